@@ -1,0 +1,51 @@
+# Needs only Python 3.11 to 3.13 and make. `make survey` and `make test` are the two commands to know.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PEERS := .venv-peers
+PIP := PIP_CONSTRAINT=constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip install -qq
+WORKERS ?= 2
+
+.PHONY: survey test lint bench docs clean
+
+survey: $(VENV)/.installed
+	$(BIN)/theodolite survey --out survey
+
+test: $(VENV)/.test
+	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
+
+lint: $(VENV)/.lint
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/.installed $(PEERS)/.installed
+	for script in benchmarks/bench_*.py; do $(BIN)/python $$script || exit 1; done
+
+docs: $(VENV)/.installed
+	$(BIN)/python docs/build.py
+
+clean:
+	rm -rf $(VENV) $(PEERS) survey atlas docs/site dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(VENV)/.installed: pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "Installing into $(VENV); the first time this takes a minute or two."
+	$(PIP) --editable .
+	touch $@
+
+$(VENV)/.test: $(VENV)/.installed tests/browser.py
+	$(PIP) --editable ".[test]"
+	$(BIN)/python tests/browser.py
+	touch $@
+
+$(VENV)/.lint: $(VENV)/.installed
+	$(PIP) --editable ".[lint]"
+	touch $@
+
+$(PEERS)/.installed: benchmarks/peers.txt constraints.txt
+	test -x $(PEERS)/bin/python || $(PYTHON) -m venv $(PEERS)
+	$(PEERS)/bin/python -m pip install -qq -r benchmarks/peers.txt
+	touch $@

@@ -1,0 +1,132 @@
+"""A law: a theorem that can be run. Prediction and experiment, case by case, end in a verdict."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from theodolite.measure.statistics import log_slope, pooled_estimate
+from theodolite.reading import Band, Estimate, Reading, Series
+
+Case = Mapping[str, Any]
+Size = Literal["quick", "full"]
+Prediction = Callable[..., float | Band]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Law:
+    """``predict(**case)`` against ``measure(**case, generator=...)``, within a relative ``tolerance``.
+
+    ``predict`` returns a number, or a `Band` where the law is one-sided or the tolerance absolute. ``measure`` returns
+    a number, many independent draws of it, or an `Estimate`; one that takes no ``generator`` is deterministic and
+    runs once, any other ``repeats`` times. With ``exponent="n"`` the law predicts the slope of log measured on
+    log n over its cases; ``along`` only names the axis of the figure. ``assumes`` maps each assumption to the keywords
+    of ``measure`` that break it, or None where no experiment can. ``refuted`` is the literature's wrong prediction.
+    """
+
+    claim: str
+    formula: str
+    assumes: Mapping[str, Mapping[str, Any] | None]
+    source: str
+    predict: Prediction
+    measure: Callable[..., Any]
+    cases: tuple[Case, ...]
+    full: tuple[Case, ...] = ()
+    tolerance: float = 0.0
+    repeats: int = 8
+    quantity: str = ""
+    along: str | None = None
+    exponent: str | None = None
+    erratum: str | None = None
+    refuted: Prediction | None = None
+    name: str = ""
+    topic: str = ""
+
+    def cases_of(self, size: Size) -> tuple[Case, ...]:
+        """The cases of a size: ``full`` adds its own and repeats every measurement eight times as often."""
+        return self.cases if size == "quick" else self.cases + self.full
+
+    def measured(self, case: Case, *, breaking: str | None = None, size: Size = "quick", seed: int = 0) -> Estimate:
+        """One case of the experiment; its randomness depends on (seed, case) alone."""
+        if breaking is not None and not self.assumes.get(breaking):
+            can = [text for text, change in self.assumes.items() if change]
+            raise ValueError(f"expected one of the assumptions that can be broken, {can}, got {breaking!r}")
+        keywords = {**case, **(self.assumes[breaking] or {})} if breaking else dict(case)
+        if "generator" not in inspect.signature(self.measure).parameters:
+            return pooled_estimate([self.measure(**keywords)], certain=True)
+        import torch
+
+        generator = torch.Generator().manual_seed(_case_seed(seed, case))
+        repeats = self.repeats if size == "quick" else 8 * self.repeats
+        return pooled_estimate([self.measure(**keywords, generator=generator) for _ in range(repeats)])
+
+    def verdict(self, estimates: Sequence[Estimate], *, size: Size = "quick") -> Verdict:
+        """Lay the estimates of all cases beside their predictions."""
+        cases = self.cases_of(size)
+        readings = tuple(self._readings(self.predict, cases, estimates))
+        wrong = tuple(self._readings(self.refuted, cases, estimates)) if self.refuted else ()
+        return Verdict(law=self, readings=readings, refuted=wrong, size=size)
+
+    def check(self, breaking: str | None = None, *, size: Size = "quick", seed: int = 0) -> Verdict:
+        """Run the law; with ``breaking`` one of its assumptions is broken, and it should then not hold."""
+        cases = self.cases_of(size)
+        return self.verdict([self.measured(c, breaking=breaking, size=size, seed=seed) for c in cases], size=size)
+
+    def _readings(self, predict: Prediction, cases: Sequence[Case], estimates: Sequence[Estimate]) -> Iterator[Reading]:
+        quantity = self.quantity or self.name
+        if self.exponent is None:
+            for case, got in zip(cases, estimates, strict=True):
+                yield Reading(quantity=quantity, measured=got.value, stderr=got.stderr,
+                              expected=self._band(predict(**case)), where=_words(case))  # fmt: skip
+            return
+        groups: dict[str, list[tuple[Case, Estimate]]] = {}
+        for case, got in zip(cases, estimates, strict=True):
+            groups.setdefault(_words(case, without=self.exponent), []).append((case, got))
+        for where, members in groups.items():
+            x = tuple(float(case[self.exponent]) for case, _ in members)
+            slope = log_slope(x, [got for _, got in members])
+            rest = {key: value for key, value in members[0][0].items() if key != self.exponent}
+            series = Series(x=x, measured=tuple(got.value for _, got in members), log="xy", x_label=self.exponent,
+                            stderr=tuple(got.stderr for _, got in members), y_label=quantity)  # fmt: skip
+            yield Reading(quantity=f"exponent of {quantity} in {self.exponent}", measured=slope.value, where=where,
+                          stderr=slope.stderr, expected=self._band(predict(**rest)), series=series)  # fmt: skip
+
+    def _band(self, prediction: float | Band) -> Band:
+        return prediction if isinstance(prediction, Band) else Band.around(prediction, rel=self.tolerance)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a law said and what was seen. ``refuted`` holds the same measurements beside the literature's wrong form."""
+
+    law: Law
+    readings: tuple[Reading, ...]
+    refuted: tuple[Reading, ...] = ()
+    size: Size = "quick"
+
+    @property
+    def holds(self) -> bool:
+        """Every reading agrees, and the wrong form, where there is one, is refuted by at least one of them."""
+        return all(r.status == "agrees" for r in self.readings) and (not self.refuted or _outside(self.refuted))
+
+    @property
+    def broken(self) -> bool:
+        """Some reading lies decisively outside its band: more than merely inconclusive."""
+        return _outside(self.readings)
+
+
+def _outside(readings: Sequence[Reading]) -> bool:
+    return any(reading.status in ("above", "below") for reading in readings)
+
+
+def _words(case: Case, *, without: str | None = None) -> str:
+    return ", ".join(f"{key}={value}" for key, value in case.items() if key != without)
+
+
+def _case_seed(seed: int, case: Case) -> int:
+    text = json.dumps([seed, sorted((key, repr(value)) for key, value in case.items())])
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:7], "big")

@@ -1,0 +1,1 @@
+"""One folder a topic, one file a theorem; each file defines ``law``. The file name is the law's name."""

@@ -1,0 +1,1 @@
+"""Signals at initialisation: how norms and angles travel through random layers, and which variances keep them."""

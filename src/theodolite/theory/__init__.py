@@ -1,0 +1,1 @@
+"""PREDICT: numbers go in, numbers come out; nothing here ever sees a model or a measurement."""
