@@ -1,0 +1,85 @@
+"""Formulas as inline SVG that sits in a line of text."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from functools import lru_cache
+from html import escape
+from typing import Any
+
+from theodolite.report.words import printable
+
+_SIZE = 100.0
+_SAME = (
+    (r"\\[td]frac(?![a-zA-Z])", r"\\frac"),
+    (r"\\(?:big|Big|bigg|Bigg)[lrm]?(?![a-zA-Z])", ""),
+    (r"\\[lr]Vert(?![a-zA-Z])", r"\\|"),
+    (r"\\[lr]vert(?![a-zA-Z])", "|"),
+    (r"\\text(?![a-zA-Z])", r"\\mathrm"),
+    (r"\\operatorname\*?\{([^{}]*)\}", r"\\mathrm{\1}\\,"),
+    (r"\\(?:le)(?![a-zA-Z])", r"\\leq"),
+    (r"\\(?:ge)(?![a-zA-Z])", r"\\geq"),
+    (r"\\(?:ne)(?![a-zA-Z])", r"\\neq"),
+    (r"\\to(?![a-zA-Z])", r"\\rightarrow"),
+    (r"\\(?:displaystyle|limits)(?![a-zA-Z])", ""),
+)
+_LETTERS = {1: "M", 2: "L", 3: "Q", 4: "C"}
+
+
+@lru_cache(maxsize=512)
+def formula(tex: str) -> str:
+    """The formula as an `svg` element measured in em, TeX in its label; as `code` where it cannot be drawn."""
+    source = printable(tex).strip().strip("$").strip()
+    try:
+        return _svg(source)
+    except (ValueError, KeyError, RuntimeError, UserWarning):
+        return f'<code class="th-tex">{escape(source)}</code>'
+
+
+def prose(text: str) -> str:
+    """Text as HTML, with what stands between dollar signs set as a formula."""
+    parts = re.split(r"\$([^$\n]+)\$", printable(text))
+    return "".join(formula(part) if place % 2 else escape(part) for place, part in enumerate(parts))
+
+
+def _svg(source: str) -> str:
+    if not source or "$" in source:
+        raise ValueError(f"expected a formula without dollar signs, got {source!r}")
+    import matplotlib
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.mathtext import MathTextParser
+    from matplotlib.textpath import TextPath
+
+    readable = source
+    for pattern, plain in _SAME:
+        readable = re.sub(pattern, plain, readable)
+    readable = f"${' '.join(readable.split())}$"
+    with matplotlib.rc_context(), warnings.catch_warnings():
+        matplotlib.rcdefaults()
+        warnings.simplefilter("error", UserWarning)
+        font = FontProperties(size=_SIZE, math_fontfamily="stix")
+        size: Any = MathTextParser("path").parse(readable, dpi=72, prop=font)
+        outline = _outline(TextPath((0, 0), readable, size=_SIZE, prop=font))
+    width, height, depth = (float(size[place]) for place in range(3))
+    if not outline:
+        raise ValueError(f"expected a formula with something to draw, got {source!r}")
+    label, rise = escape(source), 4.0
+    tall, low = height + 2 * rise, depth + rise
+    return (
+        f'<svg class="th-formula" xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{label}" '
+        f'viewBox="0 {-tall + low:.0f} {width + 4:.0f} {tall:.0f}" style="width:{(width + 4) / _SIZE:.3f}em;'
+        f'height:{tall / _SIZE:.3f}em;vertical-align:{-low / _SIZE:.3f}em"><title>{label}</title>'
+        f'<path fill="currentColor" d="{outline}"/></svg>'
+    )
+
+
+def _outline(path: Any) -> str:
+    parts = []
+    for points, code in path.iter_segments(simplify=False, curves=True):
+        if code not in _LETTERS:
+            parts.append("Z")
+            continue
+        places = [f"{x:.1f} {-y:.1f}".replace(".0", "") for x, y in zip(points[::2], points[1::2], strict=True)]
+        parts.append(_LETTERS[int(code)] + " ".join(places))
+    return "".join(parts)

@@ -1,0 +1,106 @@
+"""Pages: self-contained HTML without script or network, for light and dark, phone and print."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from theodolite.report.views import FEW_FIGURES, Entry, atlas_entry, slug, survey_sections, troubled_rows
+from theodolite.report.words import MARKS, printable, status_counts
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+    from theodolite.instrument import Answer, Skipped
+    from theodolite.law import Verdict
+
+__all__ = ["atlas_page", "survey_fragment", "survey_page"]
+
+COUNT_WORDS: Mapping[str, str] = {
+    "agrees": "agree",
+    "no reference": "without reference",
+    "holds": "hold",
+}
+"""How a status is said of several; others keep their word."""
+
+
+def survey_page(title: str, answers: Sequence[Answer], skipped: Sequence[Skipped], facts: Mapping[str, str]) -> str:
+    """The whole survey as one HTML document."""
+    sections = survey_sections(answers)
+    plots = sum(len(group.plots) for section in sections for group in section.groups)
+    return _rendered(
+        "survey.html.j2",
+        title=title,
+        sections=sections,
+        skipped=skipped,
+        facts=facts,
+        counts=_survey_counts(answers, skipped),
+        trouble=troubled_rows(sections),
+        open_figures=plots <= FEW_FIGURES,
+    )
+
+
+def survey_fragment(title: str, answers: Sequence[Answer], skipped: Sequence[Skipped], facts: Mapping[str, str]) -> str:
+    """The survey as an element with its own style, compact and without figures, for a notebook's cell."""
+    return _rendered(
+        "fragment.html.j2",
+        title=title,
+        sections=survey_sections(answers, figures=False),
+        skipped=skipped,
+        facts=facts,
+        counts=_survey_counts(answers, skipped),
+    )
+
+
+def atlas_page(
+    verdicts: Sequence[Verdict],
+    topics: Mapping[str, str],
+    references: Mapping[str, str],
+    broken: Mapping[str, Mapping[str, bool]] | None = None,
+) -> str:
+    """The atlas of laws as one HTML document.
+
+    ``topics`` describes each topic in one line; ``references`` spells out each bibliography key; ``broken`` tells for
+    each law which broken assumptions were seen to break it.
+    """
+    seen = broken or {}
+    order = {topic: place for place, topic in enumerate(topics)}
+    groups: dict[str, list[Entry]] = {}
+    for verdict in sorted(verdicts, key=lambda verdict: order.get(verdict.law.topic, len(order))):
+        entry = atlas_entry(verdict, references, seen.get(verdict.law.name, {}))
+        groups.setdefault(verdict.law.topic, []).append(entry)
+    ends = [entry.outcome for entries in groups.values() for entry in entries]
+    counts = [(end, COUNT_WORDS.get(end, end), ends.count(end)) for end in ("holds", "broken", "inconclusive")]
+    return _rendered(
+        "atlas.html.j2",
+        title="Atlas of laws",
+        groups=[(topic, slug(topic), topics.get(topic, ""), entries) for topic, entries in groups.items()],
+        counts=counts,
+        readings=sum(len(verdict.readings) for verdict in verdicts),
+        errata=sum(bool(verdict.law.erratum) for verdict in verdicts),
+    )
+
+
+def _survey_counts(answers: Sequence[Answer], skipped: Sequence[Skipped]) -> list[tuple[str, str, int]]:
+    counts: dict[str, int] = {**status_counts(answers), "skipped": len(skipped)}
+    return [(status, COUNT_WORDS.get(status, status), count) for status, count in counts.items()]
+
+
+def _rendered(template: str, **values: Any) -> str:
+    return _environment().get_template(template).render(marks=MARKS, **values)
+
+
+@lru_cache(maxsize=1)
+def _environment() -> Environment:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    return Environment(
+        loader=FileSystemLoader(Path(__file__).with_name("templates")),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=lambda value: printable(value) if type(value) is str else value,
+    )

@@ -1,0 +1,277 @@
+"""What the templates show: readings and verdicts arranged, with words, fractions and figures already made."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from theodolite.reading import Band, Reading, Series
+from theodolite.report.figures import series_figure, verdict_figure
+from theodolite.report.formulas import formula, prose
+from theodolite.report.words import (
+    MARKS,
+    TROUBLE,
+    by_quantity,
+    case_words,
+    expectation,
+    number,
+    outcome,
+    source_entries,
+)
+
+if TYPE_CHECKING:
+    from theodolite.instrument import Answer, Instrument
+    from theodolite.law import Law, Verdict
+
+FEW_FIGURES = 8
+"""Up to so many figures stand open on a page; more wait closed until they are asked for."""
+
+
+@dataclass(frozen=True)
+class Bullet:
+    """Where band, interval and value lie on a strip, in hundredths of its length."""
+
+    low: float
+    high: float
+    left: float
+    right: float
+    value: float
+
+
+@dataclass(frozen=True)
+class Row:
+    """One reading in words."""
+
+    id: str
+    where: str
+    value: str
+    expected: str
+    status: str
+    mark: str
+    meaning: str
+    bullet: Bullet | None
+    quantity: str
+
+
+@dataclass(frozen=True)
+class Plot:
+    """A figure with its caption."""
+
+    svg: str
+    caption: str
+
+
+@dataclass(frozen=True)
+class Group:
+    """All readings of one quantity. A meaning that rows share is told once, with its places."""
+
+    quantity: str
+    rows: tuple[Row, ...]
+    shared: tuple[tuple[str, tuple[str, ...]], ...]
+    plots: tuple[Plot, ...]
+
+
+@dataclass(frozen=True)
+class Section:
+    """One instrument with all its groups."""
+
+    id: str
+    instrument: Instrument
+    seconds: str
+    groups: tuple[Group, ...]
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        """Every row of the section."""
+        return tuple(row for group in self.groups for row in group.rows)
+
+
+@dataclass(frozen=True)
+class Assumption:
+    """An assumption of a law, what breaks it, and whether the break was seen (None: not told)."""
+
+    html: str
+    change: str
+    seen: bool | None
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One law of the atlas."""
+
+    id: str
+    law: Law
+    outcome: str
+    mark: str
+    claim: str
+    formula: str
+    erratum: str
+    refuted: bool | None
+    figure: str
+    rows: tuple[tuple[Row, Row | None], ...]
+    assumptions: tuple[Assumption, ...]
+    sources: tuple[str, ...]
+    method: str
+
+
+def survey_sections(answers: Sequence[Answer], *, figures: bool = True) -> list[Section]:
+    """The answers of a survey, instrument by instrument."""
+    sections = []
+    for place, answer in enumerate(answers):
+        name = f"i{place}-{slug(answer.instrument.name)}"
+        seconds = f"{answer.seconds:.2g} s" if answer.seconds < 10 else f"{answer.seconds:.0f} s"
+        groups = tuple(
+            _group(quantity, readings, f"{name}-{number}", figures)
+            for number, (quantity, readings) in enumerate(by_quantity(answer.readings))
+        )
+        sections.append(Section(name, answer.instrument, seconds if answer.seconds > 0 else "", groups))
+    return sections
+
+
+def troubled_rows(sections: Sequence[Section]) -> list[tuple[Section, Row]]:
+    """The rows that a reader should see first: invalid ones, then those outside what theory expects."""
+    rows = [(section, row) for section in sections for row in section.rows if row.status in TROUBLE]
+    return sorted(rows, key=lambda pair: TROUBLE.index(pair[1].status) > 0)
+
+
+def atlas_entry(verdict: Verdict, references: Mapping[str, str], broken: Mapping[str, bool]) -> Entry:
+    """A law of the atlas with its verdict."""
+    law, end = verdict.law, outcome(verdict)
+    name = slug(law.name)
+    rows = [_row(reading, f"{name}-case-{n}") for n, reading in enumerate(verdict.readings)]
+    wrong: list[Row | None] = [_row(reading, "") for reading in verdict.refuted]
+    wrong = wrong or [None] * len(rows)
+    return Entry(
+        id=name,
+        law=law,
+        outcome=end,
+        mark=MARKS[end],
+        claim=prose(law.claim),
+        formula=formula(law.formula) if law.formula.strip() else "",
+        erratum=prose(law.erratum) if law.erratum else "",
+        refuted=any(r.status in ("above", "below") for r in verdict.refuted) if verdict.refuted else None,
+        figure=verdict_figure(verdict, key=name) if verdict.readings else "",
+        rows=tuple(zip(rows, wrong, strict=True)),
+        assumptions=tuple(
+            Assumption(prose(text), case_words(change) if change else "", broken.get(text))
+            for text, change in law.assumes.items()
+        ),
+        sources=tuple(source_entries(law.source, references)) if law.source else (),
+        method=_method(verdict),
+    )
+
+
+def slug(name: str) -> str:
+    """A name that is safe in an address: the law's own name where it is one.
+
+    >>> slug("marchenko-pastur"), slug("<b>"), slug("")
+    ('marchenko-pastur', 'b', 'unnamed')
+    """
+    return re.sub(r"[^A-Za-z0-9_.-]+", "-", name).strip("-") or "unnamed"
+
+
+def _method(verdict: Verdict) -> str:
+    law = verdict.law
+    count = len(law.cases_of(verdict.size))
+    cases = f"{count} case{'s' if count != 1 else ''}, {verdict.size} size"
+    return f"{cases}; relative tolerance {law.tolerance:g}" if law.tolerance else cases
+
+
+def _group(quantity: str, readings: Sequence[Reading], name: str, figures: bool) -> Group:
+    strip = _common_strip(readings)
+    rows = [_row(reading, f"{name}-{place}", strip) for place, reading in enumerate(readings)]
+    places: dict[str, list[str]] = {}
+    for row in rows:
+        if row.meaning:
+            places.setdefault(row.meaning, []).append(row.where)
+    shared: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    if len(places) == 1 and len(rows) > 1 and all(row.meaning for row in rows):
+        shared = ((next(iter(places)), ()),)
+    elif places and len(rows) > 1 and 2 * len(places) <= len(rows):
+        shared = tuple((meaning, tuple(where)) for meaning, where in places.items())
+    return Group(quantity, tuple(rows), shared, tuple(_plots(readings, name)) if figures else ())
+
+
+def _plots(readings: Sequence[Reading], name: str) -> list[Plot]:
+    """The figures of a group: its own series, or else all places side by side where there are three or more."""
+    series: dict[Series, list[str]] = {}
+    for reading in readings:
+        if reading.series is not None and reading.series.x:
+            series.setdefault(reading.series, []).append(reading.where)
+    if not series and len(readings) > 2:
+        series[_places_series(readings)] = [""]
+    plots = []
+    for place, (data, where) in enumerate(series.items()):
+        caption = where[0] if len(where) == 1 else ""
+        plots.append(Plot(series_figure(data, key=f"{name}-{place}"), caption))
+    return plots
+
+
+def _places_series(readings: Sequence[Reading]) -> Series:
+    bands = [reading.expected for reading in readings]
+    told = all(band is not None for band in bands)
+    ends = [v for band in bands if band for v in (band.low, band.high) if math.isfinite(v)]
+    values = [v for v in (*ends, *(reading.measured for reading in readings)) if math.isfinite(v)]
+    return Series(
+        x=tuple(reading.where or str(place + 1) for place, reading in enumerate(readings)),
+        measured=tuple(reading.measured for reading in readings),
+        stderr=tuple(reading.stderr for reading in readings),
+        low=tuple(band.low for band in bands if band) if told else (),
+        high=tuple(band.high for band in bands if band) if told else (),
+        y_label=readings[0].quantity,
+        log="y" if values and min(values) > 0 and max(values) > 100 * min(values) else "",
+    )
+
+
+def _row(reading: Reading, name: str, strip: tuple[float, float] | None = None) -> Row:
+    return Row(
+        id=name,
+        where=reading.where,
+        value=number(reading.measured, reading.stderr),
+        expected=expectation(reading.expected),
+        status=reading.status,
+        mark=MARKS[reading.status],
+        meaning=reading.meaning.strip(),
+        bullet=_bullet(reading, strip),
+        quantity=reading.quantity,
+    )
+
+
+def _common_strip(readings: Sequence[Reading]) -> tuple[float, float] | None:
+    """One scale for all rows where all have the same band, so that they can be compared down the column."""
+    strips = [_strip(reading) for reading in readings]
+    if len({reading.expected for reading in readings}) != 1 or len(readings) < 2:
+        return None
+    known = [strip for strip in strips if strip is not None]
+    if not known:
+        return None
+    low, high = min(strip[0] for strip in known), max(strip[1] for strip in known)
+    narrowest = min(strip[1] - strip[0] for strip in known)
+    return (low, high) if high - low <= 8 * narrowest else None
+
+
+def _strip(reading: Reading) -> tuple[float, float] | None:
+    """The ends of a strip that holds band and interval with some air."""
+    if not isinstance(reading.expected, Band) or reading.status == "invalid":
+        return None
+    ends = [v for v in (reading.expected.low, reading.expected.high, *reading.interval) if math.isfinite(v)]
+    low, high = min(ends), max(ends)
+    air = 0.14 * (high - low) or 0.05 * abs(high) or 1.0
+    return (low - air, high + air) if math.isfinite(high - low + air) else None
+
+
+def _bullet(reading: Reading, strip: tuple[float, float] | None) -> Bullet | None:
+    ends = _strip(reading)
+    if ends is None or reading.expected is None:
+        return None
+    low, high = strip or ends
+
+    def part(value: float) -> float:
+        return round(100 * min(1.0, max(0.0, (value - low) / (high - low))), 2)
+
+    left, right = reading.interval
+    return Bullet(part(reading.expected.low), part(reading.expected.high), part(left), part(right),
+                  part(reading.measured))  # fmt: skip

@@ -1,0 +1,165 @@
+"""The words, marks and numbers that terminal and page share."""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from theodolite.instrument import Answer
+    from theodolite.law import Verdict
+    from theodolite.reading import Band, Reading
+
+Outcome = Literal["holds", "broken", "inconclusive"]
+
+MARKS: Mapping[str, str] = {
+    "agrees": "✓",
+    "above": "▲",
+    "below": "▼",
+    "inconclusive": "?",
+    "invalid": "✗",
+    "no reference": "○",
+    "skipped": "–",
+    "holds": "✓",
+    "broken": "✗",
+}
+"""One sign for each status, so that it is read without colour."""
+
+STATUSES = ("agrees", "above", "below", "inconclusive", "invalid", "no reference")
+TROUBLE = ("invalid", "above", "below")
+_SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+_JOINERS = "\u200c\u200d"
+
+
+def number(measured: float, stderr: float = 0.0) -> str:
+    """Value ± error, the error with two digits; without an error, six significant digits.
+
+    >>> number(3.56155, 0.00123)
+    '3.5616 ± 0.0012'
+    >>> number(3.5615528128)
+    '3.56155'
+    >>> number(3.4e-9, 2e-10)
+    '(3.40 ± 0.20)×10⁻⁹'
+    """
+    if not math.isfinite(measured):
+        return plain(measured)
+    if not math.isfinite(stderr) or stderr < 0:
+        return f"{plain(measured)} ± {'∞' if stderr == math.inf else '?'}"
+    if stderr == 0:
+        return plain(measured)
+    power = _power(max(abs(measured), stderr))
+    if stderr < 1e-9 * abs(measured):
+        return f"{plain(measured, digits=10)} ± {plain(stderr, digits=2)}"
+    if -5 < power < 6:
+        digits = max(0, 1 - _power(float(f"{stderr:.1e}")))
+        return f"{_fixed(measured, digits)} ± {_fixed(stderr, digits)}"
+    value, error = measured / 10.0**power, stderr / 10.0**power
+    digits = max(0, 1 - _power(float(f"{error:.1e}")))
+    return f"({_fixed(value, digits)} ± {_fixed(error, digits)})×10{str(power).translate(_SUPERSCRIPT)}"
+
+
+def plain(value: float, *, digits: int = 6) -> str:
+    """A number alone, with typographic minus, powers of ten and infinity.
+
+    >>> plain(-1.5e-12)
+    '−1.5×10⁻¹²'
+    """
+    if math.isnan(value):
+        return "not a number"
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    mantissa, _, exponent = f"{value + 0.0:.{digits}g}".partition("e")
+    power = f"×10{str(int(exponent)).translate(_SUPERSCRIPT)}" if exponent else ""
+    return mantissa.replace("-", "−") + power
+
+
+def expectation(band: Band | None) -> str:
+    """What theory expects, in words; a dash where it says nothing."""
+    return "–" if band is None else str(band).replace("-", "−")
+
+
+def printable(text: Any) -> str:
+    """The text with control, surrogate and invisible formatting characters made visible as �.
+
+    >>> printable("a\\x1b[31mb")
+    'a�[31mb'
+    """
+    return "".join("�" if _hidden(letter) else letter for letter in str(text))
+
+
+def shortened(text: str, limit: int) -> str:
+    """The text with its middle left out where it is longer than the limit; both ends of a layer's name matter.
+
+    >>> shortened("transformer.layers.11.mlp", 13)
+    'transf…11.mlp'
+    """
+    head = (limit - 1) // 2
+    return text if len(text) <= limit else f"{text[:head]}…{text[len(text) - (limit - 1 - head) :]}"
+
+
+def outcome(verdict: Verdict) -> Outcome:
+    """Holds, broken, or neither: inconclusive."""
+    if verdict.holds:
+        return "holds"
+    return "broken" if verdict.broken else "inconclusive"
+
+
+def worst_reading(readings: Iterable[Reading]) -> Reading | None:
+    """The reading furthest from its band, counted in widths of band and error; trouble before doubt."""
+    order = {status: place for place, status in enumerate(("no reference", "agrees", "inconclusive", "below", "above"))}
+    return max(readings, key=lambda reading: (order.get(reading.status, 9), _strain(reading)), default=None)
+
+
+def status_counts(answers: Iterable[Answer]) -> dict[str, int]:
+    """How many readings have each status, in a fixed order."""
+    seen = Counter(reading.status for answer in answers for reading in answer.readings)
+    return {status: seen[status] for status in STATUSES}  # type: ignore[index]
+
+
+def by_quantity(readings: Iterable[Reading]) -> list[tuple[str, list[Reading]]]:
+    """The readings of each quantity together, in the order in which the quantities first appear."""
+    groups: dict[str, list[Reading]] = {}
+    for reading in readings:
+        groups.setdefault(reading.quantity, []).append(reading)
+    return list(groups.items())
+
+
+def source_entries(source: str, references: Mapping[str, str]) -> list[str]:
+    """Every source of a law spelled out: ``"key, Theorem 3; other"`` becomes the references with their places."""
+    entries = []
+    for part in source.split(";"):
+        key, _, place = part.strip().partition(",")
+        known = references.get(part.strip()) or references.get(key.strip(), key.strip())
+        entries.append(f"{known.rstrip()} ({place.strip()})" if place and part.strip() not in references else known)
+    return entries
+
+
+def case_words(case: Mapping[str, Any]) -> str:
+    """The keywords of a case as they are written in a call."""
+    return ", ".join(f"{key}={value}" for key, value in case.items())
+
+
+def _strain(reading: Reading) -> float:
+    band = reading.expected
+    if band is None or not math.isfinite(reading.measured):
+        return 0.0
+    half = (band.high - band.low) / 2 if math.isfinite(band.high - band.low) else abs(band.middle)
+    scale = half + 3 * reading.stderr
+    distance = abs(reading.measured - band.middle)
+    return distance / scale if scale > 0 and math.isfinite(distance) else distance
+
+
+def _power(value: float) -> int:
+    return math.floor(math.log10(value))
+
+
+def _fixed(value: float, digits: int) -> str:
+    text = f"{value:.{digits}f}"
+    return text.lstrip("-") if float(text) == 0 else text.replace("-", "−")
+
+
+def _hidden(letter: str) -> bool:
+    return letter not in "\n\t" + _JOINERS and unicodedata.category(letter) in ("Cc", "Cf", "Cs")
