@@ -1,0 +1,70 @@
+"""Theodolite: theory predicts, a measurement is taken, the two are laid side by side.
+
+The public surface. Names that need torch are imported when first used, so that the command line answers at once.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+from theodolite.design import Design, design
+from theodolite.reading import Band, Estimate, Reading, Series
+from theodolite.survey import Survey, read, survey
+
+if TYPE_CHECKING:
+    from theodolite.checking import check
+    from theodolite.construct.initialisation import initialise_
+    from theodolite.instrument import Instrument
+    from theodolite.law import Law, Verdict
+    from theodolite.subject import Subject
+    from theodolite.theory.activations import Activation
+    from theodolite.theory.propagation import Criticality, criticality
+    from theodolite.theory.specification import Mlp
+
+_LATER = {
+    "Activation": "theory.activations",
+    "Criticality": "theory.propagation",
+    "Instrument": "instrument",
+    "Law": "law",
+    "Mlp": "theory.specification",
+    "Subject": "subject",
+    "Verdict": "law",
+    "check": "checking",
+    "criticality": "theory.propagation",
+    "initialise_": "construct.initialisation",
+}
+
+__all__ = [
+    "Activation",
+    "Band",
+    "Criticality",
+    "Design",
+    "Estimate",
+    "Instrument",
+    "Law",
+    "Mlp",
+    "Reading",
+    "Series",
+    "Subject",
+    "Survey",
+    "Verdict",
+    "check",
+    "criticality",
+    "design",
+    "initialise_",
+    "read",
+    "survey",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module 'theodolite' has no attribute {name!r}")
+    return getattr(importlib.import_module(f"theodolite.{_LATER[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATER})

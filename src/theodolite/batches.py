@@ -1,0 +1,166 @@
+"""Whatever the user calls data, as batches that a model can be called with, again and again."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+TARGETS = ("labels", "label", "targets", "target", "y")
+"""Names under which a batch that is a mapping may hold what the model should answer."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Positional inputs, keyword inputs and the target (None where there is none)."""
+
+    inputs: tuple[Any, ...]
+    keywords: Mapping[str, Any] = field(default_factory=dict)
+    target: Any = None
+
+    def tensors(self) -> list[Tensor]:
+        """Every tensor the model is given."""
+        return [value for value in (*self.inputs, *self.keywords.values()) if isinstance(value, Tensor)]
+
+    def __len__(self) -> int:
+        return len(self.tensors()[0])
+
+    def shapes(self) -> str:
+        """For error messages: what the model was given."""
+        named = [f"{name}={_shape(value)}" for name, value in self.keywords.items()]
+        return ", ".join([_shape(value) for value in self.inputs] + named)
+
+    def on(self, model: nn.Module) -> Batch:
+        """The batch on the model's device, floating inputs in the model's precision."""
+        like = next((p for p in (*model.parameters(), *model.buffers()) if p.is_floating_point()), None)
+        if like is None:
+            return self
+        keywords = {name: _moved(value, like) for name, value in self.keywords.items()}
+        target = _moved(self.target, like, cast=False)
+        return Batch(tuple(_moved(value, like) for value in self.inputs), keywords, target)
+
+
+@dataclass(frozen=True)
+class Batches:
+    """A re-iterable of `Batch`: from a DataLoader, a Dataset, tensors, arrays or any collection of batches.
+
+    A tensor is inputs without targets. A *tuple* of tensors is columns (inputs first, target last) and is cut into
+    batches; a *list* holds batches. A batch is a tensor, a tuple whose last member is the target, or a mapping whose
+    target is called one of `TARGETS`.
+    """
+
+    source: Any
+    model: nn.Module
+    batch_size: int = 256
+
+    def __post_init__(self) -> None:
+        if isinstance(self.source, Iterator):
+            raise ValueError("expected data that can be read more than once, got an iterator; pass list(data)")
+
+    def __iter__(self) -> Iterator[Batch]:
+        columns = _columns(self.source)
+        if columns is not None:
+            yield from self._cut(columns)
+            return
+        source = self.source
+        if isinstance(source, torch.utils.data.Dataset) and not isinstance(source, torch.utils.data.IterableDataset):
+            source = torch.utils.data.DataLoader(source, batch_size=self.batch_size)
+        elif not hasattr(source, "__iter__"):
+            raise TypeError(f"expected data as a DataLoader, tensors or batches, got {type(source).__name__}")
+        own = getattr(source, "generator", None)  # a loader's own generator is the user's too
+        before = own.get_state() if isinstance(own, torch.Generator) else None
+        try:
+            for batch in source:
+                yield self._batch(batch)
+        finally:
+            if before is not None:
+                own.set_state(before)
+
+    def first(self) -> Batch:
+        """The first batch, or a clear error where there is none."""
+        batch = next(iter(self), None)
+        if batch is None or not batch.tensors() or not len(batch):
+            raise ValueError("expected data with at least one batch, got none; is the loader empty or drop_last set?")
+        return batch
+
+    def _cut(self, columns: Any) -> Iterator[Batch]:
+        members = list(columns.values()) if isinstance(columns, Mapping) else list(columns)
+        lengths = [len(member) for member in members]
+        if len(set(lengths)) > 1:
+            raise ValueError(f"expected columns of one length, got lengths {lengths}; pass as many targets as inputs")
+        for start in range(0, lengths[0], self.batch_size):
+            part = slice(start, start + self.batch_size)
+            if isinstance(columns, Mapping):
+                yield self._batch({name: member[part] for name, member in columns.items()})
+            else:
+                yield self._batch(tuple(member[part] for member in members))
+
+    def _batch(self, batch: Any) -> Batch:
+        if isinstance(batch, Mapping):
+            return self._from_mapping(batch)
+        if not isinstance(batch, tuple | list):
+            return Batch((_tensor(batch),))
+        if len(batch) == 1:
+            return self._batch(batch[0])
+        *inputs, target = (_tensor(member) for member in batch)
+        if len(inputs) == 1 and isinstance(inputs[0], Mapping):
+            return Batch((), self._accepted(inputs[0]), target)
+        if len(inputs) == 1 and isinstance(inputs[0], tuple | list):
+            inputs = [_tensor(member) for member in inputs[0]]
+        return Batch(tuple(inputs), {}, target)
+
+    def _from_mapping(self, batch: Mapping[str, Any]) -> Batch:
+        rest = {name: _tensor(value) for name, value in batch.items()}
+        name = next((name for name in TARGETS if name in rest), None)
+        target = rest.pop(name) if name else None
+        accepted = self._accepted(rest)
+        if accepted:
+            return Batch((), accepted, target)
+        tensors = [value for value in rest.values() if isinstance(value, Tensor)]
+        if len(tensors) == 1:  # {"x": ..., "y": ...} for a model whose argument has another name
+            return Batch((tensors[0],), {}, target)
+        raise ValueError(
+            f"expected batches with a key among the model's arguments, got {sorted(batch)}; rename the keys as in forward"
+        )
+
+    def _accepted(self, named: Mapping[str, Any]) -> dict[str, Any]:
+        parameters = inspect.signature(self.model.forward).parameters
+        if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
+            return dict(named)
+        return {name: _tensor(value) for name, value in named.items() if name in parameters}
+
+
+def _columns(source: Any) -> Any:
+    if isinstance(source, Tensor | np.ndarray):
+        return (_tensor(source),)
+    whole = (Tensor, np.ndarray)
+    if isinstance(source, tuple) and source and all(isinstance(member, whole) for member in source):
+        return tuple(_tensor(member) for member in source)
+    if isinstance(source, Mapping) and source and all(isinstance(member, whole) for member in source.values()):
+        return {name: _tensor(member) for name, member in source.items()}
+    return None
+
+
+def _tensor(value: Any) -> Any:
+    if not isinstance(value, np.ndarray):
+        return value
+    if value.dtype == object or value.dtype.kind in "USV":
+        raise ValueError(f"expected arrays of numbers, got dtype {value.dtype}; encode the values as numbers first")
+    return torch.from_numpy(np.ascontiguousarray(value))
+
+
+def _moved(value: Any, like: Tensor, *, cast: bool = True) -> Any:
+    if isinstance(value, tuple | list):
+        return type(value)(_moved(member, like, cast=cast) for member in value)
+    if not isinstance(value, Tensor):
+        return value
+    return value.to(like.device, like.dtype if cast and value.is_floating_point() else value.dtype)
+
+
+def _shape(value: Any) -> str:
+    return str(tuple(value.shape)) if isinstance(value, Tensor) else type(value).__name__

@@ -1,0 +1,133 @@
+"""Finds laws and instruments by their files. There is no registry: a new file is all it takes."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import functools
+import importlib
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from theodolite.instrument import Instrument
+    from theodolite.law import Law
+
+ROOT = Path(__file__).parent
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A law or an instrument as its file shows it, without importing it."""
+
+    name: str
+    kind: Literal["law", "instrument"]
+    topic: str
+    path: Path
+
+    @property
+    def summary(self) -> str:
+        """The first line of the file's docstring."""
+        return _docstring(self.path).partition("\n")[0]
+
+    @property
+    def docstring(self) -> str:
+        """The whole docstring of the file."""
+        return _docstring(self.path)
+
+    @property
+    def module(self) -> str:
+        """The dotted name under which Python imports it."""
+        return ".".join(("theodolite", *self.path.relative_to(ROOT).with_suffix("").parts))
+
+
+@functools.cache
+def entries() -> tuple[Entry, ...]:
+    """Every law, by topic and name, then every instrument."""
+    laws = [Entry(_name(p), "law", p.parent.name, p) for p in sorted(ROOT.glob("laws/*/[!_]*.py"))]
+    instruments = [Entry(_name(p), "instrument", "", p) for p in sorted(ROOT.glob("instruments/[!_]*.py"))]
+    return (*laws, *instruments)
+
+
+def entry(name: str) -> Entry:
+    """The entry of that name; hyphens and underscores are alike."""
+    wanted = name.replace("_", "-")
+    found = next((e for e in entries() if e.name == wanted), None)
+    if found is None:
+        near = difflib.get_close_matches(wanted, [e.name for e in entries()], n=3)
+        hint = f"did you mean {' or '.join(near)}?" if near else "`theodolite list` shows them all"
+        raise ValueError(f"expected the name of a law or an instrument, got {name!r}; {hint}")
+    return found
+
+
+@functools.cache
+def law(name: str) -> Law:
+    """The law of that name."""
+    found = entry(name)
+    if found.kind != "law":
+        raise ValueError(f"expected the name of a law, got the instrument {name!r}; `theodolite survey` reads it")
+    loaded: Law = importlib.import_module(found.module).law
+    return replace(loaded, name=found.name, topic=found.topic)
+
+
+@functools.cache
+def instrument(name: str) -> Instrument:
+    """The instrument of that name."""
+    found = entry(name)
+    if found.kind != "instrument":
+        raise ValueError(f"expected the name of an instrument, got the law {name!r}; `theodolite check` runs it")
+    loaded: Instrument = importlib.import_module(found.module).instrument
+    return replace(loaded, name=found.name)
+
+
+def law_names(chosen: Iterable[str] = ()) -> tuple[str, ...]:
+    """The names of all laws, or of those chosen by their own name or by their topic, in the catalogue's order."""
+    known = [e for e in entries() if e.kind == "law"]
+    wanted = {word.replace("_", "-") for word in chosen}
+    if not wanted:
+        return tuple(e.name for e in known)
+    for word in wanted - {e.topic for e in known}:
+        law(word)
+    return tuple(e.name for e in known if e.name in wanted or e.topic in wanted)
+
+
+def instrument_names() -> tuple[str, ...]:
+    """The names of all instruments."""
+    return tuple(e.name for e in entries() if e.kind == "instrument")
+
+
+def topics() -> dict[str, str]:
+    """Each topic that has laws, with the first line of its folder's docstring."""
+    names = dict.fromkeys(e.topic for e in entries() if e.kind == "law")
+    return {name: _docstring(ROOT / "laws" / name / "__init__.py").partition("\n")[0] for name in names}
+
+
+@functools.cache
+def references() -> dict[str, str]:
+    """The bibliography: key to authors, year, title and where it appeared."""
+    text = (ROOT / "references.bib").read_text(encoding="utf-8")
+    found = {}
+    for key, body in re.findall(r"@\w+\{([^,\s]+),(.*?)\n\}", text, flags=re.DOTALL):
+        fields = dict(re.findall(r"(\w+)\s*=\s*[{\"](.*?)[}\"],?\s*(?=\n|$)", body))
+        where = fields.get("journal") or fields.get("booktitle") or fields.get("publisher") or fields.get("note", "")
+        parts = [
+            fields.get("author", "").replace(" and ", "; "),
+            f"({fields.get('year', '')})",
+            fields.get("title", ""),
+        ]
+        found[key] = re.sub(r"[{}]", "", " ".join(parts) + (f". {where}." if where else "."))
+    return found
+
+
+def _name(path: Path) -> str:
+    return path.stem.replace("_", "-")
+
+
+@functools.cache
+def _docstring(path: Path) -> str:
+    if not path.exists():
+        return ""
+    return ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""

@@ -1,0 +1,223 @@
+"""The command line. Nothing heavy is imported before a command needs it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+DONE, BROKEN, WRONG_INPUT = 0, 1, 2
+
+
+class _Parser(argparse.ArgumentParser):
+    """An argparse parser whose complaint is one line."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(WRONG_INPUT, f"theodolite: {message}; see `{self.prog} --help`\n")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run a command; 0 done and holds, 1 a law is broken, 2 the input is wrong."""
+    options = _parser().parse_args(arguments)
+    if not hasattr(options, "run"):
+        _parser().print_help()
+        return DONE
+    try:
+        return int(options.run(options))
+    except (ValueError, TypeError, ImportError, OSError) as error:
+        if not str(error).startswith("expected"):  # not one of our own sentences: a defect, and worth its traceback
+            raise
+        print("theodolite: " + " ".join(str(error).split()), file=sys.stderr)
+        return WRONG_INPUT
+    except KeyboardInterrupt:
+        print("theodolite: interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # `theodolite list | head`
+        sys.stderr.close()
+        return DONE
+
+
+def _survey(options: argparse.Namespace) -> int:
+    from theodolite import load
+    from theodolite.survey import survey
+
+    if options.target is None and options.data is None:
+        from theodolite.construct.digits import builtin
+
+        subject = builtin()
+    else:
+        data = load.dataset(options.data) if options.data else None
+        facts = {"lr": options.lr, "activation": options.activation, "loss": load.default_loss(data)}
+        if options.target is None:
+            raise ValueError("expected a model to run the data through, got data alone; name package.module:function")
+        subject = load.target(options.target, data=data, **facts)
+    result = survey(subject, instruments=options.instrument, cost=options.cost, jobs=options.jobs,
+                    backend=options.backend)  # fmt: skip
+    out = options.out or (None if options.json else Path("survey"))
+    if out is not None:
+        result.html(out / "report.html")
+        result.json(out / "readings.json")
+    if options.json:
+        print(result.json())
+    else:
+        from theodolite.report.text import survey_table
+
+        _show(survey_table(result.answers, result.skipped))
+        print(f"\nThe page: {out / 'report.html'}")  # type: ignore[operator]
+    return DONE
+
+
+def _design(options: argparse.Namespace) -> int:
+    from theodolite import load
+    from theodolite.design import design
+
+    data = load.dataset(options.data) if options.data else None
+    result = design(activation=options.activation, depth=options.depth, width=options.width,
+                    samples=options.samples, data=data)  # fmt: skip
+    if options.out is not None:
+        result.html(options.out / "design.html")
+    if options.json:
+        print(result.json())
+    else:
+        _show(result.table())
+    return DONE
+
+
+def _check(options: argparse.Namespace) -> int:
+    from theodolite import catalogue
+    from theodolite.checking import Run, checked_laws, verdict_record
+    from theodolite.files import write_atomically
+    from theodolite.report.progress import tracked
+
+    names = catalogue.law_names(options.law)
+    run = Run(options.size, options.seed, options.break_assumptions)
+    found = checked_laws(names, run, jobs=options.jobs, backend=options.backend, out=options.out)
+    results = {r.verdict.law.name: r for r in tracked(found, total=len(names), label="checking laws")}
+    ordered = [results[name] for name in names]
+    if options.out is not None:
+        from theodolite.report.html import atlas_page
+
+        broken = {r.verdict.law.name: dict(r.breaks) for r in ordered if r.breaks}
+        page = atlas_page([r.verdict for r in ordered], catalogue.topics(), catalogue.references(), broken)
+        write_atomically(options.out / "atlas.html", page)
+    if options.json:
+        from theodolite.files import plain
+
+        print(json.dumps(plain([verdict_record(r) for r in ordered]), indent=2, ensure_ascii=False, allow_nan=False))
+    else:
+        from theodolite.report.text import verdict_table
+
+        _show(verdict_table([r.verdict for r in ordered]))
+        if options.out is not None:
+            print(f"\nThe atlas: {options.out / 'atlas.html'}")
+    good = all(r.verdict.holds and all(r.breaks.values()) for r in ordered)
+    return DONE if good else BROKEN
+
+
+def _list(options: argparse.Namespace) -> int:
+    from theodolite import catalogue
+
+    if options.json:
+        rows = [{"name": e.name, "kind": e.kind, "topic": e.topic, "summary": e.summary} for e in catalogue.entries()]
+        print(json.dumps(rows, indent=2, ensure_ascii=False))
+        return DONE
+    from theodolite.report.text import listing
+
+    _show(listing(catalogue.entries(), catalogue.topics()))
+    return DONE
+
+
+def _explain(options: argparse.Namespace) -> int:
+    from theodolite import catalogue
+
+    entry = catalogue.entry(options.name)
+    subject = catalogue.law(entry.name) if entry.kind == "law" else catalogue.instrument(entry.name)
+    if options.json:
+        from theodolite.files import plain
+
+        hidden = ("predict", "measure", "refuted", "read")
+        facts: dict[str, Any] = {key: value for key, value in vars(subject).items() if key not in hidden}
+        if entry.kind == "law":
+            facts["reference"] = catalogue.references().get(facts["source"].partition(",")[0], "")
+        else:
+            facts["needs"] = sorted(facts["needs"])
+        print(json.dumps(plain({"kind": entry.kind, "notes": entry.docstring, **facts}), indent=2, ensure_ascii=False))
+        return DONE
+    from theodolite.report.text import explanation
+
+    _show(explanation(subject, references=catalogue.references(), documentation=entry.docstring))
+    return DONE
+
+
+def _show(renderable: RenderableType) -> None:
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    Console(highlight=False, width=console.width if console.is_terminal else 140).print(renderable)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="theodolite", description="Theory predicts, a measurement is taken, the two are laid side by side."
+    )
+    parser.add_argument("--version", action="version", version=f"theodolite {_version()}")
+    commands = parser.add_subparsers(metavar="command", parser_class=_Parser)
+
+    survey = commands.add_parser("survey", help="measure a model or a checkpoint against theory")
+    survey.add_argument("target", nargs="?", help="checkpoint file or folder, or package.module:function; none: a built-in network")  # fmt: skip
+    survey.add_argument("--data", help="digits, a .npz with x and y, or a .npy with x")
+    survey.add_argument("--lr", type=float, help="the learning rate of training")
+    survey.add_argument("--activation", help="the nonlinearity, where it cannot be seen (a bare checkpoint)")
+    survey.add_argument(
+        "--instrument", action="append", default=[], metavar="NAME", help="only this one; may be repeated"
+    )
+    survey.add_argument("--cost", default="train", choices=("free", "forward", "backward", "hvp", "train"), help="the dearest work allowed")  # fmt: skip
+    _shared(survey, _survey, out="folder for report.html and readings.json (survey)", jobs=True)
+
+    design = commands.add_parser("design", help="before training: initialisation and how deep a signal lives")
+    design.add_argument("--activation", default="relu", help="a name as in torch.nn.functional")
+    design.add_argument("--depth", type=int, default=10, help="hidden layers")
+    design.add_argument("--width", type=int, default=512, help="units a hidden layer")
+    design.add_argument("--samples", type=int, help="how many examples the network must fit")
+    design.add_argument("--data", help="digits, a .npz or a .npy: the scale of the inputs is taken from it")
+    _shared(design, _design, out="folder for design.html")
+
+    check = commands.add_parser("check", help="run laws: prediction beside experiment")
+    check.add_argument("law", nargs="*", help="laws or topics; none: all of them")
+    check.add_argument("--size", default="quick", choices=("quick", "full"), help="seconds a law, or minutes")
+    check.add_argument("--seed", type=int, default=0)
+    check.add_argument(
+        "--break-assumptions", action="store_true", help="also break each assumption and see the law fail"
+    )
+    _shared(check, _check, out="folder for atlas.html and each verdict; a killed run goes on there", jobs=True)
+
+    _shared(commands.add_parser("list", help="every law and instrument"), _list)
+    explain = commands.add_parser("explain", help="a law or an instrument in full")
+    explain.add_argument("name")
+    _shared(explain, _explain)
+    return parser
+
+
+def _shared(parser: argparse.ArgumentParser, run: Any, *, out: str = "", jobs: bool = False) -> None:
+    parser.set_defaults(run=run)
+    parser.add_argument("--json", action="store_true", help="one JSON document on standard output, nothing else there")
+    if out:
+        parser.add_argument("--out", type=Path, metavar="DIR", help=out)
+    if jobs:
+        parser.add_argument("--jobs", type=int, default=1, help="worker processes; -1: every core")
+        parser.add_argument("--backend", default="loky", choices=("loky", "dask", "ray"))
+
+
+def _version() -> str:
+    from theodolite import __version__
+
+    return __version__
+
+
+if __name__ == "__main__":
+    sys.exit(main())

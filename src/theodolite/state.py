@@ -1,0 +1,69 @@
+"""The user's model and the global random state, left bit for bit as they were."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import torch
+from torch import nn
+
+
+@contextmanager
+def untouched(model: nn.Module | None, *, training: bool = False) -> Iterator[None]:
+    """Run the body with the model in eval (or train) mode; afterwards everything is as before.
+
+    Restored: the mode of every module, buffers, gradients, ``requires_grad``, hooks, and the random state of Python,
+    numpy and torch on every device. Parameters are not copied (they may fill the memory) but watched: a body that
+    changes one is an error, never a silent loss.
+    """
+    with _random_state():
+        if model is None:
+            yield
+            return
+        modes = [(module, module.training) for module in model.modules()]
+        buffers = [(buffer, buffer.detach().clone()) for buffer in model.buffers()]
+        parameters = [(p, p._version, p.grad, p.requires_grad) for p in model.parameters()]
+        gradients = [(p.grad, p.grad.detach().clone()) for p in model.parameters() if p.grad is not None]
+        hooks = [(module, {name: dict(getattr(module, name)) for name in _HOOKS}) for module in model.modules()]
+        model.train(training)
+        try:
+            yield
+        finally:
+            for module, mode in modes:
+                module.training = mode
+            with torch.no_grad():
+                for buffer, copy in [*buffers, *gradients]:
+                    if not torch.equal(buffer, copy):
+                        buffer.copy_(copy)
+            for parameter, _, gradient, wanted in parameters:
+                parameter.grad = gradient
+                parameter.requires_grad_(wanted)
+            for module, registered in hooks:
+                for name, before in registered.items():
+                    current = getattr(module, name)
+                    for key in set(current) - set(before):
+                        del current[key]
+        changed = sum(p._version != version for p, version, _, _ in parameters)
+        if changed:
+            raise ValueError(
+                f"expected a model whose forward pass leaves its parameters alone, got {changed} parameters changed "
+                "in place; survey a copy of the model, or move the update out of forward"
+            )
+
+
+_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+
+
+@contextmanager
+def _random_state() -> Iterator[None]:
+    python, numbers = random.getstate(), np.random.get_state()  # noqa: NPY002  the state that user code may rely on
+    devices = list(range(torch.cuda.device_count())) if torch.cuda.is_initialized() else []
+    with torch.random.fork_rng(devices=devices):
+        try:
+            yield
+        finally:
+            random.setstate(python)
+            np.random.set_state(numbers)  # noqa: NPY002

@@ -1,0 +1,235 @@
+"""What a person types, what they see, and what comes back to the shell."""
+
+import json
+import math
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import save_file
+from torch import nn
+
+from theodolite import catalogue
+from theodolite.cli import main
+
+
+def run(capsys, *arguments):
+    status = main(list(arguments))
+    captured = capsys.readouterr()
+    return status, captured.out, captured.err
+
+
+def document(capsys, *arguments):
+    status, out, err = run(capsys, *arguments, "--json")
+    assert status == 0, err
+    return json.loads(out)
+
+
+def test_survey_without_a_target(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    status, out, _ = run(capsys, "survey")
+    assert status == 0
+    assert "survey/report.html" in out
+    assert all(name in out for name in catalogue.instrument_names())
+    page = (tmp_path / "survey" / "report.html").read_text()
+    assert "<svg" in page
+    assert json.loads((tmp_path / "survey" / "readings.json").read_text())["readings"]
+
+
+def test_survey_json_is_one_document_and_writes_nothing_unasked(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert document(capsys, "survey")["subject"] == "built-in digits network"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_survey_of_a_checkpoint_and_of_a_function(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    model = nn.Sequential(nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 10))
+    save_file({n: p.detach() for n, p in model.named_parameters()}, "m.safetensors")
+    names = [row["where"] for row in document(capsys, "survey", "m.safetensors", "--activation", "relu")["readings"]]
+    assert any("2.weight" in name for name in names)
+    Path("shop_for_test.py").write_text("from torch import nn\ndef model():\n    return nn.Linear(64, 10)\n")
+    found = document(capsys, "survey", "shop_for_test:model", "--data", "digits", "--instrument", "signal")
+    assert {row["instrument"] for row in found["readings"]} == {"signal"}
+
+
+CRITICAL = {
+    "gelu": ((3 + math.sqrt(17)) / 2, 1.983058, 0.172922, "half-stable"),
+    "silu": (14.3202, 1.988005, 0.555143, "half-stable"),
+    "relu": (None, 2.0, 0.0, "scale-invariant"),
+    "tanh": (0.0, 1.0, 0.0, "zero fixed point"),
+    "sigmoid": (None, None, None, "none"),
+    "softplus": (None, None, None, "none"),
+}
+
+
+@pytest.mark.parametrize("activation", CRITICAL)
+def test_design_gives_the_exact_critical_point(capsys, activation):
+    found = document(capsys, "design", "--activation", activation, "--depth", "50", "--width", "512")["criticality"]
+    point, weight, bias, kind = CRITICAL[activation]
+    assert found["kind"] == kind
+    for key, value, tolerance in [("fixed_point", point, 1e-4 if activation == "silu" else 1e-7),
+                                  ("weight_variance", weight, 1e-6), ("bias_variance", bias, 1e-6)]:  # fmt: skip
+        assert found[key] == (None if value is None else pytest.approx(value, abs=tolerance))
+    assert found["reason"].endswith(".")
+
+
+def test_design_reads_as_a_table_and_a_page(capsys, tmp_path):
+    status, out, _ = run(capsys, "design", "--activation", "tanh", "--data", "digits", "--out", str(tmp_path))
+    assert status == 0
+    assert "critical" in out
+    assert "He" in out
+    assert "<svg" in (tmp_path / "design.html").read_text()
+
+
+def test_check_by_name_and_by_topic(capsys, tmp_path):
+    status, out, _ = run(capsys, "check", "relu-critical", "--out", str(tmp_path))
+    assert status == 0
+    assert "relu-critical" in out
+    assert "atlas.html" in out
+    (record,) = document(capsys, "check", "deep_linear_critical", "--break-assumptions")
+    assert record["holds"] is True
+    assert all(record["breaks"].values())
+
+
+def test_a_broken_law_is_status_1(capsys, monkeypatch):
+    law = catalogue.law("relu-critical")
+    from dataclasses import replace
+
+    monkeypatch.setattr(catalogue, "law", lambda name: replace(law, predict=lambda **_: 1e9))
+    status, out, _ = run(capsys, "check", "relu-critical")
+    assert status == 1
+    assert "broken" in out
+
+
+def test_list_and_explain(capsys):
+    listed = document(capsys, "list")
+    assert {row["name"] for row in listed} == {entry.name for entry in catalogue.entries()}
+    assert all(row["summary"] for row in listed)
+    status, out, _ = run(capsys, "list")
+    assert status == 0
+    assert all(row["name"] in out for row in listed)
+    for name in ("deep-linear-critical", "signal"):
+        status, out, _ = run(capsys, "explain", name)
+        assert status == 0
+        assert name in out
+    assert document(capsys, "explain", "deep-linear-critical")["erratum"]
+    assert document(capsys, "explain", "signal")["question"]
+
+
+def nonsense(folder):
+    (folder / "nonsense.txt").write_text("hello")
+    return ["survey", str(folder / "nonsense.txt")]
+
+
+def truncated(folder):
+    save_file({"a": torch.ones(50)}, folder / "m.safetensors")
+    (folder / "m.safetensors").write_bytes((folder / "m.safetensors").read_bytes()[:-9])
+    return ["survey", str(folder / "m.safetensors")]
+
+
+def not_a_number(folder):
+    save_file({"a": torch.tensor([1.0, float("nan")])}, folder / "m.safetensors")
+    return ["survey", str(folder / "m.safetensors")]
+
+
+def pickled(folder):
+    torch.save(nn.Linear(2, 2), folder / "m.pt")
+    return ["survey", str(folder / "m.pt")]
+
+
+def needs_an_argument(folder):
+    return ["survey", "torch.nn:Linear"]
+
+
+def wrong_shape(folder):
+    (folder / "narrow_for_test.py").write_text("from torch import nn\ndef model():\n    return nn.Linear(63, 10)\n")
+    return ["survey", "narrow_for_test:model", "--data", "digits"]
+
+
+BAD = [
+    nonsense, truncated, not_a_number, pickled, needs_an_argument, wrong_shape,
+    lambda _: ["survey", "--data", "digits"], lambda _: ["survey", "--instrument", "sharpnes"],
+    lambda _: ["survey", "--jobs", "0"], lambda _: ["design", "--activation", "reluu"],
+    lambda _: ["design", "--activation", "softmax"], lambda _: ["design", "--depth", "0"],
+    lambda _: ["design", "--depth", "deep"], lambda _: ["design", "--data", "nowhere.npz"],
+    lambda _: ["check", "no-such-law"], lambda _: ["explain", "nothing"], lambda _: ["explain"], lambda _: ["frobnicate"],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("make", BAD)
+def test_wrong_input_is_one_line_and_status_2(make, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    try:
+        status = main(make(tmp_path))
+    except SystemExit as stop:  # argparse's own
+        status = stop.code
+    captured = capsys.readouterr()
+    assert status == 2
+    assert captured.out == ""
+    assert captured.err.startswith("theodolite: ")
+    assert captured.err.count("\n") == 1
+    assert "Traceback" not in captured.err
+
+
+def test_a_real_process_gives_the_same(tmp_path):
+    (tmp_path / "nonsense.txt").write_text("hello")
+    done = subprocess.run([sys.executable, "-m", "theodolite", "survey", "nonsense.txt"], cwd=tmp_path,
+                          capture_output=True, text=True, check=False)  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+
+
+def test_a_closed_pipe_is_no_error():
+    script = f"{sys.executable} -m theodolite list | head -1"
+    done = subprocess.run(["bash", "-o", "pipefail", "-c", script], capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+
+
+LAW = '''"""Seven is seven."""
+
+from theodolite.law import Law
+
+law = Law(
+    claim="Seven is seven.",
+    formula="7 = 7",
+    assumes={"arithmetic": {"off": 1.0}},
+    source="he2015",
+    predict=lambda n: float(n),
+    measure=lambda n, off=0.0: n + off,
+    cases=({"n": 7},),
+    tolerance=0.01,
+)
+'''
+
+
+def test_one_new_file_is_a_new_law(tmp_path):
+    """In a copy of the package, a file dropped into laws/ is listed, checked, drawn and in the battery."""
+    source = Path(catalogue.__file__).parent
+    shutil.copytree(source, tmp_path / "theodolite", ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / "theodolite" / "laws" / "propagation" / "seven_is_seven.py").write_text(LAW)
+
+    def call(*command):
+        env = {"PYTHONPATH": str(tmp_path), "PATH": "/usr/bin:/bin"}
+        return subprocess.run(
+            [sys.executable, *command], capture_output=True, text=True, check=True, env=env, cwd=tmp_path
+        )
+
+    assert "seven-is-seven" in call("-m", "theodolite", "list").stdout
+    assert "1 of 1 laws hold" in call("-m", "theodolite", "check", "seven-is-seven", "--out", "atlas").stdout
+    assert 'id="seven-is-seven"' in (tmp_path / "atlas" / "atlas.html").read_text()
+    battery = Path(__file__).with_name("test_catalogue.py")
+    collected = call(
+        "-m", "pytest", "-q", "-p", "no:cacheprovider", "--import-mode=importlib", str(battery), "-k", "seven"
+    ).stdout
+    assert "3 passed" in collected
+
+
+def test_help_names_every_command(capsys):
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    out = capsys.readouterr().out
+    assert all(command in out for command in ("survey", "design", "check", "list", "explain"))
+    assert main([]) == 0
