@@ -221,10 +221,8 @@ def test_one_new_file_is_a_new_law(tmp_path):
     assert "1 of 1 laws hold" in call("-m", "theodolite", "check", "seven-is-seven", "--out", "atlas").stdout
     assert 'id="seven-is-seven"' in (tmp_path / "atlas" / "atlas.html").read_text()
     battery = Path(__file__).with_name("test_catalogue.py")
-    collected = call(
-        "-m", "pytest", "-q", "-p", "no:cacheprovider", "--import-mode=importlib", str(battery), "-k", "seven"
-    ).stdout
-    assert "3 passed" in collected
+    flags = ("-q", "-p", "no:cacheprovider", "--import-mode=importlib")
+    assert "3 passed" in call("-m", "pytest", *flags, str(battery), "-k", "seven").stdout
 
 
 def test_help_names_every_command(capsys):

@@ -78,7 +78,7 @@ class Batches:
             for batch in source:
                 yield self._batch(batch)
         finally:
-            if before is not None:
+            if isinstance(own, torch.Generator) and before is not None:
                 own.set_state(before)
 
     def first(self) -> Batch:

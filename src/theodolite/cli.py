@@ -126,7 +126,7 @@ def _list(options: argparse.Namespace) -> int:
         rows = [{"name": e.name, "kind": e.kind, "topic": e.topic, "summary": e.summary} for e in catalogue.entries()]
         print(json.dumps(rows, indent=2, ensure_ascii=False))
         return DONE
-    from theodolite.report.text import listing
+    from theodolite.report.overview import listing
 
     _show(listing(catalogue.entries(), catalogue.topics()))
     return DONE
@@ -169,14 +169,17 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(metavar="command", parser_class=_Parser)
 
     survey = commands.add_parser("survey", help="measure a model or a checkpoint against theory")
-    survey.add_argument("target", nargs="?", help="checkpoint file or folder, or package.module:function; none: a built-in network")  # fmt: skip
+    survey.add_argument(
+        "target", nargs="?", help="checkpoint, folder or package.module:function (none: a built-in network)"
+    )
     survey.add_argument("--data", help="digits, a .npz with x and y, or a .npy with x")
     survey.add_argument("--lr", type=float, help="the learning rate of training")
     survey.add_argument("--activation", help="the nonlinearity, where it cannot be seen (a bare checkpoint)")
     survey.add_argument(
         "--instrument", action="append", default=[], metavar="NAME", help="only this one; may be repeated"
     )
-    survey.add_argument("--cost", default="train", choices=("free", "forward", "backward", "hvp", "train"), help="the dearest work allowed")  # fmt: skip
+    costs = ("free", "forward", "backward", "hvp", "train")
+    survey.add_argument("--cost", default="train", choices=costs, help="the dearest work allowed")
     _shared(survey, _survey, out="folder for report.html and readings.json (survey)", jobs=True)
 
     design = commands.add_parser("design", help="before training: initialisation and how deep a signal lives")

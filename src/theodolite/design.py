@@ -49,7 +49,7 @@ class Design:
 
     def table(self) -> RenderableType:
         """For the terminal."""
-        from theodolite.report.text import design_table
+        from theodolite.report.overview import design_table
 
         return design_table(self.title, self.criticality, self.options, self.answers)
 

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
 import inspect
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from theodolite.measure.statistics import log_slope, pooled_estimate
+from theodolite.parallel import case_generator
 from theodolite.reading import Band, Estimate, Reading, Series
 
 Case = Mapping[str, Any]
 Size = Literal["quick", "full"]
 Prediction = Callable[..., float | Band]
+OUTSIDE = ("above", "below")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,42 +58,39 @@ class Law:
         keywords = {**case, **(self.assumes[breaking] or {})} if breaking else dict(case)
         if "generator" not in inspect.signature(self.measure).parameters:
             return pooled_estimate([self.measure(**keywords)], certain=True)
-        import torch
-
-        generator = torch.Generator().manual_seed(_case_seed(seed, case))
-        repeats = self.repeats if size == "quick" else 8 * self.repeats
+        generator = case_generator(seed, case)
+        repeats = self.repeats * (1 if size == "quick" else 8)
         return pooled_estimate([self.measure(**keywords, generator=generator) for _ in range(repeats)])
 
     def verdict(self, estimates: Sequence[Estimate], *, size: Size = "quick") -> Verdict:
         """Lay the estimates of all cases beside their predictions."""
-        cases = self.cases_of(size)
-        readings = tuple(self._readings(self.predict, cases, estimates))
-        wrong = tuple(self._readings(self.refuted, cases, estimates)) if self.refuted else ()
-        return Verdict(law=self, readings=readings, refuted=wrong, size=size)
+        pairs = list(zip(self.cases_of(size), estimates, strict=True))
+        wrong = tuple(self._readings(self.refuted, pairs)) if self.refuted else ()
+        return Verdict(self, tuple(self._readings(self.predict, pairs)), wrong, size)
 
     def check(self, breaking: str | None = None, *, size: Size = "quick", seed: int = 0) -> Verdict:
         """Run the law; with ``breaking`` one of its assumptions is broken, and it should then not hold."""
-        cases = self.cases_of(size)
-        return self.verdict([self.measured(c, breaking=breaking, size=size, seed=seed) for c in cases], size=size)
+        found = [self.measured(case, breaking=breaking, size=size, seed=seed) for case in self.cases_of(size)]
+        return self.verdict(found, size=size)
 
-    def _readings(self, predict: Prediction, cases: Sequence[Case], estimates: Sequence[Estimate]) -> Iterator[Reading]:
+    def _readings(self, predict: Prediction, pairs: Sequence[tuple[Case, Estimate]]) -> Iterator[Reading]:
         quantity = self.quantity or self.name
         if self.exponent is None:
-            for case, got in zip(cases, estimates, strict=True):
+            for case, got in pairs:
                 yield Reading(quantity=quantity, measured=got.value, stderr=got.stderr,
                               expected=self._band(predict(**case)), where=_words(case))  # fmt: skip
             return
         groups: dict[str, list[tuple[Case, Estimate]]] = {}
-        for case, got in zip(cases, estimates, strict=True):
+        for case, got in pairs:
             groups.setdefault(_words(case, without=self.exponent), []).append((case, got))
         for where, members in groups.items():
             x = tuple(float(case[self.exponent]) for case, _ in members)
+            values, errors = zip(*((got.value, got.stderr) for _, got in members), strict=True)
             slope = log_slope(x, [got for _, got in members])
             rest = {key: value for key, value in members[0][0].items() if key != self.exponent}
-            series = Series(x=x, measured=tuple(got.value for _, got in members), log="xy", x_label=self.exponent,
-                            stderr=tuple(got.stderr for _, got in members), y_label=quantity)  # fmt: skip
             yield Reading(quantity=f"exponent of {quantity} in {self.exponent}", measured=slope.value, where=where,
-                          stderr=slope.stderr, expected=self._band(predict(**rest)), series=series)  # fmt: skip
+                          stderr=slope.stderr, expected=self._band(predict(**rest)),
+                          series=Series(x, values, errors, x_label=self.exponent, y_label=quantity, log="xy"))  # fmt: skip
 
     def _band(self, prediction: float | Band) -> Band:
         return prediction if isinstance(prediction, Band) else Band.around(prediction, rel=self.tolerance)
@@ -101,7 +98,7 @@ class Law:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a law said and what was seen. ``refuted`` holds the same measurements beside the literature's wrong form."""
+    """What was seen beside what a law says, and (``refuted``) beside the literature's wrong form."""
 
     law: Law
     readings: tuple[Reading, ...]
@@ -111,22 +108,14 @@ class Verdict:
     @property
     def holds(self) -> bool:
         """Every reading agrees, and the wrong form, where there is one, is refuted by at least one of them."""
-        return all(r.status == "agrees" for r in self.readings) and (not self.refuted or _outside(self.refuted))
+        wrong_form_fails = not self.refuted or any(r.status in OUTSIDE for r in self.refuted)
+        return wrong_form_fails and all(r.status == "agrees" for r in self.readings)
 
     @property
     def broken(self) -> bool:
         """Some reading lies decisively outside its band: more than merely inconclusive."""
-        return _outside(self.readings)
-
-
-def _outside(readings: Sequence[Reading]) -> bool:
-    return any(reading.status in ("above", "below") for reading in readings)
+        return any(r.status in OUTSIDE for r in self.readings)
 
 
 def _words(case: Case, *, without: str | None = None) -> str:
     return ", ".join(f"{key}={value}" for key, value in case.items() if key != without)
-
-
-def _case_seed(seed: int, case: Case) -> int:
-    text = json.dumps([seed, sorted((key, repr(value)) for key, value in case.items())])
-    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:7], "big")

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, Literal, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
+
+if TYPE_CHECKING:
+    import torch
 
 Backend = Literal["loky", "dask", "ray"]
 Result = TypeVar("Result")
@@ -46,6 +51,14 @@ def completed(
         )
 
 
+def case_generator(seed: int, case: Mapping[str, Any]) -> torch.Generator:
+    """Randomness that depends on these two alone, so that neither order nor the number of workers changes a result."""
+    import torch
+
+    text = json.dumps([seed, sorted((key, repr(value)) for key, value in case.items())])
+    return torch.Generator().manual_seed(int.from_bytes(hashlib.sha256(text.encode()).digest()[:7], "big"))
+
+
 def _numbered(function: Callable[..., Result], index: int, task: tuple[Any, ...]) -> tuple[int, Result]:
     import torch
 
@@ -65,7 +78,7 @@ def _session(backend: Backend, workers: int) -> AbstractContextManager[Any]:
         ray = _installed("ray", "ray")
         from ray.util.joblib import register_ray
 
-        register_ray()
+        register_ray()  # type: ignore[no-untyped-call]
         if not ray.is_initialized():
             return ray.init(num_cpus=workers, include_dashboard=False, log_to_driver=False)  # type: ignore[no-any-return]
     return nullcontext()

@@ -6,14 +6,15 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
+from torch.nn.parameter import UninitializedParameter
 
 from theodolite.batches import Batch
 
 
 def check_made(name: str, tensor: Tensor) -> None:
     """The weights have values."""
-    if isinstance(tensor, nn.parameter.UninitializedTensorMixin):
+    if isinstance(tensor, UninitializedParameter):
         raise ValueError(f"expected weights, got {name} not yet made (a lazy module); run one batch through it first")
     if tensor.is_meta:
         raise ValueError(f"expected weights, got {name} on the meta device, without values; load the checkpoint first")
@@ -50,7 +51,7 @@ def check_forward(output: Callable[[Batch], Any], batch: Batch) -> None:
         )
 
 
-def check_loss(loss_on: Callable[[Batch], Tensor], batch: Batch) -> None:
+def check_loss(loss_on: Callable[[Batch], Any], batch: Batch) -> None:
     """The loss is one finite number."""
     with torch.no_grad():
         try:

@@ -46,10 +46,8 @@ class Band:
         return self.low <= value <= self.high
 
     def __str__(self) -> str:
-        if math.isinf(self.low) and math.isinf(self.high):
-            return "anything"
         if math.isinf(self.low):
-            return f"≤ {self.high:.6g}"
+            return "anything" if math.isinf(self.high) else f"≤ {self.high:.6g}"
         if math.isinf(self.high):
             return f"≥ {self.low:.6g}"
         if f"{self.low:.4g}" == f"{self.high:.4g}":

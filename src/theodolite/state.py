@@ -60,7 +60,7 @@ _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_
 @contextmanager
 def _random_state() -> Iterator[None]:
     python, numbers = random.getstate(), np.random.get_state()  # noqa: NPY002  the state that user code may rely on
-    devices = list(range(torch.cuda.device_count())) if torch.cuda.is_initialized() else []
+    devices = list(range(torch.cuda.device_count())) if torch.cuda.is_available() else []
     with torch.random.fork_rng(devices=devices):
         try:
             yield
