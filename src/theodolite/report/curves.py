@@ -40,6 +40,7 @@ class Scale:
     names: tuple[str, ...]
     log_x: bool
     log_y: bool
+    x_ticks: tuple[float, ...]
     x: tuple[float, float]
     y: tuple[float, float]
 
@@ -77,7 +78,7 @@ def fitting_scale(curves: list[Curve], names: tuple[str, ...], logs: tuple[bool,
         floor = min(v for v in ys if v > 0) / 10
         bars = [v for v in bars if v >= floor]
     x = (-0.5, len(names) - 0.5) if names else limits(xs, log_x, 0.04)
-    return Scale(names, log_x, log_y, x, limits(ys + bars, log_y, 0.08))
+    return Scale(names, log_x, log_y, _own_ticks(xs, x) if log_x else (), x, limits(ys + bars, log_y, 0.08))
 
 
 def limits(values: Sequence[float], log: bool, margin: float) -> tuple[float, float]:
@@ -94,27 +95,40 @@ def limits(values: Sequence[float], log: bool, margin: float) -> tuple[float, fl
 
 def set_axes(axes: Axes, scale: Scale) -> None:
     """Lay out scales, limits, ticks and grid."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, ScalarFormatter
+    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator, ScalarFormatter
 
     for axis, log, (low, high) in ((axes.xaxis, scale.log_x, scale.x), (axes.yaxis, scale.log_y, scale.y)):
         if log:
             (axes.set_xscale if axis is axes.xaxis else axes.set_yscale)("log")
-            short = math.log10(high / low) < 1.5
-            axis.set_major_locator(LogLocator(subs=(1, 2, 5) if short else (1,), numticks=7))
+            decades = math.log10(high / low)
+            parts = (1, 2, 5) if decades < 1.8 else (1, 3) if decades < 2.8 else (1,)
+            axis.set_major_locator(LogLocator(subs=parts, numticks=7))
+            if decades > 3:
+                axis.set_minor_locator(NullLocator())
             axis.set_major_formatter(FuncFormatter(lambda value, _: plain(float(f"{value:.4g}"))))
             axis.set_minor_formatter(NullFormatter())
         else:
             axis.set_major_locator(MaxNLocator(nbins=6, steps=[1, 2, 2.5, 5, 10]))
             axis.set_major_formatter(ScalarFormatter(useOffset=False))
+    if scale.x_ticks:
+        axes.set_xticks(scale.x_ticks, [plain(value, digits=4) for value in scale.x_ticks])
+        axes.xaxis.set_minor_locator(NullLocator())
     axes.set_xlim(*scale.x)
     axes.set_ylim(*scale.y)
     axes.grid(axis="y", color=LINE, linewidth=0.5, alpha=0.35)
     axes.set_axisbelow(True)
     if scale.names:
         places, shown = tick_names(scale.names)
-        axes.set_xticks(places, shown, rotation=35, ha="right", rotation_mode="anchor", fontsize=9.5)
-        if max(len(name) for name in shown) * len(shown) < 60:
-            axes.set_xticks(places, shown, rotation=0, ha="center", rotation_mode="default", fontsize=10)
+        axes.set_xticks(places, shown, rotation=35, ha="right", rotation_mode="anchor", fontsize=10)
+        if max(len(name) for name in shown) * len(shown) < 54:
+            axes.set_xticks(places, shown, rotation=0, ha="center", rotation_mode="default", fontsize=11)
+
+
+def wrapped(label: str) -> str:
+    """A label of an upright axis on at most two lines."""
+    import textwrap
+
+    return "\n".join(textwrap.wrap(shortened(label, 56), 30, max_lines=2, placeholder=" …"))
 
 
 def tick_names(names: tuple[str, ...]) -> tuple[list[int], list[str]]:
@@ -150,6 +164,13 @@ def draw(axes: Axes, curve: Curve, group: int, scale: Scale) -> None:
                     [v + e for v, e in zip(y, errors, strict=True)], color=colour, linewidth=1.2)  # fmt: skip
     marker = MARKERS[max(group, 0) % len(MARKERS)]
     axes.plot(x, y, linestyle="none", marker=marker, color=colour, markeredgewidth=0)
+
+
+def _own_ticks(xs: Sequence[float], ends: tuple[float, float]) -> tuple[float, ...]:
+    """The measured places themselves as ticks of a logarithmic axis, where they are few and stand apart."""
+    places = sorted({x for x in xs if x > 0})
+    room = 0.09 * math.log(ends[1] / ends[0])
+    return tuple(places) if len(places) < 8 and all(math.log(b / a) > room for a, b in pairwise(places)) else ()
 
 
 def _steps(
@@ -199,7 +220,7 @@ def legend_handles(curves: list[Curve], scale: Scale) -> list[Any]:
         handles.append(proxy(color=colour, linewidth=1.3, label="theory"))
     handles.append(points_handle(curves, scale))
     if any(math.isfinite(v) for curve in curves for v in curve.wrong):
-        handles.append(proxy(color=WRONG, linestyle=DASHES, label="form in print, refuted"))
+        handles.append(proxy(color=WRONG, linestyle=DASHES, label="form in print"))
     for place, curve in enumerate(curves if several else []):
         colour, marker = GROUPS[place % len(GROUPS)], MARKERS[place % len(MARKERS)]
         label = shortened(printable(curve.label), 34)

@@ -19,6 +19,7 @@ from theodolite.report.curves import (
     proxy,
     set_axes,
     tick_names,
+    wrapped,
 )
 from theodolite.report.formulas import formula
 from theodolite.report.svg import GROUPS, INK, THEORY, WRONG, drawing, inline_svg
@@ -106,10 +107,10 @@ def _figure(
     slanted = tick_names(names)[1] if names else []
     extra = 6 * max((len(name) for name in slanted), default=0) * 0.6 if slanted else 0
     rows = math.ceil((len(curves) + 2) / 2) if len(curves) > 1 else 1
-    with drawing(height=270 + min(extra, 80) + 14 * (rows - 1)) as (figure, axes):
+    with drawing(height=275 + min(extra, 80) + 14 * (rows - 1)) as (figure, axes):
         set_axes(axes, scale)
         axes.set_xlabel(shortened(x_label, 60))
-        axes.set_ylabel(shortened(y_label, 44))
+        axes.set_ylabel(wrapped(y_label))
         for place, curve in enumerate(curves):
             draw(axes, curve, place if len(curves) > 1 else -1, scale)
         handles = legend_handles(curves, scale)
@@ -125,16 +126,17 @@ def _exponent_figure(verdict: Verdict, spoken: str, *, key: str) -> str:
     curves = [_bare_curve(reading) for reading, _ in drawn]
     scale = fitting_scale(curves, (), (True, True))
     several = len(curves) > 1
-    with drawing(height=262 + 14 * (len(curves) if several else 1)) as (figure, axes):
+    with drawing(height=262 + 16 * (len(curves) + 1 if several else 2)) as (figure, axes):
         set_axes(axes, scale)
         axes.set_xlabel(shortened(printable(verdict.law.exponent), 60))
-        axes.set_ylabel(shortened(printable(verdict.law.quantity or verdict.law.name), 44))
-        handles = [] if several else [points_handle(curves, scale)]
+        axes.set_ylabel(wrapped(printable(verdict.law.quantity or verdict.law.name)))
+        handles = [points_handle(curves, scale)]
         for place, (curve, (reading, other)) in enumerate(zip(curves, drawn, strict=True)):
             group = place if several else -1
             draw(axes, curve, group, scale)
             handles += _slope_lines(axes, curve, group, reading, other)
-        figure.legend(handles=handles, loc="outside upper left", ncols=1 if several else 2)
+        unique = sorted({h.get_label(): h for h in handles}.values(), key=lambda h: bool(h.get_color() == WRONG))
+        figure.legend(handles=unique, loc="outside upper left", ncols=1)
         return inline_svg(figure, printable(spoken), key=key)
 
 
@@ -167,6 +169,7 @@ def _slope_lines(axes: Axes, curve: Curve, group: int, reading: Reading, wrong: 
     x, colour = [math.exp(end) for end in ends], GROUPS[group % len(GROUPS)] if group >= 0 else INK
     theory, said = (colour if group >= 0 else THEORY), _slope_words(reading.expected)
     handles: list[Any] = []
+    refuted: list[Any] = []
     if reading.expected and math.isfinite(reading.expected.middle):
         slopes = [v for v in (reading.expected.low, reading.expected.high) if math.isfinite(v)]
         axes.fill_between(x, line(slopes[0]), line(slopes[-1]), color=theory, alpha=0.16, linewidth=0)
@@ -175,14 +178,19 @@ def _slope_lines(axes: Axes, curve: Curve, group: int, reading: Reading, wrong: 
     handles += axes.plot(x, line(reading.measured), color=colour, linewidth=1.1, linestyle=(0, (1, 1.5)), label=fit)
     if wrong and wrong.expected and math.isfinite(wrong.expected.middle):
         slope = wrong.expected.middle
-        text = f"form in print, refuted: slope {plain(slope, digits=4)}"
-        handles += axes.plot(x, line(slope), color=WRONG, linestyle=DASHES, label=text)
+        text = f"form in print: slope {plain(slope, digits=4)}"
+        refuted += axes.plot(x, line(slope), color=WRONG, linestyle=DASHES, label=text)
     if group < 0:
-        return handles
+        return handles + refuted
     label = f"{printable(curve.label)}: {fit}, theory {said.removeprefix('slope ')}"
     marker = MARKERS[group % len(MARKERS)]
-    return [proxy(color=colour, marker=marker, linewidth=1.3, label=shortened(label, 74))]
+    return [proxy(color=colour, marker=marker, linewidth=1.3, label=shortened(label, 66)), *refuted]
 
 
 def _slope_words(band: Band | None) -> str:
-    return f"slope {expectation(band)}" if band else "says nothing"
+    if band is None:
+        return "says nothing"
+    half = (band.high - band.low) / 2
+    if not math.isfinite(half):
+        return f"slope {expectation(band)}"
+    return f"slope {plain(band.middle, digits=4)}" + (f" ± {plain(half, digits=2)}" if half > 0 else "")

@@ -12,6 +12,7 @@ from theodolite.report.words import printable
 
 _SIZE = 100.0
 _SAME = (
+    (r"([_^])\*", r"\1{*}"),
     (r"\\[td]frac(?![a-zA-Z])", r"\\frac"),
     (r"\\(?:big|Big|bigg|Bigg)[lrm]?(?![a-zA-Z])", ""),
     (r"\\[lr]Vert(?![a-zA-Z])", r"\\|"),

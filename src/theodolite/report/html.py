@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -12,6 +13,7 @@ from theodolite.report.words import MARKS, printable, status_counts
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+    from markupsafe import Markup
 
     from theodolite.instrument import Answer, Skipped
     from theodolite.law import Verdict
@@ -96,7 +98,7 @@ def _rendered(template: str, **values: Any) -> str:
 def _environment() -> Environment:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-    return Environment(
+    environment = Environment(
         loader=FileSystemLoader(Path(__file__).with_name("templates")),
         autoescape=True,
         undefined=StrictUndefined,
@@ -104,3 +106,12 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         finalize=lambda value: printable(value) if type(value) is str else value,
     )
+    environment.filters["parted"] = _parted
+    return environment
+
+
+def _parted(name: str) -> Markup:
+    """A name that may break after its dots and slashes."""
+    from markupsafe import Markup, escape
+
+    return Markup(re.sub(r"([./])", r"\1<wbr>", str(escape(printable(name)))))

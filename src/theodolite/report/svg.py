@@ -30,7 +30,7 @@ _PAGE = {
 _STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",
     "text.parse_math": False,
-    "font.size": 11,
+    "font.size": 12,
     "axes.edgecolor": LINE,
     "axes.labelcolor": INK,
     "axes.spines.top": False,
@@ -42,7 +42,7 @@ _STYLE: dict[Any, Any] = {
     "ytick.labelcolor": INK,
     "text.color": INK,
     "legend.frameon": False,
-    "legend.fontsize": 10,
+    "legend.fontsize": 11,
     "legend.handlelength": 1.6,
     "legend.columnspacing": 1.2,
     "lines.linewidth": 1.6,
@@ -55,7 +55,7 @@ _FONT = re.compile(r"font:\s*(?:[a-z]+\s+)*([\d.]+px)[^;]*")
 
 
 @contextmanager
-def drawing(width: float = 440, height: float = 270) -> Iterator[tuple[Figure, Axes]]:
+def drawing(width: float = 430, height: float = 275) -> Iterator[tuple[Figure, Axes]]:
     """A figure and its axes, in points, under the report's own style; the caller's settings are left as they were."""
     import matplotlib
     from matplotlib.figure import Figure
@@ -92,7 +92,7 @@ def inline_svg(figure: Figure, label: str, *, key: str = "") -> str:
 
 
 def _wide(box: str) -> int:
-    return math.ceil(float(box.split()[2]) * 1.3)
+    return math.ceil(float(box.split()[2]) * 1.32)
 
 
 def _tidy(node: Any) -> None:

@@ -58,7 +58,7 @@ def survey_table(answers: Sequence[Answer], skipped: Sequence[Skipped]) -> Rende
 
     parts: list[RenderableType] = [_summary(answers, skipped)]
     if any(answer.readings for answer in answers):
-        table = _table("instrument", "quantity")
+        table = plain_table("instrument", "quantity")
         table.add_column("where", no_wrap=True)
         table.add_column("measured", justify="right", no_wrap=True)
         table.add_column("expected", justify="right", overflow="fold")
@@ -67,14 +67,14 @@ def survey_table(answers: Sequence[Answer], skipped: Sequence[Skipped]) -> Rende
             name = answer.instrument.name
             for quantity, readings in by_quantity(answer.readings):
                 for reading in readings:
-                    table.add_row(_plain(name), _plain(quantity), *_cells(reading))
+                    table.add_row(as_cell(name), as_cell(quantity), *_cells(reading))
                     name = quantity = ""
             table.add_section()
         parts.append(table)
     if skipped:
-        table = _table("skipped", "why")
+        table = plain_table("skipped", "why")
         for skip in skipped:
-            table.add_row(_plain(skip.instrument), _plain(skip.reason))
+            table.add_row(as_cell(skip.instrument), as_cell(skip.reason))
         parts.append(table)
     return Group(*parts)
 
@@ -87,17 +87,17 @@ def verdict_table(verdicts: Sequence[Verdict]) -> RenderableType:
     ends = [outcome(verdict) for verdict in verdicts]
     said = [f"{ends.count('holds')} of {len(ends)} laws hold"]
     said += [f"{ends.count(end)} {end}" for end in ("broken", "inconclusive") if end in ends]
-    table = _table("law", "topic")
+    table = plain_table("law", "topic")
     table.add_column("verdict", no_wrap=True)
     table.add_column("readings", justify="right")
     table.add_column("worst reading: measured beside expected", overflow="fold", ratio=1)
     for verdict, end in zip(verdicts, ends, strict=True):
         table.add_row(
-            _plain(verdict.law.name + (" †" if verdict.law.erratum else "")),
-            _plain(verdict.law.topic),
+            as_cell(verdict.law.name + (" †" if verdict.law.erratum else "")),
+            as_cell(verdict.law.topic),
             _badge(end),
             str(len(verdict.readings)),
-            _plain(_worst_words(verdict)),
+            as_cell(_worst_words(verdict)),
         )
     parts: list[RenderableType] = [Text(" · ".join(said), style="bold"), table]
     if any(verdict.law.erratum for verdict in verdicts):
@@ -126,9 +126,9 @@ def explanation(
     grid = _grid()
     for name, text in [*rows, ("notes", inspect.cleandoc(documentation))]:
         if text:
-            grid.add_row(Text(name, style="bold"), _plain(text))
+            grid.add_row(Text(name, style="bold"), as_cell(text))
     title = Text.assemble((printable(subject.name), "bold"), (f"  {printable(kind)}", "dim"))
-    return Group(title, _plain(asked), Text(""), grid)
+    return Group(title, as_cell(asked), Text(""), grid)
 
 
 def as_text(renderable: RenderableType, width: int = 100) -> str:
@@ -203,9 +203,9 @@ def _summary(answers: Sequence[Answer], skipped: Sequence[Skipped]) -> Text:
 
 
 def _cells(reading: Reading) -> Iterable[Text]:
-    yield _plain(shortened(reading.where, 30))
-    yield _plain(number(reading.measured, reading.stderr))
-    yield _plain(expectation(reading.expected))
+    yield as_cell(shortened(reading.where, 30))
+    yield as_cell(number(reading.measured, reading.stderr))
+    yield as_cell(expectation(reading.expected))
     yield _badge(reading.status)
 
 
@@ -215,13 +215,13 @@ def _badge(status: str) -> Text:
     return Text(f"{MARKS[status]} {status}", style=STYLES[status])
 
 
-def _plain(text: str) -> Text:
+def as_cell(text: str) -> Text:
     from rich.text import Text
 
     return Text(printable(text), overflow="fold")
 
 
-def _table(*names: str) -> Table:
+def plain_table(*names: str) -> Table:
     from rich import box
     from rich.table import Table
 

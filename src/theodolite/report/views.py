@@ -19,6 +19,7 @@ from theodolite.report.words import (
     expectation,
     number,
     outcome,
+    plain,
     source_entries,
 )
 
@@ -49,11 +50,23 @@ class Row:
     where: str
     value: str
     expected: str
+    centre: str
     status: str
     mark: str
     meaning: str
     bullet: Bullet | None
+    expects: bool
     quantity: str
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """A meaning that several rows share: of how many it is true, and which statuses they have."""
+
+    text: str
+    count: int
+    statuses: tuple[tuple[str, str], ...]
+    everywhere: bool
 
 
 @dataclass(frozen=True)
@@ -66,11 +79,11 @@ class Plot:
 
 @dataclass(frozen=True)
 class Group:
-    """All readings of one quantity. A meaning that rows share is told once, with its places."""
+    """All readings of one quantity. A meaning that rows share is told once."""
 
     quantity: str
     rows: tuple[Row, ...]
-    shared: tuple[tuple[str, tuple[str, ...]], ...]
+    shared: tuple[Meaning, ...]
     plots: tuple[Plot, ...]
 
 
@@ -183,16 +196,22 @@ def _method(verdict: Verdict) -> str:
 def _group(quantity: str, readings: Sequence[Reading], name: str, figures: bool) -> Group:
     strip = _common_strip(readings)
     rows = [_row(reading, f"{name}-{place}", strip) for place, reading in enumerate(readings)]
-    places: dict[str, list[str]] = {}
+    shared = _shared_meanings(rows) if len(rows) > 1 else ()
+    return Group(quantity, tuple(rows), shared, tuple(_plots(readings, name)) if figures else ())
+
+
+def _shared_meanings(rows: Sequence[Row]) -> tuple[Meaning, ...]:
+    """The meanings told above the table; none where most rows have one of their own, which then stands beside them."""
+    members: dict[str, list[Row]] = {}
     for row in rows:
         if row.meaning:
-            places.setdefault(row.meaning, []).append(row.where)
-    shared: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    if len(places) == 1 and len(rows) > 1 and all(row.meaning for row in rows):
-        shared = ((next(iter(places)), ()),)
-    elif places and len(rows) > 1 and 2 * len(places) <= len(rows):
-        shared = tuple((meaning, tuple(where)) for meaning, where in places.items())
-    return Group(quantity, tuple(rows), shared, tuple(_plots(readings, name)) if figures else ())
+            members.setdefault(row.meaning, []).append(row)
+    if 2 * len(members) > len(rows):
+        return ()
+    return tuple(
+        Meaning(text, len(own), tuple(dict.fromkeys((row.status, row.mark) for row in own)), len(own) == len(rows))
+        for text, own in members.items()
+    )
 
 
 def _plots(readings: Sequence[Reading], name: str) -> list[Plot]:
@@ -232,12 +251,22 @@ def _row(reading: Reading, name: str, strip: tuple[float, float] | None = None) 
         where=reading.where,
         value=number(reading.measured, reading.stderr),
         expected=expectation(reading.expected),
+        centre=_centre(reading.expected),
         status=reading.status,
         mark=MARKS[reading.status],
         meaning=reading.meaning.strip(),
         bullet=_bullet(reading, strip),
+        expects=reading.expected is not None,
         quantity=reading.quantity,
     )
+
+
+def _centre(band: Band | None) -> str:
+    """The number in the middle of a band that has two ends, where the band's own words do not already say it."""
+    if band is None or not math.isfinite(band.high - band.low):
+        return ""
+    centre = plain(band.middle)
+    return "" if centre == expectation(band) else centre
 
 
 def _common_strip(readings: Sequence[Reading]) -> tuple[float, float] | None:

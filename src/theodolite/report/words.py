@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -31,6 +32,7 @@ MARKS: Mapping[str, str] = {
 STATUSES = ("agrees", "above", "below", "inconclusive", "invalid", "no reference")
 TROUBLE = ("invalid", "above", "below")
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+_EXPONENT = re.compile(r"e([+-]\d+)")
 _JOINERS = "\u200c\u200d"
 
 
@@ -71,14 +73,12 @@ def plain(value: float, *, digits: int = 6) -> str:
         return "not a number"
     if math.isinf(value):
         return "∞" if value > 0 else "−∞"
-    mantissa, _, exponent = f"{value + 0.0:.{digits}g}".partition("e")
-    power = f"×10{str(int(exponent)).translate(_SUPERSCRIPT)}" if exponent else ""
-    return mantissa.replace("-", "−") + power
+    return _EXPONENT.sub(_power_words, f"{value + 0.0:.{digits}g}").replace("-", "−")
 
 
 def expectation(band: Band | None) -> str:
     """What theory expects, in words; a dash where it says nothing."""
-    return "–" if band is None else str(band).replace("-", "−")
+    return "–" if band is None else _EXPONENT.sub(_power_words, str(band)).replace("-", "−")
 
 
 def printable(text: Any) -> str:
@@ -91,13 +91,22 @@ def printable(text: Any) -> str:
 
 
 def shortened(text: str, limit: int) -> str:
-    """The text with its middle left out where it is longer than the limit; both ends of a layer's name matter.
+    """The text within a limit: the parts of a dotted name abbreviated, or else the middle left out.
 
-    >>> shortened("transformer.layers.11.mlp", 13)
-    'transf…11.mlp'
+    >>> shortened("transformer.layers.11.attention", 19)
+    'trans.layer.11.atte'
+    >>> shortened("the quick brown fox", 9)
+    'the … fox'
     """
+    if len(text) <= limit:
+        return text
+    parts = text.split(".")
+    for letters in range(12, 0, -1) if len(parts) > 2 else ():
+        brief = ".".join(part[:letters] for part in parts)
+        if len(brief) <= limit:
+            return brief
     head = (limit - 1) // 2
-    return text if len(text) <= limit else f"{text[:head]}…{text[len(text) - (limit - 1 - head) :]}"
+    return f"{text[:head]}…{text[len(text) - (limit - 1 - head) :]}"
 
 
 def outcome(verdict: Verdict) -> Outcome:
@@ -150,6 +159,10 @@ def _strain(reading: Reading) -> float:
     scale = half + 3 * reading.stderr
     distance = abs(reading.measured - band.middle)
     return distance / scale if scale > 0 and math.isfinite(distance) else distance
+
+
+def _power_words(found: re.Match[str]) -> str:
+    return f"×10{str(int(found[1])).translate(_SUPERSCRIPT)}"
 
 
 def _power(value: float) -> int:
