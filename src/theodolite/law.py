@@ -21,11 +21,10 @@ OUTSIDE = ("above", "below")
 class Law:
     """``predict(**case)`` against ``measure(**case, generator=...)``, within a relative ``tolerance``.
 
-    ``predict`` returns a number, or a `Band` where the law is one-sided or the tolerance absolute. ``measure`` returns
-    a number, many independent draws of it, or an `Estimate`; one that takes no ``generator`` is deterministic and
-    runs once, any other ``repeats`` times. With ``exponent="n"`` the law predicts the slope of log measured on
-    log n over its cases; ``along`` only names the axis of the figure. ``assumes`` maps each assumption to the keywords
-    of ``measure`` that break it, or None where no experiment can. ``refuted`` is the literature's wrong prediction.
+    ``predict`` returns a number, or a `Band` (one-sided, or of absolute width). ``measure`` returns a number, many
+    independent draws of it, or an `Estimate`; it runs ``repeats`` times, or once if it takes no ``generator``. With
+    ``exponent="n"`` the law predicts the slope of log measured on log n; ``along`` names the axis of the figure.
+    ``assumes`` maps each assumption to the keywords of ``measure`` that break it, or None where no experiment can.
     """
 
     claim: str
@@ -42,7 +41,7 @@ class Law:
     along: str | None = None
     exponent: str | None = None
     erratum: str | None = None
-    refuted: Prediction | None = None
+    refuted: Prediction | None = None  # the literature's wrong form
     name: str = ""
     topic: str = ""
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import torch
@@ -31,7 +32,7 @@ def digits() -> tuple[Tensor, Tensor]:
 def network() -> nn.Sequential:
     """The architecture, with whatever weights torch gives it."""
     layers: list[nn.Module] = []
-    for inputs, outputs in zip(WIDTHS, WIDTHS[1:], strict=False):
+    for inputs, outputs in pairwise(WIDTHS):
         layers += [nn.Linear(inputs, outputs), nn.ReLU()]
     return nn.Sequential(*layers[:-1])
 
@@ -49,15 +50,15 @@ def trained(seed: int = SEED) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
     generator = torch.Generator().manual_seed(seed)
     model = network()
     with torch.no_grad():
-        for layer in model[::2]:
-            assert isinstance(layer, nn.Linear)
-            layer.weight.normal_(0.0, (2 / layer.in_features) ** 0.5, generator=generator)
-            layer.bias.zero_()
+        for layer in model:
+            if isinstance(layer, nn.Linear):
+                layer.weight.normal_(0.0, (2 / layer.in_features) ** 0.5, generator=generator)
+                layer.bias.zero_()
     start = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     x, y = (column[:1437] for column in digits())
     optimiser = torch.optim.SGD(model.parameters(), lr=LR, momentum=MOMENTUM, weight_decay=WEIGHT_DECAY)
     for _ in range(EPOCHS):
-        for rows in torch.randperm(len(x), generator=generator).split(BATCH):
+        for rows in torch.split(torch.randperm(len(x), generator=generator), BATCH):
             optimiser.zero_grad()
             cross_entropy(model(x[rows]), y[rows]).backward()  # type: ignore[no-untyped-call]
             optimiser.step()

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from theodolite.measure.variances import fan_in
 from theodolite.theory.propagation import Criticality, criticality
 
 LAYERS = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d)
@@ -75,16 +76,6 @@ def _reason_to_leave(layer: nn.Module, taken: dict[int, str]) -> str:
     return "" if layer.weight.requires_grad else "frozen"
 
 
-def fan_in(layer: nn.Module) -> int:
-    """How many inputs each output of a linear or convolutional layer sums."""
-    weight = layer.weight
-    assert isinstance(weight, Tensor)
-    if isinstance(layer, nn.ConvTranspose1d | nn.ConvTranspose2d | nn.ConvTranspose3d):
-        taps = weight[0, 0].numel() / torch.Size(layer.stride).numel()  # each output meets only some of the taps
-        return max(1, round(weight.shape[0] / layer.groups * taps))
-    return weight[0].numel()
-
-
 def _first_variance(point: Criticality, input_power: float) -> float:
     assert point.weight_variance is not None and point.bias_variance is not None
     if input_power <= 0:
@@ -97,7 +88,9 @@ def _first_variance(point: Criticality, input_power: float) -> float:
 
 
 def _fill(layer: nn.Module, weight_variance: float, bias_variance: float, generator: torch.Generator | None) -> None:
-    for parameter, variance in ((layer.weight, weight_variance / fan_in(layer)), (layer.bias, bias_variance)):
+    assert isinstance(layer.weight, Tensor)
+    inputs = fan_in(tuple(layer.weight.shape), layer)
+    for parameter, variance in ((layer.weight, weight_variance / inputs), (layer.bias, bias_variance)):
         if isinstance(parameter, nn.Parameter) and parameter.requires_grad:
             # drawn on the CPU in float32: the same seed gives the same network on every device and in every precision
             draw = torch.randn(parameter.shape, generator=generator, dtype=torch.float32) * variance**0.5
