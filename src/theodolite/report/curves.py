@@ -86,7 +86,7 @@ def limits(values: Sequence[float], log: bool, margin: float) -> tuple[float, fl
     if log:
         logs = [math.log10(v) for v in values if v > 0]
         pad = max(margin * (max(logs) - min(logs)), 0.05)
-        return 10 ** max(min(logs) - pad, -300), 10 ** min(max(logs) + pad, 300)
+        return 10.0 ** max(min(logs) - pad, -300), 10.0 ** min(max(logs) + pad, 300)
     low, high = min(values, default=0.0), max(values, default=1.0)
     least = 2e-4 * max(abs(low), abs(high)) or 1.0
     pad = max(margin * (high - low), 0.5 * (least - (high - low)))
@@ -143,7 +143,10 @@ def draw(axes: Axes, curve: Curve, group: int, scale: Scale) -> None:
     colour = GROUPS[group % len(GROUPS)] if group >= 0 else INK
     theory = GROUPS[group % len(GROUPS)] if group >= 0 else THEORY
     order = sorted(range(len(curve.x)), key=curve.x.__getitem__)
-    told = [place for place in order if curve.low[place] <= curve.high[place]]
+    told = [
+        place for place in order if curve.low[place] <= curve.high[place] and (curve.x[place] > 0 or not scale.log_x)
+    ]
+    told = told if scale.names else _thinned(told, curve, scale.log_x)
     if told:
         x, (low, high) = _steps(curve, told, scale, curve.low, curve.high)
         low, high = [max(v, scale.y[0]) for v in low], [min(v, scale.y[1]) for v in high]
@@ -185,7 +188,11 @@ def _steps(
     else:
         half = 0.5 if scale.names else 0.04 * (scale.x[1] - scale.x[0])
         sides = [(at - half, at + half) for at in x]
-    return [v for pair in sides for v in pair], [[v[place] for place in places for _ in (0, 1)] for v in values]
+    corners = [v for pair in sides for v in pair]
+    heights = [[v[place] for place in places for _ in (0, 1)] for v in values]
+    last = len(corners) - 1
+    kept = [k for k in range(last + 1) if k in (0, last) or any(len({*v[k - 1 : k + 2]}) > 1 for v in heights)]
+    return [corners[k] for k in kept], [[v[k] for k in kept] for v in heights]
 
 
 def _visible(curve: Curve, place: int, scale: Scale) -> bool:
@@ -194,7 +201,7 @@ def _visible(curve: Curve, place: int, scale: Scale) -> bool:
 
 
 def _thinned(places: list[int], curve: Curve, log_x: bool) -> list[int]:
-    """At most so many points that the figure stays small, evenly along the axis, both ends kept."""
+    """At most so many places that the figure stays small, evenly along the axis, both ends kept."""
     if len(places) <= MOST_POINTS:
         return places
     low, high = curve.x[places[0]], curve.x[places[-1]]
@@ -203,7 +210,7 @@ def _thinned(places: list[int], curve: Curve, log_x: bool) -> list[int]:
         x = curve.x[place]
         part = math.log(x / low) / math.log(high / low) if log_x else (x - low) / (high - low)
         cells.setdefault(round(part * (MOST_POINTS - 1)), place)
-    return list(cells.values())
+    return sorted({*cells.values(), places[-1]}, key=curve.x.__getitem__)
 
 
 def legend_handles(curves: list[Curve], scale: Scale) -> list[Any]:
@@ -234,6 +241,8 @@ def points_handle(curves: list[Curve], scale: Scale) -> Any:
     total = sum(len(curve.x) for curve in curves)
     lost = total - sum(_visible(curve, place, scale) for curve in curves for place in range(len(curve.x)))
     label = (ERRORS if errors else "measured") + (f" ({lost} of {total} cannot be drawn)" if lost else "")
+    if not lost and max(len(curve.x) for curve in curves) > MOST_POINTS:
+        label += f" (some of {total})"
     return proxy(color=INK, marker="o", linestyle="none", markeredgewidth=0, label=label)
 
 

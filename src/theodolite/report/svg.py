@@ -62,6 +62,7 @@ def drawing(width: float = 430, height: float = 275) -> Iterator[tuple[Figure, A
 
     with matplotlib.rc_context(), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph|constrained_layout not applied", category=UserWarning)
+        warnings.filterwarnings("ignore", message="overflow", category=RuntimeWarning)
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(_STYLE)
         figure = Figure(figsize=(width / 72, height / 72))

