@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from theodolite.theory.closed_forms import CLOSED_FORMS, ClosedForm, homogeneous
+from theodolite.theory.closed_forms import CLOSED_FORMS, ClosedForm, angle, geometric_mean, homogeneous
 from theodolite.theory.functions import checked, named
 from theodolite.theory.quadrature import LARGEST, Array, Line, Resolution, gaussian_line, plane_mean
 
@@ -235,8 +235,8 @@ class Activation:
     def _plane(self, integrand: Callable[[Array], Array], triple: tuple[float, float, float]) -> float:
         K11, K22, K12 = triple
         first, second = math.sqrt(K11), math.sqrt(K22)
-        cosine = min(1.0, max(-1.0, K12 / (first * second)))
-        sine = math.sqrt((1 - cosine) * (1 + cosine))
+        theta, sine = angle(K11, K22, K12)
+        cosine = math.cos(theta) if sine == 0.0 else K12 / geometric_mean(K11, K22)
         return plane_mean(self._resolution, integrand, first=first, second=second, cosine=cosine, sine=sine)
 
     def slopes_at_zero(self) -> tuple[float, float]:
@@ -270,7 +270,7 @@ def _variance(K: float) -> float:
 
 def _triple(K11: float, K22: float, K12: float) -> tuple[float, float, float]:
     """The two variances with the larger first, and the covariance within what they allow."""
-    bound = math.sqrt(_variance(K11)) * math.sqrt(_variance(K22))
+    bound = geometric_mean(_variance(K11), _variance(K22))
     if not abs(K12) <= bound * (1 + 1e-9) + 1e-300:
         raise ValueError(
             f"expected |K12| of at most sqrt(K11 K22) = {bound}, got {K12}; a covariance matrix has no negative eigenvalue"

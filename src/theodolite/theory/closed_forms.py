@@ -29,17 +29,27 @@ def exponential(x: float) -> float:
     return math.exp(x) if x < 709.0 else math.inf
 
 
+def geometric_mean(a: float, b: float) -> float:
+    """The root of the product: exactly ``a`` where both are ``a``, and safe where the product would overflow.
+
+    >>> geometric_mean(2.0, 2.0)
+    2.0
+    """
+    product = a * b
+    return math.sqrt(product) if 1e-290 < product < 1e300 else math.sqrt(a) * math.sqrt(b)
+
+
 def angle(K11: float, K22: float, K12: float) -> tuple[float, float]:
     r"""The angle $\theta$ between two Gaussians, $\cos\theta=K_{12}/\sqrt{K_{11}K_{22}}$, and $\sin\theta$.
 
     >>> angle(1.0, 4.0, 2.0)
     (0.0, 0.0)
     """
-    scale = math.sqrt(K11) * math.sqrt(K22)
+    scale = geometric_mean(K11, K22)
     if scale == 0.0:
         return math.pi / 2, 1.0
-    cosine = min(1.0, max(-1.0, K12 / scale))
-    sine = math.sqrt((1.0 - cosine) * (1.0 + cosine))
+    cosine = K12 / scale
+    sine = math.sqrt((1.0 - cosine) * (1.0 + cosine)) if abs(cosine) < 1 - 1e-15 else 0.0
     return math.atan2(sine, cosine), sine
 
 
@@ -57,7 +67,7 @@ def homogeneous(right: float, left: float) -> ClosedForm:
 
     def covariance(K11: float, K22: float, K12: float) -> float:
         theta, sine = angle(K11, K22, K12)
-        scale = math.sqrt(K11) * math.sqrt(K22)
+        scale = geometric_mean(K11, K22)
         return product * K12 + gap * (scale * sine + (math.pi - theta) * K12) / (2 * math.pi)
 
     def slope_covariance(K11: float, K22: float, K12: float) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
@@ -13,7 +14,7 @@ from scipy.optimize import brentq
 
 from theodolite.theory.activations import Activation
 from theodolite.theory.criticality import Criticality, Decay, Source, critical_decay, criticality
-from theodolite.theory.quadrature import Array
+from theodolite.theory.quadrature import Array, UnresolvedError
 from theodolite.theory.specification import Mlp, activation_of
 
 __all__ = [
@@ -166,6 +167,8 @@ def fixed_points(activation: Source, *, weight_variance: float, bias_variance: f
     def slope(K: float) -> float:
         return weight_variance * sigma.curvature_moment(K) - 1
 
+    if weight_variance == 0.0:
+        return (FixedPoint(bias_variance, 0.0, 0.0, stable=True),)
     roots = [0.0] if rest(0.0) == 0.0 else []
     if not (sigma.is_homogeneous and bias_variance == 0.0):
         grid, moments, slopes = _moments_on_grid(sigma)
@@ -187,7 +190,11 @@ def _moments_on_grid(sigma: Activation) -> tuple[Array, Array, Array]:
     """A grid of variances, finest between 0.01 and 100, with the second moments and their derivatives."""
     parts = np.geomspace(1e-9, 1e-2, 71)[:-1], np.geomspace(1e-2, 1e2, 257)[:-1], np.geomspace(1e2, 1e8, 61)
     grid = np.concatenate(parts)
-    return grid, np.array([sigma.moment(K) for K in grid]), np.array([sigma.curvature_moment(K) for K in grid])
+    moments, slopes = np.full_like(grid, math.nan), np.full_like(grid, math.nan)
+    with suppress(UnresolvedError):  # of a function that oscillates for ever, beyond some variance
+        for i, K in enumerate(grid.tolist()):
+            moments[i], slopes[i] = sigma.moment(K), sigma.curvature_moment(K)
+    return grid, moments, slopes
 
 
 def _crossings(grid: Array, values: Array) -> list[tuple[float, float]]:
@@ -233,7 +240,7 @@ def limiting_correlation(
     return 1.0 if near is None else float(brentq(drift, 0.0, near, xtol=1e-13))
 
 
-PhaseName = Literal["ordered", "critical", "chaotic", "vanishing", "exploding", "oscillating"]
+PhaseName = Literal["ordered", "critical", "chaotic", "vanishing", "exploding"]
 MARGIN = 1e-7
 """How close to 1 a chi counts as critical."""
 
@@ -257,8 +264,10 @@ def phase(activation: Source, *, weight_variance: float, bias_variance: float = 
     - ordered: $\chi_\perp<1$ at the fixed point reached, $K^*>0$; inputs become alike, gradients vanish;
     - chaotic: $\chi_\perp>1$; like inputs become unlike, gradients explode;
     - critical: $\chi_\perp=1$ (to 1e-7); no depth scale;
-    - vanishing: the variance goes to 0 exponentially; exploding: it grows without bound; oscillating: the fixed point
-      repels on both sides ($\chi_\parallel<-1$).
+    - vanishing: the variance goes to 0 exponentially; exploding: it grows without bound.
+
+    There is no oscillating phase: $\chi_\parallel\ge-\frac12$ at every fixed point, since $z^2\ge0$ in
+    $\langle\sigma^2(z^2-K)\rangle$.
 
     ``variance_depth`` is $-1/\ln|\chi_\parallel|$ and ``correlation_depth`` $-1/\ln\chi_\perp$, or in the chaotic phase
     $-1/\ln(C_wE\sigma'\sigma')$ at $c^*$: the layers in which the variance and the covariance forget their start by a
@@ -285,8 +294,6 @@ def phase(activation: Source, *, weight_variance: float, bias_variance: float = 
         return _exploding(sigma, weight_variance)
     parallel, perpendicular = reached.chi_parallel, reached.chi_perpendicular
     K, depth = reached.variance, _depth(perpendicular)
-    if parallel < -1 - MARGIN:
-        return Phase("oscillating", K, parallel, perpendicular, None, _depth(parallel), depth)
     if K == 0.0:
         name: PhaseName = "critical" if abs(perpendicular - 1) <= MARGIN else "vanishing"
         left, right = sigma.slopes_at_zero()
@@ -319,14 +326,20 @@ def _homogeneous_phase(sigma: Activation, weight_variance: float) -> Phase:
 
 
 def _exploding(sigma: Activation, weight_variance: float) -> Phase:
-    far = 1e8
+    grid, _, slopes = _moments_on_grid(sigma)
+    far = float(grid[np.isfinite(slopes)][-1])
     parallel, perpendicular = weight_variance * sigma.curvature_moment(far), weight_variance * sigma.slope_moment(far)
     return Phase("exploding", None, parallel, perpendicular, None, _depth(parallel), _depth(perpendicular))
 
 
 def _reached(sigma: Activation, weight: float, bias: float, start: float) -> FixedPoint | None:
-    """The fixed point to which the variance moves from ``start``: the next one in the direction of the first step."""
+    """The fixed point to which the variance moves: after some steps, the next one in the direction of the last."""
     points = fixed_points(sigma, weight_variance=weight, bias_variance=bias)
+    for _ in range(32):
+        if start < 1e8:
+            start = bias + weight * sigma.moment(start)
+    if not start < 1e8:
+        return None
     step = bias + weight * sigma.moment(start) - start
     at = [point for point in points if abs(point.variance - start) <= 1e-9 * start]
     if at or abs(step) <= 1e-13 * start:

@@ -19,7 +19,7 @@ REACH = 10.0  # how many standard deviations are enough for a function of polyno
 FURTHEST = 37.0  # beyond, the Gaussian density underflows
 RESOLUTION = 1e-13  # how well a panel's polynomial must represent the function
 JUMP = 1e-7  # relative step from which on a discontinuity is one (torch's softplus steps by 1e-10 at its threshold)
-MOST_PANELS = 40_000
+MOST_PANELS = 4_000
 LARGEST = 1e150  # so that a square does not overflow
 
 
@@ -53,7 +53,7 @@ def refined_edges(function: Function, edges: Array, scale: float) -> Array:
         if left.size == 0:
             break
         if left.size + sum(part.size for part in found) > MOST_PANELS:
-            raise ValueError(
+            raise UnresolvedError(
                 f"expected a function that is smooth between at most {MOST_PANELS} kinks and jumps, got one that "
                 f"is not near z = {left[0]:.6g}; does it round to float32 inside, or is it random?"
             )
@@ -82,13 +82,51 @@ def smooth_edges(function: Function, edges: Array, scale: float) -> Array:
     for group in np.split(np.flatnonzero(narrow), np.flatnonzero(np.diff(np.flatnonzero(narrow)) > 1) + 1):
         if group.size:
             best = group[np.argmin(width[group])]
-            breaks.append(float(0.5 * (cascade[best] + cascade[best + 1])))
+            breaks.append(_sharper(function, float(cascade[best]), float(cascade[best + 1])))
     if not breaks:
         return cascade
     kinks = np.array(breaks)
     far = np.abs(edges[:, None] - kinks).min(1) > 1e-9 * np.maximum(1.0, np.abs(edges))
     far[[0, -1]] = True
     return refined_edges(function, np.unique(np.concatenate([edges[far], kinks])), scale)
+
+
+def _sharper(function: Function, left: float, right: float) -> float:
+    """The place of a kink within [left, right]: where the polynomials from both sides meet, if they do."""
+    middle, margin = 0.5 * (left + right), 4 * (right - left) + 1e-15 * abs(left)
+    size = 1e-3 * max(1.0, abs(middle))
+    starts = np.array([middle - margin - size, middle + margin])
+    nodes, _ = panel_nodes(starts, starts + size)
+    sides = [
+        np.polynomial.Legendre.fit(x, y, 6, domain=[x[0], x[-1]]) for x, y in zip(nodes, function(nodes), strict=True)
+    ]
+    gap, bend = sides[1](middle) - sides[0](middle), sides[1].deriv()(middle) - sides[0].deriv()(middle)
+    shift = -gap / bend if bend else math.inf
+    return float(middle + shift) if abs(shift) <= margin else middle
+
+
+def coarser_edges(function: Function, edges: Array, scale: float) -> Array:
+    """As few edges as will do: panels widening away from 0, if they integrate the function as well as the fine ones."""
+    low, high = float(edges[0]), float(edges[-1])
+    marks = np.array([sign * mark for sign in (-1.0, 1.0) for mark in (0.0, 2.0, 4.0, 8.0, 16.0)])
+    marks = np.concatenate([marks[(marks >= low) & (marks <= high)], broken_edges(function, edges, scale)])
+    try:
+        coarse = refined_edges(function, np.unique(marks), scale)
+    except UnresolvedError:
+        return edges
+    if len(coarse) >= len(edges):
+        return edges
+    totals = []
+    for nodes, weights in (panel_nodes(*_ends(edges)), panel_nodes(*_ends(coarse))):
+        values = function(nodes)
+        powers = [values, values**2, values * np.cos(0.5 * nodes), values * np.sin(0.5 * nodes)]
+        totals.append(np.array([(weights * power).sum() for power in powers]))
+    size = np.abs(totals[0]).max() + (high - low) * scale**2
+    return coarse if np.abs(totals[0] - totals[1]).max() <= 1e-12 * size else edges
+
+
+class UnresolvedError(ValueError):
+    """The function varies too fast to be represented by panels."""
 
 
 def broken_edges(function: Function, edges: Array, scale: float) -> Array:
@@ -124,7 +162,9 @@ class Resolution:
     def _part(self, start: float, end: float) -> Array:
         if start not in self._parts:
             edges = np.arange(start, end + 0.5) if max(abs(start), abs(end)) <= 16 else np.array([start, end])
-            self._parts[start] = smooth_edges(self.function, edges, self.scale)
+            fine = smooth_edges(self.function, edges, self.scale)
+            near = max(abs(start), abs(end)) <= 16
+            self._parts[start] = coarser_edges(self.function, fine, self.scale) if near else fine
         return self._parts[start]
 
     def edges(self, radius: float) -> Array:
