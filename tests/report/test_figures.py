@@ -2,6 +2,7 @@
 
 import math
 import re
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import pytest
@@ -123,6 +124,11 @@ def test_exponent_shows_fit_prediction_and_refuted_slope(verdicts):
     assert "theory: slope −1 ± 0.3" in shown
     assert "form in print: slope −0.5" in shown
     assert {"8", "32", "128"} <= set(shown)
+
+
+def test_exponent_without_points_is_an_empty_figure(verdicts):
+    bare = [replace(reading, series=None) for reading in verdicts["spread"].readings]
+    check(verdict_figure(replace(verdicts["spread"], readings=tuple(bare))))
 
 
 def test_refuted_form_is_dashed(verdicts):

@@ -70,7 +70,7 @@ def test_empty_survey():
 
 
 def test_width_is_kept(survey):
-    for width in (80, 100):
+    for width in (80, 100, 140):
         lines = as_text(survey_table(survey[1], survey[2]), width=width).splitlines()
         assert max(map(len, lines)) <= width
 

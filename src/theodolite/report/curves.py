@@ -241,7 +241,7 @@ def points_handle(curves: list[Curve], scale: Scale) -> Any:
     total = sum(len(curve.x) for curve in curves)
     lost = total - sum(_visible(curve, place, scale) for curve in curves for place in range(len(curve.x)))
     label = (ERRORS if errors else "measured") + (f" ({lost} of {total} cannot be drawn)" if lost else "")
-    if not lost and max(len(curve.x) for curve in curves) > MOST_POINTS:
+    if not lost and any(len(curve.x) > MOST_POINTS for curve in curves):
         label += f" (some of {total})"
     return proxy(color=INK, marker="o", linestyle="none", markeredgewidth=0, label=label)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from theodolite.report.words import (
@@ -22,7 +23,7 @@ from theodolite.report.words import (
 )
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
+    from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
     from rich.table import Table
     from rich.text import Text
 
@@ -43,6 +44,7 @@ STYLES: Mapping[str, str] = {
     "holds": "green",
     "broken": "bold red",
 }
+_COLUMNS = ("instrument", "quantity", "where", "measured", "expected", "status")
 COSTS: Mapping[str, str] = {
     "free": "nothing beyond reading the weights",
     "forward": "forward passes",
@@ -55,23 +57,13 @@ COSTS: Mapping[str, str] = {
 def survey_table(answers: Sequence[Answer], skipped: Sequence[Skipped]) -> RenderableType:
     """The summary line, one row for each reading, and what was skipped and why."""
     from rich.console import Group
+    from rich.text import Text
 
     parts: list[RenderableType] = [_summary(answers, skipped)]
     if any(answer.readings for answer in answers):
-        table = plain_table("instrument", "quantity")
-        table.add_column("where", no_wrap=True)
-        table.add_column("measured", justify="right", no_wrap=True)
-        table.add_column("expected", justify="right", overflow="fold")
-        table.add_column("status", no_wrap=True)
-        for answer in answers:
-            name = answer.instrument.name
-            for quantity, readings in by_quantity(answer.readings):
-                for reading in readings:
-                    table.add_row(as_cell(name), as_cell(quantity), *_cells(reading))
-                    name = quantity = ""
-            table.add_section()
-        parts.append(table)
+        parts += [Text(""), _ReadingTable(answers)]
     if skipped:
+        parts.append(Text(""))
         table = plain_table("skipped", "why")
         for skip in skipped:
             table.add_row(as_cell(skip.instrument), as_cell(skip.reason))
@@ -101,7 +93,7 @@ def verdict_table(verdicts: Sequence[Verdict]) -> RenderableType:
         )
     parts: list[RenderableType] = [Text(" · ".join(said), style="bold"), table]
     if any(verdict.law.erratum for verdict in verdicts):
-        parts.append(Text("† corrects the literature; the form in print is refuted by the measurement", style="dim"))
+        parts.append(Text("† corrects the literature", style="dim"))
     return Group(*parts)
 
 
@@ -202,11 +194,50 @@ def _summary(answers: Sequence[Answer], skipped: Sequence[Skipped]) -> Text:
     return line
 
 
-def _cells(reading: Reading) -> Iterable[Text]:
-    yield as_cell(shortened(reading.where, 30))
-    yield as_cell(number(reading.measured, reading.stderr))
-    yield as_cell(expectation(reading.expected))
-    yield _badge(reading.status)
+@dataclass(frozen=True)
+class _ReadingTable:
+    """The rows of a survey, laid out for the width of the console: numbers whole, names as long as there is room."""
+
+    answers: Sequence[Answer]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Yield the table."""
+        rows = list(_rows(self.answers))
+        widths = _widths(rows, options.max_width)
+        table = plain_table()
+        for name, width in zip(_COLUMNS, widths, strict=True):
+            number_like = name in ("measured", "expected")
+            table.add_column(name, width=width, justify="right" if number_like else "left", overflow="fold")
+        for name, quantity, reading in rows:
+            where = shortened(printable(reading.where), widths[2])
+            value, band = number(reading.measured, reading.stderr), expectation(reading.expected)
+            if name:
+                table.add_section()
+            table.add_row(*map(as_cell, (name, quantity, where, value, band)), _badge(reading.status))
+        yield table
+
+
+def _widths(rows: Sequence[tuple[str, str, Reading]], width: int) -> list[int]:
+    """A width for each column: numbers and status take what they need, names share the rest."""
+    readings = [reading for _, _, reading in rows]
+    measured = max(8, *(len(number(reading.measured, reading.stderr)) for reading in readings))
+    expected = max(8, *(len(expectation(reading.expected)) for reading in readings))
+    status = max(len(reading.status) + 2 for reading in readings)
+    room = width - measured - expected - status - 2 * (len(_COLUMNS) - 1)
+    instrument = max(5, min(max(10, *(len(name) for name, _, _ in rows)), 16, room // 3))
+    where = max(5, min(max(5, *(len(reading.where) for reading in readings)), (room - instrument) // 2))
+    quantity = max(5, min(max(8, *(len(quantity) for _, quantity, _ in rows)), room - instrument - where))
+    return [instrument, quantity, where, measured, expected, status]
+
+
+def _rows(answers: Sequence[Answer]) -> Iterator[tuple[str, str, Reading]]:
+    """Every reading with its instrument and quantity, each named only where it begins."""
+    for answer in answers:
+        name = answer.instrument.name
+        for quantity, readings in by_quantity(answer.readings):
+            for reading in readings:
+                yield name, quantity, reading
+                name = quantity = ""
 
 
 def _badge(status: str) -> Text:
@@ -225,7 +256,7 @@ def plain_table(*names: str) -> Table:
     from rich import box
     from rich.table import Table
 
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
     for name in names:
         table.add_column(name, overflow="fold")
     return table
