@@ -78,6 +78,17 @@ def test_many_points_stay_small():
     check(svg)
 
 
+def test_thinning_keeps_the_point_that_sticks_out():
+    values = [1.0] * 400
+    values[237] = 9.0
+    svg = series_figure(Series(x=tuple(f"l{place}" for place in range(400)), measured=tuple(values)))
+    groups = [node for node in ElementTree.fromstring(svg).iter(f"{SVG}g") if "clip-path" in node.attrib]
+    heights = {mark.attrib["y"] for group in groups for mark in group.iter(f"{SVG}use")}
+    assert len(heights) == 2
+    assert any("thinned" in text for text in words(svg))
+    assert len(svg) < 24_000
+
+
 def test_mathematics_in_names_is_not_parsed_and_foreign_letters_are_silent():
     svg = series_figure(Series(x=("$x^2$", "层.一", "a_b$"), measured=(1.0, 2.0, 3.0), y_label=r"$\broken{"))
     assert {"$x^2$", "层.一", "a_b$"} <= set(words(svg))

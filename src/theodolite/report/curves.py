@@ -201,16 +201,17 @@ def _visible(curve: Curve, place: int, scale: Scale) -> bool:
 
 
 def _thinned(places: list[int], curve: Curve, log_x: bool) -> list[int]:
-    """At most so many places that the figure stays small, evenly along the axis, both ends kept."""
+    """At most so many places that the figure stays small: of each stretch of the axis the lowest and the highest."""
     if len(places) <= MOST_POINTS:
         return places
     low, high = curve.x[places[0]], curve.x[places[-1]]
-    cells: dict[int, int] = {}
+    cells: dict[int, list[int]] = {}
     for place in places:
         x = curve.x[place]
         part = math.log(x / low) / math.log(high / low) if log_x else (x - low) / (high - low)
-        cells.setdefault(round(part * (MOST_POINTS - 1)), place)
-    return sorted({*cells.values(), places[-1]}, key=curve.x.__getitem__)
+        cells.setdefault(round(part * (MOST_POINTS // 2 - 1)), []).append(place)
+    ends = (end(cell, key=curve.measured.__getitem__) for cell in cells.values() for end in (min, max))
+    return sorted({*ends, places[0], places[-1]}, key=curve.x.__getitem__)
 
 
 def legend_handles(curves: list[Curve], scale: Scale) -> list[Any]:
@@ -242,7 +243,7 @@ def points_handle(curves: list[Curve], scale: Scale) -> Any:
     lost = total - sum(_visible(curve, place, scale) for curve in curves for place in range(len(curve.x)))
     label = (ERRORS if errors else "measured") + (f" ({lost} of {total} cannot be drawn)" if lost else "")
     if not lost and any(len(curve.x) > MOST_POINTS for curve in curves):
-        label += f" (some of {total})"
+        label += f" ({total}, thinned, extremes kept)"
     return proxy(color=INK, marker="o", linestyle="none", markeredgewidth=0, label=label)
 
 

@@ -111,7 +111,7 @@ def _environment() -> Environment:
 
 
 def _parted(name: str) -> Markup:
-    """A name that may break after its dots and slashes."""
+    """A name that may break after its dots and slashes, decimal points excepted."""
     from markupsafe import Markup, escape
 
-    return Markup(re.sub(r"([./])", r"\1<wbr>", str(escape(printable(name)))))
+    return Markup(re.sub(r"(?<!\d)[./]|[./](?!\d)", r"\g<0><wbr>", str(escape(printable(name)))))
