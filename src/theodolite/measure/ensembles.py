@@ -1,0 +1,171 @@
+"""Many random networks of finite width at once: by their weights, or layer by layer without any."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+Elementwise = Callable[[Tensor], Tensor]
+Entries = Literal["gauss", "uniform", "sign"]
+MOST = 2_000_000  # numbers drawn at once
+
+
+def elementwise(name: str) -> Elementwise:
+    """The torch function of this name, from torch.nn.functional or torch; the identity under its own name.
+
+    >>> elementwise("identity")(torch.tensor(2.0)).item()
+    2.0
+    """
+    if name == "identity":
+        return torch.clone
+    found = getattr(F, name, None) or getattr(torch, name, None)
+    if not callable(found):
+        raise ValueError(f"expected the name of a torch function, got {name!r}")
+    return found  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ensemble:
+    r"""Random networks with hidden layers of the ``widths``, weights of variance $C_w/$fan-in, biases of variance $C_b$.
+
+    The rest are ways to leave the theory: ``entries`` other than Gaussian, a ``mean`` of the weights (in units of their
+    standard deviation), each unit of a layer copied ``copies`` times, or a ``residual`` path around every layer.
+    """
+
+    activation: Elementwise
+    widths: tuple[int, ...]
+    weight_variance: float
+    bias_variance: float = 0.0
+    entries: Entries = "gauss"
+    mean: float = 0.0
+    copies: int = 1
+    residual: bool = False
+
+
+def preactivations(
+    ensemble: Ensemble, inputs: Tensor, *, nets: int, outputs: int = 1, generator: torch.Generator
+) -> tuple[Tensor, ...]:
+    """The preactivations of every layer of ``nets`` networks, drawn with their weights: each (nets, batch, width).
+
+    The brute force beside `conditional_chain`: a product with a matrix of weights for each network and layer.
+    """
+    signal = inputs.expand(nets, *inputs.shape)  # (nets, batch, fan_in)
+    found: list[Tensor] = []
+    for width in (*ensemble.widths, outputs):
+        fan_in = signal.shape[-1]
+        size = (nets, fan_in, max(1, width // ensemble.copies))
+        weights = _drawn(ensemble.entries, size, like=inputs, generator=generator).add_(ensemble.mean)
+        weights = weights.mul_(math.sqrt(ensemble.weight_variance / fan_in))
+        bias = torch.randn(nets, 1, size[-1], generator=generator, dtype=inputs.dtype)
+        z = torch.baddbmm(bias.mul_(math.sqrt(ensemble.bias_variance)), signal, weights)
+        z = z.repeat(1, 1, ensemble.copies) if ensemble.copies > 1 else z
+        if ensemble.residual and found and found[-1].shape == z.shape:
+            z = z + found[-1]
+        found.append(z)
+        signal = ensemble.activation(z.clone())
+    return tuple(found)
+
+
+def _drawn(entries: Entries, size: tuple[int, ...], *, like: Tensor, generator: torch.Generator) -> Tensor:
+    """Independent entries of mean 0 and variance 1."""
+    if entries == "gauss":
+        return torch.randn(size, generator=generator, dtype=like.dtype)
+    uniform = torch.rand(size, generator=generator, dtype=like.dtype).mul_(2).sub_(1)
+    return uniform.mul_(math.sqrt(3.0)) if entries == "uniform" else uniform.sign_()
+
+
+def conditional_chain(ensemble: Ensemble, first: Tensor, *, nets: int, generator: torch.Generator) -> Tensor:
+    r"""$\hat K^{(1)},\dots,\hat K^{(L+1)}$ of ``nets`` networks for B inputs, without drawing weights.
+
+    Given a layer, the preactivations behind it are exactly Gaussian over the random weights, independent from unit to
+    unit, with covariance $\hat K_{\alpha\beta}=C_b+(C_w/n)\sum_j\sigma(z_{j\alpha})\sigma(z_{j\beta})$. So a network
+    restricted to B inputs is a Markov chain of B x B matrices, n times cheaper than its weights. ``first`` is
+    $K^{(1)}=C_b+C_wx_\alpha\cdot x_\beta/n_0$, (B, B). The answer is (nets, L + 1, B, B). Dead layers stay dead.
+
+    >>> from torch import Generator, relu
+    >>> wide = Ensemble(activation=relu, widths=(20_000,), weight_variance=2.0)
+    >>> chain = conditional_chain(wide, torch.eye(1), nets=4, generator=Generator().manual_seed(0))
+    >>> round(chain[:, 1].mean().item(), 1)
+    1.0
+    """
+    if ensemble.entries != "gauss" or ensemble.mean:
+        raise ValueError(
+            "expected Gaussian weights of mean 0, got others; draw the weights with preactivations instead"
+        )
+    size = max(1, MOST // (max(ensemble.widths, default=1) * len(first)))
+    parts = [min(size, nets - start) for start in range(0, nets, size)]
+    return torch.cat([_chain(ensemble, first, part, generator) for part in parts])
+
+
+def _chain(ensemble: Ensemble, first: Tensor, nets: int, generator: torch.Generator) -> Tensor:
+    K = first.expand(nets, *first.shape)
+    found, last = [K], None
+    for width in ensemble.widths:
+        noise = torch.randn(nets, max(1, width // ensemble.copies), len(first), generator=generator, dtype=first.dtype)
+        z = noise @ safe_cholesky(K).mT  # copies of a unit change no mean over units, only how many are independent
+        if ensemble.residual and last is not None and last.shape == z.shape:
+            z = z + last
+        last = z
+        signal = ensemble.activation(z.clone() if ensemble.residual else z)
+        gram = signal.mT @ signal / signal.shape[1]
+        K = ensemble.bias_variance + ensemble.weight_variance * gram
+        found.append(K)
+    return torch.stack(found, 1)
+
+
+def safe_cholesky(K: Tensor) -> Tensor:
+    """The lower triangular root of covariance matrices (..., B, B), with zeros where a variance is used up.
+
+    Unlike the library's it takes singular ones: equal inputs, dead layers.
+
+    >>> safe_cholesky(torch.ones(2, 2)).tolist()
+    [[1.0, 0.0], [1.0, 0.0]]
+    """
+    root = torch.zeros_like(K)
+    for j in range(K.shape[-1]):
+        row = root[..., j, :j]
+        pivot = (K[..., j, j] - row.square().sum(-1)).clamp(min=0)
+        small = pivot <= 1e-12 * K[..., j, j]
+        inverse = torch.where(small, 0.0, pivot.where(~small, torch.ones_like(pivot)).rsqrt())
+        root[..., j, j] = torch.where(small, 0.0, pivot.sqrt())
+        rest = K[..., j + 1 :, j] - (root[..., j + 1 :, :j] @ row.unsqueeze(-1)).squeeze(-1)
+        root[..., j + 1 :, j] = rest * inverse.unsqueeze(-1)
+    return root
+
+
+def correlations(K: Tensor) -> Tensor:
+    """The correlation of the first two inputs in covariance matrices (..., B, B)."""
+    return K[..., 0, 1] / (K[..., 0, 0] * K[..., 1, 1]).sqrt()
+
+
+def perturbation_growth(
+    activation: Elementwise, variance: float, *, kind: str, step: float = 1e-3, units: int, generator: torch.Generator
+) -> Tensor:
+    r"""By how much a small change of a Gaussian signal grows through a nonlinearity: one draw for each unit.
+
+    With ``kind="parallel"`` the signal is scaled: the change of $\sigma^2$ over that of the variance. With
+    ``"perpendicular"`` a second, slightly different signal of the same variance is taken: $(\sigma(u)-\sigma(v))^2$ over
+    $E(u-v)^2$. With ``"mixed"`` the variance of one of two equal signals grows: the change of $\sigma(u)\sigma(v)$.
+    Times $C_w$ these are the entries of the derivative of the covariance map. ``step`` is relative to the variance.
+    """
+    g = torch.randn(3, units, generator=generator, dtype=torch.float64)
+    change = step * variance
+    if kind == "parallel":
+        up, down = (activation(g[0] * math.sqrt(variance + sign * change)) for sign in (0.5, -0.5))
+        return (up.square() - down.square()) / change
+    if kind == "perpendicular":
+        common = g[0] * math.sqrt(variance - 0.5 * change)
+        ends = [activation(common + g[i] * math.sqrt(0.5 * change)) for i in (1, 2)]
+        return (ends[0] - ends[1]).square() / change
+    if kind != "mixed":
+        raise ValueError(f"expected parallel, perpendicular or mixed, got {kind!r}")
+    base = g[0] * math.sqrt(variance)
+    sides = [activation(base + sign * g[1] * math.sqrt(change)) for sign in (1, -1)]
+    middle = activation(base.clone())
+    return (0.5 * (sides[0] + sides[1]) - middle) * middle / change
