@@ -1,0 +1,177 @@
+"""How every parameter with two or more axes becomes matrices: layers as they act, gates and projections apart."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+Shapes = Mapping[str, Sequence[int]]
+
+RECURRENT = re.compile(r"(?P<stem>.*?)weight_(?P<kind>ih|hh|hr)(?P<layer>(_l\d+)?(_reverse)?)$")
+GATES = {1: ("",), 3: ("reset", "update", "new"), 4: ("input", "forget", "cell", "output")}
+THIRDS = ("query", "key", "value")
+FUSED = re.compile(
+    r"(^|[._])(in_proj_weight|qkv|qkv_proj|wqkv|c_attn|to_qkv|attn_qkv|in_proj_qkv)([._]|$)", re.IGNORECASE
+)
+INTERLEAVED = re.compile(r"(^|[._])query_key_value([._]|$)")
+PAIRED = re.compile(r"(^|[._])gate_up_proj([._]|$)")
+EXPERTS = re.compile(r"(^|[._])experts?([._]|$)")
+
+
+@dataclass(frozen=True, slots=True)
+class WeightMatrix:
+    """One matrix of a parameter; ``how`` says what was done to get it, ``reason`` why there is none."""
+
+    name: str
+    matrix: Tensor | None
+    how: str = ""
+    reason: str = ""
+
+
+def weight_matrices(
+    name: str,
+    tensor: Tensor,
+    *,
+    module: nn.Module | None = None,
+    shapes: Shapes | None = None,
+    heads: int | None = None,
+    slices: bool = False,
+) -> tuple[WeightMatrix, ...]:
+    """The matrices of one parameter, each a view where storage allows; nothing for vectors and scalars.
+
+    A convolution is matricised as outputs by (inputs times kernel), or with ``slices`` one matrix a kernel position.
+    Recurrent weights are split by gate: the number of gates is told by the ``module``, or by the ``shapes`` of all
+    tensors of the checkpoint (the sibling weight_hh), or by the weight's own shape. Fused query, key and value are split
+    in three, also where keys and values are fewer (then queries are taken to be as many as inputs); a layout that
+    interleaves heads needs ``heads``. Expert stacks give one matrix an expert. float8 is upcast; integers, packed and
+    complex tensors are refused with a reason.
+
+    >>> [m.name for m in weight_matrices("attn.in_proj_weight", torch.zeros(12, 4))]
+    ['attn.in_proj_weight[query]', 'attn.in_proj_weight[key]', 'attn.in_proj_weight[value]']
+    >>> weight_matrices("conv.weight", torch.zeros(8, 3, 5, 5))[0].matrix.shape
+    torch.Size([8, 75])
+    >>> weight_matrices("layer.weight", torch.zeros(2, 2, dtype=torch.int8))[0].reason
+    'stored as int8; quantised weights need their scales: dequantise first'
+    """
+    if tensor.ndim < 2:
+        return ()
+    reason = _refusal(tensor)
+    if reason:
+        return (WeightMatrix(name, None, reason=reason),)
+    tensor, note = _upcast(tensor.detach())
+    found = _split(name, tensor, module, shapes or {}, heads) if tensor.ndim == 2 else ()
+    found = found or _stacked(name, tensor, module, slices)
+    return tuple(WeightMatrix(m.name, m.matrix, "; ".join(filter(None, (m.how, note))), m.reason) for m in found)
+
+
+def _refusal(tensor: Tensor) -> str:
+    kind = str(tensor.dtype).removeprefix("torch.")
+    if tensor.is_quantized or not (tensor.is_floating_point() or tensor.is_complex()):
+        return f"stored as {kind}; quantised weights need their scales: dequantise first"
+    if tensor.is_complex() or kind.startswith("float4"):
+        return f"stored as {kind}, for which no spectrum is taken"
+    if tensor.is_meta:
+        return "on the meta device, without values"
+    if tensor.layout != torch.strided:
+        return "stored sparse; make it dense first"
+    return "" if tensor.numel() else "empty"
+
+
+def _upcast(tensor: Tensor) -> tuple[Tensor, str]:
+    if "float8" in str(tensor.dtype):
+        return tensor.float(), "float8 upcast, its scale not applied"
+    return tensor, ""
+
+
+def _stacked(name: str, tensor: Tensor, module: nn.Module | None, slices: bool) -> tuple[WeightMatrix, ...]:
+    """Two axes as they are; more by position, by expert, or matricised."""
+    if tensor.ndim == 2:
+        return (WeightMatrix(name, tensor),)
+    if tensor.ndim == 3 and EXPERTS.search(name):
+        return tuple(WeightMatrix(f"{name}[{i}]", tensor[i], "one matrix an expert") for i in range(len(tensor)))
+    if slices:
+        flat = tensor.flatten(2)
+        places = [tuple(torch.unravel_index(torch.tensor(i), tensor.shape[2:])) for i in range(flat.shape[2])]
+        labels = [",".join(str(int(axis)) for axis in place) for place in places]
+        return tuple(
+            WeightMatrix(f"{name}[{label}]", flat[:, :, i], "one matrix a kernel position")
+            for i, label in enumerate(labels)
+        )
+    transposed = isinstance(module, nn.ConvTranspose1d | nn.ConvTranspose2d | nn.ConvTranspose3d)
+    how = "matricised: inputs by outputs x kernel" if transposed else "matricised: outputs by inputs x kernel"
+    groups = getattr(module, "groups", 1)
+    if groups != 1:
+        how += f", {groups} groups share it"
+    return (WeightMatrix(name, tensor.flatten(1), how),)
+
+
+def _split(
+    name: str, tensor: Tensor, module: nn.Module | None, shapes: Shapes, heads: int | None
+) -> tuple[WeightMatrix, ...]:
+    """The parts of a fused matrix, or nothing where the name speaks of none."""
+    recurrent = RECURRENT.match(name)
+    if recurrent:
+        return _gates(name, tensor, recurrent, module, shapes)
+    if INTERLEAVED.search(name):
+        return _interleaved(name, tensor, heads)
+    if FUSED.search(name):
+        return _thirds(name, tensor)
+    if PAIRED.search(name) and tensor.shape[0] % 2 == 0:
+        return _parts(name, tensor, ("gate", "up"), [tensor.shape[0] // 2] * 2, "split in halves")
+    return ()
+
+
+def _parts(
+    name: str, tensor: Tensor, labels: Sequence[str], sizes: Sequence[int], how: str, axis: int = 0
+) -> tuple[WeightMatrix, ...]:
+    pieces = torch.split(tensor, list(sizes), dim=axis)
+    return tuple(WeightMatrix(f"{name}[{label}]", p, how) for label, p in zip(labels, pieces, strict=True))
+
+
+def _thirds(name: str, tensor: Tensor) -> tuple[WeightMatrix, ...]:
+    rows, columns = tensor.shape
+    if rows == 3 * columns or (rows % 3 == 0 and rows > 3 * columns):
+        return _parts(name, tensor, THIRDS, [rows // 3] * 3, "split in three")
+    if columns == 3 * rows:
+        return _parts(name, tensor, THIRDS, [rows] * 3, "split in three, by columns", axis=1)
+    shared, odd = divmod(rows - columns, 2)
+    if shared > 0 and not odd and columns % shared == 0:
+        how = f"split in three: {columns} queries taken to be as many as inputs, {shared} keys and values"
+        return _parts(name, tensor, THIRDS, [columns, shared, shared], how)
+    return (WeightMatrix(name, tensor, "query, key and value kept together: their sizes cannot be told"),)
+
+
+def _interleaved(name: str, tensor: Tensor, heads: int | None) -> tuple[WeightMatrix, ...]:
+    rows, columns = tensor.shape
+    if heads is None or rows != 3 * columns or columns % heads:
+        why = "pass heads=" if heads is None else "their sizes cannot be told"
+        return (WeightMatrix(name, tensor, f"query, key and value, interleaved by head, kept together: {why}"),)
+    split = tensor.reshape(heads, 3, columns // heads, columns)
+    how = f"split in three, {heads} heads disentangled"
+    return tuple(WeightMatrix(f"{name}[{t}]", split[:, i].flatten(0, 1), how) for i, t in enumerate(THIRDS))
+
+
+def _gates(
+    name: str, tensor: Tensor, recurrent: re.Match[str], module: nn.Module | None, shapes: Shapes
+) -> tuple[WeightMatrix, ...]:
+    rows, columns = tensor.shape
+    stem, layer = recurrent["stem"], recurrent["layer"]
+    if recurrent["kind"] == "hr":
+        return (WeightMatrix(name, tensor, "projection of the hidden state"),)
+    hidden, source = columns if recurrent["kind"] == "hh" else 0, "shape"
+    for sibling, axis in ((f"{stem}weight_hh{layer}", 1), (f"{stem}weight_hr{layer}", 1)):
+        if sibling in shapes:
+            hidden, source = int(shapes[sibling][axis]), "shapes of the checkpoint"
+    gates = rows // hidden if hidden and rows % hidden == 0 else 0
+    if isinstance(module, nn.RNNBase | nn.RNNCellBase):
+        kind = type(module).__name__
+        gates, source = 4 if "LSTM" in kind else 3 if "GRU" in kind else 1, "module"
+    if gates == 1:
+        return (WeightMatrix(name, tensor),)
+    if gates not in GATES or rows % gates:
+        return (WeightMatrix(name, tensor, "gates kept together: their number cannot be told from this tensor"),)
+    return _parts(name, tensor, GATES[gates], [rows // gates] * gates, f"split in {gates} gates (by its {source})")
