@@ -8,11 +8,10 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
-
 from theodolite.design import Design, design
 from theodolite.reading import Band, Estimate, Reading, Series
 from theodolite.survey import Survey, read, survey
+from theodolite.version import __version__
 
 if TYPE_CHECKING:
     from theodolite.checking import check
@@ -51,6 +50,7 @@ __all__ = [
     "Subject",
     "Survey",
     "Verdict",
+    "__version__",
     "check",
     "criticality",
     "design",

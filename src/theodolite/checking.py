@@ -41,7 +41,7 @@ class Run:
 
     def fingerprint(self, name: str) -> str:
         """Changes when the law's file, the size, the seed or the package does: an old verdict is then not reused."""
-        from theodolite import __version__
+        from theodolite.version import __version__
 
         source = catalogue.entry(name).path.read_bytes()
         parts = [__version__, self.size, str(self.seed), str(self.break_assumptions)]

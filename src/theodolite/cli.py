@@ -77,8 +77,7 @@ def _design(options: argparse.Namespace) -> int:
     from theodolite.design import design
 
     data = load.dataset(options.data) if options.data else None
-    result = design(activation=options.activation, depth=options.depth, width=options.width,
-                    samples=options.samples, data=data)  # fmt: skip
+    result = design(activation=options.activation, depth=options.depth, width=options.width, data=data)
     if options.out is not None:
         result.html(options.out / "design.html")
     if options.json:
@@ -186,7 +185,6 @@ def _parser() -> argparse.ArgumentParser:
     design.add_argument("--activation", default="relu", help="a name as in torch.nn.functional")
     design.add_argument("--depth", type=int, default=10, help="hidden layers")
     design.add_argument("--width", type=int, default=512, help="units a hidden layer")
-    design.add_argument("--samples", type=int, help="how many examples the network must fit")
     design.add_argument("--data", help="digits, a .npz or a .npy: the scale of the inputs is taken from it")
     _shared(design, _design, out="folder for design.html")
 
@@ -217,7 +215,7 @@ def _shared(parser: argparse.ArgumentParser, run: Any, *, out: str = "", jobs: b
 
 
 def _version() -> str:
-    from theodolite import __version__
+    from theodolite.version import __version__
 
     return __version__
 

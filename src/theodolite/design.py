@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from theodolite.files import plain, write_atomically
 from theodolite.instrument import Answer, Instrument
-from theodolite.reading import Reading
+from theodolite.reading import Band, Estimate, Reading, Series
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -85,7 +86,7 @@ class Design:
         return f"{self.depth} hidden layers of {self.width} units, {self.activation}"
 
     def _facts(self) -> dict[str, str]:
-        from theodolite import __version__
+        from theodolite.version import __version__
 
         return {"critical initialisation": self.criticality.reason, "made with": f"theodolite {__version__}"}
 
@@ -98,20 +99,18 @@ class Design:
         return survey_fragment(self.title, self.answers, (), self._facts())
 
 
-def design(
-    *, activation: Any = "relu", depth: int = 10, width: int = 512, samples: int | None = None, data: Any = None
-) -> Design:
+def design(*, activation: Any = "relu", depth: int = 10, width: int = 512, data: Any = None) -> Design:
     """What theory advises for a network of ``depth`` hidden layers of ``width`` units, tested on random networks.
 
     ``activation`` is a name as in torch.nn.functional or any elementwise torch callable. With ``data`` (inputs, or
     inputs and targets) the scale of the first layer's signal and the angle between inputs are taken from it;
-    otherwise inputs have unit power and a cosine of 0.5. ``samples`` is how many examples must be fitted.
+    otherwise inputs have unit power and a cosine of 0.5.
     """
     from theodolite.theory.activations import Activation
     from theodolite.theory.propagation import criticality
 
-    for name, value in (("depth", depth), ("width", width), ("samples", samples)):
-        if value is not None and value < 1:
+    for name, value in (("depth", depth), ("width", width)):
+        if value < 1:
             raise ValueError(f"expected a {name} of at least 1, got {value}; pass a positive number")
     sigma = activation if isinstance(activation, Activation) else Activation(activation)
     point = criticality(sigma)
@@ -129,7 +128,8 @@ def _options(sigma: Any, point: Criticality, width: int) -> Iterator[Option]:
     if point.weight_variance is not None and point.bias_variance is not None:
         usual = {"critical": (point.weight_variance, point.bias_variance), **usual}
     for name, (weight, bias) in usual.items():
-        yield Option(name, weight, bias, phase(sigma, weight_variance=weight, bias_variance=bias))
+        start = (point.fixed_point if name == "critical" else None) or 1.0
+        yield Option(name, weight, bias, phase(sigma, weight_variance=weight, bias_variance=bias, variance=start))
 
 
 def _inputs(data: Any) -> tuple[float, float]:
@@ -147,7 +147,74 @@ def _inputs(data: Any) -> tuple[float, float]:
 
 
 def _readings(sigma: Any, option: Option, depth: int, width: int, inputs: tuple[float, float]) -> Iterator[Reading]:
-    return iter(())
+    """Random networks of this size, beside the infinitely wide prediction."""
+    import torch
+
+    from theodolite.measure.ensembles import Ensemble, conditional_chain, correlations
+    from theodolite.measure.statistics import mean_estimate
+    from theodolite.theory.propagation import covariance_trajectory
+    from theodolite.theory.specification import Mlp
+
+    weight, bias = option.weight_variance, option.bias_variance
+    start, angle = _first_layer(option, *inputs)
+    spec = Mlp(depth, sigma, weight, bias)
+    ends = covariance_trajectory(spec, (start, start, angle * start))
+    ensemble = Ensemble(activation=sigma, widths=(width,) * depth, weight_variance=weight, bias_variance=bias)
+    first = start * torch.tensor([[1.0, angle], [angle, 1.0]], dtype=torch.float64)
+    chain = conditional_chain(ensemble, first, nets=NETS, generator=torch.Generator().manual_seed(SEED))
+    norms = [mean_estimate(chain[:, layer, 0, 0] / start) for layer in range(depth + 1)]
+    alive = chain[(chain[:, -1, 0, 0] > 0) & (chain[:, -1, 1, 1] > 0)]
+    cosines = [mean_estimate(correlations(alive)[:, layer]) for layer in range(depth + 1)] if len(alive) > 1 else []
+    yield _reading("variance at the end over that at the start", option, norms, [K11 / start for K11, _, _ in ends])
+    if cosines:
+        predicted = [K12 / math.sqrt(K11 * K22) if K11 * K22 > 0 else 0.0 for K11, K22, K12 in ends]
+        yield _reading("cosine of two inputs at the end", option, cosines, predicted)
 
 
-_INSTRUMENT = Instrument(question="?", read=lambda subject: (), needs=frozenset(), cost="free", name="design")
+def _first_layer(option: Option, power: float, cosine: float) -> tuple[float, float]:
+    """The variance and correlation of the first preactivations; at a half-stable point the first layer aims at it."""
+    if option.name == "critical" and option.phase.fixed_point:
+        start = option.phase.fixed_point
+        return start, (option.bias_variance + (start - option.bias_variance) * cosine) / start
+    start = option.bias_variance + option.weight_variance * power
+    return start, (option.bias_variance + option.weight_variance * power * cosine) / start
+
+
+def _reading(quantity: str, option: Option, measured: Sequence[Estimate], predicted: Sequence[float]) -> Reading:
+    """Expected within a quarter (a cosine within 0.1): what finite width adds at the depths people use."""
+    is_angle = quantity.startswith("cosine")
+    if is_angle:
+        bands = [Band(max(-1.0, value - 0.1), min(1.0, value + 0.1)) for value in predicted]
+    else:
+        bands = [Band.around(value, rel=0.25) if math.isfinite(value) else Band() for value in predicted]
+    series = Series(
+        x=tuple(float(layer) for layer in range(1, len(measured) + 1)), measured=tuple(e.value for e in measured),
+        stderr=tuple(e.stderr for e in measured), low=tuple(b.low for b in bands), high=tuple(b.high for b in bands),
+        x_label="layer", y_label="cosine" if is_angle else "variance over the first", log="" if is_angle else "y",
+    )  # fmt: skip
+    last = measured[-1]
+    return Reading(quantity=quantity, where=option.name, measured=last.value, stderr=last.stderr, expected=bands[-1],
+                   meaning=_angle_words(last.value) if is_angle else _norm_words(last.value), series=series)  # fmt: skip
+
+
+def _norm_words(ratio: float) -> str:
+    if 0.1 <= ratio <= 10:
+        return "Signals keep their size through this depth."
+    fate = "fade" if ratio < 1 else "grow"
+    return f"Signals {fate} to {ratio:.3g} of their variance, and gradients likewise; try the critical initialisation."
+
+
+def _angle_words(cosine: float) -> str:
+    if cosine > 0.99:
+        return "Inputs have become alike: the output can hardly tell them apart; try fewer layers or residual paths."
+    return "Inputs can still be told apart at the end."
+
+
+_INSTRUMENT = Instrument(
+    question="Do signals survive this depth, at this width?",
+    read=lambda subject: (),
+    needs=frozenset(),
+    cost="forward",
+    laws=("criticality-conditions", "conditional-gaussian-layer", "depth-scale"),
+    name="random networks",
+)

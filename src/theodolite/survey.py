@@ -172,7 +172,7 @@ def _answer(name: str, subject: Subject) -> Answer | Skipped:
 def _facts(subject: Subject, seconds: float) -> dict[str, str]:
     import torch
 
-    from theodolite import __version__
+    from theodolite.version import __version__
 
     sizes = [int(torch.Size(weight.shape).numel()) for weight in subject.weights.values()]
     kinds = sorted({str(weight.dtype).removeprefix("torch.") for weight in subject.weights.values()})

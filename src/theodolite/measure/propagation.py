@@ -46,7 +46,7 @@ class Signal:
     """What a layer with weights made of a batch.
 
     ``mean_square`` is the mean over samples of $|z|^2/n$ over the n units (and all positions) with its standard error
-    over samples, ``cosine`` the mean over pairs of samples. ``weight_variance`` is the variance of the weights times
+    and its ``spread`` over samples, ``cosine`` the mean over pairs of samples, likewise. ``weight_variance`` is the variance of the weights times
     ``fan_in``. ``activation`` and ``function`` say what fed the layer, when that was the layer before through one
     elementwise function; else they are None and ``between`` says what came between.
     """
@@ -56,7 +56,10 @@ class Signal:
     units: int
     mean_square: float
     stderr: float
+    spread: float
     cosine: float
+    cosine_stderr: float
+    cosine_spread: float
     fan_in: int
     weight_variance: float
     bias_variance: float | None
@@ -201,9 +204,10 @@ def _signal(name: str, module: nn.Module, z: Tensor, past: tuple[Step, ...] | No
         raise ValueError(f"expected a batch of at least two samples, got {len(samples)}; give more")
     power = samples.square().mean(1)
     unit = samples / samples.norm(dim=1, keepdim=True).clamp(min=1e-300)
-    alive = int((power > 0).sum())
-    pairs = alive * (alive - 1)
-    cosine = (unit.sum(0).square().sum().item() - alive) / pairs if pairs else math.nan
+    alive = unit[power > 0]
+    cosines = (alive @ alive.mT).fill_diagonal_(math.nan)
+    pairs = cosines[~cosines.isnan()]
+    rows = cosines.nanmean(1)  # a mean over pairs varies twice as much as that of each sample with the others
     inputs = weight.shape[0] if type(module).__name__ == "Conv1D" else fan_in(tuple(weight.shape), module)
     activation = None
     if past is not None and len(past) <= 1:
@@ -212,7 +216,9 @@ def _signal(name: str, module: nn.Module, z: Tensor, past: tuple[Step, ...] | No
     units = z.shape[1] if "Conv" in type(module).__name__ and weight.ndim > 2 else z.shape[-1]
     return Signal(
         layer=name, kind=type(module).__name__, units=units,
-        mean_square=power.mean().item(), stderr=power.std().item() / math.sqrt(len(power)), cosine=cosine, fan_in=inputs,
+        mean_square=power.mean().item(), stderr=power.std().item() / math.sqrt(len(power)), spread=power.std().item(),
+        cosine=pairs.mean().item(), cosine_spread=pairs.std(correction=0).item(),
+        cosine_stderr=2 * rows.std().item() / math.sqrt(max(1, len(rows))), fan_in=inputs,
         weight_variance=weight.to(torch.float64).var(correction=0).item() * inputs,
         bias_variance=bias.to(torch.float64).var(correction=0).item() if isinstance(bias, Tensor) else None,
         activation=activation.name if activation and known else None, function=activation.function if activation else None,

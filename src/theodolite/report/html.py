@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from theodolite.instrument import Answer, Skipped
     from theodolite.law import Verdict
 
-__all__ = ["atlas_page", "survey_fragment", "survey_page"]
+__all__ = ["atlas_page", "document_page", "survey_fragment", "survey_page"]
 
 COUNT_WORDS: Mapping[str, str] = {
     "agrees": "agree",
@@ -83,6 +83,13 @@ def atlas_page(
         readings=sum(len(verdict.readings) for verdict in verdicts),
         errata=sum(bool(verdict.law.erratum) for verdict in verdicts),
     )
+
+
+def document_page(title: str, body: str) -> str:
+    """A page of documentation; ``body`` is HTML that is ours, not a user's."""
+    from markupsafe import Markup
+
+    return _rendered("document.html.j2", title=title, body=Markup(body))
 
 
 def _survey_counts(answers: Sequence[Answer], skipped: Sequence[Skipped]) -> list[tuple[str, str, int]]:

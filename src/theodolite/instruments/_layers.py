@@ -1,0 +1,85 @@
+"""What several instruments ask: the layers of a subject, and what feeds each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from torch import nn
+
+from theodolite.measure.propagation import ACTIVATIONS, Signal, signals
+from theodolite.measure.variances import layer_variances
+from theodolite.reading import Estimate
+from theodolite.subject import Subject
+from theodolite.theory.activations import Activation
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A layer's variances and the activation that feeds it; None where there is none or it cannot be told, and why."""
+
+    name: str
+    weight: Estimate
+    bias: Estimate | None
+    activation: Activation | None
+    between: str
+
+
+def layers_of(subject: Subject) -> list[Layer]:
+    """The layers in the order of the parameters, with their weights from before training where those are known."""
+    found = list(layer_variances(subject.origin or subject.weights, model=subject.model))
+    fed = _fed_by(subject, [layer.name for layer in found])
+    return [Layer(layer.name, layer.weight, layer.bias, *fed[layer.name]) for layer in found]
+
+
+def signals_of(subject: Subject) -> tuple[Signal, ...]:
+    """The signals of the first batch, or nothing where there is no data or but one sample."""
+    if subject.model is None or subject.data is None:
+        return ()
+    batch = next(subject.batches())
+    return signals(subject.model, *batch.inputs, **batch.keywords) if len(batch) > 1 else ()
+
+
+def activation_of(signal: Signal) -> Activation | None:
+    """The nonlinearity that feeds the layer, known by its moments; None where it is not an elementwise function."""
+    if signal.function is None:
+        return None
+    try:
+        return Activation(signal.function)
+    except ValueError:  # learnt, random or otherwise not a function of one number
+        return None
+
+
+def _fed_by(subject: Subject, names: Sequence[str]) -> dict[str, tuple[Activation | None, str]]:
+    """From the forward pass where there is one; else from the name given, or the one kind of activation module."""
+    seen = {f"{signal.layer}.weight".lstrip("."): signal for signal in signals_of(subject)}
+    if seen:
+        blank = "It was not seen to be fed through an activation, so theory gives it no critical value."
+        return {name: _described(seen[name]) if name in seen else (None, blank) for name in names}
+    source: str | nn.Module | None = subject.activation or _only_activation(subject.model)
+    if source is None:
+        unknown = "Which activation feeds it cannot be seen; name it (--activation) for a critical value."
+        return dict.fromkeys(names, (None, unknown))
+    first = "The first layer is fed by the inputs: its variance only sets the scale of the signal."
+    sigma = Activation(source)
+    return {name: (sigma, "") if index else (None, first) for index, name in enumerate(names)}
+
+
+def _described(signal: Signal) -> tuple[Activation | None, str]:
+    sigma = activation_of(signal)
+    if sigma is not None:
+        return sigma, ""
+    if signal.between == "the input":
+        return None, "It is fed by the inputs: its variance only sets the scale of the signal."
+    return (
+        None,
+        f"It is fed through {signal.between or signal.activation}, for which theory gives no critical value here.",
+    )
+
+
+def _only_activation(model: nn.Module | None) -> nn.Module | None:
+    found = [] if model is None else [m for m in model.modules() if type(m).__name__.lower() in _MODULES]
+    return found[0] if found and len({repr(module) for module in found}) == 1 else None
+
+
+_MODULES = frozenset(name.replace("_", "") for name in ACTIVATIONS)

@@ -1,0 +1,108 @@
+"""Are the weights spread as criticality asks, and how deep does a signal live under them?
+
+For each layer the variance of its weights times their fan-in, C_w, and the variance of its biases, C_b, stand beside the
+critical values of the activation that feeds it. The band of C_w is the one in which a signal changes by less than a factor
+e over the whole depth; that of C_b the one that shifts the variance by less than its scale over the whole depth. With the
+weights from before training (the subject's origin) these are read, otherwise the weights as they are now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from theodolite.instrument import Instrument
+from theodolite.instruments._layers import Layer, layers_of
+from theodolite.reading import Band, Reading
+from theodolite.subject import Subject
+from theodolite.theory.propagation import Criticality, criticality, phase
+from theodolite.theory.signals import critical_band
+
+
+def read(subject: Subject) -> Iterator[Reading]:
+    """C_w and C_b of every layer, and for the network as a whole the depth scale beside the depth."""
+    layers = layers_of(subject)
+    hidden = max(1, len(layers) - 1)
+    when = "before training" if subject.origin is not None else "as they are now"
+    points = [None if layer.activation is None else criticality(layer.activation) for layer in layers]
+    for layer, point in zip(layers, points, strict=True):
+        yield _weight_reading(layer, point, hidden, when)
+    for layer, point in zip(layers, points, strict=True):
+        if layer.bias is not None:
+            yield _bias_reading(layer, point, hidden, when)
+    yield from _depth_scales(layers, hidden)
+
+
+def _weight_reading(layer: Layer, point: Criticality | None, hidden: int, when: str) -> Reading:
+    band, meaning = None, f"Weights {when}. {layer.between}"
+    if point is not None and layer.activation is not None:
+        if point.weight_variance is None:
+            meaning = f"{point.reason} No weight variance keeps signals alive at every depth; try another activation."
+        else:
+            band = Band(*critical_band(point.weight_variance, hidden_layers=hidden))
+            ratio = layer.weight.value / point.weight_variance
+            meaning = (
+                f"Weights {when} carry {ratio:.3g} times the critical variance of {layer.activation.name}: over "
+                f"{hidden} such layers a signal changes by a factor of about {ratio**hidden:.3g}. "
+                + _advice(ratio, band)
+            )
+    return Reading(quantity="C_w, weight variance × fan-in", where=layer.name, measured=layer.weight.value,
+                   stderr=layer.weight.stderr, expected=band, meaning=meaning)  # fmt: skip
+
+
+def _advice(ratio: float, band: Band) -> str:
+    low, high = band.low / band.middle, band.high / band.middle
+    if low <= ratio <= high:
+        return "Nothing to change."
+    trouble = "signals and gradients fade" if ratio < 1 else "signals and gradients grow"
+    return f"With depth {trouble}; try theodolite.initialise_, a residual path or a normalisation."
+
+
+def _bias_reading(layer: Layer, point: Criticality | None, hidden: int, when: str) -> Reading:
+    assert layer.bias is not None
+    band, meaning = None, f"Biases {when}. {layer.between}"
+    if point is not None and point.bias_variance is not None:
+        scale = (point.fixed_point or 1.0) / hidden
+        band = Band(max(0.0, point.bias_variance - scale), point.bias_variance + scale)
+        meaning = (
+            f"Biases {when}; criticality asks for {point.bias_variance:.4g}, and within the band they shift the variance "
+            f"by less than its own scale over {hidden} layers. Larger ones make inputs alike; try smaller biases."
+        )
+    return Reading(quantity="C_b, bias variance", where=layer.name, measured=layer.bias.value, stderr=layer.bias.stderr,
+                   expected=band, meaning=meaning)  # fmt: skip
+
+
+def _depth_scales(layers: Sequence[Layer], hidden: int) -> Iterator[Reading]:
+    """One for each activation: the phase of the mean variances of the layers it feeds."""
+    groups: dict[str, list[Layer]] = {}
+    for layer in layers:
+        if layer.activation is not None:
+            groups.setdefault(layer.activation.name, []).append(layer)
+    for name, members in groups.items():
+        weight = sum(layer.weight.value for layer in members) / len(members)
+        bias = sum(layer.bias.value for layer in members if layer.bias is not None) / len(members)
+        found = phase(members[0].activation, weight_variance=weight, bias_variance=bias)  # type: ignore[arg-type]
+        scale = min(found.correlation_depth, 1e6)
+        yield Reading(
+            quantity="depth scale of correlations, layers", where=f"{name}, mean of {len(members)} layers",
+            measured=scale, expected=Band(low=float(hidden)),
+            meaning=f"Mean variances C_w = {weight:.4g}, C_b = {bias:.4g} put {name} {_phase_words(found.name, scale, hidden)}: "
+            f"what two inputs have apart changes by a factor e in {scale:.3g} layers, and there are {hidden}. "
+            + (_ENOUGH if scale >= hidden else _SHORT),
+        )  # fmt: skip
+
+
+_ENOUGH = "Nothing to change."
+_SHORT = "The first layers cannot be heard at the end; try theodolite.initialise_."
+
+
+def _phase_words(name: str, scale: float, hidden: int) -> str:
+    return "at criticality as far as this depth can tell" if scale > 10 * hidden else f"into the {name} phase"
+
+
+instrument = Instrument(
+    question="Are the weights spread so that signals survive the depth?",
+    read=read,
+    needs={"weights"},
+    cost="free",
+    laws=("criticality-conditions", "half-stable-criticality", "relu-critical", "depth-scale"),
+)

@@ -1,0 +1,92 @@
+"""How do norms and angles of the data travel through the layers, and is it as in a random network?
+
+Each layer's mean square and mean cosine between inputs stand beside what theory gives for random weights of the same
+variances, from what was measured at the layer before and the activation between. The band is three standard deviations of
+a random layer of this width. A trained layer that leaves the band has learnt to treat the data unlike noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from theodolite.instrument import Instrument
+from theodolite.instruments._layers import activation_of, signals_of
+from theodolite.measure.propagation import Signal
+from theodolite.reading import Band, Reading
+from theodolite.subject import Subject
+from theodolite.theory.activations import Activation
+from theodolite.theory.propagation import next_covariance, next_variance
+from theodolite.theory.signals import correlation_spread, signal_spread
+
+
+def read(subject: Subject) -> Iterator[Reading]:
+    """The mean square and the mean cosine behind every layer on the first batch."""
+    seen = signals_of(subject)
+    sigmas = [activation_of(signal) if place else None for place, signal in enumerate(seen)]
+    norms, cosines = [], []
+    for place, (signal, sigma) in enumerate(zip(seen, sigmas, strict=True)):
+        before = seen[place - 1] if sigma is not None else None
+        norms.append(_norm(signal, before, sigma))
+        if signal.cosine == signal.cosine:  # not a number where fewer than two inputs give any signal
+            cosines.append(_cosine(signal, before, sigma))
+    yield from norms
+    yield from cosines
+
+
+def _norm(signal: Signal, before: Signal | None, sigma: Activation | None) -> Reading:
+    band, meaning = None, _unknown(signal)
+    if before is not None and sigma is not None:
+        weight, bias = signal.weight_variance, signal.bias_variance or 0.0
+        # Inputs differ in norm: two points at one spread either side of the mean carry the curvature of the map.
+        points = [max(0.0, before.mean_square + sign * before.spread) for sign in (-1, 1)]
+        mean = sum(next_variance(sigma, K, weight_variance=weight, bias_variance=bias) for K in points) / 2
+        spread = signal_spread(sigma, before.mean_square, weight_variance=weight, bias_variance=bias,
+                               width=before.units, units=signal.units)  # fmt: skip
+        band = Band(max(0.0, mean - 3 * spread), mean + 3 * spread)
+        meaning = _meaning(signal.mean_square, band, "larger", "smaller")
+    return Reading(quantity="mean square of the signal", where=signal.layer, measured=signal.mean_square,
+                   stderr=signal.stderr, expected=band, meaning=meaning)  # fmt: skip
+
+
+def _cosine(signal: Signal, before: Signal | None, sigma: Activation | None) -> Reading:
+    band, meaning = None, _unknown(signal)
+    if before is not None and sigma is not None and before.cosine == before.cosine and before.mean_square > 0:
+        K = before.mean_square
+        points = [min(1.0, max(-1.0, before.cosine + sign * before.cosine_spread)) for sign in (-1, 1)]
+        mean = sum(_correlation(signal, sigma, K, c) for c in points) / 2
+        spread = correlation_spread(mean, width=before.units, units=signal.units)
+        band = Band(max(-1.0, mean - 3 * spread), min(1.0, mean + 3 * spread))
+        meaning = _meaning(signal.cosine, band, "more alike", "less alike")
+    return Reading(quantity="mean cosine between inputs", where=signal.layer, measured=signal.cosine,
+                   stderr=signal.cosine_stderr, expected=band,
+                   meaning=meaning)  # fmt: skip
+
+
+def _correlation(signal: Signal, sigma: Activation, K: float, cosine: float) -> float:
+    K11, K22, K12 = next_covariance(sigma, (K, K, cosine * K), weight_variance=signal.weight_variance,
+                                    bias_variance=signal.bias_variance or 0.0)  # fmt: skip
+    return K12 / (K11 * K22) ** 0.5 if K11 * K22 > 0 else 0.0
+
+
+def _unknown(signal: Signal) -> str:
+    fed = signal.between or signal.activation or "the input"
+    return f"Fed by {fed}: theory for a plain random layer does not apply, so the number stands for itself."
+
+
+def _meaning(measured: float, band: Band, more: str, less: str) -> str:
+    if measured in band:
+        return "As behind random weights of this variance: here the layer acts on the data like a random one."
+    said = more if measured > band.high else less
+    return (
+        f"Signals come out {said} than behind random weights of this variance: the layer is tuned to these data. In a "
+        "trained network that is learning; before training it means weights that are not independent."
+    )
+
+
+instrument = Instrument(
+    question="How do norms and angles of the data travel through the layers?",
+    read=read,
+    needs={"model", "data"},
+    cost="forward",
+    laws=("conditional-gaussian-layer", "nngp-recursion", "info-prop-dot-product"),
+)
