@@ -26,8 +26,7 @@ def test_two_workers_give_every_result():
 
 
 def test_results_come_as_they_are_ready():
-    first, _ = next(completed(slow_first, [(i,) for i in range(2)], jobs=2))
-    assert first == 1
+    assert [index for index, _ in completed(slow_first, [(0,), (1,)], jobs=2)] == [1, 0]
 
 
 def test_nothing_to_do():

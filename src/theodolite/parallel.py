@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
 if TYPE_CHECKING:
@@ -59,11 +59,22 @@ def case_generator(seed: int, case: Mapping[str, Any]) -> torch.Generator:
     return torch.Generator().manual_seed(int.from_bytes(hashlib.sha256(text.encode()).digest()[:7], "big"))
 
 
-def _numbered(function: Callable[..., Result], index: int, task: tuple[Any, ...]) -> tuple[int, Result]:
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Torch on one thread for the time of the work."""
     import torch
 
-    torch.set_num_threads(1)  # one worker, one core: several workers with all threads each would fight
-    return index, function(*task)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _numbered(function: Callable[..., Result], index: int, task: tuple[Any, ...]) -> tuple[int, Result]:
+    with one_thread():  # one worker, one core: several workers with all threads each would fight
+        return index, function(*task)
 
 
 def _session(backend: Backend, workers: int) -> AbstractContextManager[Any]:

@@ -231,15 +231,15 @@ def _plots(readings: Sequence[Reading], name: str) -> list[Plot]:
 
 def _places_series(readings: Sequence[Reading]) -> Series:
     bands = [reading.expected for reading in readings]
-    told = all(band is not None for band in bands)
+    told = any(band is not None for band in bands)
     ends = [v for band in bands if band for v in (band.low, band.high) if math.isfinite(v)]
     values = [v for v in (*ends, *(reading.measured for reading in readings)) if math.isfinite(v)]
     return Series(
         x=tuple(reading.where or str(place + 1) for place, reading in enumerate(readings)),
         measured=tuple(reading.measured for reading in readings),
         stderr=tuple(reading.stderr for reading in readings),
-        low=tuple(band.low for band in bands if band) if told else (),
-        high=tuple(band.high for band in bands if band) if told else (),
+        low=tuple(band.low if band else math.inf for band in bands) if told else (),
+        high=tuple(band.high if band else -math.inf for band in bands) if told else (),
         y_label=readings[0].quantity,
         log="y" if values and min(values) > 0 and max(values) > 100 * min(values) else "",
     )
