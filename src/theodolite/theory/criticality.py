@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import pairwise
 from typing import Literal
 
@@ -59,7 +60,11 @@ def criticality(activation: Source) -> Criticality:
     >>> round(point.weight_variance, 8), round(point.bias_variance, 8), round(point.fixed_point, 8)
     (1.98305826, 0.17292239, 3.56155281)
     """
-    sigma = activation_of(activation)
+    return _criticality(activation_of(activation))
+
+
+@lru_cache(maxsize=256)
+def _criticality(sigma: Activation) -> Criticality:
     if sigma.is_homogeneous:
         return _scale_invariant(sigma)
     if sigma.jumps():

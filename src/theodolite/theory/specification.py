@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 import torch
 
@@ -71,5 +72,18 @@ def _is_whole(value: object) -> bool:
 
 
 def activation_of(source: str | Callable[[torch.Tensor], torch.Tensor] | Activation) -> Activation:
-    """The `Activation` that a name or a callable stands for; one that is already made is returned as it is."""
-    return source if isinstance(source, Activation) else Activation(source)
+    """The `Activation` that a name or a callable stands for; one that is already made is returned as it is.
+
+    One name is one object, so that what was integrated for it once is remembered.
+
+    >>> activation_of("tanh") is activation_of("tanh")
+    True
+    """
+    if isinstance(source, Activation):
+        return source
+    return _named(source) if isinstance(source, str) else Activation(source)
+
+
+@lru_cache(maxsize=256)
+def _named(name: str) -> Activation:
+    return Activation(name)

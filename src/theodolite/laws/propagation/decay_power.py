@@ -1,0 +1,44 @@
+r"""At a zero fixed point the squared norm dies as $1/l$ when the activation is smooth at 0, as $1/l^2$ when it is not."""
+
+import math
+
+import torch
+from torch import Tensor
+
+from theodolite.law import Law
+from theodolite.measure.ensembles import Ensemble, conditional_chain, elementwise
+from theodolite.reading import Band
+from theodolite.theory.propagation import critical_decay, variance_trajectory
+from theodolite.theory.specification import Mlp
+
+WIDTH, NETS = 1024, 4
+DEPTHS = (8, 11, 16, 23, 32, 45, 64)
+
+
+def predict(activation: str) -> Band:
+    """Between the power that theory gives to infinite depth and the slope of the recursion over these depths."""
+    trajectory = variance_trajectory(Mlp(max(DEPTHS), activation, 1.0), 1.0)
+    slope = math.log(trajectory[DEPTHS[-1] - 1] / trajectory[DEPTHS[0] - 1]) / math.log(DEPTHS[-1] / DEPTHS[0])
+    power = -critical_decay(activation).power
+    return Band(min(slope, power) - 0.15, max(slope, power) + 0.15)  # the fit's error is about 0.03
+
+
+def measure(activation: str, depth: int, *, generator: torch.Generator, instead: str | None = None) -> Tensor:
+    ensemble = Ensemble(
+        activation=elementwise(instead or activation), widths=(WIDTH,) * (depth - 1), weight_variance=1.0
+    )
+    return conditional_chain(ensemble, torch.ones(1, 1), nets=NETS, generator=generator)[:, -1, 0, 0].double()
+
+
+law = Law(
+    claim="The critical variance map bends as K - a K^2 for tanh, which gives decay as 1/l, and as K - b K^(3/2) for ELU, "
+    "whose second derivative jumps at 0, which gives 1/l^2.",
+    formula=r"K^{(l)}\sim\frac{1}{2l}\;(\tanh),\qquad K^{(l)}\sim\frac{2\pi}{l^2}\;(\mathrm{ELU})",
+    assumes={"a second derivative that jumps at 0, for 1/l^2": {"instead": "tanh"}},
+    source="roberts2022, section 5.3.3",
+    predict=predict,
+    measure=measure,
+    cases=tuple({"activation": name, "depth": depth} for name in ("tanh", "elu") for depth in DEPTHS),
+    quantity="squared norm per unit",
+    exponent="depth",
+)

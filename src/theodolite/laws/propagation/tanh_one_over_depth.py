@@ -1,0 +1,46 @@
+r"""In a critical tanh network the squared norm dies as one over depth, $1/K^{(l)}=2l-\frac56\ln l+c$, not exponentially."""
+
+import torch
+from torch import Tensor
+
+from theodolite.law import Law
+from theodolite.measure.ensembles import Ensemble, conditional_chain
+from theodolite.reading import Band
+from theodolite.theory.finite_width import variance_biases
+from theodolite.theory.propagation import variance_trajectory
+from theodolite.theory.specification import Mlp
+
+WIDTH, NETS = 1024, 8
+
+
+def predict(depth: int) -> Band:
+    spec = Mlp(depth - 1, "tanh", 1.0)
+    bias = variance_biases(spec, 1.0)[-1] / WIDTH  # -19 K / 1024 at depth 64
+    # One network of depth l has relative variance 0.65 l / 1024: 20 % at depth 64, of which 8 x 8 leave 2.5 %.
+    return Band.around(variance_trajectory(spec, 1.0)[-1] + bias, rel=0.02 + 0.16 * (depth / 64) ** 0.5)
+
+
+def measure(
+    depth: int, *, generator: torch.Generator, weight_variance: float = 1.0, bias_variance: float = 0.0
+) -> Tensor:
+    ensemble = Ensemble(
+        activation=torch.tanh,
+        widths=(WIDTH,) * (depth - 1),
+        weight_variance=weight_variance,
+        bias_variance=bias_variance,
+    )
+    return conditional_chain(ensemble, torch.ones(1, 1), nets=NETS, generator=generator)[:, -1, 0, 0].double()
+
+
+law = Law(
+    claim="At C_w = 1 and C_b = 0 the squared norm of a tanh network decays as 1/(2 l) with depth l, slowly approached.",
+    formula=r"\frac{1}{K^{(l)}}=2l-\frac{5}{6}\ln l+c+o(1)",
+    assumes={"critical weights": {"weight_variance": 0.9}, "no biases": {"bias_variance": 0.05}},
+    source="roberts2022, section 5.3.3",
+    predict=predict,
+    measure=measure,
+    cases=({"depth": 4}, {"depth": 16}, {"depth": 64}),
+    full=({"depth": 8}, {"depth": 32}),
+    quantity="squared norm per unit",
+    along="depth",
+)
