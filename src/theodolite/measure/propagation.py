@@ -46,8 +46,8 @@ class Signal:
     """What a layer with weights made of a batch.
 
     ``mean_square`` is the mean over samples of $|z|^2/n$ over the n units (and all positions) with its standard error
-    and its ``spread`` over samples, ``cosine`` the mean over pairs of samples, likewise. ``weight_variance`` is the variance of the weights times
-    ``fan_in``. ``activation`` and ``function`` say what fed the layer, when that was the layer before through one
+    and its ``spread`` over samples, ``cosine`` the mean over pairs of samples, likewise. ``weight_variance`` is the
+    mean square of the weights times ``fan_in``. ``activation`` and ``function`` say what fed the layer, when that was the layer before through one
     elementwise function; else they are None and ``between`` says what came between.
     """
 
@@ -111,7 +111,7 @@ class Trace(TorchFunctionMode):
         known = [self.past[t] for t in _tensors((args, kwargs)) if t in self.past]
         result = func(*args, **kwargs)
         name = str(getattr(func, "__name__", func)).strip("_")
-        if known and name not in ("get", "set"):
+        if known:
             past = max(known, key=len)
             step = _step(func, name, args, kwargs)
             for out in _tensors(result):
@@ -130,7 +130,7 @@ def _tensors(value: Any) -> list[Tensor]:
 def _step(func: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Step | None:
     """What a call does to a signal; None when it only changes the shape."""
     name = name.removesuffix("_").removeprefix("i") if name in ("iadd", "imul", "isub") else name.removesuffix("_")
-    if name in SHAPES or (name == "getattr" and len(args) > 1):
+    if name in SHAPES or name == "get":  # reading .T, .mT or .data
         return None
     if "dropout" in name and not (kwargs.get("training", args[2] if len(args) > 2 else True)):
         return None
@@ -205,9 +205,7 @@ def _signal(name: str, module: nn.Module, z: Tensor, past: tuple[Step, ...] | No
     power = samples.square().mean(1)
     unit = samples / samples.norm(dim=1, keepdim=True).clamp(min=1e-300)
     alive = unit[power > 0]
-    cosines = (alive @ alive.mT).fill_diagonal_(math.nan)
-    pairs = cosines[~cosines.isnan()]
-    rows = cosines.nanmean(1)  # a mean over pairs varies twice as much as that of each sample with the others
+    cosine, cosine_stderr, cosine_spread = _pair_statistics(alive @ alive.mT)
     inputs = weight.shape[0] if type(module).__name__ == "Conv1D" else fan_in(tuple(weight.shape), module)
     activation = None
     if past is not None and len(past) <= 1:
@@ -217,10 +215,19 @@ def _signal(name: str, module: nn.Module, z: Tensor, past: tuple[Step, ...] | No
     return Signal(
         layer=name, kind=type(module).__name__, units=units,
         mean_square=power.mean().item(), stderr=power.std().item() / math.sqrt(len(power)), spread=power.std().item(),
-        cosine=pairs.mean().item(), cosine_spread=pairs.std(correction=0).item(),
-        cosine_stderr=2 * rows.std().item() / math.sqrt(max(1, len(rows))), fan_in=inputs,
-        weight_variance=weight.to(torch.float64).var(correction=0).item() * inputs,
-        bias_variance=bias.to(torch.float64).var(correction=0).item() if isinstance(bias, Tensor) else None,
+        cosine=cosine, cosine_stderr=cosine_stderr, cosine_spread=cosine_spread, fan_in=inputs,
+        weight_variance=weight.to(torch.float64).square().mean().item() * inputs,
+        bias_variance=bias.to(torch.float64).square().mean().item() if isinstance(bias, Tensor) else None,
         activation=activation.name if activation and known else None, function=activation.function if activation else None,
         between="" if known else "the input" if past is None else ", then ".join(step.name for step in past),
     )  # fmt: skip
+
+
+def _pair_statistics(matrix: Tensor) -> tuple[float, float, float]:
+    """The mean over pairs of samples, its standard error and the spread over pairs; not numbers for fewer than two."""
+    n = len(matrix)
+    if n < 2:
+        return math.nan, math.nan, math.nan
+    pairs = matrix[~torch.eye(n, dtype=torch.bool, device=matrix.device)].reshape(n, n - 1)
+    rows = pairs.mean(1)  # the mean over pairs varies twice as much as the mean of these would
+    return pairs.mean().item(), 2 * rows.std().item() / math.sqrt(n), pairs.std(correction=0).item()

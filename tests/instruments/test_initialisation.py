@@ -1,0 +1,89 @@
+import pytest
+import torch
+from torch import nn
+
+import theodolite as th
+from theodolite.instruments._layers import layers_of
+
+
+def deep(depth=20, width=128, activation=nn.ReLU):
+    layers = [m for _ in range(depth) for m in (nn.Linear(width, width), activation())]
+    return nn.Sequential(*layers, nn.Linear(width, 10))
+
+
+def statuses(model, quantity, **facts):
+    return [
+        r.status for r in th.read("initialisation", model, **facts) if quantity in r.quantity and r.where != "0.weight"
+    ]
+
+
+@pytest.fixture(autouse=True)
+def seeded():
+    torch.manual_seed(0)
+
+
+def test_the_default_of_pytorch_is_below_and_criticality_agrees():
+    model = deep(width=256)  # each C_w is known to 0.6 %, within a band of 5 %
+    assert set(statuses(model, "C_w")) == {"below"}
+    assert statuses(model, "depth scale") == ["below"]
+    th.initialise_(model, "relu", generator=torch.Generator().manual_seed(0))
+    assert set(statuses(model, "C_w")) <= {"agrees", "inconclusive"}
+    assert statuses(model, "C_w").count("agrees") >= 18
+    assert statuses(model, "depth scale") == ["agrees"]
+
+
+def test_too_large_weights_are_above():
+    model = deep()
+    with torch.no_grad():
+        for p in model.parameters():
+            p.mul_(4)
+    assert set(statuses(model, "C_w")) == {"above"}
+
+
+def test_the_activation_is_seen_in_the_forward_pass():
+    class Functional(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a, self.b, self.c = nn.Linear(8, 16), nn.Linear(16, 16), nn.Linear(16, 4)
+
+        def forward(self, x):
+            return self.c(torch.nn.functional.gelu(self.b(torch.tanh(self.a(x))), approximate="tanh"))
+
+    subject = th.Subject(Functional(), data=torch.randn(16, 8))
+    fed = [layer.activation and layer.activation.name for layer in layers_of(subject)]
+    assert fed[:2] == [None, "tanh"]
+    assert "gelu" in fed[2]
+    assert th.criticality(layers_of(subject)[2].activation).kind == "half-stable"
+
+
+def test_a_normalisation_between_is_said():
+    model = nn.Sequential(nn.Linear(8, 16), nn.LayerNorm(16), nn.ReLU(), nn.Linear(16, 4))
+    (last,) = [
+        r
+        for r in th.read("initialisation", model, data=torch.randn(16, 8))
+        if r.where == "3.weight" and "C_w" in r.quantity
+    ]
+    assert last.status == "no reference"
+    assert "norm" in last.meaning
+
+
+def test_a_checkpoint_without_a_name_for_its_activation_has_no_reference(tmp_path):
+    torch.save(deep(2).state_dict(), tmp_path / "m.pt")
+    assert {r.status for r in th.read("initialisation", tmp_path / "m.pt")} == {"no reference"}
+    named = th.read("initialisation", tmp_path / "m.pt", activation="relu")
+    assert "below" in {r.status for r in named}
+
+
+def test_weights_from_before_training_are_read_where_they_are_known():
+    model = deep(3)
+    start = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    with torch.no_grad():
+        model[2].weight.mul_(3)
+    now = {r.where: r.measured for r in th.read("initialisation", model) if "C_w" in r.quantity}
+    then = {r.where: r.measured for r in th.read("initialisation", model, origin=start) if "C_w" in r.quantity}
+    assert now["2.weight"] == pytest.approx(9 * then["2.weight"], rel=1e-5)
+
+
+def test_an_activation_without_criticality_is_explained():
+    readings = th.read("initialisation", deep(2, activation=nn.Sigmoid), data=torch.randn(8, 128))
+    assert any("never both 1" in r.meaning for r in readings)
