@@ -45,10 +45,11 @@ class Step:
 class Signal:
     """What a layer with weights made of a batch.
 
-    ``mean_square`` is the mean over samples of $|z|^2/n$ over the n units (and all positions) with its standard error
-    and its ``spread`` over samples, ``cosine`` the mean over pairs of samples, likewise. ``weight_variance`` is the
-    mean square of the weights times ``fan_in``. ``activation`` and ``function`` say what fed the layer, when that was the layer before through one
-    elementwise function; else they are None and ``between`` says what came between.
+    ``mean_square`` is the mean over samples of $|z|^2/n$ over the n units (and all positions) with its standard
+    error and its ``spread`` over samples, ``cosine`` the mean over pairs of samples, likewise. ``weight_variance``
+    is the mean square of the weights times ``fan_in``. ``activation`` and ``function`` say what fed the layer, when
+    that was the layer before through one elementwise function; else they are None and ``between`` says what came
+    between.
     """
 
     layer: str
