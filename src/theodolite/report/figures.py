@@ -69,7 +69,7 @@ def verdict_figure(verdict: Verdict, *, key: str = "") -> str:
         rest = case_words({k: v for k, v in case.items() if k != along and _varies(cases, k)}) if along else ""
         _add(curves.setdefault(rest, Curve(label=rest)), x, reading, other)
     logs = (not names and is_wide(places), is_wide([v for curve in curves.values() for v in drawn_values(curve)]))
-    return _figure(list(curves.values()), names, logs, (along or "", name, label), key=key)
+    return _figure(list(curves.values()), names, logs, (along or ", ".join(_varying(cases)), name, label), key=key)
 
 
 def _add(curve: Curve, x: float, reading: Reading, wrong: Reading | None) -> None:
@@ -85,13 +85,23 @@ def _add(curve: Curve, x: float, reading: Reading, wrong: Reading | None) -> Non
 def _places(cases: Sequence[Case], along: str | None) -> tuple[list[float], tuple[str, ...]]:
     """Where each case stands along x, and the names there where they are no numbers."""
     if along is None:
-        words = [case_words({k: v for k, v in case.items() if _varies(cases, k)}) for case in cases]
+        alike = all(case.keys() == cases[0].keys() for case in cases)  # then the axis can name the keywords
+        words = [", ".join(("" if alike else f"{key}=") + _short(case[key]) for key in _varying(cases) if key in case)
+                 for case in cases]  # fmt: skip
         return [float(place) for place in range(len(cases))], tuple(words)
     values = [case[along] for case in cases]
     if all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
         return [float(value) for value in values], ()
     names = list(dict.fromkeys(str(value) for value in values))
     return [float(names.index(str(value))) for value in values], tuple(names)
+
+
+def _varying(cases: Sequence[Case]) -> list[str]:
+    return [key for key in dict.fromkeys(key for case in cases for key in case) if _varies(cases, key)]
+
+
+def _short(value: object) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def _varies(cases: Sequence[Case], keyword: str) -> bool:
