@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.table import Table
 from scipy import integrate
 
-from theodolite.measure.propagation import chain_kernels, network_kernels
+from theodolite.measure.ensembles import Ensemble, conditional_chain, preactivations
 from theodolite.theory.activations import Activation
 
 torch.set_num_threads(1)
@@ -70,22 +70,25 @@ def moments(console):
 
 
 def sampling(console):
-    table = Table("width", "layers", "by weights, ms a net", "by chain, ms a net", "ratio", "means agree within",
-                  title="kernel of a random tanh network for two inputs")  # fmt: skip
+    table = Table("width", "layers", "by weights, ms a net", "by chain, ms a net", "ratio", "means differ by",
+                  title="squared norm of a random tanh network for two inputs")  # fmt: skip
     x = torch.tensor([[1.0, 2.0, -1.0, 0.5], [0.5, -1.0, 1.5, 1.0]], dtype=torch.float64)
-    for width, layers, nets in ((64, 4, 512), (256, 4, 128), (1024, 4, 16)):
-        keywords = {"activation": torch.tanh, "width": width, "layers": layers, "weight_variance": 1.5, "bias_variance": 0.05}
-        means, times = [], []
-        for sampler in (network_kernels, chain_kernels):
-            def draw(s=sampler):
-                return s(x, nets=nets, generator=torch.Generator().manual_seed(0), **keywords)
+    first = 0.05 + 1.5 * x @ x.T / 4
+    for width, hidden, nets in ((64, 4, 512), (256, 4, 128), (1024, 4, 16)):
+        ensemble = Ensemble(activation=torch.tanh, widths=(width,) * hidden, weight_variance=1.5, bias_variance=0.05)
 
-            kernels, seconds = timed(draw, 2)
-            last = kernels[:, -1, 0, 0]
-            means.append((last.mean().item(), last.std().item() / nets**0.5))
-            times.append(1e3 * seconds / nets)
+        def by_weights(e=ensemble, n=nets):
+            out = preactivations(e, x, nets=n, outputs=64, generator=torch.Generator().manual_seed(0))[-1]
+            return out[:, 0].square().mean(-1)
+
+        def by_chain(e=ensemble, n=nets):
+            return conditional_chain(e, first, nets=n, generator=torch.Generator().manual_seed(1))[:, -1, 0, 0]
+
+        results = [timed(function, 2) for function in (by_weights, by_chain)]
+        means = [(values.mean().item(), values.std().item() / nets**0.5) for values, _ in results]
+        times = [1e3 * seconds / nets for _, seconds in results]
         gap = abs(means[0][0] - means[1][0]) / math.hypot(means[0][1], means[1][1])
-        table.add_row(str(width), str(layers), f"{times[0]:.3f}", f"{times[1]:.3f}", f"{times[0] / times[1]:.1f}", f"{gap:.1f} σ")
+        table.add_row(str(width), str(hidden), *(f"{t:.3f}" for t in times), f"{times[0] / times[1]:.1f}", f"{gap:.1f} σ")
     console.print(table)
 
 
