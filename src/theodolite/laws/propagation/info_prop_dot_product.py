@@ -11,12 +11,12 @@ from theodolite.theory.specification import Mlp
 
 X, Y = (1.0, 2.0, -1.0, 0.5), (0.5, 1.5, 1.5, 1.0)
 HIDDEN = 4
-WIDTH, NETS = 64, 48
+WIDTH, NETS = 64, 120
 CRITICAL = {"identity": 1.0, "tanh": 1.0, "erf": 0.7853981633974483}
 
 
 def band(activation: str, value: float) -> Band:
-    # The width adds a bias of order 1/64 of the squared norm, and 8 x 48 networks leave about 1.5 % of it as error.
+    # The width adds a bias of order 1/64 of the squared norm, and 8 x 120 networks leave about 1 % of it as error.
     spec = Mlp(HIDDEN, activation, criticality(activation).weight_variance or 0.0)
     return Band.around(value, abs=0.08 * max(first_covariance(spec, X, Y)[:2]))
 
