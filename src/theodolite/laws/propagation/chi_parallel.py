@@ -1,4 +1,4 @@
-r"""Scaling the input changes the next squared norm by $\chi_\parallel=\frac12C_w\langle(\sigma^2)''\rangle$ times as much."""
+r"""Scaling the input changes the next squared norm by $\chi_\parallel=\frac{1}{2}C_w\langle(\sigma^2)''\rangle$ times as much."""
 
 import torch
 from torch import Tensor

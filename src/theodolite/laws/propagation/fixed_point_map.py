@@ -34,8 +34,8 @@ def measure(
 law = Law(
     claim="A change of one input's variance moves the covariance by half of chi_par - chi_perp, a change of the "
     "covariance by chi_perp, and a change of both variances moves each by chi_par.",
-    formula=r"\partial(K_{11}',K_{22}',K_{12}')=\begin{array}{ccc}\chi_\parallel&0&0\\0&\chi_\parallel&0\\"
-    r"\frac{\chi_\parallel-\chi_\perp}{2}&\frac{\chi_\parallel-\chi_\perp}{2}&\chi_\perp\end{array}",
+    formula=r"\delta K_{11}'=\chi_\parallel\,\delta K_{11},\quad"
+    r" \delta K_{12}'=\chi_\perp\,\delta K_{12}+\frac{\chi_\parallel-\chi_\perp}{2}(\delta K_{11}+\delta K_{22})",
     assumes={"nearly equal inputs": {"step": 1.0}},
     source="roberts2022, section 5.1; poole2016",
     predict=predict,

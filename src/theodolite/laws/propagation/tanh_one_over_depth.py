@@ -1,4 +1,4 @@
-r"""In a critical tanh network the squared norm dies as one over depth, $1/K^{(l)}=2l-\frac56\ln l+c$, not exponentially."""
+r"""In a critical tanh network the squared norm dies as one over depth, $1/K^{(l)}=2l-\frac{5}{6}\ln l+c$, not exponentially."""
 
 import torch
 from torch import Tensor
