@@ -56,7 +56,9 @@ def moments(console):
 
             def quad(s=scale, f=plain, k=kinks):
                 integrand = lambda g: f(s * g) ** 2 * math.exp(-g * g / 2) / math.sqrt(2 * math.pi)  # noqa: E731
-                return integrate.quad(integrand, -15, 15, points=[0, *(p / s for p in k)], epsabs=0, epsrel=1e-13, limit=500)[0]
+                return integrate.quad(
+                    integrand, -15, 15, points=[0, *(p / s for p in k)], epsabs=0, epsrel=1e-13, limit=500
+                )[0]
 
             def hermite(s=scale, f=torch_function):
                 return float(f(torch.from_numpy(s * nodes)).square().numpy() @ weights) / math.sqrt(2 * math.pi)
@@ -88,7 +90,9 @@ def sampling(console):
         means = [(values.mean().item(), values.std().item() / nets**0.5) for values, _ in results]
         times = [1e3 * seconds / nets for _, seconds in results]
         gap = abs(means[0][0] - means[1][0]) / math.hypot(means[0][1], means[1][1])
-        table.add_row(str(width), str(hidden), *(f"{t:.3f}" for t in times), f"{times[0] / times[1]:.1f}", f"{gap:.1f} σ")
+        table.add_row(
+            str(width), str(hidden), *(f"{t:.3f}" for t in times), f"{times[0] / times[1]:.1f}", f"{gap:.1f} σ"
+        )
     console.print(table)
 
 

@@ -29,7 +29,9 @@ def entry_page(entry: catalogue.Entry) -> str:
 
 
 def index_page() -> str:
-    lines = ['<p><a href="guide.html">Guide</a> · <a href="glossary.html">Glossary</a> · <a href="atlas.html">Atlas</a></p>']
+    lines = [
+        '<p><a href="guide.html">Guide</a> · <a href="glossary.html">Glossary</a> · <a href="atlas.html">Atlas</a></p>'
+    ]
     for heading, kind in (("Laws", "law"), ("Instruments", "instrument")):
         lines.append(f"<h2>{heading}</h2><ul>")
         for entry in catalogue.entries():

@@ -19,10 +19,15 @@ mine = th.Law(
     source="folklore",
     predict=lambda n: th.Band(high=(2 * torch.tensor(float(n)).log()).sqrt().item()),
     measure=lambda n, *, generator, degrees=None: (
-        torch.randn(n, generator=generator)
-        if degrees is None
-        else torch.randn(n, generator=generator) / torch.randn(n, degrees, generator=generator).square().mean(1).sqrt()
-    ).max().item(),
+        (
+            torch.randn(n, generator=generator)
+            if degrees is None
+            else torch.randn(n, generator=generator)
+            / torch.randn(n, degrees, generator=generator).square().mean(1).sqrt()
+        )
+        .max()
+        .item()
+    ),
     cases=({"n": 1_000}, {"n": 100_000}),
     repeats=50,
 )

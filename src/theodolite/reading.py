@@ -69,7 +69,7 @@ class Series:
     """What a figure draws: measurements at ``x`` with errors, and theory's band at the same places.
 
     ``x`` holds numbers, or names (layers, say) that are drawn evenly spaced. ``low`` and ``high`` are empty where
-    theory says nothing; at a single place ``low > high`` says so. ``log`` names the logarithmic axes: ``""``, ``"x"``, ``"y"`` or ``"xy"``.
+    theory says nothing; at a single place ``low > high`` says so. ``log`` names the logarithmic axes, as in ``"xy"``.
     """
 
     x: tuple[float, ...] | tuple[str, ...]
