@@ -26,9 +26,9 @@ class Activation:
     ``source`` is a name from torch.nn.functional or torch (with that function's keywords as ``parameters``), one of
     ``identity`` and ``quadratic``, or any elementwise torch callable or module (a module is copied to float64 and the
     copy used). Closed forms: every positively homogeneous function, erf, sin, cos, exp, quadratic, GELU.
-    Everything else is integrated by Gauss-Legendre panels that end at each kink and jump, wherever it is: moments were
-    seen to agree with closed forms and with 30-digit integration to a relative 1e-13 for K from 1e-6 to 1e3,
-    covariances to 1e-12.
+    Everything else is integrated by Gauss-Legendre panels that end at each kink and jump, wherever it is. Seen: moments
+    equal closed forms to a relative 1e-15, and 30-digit integration of functions with kinks and jumps to 1e-14, for K
+    from 1e-6 to 1e3; covariances equal closed forms to 1e-14 of the moments, also for nearly parallel pairs.
 
     >>> Activation("relu").moment(3.0)
     1.5
@@ -182,7 +182,8 @@ class Activation:
     def moment_curvature(self, K: float) -> float:
         r"""$\frac{d^2}{dK^2}\langle\sigma^2\rangle_K=\langle\sigma^2\,He_4(z/\sqrt K)\rangle_K/4K^2$, for K > 0.
 
-        Computed as $\langle\sigma\sigma'He_3\rangle_K/2K^{3/2}$ where $\sigma$ is continuous.
+        Computed as $\langle\sigma\sigma'He_3\rangle_K/2K^{3/2}$ where $\sigma$ is continuous. Rounding leaves an error of
+        about 1e-16 over K where $\sigma(0)=0$, else over $K^{3/2}$: unlike the other moments it is lost at tiny K.
 
         >>> round(Activation("sin").moment_curvature(0.5), 12) == round(-2 * math.exp(-1), 12)
         True
