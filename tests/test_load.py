@@ -11,6 +11,7 @@ from torch import nn
 
 from theodolite import load
 from theodolite.subject import Subject
+from theodolite.weights import readable
 
 TENSORS = {"a.weight": torch.arange(6.0).reshape(2, 3), "a.bias": torch.ones(2, dtype=torch.bfloat16)}
 
@@ -168,13 +169,37 @@ def nowhere(folder):
 
 @pytest.mark.parametrize(
     "make",
-    [truncated, garbage, pickled_module, raw_pickle, truncated_torch, truncated_npz, object_npz, text, missing_shard,
-     lying_index, broken_index, empty_folder, empty_dict, nowhere],
+    [truncated, garbage, pickled_module, raw_pickle, truncated_torch, truncated_npz, object_npz, text, broken_index,
+     empty_folder, empty_dict, nowhere],
 )  # fmt: skip
 def test_bad_checkpoints_get_one_clear_line(make, tmp_path):
     with pytest.raises(ValueError, match="^expected .* got ") as caught:
         load.checkpoint(make(tmp_path))
     assert "\n" not in str(caught.value)
+
+
+def damaged_shard(folder):
+    shard = sharded(folder) / "model-00002-of-00002.safetensors"
+    shard.write_bytes(shard.read_bytes()[:-1])
+    return folder
+
+
+@pytest.mark.parametrize(("make", "name", "words"), [
+    (missing_shard, "a.bias", "no such file"), (damaged_shard, "a.bias", "whole safetensors"),
+    (lying_index, "ghost", "no such tensor"),
+])  # fmt: skip
+def test_in_a_folder_what_is_missing_is_named_and_the_rest_is_read(make, name, words, tmp_path):
+    weights = load.checkpoint(make(tmp_path))
+    faults = {}
+    found = {weight.name for weight, _ in readable(weights, faults)}
+    assert words in faults[name]
+    assert found == set(weights) - {name}
+
+
+def test_a_damaged_shard_without_an_index_is_named(tmp_path):
+    (damaged_shard(tmp_path) / "model.safetensors.index.json").unlink()
+    weights = load.checkpoint(tmp_path)
+    assert set(weights) == {"a.weight", "model-00002-of-00002.safetensors"}
 
 
 def test_a_pickled_module_never_runs_and_the_safe_way_is_said(tmp_path):
@@ -190,8 +215,9 @@ def test_a_pickled_module_never_runs_and_the_safe_way_is_said(tmp_path):
 
 def test_nan_checkpoint_is_named(tmp_path):
     save_file({"a.weight": torch.tensor([[1.0, float("nan")]])}, tmp_path / "m.safetensors")
-    with pytest.raises(ValueError, match="1 of 2 values of a.weight"):
-        load.target(str(tmp_path / "m.safetensors"))
+    faults = {}
+    assert list(readable(load.target(str(tmp_path / "m.safetensors")).weights, faults)) == []
+    assert "1 of 2 values of a.weight" in faults["a.weight"]
 
 
 def test_functions(tmp_path, monkeypatch):

@@ -43,25 +43,15 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _survey(options: argparse.Namespace) -> int:
-    from theodolite import load
     from theodolite.survey import survey
 
-    if options.target is None and options.data is None:
-        from theodolite.construct.digits import builtin
-
-        subject = builtin()
-    else:
-        data = load.dataset(options.data) if options.data else None
-        facts = {"lr": options.lr, "activation": options.activation, "loss": load.default_loss(data)}
-        if options.target is None:
-            raise ValueError("expected a model to run the data through, got data alone; name package.module:function")
-        subject = load.target(options.target, data=data, **facts)
-    result = survey(subject, instruments=options.instrument, cost=options.cost, jobs=options.jobs,
-                    backend=options.backend)  # fmt: skip
     out = options.out or (None if options.json else Path("survey"))
+    result = survey(_target(options), instruments=options.instrument, cost=options.cost, jobs=options.jobs,
+                    backend=options.backend, out=out)  # fmt: skip
     if out is not None:
         result.html(out / "report.html")
         result.json(out / "readings.json")
+        result.csv(out / "readings.csv")
     if options.json:
         print(result.json())
     else:
@@ -69,7 +59,30 @@ def _survey(options: argparse.Namespace) -> int:
 
         _show(survey_table(result.answers, result.skipped))
         print(f"\nThe page: {out / 'report.html'}")  # type: ignore[operator]
-    return DONE
+    if result.faults:
+        name, reason = next(iter(result.faults.items()))
+        more = f" (and {len(result.faults) - 1} more)" if len(result.faults) > 1 else ""
+        print(
+            f"theodolite: {len(result.faults)} of the tensors could not be read: {name}{more}: {reason}",
+            file=sys.stderr,
+        )
+    return WRONG_INPUT if result.faults else DONE
+
+
+def _target(options: argparse.Namespace) -> Any:
+    from theodolite import load
+    from theodolite.checkpoints import checkpoint
+
+    if options.target is None and options.data is None:
+        from theodolite.construct.digits import builtin
+
+        return builtin()
+    if options.target is None:
+        raise ValueError("expected a model to run the data through, got data alone; name package.module:function")
+    data = load.dataset(options.data) if options.data else None
+    origin = checkpoint(options.against, device=options.device) if options.against else None
+    facts = {"lr": options.lr, "activation": options.activation, "loss": load.default_loss(data), "origin": origin}
+    return load.target(options.target, data=data, device=options.device, **facts)
 
 
 def _design(options: argparse.Namespace) -> int:
@@ -172,6 +185,10 @@ def _parser() -> argparse.ArgumentParser:
         "target", nargs="?", help="checkpoint, folder or package.module:function (none: a built-in network)"
     )
     survey.add_argument("--data", help="digits, a .npz with x and y, or a .npy with x")
+    survey.add_argument(
+        "--against", metavar="BASE", help="a checkpoint from before training or fine-tuning, to compare with"
+    )
+    survey.add_argument("--device", default="cpu", help="where the tensors of a checkpoint are worked on, such as cuda")
     survey.add_argument("--lr", type=float, help="the learning rate of training")
     survey.add_argument("--activation", help="the nonlinearity, where it cannot be seen (a bare checkpoint)")
     survey.add_argument(

@@ -8,8 +8,7 @@ from typing import Literal
 
 Status = Literal["agrees", "above", "below", "inconclusive", "invalid", "no reference"]
 
-SIGMAS = 3.0
-"""How many standard errors either side of a measurement must fit into the band."""
+SIGMAS = 3.0  # how many standard errors either side of a measurement must fit into the band
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +65,10 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """What a figure draws: measurements at ``x`` with errors, and theory's band at the same places.
+    """What a figure draws: measurements at ``x`` (numbers, or names such as layers) and theory's band there.
 
-    ``x`` holds numbers, or names (layers, say) that are drawn evenly spaced. ``low`` and ``high`` are empty where
-    theory says nothing; at a single place ``low > high`` says so. ``log`` names the logarithmic axes, as in ``"xy"``.
+    ``low`` and ``high`` are empty where theory says nothing; at a single place ``low > high`` says so. ``log`` names the
+    logarithmic axes, as in ``"xy"``. ``line`` is another curve, such as a fit, not a number where it does not apply.
     """
 
     x: tuple[float, ...] | tuple[str, ...]
@@ -80,9 +79,11 @@ class Series:
     x_label: str = ""
     y_label: str = ""
     log: str = ""
+    line: tuple[float, ...] = ()
+    line_label: str = ""
 
     def __post_init__(self) -> None:
-        lengths = {len(self.x), len(self.measured), *(len(v) for v in (self.stderr, self.low, self.high) if v)}
+        lengths = {len(self.x), len(self.measured), *(len(v) for v in (self.stderr, self.low, self.high, self.line) if v)}
         if len(lengths) > 1:
             raise ValueError(f"expected as many values as places in every list, got lengths {sorted(lengths)}")
 

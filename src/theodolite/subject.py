@@ -2,37 +2,19 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, field
+from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from theodolite.batches import Batch, Batches
-from theodolite.probe import check_finite, check_forward, check_loss, check_made
+from theodolite.notebook import Notebook
+from theodolite.probe import check_finite, check_forward, check_loss
 from theodolite.state import untouched
-
-
-@dataclass(frozen=True)
-class Weight:
-    """One named tensor of a model or checkpoint; ``read()`` brings it into memory, nothing else does."""
-
-    name: str
-    shape: tuple[int, ...]
-    dtype: torch.dtype
-    read: Callable[[], Tensor] = field(repr=False)
-
-
-Weights = Mapping[str, Weight]
-
-
-def weights_of(tensors: nn.Module | Mapping[str, Tensor]) -> dict[str, Weight]:
-    """The parameters of a module (tied ones once), or the tensors of a state dict."""
-    pairs = list(tensors.named_parameters() if isinstance(tensors, nn.Module) else tensors.items())
-    for name, tensor in pairs:
-        check_made(name, tensor)
-    return {name: Weight(name, tuple(t.shape), t.dtype, t.detach) for name, t in pairs}
+from theodolite.weights import Weight, Weights, readable, weights_of
 
 
 @dataclass(frozen=True)
@@ -40,8 +22,9 @@ class Subject:
     """Checked once when made: weights finite, forward runs, deterministic in eval mode, outputs and loss finite.
 
     ``data`` is a DataLoader, a Dataset, tensors, or any collection of batches that can be read again (see `Batches`).
-    ``origin`` is the model, or its state dict, as it was before training. ``activation`` names the nonlinearity where
-    it cannot be seen, as in a bare checkpoint: then ``model`` is None and ``weights`` maps names to `Weight`.
+    ``origin`` is the model, or its state dict, as it was before training. Of a bare checkpoint ``model`` is None and
+    ``weights`` maps names to `Weight`; it is not read when made: tensors that turn out missing, damaged or not finite
+    are named in ``faults`` as they are met. ``activation`` names its nonlinearity, which weights do not show.
     """
 
     model: nn.Module | None = None
@@ -54,6 +37,8 @@ class Subject:
     activation: str | None = None
     weights: Weights = field(default_factory=dict)
     name: str = ""
+    notebook: Notebook = field(default_factory=Notebook, compare=False, repr=False)
+    faults: dict[str, str] = field(default_factory=dict, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         model = self.model
@@ -78,6 +63,19 @@ class Subject:
             return self.loss is not None and self.data is not None and self.data.first().target is not None
         return bool(self.weights) if need == "weights" else getattr(self, need) is not None
 
+    def readable_weights(self) -> Iterator[tuple[Weight, Tensor]]:
+        """Each weight with its tensor, one or two in memory at a time."""
+        for done, pair in enumerate(readable(self.weights, self.faults)):
+            self.notebook.progress("reading weights", done, len(self.weights))
+            yield pair
+        self.notebook.progress("reading weights", len(self.weights), len(self.weights))
+
+    def noting(self, folder: Path) -> Subject:
+        """The same subject, not checked again, with a notebook in this folder."""
+        same = copy.copy(self)
+        object.__setattr__(same, "notebook", Notebook(folder))
+        return same
+
     def batches(self) -> Iterator[Batch]:
         """Every batch, on the model's device and in its precision."""
         assert self.model is not None and self.data is not None, "an instrument that reads data must say so in needs"
@@ -100,9 +98,11 @@ class Subject:
             object.__setattr__(self, key, value)
 
     def _check(self) -> None:
+        if self.model is None:
+            return
         for weight in self.weights.values():
             check_finite(weight.name, weight.read())
-        if self.model is not None and self.data is not None:
+        if self.data is not None:
             batch = self.data.first().on(self.model)
             check_forward(self.output, batch)
             if self.loss is not None and batch.target is not None:

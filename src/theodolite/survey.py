@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
@@ -15,18 +17,23 @@ from theodolite.instrument import Answer, Cost, Skipped
 from theodolite.parallel import Backend, completed
 
 if TYPE_CHECKING:
+    from theodolite.instrument import Instrument
     from theodolite.reading import Reading
     from theodolite.subject import Subject
 
 
 @dataclass(frozen=True)
 class Survey:
-    """The readings of one subject, in any form a person or a program may want them."""
+    """The readings of one subject, in any form a person or a program may want them.
+
+    ``faults`` names the tensors of a checkpoint that could not be read, and why.
+    """
 
     subject: str
     answers: tuple[Answer, ...]
     skipped: tuple[Skipped, ...] = ()
     facts: Mapping[str, str] = field(default_factory=dict)
+    faults: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def readings(self) -> tuple[Reading, ...]:
@@ -35,12 +42,7 @@ class Survey:
 
     def rows(self) -> list[dict[str, Any]]:
         """One flat dictionary a reading."""
-        return [
-            {"instrument": answer.instrument.name, "quantity": r.quantity, "where": r.where, "measured": r.measured,
-             "stderr": r.stderr, "expected_low": r.expected.low if r.expected else None,
-             "expected_high": r.expected.high if r.expected else None, "status": r.status, "meaning": r.meaning}
-            for answer in self.answers for r in answer.readings
-        ]  # fmt: skip
+        return [{"instrument": a.instrument.name, **_row(reading)} for a in self.answers for reading in a.readings]
 
     def text(self, width: int = 120) -> str:
         """The table as plain text."""
@@ -66,6 +68,14 @@ class Survey:
             write_atomically(path, text + "\n")
         return text
 
+    def csv(self, path: str | Path) -> Path:
+        """The rows as a table for spreadsheets."""
+        buffer = io.StringIO()
+        writer = csv.DictWriter(buffer, fieldnames=list(_COLUMNS), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(self.rows())
+        return write_atomically(path, buffer.getvalue())
+
     def frame(self) -> Any:
         """A pandas DataFrame of `rows`."""
         try:
@@ -90,32 +100,41 @@ def survey(
     cost: Cost = "train",
     jobs: int = 1,
     backend: Backend = "loky",
+    out: str | Path | None = None,
     **facts: Any,
 ) -> Survey:
     """Read every instrument that applies, or those named, up to a ``cost``.
 
     ``target`` is a Subject, an nn.Module or a path; ``facts`` are the other fields of `Subject` (data, loss, lr, ...).
-    With several ``jobs`` the subject is sent to worker processes.
+    With several ``jobs`` the subject is sent to worker processes. With ``out`` what is found is noted in that folder as
+    it comes, and a survey of the same checkpoint that was killed goes on where it stopped.
     """
     started = time.perf_counter()
     subject = subject_of(target, **facts)
+    if out is not None:
+        subject = subject.noting(Path(out) / "notebook")
     names = tuple(catalogue.instrument(name).name for name in instruments) or catalogue.instrument_names()
-    ready, skipped = [], []
-    for name in sorted(names, key=lambda name: get_args(Cost).index(catalogue.instrument(name).cost)):
-        reason = _reason_to_skip(name, subject, cost)
-        if reason:
-            skipped.append(Skipped(name, reason))
-        else:
-            ready.append(name)
+    reasons = {name: _reason_to_skip(name, subject, cost) for name in names}
+    order = get_args(Cost)
+    ready = sorted((n for n in names if not reasons[n]), key=lambda n: order.index(catalogue.instrument(n).cost))
     results: list[Answer | Skipped | None] = [None] * len(ready)
     from theodolite.report.progress import tracked
 
     work = completed(_answer, [(name, subject) for name in ready], jobs=jobs, backend=backend)
-    for index, result in tracked(work, total=len(ready), label="reading instruments"):
+    bars = tracked(
+        work, total=len(ready), label="reading instruments", notebook=subject.notebook if jobs == 1 else None
+    )
+    for index, (result, faults) in bars:
         results[index] = result
+        subject.faults.update(faults)
     answers = tuple(result for result in results if isinstance(result, Answer))
+    if subject.faults and not answers:
+        raise ValueError(next(iter(subject.faults.values())))
+    skipped = [Skipped(name, reason) for name, reason in reasons.items() if reason]
     skipped += [result for result in results if isinstance(result, Skipped)]
-    return Survey(subject.name, answers, tuple(skipped), _facts(subject, time.perf_counter() - started))
+    skipped += [Skipped(f"weights {name}", reason) for name, reason in subject.faults.items()]
+    facts_seen = _facts(subject, time.perf_counter() - started)
+    return Survey(subject.name, answers, tuple(skipped), facts_seen, dict(subject.faults))
 
 
 def read(name: str, target: Subject | Any, **facts: Any) -> tuple[Reading, ...]:
@@ -132,7 +151,13 @@ def read(name: str, target: Subject | Any, **facts: Any) -> tuple[Reading, ...]:
     if missing:
         raise ValueError(f"expected a subject with {', '.join(missing)} for {name}, got none; pass them to Subject")
     with untouched(subject.model):
-        return tuple(chosen.read(subject))
+        return tuple(_noted(chosen, subject))
+
+
+def _noted(chosen: Instrument, subject: Subject) -> Iterator[Reading]:
+    for reading in chosen.read(subject):
+        subject.notebook.note({"instrument": chosen.name, **_row(reading)})
+        yield reading
 
 
 def subject_of(target: Any, **facts: Any) -> Subject:
@@ -149,6 +174,34 @@ def subject_of(target: Any, **facts: Any) -> Subject:
     return Subject(target, **facts)
 
 
+def _row(reading: Reading) -> dict[str, Any]:
+    low, high = (reading.expected.low, reading.expected.high) if reading.expected else (None, None)
+    values = (
+        reading.quantity,
+        reading.where,
+        reading.measured,
+        reading.stderr,
+        low,
+        high,
+        reading.status,
+        reading.meaning,
+    )
+    return dict(zip(_COLUMNS[1:], values, strict=True))
+
+
+_COLUMNS = (
+    "instrument",
+    "quantity",
+    "where",
+    "measured",
+    "stderr",
+    "expected_low",
+    "expected_high",
+    "status",
+    "meaning",
+)
+
+
 def _reason_to_skip(name: str, subject: Subject, cost: Cost) -> str:
     chosen = catalogue.instrument(name)
     missing = chosen.missing(subject)
@@ -158,15 +211,17 @@ def _reason_to_skip(name: str, subject: Subject, cost: Cost) -> str:
     return f"costs {chosen.cost}, more than {cost}" if order.index(chosen.cost) > order.index(cost) else ""
 
 
-def _answer(name: str, subject: Subject) -> Answer | Skipped:
+def _answer(name: str, subject: Subject) -> tuple[Answer | Skipped, dict[str, str]]:
+    """What the instrument says, and the tensors it could not read (a worker's own subject is lost when it ends)."""
     started = time.perf_counter()
     try:
         readings = read(name, subject)
     except Exception as error:  # one instrument that fails must not lose the others
-        return Skipped(name, f"{type(error).__name__}: {' '.join(str(error).split()) or 'no message'}")
+        reason = f"{type(error).__name__}: {' '.join(str(error).split()) or 'no message'}"
+        return Skipped(name, reason), subject.faults
     if not readings:
-        return Skipped(name, "found nothing in this subject that it could read")
-    return Answer(catalogue.instrument(name), readings, time.perf_counter() - started)
+        return Skipped(name, "found nothing in this subject that it could read"), subject.faults
+    return Answer(catalogue.instrument(name), readings, time.perf_counter() - started), subject.faults
 
 
 def _facts(subject: Subject, seconds: float) -> dict[str, str]:

@@ -3,7 +3,7 @@ import torch
 from torch import nn
 
 from theodolite.measure.variances import fan_in, layer_variances
-from theodolite.subject import weights_of
+from theodolite.weights import weights_of
 
 
 def found(model):

@@ -27,7 +27,7 @@ class Layer:
 
 def layers_of(subject: Subject) -> list[Layer]:
     """The layers in the order of the parameters, with their weights from before training where those are known."""
-    found = list(layer_variances(subject.origin or subject.weights, model=subject.model))
+    found = list(layer_variances(subject.origin or subject.weights, model=subject.model, faults=subject.faults))
     fed = _fed_by(subject, [layer.name for layer in found])
     return [Layer(layer.name, layer.weight, layer.bias, *fed[layer.name]) for layer in found]
 

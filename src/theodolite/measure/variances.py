@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from theodolite.reading import Estimate
-from theodolite.subject import Weights
+from theodolite.weights import Weight, Weights, owners_of, readable
 
 NOT_SUMS = (nn.Embedding, nn.EmbeddingBag, nn.Bilinear, nn.LayerNorm, nn.RMSNorm)
 
@@ -24,23 +24,32 @@ class LayerVariances:
     bias: Estimate | None
 
 
-def layer_variances(weights: Weights, *, model: nn.Module | None = None) -> Iterator[LayerVariances]:
-    """Every matrix of weights that sums its inputs, in the order of the parameters, one tensor in memory at a time.
+def layer_variances(
+    weights: Weights, *, model: nn.Module | None = None, faults: dict[str, str] | None = None
+) -> Iterator[LayerVariances]:
+    """Every matrix of weights that sums its inputs, in the order of the parameters, one or two tensors in memory.
 
     A checkpoint tells only names and shapes: a tensor of two or more axes whose name speaks of weights, but not of an
     embedding, counts; its fan-in is the product of all axes but the first. A ``model`` tells what its layers are.
+    Tensors that cannot be read or are not finite are left out and put into ``faults``.
     """
-    owners = {} if model is None else _owners(model)
-    for name, weight in weights.items():
-        head, found, tail = name.rpartition("weight")
-        owner = owners.get(name)
-        is_sum = len(weight.shape) >= 2 and bool(found) and not isinstance(owner, NOT_SUMS)
-        if not is_sum or (owner is None and "embed" in name.lower()) or not weight.dtype.is_floating_point:
-            continue
-        inputs = fan_in(weight.shape, owner)
+    owners = owners_of(model)
+    faults = {} if faults is None else faults
+    sums = {name: weight for name, weight in weights.items() if _is_sum(weight, owners.get(name))}
+    for weight, tensor in readable(sums, faults):
+        head, _, tail = weight.name.rpartition("weight")
+        inputs = fan_in(weight.shape, owners.get(weight.name))
         bias = weights.get(f"{head}bias{tail}")
-        spread = None if bias is None or len(bias.shape) != 1 else _mean_square(bias.read(), 1)
-        yield LayerVariances(name, inputs, _mean_square(weight.read(), inputs), spread)
+        spread = None
+        if bias is not None and len(bias.shape) == 1:
+            spread = next((_mean_square(vector, 1) for _, vector in readable({bias.name: bias}, faults)), None)
+        yield LayerVariances(weight.name, inputs, _mean_square(tensor, inputs), spread)
+
+
+def _is_sum(weight: Weight, owner: nn.Module | None) -> bool:
+    if len(weight.shape) < 2 or "weight" not in weight.name or not weight.dtype.is_floating_point:
+        return False
+    return not isinstance(owner, NOT_SUMS) and (owner is not None or "embed" not in weight.name.lower())
 
 
 def _mean_square(tensor: Tensor, scale: int) -> Estimate:
@@ -56,8 +65,3 @@ def fan_in(shape: tuple[int, ...], owner: nn.Module | None = None) -> int:
         taps = torch.Size(shape[2:]).numel() / torch.Size(owner.stride).numel()  # an output meets only some taps
         return max(1, round(shape[0] / owner.groups * taps))
     return torch.Size(shape[1:]).numel()
-
-
-def _owners(model: nn.Module) -> dict[str, nn.Module]:
-    return {f"{prefix}.{name}" if prefix else name: module for prefix, module in model.named_modules()
-            for name, _ in module.named_parameters(recurse=False)}  # fmt: skip

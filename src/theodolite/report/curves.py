@@ -22,7 +22,7 @@ DASHES = (0, (4, 2.5))
 
 @dataclass
 class Curve:
-    """One group of points with theory's band, and the refuted one, at the same places."""
+    """One group of points with theory's band, and another curve (refuted, or a fit), at the same places."""
 
     label: str = ""
     x: list[float] = field(default_factory=list)
@@ -31,6 +31,7 @@ class Curve:
     low: list[float] = field(default_factory=list)
     high: list[float] = field(default_factory=list)
     wrong: list[float] = field(default_factory=list)
+    wrong_label: str = "form in print"
 
 
 @dataclass(frozen=True)
@@ -228,7 +229,7 @@ def legend_handles(curves: list[Curve], scale: Scale) -> list[Any]:
         handles.append(proxy(color=colour, linewidth=1.3, label="theory"))
     handles.append(points_handle(curves, scale))
     if any(math.isfinite(v) for curve in curves for v in curve.wrong):
-        handles.append(proxy(color=WRONG, linestyle=DASHES, label="form in print"))
+        handles.append(proxy(color=WRONG, linestyle=DASHES, label=shortened(printable(curves[0].wrong_label), 40)))
     for place, curve in enumerate(curves if several else []):
         colour, marker = GROUPS[place % len(GROUPS)], MARKERS[place % len(MARKERS)]
         label = shortened(printable(curve.label), 34)

@@ -45,6 +45,8 @@ def series_figure(series: Series, *, key: str = "") -> str:
         stderr=list(series.stderr) or [0.0] * count,
         low=list(series.low) or [math.nan if series.high else math.inf] * count,
         high=list(series.high) or [math.nan if series.low else -math.inf] * count,
+        wrong=list(series.line),
+        wrong_label=series.line_label or "fit",
     )
     curve.low = [-math.inf if math.isnan(v) and series.high else v for v in curve.low]
     curve.high = [math.inf if math.isnan(v) and series.low else v for v in curve.high]

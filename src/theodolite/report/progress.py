@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from theodolite.notebook import Notebook
 
 Item = TypeVar("Item")
 
 
-def tracked(items: Iterable[Item], *, total: int, label: str) -> Iterator[Item]:
-    """The same items, with a progress bar and the time left while they come; silent where nobody watches."""
+def tracked(items: Iterable[Item], *, total: int, label: str, notebook: Notebook | None = None) -> Iterator[Item]:
+    """The same items, with a progress bar and the time left while they come; silent where nobody watches.
+
+    With a ``notebook`` a second bar shows how far the work on the present item is.
+    """
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -17,6 +23,13 @@ def tracked(items: Iterable[Item], *, total: int, label: str) -> Iterator[Item]:
     console = Console(stderr=True)
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task(label, total=total)
+        inner = progress.add_task("", total=None, visible=False)
+
+        def step(words: str, done: int, of: int) -> None:
+            progress.update(inner, description=f"  {words}", completed=done, total=of, visible=done < of)
+
+        if notebook is not None:
+            notebook.progress = step
         for item in items:
             yield item
             progress.advance(task)

@@ -1,0 +1,80 @@
+"""How do the spectra of features in, weights and features out hang together, layer by layer?
+
+For a linear layer Y = X Wᵀ the singular values obey Horn's log-majorisation whatever the shapes; how much slack there is
+says how far the features' directions are from the weights'. Where ranks allow it, the condition number of the features
+behind the layer is bounded by the product of the other two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor, nn
+
+from theodolite.instrument import Instrument
+from theodolite.measure.layer_features import layer_inputs
+from theodolite.reading import Band, Reading, Series
+from theodolite.subject import Subject
+from theodolite.theory.products import condition_number_bound, majorisation_slack, product_bound_applies
+
+MOST_ROWS = 1024
+
+
+def read(subject: Subject) -> Iterator[Reading]:
+    """The slack of the majorisation and the condition number behind every linear layer, on the first batch."""
+    assert subject.model is not None
+    layers = {name: module for name, module in subject.model.named_modules() if isinstance(module, nn.Linear)}
+    batch = next(subject.batches())
+    spectra = {
+        name: _spectra(x[:MOST_ROWS], layers[name])
+        for name, x in layer_inputs(lambda: subject.output(batch), layers).items()
+    }
+    for name, (x, w, y) in spectra.items():
+        slack = majorisation_slack(y.tolist(), x.tolist(), w.tolist())
+        if slack:
+            ranks = tuple(float(rank) for rank in range(1, len(slack) + 1))
+            yield Reading(
+                quantity="majorisation slack, least over ranks", where=name, measured=min(slack), expected=Band(low=-1e-6),
+                meaning=f"Never negative, by Horn's theorem. Per rank it is {slack[-1] / len(slack):.2g} in log units: 0 where "
+                "features and weights share their directions, larger where the layer mixes them.",
+                series=Series(x=ranks, measured=tuple(slack), x_label="rank k", y_label="slack of the first k",
+                              low=(0.0,) * len(slack), high=(float("inf"),) * len(slack)),
+            )  # fmt: skip
+    for name, (x, w, y) in spectra.items():
+        yield from _condition(name, x, w, y, layers[name].in_features)
+
+
+def _condition(name: str, x: Tensor, w: Tensor, y: Tensor, inner: int) -> Iterator[Reading]:
+    kappas = [(s[0] / s[-1]).item() for s in (x, w, y)]
+    applies = product_bound_applies(inner, len(x), len(w))
+    bound = condition_number_bound(kappas[0], kappas[1]) if applies else None
+    words = (
+        "At most the product of those of features and weights." if applies
+        else "Few data in a wide input: the bound by condition numbers does not apply here, only the majorisation does."
+    )  # fmt: skip
+    yield Reading(
+        quantity="condition number of the features behind the layer", where=name, measured=kappas[2],
+        expected=None if bound is None else Band(high=bound * (1 + 1e-6)),
+        meaning=f"Features in front {kappas[0]:.3g}, weights {kappas[1]:.3g}, on non-zero singular values. {words}",
+    )  # fmt: skip
+
+
+def _spectra(x: Tensor, layer: nn.Linear) -> tuple[Tensor, Tensor, Tensor]:
+    x, w = x.double(), layer.weight.detach().double()
+    return _singular(x), _singular(w), _singular(x @ w.T)
+
+
+def _singular(matrix: Tensor) -> Tensor:
+    values: Tensor = torch.linalg.svdvals(matrix).cpu()
+    floor = max(matrix.shape) * torch.finfo(torch.float64).eps * values[0] * 10
+    return values[values > floor] if values[0] > 0 else values[:1].clamp(min=1e-300)
+
+
+instrument = Instrument(
+    question="How do the spectra of features and weights hang together?",
+    read=read,
+    needs={"model", "data"},
+    cost="forward",
+    laws=("horn-majorisation", "kappa-product", "htsr-alphareq-bound"),
+)

@@ -1,0 +1,69 @@
+"""How fast do the variances of each layer's features fall with rank (alpha-ReQ)?
+
+The exponent of the centred covariance's eigenvalues over all the data, by weighted least squares over a stated window of
+ranks, with its error and what neighbouring windows give. Convolutional and sequence features are averaged over positions.
+Agrawal and others (2022) saw the best representations near 1; that is a finding, not a theorem, so there is no band.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from theodolite.instrument import Instrument
+from theodolite.measure.layer_features import feature_covariances, matrix_layers
+from theodolite.measure.spectra import FeatureCovariance, feature_decay
+from theodolite.reading import Band, Reading, Series
+from theodolite.subject import Subject
+
+
+def read(subject: Subject) -> Iterator[Reading]:
+    """The decay exponent and the participation ratio of every layer's features."""
+    assert subject.model is not None
+    found = feature_covariances(subject.output, subject.batches(), matrix_layers(subject.model))
+    told = {name: covariance for name, covariance in found.items() if covariance.count > 2}
+    for name, covariance in told.items():
+        reading = _exponent(name, covariance)
+        if reading is not None:
+            yield reading
+    for name, covariance in told.items():
+        decay = feature_decay(covariance)
+        if math.isfinite(decay.participation_ratio):
+            most = float(min(decay.dimension, decay.samples - 1))
+            yield Reading(
+                quantity="participation ratio of the features", where=name, measured=decay.participation_ratio,
+                expected=Band(high=most),
+                meaning=f"As if {decay.participation_ratio:.3g} of {decay.dimension} directions shared the variance equally.",
+            )  # fmt: skip
+
+
+def _exponent(name: str, covariance: FeatureCovariance) -> Reading | None:
+    most = min(len(covariance.mean), covariance.count - 1)
+    window = (11, 100) if most >= 40 else (2, max(3, most // 2))
+    decay = feature_decay(covariance, window=window)
+    if not math.isfinite(decay.alpha):
+        return None
+    note = f" {decay.note[0].upper()}{decay.note[1:]}." if decay.note else ""
+    values = covariance.eigenvalues.flip(0).cpu()
+    values = values[values > 1e-14 * values[0]]
+    first, last = decay.window[0], min(decay.window[1], len(values))
+    middle = math.sqrt(first * last)
+    anchor = values[min(len(values), max(1, round(middle))) - 1].item()
+    ranks = range(1, len(values) + 1)
+    line = [anchor * (rank / middle) ** -decay.alpha if first <= rank <= last else math.nan for rank in ranks]
+    return Reading(
+        quantity="alpha-ReQ, decay of the feature spectrum", where=name, measured=decay.alpha, stderr=decay.stderr,
+        meaning=f"Ranks {first} to {last}, R² {decay.r_squared:.3f}; neighbouring windows give {decay.low:.3g} to "
+        f"{decay.high:.3g}, which is the honest error. Far above 1: a few directions rule; far below: noise does.{note}",
+        series=Series(x=tuple(float(rank) for rank in ranks), measured=tuple(values.tolist()), x_label="rank",
+                      y_label="variance", log="xy", line=tuple(line), line_label=f"slope −{decay.alpha:.2f}"),
+    )  # fmt: skip
+
+
+instrument = Instrument(
+    question="How fast do the features' variances fall with rank?",
+    read=read,
+    needs={"model", "data"},
+    cost="forward",
+    laws=("rank-and-density-exponents", "relu-flattens"),
+)
