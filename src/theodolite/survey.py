@@ -109,17 +109,22 @@ def survey(
     With several ``jobs`` the subject is sent to worker processes. With ``out`` what is found is noted in that folder as
     it comes, and a survey of the same checkpoint that was killed goes on where it stopped.
     """
+    from theodolite.report.progress import tracked
+    from theodolite.weights import readable
+
     started = time.perf_counter()
     subject = subject_of(target, **facts)
     if out is not None:
         subject = subject.noting(Path(out) / "notebook")
+    if subject.model is None:  # no instrument reads vectors, but a NaN there is a NaN
+        vectors = {name: weight for name, weight in subject.weights.items() if len(weight.shape) < 2}
+        for _ in readable(vectors, subject.faults):
+            pass
     names = tuple(catalogue.instrument(name).name for name in instruments) or catalogue.instrument_names()
     reasons = {name: _reason_to_skip(name, subject, cost) for name in names}
     order = get_args(Cost)
     ready = sorted((n for n in names if not reasons[n]), key=lambda n: order.index(catalogue.instrument(n).cost))
     results: list[Answer | Skipped | None] = [None] * len(ready)
-    from theodolite.report.progress import tracked
-
     work = completed(_answer, [(name, subject) for name in ready], jobs=jobs, backend=backend)
     bars = tracked(
         work, total=len(ready), label="reading instruments", notebook=subject.notebook if jobs == 1 else None

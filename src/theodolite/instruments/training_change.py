@@ -94,7 +94,10 @@ def _change(name: str, old: Tensor, new: Tensor) -> Change:
     bulk = marchenko_pastur_bulk(difference.eigenvalues, difference.rows, difference.columns) if size > 0 else None
     exponents = [power_law(spectrum_of(matrix).eigenvalues).alpha for matrix in (old, new)]
     rank = int((difference.eigenvalues > _rounding(old) + _rounding(new)).sum())
-    spikes = bulk.spikes if bulk is not None and not bulk.reason else 0
+    low_rank = (
+        rank < min(old.shape) // 2
+    )  # then what lies below is rounding, not noise of training: all of it stands out
+    spikes = rank if low_rank else bulk.spikes if bulk is not None and not bulk.reason else 0
     return Change(name, min(size / max(start, 1e-300), 1e300), difference, rank, spikes, *exponents)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,8 +24,8 @@ class Bulk:
 
     ``low`` and ``high`` are the edges $v(\sqrt n\mp\sqrt p)^2$; ``threshold`` adds the finite-size allowance; ``spikes``
     eigenvalues lie above it and hold ``share`` of the trace; ``excess`` is how far the largest lies above the edge, in
-    units of its own fluctuation; ``distance`` is the Kolmogorov distance of the rest from the law. ``reason`` says why
-    there is no fit.
+    units of its own fluctuation, before any spike is taken out; ``distance`` is the Kolmogorov distance of the rest from
+    the law. ``reason`` says why there is no fit.
     """
 
     variance: float
@@ -64,12 +65,14 @@ def marchenko_pastur_bulk(eigenvalues: Any, rows: int, columns: int, *, allowanc
         nan = math.nan
         why = f"smaller side {p}, of 4 needed" if p < 4 else f"only {positive} of {p} eigenvalues above rounding"
         return Bulk(nan, nan, nan, nan, 0, nan, nan, nan, why)
-    spikes = 0
+    spikes, excess = 0, math.nan
     for _ in range(p):
         m = p - spikes
         a, b = m // 4, m - m // 4
         variance = float(values[a:b].mean()) / _mean_between(n - spikes, m, a, b)
-        edge, unit = _edge(n - spikes, p - spikes)
+        edge, unit = _edge(n - spikes, m)
+        if not spikes:
+            excess = float((values[-1] / variance - edge) / unit)
         above = int(p - np.searchsorted(values, variance * (edge + allowance * unit), side="right"))
         if above <= spikes or above >= p // 2:
             break
@@ -83,7 +86,7 @@ def marchenko_pastur_bulk(eigenvalues: Any, rows: int, columns: int, *, allowanc
         threshold=variance * (edge + allowance * unit),
         spikes=spikes,
         share=float(values[p - spikes :].sum() / values.sum()),
-        excess=float((values[-1] / variance - edge) / unit),
+        excess=excess,
         distance=_distance(kept / variance, n - spikes, p - spikes),
     )
 
@@ -102,6 +105,7 @@ def _share_above(angle: Any, ratio: float) -> Any:
     return (2 / math.pi) * (inner - 2 * (1 - ratio) / B**2 * np.arctan((1 - ratio) / (1 + B / 2) ** 2 * tangent))
 
 
+@lru_cache(maxsize=1024)
 def _mean_between(n: int, p: int, first: int, last: int) -> float:
     """What eigenvalues first..last (of p, ascending, unit variance) have as their mean under the law."""
 

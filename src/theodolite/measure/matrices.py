@@ -47,7 +47,8 @@ def weight_matrices(
     Recurrent weights are split by gate: the number of gates is told by the ``module``, or by the ``shapes`` of all
     tensors of the checkpoint (the sibling weight_hh), or by the weight's own shape. Fused query, key and value are split
     in three, also where keys and values are fewer (then queries are taken to be as many as inputs); a layout that
-    interleaves heads needs ``heads``. Expert stacks give one matrix an expert. float8 is upcast; integers, packed and
+    interleaves heads needs ``heads``. Expert stacks give one matrix an expert. float8 is upcast, half and bfloat16 are
+    left as they are with a note (storage in bfloat16 has been seen to move an exponent by 0.7); integers, packed and
     complex tensors are refused with a reason.
 
     >>> [m.name for m in weight_matrices("attn.in_proj_weight", torch.zeros(12, 4))]
@@ -84,6 +85,8 @@ def _refusal(tensor: Tensor) -> str:
 def _upcast(tensor: Tensor) -> tuple[Tensor, str]:
     if "float8" in str(tensor.dtype):
         return tensor.float(), "float8 upcast, its scale not applied"
+    if tensor.dtype in (torch.float16, torch.bfloat16):
+        return tensor, f"stored as {str(tensor.dtype).removeprefix('torch.')}, whose rounding moves exponents"
     return tensor, ""
 
 

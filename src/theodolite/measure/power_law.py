@@ -183,7 +183,7 @@ def _least_distance(logs: Floats, rate: Floats, survival: Floats, *, two_sided: 
 def _gaps_at(j: int, i: Any, logs: Floats, rate: Floats, survival: Floats, two_sided: bool) -> Floats:
     """The gap at place j, for thresholds i at or below it."""
     model = np.exp(rate[i] * (logs[i] - logs[j]))
-    gap = np.abs(model - survival[j] / survival[i])
+    gap: Floats = np.abs(model - survival[j] / survival[i])
     return np.maximum(gap, np.abs(model - survival[j + 1] / survival[i])) if two_sided else gap
 
 
@@ -191,5 +191,5 @@ def _gaps_of(i: int, logs: Floats, rate: Floats, survival: Floats, two_sided: bo
     """The gaps of threshold i at all places of its tail."""
     model = np.exp(rate[i] * (logs[i] - logs[i:]))
     share = survival[i:] / survival[i]
-    gap = np.abs(model - share[:-1])
+    gap: Floats = np.abs(model - share[:-1])
     return np.maximum(gap, np.abs(model - share[1:])) if two_sided else gap
