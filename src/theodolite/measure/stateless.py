@@ -1,0 +1,133 @@
+"""A module as a pure function of its parameters and a batch."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+Inputs = Tensor | tuple[Tensor, ...] | Mapping[str, Tensor]
+"""What a model is called with, samples first: one tensor, several by position, or several by name."""
+
+Parameters = dict[str, Tensor]
+
+
+@dataclass(frozen=True)
+class Stateless:
+    """``stateless(parameters, x)`` is the model's first tensor (or its logits), one row a sample, in evaluation mode.
+
+    ``parameters`` holds what the derivative is taken by, tied tensors once, half precision as float32; ``fixed`` the
+    rest: buffers, and parameters that are frozen.
+    """
+
+    model: nn.Module
+    parameters: Parameters
+    fixed: Parameters = field(repr=False)
+
+    def __call__(self, parameters: Mapping[str, Tensor], x: Inputs) -> Tensor:
+        """The outputs, (samples, outputs)."""
+        args, keywords = _arguments(x)
+        answer = functional_call(self.model, {**self.fixed, **parameters}, args, keywords)
+        found = first_tensor(answer)
+        if found.ndim == 0 or len(found) != count(x):
+            raise ValueError(
+                f"expected a model that answers one row a sample, got {tuple(found.shape)} for {count(x)} samples; "
+                "wrap it so that samples come first"
+            )
+        return found.reshape(len(found), -1)
+
+
+def stateless(model: nn.Module, *, frozen: bool = False) -> Stateless:
+    """The model as a function of its trainable parameters, or with ``frozen`` of all of them.
+
+    >>> net = stateless(nn.Linear(2, 1, bias=False))
+    >>> net({"weight": torch.ones(1, 2)}, torch.tensor([[1.0, 2.0]])).tolist()
+    [[3.0]]
+    """
+    own, fixed = {}, {name: promoted(buffer) for name, buffer in model.named_buffers()}
+    for name, parameter in model.named_parameters():
+        if parameter.is_floating_point() and (frozen or parameter.requires_grad):
+            own[name] = promoted(parameter.detach()).requires_grad_()
+        else:
+            fixed[name] = promoted(parameter.detach())
+    if not own:
+        raise ValueError("expected a model with trainable parameters, got none; frozen=True counts frozen ones too")
+    return Stateless(model, own, fixed)
+
+
+def promoted(tensor: Tensor) -> Tensor:
+    """Half precision as float32, anything else as it is."""
+    return tensor.float() if tensor.dtype in (torch.float16, torch.bfloat16) else tensor
+
+
+def placed(x: Inputs, like: Tensor) -> Inputs:
+    """The batch on the device of a tensor, floating members in its precision."""
+    if isinstance(x, Tensor):
+        return x.detach().to(like.device, like.dtype if x.is_floating_point() else x.dtype)
+    if isinstance(x, Mapping):
+        return {name: placed(member, like) for name, member in x.items()}  # type: ignore[misc]
+    return tuple(placed(member, like) for member in x)  # type: ignore[misc]
+
+
+def count(x: Inputs) -> int:
+    """How many samples a batch holds."""
+    if isinstance(x, Tensor):
+        return len(x)
+    return len(next(iter(x.values()))) if isinstance(x, Mapping) else len(x[0])
+
+
+def rows(x: Inputs, part: slice) -> Inputs:
+    """Some samples of a batch."""
+    if isinstance(x, Tensor):
+        return x[part]
+    if isinstance(x, Mapping):
+        return {name: member[part] for name, member in x.items()}
+    return tuple(member[part] for member in x)
+
+
+def as_batch_of_one(x: Inputs) -> Inputs:
+    """One sample, as a batch."""
+    if isinstance(x, Tensor):
+        return x.unsqueeze(0)
+    if isinstance(x, Mapping):
+        return {name: member.unsqueeze(0) for name, member in x.items()}
+    return tuple(member.unsqueeze(0) for member in x)
+
+
+def first_tensor(answer: Any) -> Tensor:
+    """Of what a model answers, the logits where they are named, else the first tensor."""
+    named = answer.get("logits") if isinstance(answer, Mapping) else getattr(answer, "logits", None)
+    if isinstance(named, Tensor):
+        return named
+    if isinstance(answer, Mapping):
+        answer = tuple(answer.values())
+    if isinstance(answer, tuple | list):
+        answer = next((member for member in answer if isinstance(member, Tensor)), None)
+    if not isinstance(answer, Tensor):
+        raise TypeError(f"expected a model that answers a tensor, got {type(answer).__name__}; wrap it to return one")
+    return answer
+
+
+@contextmanager
+def plain_attention() -> Iterator[None]:
+    """Attention by its formula: the fused kernels have no second derivatives and do not vectorise.
+
+    Torch's notes to itself (slow vectorisation, deprecated parts within) are kept from the user.
+    """
+    with sdpa_kernel(SDPBackend.MATH), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*performance drop.*")
+        warnings.filterwarnings("ignore", message=".*torch.jit.script.*", category=DeprecationWarning)
+        yield
+
+
+def _arguments(x: Inputs) -> tuple[tuple[Tensor, ...], dict[str, Tensor]]:
+    if isinstance(x, Mapping):
+        return (), dict(x)
+    return (x,) if isinstance(x, Tensor) else tuple(x), {}
