@@ -45,7 +45,8 @@ $(VENV)/.lint: $(VENV)/.installed
 	$(PIP) --editable ".[lint]"
 	touch $@
 
-$(PEERS)/.installed: benchmarks/peers.txt constraints.txt
+$(PEERS)/.installed: benchmarks/peers.txt benchmarks/peers_bare.txt constraints.txt
 	test -x $(PEERS)/bin/python || $(PYTHON) -m venv $(PEERS)
 	$(PEERS)/bin/python -m pip install -qq -r benchmarks/peers.txt
+	$(PEERS)/bin/python -m pip install -qq --no-deps -r benchmarks/peers_bare.txt
 	touch $@

@@ -1,0 +1,52 @@
+r"""Condition numbers multiply at most, $\kappa(XW)\le\kappa(X)\kappa(W)$, unless the inner side is the longest."""
+
+import math
+
+import torch
+from torch import Tensor
+
+from theodolite.law import Law
+from theodolite.measure.spectra import condition_number
+from theodolite.reading import Band
+from theodolite.theory.spectra import condition_number_bound, product_bound_applies
+
+
+def predict(shape: tuple[int, int, int], kappa: float) -> Band:
+    n, p, q = shape
+    if not product_bound_applies(p, min(n, p), min(p, q)):
+        return Band(low=0.0)  # nothing is known
+    return unconditional(shape, kappa)
+
+
+def unconditional(shape: tuple[int, int, int], kappa: float) -> Band:
+    return Band(high=math.log10(condition_number_bound(kappa, kappa)) + 1e-9)  # rounding
+
+
+def with_condition(rows: int, columns: int, kappa: float, generator: torch.Generator) -> Tensor:
+    k = min(rows, columns)
+    left = torch.linalg.qr(torch.randn(rows, k, generator=generator, dtype=torch.float64))[0]
+    right = torch.linalg.qr(torch.randn(columns, k, generator=generator, dtype=torch.float64))[0]
+    made: Tensor = (left * torch.logspace(0, -1, k, kappa, dtype=torch.float64)) @ right.T
+    return made
+
+
+def measure(
+    shape: tuple[int, int, int], kappa: float, *, generator: torch.Generator, few_samples: bool = False
+) -> float:
+    n, p, q = (12, 40, 10) if few_samples else shape
+    products = (with_condition(n, p, kappa, generator) @ with_condition(p, q, kappa, generator) for _ in range(8))
+    return math.log10(max(condition_number(product) for product in products))
+
+
+law = Law(
+    claim="The condition number of a product is at most the product of the condition numbers.",
+    formula=r"\kappa(XW)\le\kappa(X)\kappa(W),\quad X:n\times p,\ W:p\times q,\ \text{not both }p>n\text{ and }p>q",
+    assumes={"full rank, and the inner side not the longest": {"few_samples": True}},
+    source="horn2013",
+    predict=predict,
+    measure=measure,
+    cases=tuple({"shape": s, "kappa": 1.5} for s in ((60, 20, 30), (60, 30, 20), (20, 30, 60), (12, 40, 10))),
+    quantity="log10 of the condition number of the product",
+    erratum="Stated for any two compatible matrices; it fails for few samples of wide inputs, n < p > q.",
+    refuted=unconditional,
+)
