@@ -16,7 +16,14 @@ from theodolite.instrument import Instrument
 from theodolite.measure.layer_features import layer_inputs
 from theodolite.reading import Band, Reading, Series
 from theodolite.subject import Subject
-from theodolite.theory.products import condition_number_bound, majorisation_slack, product_bound_applies
+from theodolite.theory.products import (
+    condition_number_bound,
+    endpoint_exponent,
+    feature_exponent_bound,
+    majorisation_slack,
+    product_bound_applies,
+)
+from theodolite.theory.spectra import density_exponent
 
 MOST_ROWS = 1024
 
@@ -42,22 +49,42 @@ def read(subject: Subject) -> Iterator[Reading]:
                               low=(0.0,) * len(slack), high=(float("inf"),) * len(slack)),
             )  # fmt: skip
     for name, (x, w, y) in spectra.items():
-        yield from _condition(name, x, w, y, layers[name].in_features)
+        yield _condition(name, x, w, y, layers[name].in_features)
+    for name, (x, w, y) in spectra.items():
+        if min(len(x), len(w), len(y)) > 1:
+            yield _exponent(name, x, w, y, layers[name].in_features)
 
 
-def _condition(name: str, x: Tensor, w: Tensor, y: Tensor, inner: int) -> Iterator[Reading]:
-    kappas = [(s[0] / s[-1]).item() for s in (x, w, y)]
+def _condition(name: str, x: Tensor, w: Tensor, y: Tensor, inner: int) -> Reading:
+    kappas = [_kappa(s) for s in (x, w, y)]
     applies = product_bound_applies(inner, len(x), len(w))
     bound = condition_number_bound(kappas[0], kappas[1]) if applies else None
-    words = (
-        "At most the product of those of features and weights." if applies
-        else "Few data in a wide input: the bound by condition numbers does not apply here, only the majorisation does."
-    )  # fmt: skip
-    yield Reading(
+    return Reading(
         quantity="condition number of the features behind the layer", where=name, measured=kappas[2],
         expected=None if bound is None else Band(high=bound * (1 + 1e-6)),
-        meaning=f"Features in front {kappas[0]:.3g}, weights {kappas[1]:.3g}, on non-zero singular values. {words}",
+        meaning=f"Features in front {kappas[0]:.3g}, weights {kappas[1]:.3g}, on non-zero singular values. "
+        + ("At most the product of the two." if applies else _NOT_HERE),
     )  # fmt: skip
+
+
+def _exponent(name: str, x: Tensor, w: Tensor, y: Tensor, inner: int) -> Reading:
+    before, weight, behind = (endpoint_exponent(_kappa(s), len(s)) for s in (x, w, y))
+    applies = product_bound_applies(inner, len(x), len(w))
+    bound = feature_exponent_bound(_kappa(x), weight, weight_rank=len(w), feature_rank=len(y)) if applies else None
+    density = f", a density exponent of {density_exponent(weight):.3g}" if weight > 0 else ""
+    return Reading(
+        quantity="rank exponent of the features behind the layer", where=name, measured=behind,
+        expected=None if bound is None else Band(high=bound + 1e-6),
+        meaning=f"By end points: features in front {before:.3g}, weights {weight:.3g}{density}. Steeper weights, with a "
+        "smaller density exponent, make steeper features. " + ("" if applies else _NOT_HERE),
+    )  # fmt: skip
+
+
+_NOT_HERE = "Few data in a wide input: the bound by condition numbers does not apply here, only the majorisation does."
+
+
+def _kappa(singular: Tensor) -> float:
+    return (singular[0] / singular[-1]).item()
 
 
 def _spectra(x: Tensor, layer: nn.Linear) -> tuple[Tensor, Tensor, Tensor]:

@@ -111,26 +111,26 @@ def _surprise(name: str, spectrum: Spectrum, found: tuple[PowerLaw, Bulk]) -> Re
 
 
 def _density(spectrum: Spectrum, fit: PowerLaw, bulk: Bulk) -> Series:
-    """The density of eigenvalues on logarithmic bins, noise of the fitted variance, and the fitted tail."""
-    values = spectrum.eigenvalues[spectrum.eigenvalues > max(spectrum.rounding, 0.0)]
-    edges = np.geomspace(values.min() * 0.999, values.max() * 1.001, min(40, max(8, len(values) // 8)) + 1)
+    """The density of eigenvalues on logarithmic bins, noise of the fitted variance, and the fitted tail.
+
+    From a thousandth of the largest eigenvalue on: below it square matrices only show their hard edge at zero.
+    """
+    values = spectrum.eigenvalues[spectrum.eigenvalues > max(spectrum.rounding, 1e-3 * spectrum.largest)]
+    edges = np.geomspace(values.min() * 0.999, values.max() * 1.001, min(40, max(8, len(values) // 4)) + 1)
     counts = np.histogram(values, edges)[0]
-    x, width = np.sqrt(edges[1:] * edges[:-1]), np.diff(edges)
-    density, error = counts / (len(values) * width), np.sqrt(counts) / (len(values) * width)
+    seen = counts > 0
+    x, width, counts = np.sqrt(edges[1:] * edges[:-1])[seen], np.diff(edges)[seen], counts[seen]
+    total = len(spectrum.eigenvalues)
     p, n = sorted((spectrum.rows, spectrum.columns))
     scale = bulk.variance * n
     noise = np.asarray(marchenko_pastur_density(x / scale, p / n)) / scale if scale > 0 else np.zeros_like(x)
-    known = noise > 0
-    tail = np.where(
-        x >= fit.xmin, (fit.tail / len(values)) * (fit.alpha - 1) / fit.xmin * (x / fit.xmin) ** -fit.alpha, np.nan
-    )
-    seen = counts > 0
-    keep = seen | known
+    tail = fit.tail / total * (fit.alpha - 1) / fit.xmin * (x / fit.xmin) ** -fit.alpha
     return Series(
-        x=tuple(x[keep].tolist()), measured=tuple(np.where(seen, density, np.nan)[keep].tolist()),
-        stderr=tuple(error[keep].tolist()), low=tuple(np.where(known, noise, np.inf)[keep].tolist()),
-        high=tuple(np.where(known, noise, -np.inf)[keep].tolist()), x_label="eigenvalue of WᵀW", y_label="density",
-        log="xy", line=tuple(tail[keep].tolist()), line_label=f"power law, exponent {fit.alpha:.2f}",
+        x=tuple(x.tolist()), measured=tuple((counts / (total * width)).tolist()),
+        stderr=tuple((np.sqrt(counts) / (total * width)).tolist()),
+        low=tuple(np.where(noise > 0, noise, np.inf).tolist()), high=tuple(np.where(noise > 0, noise, -np.inf).tolist()),
+        x_label="eigenvalue of WᵀW", y_label="density", log="xy",
+        line=tuple(np.where(x >= 0.99 * fit.xmin, tail, np.nan).tolist()), line_label=f"power law, α = {fit.alpha:.2f}",
     )  # fmt: skip
 
 
