@@ -56,6 +56,30 @@ def test_survey_of_a_checkpoint_and_of_a_function(capsys, tmp_path, monkeypatch)
     assert {row["instrument"] for row in found["readings"]} == {"signal"}
 
 
+def test_two_checkpoints_are_compared(capsys, tmp_path):
+    base = {"a.weight": torch.randn(40, 30, generator=torch.Generator().manual_seed(0))}
+    save_file(base, tmp_path / "base.safetensors")
+    save_file(
+        {"a.weight": base["a.weight"] + torch.outer(torch.ones(40), torch.ones(30))}, tmp_path / "tuned.safetensors"
+    )
+    found = document(
+        capsys, "survey", str(tmp_path / "tuned.safetensors"), "--against", str(tmp_path / "base.safetensors")
+    )
+    ranks = [row["measured"] for row in found["readings"] if row["quantity"] == "rank of the change"]
+    assert ranks == [1.0]
+
+
+def test_what_cannot_be_read_is_named_and_the_rest_is_surveyed(capsys, tmp_path):
+    save_file({"a.weight": torch.eye(20), "b.weight": torch.full((9, 9), float("nan"))}, tmp_path / "m.safetensors")
+    status, out, err = run(capsys, "survey", str(tmp_path / "m.safetensors"), "--out", str(tmp_path / "out"))
+    assert status == 2
+    assert "a.weight" in out
+    assert "b.weight" in out
+    assert err.startswith("theodolite: 1 of the tensors could not be read: b.weight")
+    assert err.count("\n") == 1
+    assert "a.weight" in (tmp_path / "out" / "readings.csv").read_text()
+
+
 CRITICAL = {
     "gelu": ((3 + math.sqrt(17)) / 2, 1.983058, 0.172922, "half-stable"),
     "silu": (14.3202, 1.988005, 0.555143, "half-stable"),
@@ -131,6 +155,11 @@ def truncated(folder):
     return ["survey", str(folder / "m.safetensors")]
 
 
+def shards(folder):
+    save_file({"a": torch.ones(5, 5)}, folder / "m.safetensors")
+    return folder
+
+
 def not_a_number(folder):
     save_file({"a": torch.tensor([1.0, float("nan")])}, folder / "m.safetensors")
     return ["survey", str(folder / "m.safetensors")]
@@ -153,7 +182,7 @@ def wrong_shape(folder):
 BAD = [
     nonsense, truncated, not_a_number, pickled, needs_an_argument, wrong_shape,
     lambda _: ["survey", "--data", "digits"], lambda _: ["survey", "--instrument", "sharpnes"],
-    lambda _: ["survey", "--jobs", "0"], lambda _: ["design", "--activation", "reluu"],
+    lambda _: ["survey", "--jobs", "0"], lambda folder: ["survey", str(shards(folder)), "--device", "warp"], lambda _: ["design", "--activation", "reluu"],
     lambda _: ["design", "--activation", "softmax"], lambda _: ["design", "--depth", "0"],
     lambda _: ["design", "--depth", "deep"], lambda _: ["design", "--data", "nowhere.npz"],
     lambda _: ["check", "no-such-law"], lambda _: ["explain", "nothing"], lambda _: ["explain"], lambda _: ["frobnicate"],
