@@ -182,10 +182,11 @@ def wrong_shape(folder):
 BAD = [
     nonsense, truncated, not_a_number, pickled, needs_an_argument, wrong_shape,
     lambda _: ["survey", "--data", "digits"], lambda _: ["survey", "--instrument", "sharpnes"],
-    lambda _: ["survey", "--jobs", "0"], lambda folder: ["survey", str(shards(folder)), "--device", "warp"], lambda _: ["design", "--activation", "reluu"],
-    lambda _: ["design", "--activation", "softmax"], lambda _: ["design", "--depth", "0"],
-    lambda _: ["design", "--depth", "deep"], lambda _: ["design", "--data", "nowhere.npz"],
-    lambda _: ["check", "no-such-law"], lambda _: ["explain", "nothing"], lambda _: ["explain"], lambda _: ["frobnicate"],
+    lambda _: ["survey", "--jobs", "0"], lambda folder: ["survey", str(shards(folder)), "--device", "warp"],
+    lambda _: ["design", "--activation", "reluu"], lambda _: ["design", "--activation", "softmax"],
+    lambda _: ["design", "--depth", "0"], lambda _: ["design", "--depth", "deep"],
+    lambda _: ["design", "--data", "nowhere.npz"], lambda _: ["check", "no-such-law"], lambda _: ["explain", "nothing"],
+    lambda _: ["explain"], lambda _: ["frobnicate"],
 ]  # fmt: skip
 
 
