@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 import torch
 from torch import Tensor, nn
@@ -97,12 +98,10 @@ def _stacked(name: str, tensor: Tensor, module: nn.Module | None, slices: bool) 
     if tensor.ndim == 3 and EXPERTS.search(name):
         return tuple(WeightMatrix(f"{name}[{i}]", tensor[i], "one matrix an expert") for i in range(len(tensor)))
     if slices:
-        flat = tensor.flatten(2)
-        places = [tuple(torch.unravel_index(torch.tensor(i), tensor.shape[2:])) for i in range(flat.shape[2])]
-        labels = [",".join(str(int(axis)) for axis in place) for place in places]
+        flat = tensor.flatten(2).permute(2, 0, 1).contiguous()  # (positions, out, in), for whole cache lines
+        labels = [",".join(map(str, place)) for place in product(*map(range, tensor.shape[2:]))]
         return tuple(
-            WeightMatrix(f"{name}[{label}]", flat[:, :, i], "one matrix a kernel position")
-            for i, label in enumerate(labels)
+            WeightMatrix(f"{name}[{label}]", flat[i], "one matrix a kernel position") for i, label in enumerate(labels)
         )
     transposed = isinstance(module, nn.ConvTranspose1d | nn.ConvTranspose2d | nn.ConvTranspose3d)
     how = "matricised: inputs by outputs x kernel" if transposed else "matricised: outputs by inputs x kernel"
