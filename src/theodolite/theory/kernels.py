@@ -1,0 +1,336 @@
+"""Kernels of infinitely wide networks: NNGP and NTK of any specification, block by block, exact for parallel points."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from theodolite.theory.kernel_maps import Pairs, Scratch
+from theodolite.theory.kernel_program import (
+    Dense,
+    Diagonal,
+    Layers,
+    Nonlinear,
+    Normalised,
+    Program,
+    Sum,
+    dense_layers,
+    diagonal_of,
+    pair_kernels,
+    program_of,
+)  # fmt: skip
+from theodolite.theory.kernel_tiles import Part, TileRun, TileStep
+from theodolite.theory.specification import Mlp
+
+__all__ = [
+    "Dense", "Kernels", "Layers", "Nonlinear", "Normalised", "Plan", "Sum", "dense_layers", "mlp_kernel_diagonal",
+    "mlp_kernels", "plan_of",
+]  # fmt: skip
+
+TILE = 192  # rows and columns of a tile on the CPU: the blocks of one tile then fit a core's own cache
+STRIP = 1536  # columns of one product of inputs
+CUDA_TILE = 4096
+PAIRS_AT_ONCE = 1 << 20  # numbers gathered at a time for pairs that are computed one by one
+
+
+@dataclass(frozen=True)
+class Kernels:
+    """Both kernels of the same points; the tangent kernel is infinite where an activation jumps."""
+
+    nngp: Tensor
+    ntk: Tensor
+
+
+def mlp_kernels(
+    spec: Mlp | Layers,
+    x: Tensor,
+    other: Tensor | None = None,
+    *,
+    weight_rate: float | None = None,
+    bias_rate: float | None = None,
+) -> Kernels:
+    r"""NNGP and NTK of an infinitely wide network, for all pairs of rows of ``x`` (and ``other``).
+
+    $K^{(1)}=C_b+C_w\,x\cdot x'/n_0$, $K^{(l+1)}=C_b+C_wE\,\sigma\sigma$; $\Theta^{(1)}=\lambda_b+\lambda_w\,x\cdot x'/n_0$,
+    $\Theta^{(l+1)}=\lambda_b+\lambda_wE\,\sigma\sigma+C_wE\,\sigma'\sigma'\,\Theta^{(l)}$, with rates
+    $\lambda_w,\lambda_b$ that default to $C_w,C_b$: the NTK parametrisation.
+
+    ``spec`` is an `Mlp`, or a sequence of `Dense`, `Nonlinear`, `Normalised` and `Sum` layers (`dense_layers` writes one
+    whose variances and activations differ from layer to layer). ``x`` is float32 or float64 on any device; the result
+    is of that kind. Exact for repeated, near-parallel and antiparallel points: in float64 to about 1e-13, in float32 to
+    about 1e-6 of the largest entry. Memory: the two results and a few tiles. Source: lee2018; jacot2018.
+
+    >>> x = torch.tensor([[1.0, 2.0, -1.0, 0.5], [0.5, -1.0, 1.5, 1.0]], dtype=torch.float64)
+    >>> kernels = mlp_kernels(Mlp(3, "relu", 2.0), x, weight_rate=1.0, bias_rate=1.0)
+    >>> kernels.nngp[0].numpy().round(9), kernels.ntk[0].numpy().round(9)
+    (array([3.125     , 1.40939161]), array([10.25      ,  3.07477692]))
+    """
+    return plan_of(program_of(spec, weight_rate=weight_rate, bias_rate=bias_rate), x, other).kernels()
+
+
+def mlp_kernel_diagonal(
+    spec: Mlp | Layers, x: Tensor, *, weight_rate: float | None = None, bias_rate: float | None = None
+) -> Kernels:
+    r"""The diagonals $K(x,x)$ and $\Theta(x,x)$ alone, in time and memory proportional to the number of points.
+
+    For ReLU with $C_w=2$ and L weight matrices, $\Theta(x,x)=L(\lambda_b+\lambda_w|x|^2/n_0)$.
+
+    >>> mlp_kernel_diagonal(Mlp(3, "relu", 2.0), torch.ones(1, 4)).ntk
+    tensor([8.])
+    """
+    inputs = _checked(x)
+    found = diagonal_of(program_of(spec, weight_rate=weight_rate, bias_rate=bias_rate), _mean_squares(inputs))
+    return Kernels(found.nngp.to(inputs), found.ntk.to(inputs))
+
+
+def _checked(x: object, *, like: Tensor | None = None) -> Tensor:
+    inputs = torch.as_tensor(x).detach()
+    if inputs.ndim != 2 or inputs.shape[1] == 0:
+        raise ValueError(
+            f"expected points as the rows of a matrix, (n, d), got shape {tuple(inputs.shape)}; use x.flatten(1)"
+        )
+    if inputs.dtype not in (torch.float32, torch.float64):
+        inputs = inputs.to(torch.float32 if inputs.dtype in (torch.float16, torch.bfloat16) else torch.float64)
+    if not bool(torch.isfinite(inputs).all()):
+        raise ValueError("expected finite inputs, got inf or nan among them; remove those rows")
+    if like is None:
+        return inputs
+    if inputs.shape[1] != like.shape[1]:
+        raise ValueError(f"expected points of one dimension, got {like.shape[1]} and {inputs.shape[1]}")
+    return inputs.to(like)
+
+
+def _mean_squares(x: Tensor) -> Tensor:
+    """The mean square of each row in float64, a few rows at a time."""
+    rows = max(1, PAIRS_AT_ONCE // x.shape[1])
+    parts = [x[i : i + rows].to(torch.float64).square().mean(1) for i in range(0, len(x), rows)]
+    return torch.cat(parts) if parts else x.new_zeros(0, dtype=torch.float64)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything the tiles need to know, worked out once: points, diagonals, and the maps ready for them."""
+
+    program: Program
+    x: Tensor
+    y: Tensor
+    row_scale: Tensor | None  # what the results are multiplied by, for a homogeneous network of normalised points
+    column_scale: Tensor | None
+    diagonal: Diagonal  # of the rows, then (unless symmetric) of the columns
+    steps: tuple[TileStep, ...]
+    symmetric: bool
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The numbers of rows and columns."""
+        return len(self.x), len(self.y)
+
+    @property
+    def jumps(self) -> bool:
+        """Whether an activation jumps, so that the tangent kernel is infinite."""
+        return any(step.dual is not None and step.dual.jumps for step in self.steps)
+
+    def kernels(self, *, tangent: bool = True) -> Kernels:
+        """Both kernels of all pairs; without ``tangent`` the NTK is an empty matrix."""
+        n, m = self.shape
+        nngp = self.x.new_empty(n, m)
+        ntk = self.x.new_empty((n, m) if tangent else (0, 0))
+        infinite = tangent and self.jumps
+
+        def keep(rows: slice, columns: slice, k: Tensor, t: Tensor | None) -> None:
+            for target, block in ((nngp, k), (ntk, t)):
+                if block is not None:
+                    target[rows, columns] = block
+                    if self.symmetric and columns.start >= rows.stop:
+                        target[columns, rows] = block.T
+
+        self.for_each_tile(keep, tangent=tangent and not infinite)
+        return Kernels(nngp, ntk.fill_(torch.inf) if infinite else ntk)
+
+    def for_each_tile(
+        self, use: Callable[[slice, slice, Tensor, Tensor | None], None], *, tangent: bool = True
+    ) -> None:
+        """Call ``use(rows, columns, nngp, ntk)`` with every tile; for symmetric points those on and above the diagonal.
+
+        On a CPU tiles are shared among as many threads as torch has. The blocks are overwritten afterwards.
+        """
+        tile = CUDA_TILE if self.x.is_cuda else TILE
+        n, m = self.shape
+        jobs = iter([
+            (slice(i, min(i + tile, n)), slice(j, min(j + max(STRIP, tile), m)))
+            for i in range(0, n, tile)
+            for j in range(i if self.symmetric else 0, m, max(STRIP, tile))
+        ])  # fmt: skip
+        lock = threading.Lock()
+
+        def work() -> None:
+            scratch = Scratch()
+            while True:
+                with lock:
+                    job = next(jobs, None)
+                if job is None:
+                    return
+                for rows, columns, k, t in self._strip(*job, tile, scratch, tangent=tangent):
+                    use(rows, columns, k, t)
+
+        threads = 1 if self.x.is_cuda else min(torch.get_num_threads(), -(-n // tile))
+        with exact_products():
+            _run_in_threads(work, threads)
+
+    def _strip(
+        self, rows: slice, strip: slice, tile: int, scratch: Scratch, *, tangent: bool
+    ) -> Iterator[tuple[slice, slice, Tensor, Tensor | None]]:
+        product = scratch.like(_shape(self.x, rows, strip))
+        torch.mm(self.x[rows], self.y[strip].T, out=product)
+        for start in range(strip.start, strip.stop, tile):
+            columns = slice(start, min(start + tile, strip.stop))
+            part = product[:, start - strip.start : columns.stop - strip.start]
+            block = torch.mul(part, 1 / self.x.shape[1], out=scratch.like(_shape(self.x, rows, columns)))
+            run = TileRun(self.steps, rows, columns, scratch)
+            k, t = run.through(self.program, Part(block), None, tangent=tangent)
+            t = run.apart(k, t)
+            blocks = k.settled(), None if t is None else t.settled()
+            for settled in blocks:
+                if settled is not None and self.row_scale is not None and self.column_scale is not None:
+                    settled.mul_(self.row_scale[rows, None]).mul_(self.column_scale[columns])
+            if run.near:
+                self._mend(run, blocks[0], blocks[1])
+            if self.symmetric and rows == columns:
+                for settled, exact in zip(blocks, (self.diagonal.nngp, self.diagonal.ntk), strict=True):
+                    if settled is not None:
+                        _mirror_(settled).diagonal().copy_(exact[rows])
+            yield rows, columns, blocks[0], blocks[1]
+            scratch.release(*blocks)
+        scratch.release(product)
+
+    def _mend(self, run: TileRun, k: Tensor, t: Tensor | None) -> None:
+        """Compute pairs of near-parallel points anew, from the differences of their directions."""
+        near = torch.stack(run.near).any(0)
+        i, j = near.nonzero(as_tuple=True)
+        if self.symmetric:
+            off = (i + run.rows.start) != (j + run.columns.start)
+            i, j = i[off], j[off]
+        at_once = max(1, PAIRS_AT_ONCE // self.x.shape[1])
+        for begin in range(0, len(i), at_once):
+            rows, columns = i[begin : begin + at_once], j[begin : begin + at_once]
+            nngp, ntk = self._pairs(rows + run.rows.start, columns + run.columns.start)
+            k[rows, columns] = nngp.to(k)
+            if t is not None:
+                t[rows, columns] = ntk.to(t)
+
+    def _pairs(self, rows: Tensor, columns: Tensor) -> tuple[Tensor, Tensor]:
+        x, y = self.x[rows].to(torch.float64), self.y[columns].to(torch.float64)
+        a, b = x.square().mean(1), y.square().mean(1)
+        x, y = (v / torch.where(q > 0, q, 1.0).sqrt()[:, None] for v, q in ((x, a), (y, b)))
+        less, more = 0.5 * (x - y).square().mean(1), 0.5 * (x + y).square().mean(1)
+        less, more = torch.where(less < 1, less, 2 - more), torch.where(less < 1, 2 - less, more)
+        zero = (a == 0) | (b == 0)
+        start = Pairs(a, b, torch.where(zero, 1.0, less), torch.where(zero, 1.0, more))
+        nngp, ntk = pair_kernels(self.program, self.diagonal.steps, start)
+        if self.row_scale is None or self.column_scale is None:
+            return nngp, ntk
+        scale = self.row_scale[rows].to(torch.float64) * self.column_scale[columns].to(torch.float64)
+        return scale * nngp, scale * ntk
+
+
+def _mirror_(block: Tensor) -> Tensor:
+    """The block with its upper triangle on both sides, in place."""
+    return block.copy_(block.triu() + block.triu(1).T)
+
+
+def _shape(x: Tensor, rows: slice, columns: slice) -> Tensor:
+    """A tensor of the block's shape that holds no memory."""
+    return x.new_empty(1).expand(rows.stop - rows.start, columns.stop - columns.start)
+
+
+def plan_of(program: Program, x: Tensor, other: Tensor | None = None) -> Plan:
+    """The plan for all pairs of rows of ``x``, or of ``x`` with ``other``."""
+    x = _checked(x)
+    y = x if other is None else _checked(other, like=x)
+    squares = _mean_squares(x) if other is None else torch.cat([_mean_squares(x), _mean_squares(y)])
+    n = len(x)
+    sides = (slice(0, n), slice(0, n)) if other is None else (slice(0, n), slice(n, None))
+    scales: tuple[Tensor | None, Tensor | None] = (None, None)
+    diagonal = diagonal_of(program, squares)
+    inner = diagonal
+    if _is_homogeneous(program, diagonal) and not bool((squares == 1).all()):
+        roots = squares.sqrt()
+        safe = torch.where(roots > 0, roots, 1.0)
+        x_unit = (x / safe[sides[0], None].to(x)) if x.dtype == torch.float64 else _divided(x, safe[sides[0]])
+        y = x_unit if other is None else _divided(y, safe[sides[1]])
+        x, scales = x_unit, (roots[sides[0]].to(x), roots[sides[1]].to(x))
+        inner = diagonal_of(program, torch.ones_like(squares))
+    epsilons = [layer.epsilon if isinstance(layer, Normalised) else 0.0 for layer in _flat(program)]
+    steps = tuple(TileStep.of(step, e, sides, x) for step, e in zip(inner.steps, epsilons, strict=True))
+    whole = Diagonal(diagonal.nngp, diagonal.ntk, inner.steps)
+    return Plan(program, x, y, *scales, whole, steps, other is None)
+
+
+def _divided(x: Tensor, by: Tensor) -> Tensor:
+    """Rows divided in float64, in the inputs' own precision again, a few at a time."""
+    found = torch.empty_like(x)
+    rows = max(1, PAIRS_AT_ONCE // x.shape[1])
+    for i in range(0, len(x), rows):
+        found[i : i + rows] = x[i : i + rows].to(torch.float64) / by[i : i + rows, None]
+    return found
+
+
+def _flat(program: Program) -> Iterator[Nonlinear | Normalised]:
+    """The layers that have a step, in the order of the steps."""
+    for layer in program:
+        if isinstance(layer, Sum):
+            yield from _flat(layer.branch)
+            yield from _flat(layer.skip)
+        elif not isinstance(layer, Dense):
+            yield layer
+
+
+def _is_homogeneous(program: Program, diagonal: Diagonal) -> bool:
+    """Whether the kernels scale with both points: no biases, and every activation scales."""
+
+    def plain(layers: Program) -> bool:
+        return all(
+            plain(layer.branch) and plain(layer.skip) if isinstance(layer, Sum)
+            else layer.bias_variance == layer.rates[1] == 0.0 if isinstance(layer, Dense)
+            else isinstance(layer, Nonlinear)
+            for layer in layers
+        )  # fmt: skip
+
+    return plain(program) and all(step.dual is not None and step.dual.slopes is not None for step in diagonal.steps)
+
+
+@contextmanager
+def exact_products() -> Iterator[None]:
+    """Within, products of float32 matrices are made in float32: no TF32, no bfloat16. Restored afterwards."""
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("highest")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
+def _run_in_threads(work: Callable[[], None], threads: int) -> None:
+    """Run the same work in several threads, each of which computes on one core."""
+    if threads <= 1:
+        work()
+        return
+    before = torch.get_num_threads()
+
+    def alone() -> None:
+        torch.set_num_threads(1)
+        with torch.no_grad():
+            work()
+
+    try:
+        with ThreadPoolExecutor(threads) as pool:
+            for done in [pool.submit(alone) for _ in range(threads)]:
+                done.result()
+    finally:
+        torch.set_num_threads(before)
