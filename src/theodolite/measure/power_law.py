@@ -28,8 +28,8 @@ class PowerLaw:
     r"""The density exponent of a tail, $\rho(\lambda)\propto\lambda^{-\alpha}$ for $\lambda\ge x_{\min}$.
 
     ``distance`` is the Kolmogorov distance of the tail, ``stderr`` is $(\alpha-1)/\sqrt{n_{tail}}$ at a threshold taken
-    as given (the search for it adds a tenth to a quarter), ``tail`` counts the values from ``xmin`` on, ``p_value`` is None until refits are asked for. Where there is
-    no fit, ``alpha`` is not a number and ``reason`` says why.
+    as given (the search for it adds a tenth to a quarter), ``tail`` counts the values from ``xmin`` on, ``p_value`` is
+    None until refits are asked for. Where there is no fit, ``alpha`` is not a number and ``reason`` says why.
     """
 
     alpha: float
