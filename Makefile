@@ -5,6 +5,7 @@ BIN := $(VENV)/bin
 PEERS := .venv-peers
 PIP := PIP_CONSTRAINT=constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip install -qq
 WORKERS ?= 2
+BENCHES := $(filter-out benchmarks/gpu_% benchmarks/peer_%,$(wildcard benchmarks/*.py))
 
 .PHONY: survey test lint bench docs clean
 
@@ -21,7 +22,7 @@ lint: $(VENV)/.lint
 	$(BIN)/lint-imports
 
 bench: $(VENV)/.installed $(PEERS)/.installed
-	for script in benchmarks/bench_*.py; do $(BIN)/python $$script || exit 1; done
+	for script in $(BENCHES); do echo; echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
 docs: $(VENV)/.installed
 	$(BIN)/python docs/build.py
