@@ -17,22 +17,18 @@ class Scratch:
     """Blocks of memory that are used again: a block of work allocates nothing."""
 
     def __init__(self) -> None:
-        self._free: list[Tensor] = []
+        self._free: dict[tuple[torch.Size, torch.dtype], list[Tensor]] = {}
 
     def like(self, block: Tensor) -> Tensor:
         """An uninitialised block of the same shape."""
-        for position, spare in enumerate(self._free):
-            if spare.numel() >= block.numel() and spare.dtype == block.dtype and spare.device == block.device:
-                return self._free.pop(position)[: block.numel()].view(block.shape)
-        return torch.empty(block.numel(), dtype=block.dtype, device=block.device).view(block.shape)
+        spare = self._free.get((block.shape, block.dtype))
+        return spare.pop() if spare else torch.empty(block.shape, dtype=block.dtype, device=block.device)
 
     def release(self, *blocks: Tensor | float | None) -> None:
-        """Take blocks back."""
+        """Take back blocks that came from here, each of them once."""
         for block in blocks:
-            if isinstance(block, Tensor) and block.ndim:
-                base = block if block._base is None else block._base
-                if all(spare.data_ptr() != base.data_ptr() for spare in self._free):
-                    self._free.append(base.view(-1))
+            if isinstance(block, Tensor):
+                self._free.setdefault((block.shape, block.dtype), []).append(block)
 
 
 @dataclass(frozen=True)

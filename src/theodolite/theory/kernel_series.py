@@ -12,107 +12,12 @@ import torch
 from torch import Tensor
 
 from theodolite.theory.activations import Activation
-from theodolite.theory.kernel_kinks import Kink, Ramps, kinks_of, ramp_pairs
+from theodolite.theory.kernel_hermite import DIGITS, Expansion, hermite_expansion
+from theodolite.theory.kernel_kinks import Kink, ramp_pairs
 from theodolite.theory.kernel_maps import Dual, Pairs, Scratch, Side
-from theodolite.theory.quadrature import Array, filled, panel_nodes
+from theodolite.theory.quadrature import Array
 
-DIGITS = 1e-11  # what is left out, relative to the largest value
-LONGEST = 2048  # terms of a Hermite series
 MOST_VARIANCES = 129
-
-
-@dataclass(frozen=True)
-class Expansion:
-    """Hermite coefficients of a function and of its slope, one row for each standard deviation."""
-
-    deviations: Array  # (p,)
-    values: Array  # (p, terms)
-    slopes: Array  # (p, terms)
-    kinks: tuple[Kink, ...]
-
-    @property
-    def sizes(self) -> tuple[float, float]:
-        """The largest mean squares of the function and of its slope, as far as the terms hold them."""
-        first, second = (float((part**2).sum(1).max()) for part in (self.values, self.slopes))
-        return max(first, 1e-300), max(second, 1e-300)
-
-    def at(self, rows: list[int]) -> Expansion:
-        """The expansion at some of the standard deviations."""
-        return Expansion(self.deviations[rows], self.values[rows], self.slopes[rows], self.kinks)
-
-    def covariances(self, angle: Array, *, ramps: bool) -> tuple[Array, Array]:
-        r"""$E\sigma\sigma=\sum_ja_j(q)a_j(q')c^j$, and the same of slopes, for all variances and angles: (t, p, p).
-
-        Of kinks and jumps, whose series converge slowly, the part that they have alone is left out of the sum and, if
-        ``ramps``, added in closed form.
-        """
-        powers = np.power(np.cos(angle)[:, None], np.arange(self.values.shape[1], dtype=np.float64))  # (t, terms)
-        found = []
-        for slope, coefficients in enumerate((self.values, self.slopes)):
-            total = _sum(powers, coefficients)
-            if self.kinks:
-                part = Ramps(self.kinks, self.deviations, bool(slope))
-                total -= _sum(powers, part.coefficients(powers.shape[1]))
-                total += part.covariance(angle) if ramps else 0.0
-            found.append(total)
-        return found[0], found[1]
-
-
-def _sum(powers: Array, coefficients: Array) -> Array:
-    p, terms = coefficients.shape
-    products = (coefficients[:, None] * coefficients).reshape(p * p, terms)
-    return np.asarray((powers @ products.T).reshape(-1, p, p))
-
-
-def hermite_expansion(activation: Activation, deviations: Array) -> tuple[Expansion, Array, Array]:
-    r"""The expansion at these standard deviations, with $\langle\sigma^2\rangle$ and $\langle\sigma'^2\rangle$.
-
-    Normalised Hermite functions, integrated by Gauss-Legendre panels that end at every kink.
-    """
-    kinks = kinks_of(activation, 9.0 * float(deviations.max()))
-    edges = [np.array([-REACH, 0.0, REACH]), *(place / deviations for place, _, _ in kinks)]
-    marks = activation._resolution.edges(REACH * float(deviations.max()))
-    if len(deviations) == 1 and len(marks) < 200:
-        edges.append(marks / float(deviations[0]))
-    inner = np.unique(np.clip(np.concatenate(edges), -REACH, REACH))
-    terms = 128
-    while True:
-        fine = filled(inner, min(0.6, 16 / math.sqrt(terms)))
-        x, weights = panel_nodes(fine[:-1], fine[1:])
-        x, weights = x.ravel(), weights.ravel()
-        bell = np.exp(-0.25 * x * x) / (2 * math.pi) ** 0.25
-        at = deviations[:, None] * x
-        values, slopes = (part.numpy() for part in activation.derivatives(torch.from_numpy(at), order=1))
-        weighted = np.stack([values, slopes]) * (weights * bell)  # (2, p, nodes)
-        coefficients = weighted @ _hermite_functions(x, terms).T  # (2, p, terms)
-        moments = ((np.stack([values, slopes]) * bell) ** 2 * weights).sum(-1)  # (2, p)
-        ramps = [Ramps(kinks, deviations, slope) for slope in (False, True)]
-        if _is_complete(coefficients, ramps, moments) or terms >= LONGEST:
-            return Expansion(deviations, coefficients[0], coefficients[1], kinks), moments[0], moments[1]
-        terms *= 2
-
-
-def _is_complete(coefficients: Array, ramps: list[Ramps], moments: Array) -> bool:
-    """Whether the products of coefficients beyond the last, less those of the kinks alone, no longer matter."""
-    terms = coefficients.shape[-1]
-    late = slice(terms - terms // 8, terms)
-    known = np.stack([part.coefficients(terms) for part in ramps])[..., late]
-    rest = coefficients[..., late] - known
-    beyond = (np.abs(rest).max(-1) * (np.abs(rest) + 2 * np.abs(known)).max(-1)) * terms
-    return bool((beyond <= 0.1 * DIGITS * np.maximum(moments, 1e-30)).all())
-
-
-REACH = 13.0  # standard deviations; the root of the Gaussian density is then below 1e-18
-
-
-def _hermite_functions(x: Array, terms: int) -> Array:
-    r"""$He_j(x)/\sqrt{j!}$ times the root of the Gaussian density: (terms, nodes)."""
-    found = np.empty((terms, len(x)))
-    found[0] = np.exp(-0.25 * x * x) / (2 * math.pi) ** 0.25
-    found[1] = x * found[0]
-    for j in range(1, terms - 1):
-        found[j + 1] = (x * found[j] - math.sqrt(j) * found[j - 1]) / math.sqrt(j + 1)
-    return found
 
 
 def chebyshev_coefficients(values: Array) -> Array:
@@ -168,8 +73,8 @@ class Series:
 
     interpolation: Interpolation
     in_angle: bool
-    values: Tensor  # (t, p, p)
-    slopes: Tensor
+    values: Coefficients
+    slopes: Coefficients
     moments: Tensor  # (2, p)
     kinks: tuple[Kink, ...] = ()  # those whose own covariance is not in the coefficients
 
@@ -187,15 +92,21 @@ class Series:
         ramps = [self._ramps(a, b, y, slope=slope) if self.kinks else None for slope in (0, 1)]
         if self.in_angle:
             y.mul_(2 / math.pi).sub_(1.0)
-        y.mul_(2.0)
+        twice = self._argument(y, scratch)
+        sides = self._sides(a, b, y)
         found = []
-        sides = self._sides(a, b, r)
         for coefficients, extra in zip((self.values, self.slopes), ramps, strict=True):
-            found.append(_clenshaw(y, coefficients, sides, scratch))
+            found.append(_clenshaw(y, twice, coefficients, sides, scratch))
             if extra is not None:
                 found[-1].add_(extra)
-        scratch.release(y)
+        scratch.release(y, twice)
         return found[0], found[1]
+
+    def _argument(self, y: Tensor, scratch: Scratch) -> Tensor:
+        """2 y, or 2 (2 y² - 1) where each series is even or odd and goes in that."""
+        if self.values.parity is None:
+            return torch.mul(y, 2.0, out=scratch.like(y))
+        return torch.mul(y, y, out=scratch.like(y)).mul_(4.0).sub_(2.0)
 
     def _ramps(self, a: Side, b: Side, angle: Tensor, *, slope: int) -> Tensor:
         sides = [np.asarray(torch.as_tensor(side, dtype=torch.float64).cpu().numpy()) for side in (a, b)]
@@ -213,7 +124,7 @@ class Series:
         first, second = (self.interpolation.polynomials(q).to(torch.float64) for q in (at.a, at.b))
         y = at.angle * (2 / math.pi) - 1 if self.in_angle else torch.where(at.less < 1, 1 - at.less, at.more - 1)
         found = []
-        for coefficients in (self.values.to(y.device), self.slopes.to(y.device)):
+        for coefficients in (self.values.full.to(y.device), self.slopes.full.to(y.device)):
             before, last = torch.zeros_like(y), torch.zeros_like(y)
             for matrix in coefficients.flip(0)[:-1]:
                 before, last = last, ((first @ matrix) * second).sum(-1) + 2 * y * last - before
@@ -223,20 +134,52 @@ class Series:
         return found[0], found[1]
 
 
-def _clenshaw(twice: Tensor, coefficients: Tensor, sides: tuple[Tensor, Tensor] | None, scratch: Scratch) -> Tensor:
-    """The Chebyshev series at half of ``twice``."""
-    last, before = scratch.like(twice).zero_(), scratch.like(twice).zero_()
-    for position in range(len(coefficients) - 1, -1, -1):
-        new = torch.mul(twice, last, out=scratch.like(twice))
-        if position == 0:
+@dataclass(frozen=True)
+class Coefficients:
+    """Chebyshev coefficients (t, p, p), those of an even or odd series without the zeros between them."""
+
+    full: Tensor
+    parity: int | None  # 0 even, 1 odd, None neither
+
+
+def _coefficients_of(values: Tensor, slopes: Tensor) -> tuple[Coefficients, Coefficients]:
+    """Both series with the parities that their numbers show, if both show one."""
+    parities = [
+        next((p for p in (0, 1) if float(part[1 - p :: 2].abs().sum()) <= 0.1 * DIGITS * float(part.abs().max())), None)
+        for part in (values, slopes)
+    ]
+    found = parities if None not in parities else [None, None]
+    return Coefficients(values, found[0]), Coefficients(slopes, found[1])
+
+
+def _clenshaw(
+    y: Tensor, twice: Tensor, coefficients: Coefficients, sides: tuple[Tensor, Tensor] | None, scratch: Scratch
+) -> Tensor:
+    r"""The Chebyshev series at ``y``, by Clenshaw's recurrence in half of ``twice``.
+
+    $T_{2k}(y)=T_k(2y^2-1)$ and $T_{2k+1}(y)=yV_k(2y^2-1)$, where V has the recurrence of T but $V_1(z)=2z-1$.
+    """
+    parity = coefficients.parity
+    matrices = coefficients.full if parity is None else coefficients.full[parity::2]
+    count = len(matrices)
+    if sides is not None:
+        rows = torch.einsum("mp,tpq->tmq", sides[0], matrices.to(sides[0])).to(y)
+    else:
+        numbers = matrices[:, 0, 0].tolist()
+    last, before = scratch.like(y).zero_(), scratch.like(y).zero_()
+    for position in range(count - 1, -1, -1):
+        new = torch.mul(twice, last, out=scratch.like(y))
+        if position == 0 and parity != 1:
             new.mul_(0.5)
         new.sub_(before)
         if sides is None:
-            new.add_(float(coefficients[position, 0, 0]))
+            new.add_(numbers[position])
         else:
-            new.addmm_((sides[0] @ coefficients[position].to(sides[0])).to(twice), sides[1])
+            new.addmm_(rows[position], sides[1])
         scratch.release(before)
         before, last = last, new
+    if parity == 1:
+        last.sub_(before).mul_(y)
     scratch.release(before)
     return last
 
@@ -259,7 +202,9 @@ def series_dual(activation: Activation, low: float, high: float) -> Dual:
     apart = count > 1 and any(place != 0.0 for place, _, _ in expansion.kinks)  # no polynomial in both variances
     values, slopes, in_angle = _coefficients(expansion, ramps=not apart)
     kinks = expansion.kinks if apart else ()
-    series = Series(interpolation, in_angle, values, slopes, torch.from_numpy(np.stack(inner)), kinks)
+    series = Series(
+        interpolation, in_angle, *_coefficients_of(values, slopes), torch.from_numpy(np.stack(inner)), kinks
+    )
     jumps = bool(activation.jumps(max(16.0, 8.0 * math.sqrt(high))))
     return Dual(
         moment=series.moment(0),

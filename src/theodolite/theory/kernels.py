@@ -33,8 +33,8 @@ __all__ = [
     "mlp_kernels", "plan_of",
 ]  # fmt: skip
 
-TILE = 192  # rows and columns of a tile on the CPU: the blocks of one tile then fit a core's own cache
-STRIP = 1536  # columns of one product of inputs
+TILE = 192  # rows and columns of a tile of float64 on the CPU: its blocks then fit a core's own cache
+STRIP = 8  # tiles of one product of inputs
 CUDA_TILE = 4096
 PAIRS_AT_ONCE = 1 << 20  # numbers gathered at a time for pairs that are computed one by one
 
@@ -97,8 +97,6 @@ def _checked(x: object, *, like: Tensor | None = None) -> Tensor:
         )
     if inputs.dtype not in (torch.float32, torch.float64):
         inputs = inputs.to(torch.float32 if inputs.dtype in (torch.float16, torch.bfloat16) else torch.float64)
-    if not bool(torch.isfinite(inputs).all()):
-        raise ValueError("expected finite inputs, got inf or nan among them; remove those rows")
     if like is None:
         return inputs
     if inputs.shape[1] != like.shape[1]:
@@ -110,7 +108,10 @@ def _mean_squares(x: Tensor) -> Tensor:
     """The mean square of each row in float64, a few rows at a time."""
     rows = max(1, PAIRS_AT_ONCE // x.shape[1])
     parts = [x[i : i + rows].to(torch.float64).square().mean(1) for i in range(0, len(x), rows)]
-    return torch.cat(parts) if parts else x.new_zeros(0, dtype=torch.float64)
+    found = torch.cat(parts) if parts else x.new_zeros(0, dtype=torch.float64)
+    if not bool(torch.isfinite(found).all()):
+        raise ValueError("expected finite inputs, got inf or nan among them; remove those rows")
+    return found
 
 
 @dataclass(frozen=True)
@@ -160,12 +161,12 @@ class Plan:
 
         On a CPU tiles are shared among as many threads as torch has. The blocks are overwritten afterwards.
         """
-        tile = CUDA_TILE if self.x.is_cuda else TILE
+        tile = CUDA_TILE if self.x.is_cuda else TILE if self.x.element_size() == 8 else TILE * 4 // 3
         n, m = self.shape
         jobs = iter([
-            (slice(i, min(i + tile, n)), slice(j, min(j + max(STRIP, tile), m)))
+            (slice(i, min(i + tile, n)), slice(j, min(j + STRIP * tile, m)))
             for i in range(0, n, tile)
-            for j in range(i if self.symmetric else 0, m, max(STRIP, tile))
+            for j in range(i if self.symmetric else 0, m, STRIP * tile)
         ])  # fmt: skip
         lock = threading.Lock()
 
