@@ -12,13 +12,13 @@ def test_the_critical_point_and_the_usual_ones_are_compared():
     assert design.criticality.weight_variance == 2.0
     assert design.options[0].phase.name == "critical"
     assert design.options[2].phase.name == "vanishing"
-    assert {reading.where for reading in design.readings} == {option.name for option in design.options}
+    assert {reading.where for reading in design.answers[0].readings} == {option.name for option in design.options}
     assert all(reading.status in ("agrees", "inconclusive") for reading in design.readings)
 
 
 def test_random_networks_meet_the_prediction_where_width_is_large():
     design = th.design(activation="tanh", depth=6, width=1024)
-    assert [reading.status for reading in design.readings] == ["agrees"] * 8
+    assert [reading.status for reading in design.readings[:8]] == ["agrees"] * 8
     assert len(design.readings[0].series.x) == 7
 
 
@@ -49,7 +49,26 @@ def test_json_holds_everything():
     document = json.loads(th.design(activation="gelu", depth=3, width=32).json())
     assert document["criticality"]["kind"] == "half-stable"
     assert document["initialisations"][0]["phase"]["correlation_depth"] is None  # infinite
-    assert len(document["readings"]) == 8
+    assert len(document["readings"]) == 9
+    assert document["learning_rates"]["single"] > 0
+
+
+def test_step_sizes_fall_with_width_and_are_those_of_random_networks():
+    narrow, wide = (th.design(activation="tanh", depth=2, width=width) for width in (64, 256))
+    assert narrow.rates.single / wide.rates.single == pytest.approx(4, rel=0.05)
+    (reading,) = narrow.answers[1].readings
+    assert reading.status in ("agrees", "inconclusive")
+    assert "step sizes" in narrow.text()
+
+
+def test_the_kernel_is_asked_how_it_would_learn_the_data():
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(60, 10, generator=generator)
+    design = th.design(activation="relu", depth=2, width=32, data=(x, (x[:, 0] > 0).long()))
+    losses = design.kernel.losses
+    assert all(later < earlier for earlier, later in zip(losses, losses[1:], strict=False))
+    assert design.kernel.condition > 1
+    assert th.design(activation="relu", depth=2, width=32, data=x).kernel is None
 
 
 def test_the_global_random_state_is_left_alone():
@@ -58,7 +77,7 @@ def test_the_global_random_state_is_left_alone():
     assert torch.equal(before, torch.get_rng_state())
 
 
-@pytest.mark.parametrize("keywords", [{"depth": 0}, {"width": 0}, {"activation": "nope"}, {"data": torch.ones(1, 3)}])
+@pytest.mark.parametrize("keywords", [{"depth": 0}, {"width": 0}, {"samples": 0}, {"activation": "nope"}, {"data": torch.ones(1, 3)}])
 def test_bad_input_gets_one_clear_line(keywords):
     with pytest.raises(ValueError, match="^expected"):
         th.design(**{"depth": 3, "width": 16, **keywords})

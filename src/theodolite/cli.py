@@ -90,7 +90,8 @@ def _design(options: argparse.Namespace) -> int:
     from theodolite.design import design
 
     data = load.dataset(options.data) if options.data else None
-    result = design(activation=options.activation, depth=options.depth, width=options.width, data=data)
+    result = design(activation=options.activation, depth=options.depth, width=options.width,
+                    samples=options.samples, data=data)  # fmt: skip
     if options.out is not None:
         result.html(options.out / "design.html")
     if options.json:
@@ -202,6 +203,7 @@ def _parser() -> argparse.ArgumentParser:
     design.add_argument("--activation", default="relu", help="a name as in torch.nn.functional")
     design.add_argument("--depth", type=int, default=10, help="hidden layers")
     design.add_argument("--width", type=int, default=512, help="units a hidden layer")
+    design.add_argument("--samples", type=int, help="examples that a step of full-batch descent averages over")
     design.add_argument("--data", help="digits, a .npz or a .npy: the scale of the inputs is taken from it")
     _shared(design, _design, out="folder for design.html")
 

@@ -1,4 +1,4 @@
-"""Before training: which initialisation, and how deep a signal lives under it."""
+"""Before training: which initialisation, how deep a signal lives under it, and how large a step may be."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from theodolite.reading import Band, Estimate, Reading, Series
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from theodolite.theory.learning_rates import KernelLearning, LearningRates
     from theodolite.theory.propagation import Criticality, Phase
 
 NETS, SEED = 256, 0
@@ -34,7 +35,11 @@ class Option:
 
 @dataclass(frozen=True)
 class Design:
-    """The critical point of an activation, the usual initialisations beside it, and a test of each at this size."""
+    """The critical point of an activation, the usual initialisations beside it, and a test of each at this size.
+
+    ``rates`` are the step sizes that theory allows under the first initialisation, and ``kernel`` is what the tangent kernel
+    of that infinitely wide network says of learning the data, where there is any.
+    """
 
     activation: str
     depth: int
@@ -42,6 +47,8 @@ class Design:
     criticality: Criticality
     options: tuple[Option, ...]
     answers: tuple[Answer, ...]
+    rates: LearningRates
+    kernel: KernelLearning | None = None
 
     @property
     def readings(self) -> tuple[Reading, ...]:
@@ -52,7 +59,7 @@ class Design:
         """For the terminal."""
         from theodolite.report.overview import design_table
 
-        return design_table(self.title, self.criticality, self.options, self.answers)
+        return design_table(self)
 
     def text(self, width: int = 120) -> str:
         """The table as plain text."""
@@ -74,6 +81,7 @@ class Design:
         document = {
             "activation": self.activation, "depth": self.depth, "width": self.width,
             "criticality": asdict(self.criticality), "initialisations": [asdict(option) for option in self.options],
+            "learning_rates": asdict(self.rates), "kernel": self.kernel and asdict(self.kernel),
             "readings": [{"quantity": r.quantity, "where": r.where, "measured": r.measured, "stderr": r.stderr,
                           "expected": r.expected and [r.expected.low, r.expected.high], "status": r.status,
                           "meaning": r.meaning} for r in self.readings],
@@ -99,25 +107,102 @@ class Design:
         return survey_fragment(self.title, self.answers, (), self._facts())
 
 
-def design(*, activation: Any = "relu", depth: int = 10, width: int = 512, data: Any = None) -> Design:
+def design(
+    *, activation: Any = "relu", depth: int = 10, width: int = 512, samples: int | None = None, data: Any = None
+) -> Design:
     """What theory advises for a network of ``depth`` hidden layers of ``width`` units, tested on random networks.
 
     ``activation`` is a name as in torch.nn.functional or any elementwise torch callable. With ``data`` (inputs, or
-    inputs and targets) the scale of the first layer's signal and the angle between inputs are taken from it;
-    otherwise inputs have unit power and a cosine of 0.5.
+    inputs and targets) the scale of the first layer's signal and the angle between inputs are taken from it, and the
+    kernel of the infinitely wide network is asked how it would learn the targets; otherwise inputs have unit power and a
+    cosine of 0.5. ``samples`` is how many examples a step of full-batch descent averages over (those of the data, or 1000).
     """
     from theodolite.theory.activations import Activation
     from theodolite.theory.propagation import criticality
 
-    for name, value in (("depth", depth), ("width", width)):
-        if value < 1:
+    for name, value in (("depth", depth), ("width", width), ("samples", samples)):
+        if value is not None and value < 1:
             raise ValueError(f"expected a {name} of at least 1, got {value}; pass a positive number")
     sigma = activation if isinstance(activation, Activation) else Activation(activation)
     point = criticality(sigma)
     options = tuple(_options(sigma, point, width))
-    power, cosine = _inputs(data)
-    readings = tuple(r for option in options for r in _readings(sigma, option, depth, width, (power, cosine)))
-    return Design(sigma.name, depth, width, point, options, (Answer(_INSTRUMENT, readings),))
+    x, y = _columns(data)
+    power, cosine = _inputs(x)
+    readings = [r for option in options for r in _readings(sigma, option, depth, width, (power, cosine))]
+    spec = _spec(sigma, options[0], depth)
+    count, inputs = samples or (1000 if x is None else len(x)), width if x is None else x[0].numel()
+    rates = _rates(spec, inputs, width, (power, cosine), count)
+    answers = [Answer(_SIGNALS, tuple(readings)), Answer(_STEPS, tuple(_step_reading(spec, width, (power, cosine))))]
+    kernel = None if x is None or y is None else _kernel(spec, x, y)
+    return Design(sigma.name, depth, width, point, options, tuple(a for a in answers if a.readings), rates, kernel)
+
+
+def _spec(sigma: Any, option: Option, depth: int) -> Any:
+    from theodolite.theory.specification import Mlp
+
+    return Mlp(depth, sigma, option.weight_variance, option.bias_variance)
+
+
+def _columns(data: Any) -> tuple[Any, Any]:
+    """Inputs and targets as tensors, None where there are none."""
+    import torch
+
+    if data is None:
+        return None, None
+    x, y = data if isinstance(data, tuple) else (data, None)
+    return torch.as_tensor(x), None if y is None else torch.as_tensor(y)
+
+
+def _rates(spec: Any, inputs: int, width: int, signal: tuple[float, float], samples: int) -> LearningRates:
+    from theodolite.theory.learning_rates import learning_rates
+
+    return learning_rates(spec, inputs=inputs, width=width, power=signal[0], cosine=signal[1], samples=samples)
+
+
+def _kernel(spec: Any, x: Any, y: Any) -> KernelLearning:
+    """What the tangent kernel on at most 512 of the inputs says of learning their targets."""
+    import torch
+
+    from theodolite.theory.kernels import mlp_kernels
+    from theodolite.theory.learning_rates import kernel_learning
+
+    rows, targets = x[:512].flatten(1).double(), y[:512]
+    if not targets.is_floating_point():
+        targets = torch.nn.functional.one_hot(targets.long()).double()
+    kernels = mlp_kernels(spec, rows, weight_rate=1.0, bias_rate=1.0)
+    centred = targets.double() - targets.double().mean(0)
+    return kernel_learning(kernels.ntk.numpy(), centred.reshape(len(rows), -1).numpy())
+
+
+def _step_reading(spec: Any, width: int, signal: tuple[float, float]) -> Iterator[Reading]:
+    """The largest eigenvalue of random networks' tangent kernels beside theory's, where that is quickly done."""
+    import torch
+
+    from theodolite.construct.networks import network
+    from theodolite.measure.kernels import empirical_ntk, kernel_spectrum
+    from theodolite.measure.statistics import mean_estimate
+
+    points, nets, depth = 8, 24, spec.hidden_layers
+    if depth * width**2 * points * nets > 4e9:
+        return
+    power, cosine = signal
+    generator = torch.Generator().manual_seed(SEED)
+    common, own = torch.randn(1, width, generator=generator), torch.randn(points, width, generator=generator)
+    x = power**0.5 * (max(cosine, 0.0) ** 0.5 * common + (1 - max(cosine, 0.0)) ** 0.5 * own)
+    found = []
+    for _ in range(nets):
+        model = network(spec, width, 1, width=width, generator=generator)
+        found.append(kernel_spectrum(empirical_ntk(model, x)).values.max().item() / points)
+    seen = mean_estimate(found)
+    unit = x / x.norm(dim=1, keepdim=True)
+    real = ((unit @ unit.T).sum().item() - points) / (points * (points - 1))
+    rates = _rates(spec, width, width, (x.square().mean().item(), real), points)
+    yield Reading(
+        quantity="largest eigenvalue of the tangent kernel over the samples", where=f"{points} inputs", measured=seen.value,
+        stderr=seen.stderr, expected=Band.around(rates.largest, rel=0.25),
+        meaning=f"Plain gradient descent on {points} such inputs diverges above a step of 2 over this, {2 / seen.value:.3g}. "
+        "It falls as 1 over the width; layer-wise rates as 1 over fan-in do not.",
+    )  # fmt: skip
 
 
 def _options(sigma: Any, point: Criticality, width: int) -> Iterator[Option]:
@@ -132,13 +217,13 @@ def _options(sigma: Any, point: Criticality, width: int) -> Iterator[Option]:
         yield Option(name, weight, bias, phase(sigma, weight_variance=weight, bias_variance=bias, variance=start))
 
 
-def _inputs(data: Any) -> tuple[float, float]:
+def _inputs(x: Any) -> tuple[float, float]:
     """The mean power of an input entry and the mean cosine between inputs."""
-    if data is None:
+    if x is None:
         return 1.0, 0.5
     import torch
 
-    x = torch.as_tensor(data[0] if isinstance(data, tuple) else data)[:512].flatten(1).double()
+    x = x[:512].flatten(1).double()
     if len(x) < 2:
         raise ValueError(f"expected at least two inputs, got {len(x)}; pass more data")
     unit = torch.nn.functional.normalize(x, dim=1)
@@ -153,12 +238,10 @@ def _readings(sigma: Any, option: Option, depth: int, width: int, inputs: tuple[
     from theodolite.measure.ensembles import Ensemble, conditional_chain, correlations
     from theodolite.measure.statistics import mean_estimate
     from theodolite.theory.propagation import covariance_trajectory
-    from theodolite.theory.specification import Mlp
 
     weight, bias = option.weight_variance, option.bias_variance
     start, angle = _first_layer(option, *inputs)
-    spec = Mlp(depth, sigma, weight, bias)
-    ends = covariance_trajectory(spec, (start, start, angle * start))
+    ends = covariance_trajectory(_spec(sigma, option, depth), (start, start, angle * start))
     ensemble = Ensemble(activation=sigma, widths=(width,) * depth, weight_variance=weight, bias_variance=bias)
     first = start * torch.tensor([[1.0, angle], [angle, 1.0]], dtype=torch.float64)
     chain = conditional_chain(ensemble, first, nets=NETS, generator=torch.Generator().manual_seed(SEED))
@@ -210,11 +293,19 @@ def _angle_words(cosine: float) -> str:
     return "Inputs can still be told apart at the end."
 
 
-_INSTRUMENT = Instrument(
+_SIGNALS = Instrument(
     question="Do signals survive this depth, at this width?",
     read=lambda subject: (),
     needs=frozenset(),
     cost="forward",
     laws=("criticality-conditions", "conditional-gaussian-layer", "depth-scale"),
     name="random networks",
+)
+_STEPS = Instrument(
+    question="How large a step may be, before training?",
+    read=lambda subject: (),
+    needs=frozenset(),
+    cost="backward",
+    laws=("lr-width-scaling", "ntk-infinite-recursion"),
+    name="step size",
 )

@@ -12,8 +12,6 @@ from theodolite.report.words import plain
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from theodolite.instrument import Answer
-
 
 def listing(entries: Sequence[Any], topics: Mapping[str, str]) -> RenderableType:
     """Every law under its topic, then every instrument, each with its one line."""
@@ -29,25 +27,42 @@ def listing(entries: Sequence[Any], topics: Mapping[str, str]) -> RenderableType
     return Group(*parts)
 
 
-def design_table(title: str, criticality: Any, options: Sequence[Any], answers: Sequence[Answer]) -> RenderableType:
-    """The critical point, the usual initialisations beside it, and what random networks of this size did."""
+def design_table(design: Any) -> RenderableType:
+    """The critical point, the usual initialisations beside it, step sizes, and what random networks of this size did."""
     from rich.console import Group
     from rich.text import Text
 
     table = plain_table("initialisation", "C_w", "C_b", "phase", "χ∥", "χ⊥", "depth scale")
-    for option in options:
-        numbers = (option.phase.chi_parallel, option.phase.chi_perpendicular)
+    for option in design.options:
         table.add_row(
-            option.name,
-            plain(option.weight_variance),
-            plain(option.bias_variance),
-            option.phase.name,
-            *(plain(number, digits=4) for number in numbers),
+            option.name, plain(option.weight_variance), plain(option.bias_variance), option.phase.name,
+            *(plain(chi, digits=4) for chi in (option.phase.chi_parallel, option.phase.chi_perpendicular)),
             _depth(option.phase.correlation_depth),
+        )  # fmt: skip
+    point = design.criticality
+    kind = Text.assemble(("criticality: ", "bold"), point.kind, ". ", point.reason)
+    parts: list[RenderableType] = [Text(design.title, style="bold"), kind, Text(""), table, Text("")]
+    parts += [Text.assemble(("step sizes: ", "bold"), *_step_words(design)), Text("")]
+    return Group(*parts, survey_table(design.answers, ()))
+
+
+def _step_words(design: Any) -> list[str]:
+    rates, first = design.rates, design.options[0].name
+    hidden = rates.layers[min(1, len(rates.layers) - 1)]
+    words = [
+        f"under {first} initialisation plain gradient descent on the mean squared error stays stable below "
+        f"{plain(rates.single, digits=3)} for all parameters alike, and that falls as 1 over the width. By layer: weights "
+        f"{plain(hidden.weights * hidden.fan_in, digits=3)} over fan-in, biases {plain(hidden.biases, digits=3)}."
+    ]
+    if design.kernel is not None:
+        left = ", ".join(
+            f"{loss:.2g} after {time:g}" for time, loss in zip(design.kernel.times, design.kernel.losses, strict=True)
         )
-    heading = Text(title, style="bold")
-    kind = Text.assemble(("criticality: ", "bold"), criticality.kind, ". ", criticality.reason)
-    return Group(heading, kind, Text(""), table, Text(""), survey_table(answers, ()))
+        words.append(
+            f" On the data the kernel of the infinitely wide network has condition number "
+            f"{plain(design.kernel.condition, digits=3)}; of the loss it would leave {left} steps of half the limit."
+        )
+    return words
 
 
 def _depth(layers: float) -> str:
