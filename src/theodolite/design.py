@@ -159,7 +159,7 @@ def _rates(spec: Any, inputs: int, width: int, signal: tuple[float, float], samp
     return learning_rates(spec, inputs=inputs, width=width, power=signal[0], cosine=signal[1], samples=samples)
 
 
-def _kernel(spec: Any, x: Any, y: Any) -> KernelLearning:
+def _kernel(spec: Any, x: Any, y: Any) -> KernelLearning | None:
     """What the tangent kernel on at most 512 of the inputs says of learning their targets."""
     import torch
 
@@ -169,8 +169,10 @@ def _kernel(spec: Any, x: Any, y: Any) -> KernelLearning:
     rows, targets = x[:512].flatten(1).double(), y[:512]
     if not targets.is_floating_point():
         targets = torch.nn.functional.one_hot(targets.long()).double()
-    kernels = mlp_kernels(spec, rows, weight_rate=1.0, bias_rate=1.0)
     centred = targets.double() - targets.double().mean(0)
+    if not centred.any():  # nothing to learn
+        return None
+    kernels = mlp_kernels(spec, rows, weight_rate=1.0, bias_rate=1.0)
     return kernel_learning(kernels.ntk.numpy(), centred.reshape(len(rows), -1).numpy())
 
 
