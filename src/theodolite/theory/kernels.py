@@ -84,12 +84,13 @@ def mlp_kernel_diagonal(
     >>> mlp_kernel_diagonal(Mlp(3, "relu", 2.0), torch.ones(1, 4)).ntk
     tensor([8.])
     """
-    inputs = _checked(x)
-    found = diagonal_of(program_of(spec, weight_rate=weight_rate, bias_rate=bias_rate), _mean_squares(inputs))
+    inputs = points_of(x)
+    found = diagonal_of(program_of(spec, weight_rate=weight_rate, bias_rate=bias_rate), mean_squares(inputs))
     return Kernels(found.nngp.to(inputs), found.ntk.to(inputs))
 
 
-def _checked(x: object, *, like: Tensor | None = None) -> Tensor:
+def points_of(x: object, *, like: Tensor | None = None) -> Tensor:
+    """Points as the rows of a float32 or float64 matrix."""
     inputs = torch.as_tensor(x).detach()
     if inputs.ndim != 2 or inputs.shape[1] == 0:
         raise ValueError(
@@ -104,7 +105,7 @@ def _checked(x: object, *, like: Tensor | None = None) -> Tensor:
     return inputs.to(like)
 
 
-def _mean_squares(x: Tensor) -> Tensor:
+def mean_squares(x: Tensor) -> Tensor:
     """The mean square of each row in float64, a few rows at a time."""
     rows = max(1, PAIRS_AT_ONCE // x.shape[1])
     parts = [x[i : i + rows].to(torch.float64).square().mean(1) for i in range(0, len(x), rows)]
@@ -252,9 +253,9 @@ def _shape(x: Tensor, rows: slice, columns: slice) -> Tensor:
 
 def plan_of(program: Program, x: Tensor, other: Tensor | None = None) -> Plan:
     """The plan for all pairs of rows of ``x``, or of ``x`` with ``other``."""
-    x = _checked(x)
-    y = x if other is None else _checked(other, like=x)
-    squares = _mean_squares(x) if other is None else torch.cat([_mean_squares(x), _mean_squares(y)])
+    x = points_of(x)
+    y = x if other is None else points_of(other, like=x)
+    squares = mean_squares(x) if other is None else torch.cat([mean_squares(x), mean_squares(y)])
     n = len(x)
     sides = (slice(0, n), slice(0, n)) if other is None else (slice(0, n), slice(n, None))
     scales: tuple[Tensor | None, Tensor | None] = (None, None)

@@ -1,0 +1,135 @@
+"""Solving with kernel matrices that are too large to store: conjugate gradients and a pivoted Cholesky factor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+
+class Matrix(Protocol):
+    """What a solver asks of a symmetric matrix; a tensor has it, and so has a `KernelMatrix`."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The numbers of rows and columns."""
+        ...
+
+    def diagonal(self) -> Tensor:
+        """The diagonal."""
+        ...
+
+    def __matmul__(self, vectors: Tensor, /) -> Tensor:
+        """The product with vectors."""
+        ...
+
+
+@dataclass(frozen=True)
+class Solution:
+    """A solution, the iterations it took, and its residual relative to the right side, measured at the end."""
+
+    weights: Tensor
+    iterations: int
+    residual: float
+    converged: bool
+
+
+def pivoted_cholesky(column: Callable[[int], Tensor], diagonal: Tensor, *, rank: int, tolerance: float = 0.0) -> Tensor:
+    r"""L of shape (n, at most ``rank``) with $LL^T\approx K$: the pivot is always the largest of what is left.
+
+    ``column(i)`` gives the i-th column of K. Source: harbrecht2012, algorithm 1.
+
+    >>> K = torch.tensor([[4.0, 2.0], [2.0, 1.0]])
+    >>> pivoted_cholesky(lambda i: K[:, i], K.diagonal(), rank=2)
+    tensor([[2.],
+            [1.]])
+    """
+    left = diagonal.clone()
+    total = float(left.sum())
+    found = left.new_empty(len(left), min(rank, len(left)))
+    for k in range(found.shape[1]):
+        pivot = int(left.argmax())
+        size = float(left[pivot])
+        if size <= max(1e-14 * float(diagonal.max()), tolerance * total / len(left)):
+            return found[:, :k].contiguous()
+        new = (column(pivot) - found[:, :k] @ found[pivot, :k]) / size**0.5
+        found[:, k] = new
+        left = (left - new.square()).clamp(min=0.0)
+        left[pivot] = 0.0
+    return found
+
+
+def low_rank_preconditioner(factor: Tensor, *, ridge: float) -> Callable[[Tensor], Tensor]:
+    r"""$(LL^T+\lambda I)^{-1}$ by the Woodbury identity; for $\lambda=0$ use a small one."""
+    if not ridge > 0:
+        raise ValueError(f"expected a positive ridge, got {ridge}; give a small one")
+    inner = factor.T @ factor
+    inner.diagonal().add_(ridge)
+    lower = torch.linalg.cholesky(inner)
+
+    def apply(v: Tensor) -> Tensor:
+        return (v - factor @ torch.cholesky_solve(factor.T @ v, lower)) / ridge
+
+    return apply
+
+
+def conjugate_gradients(
+    matrix: Matrix,
+    y: Tensor,
+    *,
+    ridge: float = 0.0,
+    preconditioner: Callable[[Tensor], Tensor] | None = None,
+    tolerance: float = 1e-6,
+    iterations: int = 1000,
+) -> Solution:
+    r"""The solution of $(K+\lambda I)a=y$ from products alone; every column of ``y`` has its own step.
+
+    Stops when each column's residual is ``tolerance`` of its right side, or after so many ``iterations``, and says
+    which; the residual that it reports is measured anew.
+
+    >>> conjugate_gradients(torch.diag(torch.tensor([1.0, 3.0])), torch.tensor([1.0, 3.0])).weights
+    tensor([1.0000, 1.0000])
+    """
+    targets = y.reshape(len(y), -1)
+    size = targets.norm(dim=0)
+    size = torch.where(size > 0, size, 1.0)
+    improve = preconditioner or (lambda v: v)
+    found, rest = torch.zeros_like(targets), targets.clone()
+    better = improve(rest)
+    direction, energy = better, (rest * better).sum(0)
+    count = 0
+    while count < iterations and bool((rest.norm(dim=0) > tolerance * size).any()):
+        product = matrix @ direction + ridge * direction
+        curvature = (direction * product).sum(0)
+        step = torch.where(curvature > 0, energy / torch.where(curvature > 0, curvature, 1.0), 0.0)
+        found, rest = found + step * direction, rest - step * product
+        better = improve(rest)
+        new = (rest * better).sum(0)
+        direction = better + torch.where(energy > 0, new / torch.where(energy > 0, energy, 1.0), 0.0) * direction
+        energy = new
+        count += 1
+        if not bool((curvature > 0).any()):
+            break
+    residual = float(((targets - matrix @ found - ridge * found).norm(dim=0) / size).max()) if targets.numel() else 0.0
+    return Solution(found.reshape(y.shape), count, residual, residual <= 2 * tolerance)
+
+
+def ridge_by_conjugate_gradients(
+    matrix: Matrix,
+    y: Tensor,
+    *,
+    ridge: float,
+    column: Callable[[int], Tensor],
+    rank: int = 100,
+    tolerance: float = 1e-6,
+) -> Solution:
+    """Kernel ridge for more points than memory holds: conjugate gradients behind a pivoted Cholesky factor.
+
+    Memory: ``rank`` columns, a few right sides and a few tiles. ``column(i)`` is a column of the matrix.
+    """
+    factor = pivoted_cholesky(column, matrix.diagonal().to(y), rank=rank)
+    preconditioner = low_rank_preconditioner(factor, ridge=ridge)
+    return conjugate_gradients(matrix, y, ridge=ridge, preconditioner=preconditioner, tolerance=tolerance)
