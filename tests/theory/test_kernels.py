@@ -321,7 +321,7 @@ def test_any_activation_has_its_series(name, tolerance):
 
 
 def test_threads_make_no_difference():
-    x = points(500)
+    x = points(900)
     before = torch.get_num_threads()
     try:
         torch.set_num_threads(1)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import importlib.util
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from theodolite.theory.cores import exact_products, one_core, run_in_threads
 from theodolite.theory.kernel_maps import Pairs, Scratch
 from theodolite.theory.kernel_program import (
     Dense,
@@ -25,7 +25,7 @@ from theodolite.theory.kernel_program import (
     pair_kernels,
     program_of,
 )  # fmt: skip
-from theodolite.theory.kernel_tiles import Part, TileRun, TileStep
+from theodolite.theory.kernel_tiles import NEAR, Part, TileRun, TileStep
 from theodolite.theory.specification import Mlp
 
 __all__ = [
@@ -115,6 +115,23 @@ def mean_squares(x: Tensor) -> Tensor:
     return found
 
 
+def fused_kernels(plan: Plan) -> Kernels | None:
+    """Both kernels by one fused GPU kernel, where the points are on a GPU, Triton is there and the case is covered."""
+    if not plan.x.is_cuda or importlib.util.find_spec("triton") is None:
+        return None
+    from theodolite.theory import triton_kernels
+
+    layers = triton_kernels.fused_layers(plan.program, plan.steps)
+    if layers is None or not plan.symmetric or plan.x.dtype != torch.float32 or plan.row_scale is None:
+        return None
+    nngp, ntk, near = triton_kernels.homogeneous_kernels(plan.x, plan.row_scale, layers)
+    for i, j in near:
+        plan.mend_tile(i, j, nngp, ntk)
+    nngp.diagonal().copy_(plan.diagonal.nngp)
+    ntk.diagonal().copy_(plan.diagonal.ntk)
+    return Kernels(nngp, ntk)
+
+
 @dataclass(frozen=True)
 class Plan:
     """Everything the tiles need to know, worked out once: points, diagonals, and the maps ready for them."""
@@ -140,6 +157,9 @@ class Plan:
 
     def kernels(self, *, tangent: bool = True) -> Kernels:
         """Both kernels of all pairs; without ``tangent`` the NTK is an empty matrix."""
+        fused = fused_kernels(self) if tangent else None
+        if fused is not None:
+            return fused
         n, m = self.shape
         nngp = self.x.new_empty(n, m)
         ntk = self.x.new_empty((n, m) if tangent else (0, 0))
@@ -181,9 +201,8 @@ class Plan:
                 for rows, columns, k, t in self._strip(*job, tile, scratch, tangent=tangent):
                     use(rows, columns, k, t)
 
-        threads = 1 if self.x.is_cuda else min(torch.get_num_threads(), -(-n // tile))
-        with exact_products():
-            _run_in_threads(work, threads)
+        with exact_products(), one_core() as cores:
+            run_in_threads(work, 1 if self.x.is_cuda else min(cores, -(-n // tile) // 2))
 
     def _strip(
         self, rows: slice, strip: slice, tile: int, scratch: Scratch, *, tangent: bool
@@ -210,6 +229,18 @@ class Plan:
             yield rows, columns, blocks[0], blocks[1]
             scratch.release(*blocks)
         scratch.release(product)
+
+    def mend_tile(self, rows: slice, columns: slice, nngp: Tensor, ntk: Tensor) -> None:
+        """Compute near-parallel pairs of a tile of the whole matrices anew, and those of its mirror image."""
+        run = TileRun(self.steps, rows, columns, Scratch())
+        with exact_products():
+            block = self.x[rows] @ self.y[columns].T / self.x.shape[1]
+        run.near.append(~(block.abs() <= 1 - NEAR[block.dtype]))
+        tiles = nngp[rows, columns].contiguous(), ntk[rows, columns].contiguous()
+        self._mend(run, *tiles)
+        for whole, tile in zip((nngp, ntk), tiles, strict=True):
+            whole[rows, columns] = tile
+            whole[columns, rows] = tile.T if rows != columns else _mirror_(tile)
 
     def _mend(self, run: TileRun, k: Tensor, t: Tensor | None) -> None:
         """Compute pairs of near-parallel points anew, from the differences of their directions."""
@@ -253,7 +284,11 @@ def _shape(x: Tensor, rows: slice, columns: slice) -> Tensor:
 
 def plan_of(program: Program, x: Tensor, other: Tensor | None = None) -> Plan:
     """The plan for all pairs of rows of ``x``, or of ``x`` with ``other``."""
-    x = points_of(x)
+    with one_core():  # many small steps
+        return _plan(program, points_of(x), other)
+
+
+def _plan(program: Program, x: Tensor, other: Tensor | None) -> Plan:
     y = x if other is None else points_of(other, like=x)
     squares = mean_squares(x) if other is None else torch.cat([mean_squares(x), mean_squares(y)])
     n = len(x)
@@ -305,34 +340,3 @@ def _is_homogeneous(program: Program, diagonal: Diagonal) -> bool:
         )  # fmt: skip
 
     return plain(program) and all(step.dual is not None and step.dual.slopes is not None for step in diagonal.steps)
-
-
-@contextmanager
-def exact_products() -> Iterator[None]:
-    """Within, products of float32 matrices are made in float32: no TF32, no bfloat16. Restored afterwards."""
-    before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("highest")
-    try:
-        yield
-    finally:
-        torch.set_float32_matmul_precision(before)
-
-
-def _run_in_threads(work: Callable[[], None], threads: int) -> None:
-    """Run the same work in several threads, each of which computes on one core."""
-    if threads <= 1:
-        work()
-        return
-    before = torch.get_num_threads()
-
-    def alone() -> None:
-        torch.set_num_threads(1)
-        with torch.no_grad():
-            work()
-
-    try:
-        with ThreadPoolExecutor(threads) as pool:
-            for done in [pool.submit(alone) for _ in range(threads)]:
-                done.result()
-    finally:
-        torch.set_num_threads(before)
