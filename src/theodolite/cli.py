@@ -57,8 +57,9 @@ def _survey(options: argparse.Namespace) -> int:
     else:
         from theodolite.report.text import survey_table
 
-        _show(survey_table(result.answers, result.skipped))
-        print(f"\nThe page: {out / 'report.html'}")  # type: ignore[operator]
+        _show(survey_table(result.answers, result.skipped, most=12))
+        assert out is not None
+        print(f"\nThe page: {out / 'report.html'}\nEvery reading: {out / 'readings.csv'}")
     if result.faults:
         name, reason = next(iter(result.faults.items()))
         more = f" (and {len(result.faults) - 1} more)" if len(result.faults) > 1 else ""

@@ -125,3 +125,15 @@ def test_words():
     assert len(shortened("x" * 99, 20)) == 20
     assert shortened("encoder.layers.11.attention.query", 20) != shortened("encoder.layers.12.attention.query", 20)
     assert source_entries("a, Theorem 3; b", {"a": "A."}) == ["A. (Theorem 3)", "b"]
+
+
+def test_long_lists_show_what_tells_and_say_what_they_leave_out():
+    many = [
+        Reading(quantity="q", where=f"layer{k}", measured=float(k == 30), expected=Band(high=0.5)) for k in range(40)
+    ]
+    instrument = Instrument(question="?", read=lambda subject: (), needs=set(), cost="free", name="x")
+    text = as_text(survey_table([Answer(instrument, tuple(many))], (), most=5))
+    assert "layer30" in text
+    assert "layer5 " not in text
+    assert "35 more" in text
+    assert as_text(survey_table([Answer(instrument, tuple(many))], ())).count("layer") == 40

@@ -54,14 +54,17 @@ COSTS: Mapping[str, str] = {
 }
 
 
-def survey_table(answers: Sequence[Answer], skipped: Sequence[Skipped]) -> RenderableType:
-    """The summary line, one row for each reading, and what was skipped and why."""
+def survey_table(answers: Sequence[Answer], skipped: Sequence[Skipped], *, most: int | None = None) -> RenderableType:
+    """The summary line, one row for each reading, and what was skipped and why.
+
+    Of a quantity read at more than ``most`` places only the most telling rows are shown, and how many were left out.
+    """
     from rich.console import Group
     from rich.text import Text
 
     parts: list[RenderableType] = [_summary(answers, skipped)]
     if any(answer.readings for answer in answers):
-        parts += [Text(""), _ReadingTable(answers)]
+        parts += [Text(""), _ReadingTable(answers, most)]
     if skipped:
         parts.append(Text(""))
         table = plain_table("skipped", "why")
@@ -199,45 +202,63 @@ class _ReadingTable:
     """The rows of a survey, laid out for the width of the console: numbers whole, names as long as there is room."""
 
     answers: Sequence[Answer]
+    most: int | None
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Yield the table."""
-        rows = list(_rows(self.answers))
+        rows = list(_rows(self.answers, self.most))
         widths = _widths(rows, options.max_width)
         table = plain_table()
         for name, width in zip(_COLUMNS, widths, strict=True):
             number_like = name in ("measured", "expected")
             table.add_column(name, width=width, justify="right" if number_like else "left", overflow="fold")
-        for name, quantity, reading in rows:
+        for name, quantity, reading, more in rows:
             where = shortened(printable(reading.where), widths[2])
             value, band = number(reading.measured, reading.stderr), expectation(reading.expected)
             if name:
                 table.add_section()
             table.add_row(*map(as_cell, (name, quantity, where, value, band)), _badge(reading.status))
+            if more:
+                table.add_row("", as_cell(more), style="dim")
         yield table
 
 
-def _widths(rows: Sequence[tuple[str, str, Reading]], width: int) -> list[int]:
+def _widths(rows: Sequence[_Row], width: int) -> list[int]:
     """A width for each column: numbers and status take what they need, names share the rest."""
-    readings = [reading for _, _, reading in rows]
+    readings = [reading for _, _, reading, _ in rows]
     measured = max(8, *(len(number(reading.measured, reading.stderr)) for reading in readings))
     expected = max(8, *(len(expectation(reading.expected)) for reading in readings))
     status = max(len(reading.status) + 2 for reading in readings)
     room = width - measured - expected - status - 2 * (len(_COLUMNS) - 1)
-    instrument = max(5, min(max(10, *(len(name) for name, _, _ in rows)), 16, room // 3))
+    instrument = max(5, min(max(10, *(len(name) for name, *_ in rows)), 16, room // 3))
     where = max(5, min(max(5, *(len(reading.where) for reading in readings)), (room - instrument) // 2))
-    quantity = max(5, min(max(8, *(len(quantity) for _, quantity, _ in rows)), room - instrument - where))
+    quantity = max(5, min(max(11, *(len(quantity) for _, quantity, *_ in rows)), room - instrument - where))
     return [instrument, quantity, where, measured, expected, status]
 
 
-def _rows(answers: Sequence[Answer]) -> Iterator[tuple[str, str, Reading]]:
-    """Every reading with its instrument and quantity, each named only where it begins."""
+_Row = tuple[str, str, "Reading", str]
+
+
+def _rows(answers: Sequence[Answer], most: int | None) -> Iterator[_Row]:
+    """Every reading with its instrument and quantity, each named only where it begins, and what was left out after it."""
     for answer in answers:
         name = answer.instrument.name
         for quantity, readings in by_quantity(answer.readings):
-            for reading in readings:
-                yield name, quantity, reading
+            shown = _telling(readings, most)
+            left = len(readings) - len(shown)
+            for place, reading in enumerate(shown):
+                last = place == len(shown) - 1
+                yield name, quantity, reading, f"… {left} more" if left and last else ""
                 name = quantity = ""
+
+
+def _telling(readings: Sequence[Reading], most: int | None) -> list[Reading]:
+    """The readings that disagree first, as many as asked for, in their own order."""
+    if most is None or len(readings) <= most:
+        return list(readings)
+    order = ("invalid", "above", "below", "inconclusive", "agrees", "no reference")
+    ranked = sorted(range(len(readings)), key=lambda place: (order.index(readings[place].status), place))
+    return [readings[place] for place in sorted(ranked[:most])]
 
 
 def _badge(status: str) -> Text:
