@@ -7,14 +7,14 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from theodolite.theory.activations import Activation
+from theodolite.theory.criticality import Source
 from theodolite.theory.specification import activation_of
 
 Array = NDArray[np.float64]
 EDGE, PANELS, NODES = 14.0, 112, 20
 
 
-def hermite_coefficients(activation: str | Activation, *, order: int) -> Array:
+def hermite_coefficients(activation: Source, *, order: int) -> Array:
     r"""$\sigma_0,\dots,\sigma_J$ of $\sigma(t)=\sum_j\sigma_jHe_j(t)/\sqrt{j!}$, by panels of Gauss-Legendre nodes.
 
     Panels meet at 0, where activations have their kinks. Source: schoenberg1942 for the use.
@@ -37,7 +37,7 @@ def hermite_coefficients(activation: str | Activation, *, order: int) -> Array:
     return np.where(np.abs(found) < 1e-14, 0.0, found)
 
 
-def sphere_gram(activation: str | Activation, x: Array, *, order: int = 60) -> Array:
+def sphere_gram(activation: Source, x: Array, *, order: int = 60) -> Array:
     r"""$G_{\alpha\beta}=\sum_{j\leq J}\sigma_j^2(x_\alpha\cdot x_\beta)^j$ for rows of unit norm.
 
     The diagonal is $\langle\sigma^2\rangle_1$, without the error of cutting the series.
@@ -54,7 +54,7 @@ def sphere_gram(activation: str | Activation, x: Array, *, order: int = 60) -> A
     return gram
 
 
-def sphere_gram_rank(activation: str | Activation, x: Array, *, order: int = 24) -> int:
+def sphere_gram_rank(activation: Source, x: Array, *, order: int = 24) -> int:
     r"""The rank of the Gram matrix: that of all monomials in the rows whose order has a coefficient $\sigma_j\neq0$.
 
     Full for generic points when $\sigma$ is no polynomial; points x and -x cost a rank each where only one parity (or too
@@ -70,7 +70,7 @@ def sphere_gram_rank(activation: str | Activation, x: Array, *, order: int = 24)
     return int((values > 1e-9 * values[-1]).sum())
 
 
-def smallest_eigenvalue_bounds(activation: str | Activation, x: Array, *, order: int = 60) -> tuple[float, float]:
+def smallest_eigenvalue_bounds(activation: Source, x: Array, *, order: int = 60) -> tuple[float, float]:
     r"""Two lower bounds of $\lambda_{\min}(G)$: $\sum_k\sigma_k^2\lambda_{\min}((XX^\top)^{\circ k})$ and the best single k's.
 
     By Schur's product theorem every Hadamard power is positive semidefinite; of a single one,

@@ -1,0 +1,58 @@
+r"""A Gram matrix of n bounded features strays by $\sqrt{m\|G\|\log m/n}$ in norm: by order m when inputs are alike."""
+
+import math
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from theodolite.law import Law
+from theodolite.reading import Band
+from theodolite.theory.hermite import sphere_gram
+
+INPUTS, WIDTH, NETS = 20, 400, 24
+
+
+def points(arrangement: str, samples: int) -> Tensor:
+    x = torch.randn(samples, INPUTS, generator=torch.Generator().manual_seed(11), dtype=torch.float64)
+    if arrangement == "alike":
+        x = 0.05 * x
+        x[:, 0] += 1.0
+    return x / x.norm(dim=1, keepdim=True)  # type: ignore[no-any-return]
+
+
+def predict(arrangement: str, samples: int) -> Band:
+    """Matrix Bernstein for the mean: terms of norm at most m/n, variance at most m |G| / n."""
+    norm = float(np.linalg.norm(sphere_gram("tanh", points(arrangement, samples).numpy()), 2))
+    logarithm = math.log(2 * samples)
+    return Band(high=math.sqrt(2 * samples * norm * logarithm / WIDTH) + samples * logarithm / (3 * WIDTH))
+
+
+def root(arrangement: str, samples: int) -> Band:
+    return Band(high=math.sqrt(samples / WIDTH))
+
+
+def measure(arrangement: str, samples: int, *, generator: torch.Generator, copies: int = 1) -> Tensor:
+    """The norm of the difference to a Gram matrix of a hundred times as many features."""
+    x = points(arrangement, samples)
+    weights = torch.randn(NETS, INPUTS, WIDTH // copies, generator=generator, dtype=torch.float64)
+    many = torch.randn(INPUTS, 100 * WIDTH, generator=generator, dtype=torch.float64)
+    features, reference = torch.tanh(x @ weights), torch.tanh(x @ many)
+    grams = features @ features.mT / features.shape[-1] - reference @ reference.T / reference.shape[-1]
+    return torch.linalg.matrix_norm(grams, ord=2)  # type: ignore[no-any-return]
+
+
+law = Law(
+    claim="How far a random-feature Gram matrix is from its mean is set by the number of samples times the mean's norm: for "
+    "inputs that are alike the norm itself grows as m, and so does the deviation.",
+    formula=r"E\|\hat G-G\|\leq\sqrt{\frac{2m\|G\|\log2m}{n}}+\frac{m\log2m}{3n}",
+    assumes={"independent features": {"copies": 200}},
+    source="tropp2015, Theorem 1.6.1",
+    predict=predict,
+    measure=measure,
+    cases=tuple({"arrangement": a, "samples": m} for a in ("generic", "alike") for m in (8, 32)),
+    repeats=2,
+    quantity="deviation of the Gram matrix",
+    erratum="Lecture notes give sqrt(m/n) for all inputs, from a variance of order m/n that needs a mean of bounded norm.",
+    refuted=root,
+)

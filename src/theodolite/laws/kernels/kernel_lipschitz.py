@@ -1,0 +1,49 @@
+r"""If no weight of a two-layer network moves by more than $\Delta$, its kernel moves by at most $2m\Delta$ in norm."""
+
+import torch
+from torch import Tensor
+
+from theodolite.law import Law
+from theodolite.reading import Band
+from theodolite.theory.convergence import kernel_change_bound
+
+WIDTH, INPUTS = 400, 5
+
+
+def predict(movement: float, samples: int) -> Band:
+    return Band(high=kernel_change_bound(movement, samples=samples))
+
+
+def measure(
+    movement: float, samples: int, *, generator: torch.Generator, outputs: float = 1.0, steepness: float = 1.0
+) -> float:
+    """Inputs nearly alike, and each unit pushed towards its steepest place: the worst that was found."""
+    x = torch.randn(samples, INPUTS, generator=generator, dtype=torch.float64) * 0.1
+    x[:, 0] += 1.0
+    x = x / x.norm(dim=1, keepdim=True)
+    w = torch.randn(WIDTH, INPUTS, generator=generator, dtype=torch.float64)
+    a = outputs * (torch.rand(WIDTH, generator=generator, dtype=torch.float64) * 2 - 1)
+    centre = x.mean(0) / x.mean(0).norm()
+
+    def kernel(weights: Tensor) -> Tensor:
+        slopes = steepness / torch.cosh(steepness * weights @ x.T) ** 2  # (width, samples)
+        return (x @ x.T) * ((a[:, None] * slopes).T @ (a[:, None] * slopes)) / WIDTH  # type: ignore[no-any-return]
+
+    moved = w - movement * (w @ centre).sign()[:, None] * centre
+    return float(torch.linalg.matrix_norm(kernel(moved) - kernel(w), ord=2))
+
+
+law = Law(
+    claim="The tangent kernel of the first layer is Lipschitz in the weights: bounded output weights, slopes and curvatures "
+    "leave a change of at most twice the number of samples times the largest movement.",
+    formula=r"\max_k|w_k-w_k(0)|\leq\Delta\;\Rightarrow\;\|K-K_0\|_{op}\leq2m\Delta",
+    assumes={
+        "output weights of size at most one": {"outputs": 5.0},
+        "an activation of slope and curvature at most one": {"steepness": 8.0},
+    },
+    source="du2019, Lemma 3.2",
+    predict=predict,
+    measure=measure,
+    cases=({"movement": 0.02, "samples": 4}, {"movement": 0.1, "samples": 4}, {"movement": 0.1, "samples": 12}),
+    quantity="change of the kernel",
+)
