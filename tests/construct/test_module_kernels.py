@@ -1,0 +1,99 @@
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from theodolite.construct.module_kernels import kernel_of
+from theodolite.theory.kernels import Dense, Nonlinear, Normalised, Sum, mlp_kernels
+from theodolite.theory.specification import Mlp, activation_of
+
+X = torch.randn(6, 5, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+
+
+def test_a_sequential_network():
+    net = nn.Sequential(
+        nn.Flatten(), nn.Linear(5, 64), nn.GELU(), nn.Dropout(0.3), nn.Linear(64, 64), nn.GELU(), nn.Linear(64, 1)
+    )
+    expected = mlp_kernels(Mlp(2, "gelu", 1.7, 0.1), X)
+    for kind in ("ntk", "nngp"):
+        found = kernel_of(net, kind=kind, weight_variance=1.7, bias_variance=0.1)(X)
+        assert torch.allclose(found, getattr(expected, kind), rtol=1e-12)
+    measured = kernel_of(net).program
+    assert measured[0].weight_variance == pytest.approx(5 * net[1].weight.double().square().mean().item())
+    assert measured[0].bias_variance == pytest.approx(net[1].bias.double().square().mean().item())
+    assert kernel_of(nn.Linear(5, 1, bias=False), bias_variance=1.0).program[0].bias_variance == 0.0
+
+
+class Residual(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.inner, self.last = nn.Linear(5, 32), nn.Linear(32, 32), nn.Linear(32, 1)
+        self.norm = nn.LayerNorm(32)
+
+    def forward(self, x):
+        h = self.first(x)
+        h = h + self.inner(F.leaky_relu(self.norm(h), negative_slope=0.2))
+        return self.last(torch.tanh(h))
+
+
+def test_a_residual_network_with_normalisation():
+    dense = Dense(1.5, 0.2)
+    leaky = Nonlinear(activation_of(lambda z: F.leaky_relu(z, 0.2)))
+    layers = (dense, Sum((), (Normalised(1e-5), leaky, dense)), Nonlinear(activation_of("tanh")), dense)
+    found = kernel_of(Residual(), weight_variance=1.5, bias_variance=0.2)(X)
+    assert torch.allclose(found, mlp_kernels(layers, X).ntk, rtol=1e-9)
+
+
+def test_a_wide_network_has_this_kernel():
+    """The residual network of width 4096 at random: its outputs' covariance over its last layer, against the kernel."""
+    torch.manual_seed(0)
+    width = 4096
+    first, inner = torch.randn(width, 5).double(), torch.randn(width, width).double()
+    h = (2.0 / 5) ** 0.5 * X @ first.T
+    norm = (h - h.mean(1, keepdim=True)) / h.var(1, correction=0, keepdim=True).sqrt()
+    h = h + (2.0 / width) ** 0.5 * torch.relu(norm) @ inner.T
+    sampled = 2.0 * torch.tanh(h) @ torch.tanh(h).T / width
+    layers = (
+        Dense(2.0),
+        Sum((), (Normalised(), Nonlinear(activation_of("relu")), Dense(2.0))),
+        Nonlinear(activation_of("tanh")),
+        Dense(2.0),
+    )
+    expected = mlp_kernels(layers, X).nngp
+    assert (sampled - expected).abs().max() < 5 * expected.max() / width**0.5
+
+
+class Strange(nn.Module):
+    def __init__(self, forward):
+        super().__init__()
+        self.layer = nn.Linear(5, 5)
+        self.function = forward
+
+    def forward(self, x):
+        return self.function(self, x)
+
+
+@pytest.mark.parametrize(
+    ("module", "words"),
+    [
+        (nn.Sequential(nn.Conv1d(1, 1, 1), nn.ReLU()), "Conv1d at '0'"),
+        (nn.Sequential(nn.Linear(5, 5), nn.Softmax(-1)), "elementwise"),
+        (nn.Sequential(nn.Linear(5, 5), nn.ReLU(), nn.LayerNorm(5)), "behind an activation"),
+        (Strange(lambda self, x: x + torch.relu(x)), "ends in a Linear layer"),
+        (Strange(lambda self, x: self.layer(self.layer(x))), "used once"),
+        (Strange(lambda self, x: self.layer(x) * 2), "got 'mul'"),
+        (Strange(lambda self, x: x if x.sum() > 0 else -x), "cannot be traced"),
+        (Strange(lambda self, x: (x, self.layer(x))), "one output"),
+    ],
+)
+def test_what_it_cannot_read_it_says(module, words):
+    with pytest.raises(ValueError, match=words):
+        kernel_of(module)
+
+
+def test_a_trained_normalisation_is_not_read():
+    net = nn.Sequential(nn.Linear(5, 5), nn.LayerNorm(5))
+    with torch.no_grad():
+        net[1].weight[0] = 2.0
+    with pytest.raises(ValueError, match="trained"):
+        kernel_of(net)
