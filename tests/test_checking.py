@@ -62,7 +62,8 @@ def test_broken_assumptions_are_reported_and_kept(tmp_path):
 
 
 def test_a_killed_run_goes_on_where_it_stopped(tmp_path):
-    command = [sys.executable, "-m", "theodolite", "check", "--out", str(tmp_path)]
+    names = catalogue.law_names()[:12]
+    command = [sys.executable, "-m", "theodolite", "check", *names, "--out", str(tmp_path)]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     folder, deadline = tmp_path / "verdicts", time.monotonic() + 60
     while len(list(folder.glob("*.json"))) < 3:
@@ -72,11 +73,11 @@ def test_a_killed_run_goes_on_where_it_stopped(tmp_path):
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
     done = {file.name: file.stat().st_mtime_ns for file in folder.glob("*.json")}
-    assert 0 < len(done) < len(catalogue.law_names())
+    assert 0 < len(done) < len(names)
     assert not (tmp_path / "atlas.html").exists()
     again = subprocess.run(command, capture_output=True, text=True, check=False)
     assert again.returncode == 0, again.stdout + again.stderr
     assert all((folder / name).stat().st_mtime_ns == stamp for name, stamp in done.items())
     page = (tmp_path / "atlas.html").read_text()
-    assert all(f'id="{name}"' in page for name in catalogue.law_names())
-    assert {file.stem for file in folder.glob("*.json")} == set(catalogue.law_names())
+    assert all(f'id="{name}"' in page for name in names)
+    assert {file.stem for file in folder.glob("*.json")} == set(names)

@@ -12,9 +12,14 @@ def square(x):
     return x * x
 
 
-def slow_first(x):
-    time.sleep(0.5 if x == 0 else 0.0)
-    return x
+def wait_for(path, mine):
+    """The first task ends only when the second has; were results held back in order, neither would be seen before."""
+    deadline = time.monotonic() + 120
+    while mine == 0 and not path.exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    if mine == 1:
+        path.touch()
+    return mine
 
 
 def test_one_worker_keeps_the_order():
@@ -25,8 +30,9 @@ def test_two_workers_give_every_result():
     assert sorted(completed(square, [(i,) for i in range(20)], jobs=2)) == [(i, i * i) for i in range(20)]
 
 
-def test_results_come_as_they_are_ready():
-    assert [index for index, _ in completed(slow_first, [(0,), (1,)], jobs=2)] == [1, 0]
+def test_results_come_as_they_are_ready(tmp_path):
+    tasks = [(tmp_path / "done", 0), (tmp_path / "done", 1)]
+    assert [index for index, _ in completed(wait_for, tasks, jobs=2)] == [1, 0]
 
 
 def test_nothing_to_do():

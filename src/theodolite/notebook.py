@@ -23,9 +23,9 @@ class Notebook:
     >>> notes = Notebook()
     >>> import numpy as np
     >>> notes.array("squares", lambda: np.arange(3) ** 2).tolist()
-    [0, 1, 4]
+    [0.0, 1.0, 4.0]
     >>> notes.array("squares", lambda: np.zeros(0)).tolist()  # known already
-    [0, 1, 4]
+    [0.0, 1.0, 4.0]
     """
 
     def __init__(self, folder: Path | None = None) -> None:
