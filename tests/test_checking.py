@@ -65,10 +65,10 @@ def test_a_killed_run_goes_on_where_it_stopped(tmp_path):
     names = catalogue.law_names()[:12]
     command = [sys.executable, "-m", "theodolite", "check", *names, "--out", str(tmp_path)]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    folder, deadline = tmp_path / "verdicts", time.monotonic() + 60
+    folder, deadline = tmp_path / "verdicts", time.monotonic() + 300
     while len(list(folder.glob("*.json"))) < 3:
         assert process.poll() is None, "the run ended before it could be killed"
-        assert time.monotonic() < deadline, "no verdict was written in a minute"
+        assert time.monotonic() < deadline, "no verdict was written in five minutes"
         time.sleep(0.02)
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
