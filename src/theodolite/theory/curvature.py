@@ -1,0 +1,29 @@
+r"""How large the parts of a loss Hessian can be: ranks of the Gauss-Newton matrix and of its class structure."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+
+def gauss_newton_rank(*, samples: int, outputs: int, parameters: int, loss: Literal["mse", "cross-entropy"]) -> int:
+    r"""At most $\min(P,mC)$ for squares and $\min(P,m(C-1))$ for softmax cross-entropy, reached by generic networks.
+
+    The softmax does not see a constant added to all logits, which takes one dimension off each sample.
+
+    >>> gauss_newton_rank(samples=3, outputs=4, parameters=64, loss="cross-entropy")
+    9
+    """
+    each = outputs if loss == "mse" else outputs - 1
+    return min(parameters, samples * each)
+
+
+def cross_class_rank(classes: int) -> int:
+    r"""$C(C-1)$: the most directions that class, cross-class and equal-class parts of the Gauss-Newton matrix span.
+
+    Of the $C^2$ means $g_{cc'}$ those with c' = c depend on the others: $\sum_{c'}w_{cc'}g_{cc'}=0$.
+    Source: papyan2020traces.
+
+    >>> cross_class_rank(10)
+    90
+    """
+    return classes * (classes - 1)
