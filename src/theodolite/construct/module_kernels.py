@@ -104,10 +104,8 @@ def _normalised(layer: nn.LayerNorm, name: str, before: Program) -> Normalised:
         raise ValueError(f"expected LayerNorm over the last axis, got {layer.normalized_shape} at {name!r}; {CAN}")
     if before and isinstance(before[-1], Nonlinear):
         raise ValueError(f"expected LayerNorm behind a Linear layer or a sum, got it behind an activation at {name!r}")
-    plain = (layer.weight is None or bool((layer.weight == 1).all())) and (
-        layer.bias is None or not bool(layer.bias.any())
-    )
-    if not plain:
+    own: list[Tensor | None] = [getattr(layer, key, None) for key in ("weight", "bias")]
+    if any(part is not None and bool((part != plain).any()) for part, plain in zip(own, (1, 0), strict=True)):
         raise ValueError(f"expected LayerNorm as initialised (ones and zeros), got trained parameters at {name!r}")
     return Normalised(float(layer.eps))
 
