@@ -15,6 +15,7 @@ from theodolite.version import __version__
 
 if TYPE_CHECKING:
     from theodolite.checking import check
+    from theodolite.construct.estimators import NetworkKernelClassifier, NetworkKernelRegressor
     from theodolite.construct.initialisation import initialise_
     from theodolite.instrument import Instrument
     from theodolite.law import Law, Verdict
@@ -29,6 +30,8 @@ _LATER = {
     "Instrument": "instrument",
     "Law": "law",
     "Mlp": "theory.specification",
+    "NetworkKernelClassifier": "construct.estimators",
+    "NetworkKernelRegressor": "construct.estimators",
     "Subject": "subject",
     "Verdict": "law",
     "check": "checking",
@@ -45,6 +48,8 @@ __all__ = [
     "Instrument",
     "Law",
     "Mlp",
+    "NetworkKernelClassifier",
+    "NetworkKernelRegressor",
     "Reading",
     "Series",
     "Subject",
