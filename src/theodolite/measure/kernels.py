@@ -2,7 +2,7 @@ r"""The empirical tangent kernel of any module, $\Theta_{ij}(x,x')=\sum_\mu\part
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -191,6 +191,37 @@ def kernel_spectrum(kernel: Tensor) -> KernelSpectrum:
     """
     matrix = kernel_matrix(kernel).double()
     return KernelSpectrum(torch.linalg.eigvalsh(0.5 * (matrix + matrix.T)).flip(0))
+
+
+def output_curvatures(loss: Callable[[Tensor, Tensor], Tensor], outputs: Tensor, targets: Tensor) -> Tensor:
+    r"""$\partial^2L/\partial z_i\partial z_j$ of a loss in the outputs of each sample, (n, C, C), mean or sum as the loss has it.
+
+    The loss must treat samples one by one (as cross-entropy and squared error do).
+
+    >>> output_curvatures(nn.functional.mse_loss, torch.zeros(2, 1), torch.ones(2, 1)).flatten().tolist()
+    [1.0, 1.0]
+    """
+    with torch.enable_grad():
+        z = outputs.detach().clone().requires_grad_()
+        (slope,) = torch.autograd.grad(loss(z, targets), z, create_graph=True)
+        if not slope.requires_grad:  # a loss that is linear in the outputs
+            return torch.zeros(len(z), z[0].numel(), z[0].numel(), dtype=z.dtype, device=z.device)
+        flat = slope.flatten(1)
+        columns = [torch.autograd.grad(flat[:, c].sum(), z, retain_graph=True)[0] for c in range(flat.shape[1])]
+    return torch.stack([column.flatten(1) for column in columns], 1).detach()
+
+
+def curvature_through_kernel(kernel: Tensor, curvatures: Tensor) -> Tensor:
+    r"""$H^{1/2}\Theta H^{1/2}$, (nC, nC), whose eigenvalues are the nonzero ones of the Gauss-Newton matrix $J^\top HJ$.
+
+    ``kernel`` is full, (n, n, C, C), ``curvatures`` are (n, C, C); negative ones of a loss that is not convex count as 0.
+
+    >>> curvature_through_kernel(torch.ones(1, 1, 1, 1), 4 * torch.ones(1, 1, 1)).item()
+    4.0
+    """
+    values, vectors = torch.linalg.eigh(curvatures.double())
+    root = (vectors * values.clamp(min=0).sqrt().unsqueeze(1)) @ vectors.mT  # (n, C, C)
+    return kernel_matrix(torch.einsum("aij,abjk,bkl->abil", root, kernel.double(), root))
 
 
 def _on(net: Stateless, x: Inputs) -> Inputs:

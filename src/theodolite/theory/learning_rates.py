@@ -30,7 +30,7 @@ class Share:
 def tangent_shares(spec: Mlp, covariance: Covariance) -> tuple[Share, ...]:
     r"""The share of each layer in the tangent kernel of two inputs, first layer first.
 
-    Layer l adds $\lambda_bP_l+\lambda_wE[\sigma\sigma]_{K^{(l-1)}}P_l$, $P_l=\prod_{k\geq l}C_wE[\dot\sigma\dot\sigma]_{K^{(k)}}$
+    Layer l adds $P_l(\lambda_b+\lambda_wE[\sigma\sigma]_{K^{(l-1)}})$ with $P_l=\prod_{k\geq l}C_wE[\dot\sigma\dot\sigma]$,
     the first with $x\cdot x'/n_0=(K^{(1)}-C_b)/C_w$ for $E[\sigma\sigma]$. ``covariance`` is $K^{(1)}$. Source: jacot2018.
 
     >>> [share.weights[0] for share in tangent_shares(Mlp(2, "relu", 2.0), (1.0, 1.0, 0.0))]
@@ -186,26 +186,6 @@ def kernel_learning(
     condition = largest / float(values[0]) if values[0] > floor else math.inf
     limit = step_limit(largest, samples=len(targets))
     return KernelLearning(largest, condition, limit, tuple(float(t) for t in times), losses)
-
-
-def descent_prediction(ntk: Array, nngp: Array, targets: Array, *, step: float, steps: int) -> tuple[float, float]:
-    r"""Mean and variance, over random networks, of the answer at the last point after training on the others.
-
-    $E f_t=Ay$ and $\mathrm{Var}f_t=K_{xx}-2AK_{Xx}+AK_{XX}A^\top$ with
-    $A=\Theta_{xX}\Theta^{-1}(1-(1-\frac\eta m\Theta)^t)$: full-batch descent on $\frac{1}{2m}\sum(z-y)^2$, infinitely wide.
-    ``ntk`` and ``nngp`` are over the m training points and the new one, (m + 1, m + 1). Source: lee2019, section 2.3.
-
-    >>> descent_prediction(np.ones((2, 2)), np.ones((2, 2)), np.ones(1), step=0.5, steps=1)
-    (0.5, 0.25)
-    """
-    m = len(targets)
-    values, vectors = np.linalg.eigh(ntk[:m, :m])
-    learnt = -np.expm1(steps * np.log1p(-np.minimum(step * values / m, 1 - 1e-15)))
-    safe = np.where(values > 1e-14 * values[-1], values, 1.0)
-    gain = np.where(values > 1e-14 * values[-1], learnt / safe, steps * step / m)
-    A = ntk[m, :m] @ (vectors * gain) @ vectors.T
-    variance = nngp[m, m] - 2 * A @ nngp[:m, m] + A @ nngp[:m, :m] @ A
-    return float(A @ targets), float(variance)
 
 
 def _triple(values: Iterable[float]) -> Covariance:

@@ -9,8 +9,8 @@ from torch import Tensor
 from theodolite.law import Law
 from theodolite.measure.tangent_ensembles import descended
 from theodolite.reading import Band
+from theodolite.theory.kernel_inference import trained_prediction
 from theodolite.theory.kernels import mlp_kernels
-from theodolite.theory.learning_rates import descent_prediction
 from theodolite.theory.specification import Mlp
 
 WIDTH, NETS, STEPS, RATE, SAMPLES = 192, 400, 50, 0.5, 4
@@ -24,10 +24,10 @@ def data() -> tuple[Tensor, Tensor]:
 
 def predict(moment: str, at: str) -> Band:
     x, y = data()
-    if at == "a training input":
-        x = torch.cat([x[:SAMPLES], x[:1]])
-    kernels = mlp_kernels(Mlp(1, "erf", 2.0), x)
-    mean, variance = descent_prediction(kernels.ntk.numpy(), kernels.nngp.numpy(), y.numpy(), step=RATE, steps=STEPS)
+    spec, new = Mlp(1, "erf", 2.0), x[:1] if at == "a training input" else x[SAMPLES:]
+    train, cross, test = (mlp_kernels(spec, *points) for points in ((x[:SAMPLES],), (new, x[:SAMPLES]), (new,)))
+    found = trained_prediction(train, y, time=STEPS, cross=cross, test=test, rate=RATE, discrete=True)
+    mean, variance = float(found.mean[0]), float(found.variance[0])
     # 400 networks know the mean to sqrt(V/400), the variance to sqrt(2/400) = 7 %; finite width adds a few over n to both
     if moment == "mean":
         return Band.around(mean, abs=5 * math.sqrt(variance / NETS) + 4 / WIDTH)

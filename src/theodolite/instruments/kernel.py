@@ -1,0 +1,222 @@
+"""What does the tangent kernel say: is the step too large, is it lazy or learning features, do labels fit it?
+
+The empirical tangent kernel on some of the data. Its largest eigenvalue, weighed by the loss's own curvature, is that of the
+Gauss-Newton matrix: descent diverges along it above the step limit. Its condition number and effective rank say how unevenly
+directions are learnt, its alignment how well it suits the labels. With the weights from before training the drift tells lazy
+training from feature learning.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+
+import torch
+from torch import Tensor, nn
+
+from theodolite.instrument import Instrument
+from theodolite.instruments._samples import Samples, samples_of
+from theodolite.measure.kernels import (
+    curvature_through_kernel,
+    empirical_ntk,
+    kernel_alignment,
+    kernel_drift,
+    kernel_spectrum,
+    output_curvatures,
+    target_rows,
+)  # fmt: skip
+from theodolite.measure.stateless import first_tensor
+from theodolite.reading import Band, Estimate, Reading, Series
+from theodolite.subject import Subject
+from theodolite.theory.learning_rates import step_limit
+
+PAIRS, MOST, OUTPUTS = 1280, 256, 128
+"""At most so many pairs of sample and output, samples, and outputs a sample (more are too dear)."""
+
+
+def read(subject: Subject) -> Iterator[Reading]:
+    """Readings of the kernel on some of the data, as far as loss, step size and origin are known."""
+    model = subject.model
+    assert model is not None
+    few = samples_of(subject, 2)
+    if few is None or not any(p.requires_grad for p in model.parameters()):
+        return
+    outputs = _answers(model, few)[0].numel()
+    samples = samples_of(subject, min(MOST, PAIRS // outputs)) if outputs <= OUTPUTS else None
+    if samples is None or len(samples) < 4:
+        return
+    full = empirical_ntk(model, samples.x, outputs="full")
+    yield from _step(subject, samples, full)
+    mean = full.diagonal(dim1=2, dim2=3).mean(-1).double()
+    yield from _spectrum(mean)
+    before = _at_origin(subject, samples)
+    targets = _labels(samples.targets, len(samples))
+    if targets is not None:
+        yield from _alignment(mean, before, targets)
+    if before is not None:
+        yield _drift(mean, before)
+
+
+def _answers(model: nn.Module, samples: Samples) -> Tensor:
+    with torch.no_grad():
+        x = samples.x
+        answer = model(**x) if isinstance(x, Mapping) else model(*(x if isinstance(x, tuple) else (x,)))
+    return first_tensor(answer)
+
+
+def _step(subject: Subject, samples: Samples, full: Tensor) -> Iterator[Reading]:
+    """The largest eigenvalue in the loss's own units, against the step limit where the step is known."""
+    loss, targets = subject.loss, samples.targets
+    if loss is None or targets is None:
+        return
+    assert subject.model is not None
+    outputs = _answers(subject.model, samples)
+    try:
+        curvatures = output_curvatures(loss, outputs, targets)
+    except (
+        RuntimeError,
+        TypeError,
+        ValueError,
+        AttributeError,
+    ):  # a loss of more than outputs, or not twice differentiable
+        return
+    largest = _with_halves(lambda rows: _largest(full, curvatures, rows, len(full)), len(full))
+    band, advice = None, "Steps of gradient descent must stay below 2 over this."
+    if subject.lr is not None:
+        edge = step_limit(1.0, momentum=subject.momentum) / subject.lr
+        band = Band(high=edge)
+        advice = _advice(largest.value, edge, subject.lr)
+    yield Reading(
+        quantity="largest eigenvalue of the kernel in the loss", where=f"{len(full)} samples", measured=largest.value,
+        stderr=largest.stderr, expected=band, meaning=f"The Gauss-Newton curvature of the loss on these samples. {advice}",
+    )  # fmt: skip
+
+
+def _largest(full: Tensor, curvatures: Tensor, rows: Tensor, whole: int) -> float:
+    """On some rows, as if they were all: a mean over fewer samples weighs each more."""
+    part = full[rows][:, rows]
+    return kernel_spectrum(curvature_through_kernel(part, curvatures[rows] * (whole / len(rows)))).largest
+
+
+def _advice(largest: float, edge: float, lr: float) -> str:
+    if largest > edge:
+        return f"With this step descent cannot settle along it; try a step below {lr * edge / largest:.3g}, or warm up."
+    if largest > 0.5 * edge:
+        return (
+            "Close to the limit of this step: full-batch descent oscillates along it; a larger step would not settle."
+        )
+    return f"The step could grow to {lr * edge / largest:.3g} before this curvature forbids it."
+
+
+def _spectrum(mean: Tensor) -> Iterator[Reading]:
+    spectrum = kernel_spectrum(mean)
+    values = spectrum.values.clamp(min=0)
+    condition = spectrum.condition
+    singular = not math.isfinite(condition)
+    if singular:
+        condition = 1 / torch.finfo(torch.float32).eps
+    series = Series(x=tuple(float(i + 1) for i in range(len(values))), x_label="rank", y_label="eigenvalue", log="xy",
+                    measured=tuple(max(float(v), 1e-12 * spectrum.largest) for v in values))  # fmt: skip
+    yield Reading(
+        quantity="condition number of the tangent kernel", where=f"{len(values)} samples", measured=condition, series=series,
+        meaning=("Singular to rounding: some samples cannot be told apart by it. " if singular else "")
+        + f"Gradient descent needs some {condition:.3g} times more steps for the slowest direction than for the fastest; "
+        "normalised inputs, a critical initialisation or adaptive steps even it out.",
+    )  # fmt: skip
+    rank = spectrum.effective_rank
+    yield Reading(
+        quantity="effective rank of the tangent kernel", where=f"{len(values)} samples", measured=rank,
+        meaning=f"As if {rank:.3g} of {len(values)} directions were learnt at one speed; few: outputs move together.",
+    )  # fmt: skip
+
+
+def _alignment(mean: Tensor, before: Tensor | None, targets: Tensor) -> Iterator[Reading]:
+    """With the labels, now and at the start, beside what labels dealt at random would give."""
+    chance = _by_chance(mean, targets)
+    for when, kernel in (("now", mean), ("at the start", before)):
+        if kernel is None:
+            continue
+        found = _with_halves(partial(_aligned, kernel, targets), len(kernel))
+        yield Reading(
+            quantity="alignment of the kernel with the targets", where=when, measured=found.value, stderr=found.stderr,
+            expected=Band(low=chance),
+            meaning=f"1 would learn the targets in one stroke, {chance:.2g} is chance. "
+            + ("Low: the kernel has little of the targets' structure; more features or training would help."
+               if found.value < 2 * chance else "Samples of like target pull each other along."),
+        )  # fmt: skip
+
+
+def _aligned(kernel: Tensor, targets: Tensor, rows: Tensor) -> float:
+    return kernel_alignment(kernel[rows][:, rows], targets[rows])
+
+
+def _by_chance(kernel: Tensor, targets: Tensor) -> float:
+    """The mean alignment over random orders of the targets: traces over norms."""
+    n = len(kernel)
+    centre = torch.eye(n, dtype=torch.float64) - 1 / n
+    K, Y = centre @ kernel.cpu() @ centre, centre @ target_rows(targets)
+    gram = Y @ Y.T
+    return float(K.trace() * gram.trace() / ((n - 1) * K.norm() * gram.norm()).clamp(min=1e-300))
+
+
+def _drift(mean: Tensor, before: Tensor) -> Reading:
+    drift = kernel_drift(before, mean)
+    grown = float(mean.trace() / before.trace())
+    turned = kernel_drift(before / before.norm(), mean / mean.norm())
+    if drift < 0.1:
+        word = "Lazy: the network trains as a linear model in its parameters; a kernel would do as well. For features try a "
+        word += "smaller output scale, larger steps or less width."
+    elif turned < 0.3:
+        word = "It has grown more than turned: features moved little."
+    else:
+        word = "It has turned: the network learns features, and kernel predictions from the start do not hold."
+    return Reading(
+        quantity="drift of the tangent kernel since the start", where="relative, Frobenius", measured=drift,
+        meaning=f"Its size changed by a factor {grown:.3g}, its shape by {turned:.2g} of its norm. {word} In theory the drift "
+        "of the NTK parametrisation falls as 1 over the width.",
+    )  # fmt: skip
+
+
+def _at_origin(subject: Subject, samples: Samples) -> Tensor | None:
+    """The kernel with the weights from before training; None where there are none that fit."""
+    if subject.origin is None:
+        return None
+    assert subject.model is not None
+    start = copy.deepcopy(subject.model)
+    own = dict(start.named_parameters())
+    if any(
+        name not in subject.origin or tuple(subject.origin[name].shape) != tuple(p.shape) for name, p in own.items()
+    ):
+        return None
+    with torch.no_grad():
+        for name, parameter in own.items():
+            parameter.copy_(subject.origin[name].read())
+    return empirical_ntk(start, samples.x).double()
+
+
+def _labels(targets: Tensor | None, number: int) -> Tensor | None:
+    """Targets that say more than one thing, one for each sample."""
+    if targets is None or len(targets) != number or targets.is_complex():
+        return None
+    if not targets.is_floating_point() and (targets.ndim != 1 or int(targets.min()) < 0 or int(targets.max()) > 10_000):
+        return None
+    targets = targets.detach().cpu()
+    return None if bool((targets == targets[0]).all()) else targets
+
+
+def _with_halves(quantity: Callable[[Tensor], float], number: int) -> Estimate:
+    """A quantity of all samples, with the error that two interleaved halves tell."""
+    rows = torch.arange(number)
+    halves = [quantity(rows[start::2]) for start in (0, 1)]
+    return Estimate(quantity(rows), 0.5 * abs(halves[0] - halves[1]))
+
+
+instrument = Instrument(
+    question="What does the tangent kernel say of step size, laziness and labels?",
+    read=read,
+    needs={"model", "data"},
+    cost="backward",
+    laws=("quadratic-step-limit", "ntk-freezing", "lazy-linearization", "kernel-gd-decay"),
+)

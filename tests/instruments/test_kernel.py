@@ -1,0 +1,109 @@
+import pytest
+import torch
+from torch import nn
+from torch.nn.functional import cross_entropy, mse_loss
+
+import theodolite as th
+from theodolite.construct.networks import network
+from theodolite.measure.kernels import kernel_spectrum, output_curvatures
+from theodolite.theory.specification import Mlp
+
+
+def subject(model, *, targets="classes", **facts):
+    torch.manual_seed(0)
+    x = torch.randn(60, 5)
+    y = (x[:, 0] > 0).long() + (x[:, 1] > 0).long() if targets == "classes" else x[:, :1] * x[:, 1:2]
+    loss = cross_entropy if targets == "classes" else mse_loss
+    return th.Subject(model, data=(x, y), loss=loss, **facts)
+
+
+def by_name(readings):
+    return {(r.quantity, r.where): r for r in readings}
+
+
+def mlp(outputs=3):
+    return network(Mlp(1, "relu", 2.0), 5, outputs, width=32, generator=torch.Generator().manual_seed(0))
+
+
+def test_the_largest_eigenvalue_is_that_of_the_gauss_newton_matrix():
+    model = mlp(1)
+    found = by_name(th.read("kernel", subject(model, targets="numbers", lr=0.1)))
+    reading = found["largest eigenvalue of the kernel in the loss", "60 samples"]
+    x = subject(model, targets="numbers").data.source[0]
+    rows = []
+    for sample in x:
+        gradients = torch.autograd.grad(model(sample[None]).sum(), list(model.parameters()))
+        rows.append(torch.cat([g.flatten() for g in gradients]))
+    J = torch.stack(rows).double()
+    exact = torch.linalg.eigvalsh(2 / len(x) * J @ J.T)[-1].item()  # the mean squared error has curvature 2/n
+    assert reading.measured == pytest.approx(exact, rel=1e-5)
+    assert reading.expected.high == pytest.approx(20.0)
+
+
+def test_a_model_at_its_origin_has_no_drift_and_a_moved_one_has():
+    model = mlp()
+    start = {name: value.clone() for name, value in model.state_dict().items()}
+    key = "drift of the tangent kernel since the start", "relative, Frobenius"
+    assert by_name(th.read("kernel", subject(model, origin=start)))[key].measured == pytest.approx(0.0, abs=1e-6)
+    with torch.no_grad():
+        model[0].weight.mul_(2.0)
+    moved = by_name(th.read("kernel", subject(model, origin=start)))[key]
+    assert moved.measured > 1
+    assert "grown" in moved.meaning
+
+
+def test_the_step_limit_is_doubled_by_momentum_and_missing_without_a_step():
+    key = "largest eigenvalue of the kernel in the loss", "60 samples"
+    model = mlp()
+    plain, heavy = (by_name(th.read("kernel", subject(model, lr=0.1, momentum=m)))[key] for m in (0.0, 1.0))
+    assert heavy.expected.high == pytest.approx(2 * plain.expected.high)
+    assert by_name(th.read("kernel", subject(model)))[key].expected is None
+
+
+def test_curvatures_of_the_cross_entropy_are_known():
+    z, y = torch.randn(4, 3, dtype=torch.float64), torch.tensor([0, 1, 2, 0])
+    p = z.softmax(1)
+    expected = (torch.diag_embed(p) - p[:, :, None] * p[:, None]) / 4
+    assert torch.allclose(output_curvatures(cross_entropy, z, y), expected)
+
+
+def test_models_it_cannot_read_give_nothing():
+    assert th.read("kernel", th.Subject(nn.Linear(5, 500), data=torch.randn(8, 5))) == ()
+    frozen = mlp()
+    frozen.requires_grad_(False)
+    assert th.read("kernel", subject(frozen)) == ()
+
+
+@pytest.mark.parametrize("model", [nn.Sequential(nn.Conv2d(1, 3, 2), nn.ReLU(), nn.Flatten(), nn.Linear(12, 3))])
+def test_convolutions_and_data_without_targets(model):
+    readings = th.read("kernel", th.Subject(model, data=torch.randn(20, 1, 3, 3)))
+    assert {r.quantity for r in readings} == {
+        "condition number of the tangent kernel",
+        "effective rank of the tangent kernel",
+    }
+
+
+def test_prediction_reads_plain_perceptrons_and_nothing_else():
+    found = by_name(th.read("kernel-prediction", subject(mlp())))
+    wide = found["accuracy of the infinitely wide network", "60 samples, each left out"]
+    assert 0.5 < wide.measured <= 1
+    model = found["accuracy of the model", "the same 60 samples"]
+    assert "Worse" in model.meaning  # it has not been trained
+    residual = nn.Sequential(nn.Linear(5, 5), nn.LayerNorm(5), nn.ReLU(), nn.Linear(5, 3))
+    assert th.read("kernel-prediction", subject(residual)) == ()
+
+
+def test_prediction_of_numbers():
+    found = by_name(th.read("kernel-prediction", subject(mlp(1), targets="numbers")))
+    wide = found["explained share of the infinitely wide network", "60 samples, each left out"]
+    assert 0.2 < wide.measured < 1
+    assert found["explained share of the model", "the same 60 samples"].measured < wide.measured
+
+
+def test_the_spectrum_of_a_singular_kernel_is_finite_in_the_reading():
+    x = torch.ones(20, 5)
+    readings = by_name(th.read("kernel", th.Subject(mlp(), data=x)))
+    reading = readings["condition number of the tangent kernel", "20 samples"]
+    assert reading.measured > 1e6
+    assert "Singular" in reading.meaning
+    assert kernel_spectrum(torch.ones(3, 3)).condition == float("inf")
