@@ -9,26 +9,10 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+from theodolite.theory.kernel_blocks import Scratch, affine_, constant
+
 Side = Tensor | float
 """The variances of the points of one side of a block, as a column or a row, or one number for all of them."""
-
-
-class Scratch:
-    """Blocks of memory that are used again: a block of work allocates nothing."""
-
-    def __init__(self) -> None:
-        self._free: dict[tuple[torch.Size, torch.dtype], list[Tensor]] = {}
-
-    def like(self, block: Tensor) -> Tensor:
-        """An uninitialised block of the same shape."""
-        spare = self._free.get((block.shape, block.dtype))
-        return spare.pop() if spare else torch.empty(block.shape, dtype=block.dtype, device=block.device)
-
-    def release(self, *blocks: Tensor | float | None) -> None:
-        """Take back blocks that came from here, each of them once."""
-        for block in blocks:
-            if isinstance(block, Tensor):
-                self._free.setdefault((block.shape, block.dtype), []).append(block)
 
 
 @dataclass(frozen=True)
@@ -91,8 +75,7 @@ class Dual:
 
 def _root_of_complement(r: Tensor, scratch: Scratch) -> Tensor:
     """The root of 1 - r²."""
-    s = torch.mul(r, r, out=scratch.like(r))
-    return s.neg_().add_(1.0).sqrt_()
+    return torch.addcmul(constant(1.0, r), r, r, value=-1.0, out=scratch.like(r)).sqrt_()
 
 
 def homogeneous_dual(right: float, left: float) -> Dual:
@@ -106,7 +89,7 @@ def homogeneous_dual(right: float, left: float) -> Dual:
     def block(r: Tensor, a: Side, b: Side, scratch: Scratch) -> tuple[Tensor, Tensor | float]:
         if gap == 0.0:
             return r.mul_(product), product
-        d = torch.acos(r, out=scratch.like(r)).mul_(-gap / (2 * math.pi)).add_(product + 0.5 * gap)
+        d = affine_(torch.acos(r, out=scratch.like(r)), -gap / (2 * math.pi), product + 0.5 * gap)
         s = _root_of_complement(r, scratch)
         r.mul_(d).add_(s, alpha=gap / (2 * math.pi))
         scratch.release(s)
@@ -133,7 +116,7 @@ def step_dual(right: float, left: float) -> Dual:
     middle, gap = 0.5 * (right + left), (right - left) ** 2
 
     def block(r: Tensor, a: Side, b: Side, scratch: Scratch) -> tuple[Tensor, Tensor | float]:
-        return torch.asin(r, out=r).mul_(gap / (2 * math.pi)).add_(middle**2), math.inf
+        return affine_(torch.asin(r, out=r), gap / (2 * math.pi), middle**2), math.inf
 
     def pairs(at: Pairs) -> tuple[Tensor, Tensor]:
         value = middle**2 + gap * (math.pi / 2 - at.angle) / (2 * math.pi)
@@ -172,27 +155,27 @@ ERF = Dual(  # Source: williams1997, equation 11
 
 
 def _gelu_block(r: Tensor, a: Side, b: Side, scratch: Scratch) -> tuple[Tensor, Tensor | float]:
-    first, second = 1 / (1 + a), 1 / (1 + b)  # with these, E = r (1/4 + asin r / 2π) + (p p' / s - (p + p' - 1) s) / 2π
+    # with p = 1 / (1 + a): E = r (1/4 + asin r / 2π) + (p p' / s - (p + p' - 1) s) / 2π
+    first, second = 1 / (1 + a), 1 / (1 + b)
     s = _root_of_complement(r, scratch)
     inverse = torch.reciprocal(s, out=scratch.like(r))
-    d = torch.asin(r, out=scratch.like(r)).mul_(1 / (2 * math.pi)).add_(0.25)
+    d = affine_(torch.asin(r, out=scratch.like(r)), 1 / (2 * math.pi), 0.25)
     e = torch.mul(r, d, out=scratch.like(r))
-    r.mul_(inverse).mul_(1 / (2 * math.pi))
-    _add_product(e, s, first + second - 1, -1 / (2 * math.pi))
-    inverse_both = torch.mul(inverse, first * second, out=s)
-    e.add_(inverse_both, alpha=1 / (2 * math.pi))
-    inverse.mul_(inverse_both).add_(first + second)
-    d.addcmul_(r, inverse)
-    scratch.release(s, inverse, r)
-    return e, d
-
-
-def _add_product(target: Tensor, block: Tensor, factor: Side, weight: float) -> None:
-    """Add ``weight * block * factor`` in place."""
-    if isinstance(factor, Tensor):
-        target.addcmul_(block, factor, value=weight)
+    r.mul_(inverse)
+    if isinstance(first, Tensor) and isinstance(second, Tensor):
+        sums = torch.add(first, second, out=scratch.like(r))
+        e.addcmul_(s, sums, value=-1 / (2 * math.pi))
+        total: Side = sums
     else:
-        target.add_(block, alpha=weight * factor)
+        total = float(first + second)
+        e.add_(s, alpha=-total / (2 * math.pi))
+    e.add_(s, alpha=1 / (2 * math.pi))
+    each = torch.mul(inverse, first, out=s).mul_(second)
+    e.add_(each, alpha=1 / (2 * math.pi))
+    inverse.mul_(each).add_(total)
+    d.addcmul_(r, inverse, value=1 / (2 * math.pi))
+    scratch.release(s, inverse, r, total)
+    return e, d
 
 
 def _gelu_pairs(at: Pairs) -> tuple[Tensor, Tensor]:

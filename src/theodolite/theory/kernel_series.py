@@ -12,9 +12,10 @@ import torch
 from torch import Tensor
 
 from theodolite.theory.activations import Activation
+from theodolite.theory.kernel_blocks import Scratch, affine_, constant
 from theodolite.theory.kernel_hermite import DIGITS, Expansion, hermite_expansion
 from theodolite.theory.kernel_kinks import Kink, ramp_pairs
-from theodolite.theory.kernel_maps import Dual, Pairs, Scratch, Side
+from theodolite.theory.kernel_maps import Dual, Pairs, Side
 from theodolite.theory.quadrature import Array
 
 MOST_VARIANCES = 129
@@ -91,7 +92,7 @@ class Series:
         y = torch.acos(r, out=r) if self.in_angle else r
         ramps = [self._ramps(a, b, y, slope=slope) if self.kinks else None for slope in (0, 1)]
         if self.in_angle:
-            y.mul_(2 / math.pi).sub_(1.0)
+            affine_(y, 2 / math.pi, -1.0)
         twice = self._argument(y, scratch)
         sides = self._sides(a, b, y)
         found = []
@@ -106,7 +107,7 @@ class Series:
         """2 y, or 2 (2 y² - 1) where each series is even or odd and goes in that."""
         if self.values.parity is None:
             return torch.mul(y, 2.0, out=scratch.like(y))
-        return torch.mul(y, y, out=scratch.like(y)).mul_(4.0).sub_(2.0)
+        return torch.addcmul(constant(-2.0, y), y, y, value=4.0, out=scratch.like(y))
 
     def _ramps(self, a: Side, b: Side, angle: Tensor, *, slope: int) -> Tensor:
         sides = [np.asarray(torch.as_tensor(side, dtype=torch.float64).cpu().numpy()) for side in (a, b)]

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from theodolite.theory.kernel_maps import Dual, Scratch, Side
+from theodolite.theory.kernel_blocks import Scratch, affine_
+from theodolite.theory.kernel_maps import Dual, Side
 from theodolite.theory.kernel_program import Dense, Nonlinear, Program, Step, Sum
 
 NEAR = {torch.float64: 1e-4, torch.float32: 1e-2}
@@ -64,10 +65,7 @@ class Part:
 
     def settled(self) -> Tensor:
         """The numbers themselves, in place."""
-        if self.scale != 1.0:
-            self.block.mul_(self.scale)
-        if self.shift:
-            self.block.add_(self.shift)
+        affine_(self.block, self.scale, self.shift)
         self.scale, self.shift = 1.0, 0.0
         return self.block
 

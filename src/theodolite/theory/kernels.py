@@ -6,12 +6,14 @@ import importlib.util
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 import torch
 from torch import Tensor
 
 from theodolite.theory.cores import exact_products, one_core, run_in_threads
-from theodolite.theory.kernel_maps import Pairs, Scratch
+from theodolite.theory.kernel_blocks import Scratch
+from theodolite.theory.kernel_maps import Pairs
 from theodolite.theory.kernel_program import (
     Dense,
     Diagonal,
@@ -107,7 +109,7 @@ def points_of(x: object, *, like: Tensor | None = None) -> Tensor:
 
 def mean_squares(x: Tensor) -> Tensor:
     """The mean square of each row in float64, a few rows at a time."""
-    rows = max(1, PAIRS_AT_ONCE // x.shape[1])
+    rows = max(1, (PAIRS_AT_ONCE if x.is_cuda else PAIRS_AT_ONCE // 8) // x.shape[1])
     parts = [x[i : i + rows].to(torch.float64).square().mean(1) for i in range(0, len(x), rows)]
     found = torch.cat(parts) if parts else x.new_zeros(0, dtype=torch.float64)
     if not bool(torch.isfinite(found).all()):
@@ -274,7 +276,12 @@ class Plan:
 
 def _mirror_(block: Tensor) -> Tensor:
     """The block with its upper triangle on both sides, in place."""
-    return block.copy_(block.triu() + block.triu(1).T)
+    return block.copy_(torch.where(_upper(len(block), block.device), block, block.T))
+
+
+@lru_cache(maxsize=16)
+def _upper(n: int, device: torch.device) -> Tensor:
+    return torch.ones(n, n, dtype=torch.bool, device=device).triu()
 
 
 def _shape(x: Tensor, rows: slice, columns: slice) -> Tensor:
