@@ -8,7 +8,6 @@ Imported only where Triton is installed.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 import triton  # type: ignore[import-not-found,import-untyped,unused-ignore]
@@ -46,10 +45,10 @@ def fused_layers(program: Program, steps: Sequence[TileStep]) -> tuple[list[Laye
 
 
 @triton.jit  # type: ignore[misc,untyped-decorator,unused-ignore]
-def _tiles(
-    high: Any, low: Any, scale: Any, order: Any, layers: Any, nngp: Any, ntk: Any, flags: Any, n: Any, d: Any,
-    first_k: Any, first_t: Any, COUNT: tl.constexpr, TILE: tl.constexpr, DEPTH: tl.constexpr,
-) -> None:  # fmt: skip
+def _tiles(  # type: ignore[no-untyped-def]  # Triton takes an annotation for a value that the kernel uses
+    high, low, scale, order, layers, nngp, ntk, flags, n, d, first_k, first_t,
+    COUNT: tl.constexpr, TILE: tl.constexpr, DEPTH: tl.constexpr,
+):  # fmt: skip
     place = tl.program_id(0)
     i, j = tl.load(order + 2 * place), tl.load(order + 2 * place + 1)
     rows, columns = i * TILE + tl.arange(0, TILE), j * TILE + tl.arange(0, TILE)
