@@ -35,7 +35,7 @@ def best(function, repeats=10):
     return min(found)
 
 
-def peer(x):
+def peer(x, precision):
     try:
         import jax
         import peer_neural_tangents
@@ -54,12 +54,13 @@ def peer(x):
         found.nngp.block_until_ready()
         return found
 
-    run()
-    times = []
-    for _ in range(10):
-        start = time.perf_counter()
-        found = run()
-        times.append(time.perf_counter() - start)
+    with jax.default_matmul_precision(precision):  # by default its products are of ten bits (TF32)
+        run()
+        times = []
+        for _ in range(10):
+            start = time.perf_counter()
+            found = run()
+            times.append(time.perf_counter() - start)
     few = torch.tensor(jax.device_get(found.ntk[:1000, :1000]).copy())
     return min(times), few
 
@@ -88,10 +89,11 @@ def main():
         print(f"n={n}: {1e3 * seconds:.2f} ms (of which plan {1e3 * plan:.2f} ms), first call {first:.2f} s, "
               f"error NNGP {nngp:.1e}, NTK {ntk:.1e}, symmetric {symmetric}")  # fmt: skip
         torch.cuda.empty_cache()
-        other = peer(x)
-        if other is not None:
-            print(f"n={n}: neural-tangents {1e3 * other[0]:.2f} ms, error NTK {error(other[1], truth.ntk):.1e}, "
-                  f"ratio {other[0] / seconds:.2f}")  # fmt: skip
+        for precision in ("default", "highest"):
+            other = peer(x, precision)
+            if other is not None:
+                print(f"n={n}: neural-tangents, {precision} precision, {1e3 * other[0]:.2f} ms, "
+                      f"error NTK {error(other[1], truth.ntk):.1e}, ratio {other[0] / seconds:.2f}")  # fmt: skip
 
 
 def program():

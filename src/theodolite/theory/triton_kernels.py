@@ -7,6 +7,7 @@ Imported only where Triton is installed.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 
 import torch
@@ -117,7 +118,7 @@ def homogeneous_kernels(
     high = unit.to(torch.bfloat16)
     low = (unit - high.float()).to(torch.bfloat16)
     count = -(-n // TILE)
-    order = _order(count).to(x.device)
+    order = _order(count, x.device)
     numbers = torch.tensor(layers[0], dtype=torch.float32, device=x.device).reshape(-1)
     nngp, ntk = torch.empty(n, n, device=x.device), torch.empty(n, n, device=x.device)
     flags = torch.empty(len(order), device=x.device)
@@ -131,8 +132,9 @@ def _part(tile: int, n: int) -> slice:
     return slice(tile * TILE, min((tile + 1) * TILE, n))
 
 
-def _order(count: int) -> Tensor:
+@functools.lru_cache(maxsize=4)
+def _order(count: int, device: torch.device) -> Tensor:
     """Tiles (i, j) with j at least i, as int32, group by group of rows."""
     i, j = torch.triu_indices(count, count)
     key = (i // GROUP * count + j) * GROUP + i % GROUP
-    return torch.stack([i, j], dim=1)[key.argsort()].to(torch.int32).contiguous()
+    return torch.stack([i, j], dim=1)[key.argsort()].to(device, torch.int32).contiguous()
