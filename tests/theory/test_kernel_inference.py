@@ -121,8 +121,8 @@ def test_jitter_is_reported():
 @pytest.mark.parametrize("name", ["relu", "tanh"])
 def test_matrix_free_products(kind, name, monkeypatch):
     x, new, _ = data(n=50, new=20)
-    monkeypatch.setattr("theodolite.theory.kernels.TILE", 16)
-    monkeypatch.setattr("theodolite.theory.kernels.STRIP", 2)
+    monkeypatch.setattr("theodolite.theory.kernel_plan.TILE", 16)
+    monkeypatch.setattr("theodolite.theory.kernel_plan.STRIP", 2)
     kernel = Kernel(Mlp(2, name, 1.5, 0.1), kind=kind)
     v = torch.randn(50, 3, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
     matrix = kernel.matrix(x)

@@ -6,6 +6,7 @@ import torch
 from torch import nn
 
 from theodolite.theory.activations import Activation
+from theodolite.theory.cores import exact_products
 from theodolite.theory.kernel_maps import Pairs, known_dual
 from theodolite.theory.kernel_program import dual_of, program_of
 from theodolite.theory.kernels import (
@@ -14,7 +15,6 @@ from theodolite.theory.kernels import (
     Normalised,
     Sum,
     dense_layers,
-    exact_products,
     mlp_kernel_diagonal,
     mlp_kernels,
     plan_of,
@@ -181,8 +181,8 @@ def test_tiles_make_no_difference(name, monkeypatch):
     x, y = points(31), points(17, seed=5)
     spec = Mlp(2, name, 1.4, 0.1)
     whole, cross = mlp_kernels(spec, x), mlp_kernels(spec, x, y)
-    monkeypatch.setattr("theodolite.theory.kernels.TILE", 7)
-    monkeypatch.setattr("theodolite.theory.kernels.STRIP", 2)
+    monkeypatch.setattr("theodolite.theory.kernel_plan.TILE", 7)
+    monkeypatch.setattr("theodolite.theory.kernel_plan.STRIP", 2)
     parts, cross_parts = mlp_kernels(spec, x), mlp_kernels(spec, x, y)
     both = mlp_kernels(spec, torch.cat([x, y]))
     for found, expected in ((parts, whole), (cross_parts, cross)):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from theodolite.theory.kernels import Kernels
+from theodolite.theory.kernel_plan import Kernels
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from typing import Literal
 
 from torch import Tensor
 
+from theodolite.theory.kernel_plan import Plan, mean_squares, plan_of, points_of
 from theodolite.theory.kernel_program import Layers, Program, diagonal_of, program_of
-from theodolite.theory.kernels import Plan, mean_squares, plan_of, points_of
 from theodolite.theory.specification import Mlp
 
 Kind = Literal["ntk", "nngp"]
@@ -90,7 +90,8 @@ class KernelMatrix:
 
     def block(self, rows: slice | Tensor, columns: slice | Tensor) -> Tensor:
         """Some rows of some columns, as slices or positions."""
-        return self.kernel(self.x[rows], (self.x if self.other is None else self.other)[columns])
+        found = self.plan.part(rows, columns).kernels(tangent=self.kernel.kind == "ntk")
+        return found.ntk if self.kernel.kind == "ntk" else found.nngp
 
     def __matmul__(self, vectors: Tensor) -> Tensor:
         """The product with a vector (m,) or several (m, c): memory for them and a few tiles, whatever n and m are."""

@@ -34,6 +34,11 @@ class Vectors:
         trimmed = [None if g is None or bool((g == 1).all()) else g.to(like) for g in gains]
         return cls(variances.to(like), torch.where(scale > 0, 1 / scale, 0.0).to(like), trimmed[0], trimmed[1])
 
+    def at(self, points: slice | Tensor) -> Vectors:
+        """The vectors of some of the points."""
+        gains = [None if g is None else g[points] for g in (self.gain, self.slope_gain)]
+        return Vectors(self.variance[points], self.inverse[points], gains[0], gains[1])
+
 
 @dataclass(frozen=True)
 class TileStep:
