@@ -83,7 +83,8 @@ class Series:
     line_label: str = ""
 
     def __post_init__(self) -> None:
-        lengths = {len(self.x), len(self.measured), *(len(v) for v in (self.stderr, self.low, self.high, self.line) if v)}
+        given = (self.stderr, self.low, self.high, self.line)
+        lengths = {len(self.x), len(self.measured), *(len(values) for values in given if values)}
         if len(lengths) > 1:
             raise ValueError(f"expected as many values as places in every list, got lengths {sorted(lengths)}")
 

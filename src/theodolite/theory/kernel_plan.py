@@ -30,6 +30,7 @@ TILE = 192  # rows and columns of a tile of float64 on the CPU: its blocks then 
 STRIP = 8  # tiles of one product of inputs
 CUDA_TILE = 4096
 PAIRS_AT_ONCE = 1 << 20  # numbers gathered at a time for pairs that are computed one by one
+GPU_AT_ONCE = 1 << 26  # the same where a launch costs more than the memory
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ def points_of(x: object, *, like: Tensor | None = None) -> Tensor:
 
 def mean_squares(x: Tensor) -> Tensor:
     """The mean square of each row in float64, a few rows at a time."""
-    rows = max(1, (PAIRS_AT_ONCE if x.is_cuda else PAIRS_AT_ONCE // 8) // x.shape[1])
+    rows = max(1, (GPU_AT_ONCE if x.is_cuda else PAIRS_AT_ONCE // 8) // x.shape[1])
     parts = [x[i : i + rows].to(torch.float64).square().mean(1) for i in range(0, len(x), rows)]
     found = torch.cat(parts) if parts else x.new_zeros(0, dtype=torch.float64)
     if not bool(torch.isfinite(found).all()):
@@ -278,7 +279,7 @@ def _plan(program: Program, x: Tensor, other: Tensor | None) -> Plan:
 def _divided(x: Tensor, by: Tensor) -> Tensor:
     """Rows divided in float64, in the inputs' own precision again, a few at a time."""
     found = torch.empty_like(x)
-    rows = max(1, PAIRS_AT_ONCE // x.shape[1])
+    rows = max(1, (GPU_AT_ONCE if x.is_cuda else PAIRS_AT_ONCE) // x.shape[1])
     for i in range(0, len(x), rows):
         found[i : i + rows] = x[i : i + rows].to(torch.float64) / by[i : i + rows, None]
     return found
