@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 
 import torch
@@ -129,7 +129,7 @@ class Plan:
 
     def part(self, rows: slice | Tensor, columns: slice | Tensor) -> Plan:
         """The plan for some rows and columns, as slices or positions."""
-        steps = tuple(replace(s, rows=s.rows.at(rows), columns=s.columns.at(columns)) for s in self.steps)
+        steps = tuple(step.at(rows, columns) for step in self.steps)
         scales = (
             None if self.row_scale is None else self.row_scale[rows],
             None if self.column_scale is None else self.column_scale[columns],
@@ -261,18 +261,19 @@ def _plan(program: Program, x: Tensor, other: Tensor | None) -> Plan:
     n = len(x)
     sides = (slice(0, n), slice(0, n)) if other is None else (slice(0, n), slice(n, None))
     scales: tuple[Tensor | None, Tensor | None] = (None, None)
-    diagonal = diagonal_of(program, squares)
-    inner = diagonal
-    if _is_homogeneous(program, diagonal) and not bool((squares == 1).all()):
+    if _is_homogeneous(program):  # then kernels scale with both points, and points of mean square 1 tell everything
+        inner = diagonal_of(program, torch.ones(1, dtype=torch.float64))
+        numbers = float(inner.nngp), float(inner.ntk)
+        whole = Diagonal(squares * numbers[0], squares * numbers[1], inner.steps)
         roots = squares.sqrt()
         safe = torch.where(roots > 0, roots, 1.0)
-        x_unit = (x / safe[sides[0], None].to(x)) if x.dtype == torch.float64 else _divided(x, safe[sides[0]])
-        y = x_unit if other is None else _divided(y, safe[sides[1]])
-        x, scales = x_unit, (roots[sides[0]].to(x), roots[sides[1]].to(x))
-        inner = diagonal_of(program, torch.ones_like(squares))
+        x = _divided(x, safe[sides[0]])
+        y = x if other is None else _divided(y, safe[sides[1]])
+        scales = roots[sides[0]].to(x), roots[sides[1]].to(x)
+    else:
+        whole = inner = diagonal_of(program, squares)
     epsilons = [layer.epsilon if isinstance(layer, Normalised) else 0.0 for layer in _flat(program)]
     steps = tuple(TileStep.of(step, e, sides, x) for step, e in zip(inner.steps, epsilons, strict=True))
-    whole = Diagonal(diagonal.nngp, diagonal.ntk, inner.steps)
     return Plan(program, x, y, *scales, whole, steps, other is None)
 
 
@@ -295,7 +296,7 @@ def _flat(program: Program) -> Iterator[Nonlinear | Normalised]:
             yield layer
 
 
-def _is_homogeneous(program: Program, diagonal: Diagonal) -> bool:
+def _is_homogeneous(program: Program) -> bool:
     """Whether the kernels scale with both points: no biases, and every activation scales."""
 
     def plain(layers: Program) -> bool:
@@ -306,4 +307,6 @@ def _is_homogeneous(program: Program, diagonal: Diagonal) -> bool:
             for layer in layers
         )  # fmt: skip
 
-    return plain(program) and all(step.dual is not None and step.dual.slopes is not None for step in diagonal.steps)
+    return plain(program) and all(
+        isinstance(layer, Nonlinear) and layer.activation.is_homogeneous for layer in _flat(program)
+    )

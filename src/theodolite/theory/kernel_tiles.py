@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
@@ -56,8 +56,16 @@ class TileStep:
         one = torch.tensor([0.0 if step.constant is None else step.constant], dtype=torch.float64)
         single = Vectors.of(one, step.dual, epsilon, one)
         factors = [1.0 if v is None else float(v) ** 2 for v in (single.inverse, single.gain, single.slope_gain)]
+        if step.constant is not None:
+            return cls(step.dual, step.constant, (factors[0], factors[1], factors[2]), single, single)
         rows, columns = (Vectors.of(step.variances[side], step.dual, epsilon, like) for side in sides)
-        return cls(step.dual, step.constant, (factors[0], factors[1], factors[2]), rows, columns)
+        return cls(step.dual, None, (1.0, 1.0, 1.0), rows, columns)
+
+    def at(self, rows: slice | Tensor, columns: slice | Tensor) -> TileStep:
+        """The step for some of the rows and columns."""
+        if self.constant is not None:
+            return self
+        return replace(self, rows=self.rows.at(rows), columns=self.columns.at(columns))
 
 
 @dataclass

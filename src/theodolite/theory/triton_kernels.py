@@ -29,11 +29,15 @@ def fused_layers(program: Program, steps: Sequence[TileStep]) -> tuple[list[Laye
     """The numbers of each layer for points of mean square 1, with the factors of the first kernels; None if not covered."""
     if not program or not isinstance(program[0], Dense) or len(program) != 2 * len(steps) + 1:
         return None
+    if program[0].bias_variance or program[0].rates[1]:
+        return None
     q = program[0].weight_variance
     first = q, program[0].rates[0]
     found: list[Layer] = []
     for step, activation, dense in zip(steps, program[1::2], program[2::2], strict=True):
         dual = step.dual
+        if isinstance(dense, Dense) and (dense.bias_variance or dense.rates[1]):
+            return None
         if not isinstance(activation, Nonlinear) or not isinstance(dense, Dense) or dual is None or dual.slopes is None:
             return None
         right, left = dual.slopes
