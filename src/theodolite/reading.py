@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 Status = Literal["agrees", "above", "below", "inconclusive", "invalid", "no reference"]
-
 SIGMAS = 3.0  # how many standard errors either side of a measurement must fit into the band
 
 
