@@ -35,7 +35,7 @@ class Eigenpairs:
     r"""Eigenvalues with bounds on their errors, vectors as rows (count, P), and what it took.
 
     ``residuals`` are $|Av-\theta v|$: an eigenvalue lies that near for certain. ``errors`` are
-    $\min(r,r^2/\mathrm{gap})$ plus rounding, the gap taken to the other values found.
+    $\min(r,r^2/\mathrm{gap})$ plus rounding, the gap taken to the other values found, each less its own residual.
     """
 
     values: tuple[float, ...]
@@ -171,20 +171,23 @@ class _Krylov:
         """The largest modulus found."""
         return float(self.ritz()[0].abs().max())
 
-    def residuals(self) -> Tensor:
-        r"""Bounds on the norms of $Av-\theta v$ for the pairs sought."""
-        vectors = self.ritz()[1][:, : self.count]
-        found = torch.zeros(self.count, dtype=torch.float64)
+    def residuals(self, count: int | None = None) -> Tensor:
+        r"""Bounds on the norms of $Av-\theta v$ for the first pairs, those sought unless told."""
+        vectors = self.ritz()[1][:, : count or self.count]
+        found = torch.zeros(vectors.shape[1], dtype=torch.float64)
         for _, couplings in self.pending:
             found += (couplings @ vectors[: len(couplings)]).abs()
         return found
 
     def errors(self) -> Tensor:
-        """Bounds on the errors of the values sought."""
-        values, own = self.ritz()[0], self.residuals()
-        apart = (values[: self.count, None] - values[None, :]).abs()
+        """Bounds on the errors of the values sought; a neighbour counts as near as its own error allows."""
+        values, every = self.ritz()[0], self.residuals(self.rows)
+        own = every[: self.count]
+        if self.rows <= self.count:
+            return own
+        apart = (values[: self.count, None] - values[None, :]).abs() - every[None, :]
         apart[torch.arange(self.count), torch.arange(self.count)] = torch.inf
-        gap = apart.amin(1) - own
+        gap = apart.amin(1)
         return torch.where(gap > own, torch.minimum(own, own.square() / gap.clamp_min(1e-300)), own)
 
     def result(self, *, converged: bool) -> Eigenpairs:
