@@ -13,8 +13,8 @@ from theodolite.measure.jacobians import Factors, Structure, factors
 from theodolite.measure.stateless import Inputs, Stateless, count, rows
 
 Outputs = Literal["trace", "full"]
-STRIPS = 8
-"""Into how many strips a block on the diagonal is cut, so that little more than its triangle is computed."""
+STRIPS, ROWS = 8, 64
+"""A block on the diagonal is cut into up to so many strips of at least so many rows: little but its triangle is computed."""
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,8 @@ class Contraction:
 
     def _triangle(self, terms: list[Term], kernel: Tensor, here: slice) -> None:
         size = here.stop - here.start
-        strip = max(1, -(-size // STRIPS))
+        rows = size if self.outputs == "trace" else size * self.structure.outputs
+        strip = max(1, -(-size // max(1, min(STRIPS, rows // ROWS))))
         for start in range(0, size, strip):
             stop = min(size, start + strip)
             left, right = [[t.rows(slice(start, end)) for t in terms] for end in (stop, size)]
@@ -167,7 +168,8 @@ class Contraction:
                 own = bias is not None and bias in self.structure.layered and self._uses_of_bias(bias) == [index]
                 merged |= {bias} if own and bias else set()
                 bias_rate = self.rates.get(bias, 1.0) if own and bias else 0.0
-                yield Outer(found.inputs[index][:, 0, 0], found.backward[index][:, :, 0, 0], rate, bias_rate)
+                back = found.backward[index][:, :, 0, 0].contiguous()
+                yield Outer(found.inputs[index][:, 0, 0].contiguous(), back, rate, bias_rate)
                 continue
             a = _joined([found.inputs[i] for i in indices], 2)  # (n, g, P, in)
             b = _joined([found.backward[i] for i in indices], 3)  # (n, C, g, P, out)
