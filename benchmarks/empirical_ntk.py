@@ -3,7 +3,7 @@
 A 784-512-512-10 perceptron on 200 samples and a small convolutional network on 64 images, the mean over outputs and the
 full kernel, float32. Each measurement is a process of its own, here or in the environment of the peers; the same weights
 and data go to both. Times are the best of the repeats after the first call. The brute force (every derivative by plain
-autograd, then one product) is timed on a tenth of the samples and scaled by their number's square.
+autograd, then one product) is timed on a tenth of the samples, derivatives scaled by ten, the product by a hundred.
 """
 
 import argparse
@@ -69,16 +69,14 @@ def worker(case):
     if case.get("save"):
         np.save(case["save"], found.numpy())
         few = len(x) // 10
-        wall = time.perf_counter()
+        start = time.perf_counter()
         parameters = list(model.parameters())
-        rows = [
-            torch.autograd.grad(entry, parameters, retain_graph=True)
-            for sample in x[:few]
-            for entry in model(sample[None])[0]
-        ]
+        entries = (entry for sample in x[:few] for entry in model(sample[None])[0])
+        rows = [torch.autograd.grad(entry, parameters, retain_graph=True) for entry in entries]
         J = torch.stack([torch.cat([g.flatten() for g in row]) for row in rows])
+        middle = time.perf_counter()
         _ = J @ J.T
-        result["brute"] = (time.perf_counter() - wall) * 100
+        result["brute"] = 10 * (middle - start) + 100 * (time.perf_counter() - middle)
     print(json.dumps(result))
 
 
