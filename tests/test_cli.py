@@ -93,7 +93,9 @@ CRITICAL = {
 @pytest.mark.parametrize("activation", CRITICAL)
 def test_design_gives_the_exact_critical_point(capsys, activation):
     size = ("50", "512") if activation == "gelu" else ("3", "32")  # the critical point does not depend on it
-    found = document(capsys, "design", "--activation", activation, "--depth", size[0], "--width", size[1])["criticality"]
+    found = document(capsys, "design", "--activation", activation, "--depth", size[0], "--width", size[1])[
+        "criticality"
+    ]
     point, weight, bias, kind = CRITICAL[activation]
     assert found["kind"] == kind
     for key, value, tolerance in [("fixed_point", point, 1e-4 if activation == "silu" else 1e-7),

@@ -1,4 +1,5 @@
 import json
+from itertools import pairwise
 
 import pytest
 import torch
@@ -66,7 +67,7 @@ def test_the_kernel_is_asked_how_it_would_learn_the_data():
     x = torch.randn(60, 10, generator=generator)
     design = th.design(activation="relu", depth=2, width=32, data=(x, (x[:, 0] > 0).long()))
     losses = design.kernel.losses
-    assert all(later < earlier for earlier, later in zip(losses, losses[1:], strict=False))
+    assert all(later < earlier for earlier, later in pairwise(losses))
     assert design.kernel.condition > 1
     assert th.design(activation="relu", depth=2, width=32, data=x).kernel is None
 
@@ -77,7 +78,9 @@ def test_the_global_random_state_is_left_alone():
     assert torch.equal(before, torch.get_rng_state())
 
 
-@pytest.mark.parametrize("keywords", [{"depth": 0}, {"width": 0}, {"samples": 0}, {"activation": "nope"}, {"data": torch.ones(1, 3)}])
+@pytest.mark.parametrize(
+    "keywords", [{"depth": 0}, {"width": 0}, {"samples": 0}, {"activation": "nope"}, {"data": torch.ones(1, 3)}]
+)
 def test_bad_input_gets_one_clear_line(keywords):
     with pytest.raises(ValueError, match="^expected"):
         th.design(**{"depth": 3, "width": 16, **keywords})
