@@ -35,7 +35,8 @@ class Eigenpairs:
     r"""Eigenvalues with bounds on their errors, vectors as rows (count, P), and what it took.
 
     ``residuals`` are $|Av-\theta v|$: an eigenvalue lies that near for certain. ``errors`` are
-    $\min(r,r^2/\mathrm{gap})$ plus rounding, the gap taken to the other values found, each less its own residual.
+    $\min(r,r^2/\mathrm{gap})$ plus rounding, the gap taken to the nearest other
+    value where that is known ten times better than the gap, else $r$ plus rounding.
     """
 
     values: tuple[float, ...]
@@ -180,15 +181,16 @@ class _Krylov:
         return found
 
     def errors(self) -> Tensor:
-        """Bounds on the errors of the values sought; a neighbour counts as near as its own error allows."""
+        """Bounds on the errors of the values sought; a gap counts only to a neighbour that is itself known."""
         values, every = self.ritz()[0], self.residuals(self.rows)
         own = every[: self.count]
         if self.rows <= self.count:
             return own
-        apart = (values[: self.count, None] - values[None, :]).abs() - every[None, :]
+        apart = (values[: self.count, None] - values[None, :]).abs()
         apart[torch.arange(self.count), torch.arange(self.count)] = torch.inf
-        gap = apart.amin(1)
-        return torch.where(gap > own, torch.minimum(own, own.square() / gap.clamp_min(1e-300)), own)
+        nearest = apart.argmin(1)
+        gap, unknown = apart.amin(1), every[nearest]
+        return torch.where(gap > 10 * (own + unknown), torch.minimum(own, own.square() / (0.9 * gap)), own)
 
     def result(self, *, converged: bool) -> Eigenpairs:
         """What is known now."""

@@ -1,0 +1,47 @@
+"""How noisy is the gradient of a batch, and from which batch size on does noise no longer rule?
+
+The covariance of per-sample gradients has a trace; over the squared norm of the mean gradient it is the simple noise scale,
+the batch size at which noise and signal are equal. Both are freed of the bias that a finite data set brings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from theodolite.instrument import Instrument
+from theodolite.measure.gradients import gradient_moments
+from theodolite.reading import Reading
+from theodolite.subject import Subject
+
+
+def read(subject: Subject) -> Iterator[Reading]:
+    """The trace of the covariance, the squared norm of the mean, and their ratio."""
+    assert subject.model is not None and subject.loss is not None
+    found = gradient_moments(subject.model, subject.loss, subject.data)
+    if found is None:
+        return
+    yield Reading(
+        quantity="trace of the gradients' covariance", measured=found.scatter.value, stderr=found.scatter.stderr,
+        meaning=f"Over {found.samples} samples: the mean gradient of a batch of B of them has this over B as its variance.",
+    )  # fmt: skip
+    yield Reading(
+        quantity="squared norm of the mean gradient", measured=found.signal.value, stderr=found.signal.stderr,
+        meaning="Freed of the share that noise adds to it; below zero means that noise hides it wholly.",
+    )  # fmt: skip
+    if found.signal.value > 3 * found.signal.stderr:
+        scale = found.scatter.value / found.signal.value
+        error = scale * found.signal.stderr / found.signal.value
+        yield Reading(
+            quantity="simple noise scale", measured=scale, stderr=error,
+            meaning=f"Batches well below {scale:.3g} samples are ruled by noise: there, doubling the batch allows nearly double "
+            "the step. Well above it larger batches bring little.",
+        )  # fmt: skip
+
+
+instrument = Instrument(
+    question="How noisy is the gradient of a batch?",
+    read=read,
+    needs={"model", "data", "loss"},
+    cost="backward",
+    laws=("constant-step-noise-floor",),
+)

@@ -1,0 +1,54 @@
+"""How curved is the loss here, against the edge of stability of the step?
+
+The largest Hessian eigenvalue over all the data, with the bound on its error, beside (2 + 2 momentum) / lr: full-batch
+descent drives it up to that edge and holds it there, while a step whose edge lies below it enlarges the loss.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from theodolite.instrument import Instrument
+from theodolite.measure.curvature import top_hessian_eigenvalues
+from theodolite.reading import SIGMAS, Band, Reading
+from theodolite.subject import Subject
+from theodolite.theory.dynamics import step_size_edge
+
+
+def read(subject: Subject) -> Iterator[Reading]:
+    """The largest eigenvalue beside the edge."""
+    assert subject.model is not None and subject.loss is not None and subject.lr is not None
+    top = top_hessian_eigenvalues(subject.model, subject.loss, subject.data, count=1)
+    value, error = top.values[0], top.errors[0] / SIGMAS  # a bound, which three standard errors must cover
+    edge = step_size_edge(subject.lr, momentum=subject.momentum)
+    yield Reading(
+        quantity="largest Hessian eigenvalue", measured=value, stderr=error, expected=Band(high=edge),
+        meaning=_meaning(value / edge, top.converged),
+    )  # fmt: skip
+
+
+def _meaning(ratio: float, converged: bool) -> str:
+    doubt = "" if converged else " The search did not converge: the bound on the error is wide."
+    if ratio < 0.9:
+        room = (
+            f"At {100 * ratio:.0f} % of the edge: the step is stable, and one {1 / ratio:.2g} times as large would be."
+        )
+        return room + doubt
+    if ratio <= 1.1:
+        return (
+            "At the edge of stability: the loss may rise and fall; training goes on there, a larger step is not safe."
+            + doubt
+        )
+    return (
+        f"Beyond the edge by a factor {ratio:.2g}: a step of full-batch descent from here enlarges the loss along this "
+        "direction. Lower the step, warm up, or clip gradients." + doubt
+    )
+
+
+instrument = Instrument(
+    question="How curved is the loss, against the edge of stability?",
+    read=read,
+    needs={"model", "data", "loss", "lr"},
+    cost="hvp",
+    laws=("edge-of-stability", "edge-with-momentum", "quadratic-step-limit"),
+)

@@ -1,0 +1,1 @@
+"""Neural collapse: where the last features of a classifier end when it is trained on beyond zero error."""

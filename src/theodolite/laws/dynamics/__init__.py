@@ -1,0 +1,1 @@
+"""Descent: which steps are stable, how fast they are, what noise leaves, and what happens beyond the edge."""
