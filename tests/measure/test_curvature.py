@@ -304,3 +304,16 @@ def test_two_processes_with_unequal_parts_see_the_whole():
     model, loss, x, y = problem("mlp")
     alone = top_hessian_eigenvalues(model, loss, (x, y), count=3)
     assert torch.allclose(torch.tensor(queue.get()), torch.tensor(alone.values), rtol=1e-8)
+
+
+def test_small_matrices_are_exhausted():
+    for size in (1, 2, 3, 5, 9):
+        values = torch.arange(1.0, size + 1, dtype=torch.float64)
+        for count in (1, size, size + 3):
+            found = extreme_eigenpairs(Matrix(values), count=count)
+            assert torch.allclose(torch.tensor(found.values, dtype=torch.float64), values.flip(0)[:count])
+            assert found.converged
+    with pytest.raises(ValueError, match="nothing is left"):
+        spectral_density(Matrix(values), known=extreme_eigenpairs(Matrix(values), count=9))
+    zero = extreme_eigenpairs(Matrix(torch.zeros(30, dtype=torch.float64)), count=3)
+    assert zero.values == (0.0, 0.0, 0.0)

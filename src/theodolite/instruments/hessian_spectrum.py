@@ -29,7 +29,7 @@ def read(subject: Subject) -> Iterator[Reading]:
     """Outliers, the lowest eigenvalue, the share of negative ones, the trace beside that of the Gauss-Newton matrix."""
     assert subject.model is not None and subject.loss is not None
     operator = hessian(subject.model, subject.loss, subject.data)
-    top = extreme_eigenpairs(operator, count=min(TOP, operator.size), tolerance=1e-4)
+    top = extreme_eigenpairs(operator, count=max(1, min(TOP, operator.size // 2)), tolerance=1e-4)
     values = torch.tensor(top.values, dtype=torch.float64)
     if float(values[0]) <= 0:
         return

@@ -89,6 +89,8 @@ def extreme_eigenpairs(
             found = state.result(converged=True)
             if not look or not state.looked_again(look, tolerance):
                 return replace(found, products=state.products)
+            if state.exhausted:
+                return state.result(converged=True)
         if state.products >= most:
             return state.result(converged=False)
 

@@ -89,6 +89,10 @@ def spectral_density(
     n, like = operator.size, operator.like
     outside = like.new_zeros(0, n) if known is None else known.vectors.to(like)
     steps = min(steps, n - len(outside))
+    if steps < 1:
+        raise ValueError(
+            f"expected fewer known eigenpairs than the {n} rows, got {len(outside)}; nothing is left to probe"
+        )
     starts = torch.randn(probes, n, generator=source, dtype=torch.float64)
     together = max(1, memory // max(1, steps * n * like.element_size()))
     T = torch.cat([_tridiagonal(operator, part.to(like), steps, outside) for part in torch.split(starts, together)])

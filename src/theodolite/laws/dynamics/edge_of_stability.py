@@ -32,7 +32,7 @@ def measure(lr: float, momentum: float, *, generator: torch.Generator, batch: in
         own = [p.detach().requires_grad_() for p in own]
         slopes = torch.autograd.grad(_loss(own, x[rows], y[rows]), own)
         velocity = [momentum * b + g for b, g in zip(velocity, slopes, strict=True)]
-        if step >= STEPS - LAST and step % 4 == 0:
+        if step >= STEPS - LAST and step % 8 == 0:
             sharpness, vectors = _power_step(own, vectors, x, y)
             seen.append(sharpness)
         own = [p.detach() - lr * b for p, b in zip(own, velocity, strict=True)]
