@@ -51,7 +51,6 @@ def read(subject: Subject) -> Iterator[Reading]:
     negative = density.mass_below(-1e-3 * top.values[0])
     yield Reading(
         quantity="share of eigenvalues below -1e-3 of the largest", measured=negative.value, stderr=negative.stderr,
-        expected=Band(0.0, 1.0) if negative.value > 3 * negative.stderr else None,
         meaning="Directions of clearly negative curvature; they come from residuals and fade as these do.",
     )  # fmt: skip
     yield from _traces(subject, operator)

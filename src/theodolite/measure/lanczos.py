@@ -81,18 +81,13 @@ def extreme_eigenpairs(
     )
     state.begin(start)
     look = 0 if start is not None else SECOND_LOOK
-    while True:
+    while not state.exhausted and state.products < most:
         state.step()
-        if state.exhausted:
-            return state.result(converged=True)
         if state.is_time() and bool((state.errors() <= tolerance * state.scale()).all()):
             found = state.result(converged=True)
             if not look or not state.looked_again(look, tolerance):
                 return replace(found, products=state.products)
-            if state.exhausted:
-                return state.result(converged=True)
-        if state.products >= most:
-            return state.result(converged=False)
+    return state.result(converged=state.exhausted)
 
 
 class _Krylov:
@@ -151,6 +146,8 @@ class _Krylov:
 
     def looked_again(self, products: int, tolerance: float) -> bool:
         """Follow a random start for some products; whether that changed a value sought."""
+        if self.exhausted:
+            return False
         before, close = self.ritz()[0][: self.count], 10 * tolerance * self.scale()
         self.pending.append((self._noise(), torch.zeros(self.rows, dtype=torch.float64)))
         for _ in range(products):
