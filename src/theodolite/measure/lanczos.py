@@ -81,13 +81,13 @@ def extreme_eigenpairs(
     )
     state.begin(start)
     look = 0 if start is not None else SECOND_LOOK
-    while not state.exhausted and state.products < most:
+    while not state.exhausted() and state.products < most:
         state.step()
         if state.is_time() and bool((state.errors() <= tolerance * state.scale()).all()):
             found = state.result(converged=True)
             if not look or not state.looked_again(look, tolerance):
                 return replace(found, products=state.products)
-    return state.result(converged=state.exhausted)
+    return state.result(converged=state.exhausted())
 
 
 class _Krylov:
@@ -105,7 +105,6 @@ class _Krylov:
         self.projected = torch.zeros(self.most_rows, self.most_rows, dtype=torch.float64)
         self.pending: list[tuple[Tensor, Tensor]] = []
         self.rows = self.products = 0
-        self.exhausted = False
         self.generator = torch.Generator().manual_seed(0)
         self._ritz: tuple[Tensor, Tensor] | None = None
 
@@ -132,8 +131,7 @@ class _Krylov:
         self.products += 1
         self.projected[: row + 1, row] = column
         self.projected[row, : row + 1] = column
-        if self.rows == self.operator.size:
-            self.exhausted = True
+        if self.exhausted():
             self.pending.clear()
             return
         beta = float(rest.norm())
@@ -146,15 +144,19 @@ class _Krylov:
 
     def looked_again(self, products: int, tolerance: float) -> bool:
         """Follow a random start for some products; whether that changed a value sought."""
-        if self.exhausted:
+        if self.exhausted():
             return False
         before, close = self.ritz()[0][: self.count], 10 * tolerance * self.scale()
         self.pending.append((self._noise(), torch.zeros(self.rows, dtype=torch.float64)))
         for _ in range(products):
             self.step(newest=True)
-            if self.exhausted or bool(((self.ritz()[0][: self.count] - before).abs() > close).any()):
+            if self.exhausted() or bool(((self.ritz()[0][: self.count] - before).abs() > close).any()):
                 return True
         return False
+
+    def exhausted(self) -> bool:
+        """Whether the basis spans everything."""
+        return self.rows == self.operator.size
 
     def is_time(self) -> bool:
         """Small eigenproblems are solved at every step, larger ones now and then."""
