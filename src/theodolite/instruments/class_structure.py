@@ -14,7 +14,7 @@ from torch.nn.functional import cross_entropy
 
 from theodolite.instrument import Instrument
 from theodolite.instruments._classes import classes_of
-from theodolite.measure.class_structure import Parts, pair_gradients, pair_structure
+from theodolite.measure.class_structure import CELLS, Parts, pair_gradients, pair_structure
 from theodolite.measure.curvature import fisher, top_hessian_eigenvalues
 from theodolite.measure.traces import trace
 from theodolite.reading import Band, Reading
@@ -35,6 +35,8 @@ def read(subject: Subject) -> Iterator[Reading]:
     if classes is None or classes > MOST_CLASSES:
         return
     assert subject.model is not None
+    if classes**2 * sum(p.numel() for p in subject.model.parameters()) > CELLS:  # the means of all pairs would not fit
+        return
     means, weights = pair_gradients(subject.model, subject.data, classes=classes)
     present = weights.sum(1) > 0
     parts = pair_structure(means, weights)
