@@ -212,6 +212,9 @@ def _reason_to_skip(name: str, subject: Subject, cost: Cost) -> str:
     missing = chosen.missing(subject)
     if missing:
         return f"needs {', '.join(missing)}, which this subject does not have"
+    trainable = subject.model is not None and any(p.requires_grad for p in subject.model.parameters())
+    if chosen.cost in ("backward", "hvp", "train") and not trainable:
+        return "needs parameters that are trained, and this subject has none"
     order = get_args(Cost)
     return f"costs {chosen.cost}, more than {cost}" if order.index(chosen.cost) > order.index(cost) else ""
 

@@ -230,7 +230,7 @@ def _widths(rows: Sequence[_Row], width: int) -> list[int]:
     expected = max(8, *(len(expectation(reading.expected)) for reading in readings))
     status = max(len(reading.status) + 2 for reading in readings)
     room = width - measured - expected - status - 2 * (len(_COLUMNS) - 1)
-    instrument = max(5, min(max(10, *(len(name) for name, *_ in rows)), 16, room // 3))
+    instrument = max(5, min(max(10, *(len(name) for name, *_ in rows)), 18, room // 3))
     where = max(5, min(max(5, *(len(reading.where) for reading in readings)), (room - instrument) // 2))
     quantity = max(5, min(max(11, *(len(quantity) for _, quantity, *_ in rows)), room - instrument - where))
     return [instrument, quantity, where, measured, expected, status]
