@@ -59,7 +59,12 @@ def read(subject: Subject) -> Iterator[Reading]:
 def _traces(subject: Subject, operator: Operator) -> Iterator[Reading]:
     assert subject.model is not None and subject.loss is not None
     total = trace(operator, products=PRODUCTS)
-    other = trace(gauss_newton(subject.model, subject.loss, subject.data), products=PRODUCTS)
+    try:
+        other = trace(gauss_newton(subject.model, subject.loss, subject.data), products=PRODUCTS)
+    except TypeError:  # several outputs, which the Gauss-Newton matrix does not know
+        yield Reading(quantity="trace of the Hessian", measured=total.value, stderr=total.stderr,
+                      meaning="The sum of all curvatures; the model answers several tensors, so it stands alone.")  # fmt: skip
+        return
     error = math.hypot(total.stderr, other.stderr)
     yield Reading(
         quantity="trace of the Hessian", measured=total.value, stderr=total.stderr,
