@@ -13,7 +13,7 @@ survey: $(VENV)/.installed
 	$(BIN)/theodolite survey --out survey
 
 test: $(VENV)/.test
-	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .
