@@ -35,7 +35,7 @@ law = Law(
     "keeps, deep down, the angle that its first layers leave.",
     formula=r"1-c^{(l)}\sim\frac{9\pi^2}{2l^2}\;(\mathrm{ReLU}),\qquad c^{(l)}\to c_\infty(c_0)\in(0,1)\;(\tanh)",
     assumes={"no biases": {"bias_variance": 0.3}},
-    source="hayou2019; roberts2022, section 5.4",
+    source="hayou2019; roberts2022, section 5.5",
     predict=predict,
     measure=measure,
     cases=tuple({"activation": name, "depth": depth} for name in ("relu", "tanh") for depth in (2, 6, 16)),
