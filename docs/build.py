@@ -13,6 +13,7 @@ from markdown_it import MarkdownIt
 from theodolite import catalogue
 from theodolite.cli import main
 from theodolite.files import write_atomically
+from theodolite.report.formulas import prose
 from theodolite.report.html import document_page
 from theodolite.report.text import as_text, explanation
 
@@ -36,7 +37,7 @@ def index_page() -> str:
         lines.append(f"<h2>{heading}</h2><ul>")
         for entry in catalogue.entries():
             if entry.kind == kind:
-                summary = html.escape(entry.summary)
+                summary = prose(entry.summary)
                 lines.append(f'<li><a href="{kind}s/{entry.name}.html">{entry.name}</a>: {summary}</li>')
         lines.append("</ul>")
     return "\n".join(lines)
