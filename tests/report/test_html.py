@@ -141,7 +141,7 @@ def test_atlas_has_every_law(atlas):
     assert text.index("kernels, described") < text.index(topics["propagation"])
     assert "breaking it breaks the law: seen" in text
     assert "breaking it did not break the law" in text
-    assert "no experiment can break it" in text
+    assert "no experiment here breaks it" in text
     assert "The literature says otherwise; the measurement refutes it." in text
     assert "(eq. 10)" in text
     assert "unknown-key" in text

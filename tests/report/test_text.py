@@ -89,7 +89,7 @@ def test_verdicts(verdicts):
 
 def test_law_explained(verdicts):
     text = as_text(explanation(verdicts["spread"].law, references={"unknown-key": "A book."}))
-    for part in ("spread", "kernels", "Fluctuations fall", r"\mathrm{Var}\propto n^{-1}", "no experiment can break it",
+    for part in ("spread", "kernels", "Fluctuations fall", r"\mathrm{Var}\propto n^{-1}", "no experiment here breaks it",
                  "A book.", "A textbook prints", "exponent of variance of a mean in width", "16 repeats", "tolerance 0.3",
                  "width=128"):  # fmt: skip
         assert part in text

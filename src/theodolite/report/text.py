@@ -165,7 +165,7 @@ def _instrument_rows(instrument: Instrument) -> list[tuple[str, str]]:
 
 
 def _breaking_words(change: Mapping[str, object] | None) -> str:
-    return f"broken by {case_words(change)}" if change else "no experiment can break it"
+    return f"broken by {case_words(change)}" if change else "no experiment here breaks it"
 
 
 def _worst_words(verdict: Verdict) -> str:
