@@ -87,9 +87,7 @@ def _session(backend: Backend, workers: int) -> AbstractContextManager[Any]:
             return distributed.Client(n_workers=workers, threads_per_worker=1, dashboard_address=None)  # type: ignore[no-any-return]
     if backend == "ray":
         ray = _installed("ray", "ray")
-        from ray.util.joblib import register_ray
-
-        register_ray()  # type: ignore[no-untyped-call]
+        _installed("ray.util.joblib", "ray").register_ray()
         if not ray.is_initialized():
             return ray.init(num_cpus=workers, include_dashboard=False, log_to_driver=False)  # type: ignore[no-any-return]
     return nullcontext()
