@@ -4,6 +4,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from theodolite.construct.module_kernels import kernel_of
+from theodolite.theory.conv_kernels import Average, Convolution, ImageKernel
 from theodolite.theory.kernels import Dense, Nonlinear, Normalised, Sum, mlp_kernels
 from theodolite.theory.specification import Mlp, activation_of
 
@@ -63,6 +64,33 @@ def test_a_wide_network_has_this_kernel():
     assert (sampled - expected).abs().max() < 5 * expected.max() / width**0.5
 
 
+class ResidualImages(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.stem, self.inner = nn.Conv2d(3, 8, 3, padding="same"), nn.Conv2d(8, 8, 3, padding=1)
+        self.pool, self.head = nn.AvgPool2d(2), nn.Linear(8, 1)
+
+    def forward(self, x):
+        h = self.stem(x)
+        h = h + self.inner(F.relu(h))
+        return self.head(self.pool(F.relu(h)).mean(dim=(2, 3)))
+
+
+def test_a_convolutional_network():
+    x = torch.randn(3, 3, 6, 6, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    conv = Convolution(Dense(2.0, 0.1), (3, 3), (1, 1), (1, 1), (1, 1))
+    relu = Nonlinear(activation_of("relu"))
+    layers = (conv, Sum((), (relu, conv)), relu, Average((2, 2), (2, 2), (0, 0)), Average(), Dense(2.0, 0.1))
+    for kind in ("ntk", "nngp"):
+        found = kernel_of(ResidualImages(), kind=kind, weight_variance=2.0, bias_variance=0.1)(x)
+        assert torch.allclose(found, ImageKernel(layers, kind)(x), rtol=1e-12)
+    net = nn.Sequential(nn.Conv1d(3, 8, 2, stride=2, bias=False), nn.GELU(), nn.Flatten(), nn.Linear(8 * 3, 1))
+    program = kernel_of(net).program
+    assert program[0].dense.weight_variance == pytest.approx(6 * net[0].weight.double().square().mean().item())
+    assert program[0].dense.bias_variance == 0.0
+    assert kernel_of(net)(x[:, :, 0]).shape == (3, 3)
+
+
 class Strange(nn.Module):
     def __init__(self, forward):
         super().__init__()
@@ -76,10 +104,21 @@ class Strange(nn.Module):
 @pytest.mark.parametrize(
     ("module", "words"),
     [
-        (nn.Sequential(nn.Conv1d(1, 1, 1), nn.ReLU()), "Conv1d at '0'"),
+        (nn.Sequential(nn.Conv3d(1, 1, 1), nn.ReLU()), "Conv3d at '0'"),
+        (nn.Sequential(nn.Conv2d(1, 1, 1), nn.BatchNorm2d(1)), "BatchNorm2d at '1'"),
+        (nn.Sequential(nn.Conv2d(1, 1, 1), nn.MaxPool2d(2)), "elementwise"),
+        (nn.Sequential(nn.Conv2d(4, 4, 1, groups=2), nn.ReLU()), "one group"),
+        (nn.Sequential(nn.Conv2d(4, 4, 2, padding="same"), nn.ReLU()), "odd size"),
+        (nn.Sequential(nn.Conv2d(4, 4, 1), nn.AdaptiveAvgPool2d(2)), "whole image"),
+        (nn.Sequential(nn.Conv2d(4, 4, 1), nn.AvgPool2d(2, ceil_mode=True)), "plain average"),
+        (Strange(lambda self, x: self.layer(x).mean(1)), "axes of an image"),
         (nn.Sequential(nn.Linear(5, 5), nn.Softmax(-1)), "elementwise"),
         (nn.Sequential(nn.Linear(5, 5), nn.ReLU(), nn.LayerNorm(5)), "behind an activation"),
-        (Strange(lambda self, x: x + torch.relu(x)), "ends in a Linear layer"),
+        (Strange(lambda self, x: self.layer(x) + torch.relu(self.layer(x))), "used once"),
+        (Strange(lambda self, x: x + x), "ends in a layer of weights"),
+        (nn.Sequential(nn.Linear(5, 5), nn.ReLU(), nn.Tanh()), "not Gaussian"),
+        (nn.Sequential(nn.ReLU(), nn.Linear(5, 5)), "not Gaussian"),
+        (Strange(lambda self, x: torch.relu(x + self.layer(x))), "not Gaussian"),
         (Strange(lambda self, x: self.layer(self.layer(x))), "used once"),
         (Strange(lambda self, x: self.layer(x) * 2), "got 'mul'"),
         (Strange(lambda self, x: x if x.sum() > 0 else -x), "cannot be traced"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import threading
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -76,7 +77,16 @@ def fused_kernels(plan: Plan) -> Kernels | None:
     layers = triton_kernels.fused_layers(plan.program, plan.steps)
     if layers is None or not plan.symmetric or plan.x.dtype != torch.float32 or plan.row_scale is None:
         return None
-    nngp, ntk, near = triton_kernels.homogeneous_kernels(plan.x, plan.row_scale, layers)
+    try:
+        nngp, ntk, near = triton_kernels.homogeneous_kernels(plan.x, plan.row_scale, layers)
+    except torch.cuda.OutOfMemoryError:
+        raise
+    except (
+        Exception
+    ) as error:  # no compiler for Triton's launcher, a device it does not know: the plain path is slower only
+        warnings.warn(f"the fused GPU kernel could not be built ({type(error).__name__}: {error}); using plain torch",
+                      RuntimeWarning, stacklevel=2)  # fmt: skip
+        return None
     for i, j in near:
         plan.mend_tile(i, j, nngp, ntk)
     nngp.diagonal().copy_(plan.diagonal.nngp)

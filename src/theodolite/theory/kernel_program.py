@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -59,8 +60,8 @@ class Normalised:
 class Sum:
     """A residual sum of two branches that share no weights: their kernels add."""
 
-    branch: Program
-    skip: Program = ()
+    branch: tuple[Any, ...]  # layers of the kind it stands among
+    skip: tuple[Any, ...] = ()
 
 
 Program = tuple[Dense | Nonlinear | Normalised | Sum, ...]
@@ -128,9 +129,14 @@ _known: dict[Activation, Dual | None] = {}
 
 def dual_of(activation: Activation, low: float, high: float) -> Dual:
     """The dual of an activation for variances from ``low`` to ``high``: closed form if there is one, else a series."""
+    return (_known[activation] if has_closed_form(activation) else None) or series_dual(activation, low, high)
+
+
+def has_closed_form(activation: Activation) -> bool:
+    """Whether the dual is known exactly."""
     if activation not in _known:
         _known[activation] = known_dual(activation.function)
-    return _known[activation] or series_dual(activation, low, high)
+    return _known[activation] is not None
 
 
 @dataclass(frozen=True)
@@ -211,7 +217,7 @@ def _pairs(program: Program, steps: Iterator[Step], at: Pairs, ntk: Tensor) -> t
             dual = next(steps).dual
             assert dual is not None
             e, d = dual.pairs(at)
-            at, ntk = _behind(dual, at, e), torch.where(ntk == 0, 0.0, d * ntk)
+            at, ntk = behind(dual, at, e), torch.where(ntk == 0, 0.0, d * ntk)
     return at, ntk
 
 
@@ -237,8 +243,8 @@ def _added(first: Pairs, second: Pairs) -> Pairs:
                     (one * first.more + two * second.more + apart) / safe)  # fmt: skip
 
 
-def _behind(dual: Dual, at: Pairs, e: Tensor) -> Pairs:
-    """The pairs behind a nonlinearity."""
+def behind(dual: Dual, at: Pairs, e: Tensor) -> Pairs:
+    """The pairs behind a nonlinearity, from the covariances ``e`` there."""
     a, b = dual.moment(at.a), dual.moment(at.b)
     size = a.sqrt() * b.sqrt()
     safe = torch.where(size > 0, size, 1.0)
