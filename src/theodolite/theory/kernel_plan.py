@@ -30,6 +30,7 @@ from theodolite.theory.kernel_tiles import NEAR, Part, TileRun, TileStep
 TILE = 192  # rows and columns of a tile of float64 on the CPU: its blocks then fit a core's own cache
 STRIP = 8  # tiles of one product of inputs
 CUDA_TILE = 4096
+FEW = 1024  # pairs
 PAIRS_AT_ONCE = 1 << 20  # numbers gathered at a time for pairs that are computed one by one
 GPU_AT_ONCE = 1 << 26  # the same where a launch costs more than the memory
 
@@ -230,7 +231,9 @@ class Plan:
                 t[rows, columns] = ntk.to(t)
 
     def _pairs(self, rows: Tensor, columns: Tensor) -> tuple[Tensor, Tensor]:
-        x, y = self.x[rows].to(torch.float64), self.y[columns].to(torch.float64)
+        # hundreds of small steps: for few pairs the time is that of launching them, which a CPU need not
+        device = torch.device("cpu") if len(rows) <= FEW else self.x.device
+        x, y = (v.to(device, torch.float64) for v in (self.x[rows], self.y[columns]))
         a, b = x.square().mean(1), y.square().mean(1)
         x, y = (v / torch.where(q > 0, q, 1.0).sqrt()[:, None] for v, q in ((x, a), (y, b)))
         less, more = 0.5 * (x - y).square().mean(1), 0.5 * (x + y).square().mean(1)
@@ -240,7 +243,7 @@ class Plan:
         nngp, ntk = pair_kernels(self.program, self.diagonal.steps, start)
         if self.row_scale is None or self.column_scale is None:
             return nngp, ntk
-        scale = self.row_scale[rows].to(torch.float64) * self.column_scale[columns].to(torch.float64)
+        scale = (self.row_scale[rows].to(torch.float64) * self.column_scale[columns].to(torch.float64)).to(device)
         return scale * nngp, scale * ntk
 
 
