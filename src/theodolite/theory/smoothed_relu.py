@@ -28,6 +28,19 @@ def smoothed_relu(t: Tensor, order: int, *, width: float = 1.0) -> Tensor:
     return torch.relu(t) + _truncated_powers((near + width) / step, order, power=2 * order + 1) * step
 
 
+def smoothed_relu_slope(t: Tensor, order: int, *, width: float = 1.0) -> Tensor:
+    r"""$\mathrm{SReLU}_k'(t)$: the share of the smoothing density to the left of t; a step for order 0.
+
+    >>> smoothed_relu_slope(torch.tensor([-1.0, -0.5, 0.0, 1.0], dtype=torch.float64), 1).tolist()
+    [0.0, 0.125, 0.5, 1.0]
+    """
+    step = _step(order, width)
+    if order == 0:
+        return (t > 0).to(t.dtype)
+    below = _truncated_powers((width - t.abs().clamp(max=width)) / step, order, power=2 * order)
+    return torch.where(t > 0, 1 - below, below)
+
+
 def smoothing_density(t: Tensor, order: int, *, width: float = 1.0) -> Tensor:
     r"""$B_k(t)$, the density of the sum of 2k uniform variables on $[-h/2,h/2]$: the second derivative of SReLU.
 
