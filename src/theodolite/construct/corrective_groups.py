@@ -31,6 +31,11 @@ class Group:
             total += part.features(z) @ part.output.T
         return total
 
+    def shares(self, z: Tensor, *, parts: int) -> Tensor:
+        """What each of so many equal parts of the group says, as if it were a group by itself; one output."""
+        seen = self.features(z) * (self.output[0] * parts)
+        return seen.reshape(len(z), parts, -1).sum(-1).T  # (parts, n)
+
     def scaled(self, factor: Tensor) -> Group:
         """The same units with each output's weights multiplied."""
         return Group(self.weight, self.threshold, self.output * factor[:, None])
@@ -59,14 +64,18 @@ def least_squares_group(z: Tensor, rest: Tensor, *, units: int, generator: torch
 def least_squares(features: Tensor, targets: Tensor) -> Tensor:
     r"""Weights b that make $|Ab-y|^2$ smallest, of least norm where many do; by QR, refined once.
 
-    Where A is rank deficient to rounding the pseudo-inverse is taken.
+    Where A is rank deficient to rounding, by singular values.
     """
     wide = features.shape[1] > features.shape[0]
     q, r = torch.linalg.qr(features.T if wide else features)
     diagonal = r.diagonal().abs()
     if not bool((diagonal > 1e-12 * diagonal.max()).all()):
-        solution: Tensor = torch.linalg.pinv(features, rtol=1e-12) @ targets
-        return solution
+        if features.is_cuda:
+            solution: Tensor = torch.linalg.pinv(features, rtol=1e-12) @ targets
+            return solution
+        # Not gelsy: torch hands LAPACK pivots that are not set, and the solution changes from call to call
+        singular: Tensor = torch.linalg.lstsq(features, targets, rcond=1e-12, driver="gelsd").solution
+        return singular
     found = torch.zeros(features.shape[1], targets.shape[1], dtype=features.dtype, device=features.device)
     for _ in range(2):
         rest = targets - features @ found

@@ -25,7 +25,7 @@ def measure(frequency: float, phase: float, t: float, *, beyond: float = 0.0, ta
     total = 0.0
     for low, high in ((-2.0, -1.0), (-1.0, min(t, 1.0))):  # a ReLU sees only kinks below t, and above 1 there are none
         kinks, weight = nodes(low, high)
-        density = cosine_density(kinks, torch.tensor(frequency).double(), torch.tensor(phase).double())
+        density = cosine_density(kinks, *torch.tensor([frequency, phase], dtype=torch.float64))
         if taper or low >= -1:
             total += float((weight * density * (t - kinks)).sum()) / 4
     return total - math.cos(frequency * t + phase)

@@ -28,13 +28,13 @@ def measure(inputs: int, *, generator: torch.Generator, units: float = 1.1, twin
 law = Law(
     claim="Least squares over 1.1 n units whose kinks lie between the points memorises any labels, also on a line.",
     formula=r"N\ge1.1\,n\;\Rightarrow\;\min_b\sum_j\Bigl(y_j-\sum_{i\le N}b_i(w_i\cdot z_j-T_i)_+\Bigr)^2=0",
-    assumes={"as many units as points": {"units": 0.8}},
+    assumes={"as many units as points": {"units": 0.5}},
     source="bresler2020",
     predict=predict,
     measure=measure,
     cases=({"inputs": 1}, {"inputs": 2}, {"inputs": 10}),
     full=({"inputs": 100},),
-    repeats=4,
+    repeats=8,
     quantity="squared error, share of the labels'",
     along="inputs",
 )

@@ -11,7 +11,7 @@ from theodolite.construct.random_features import CorrectiveFeatures
 from theodolite.law import Law
 from theodolite.reading import Band
 
-UNITS = 300
+UNITS = 200
 
 
 def predict(inputs: int, degree: int) -> Band:
@@ -26,6 +26,12 @@ def polynomial(x: Tensor, degree: int, generator: torch.Generator) -> Tensor:
     return total
 
 
+def ridge_weights(phi: Tensor, y: Tensor) -> Tensor:
+    """Least squares with a ridge of 1e-8, so that a unit seen by one point alone does not run away."""
+    extended = torch.cat([phi, 1e-4 * torch.eye(phi.shape[1], dtype=phi.dtype)])
+    return least_squares(extended, torch.cat([y, torch.zeros(phi.shape[1], dtype=y.dtype)])[:, None])[:, 0]
+
+
 def measure(inputs: int, degree: int, *, generator: torch.Generator, target: str = "polynomial") -> float:
     x = torch.rand(5 * UNITS, inputs, generator=generator, dtype=torch.float64) * 2 - 1
     y = polynomial(x, degree, generator) if target == "polynomial" else x.sum(1).abs() + (x[:, 0] - x[:, 1]).abs()
@@ -35,7 +41,7 @@ def measure(inputs: int, degree: int, *, generator: torch.Generator, target: str
     for order in (0, 1):
         features = CorrectiveFeatures(UNITS, order=order, subset=degree, random_state=seed).fit(x.numpy())
         phi = torch.as_tensor(features.transform(x.numpy()))
-        rest = y[train:] - phi[train:] @ least_squares(phi[:train], y[:train, None])[:, 0]
+        rest = y[train:] - phi[train:] @ ridge_weights(phi[:train], y[:train])
         error.append(float(rest.square().mean()))
     return math.log10(error[0] / error[1])
 
@@ -49,6 +55,6 @@ law = Law(
     predict=predict,
     measure=measure,
     cases=({"inputs": 4, "degree": 2}, {"inputs": 3, "degree": 3}),
-    repeats=3,
+    repeats=6,
     quantity="powers of ten gained",
 )

@@ -5,13 +5,14 @@ from torch import Tensor
 
 from theodolite.construct.representation import profile_units
 from theodolite.law import Law
+from theodolite.reading import Band
 from theodolite.theory.representation import gaussian
 
-DRAWS, POINTS = 120, 25
+DRAWS, POINTS = 600, 17
 
 
-def predict(groups: int) -> float:
-    return -float(groups)
+def predict(groups: int) -> Band:
+    return Band.around(-groups, abs=0.5)
 
 
 def measure(units: int, groups: int, *, generator: torch.Generator, fit: str = "what is left") -> Tensor:
@@ -33,10 +34,9 @@ law = Law(
     source="bresler2020, Theorem 2",
     predict=predict,
     measure=measure,
-    cases=tuple({"units": n, "groups": a} for a in (1, 2, 3) for n in (8, 16, 32, 64)),
-    full=tuple({"units": n, "groups": a} for a in (1, 2, 3) for n in (128, 256)),
+    cases=tuple({"units": n, "groups": a} for a in (1, 2, 3) for n in (2, 3, 4, 6, 8, 12, 16)),
+    full=tuple({"units": n, "groups": a} for a in (1, 2, 3) for n in (32, 64)),
     repeats=2,
-    tolerance=0.5,
     exponent="units",
     quantity="mean squared error",
 )
