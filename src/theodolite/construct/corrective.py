@@ -70,7 +70,9 @@ class CorrectiveNetwork(nn.Module):
         self.lift = lift
         weight = torch.cat([group.weight for group in groups])
         output = torch.cat([group.output for group in groups], 1)
-        self.hidden = nn.utils.skip_init(nn.Linear, weight.shape[1], len(weight), dtype=weight.dtype, device=weight.device)  # type: ignore[no-untyped-call]
+        self.hidden = nn.utils.skip_init(
+            nn.Linear, weight.shape[1], len(weight), dtype=weight.dtype, device=weight.device
+        )  # type: ignore[no-untyped-call]
         self.readout = nn.utils.skip_init(nn.Linear, len(weight), len(output), dtype=weight.dtype, device=weight.device)  # type: ignore[no-untyped-call]
         with torch.no_grad():
             self.hidden.weight.copy_(weight)
@@ -130,7 +132,9 @@ def corrective(
         raise ValueError(f"expected a method among {get_args(Method)}, got {method!r}; choose one of them")
     for name, value in (("groups", groups), ("group_width", group_width)):
         if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
-            raise ValueError(f"expected {name} to be a positive whole number, got {value!r}; leave it out for the default")
+            raise ValueError(
+                f"expected {name} to be a positive whole number, got {value!r}; leave it out for the default"
+            )
     points, labels, flat = _checked(x, y)
     generator = generator if generator is not None else torch.Generator().manual_seed(0)
     scheme = ("least-squares" if len(points) <= ONE_SOLVE else "block") if method == "auto" else method

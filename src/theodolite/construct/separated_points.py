@@ -21,12 +21,18 @@ def separated_pairs(samples: int, dimension: int, *, theta: float, generator: to
     if samples % 2 or samples < 2 or dimension < 2 or not 0 < theta < math.sqrt(2):
         raise ValueError(f"expected an even number of points and 0 < theta < sqrt 2, got {samples} and {theta}")
     for _ in range(20):
-        drawn = torch.randn(2, samples // 2, dimension, generator=generator, dtype=torch.float64, device=generator.device)
+        drawn = torch.randn(
+            2, samples // 2, dimension, generator=generator, dtype=torch.float64, device=generator.device
+        )
         first = drawn[0] / drawn[0].norm(dim=1, keepdim=True)
         tangent = drawn[1] - (drawn[1] * first).sum(1, keepdim=True) * first
         tangent = tangent / tangent.norm(dim=1, keepdim=True)
         angle = 2 * math.asin(theta / 2)
-        points = torch.stack([first, math.cos(angle) * first + math.sin(angle) * tangent], 1).reshape(samples, dimension)
+        points = torch.stack([first, math.cos(angle) * first + math.sin(angle) * tangent], 1).reshape(
+            samples, dimension
+        )
         if separation(points) >= theta * (1 - 1e-9):
             return points
-    raise ValueError(f"expected room for {samples} points {theta} apart in dimension {dimension}, got none; ask for less")
+    raise ValueError(
+        f"expected room for {samples} points {theta} apart in dimension {dimension}, got none; ask for less"
+    )

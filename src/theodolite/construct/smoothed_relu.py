@@ -17,7 +17,9 @@ class SReLU(nn.Module):
 
     def __init__(self, order: int = 1, *, width: float = 1.0) -> None:
         super().__init__()
-        smoothing_transform(_nothing(), order, width=width)  # refuses a wrong order or width now, not at the first input
+        smoothing_transform(
+            _nothing(), order, width=width
+        )  # refuses a wrong order or width now, not at the first input
         self.order, self.width = order, float(width)
 
     def forward(self, t: Tensor) -> Tensor:

@@ -204,5 +204,7 @@ def polynomial_units(
     101.0
     """
     if min(dimension, degree, order, error, failure) <= 0:
-        raise ValueError("expected positive dimension, degree, order, error and failure probability, got one that is not")
+        raise ValueError(
+            "expected positive dimension, degree, order, error and failure probability, got one that is not"
+        )
     return float((constant * dimension ** (degree * (order + 1)) / (error * failure)) ** (1 / order))

@@ -12,7 +12,9 @@ from theodolite.theory.corrective import cosine_density
 
 
 def predict(frequency: float, phase: float, t: float) -> Band:
-    return Band(-1e-10, 1e-10)  # rounding of a density of size 4 alpha^2, 400 at most here, summed over 120 nodes: 1e-11
+    return Band(
+        -1e-10, 1e-10
+    )  # rounding of a density of size 4 alpha^2, 400 at most here, summed over 120 nodes: 1e-11
 
 
 def nodes(low: float, high: float) -> tuple[Tensor, Tensor]:
@@ -39,6 +41,8 @@ law = Law(
     predict=predict,
     measure=measure,
     cases=tuple({"frequency": a, "phase": p, "t": t} for a in (0.5, 3.0, 10.0) for p, t in ((0.3, -0.8), (-2.0, 0.7))),
-    full=tuple({"frequency": a, "phase": p, "t": t} for a in (1.0, 7.0) for p in (0.0, 1.5, 3.0) for t in (-0.99, 0.1, 1.0)),
+    full=tuple(
+        {"frequency": a, "phase": p, "t": t} for a in (1.0, 7.0) for p in (0.0, 1.5, 3.0) for t in (-0.99, 0.1, 1.0)
+    ),
     quantity="error of the identity",
 )

@@ -17,9 +17,7 @@ def predict() -> float:
 def measure(step: float, *, generator: torch.Generator, groups: int = 2) -> Tensor:
     function = gaussian(1)
     t = torch.linspace(-1, 1, POINTS, dtype=torch.float64)
-    made, affine = profile_units(
-        function, groups=groups, units=UNITS, step=step, profiles=DRAWS, generator=generator
-    )
+    made, affine = profile_units(function, groups=groups, units=UNITS, step=step, profiles=DRAWS, generator=generator)
     values = sum((group.values(t) for group in made), affine[:, :1] + affine[:, 1:] * (t + 1))
     return (values - function.profile(t)).square().mean(1)
 

@@ -12,7 +12,9 @@ DRAWS = 20_000
 
 def predict(order: int, t: float) -> Band:
     value = float(smoothed_relu(torch.tensor(t, dtype=torch.float64), order))
-    return Band.around(value, abs=0.015)  # draws scatter by 0.2 at most: 20,000 know the mean to 0.0015, three errors 0.0045
+    return Band.around(
+        value, abs=0.015
+    )  # draws scatter by 0.2 at most: 20,000 know the mean to 0.0015, three errors 0.0045
 
 
 def measure(order: int, t: float, *, generator: torch.Generator, spread: float = 1.0) -> Tensor:
