@@ -80,8 +80,8 @@ def test_the_literal_scheme_says_when_it_diverges():
     good = corrective(x, y, method="literal", group_width=round(theory.threshold * 30), groups=3)
     assert not good.report.diverged
     assert good.report.relative_mse < 0.1
-    assert good.report.hidden_constant == pytest.approx(theory.noise / 30 * 4 / 8 * good.report.units / 3 * 30 / theory.noise
-                                                        * good.report.contraction[0])  # fmt: skip
+    expected = good.report.contraction[0] / (8 / (2**0.5) ** 4 / (good.report.units / 3))
+    assert good.report.hidden_constant == pytest.approx(expected)
     searched = corrective(x, y, method="line-search", group_width=20, groups=10)
     assert all(factor <= 1 for factor in searched.report.contraction)
     assert searched.report.hidden_constant is None
@@ -123,7 +123,8 @@ def test_wrong_input_is_named():
     with pytest.raises(ValueError, match="in rows 3;"):
         corrective(x, torch.where(torch.arange(10) == 3, math.inf, y))
     for wrong, text in ((lambda: corrective(x[0], y), "points in rows"), (lambda: corrective(x, y[:4]), "for each of 10"),
-                        (lambda: corrective(x, y, method="magic"), "expected a method"), (lambda: corrective(x[:0], y[:0]), "in rows"),
+                        (lambda: corrective(x, y, method="magic"), "expected a method"),
+                        (lambda: corrective(x[:0], y[:0]), "in rows"),
                         (lambda: corrective(x, y, groups=0), "expected groups"),
                         (lambda: corrective(x, y, group_width=2.5), "expected group_width")):  # fmt: skip
         with pytest.raises(ValueError, match=text):

@@ -12,8 +12,9 @@ import theodolite as th
 from theodolite.construct.random_features import CorrectiveFeatures
 from theodolite.theory.smoothed_relu import smoothed_relu
 
+GENERATED = estimator_checks_generator(CorrectiveFeatures(order=1), mark="skip")
 CHECKS = [pytest.param(estimator, check, id=f"{getattr(check, 'func', check).__name__}-{i}")
-          for i, (estimator, check) in enumerate(estimator_checks_generator(CorrectiveFeatures(order=1), mark="skip"))]  # fmt: skip
+          for i, (estimator, check) in enumerate(GENERATED)]  # fmt: skip
 
 
 @pytest.mark.parametrize(("estimator", "check"), CHECKS)

@@ -50,7 +50,7 @@ def test_smoothed_relu_slope_density_and_autograd_agree(order):
     at = t.detach()
     finite = (smoothed_relu_slope(at + 1e-5, order) - smoothed_relu_slope(at - 1e-5, order)) / 2e-5
     assert torch.allclose(finite, smoothing_density(at, order), atol=2e-5)  # kinks of the triangle, within a step
-    assert float(slope[26]) == pytest.approx(0.5, abs=1e-15)
+    assert float(slope[26].detach()) == pytest.approx(0.5, abs=1e-15)
 
 
 def test_smoothed_relu_is_relu_outside_and_has_its_known_values():

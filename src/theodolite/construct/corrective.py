@@ -94,7 +94,8 @@ def on_sphere(x: Tensor, centre: Tensor, scale: Tensor, *, lift: bool) -> Tensor
     if lift:
         u = (x - centre) / scale
         x = torch.cat([u, torch.ones_like(u[..., :1])], -1)
-    return x / x.norm(dim=-1, keepdim=True)
+    unit: Tensor = x / x.norm(dim=-1, keepdim=True)
+    return unit
 
 
 @torch.no_grad()
@@ -131,7 +132,7 @@ def corrective(
     if method not in get_args(Method):
         raise ValueError(f"expected a method among {get_args(Method)}, got {method!r}; choose one of them")
     for name, value in (("groups", groups), ("group_width", group_width)):
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+        if value is not None and (type(value) is not int or value < 1):
             raise ValueError(
                 f"expected {name} to be a positive whole number, got {value!r}; leave it out for the default"
             )

@@ -15,7 +15,7 @@ from theodolite.theory.smoothed_relu import smoothed_relu
 
 
 class CorrectiveFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    r"""$\sqrt{1/N}\,\mathrm{SReLU}_k(\omega_i\cdot x/\sqrt q-T_i)$, $\omega_i$ Gaussian, on q coordinates drawn at random or on all.
+    r"""$\sqrt{1/N}\,\mathrm{SReLU}_k(\omega_i\cdot x/\sqrt q-T_i)$, Gaussian $\omega_i$ on q random coordinates or on all.
 
     T is uniform on ``±bias_range``; ``order`` k is 0 for ReLU, 1, 2, ... for ReLUs smoothed within ``width`` of their kink.
     ``subset`` q suits functions that are sums of functions of q coordinates each. Standardise the inputs first: the
@@ -71,7 +71,7 @@ class CorrectiveFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         x = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
         seen = x @ self.directions_.astype(x.dtype, copy=False) - self.thresholds_.astype(x.dtype, copy=False)
         values = smoothed_relu(torch.from_numpy(seen), self.order, width=self.width)
-        return np.asarray(values.numpy()) / np.sqrt(x.dtype.type(self._n_features_out))
+        return np.asarray(values.numpy() / np.sqrt(x.dtype.type(self._n_features_out)))
 
     def __sklearn_tags__(self) -> Any:
         """Single precision stays single."""

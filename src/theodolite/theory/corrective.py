@@ -74,7 +74,7 @@ def separation(x: Tensor) -> float:
 
 
 def dual_scale(samples: int, theta: float, *, margin: float = 1.0) -> float:
-    r"""$\sigma=\sqrt{2c\log n}/\theta$: frequencies $N(0,\sigma^2I)$ tell points $\theta$ apart, $K_{jk}\le n^{-c}$; ``margin`` is c.
+    r"""$\sigma=\sqrt{2c\log n}/\theta$, at which points $\theta$ apart have $K_{jk}\le n^{-c}$; ``margin`` is c.
 
     Source: bresler2020.
 
@@ -87,7 +87,9 @@ def dual_scale(samples: int, theta: float, *, margin: float = 1.0) -> float:
 
 
 def dual_kernel(x: Tensor, *, scale: float) -> Tensor:
-    r"""$K=e^{-\sigma^2|x-x'|^2/2}$: for $F(\xi)=\sum_jy_je^{i\xi\cdot x_j}$, $\xi\sim N(0,\sigma^2I)$, $E\,F(\xi)e^{-i\xi\cdot x_j}=(Ky)_j$.
+    r"""$K=e^{-\sigma^2|x-x'|^2/2}$, through which Gaussian frequencies give labels back.
+
+    For $F(\xi)=\sum_jy_je^{i\xi\cdot x_j}$ and $\xi\sim N(0,\sigma^2I)$, $E\,F(\xi)e^{-i\xi\cdot x_j}=(Ky)_j$.
 
     Source: rahimi2007; bresler2020.
     """

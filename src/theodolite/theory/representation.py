@@ -17,9 +17,10 @@ NODES = 96
 
 @dataclass(frozen=True)
 class RadialFunction:
-    r"""$f(x)=(2\pi)^{-d}\int\hat f(|\xi|)e^{i\xi\cdot x}d\xi$, $\hat f$ nothing beyond ``cutoff``: a mean of ridges $g(\theta\cdot x)$.
+    r"""$f(x)=(2\pi)^{-d}\int\hat f(|\xi|)e^{i\xi\cdot x}d\xi$, a mean of ridges $g(\theta\cdot x)$ over all directions $\theta$.
 
-    $g(t)=(2\pi)^{-d}|S^{d-1}|\int_0^\Omega\hat f(\rho)\rho^{d-1}\cos(\rho t)d\rho$, the mean over directions $\theta$ of the sphere.
+    $g(t)=(2\pi)^{-d}|S^{d-1}|\int_0^\Omega\hat f(\rho)\rho^{d-1}\cos(\rho t)d\rho$; the transform is taken as nothing
+    beyond ``cutoff`` $\Omega$.
 
     >>> f = gaussian(1)
     >>> round(float(f.profile(torch.tensor(0.5, dtype=torch.float64))) - math.exp(-0.125), 12)
@@ -43,12 +44,14 @@ class RadialFunction:
         density = weight * self.transform(rho) * rho ** (d - 1 + derivative) * (sphere / (2 * math.pi) ** d)
         if order:
             density = density / smoothing_transform(rho, order, width=order * step)
-        return torch.cos(t[..., None] * rho + derivative * math.pi / 2) @ density
+        value: Tensor = torch.cos(t[..., None] * rho + derivative * math.pi / 2) @ density
+        return value
 
     def value(self, x: Tensor) -> Tensor:
         """f at points in rows, by the mean over equally spaced directions; dimension 1 or 2."""
         directions = ridge_directions(self, like=x)
-        return self.profile(x @ directions.T).mean(-1)
+        value: Tensor = self.profile(x @ directions.T).mean(-1)
+        return value
 
 
 def gaussian(dimension: int, *, width: float = 1.0) -> RadialFunction:
@@ -77,9 +80,9 @@ def ridge_directions(function: RadialFunction, *, like: Tensor, radius: float = 
 
 
 def one_group_error(function: RadialFunction, *, units: int) -> float:
-    r"""Mean squared error on $[-1,1]$ of one group of ReLUs with uniform kinks: $\frac1N\bigl(2\int g''(T)^2(t-T)_+^2dT-h(t)^2\bigr)$.
+    r"""Mean squared error on $[-1,1]$ of one group of ReLUs with uniform kinks, in one dimension.
 
-    h is the function less its tangent at -1; the mean over t is taken. Dimension 1.
+    $\frac1N\bigl(2\int g''(T)^2(t-T)_+^2dT-h(t)^2\bigr)$, its mean over t; h is the function less its tangent at -1.
 
     Source: bresler2020, Theorem 2. Differs from the source: exact, where a bound $C_f^2/N$ is given there.
     """

@@ -57,7 +57,7 @@ def smoothing_density(t: Tensor, order: int, *, width: float = 1.0) -> Tensor:
 
 
 def smoothing_transform(frequency: Tensor, order: int, *, width: float = 1.0) -> Tensor:
-    r"""$\hat B_k(\alpha)=\bigl(\frac{\sin(\alpha h/2)}{\alpha h/2}\bigr)^{2k}$, by which SReLU damps a cosine of frequency $\alpha$.
+    r"""$\hat B_k(\alpha)=\bigl(\frac{\sin(\alpha h/2)}{\alpha h/2}\bigr)^{2k}$, by which SReLU damps a cosine.
 
     Refused from $\alpha h=2\pi$ on, its first zero: a cosine beyond cannot be got back.
 
@@ -86,7 +86,7 @@ def _truncated_powers(s: Tensor, order: int, *, power: int) -> Tensor:
 
 
 def _step(order: int, width: float) -> float:
-    if isinstance(order, bool) or not isinstance(order, int) or order < 0:
+    if type(order) is not int or order < 0:
         raise ValueError(f"expected an order among 0 (ReLU), 1, 2, ..., got {order!r}; pass a whole number")
     if not (math.isfinite(width) and width > 0):
         raise ValueError(f"expected a positive finite width, got {width}; pass 1.0, say")

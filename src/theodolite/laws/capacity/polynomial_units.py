@@ -30,8 +30,8 @@ def measure(d: int, degree: int, order: int, *, rate: int | None = None) -> floa
 
 
 law = Law(
-    claim="The number of random features for a polynomial of degree q in d variables falls from d^{2q} to d^q as the rate a of the "
-    "bound grows.",
+    claim="The number of random features for a polynomial of degree q in d variables falls from d^{2q} to d^q as the "
+    "rate a of the bound grows.",
     formula=r"\frac{C\,d^{q(a+1)}}{N^a}\le\epsilon\delta\iff N\ge\Bigl(\frac{C\,d^{q(a+1)}}{\epsilon\delta}\Bigr)^{1/a}",
     assumes={"the error bound of order a": {"rate": 5}},
     source="bresler2020, Theorem 4",

@@ -1,6 +1,7 @@
 r"""A cosine is a mean of smoothed ReLUs too, once the density is divided by the smoothing's transform."""
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import torch
@@ -23,7 +24,7 @@ def measure(order: int, frequency: float, t: float, *, deconvolved: bool = True)
     knots = sorted({-2 - WIDTH, -1 - WIDTH, *(t + WIDTH * j / order for j in range(-order, order + 1))})
     alpha, psi = torch.tensor(frequency, dtype=torch.float64), torch.tensor(PHASE, dtype=torch.float64)
     total = 0.0
-    for low, high in zip(knots, knots[1:], strict=False):
+    for low, high in pairwise(knots):
         kinks = torch.as_tensor(low + (x + 1) * (high - low) / 2)
         if deconvolved:
             density = smoothed_cosine_density(kinks, alpha, psi, order=order, width=WIDTH)
