@@ -69,7 +69,8 @@ def compare(name, x, y, model, sizes, seeds):
 
 
 def idx(path):
-    content = (gzip.open(path) if path.suffix == ".gz" else path.open("rb")).read()
+    content = path.read_bytes()
+    content = gzip.decompress(content) if path.suffix == ".gz" else content
     dimensions = [int.from_bytes(content[4 + 4 * i : 8 + 4 * i], "big") for i in range(content[3])]
     return np.frombuffer(content, dtype=np.uint8, offset=4 + 4 * content[3]).reshape(dimensions)
 

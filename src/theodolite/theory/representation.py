@@ -62,7 +62,8 @@ def gaussian(dimension: int, *, width: float = 1.0) -> RadialFunction:
     """
 
     def transform(rho: Tensor) -> Tensor:
-        return (2 * math.pi * width**2) ** (dimension / 2) * torch.exp(-0.5 * (width * rho) ** 2)
+        size = math.pow(2 * math.pi * width**2, dimension / 2)
+        return size * torch.exp(-0.5 * (width * rho) ** 2)
 
     return RadialFunction(transform, dimension, cutoff=8.0 / width)
 

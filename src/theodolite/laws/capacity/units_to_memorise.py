@@ -35,7 +35,7 @@ law = Law(
     cases=tuple({"n": n, "inputs": d} for d in (2, 20) for n in (40, 60, 80, 100, 120, 160)),
     full=tuple({"n": n, "inputs": d} for d in (2, 20) for n in (200, 400)),
     repeats=3,
-    tolerance=0.2,  # units come in steps of a twentieth: 5 % at each end of a fourfold range of n are 0.1 in the slope, and as much room
+    tolerance=0.2,  # units come in steps of a twentieth: 5 % at each end of a fourfold range of n are 0.1 in the slope; room
     exponent="n",
     quantity="units needed",
 )
