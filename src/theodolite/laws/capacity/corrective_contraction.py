@@ -54,7 +54,7 @@ law = Law(
     predict=predict,
     measure=measure,
     cases=({"n": 8, "units": 250}, {"n": 8, "units": 1500}, {"n": 30, "units": 100}),
-    full=({"n": 30, "units": 2000}, {"n": 30, "units": 20_000}, {"n": 100, "units": 2000}),
+    full=({"n": 30, "units": 2000}, {"n": 100, "units": 500}),
     repeats=12,
     # The square of a noise with few large directions scatters as much as it is: 600 draws know its mean to 5 %, three errors
     # 15 %, and as much room for its wander; 20,000 frequencies know the prediction to 1-2 %

@@ -6,25 +6,34 @@ from torch import Tensor
 from theodolite.construct.representation import profile_units
 from theodolite.law import Law
 from theodolite.reading import Band
-from theodolite.theory.representation import gaussian
+from theodolite.theory.representation import gaussian, ridge_directions
 
-DRAWS, POINTS = 600, 17
+DRAWS, POINTS = 400, 17
 
 
-def predict(groups: int) -> Band:
+def predict(groups: int, dimension: int = 1) -> Band:
     return Band.around(-groups, abs=0.5)
 
 
-def measure(units: int, groups: int, *, generator: torch.Generator, fit: str = "what is left") -> Tensor:
-    function = gaussian(1)
-    t = torch.linspace(-1, 1, POINTS, dtype=torch.float64)
-    alone = fit == "the function again"
+def measure(
+    units: int, groups: int, dimension: int = 1, *, generator: torch.Generator, fit: str = "what is left"
+) -> Tensor:
+    """The error on [-1, 1], or on points of the unit disc, of so many units for each direction."""
+    function, alone = gaussian(dimension), fit == "the function again"
+    x = torch.linspace(-1, 1, POINTS, dtype=torch.float64)[:, None]
+    if dimension == 2:
+        angle = 2.4 * torch.arange(POINTS, dtype=torch.float64)  # the golden spiral
+        x = (x + 1) / 2 * torch.stack([torch.cos(angle), torch.sin(angle)], 1)
+    directions = ridge_directions(function, like=x)
+    draws = DRAWS // len(directions)
     made, affine = profile_units(
-        function, groups=1 if alone else groups, units=units * (groups if alone else 1), step=0.5, profiles=DRAWS,
-        generator=generator,
+        function, groups=1 if alone else groups, units=units * (groups if alone else 1), step=0.5,
+        profiles=draws * len(directions), generator=generator,
     )  # fmt: skip
-    values = sum((group.values(t) for group in made), affine[:, :1] + affine[:, 1:] * (t + 1))
-    return (values - function.profile(t)).square().mean(1)
+    t = (directions @ x.T).repeat(draws, 1)  # (profiles, points)
+    values = sum((group.values(t[:, None]) for group in made), affine[:, :1] + affine[:, 1:] * (t + 1))
+    mean = values.reshape(draws, len(directions), POINTS).mean(1)
+    return (mean - function.value(x)).square().mean(1)
 
 
 law = Law(
@@ -35,7 +44,8 @@ law = Law(
     predict=predict,
     measure=measure,
     cases=tuple({"units": n, "groups": a} for a in (1, 2, 3) for n in (2, 3, 4, 6, 8, 12, 16)),
-    full=tuple({"units": n, "groups": a} for a in (1, 2, 3) for n in (32, 64)),
+    full=tuple({"units": n, "groups": a} for a in (1, 2, 3) for n in (32, 64))
+    + tuple({"units": n, "groups": a, "dimension": 2} for a in (1, 2, 3) for n in (2, 3, 4, 6, 8, 12, 16)),
     repeats=2,
     exponent="units",
     quantity="mean squared error",
