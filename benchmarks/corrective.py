@@ -145,6 +145,7 @@ def main():
     generator = torch.Generator().manual_seed(0)
     sizes = [64 * 2**k for k in range(1 + int(math.log2(options.largest / 64)))]
     started = time.process_time()
+    torch.set_grad_enabled(False)
     if "1" in options.tables:
         contraction(sizes, generator)
     if "2" in options.tables:
