@@ -47,10 +47,10 @@ def measure(inputs: int, degree: int, *, generator: torch.Generator, target: str
 
 
 law = Law(
-    claim="On low-degree polynomials of few variables the smoothed unit beats the ReLU at least tenfold in squared error, at the "
-    "same number of units.",
+    claim="With many more units than the polynomial has monomials the smoothed unit beats the ReLU at least tenfold in squared "
+    "error, at the same number of units.",
     formula=r"\log_{10}\frac{\mathrm{mse}(\mathrm{ReLU})}{\mathrm{mse}(\mathrm{SReLU}_1)}\ge1",
-    assumes={"a smooth target": {"target": "kinks"}},
+    assumes={"a smooth target": {"target": "kinks"}, "units many times the monomials": None},
     source="bresler2020, Theorem 4",
     predict=predict,
     measure=measure,
