@@ -8,7 +8,7 @@ from theodolite.law import Law
 from theodolite.reading import Band
 from theodolite.theory.representation import gaussian, ridge_directions
 
-DRAWS, POINTS = 400, 17
+DRAWS, POINTS = 600, 17
 
 
 def predict(groups: int, dimension: int = 1) -> Band:
