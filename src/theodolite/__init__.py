@@ -15,9 +15,12 @@ from theodolite.version import __version__
 
 if TYPE_CHECKING:
     from theodolite.checking import check
+    from theodolite.construct.corrective import CorrectiveNetwork, corrective
     from theodolite.construct.estimators import NetworkKernelClassifier, NetworkKernelRegressor
     from theodolite.construct.initialisation import initialise_
     from theodolite.construct.module_kernels import kernel_of
+    from theodolite.construct.random_features import CorrectiveFeatures
+    from theodolite.construct.smoothed_relu import SReLU
     from theodolite.instrument import Instrument
     from theodolite.law import Law, Verdict
     from theodolite.subject import Subject
@@ -27,15 +30,19 @@ if TYPE_CHECKING:
 
 _LATER = {
     "Activation": "theory.activations",
+    "CorrectiveFeatures": "construct.random_features",
+    "CorrectiveNetwork": "construct.corrective",
     "Criticality": "theory.propagation",
     "Instrument": "instrument",
     "Law": "law",
     "Mlp": "theory.specification",
     "NetworkKernelClassifier": "construct.estimators",
     "NetworkKernelRegressor": "construct.estimators",
+    "SReLU": "construct.smoothed_relu",
     "Subject": "subject",
     "Verdict": "law",
     "check": "checking",
+    "corrective": "construct.corrective",
     "criticality": "theory.propagation",
     "initialise_": "construct.initialisation",
     "kernel_of": "construct.module_kernels",
@@ -44,6 +51,8 @@ _LATER = {
 __all__ = [
     "Activation",
     "Band",
+    "CorrectiveFeatures",
+    "CorrectiveNetwork",
     "Criticality",
     "Design",
     "Estimate",
@@ -53,12 +62,14 @@ __all__ = [
     "NetworkKernelClassifier",
     "NetworkKernelRegressor",
     "Reading",
+    "SReLU",
     "Series",
     "Subject",
     "Survey",
     "Verdict",
     "__version__",
     "check",
+    "corrective",
     "criticality",
     "design",
     "initialise_",

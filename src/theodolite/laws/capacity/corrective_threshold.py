@@ -1,0 +1,53 @@
+"""The literal scheme diverges with groups narrower than a threshold, and converges geometrically with wider ones."""
+
+from functools import cache
+
+import torch
+from torch import Tensor
+
+from theodolite.construct.corrective_groups import literal_group
+from theodolite.law import Law
+from theodolite.reading import Band
+from theodolite.theory.corrective import corrective_contraction, dual_scale
+
+SAMPLES, GROUPS = 8, 3
+THETA = 2**0.5
+
+
+def points() -> tuple[Tensor, Tensor]:
+    return torch.eye(SAMPLES, dtype=torch.float64), torch.tensor([1.0, -1.0] * (SAMPLES // 2), dtype=torch.float64)
+
+
+@cache
+def threshold() -> float:
+    x, y = points()
+    scale = dual_scale(SAMPLES, THETA)
+    return corrective_contraction(x, y, scale=scale, generator=torch.Generator().manual_seed(0)).threshold
+
+
+def predict(multiple: float) -> Band:
+    return Band(low=0.0) if multiple < 1 else Band(high=0.0)
+
+
+def measure(multiple: float, *, generator: torch.Generator, widen: float = 1.0) -> float:
+    x, y = points()
+    rest = y[:, None]
+    for _ in range(GROUPS):
+        units = max(1, round(multiple * threshold()))
+        rest = rest - literal_group(x, rest, units=units, theta=THETA / widen, generator=generator).outputs(x)
+    return float(torch.log(rest.square().mean()) / GROUPS)
+
+
+law = Law(
+    claim="Groups narrower than the threshold make every residual larger than the last; wider ones shrink it geometrically.",
+    formula=r"N_0^*=\frac{E\,|F|^2\eta^2\sum_j(t_j-T)_+^2-|Ky|^2}{|y|^2-|(I-K)y|^2}",
+    assumes={"frequencies no wider than the separation asks": {"widen": 4.0}},
+    source="bresler2020, Theorem 1",
+    predict=predict,
+    measure=measure,
+    cases=({"multiple": 0.1}, {"multiple": 10.0}),
+    full=({"multiple": 0.25}, {"multiple": 4.0}),
+    repeats=24,
+    quantity="growth of the logarithm of the squared residual, a group",
+    along="multiple",
+)

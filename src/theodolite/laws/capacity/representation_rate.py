@@ -1,0 +1,52 @@
+r"""With a groups of N units, each fitted to what is left, the squared error falls as $N^{-a}$."""
+
+import torch
+from torch import Tensor
+
+from theodolite.construct.representation import profile_units
+from theodolite.law import Law
+from theodolite.reading import Band
+from theodolite.theory.representation import gaussian, ridge_directions
+
+DRAWS, POINTS = 600, 17
+
+
+def predict(groups: int, dimension: int = 1) -> Band:
+    return Band.around(-groups, abs=0.5)
+
+
+def measure(
+    units: int, groups: int, dimension: int = 1, *, generator: torch.Generator, fit: str = "what is left"
+) -> Tensor:
+    """The error on [-1, 1], or on points of the unit disc, of so many units for each direction."""
+    function, alone = gaussian(dimension), fit == "the function again"
+    x = torch.linspace(-1, 1, POINTS, dtype=torch.float64)[:, None]
+    if dimension == 2:
+        angle = 2.4 * torch.arange(POINTS, dtype=torch.float64)  # the golden spiral
+        x = (x + 1) / 2 * torch.stack([torch.cos(angle), torch.sin(angle)], 1)
+    directions = ridge_directions(function, like=x)
+    draws = DRAWS // len(directions)
+    made, affine = profile_units(
+        function, groups=1 if alone else groups, units=units * (groups if alone else 1), step=0.5,
+        profiles=draws * len(directions), generator=generator,
+    )  # fmt: skip
+    t = (directions @ x.T).repeat(draws, 1)  # (profiles, points)
+    values = sum((group.values(t[:, None]) for group in made), affine[:, :1] + affine[:, 1:] * (t + 1))
+    mean = values.reshape(draws, len(directions), POINTS).mean(1)
+    return (mean - function.value(x)).square().mean(1)
+
+
+law = Law(
+    claim="Groups of ever rougher units that correct one another represent a smooth function at any rate in 1/N.",
+    formula=r"E\|f-\hat f\|^2=C_aN^{-a}\quad\text{with groups }\mathrm{SReLU}_{a-1},\dots,\mathrm{SReLU}_1,\mathrm{ReLU}",
+    assumes={"each group fitted to what is left": {"fit": "the function again"}},
+    source="bresler2020, Theorem 2",
+    predict=predict,
+    measure=measure,
+    cases=tuple({"units": n, "groups": a} for a in (1, 2, 3) for n in (2, 3, 4, 6, 8, 12, 16)),
+    full=tuple({"units": n, "groups": a} for a in (1, 2, 3) for n in (32, 64))
+    + tuple({"units": n, "groups": a, "dimension": 2} for a in (1, 2, 3) for n in (2, 3, 4, 6, 8, 12, 16)),
+    repeats=2,
+    exponent="units",
+    quantity="mean squared error",
+)
