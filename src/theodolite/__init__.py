@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from theodolite.theory.activations import Activation
     from theodolite.theory.propagation import Criticality, criticality
     from theodolite.theory.specification import Mlp
+    from theodolite.watch import Watch
 
 _LATER = {
     "Activation": "theory.activations",
@@ -34,6 +35,7 @@ _LATER = {
     "NetworkKernelRegressor": "construct.estimators",
     "Subject": "subject",
     "Verdict": "law",
+    "Watch": "watch",
     "check": "checking",
     "criticality": "theory.propagation",
     "initialise_": "construct.initialisation",
@@ -55,6 +57,7 @@ __all__ = [
     "Subject",
     "Survey",
     "Verdict",
+    "Watch",
     "__version__",
     "check",
     "criticality",
