@@ -55,5 +55,6 @@ def wait_for(model: nn.Module) -> None:
 
 
 def full_precision(model: nn.Module) -> torch.autocast:
+    """Out of any autocast that training runs under."""
     device = next((p.device.type for p in model.parameters()), "cpu")
     return torch.autocast(device, enabled=False)

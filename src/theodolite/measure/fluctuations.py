@@ -23,7 +23,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class SgdRun:
-    r"""Step by step: ``losses`` of the batches, ``pulls`` $(\theta-\theta_c)\cdot\nabla L^B$ and ``squares`` $|b|^2$ of the updates.
+    r"""Step by step: ``losses`` of batches, ``pulls`` $(\theta-\theta_c)\cdot\nabla L^B$, ``squares`` $|b|^2$ of the updates.
 
     $\theta_c$ is where the run, after its first part, began. ``finite`` is False where it ran away.
     """

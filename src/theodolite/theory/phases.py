@@ -1,7 +1,7 @@
 r"""Which phase a run is in: lazy, catapult, edge, divergent, dead, or not decided yet, with the numbers that decide.
 
-With curvature $\lambda$ and step $\eta$ the ratio $\rho=\eta\lambda/(2+2\beta)$ is 1 at the edge of stability. A run that starts at
-$\rho<1$ goes down at once (lazy). One that starts at $\rho>1$ first goes up; it then comes down on flatter ground,
+With curvature $\lambda$ and step $\eta$ the ratio $\rho=\eta\lambda/(2+2\beta)$ is 1 at the edge of stability. A run that
+starts at $\rho<1$ goes down at once (lazy). One that starts at $\rho>1$ first goes up; it then comes down on flatter ground,
 $\rho<1$ (catapult), or grows without end (divergent), or loses every unit (dead: where the target is 0 its loss is 0 too).
 The loss alone cannot tell these apart.
 """
@@ -25,8 +25,10 @@ RAISED = 0.8
 
 At a constant step it is not: the sharpness overshoots the edge, by as much as a half, before it settles there."""
 
-RUNAWAY = 1e6
-"""A loss that grew by this factor is counted as divergent: catapults peak at about a tenth of the width."""
+RUNAWAY, HOPELESS = 1e6, 1e12
+"""A loss that grew by the first factor diverges, unless the curvature falls meanwhile as in a catapult; by the second, it does.
+
+A catapult's loss peaks at about a tenth of the width, which is many times a start that was near its minimum."""
 
 GONE = 1e-9
 """A tangent kernel below this share of its start is dead: rounding leaves it some 1e-7 to 1e-16."""
@@ -94,7 +96,8 @@ def training_phase(history: Sequence[Moment]) -> Phase:
             f"At step {now.step} no parameter tells two samples apart any more: the tangent kernel is {now.alive:.2g} of what "
             f"it was. The loss, {now.loss:.4g}, can be low all the same. Start again with a smaller step.",
         )
-    if now.loss > RUNAWAY * max(first.loss, 1e-300):
+    flatter = now.sharpness is not None and first.sharpness is not None and now.sharpness < first.sharpness
+    if now.loss > (HOPELESS if flatter else RUNAWAY) * max(first.loss, 1e-300):
         return Phase("divergent", f"The loss grew from {first.loss:.4g} to {now.loss:.4g} by step {now.step}.")
     ratios = [m for m in history if m.ratio is not None]
     if not ratios or len(history) < 2:

@@ -1,7 +1,8 @@
 r"""What stationary SGD must balance: the pull of the loss against the noise of its batches, for steps of any size.
 
-Where a stationary law with second moments exists, $\langle\nabla L\rangle=0$ and $\langle\theta\cdot\nabla L\rangle=\frac{\eta}{2}
-\langle|\nabla L^B|^2\rangle$: the mean square of $\theta$ neither grows nor shrinks. No small step is assumed.
+Where a stationary law with second moments exists, $\langle\nabla L\rangle=0$ and
+$\langle\theta\cdot\nabla L\rangle=\frac{\eta}{2}\langle|\nabla L^B|^2\rangle$: the mean square of $\theta$ neither grows nor
+shrinks. No small step is assumed.
 """
 
 from __future__ import annotations
