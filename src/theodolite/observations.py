@@ -56,8 +56,8 @@ BESIDE, MOST_TOP = 5, 30
 
 LOSS, SHARPNESS = "loss on the probe", "largest Hessian eigenvalue"
 ALIVE = "tangent kernel that tells samples apart, relative to the start"
-BLOCKS, SHORTEST, LONGEST = 5, 20, 400
-"""Blocks of looks for the balance of SGD, and the fewest and most looks in its window."""
+BLOCKS, SHORTEST, LONGEST = 8, 20, 400
+"""Blocks of looks for the balance of SGD, looks for the centre of the weights and again before anything is said, and most."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,8 @@ class Memory:
     origin: Mapping[str, Tensor] = field(repr=False)
     kernel: Tensor | None = None
     vectors: Tensor | None = field(default=None, repr=False)
-    anchor: Tensor | None = field(default=None, repr=False)
+    centre: Tensor | None = field(default=None, repr=False)
+    settling: int = 0
     window: list[tuple[float, float, float]] = field(default_factory=list)
 
 
@@ -199,7 +200,8 @@ def _kernel(scene: Scene) -> Iterator[Reading]:
         )
     now = empirical_ntk(model, x).double().cpu()
     if scene.memory.kernel is None:
-        scene.memory.kernel = kernel_at(model, scene.memory.origin, x)
+        moved = weight_travel(model, scene.memory.origin) > 0
+        scene.memory.kernel = kernel_at(model, scene.memory.origin, x) if moved else now
     start = scene.memory.kernel
     alive = telling_norm(now) / telling_norm(start) if telling_norm(start) > 0 else float("nan")
     reading = drift_reading(now, start)
@@ -253,25 +255,28 @@ def _balance(scene: Scene) -> Iterator[Reading]:
     if found is None:
         return
     here = trainable_vector(subject.model)
-    if memory.anchor is None:
-        memory.anchor, memory.window = here, []
-    pull = float(((here - memory.anchor).double() * scene.slope.gradient.double()).sum())
+    centre = memory.centre = here if memory.centre is None else memory.centre
+    pull = float(((here - centre).double() * scene.slope.gradient.double()).sum())
     noise = batch_scatter(
         found.scatter.value, found.signal.value, batch=how.size, samples=how.samples, sampler=how.sampler
     )
     square = max(found.signal.value, 0.0) + noise
     memory.window = [*memory.window, (scene.slope.loss, pull, dissipation(square, lr=subject.lr))][-LONGEST:]
-    if len(memory.window) < SHORTEST:
-        raise ValueError(
-            f"expected {SHORTEST} looks without drift, got {len(memory.window)} so far; nothing is said yet"
-        )
     losses, pulls, demanded = (list(column) for column in zip(*memory.window, strict=True))
-    trend = block_trend(losses, blocks=BLOCKS)
-    if drifting(trend):
-        memory.anchor, memory.window = None, []
+    trend = block_trend(losses, blocks=BLOCKS) if len(losses) >= SHORTEST else None
+    if trend is not None and drifting(trend):
+        memory.centre, memory.settling, memory.window = None, 0, []
         raise ValueError(
             f"expected a steady loss, got one that changed by {trend.value:.3g} ± {trend.stderr:.2g}: drifting, not stationary"
         )
+    if memory.settling < SHORTEST:  # any centre is right on average; the mean of the weights is the least noisy
+        memory.settling += 1
+        memory.centre = centre + (here - centre) / memory.settling
+        if memory.settling == SHORTEST:
+            memory.window = []
+    if trend is None or memory.settling < SHORTEST or len(memory.window) < SHORTEST:
+        looks = memory.settling + len(memory.window) * (memory.settling == SHORTEST)
+        raise ValueError(f"expected {2 * SHORTEST} looks without drift, got {looks} so far; nothing is said yet")
     ratio = block_ratio(pulls, demanded, blocks=BLOCKS)
     yield Reading(
         quantity="pull of the loss over what stationary SGD demands", where=f"last {len(losses)} looks",
