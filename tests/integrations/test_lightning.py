@@ -1,22 +1,18 @@
 """A real Trainer, a few steps."""
 
-import warnings
-
+import lightning.pytorch as lightning
 import pytest
 import torch
+from lightning.pytorch.loggers import TensorBoardLogger
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # of the package itself, when it is imported
-    lightning = pytest.importorskip("lightning.pytorch")
-    from theodolite.integrations.lightning import WatchCallback
+from theodolite.integrations.lightning import WatchCallback
 
-pytestmark = [
+pytestmark = [  # Lightning's own: advice on loaders, and its use of a torch name that is on its way out
     pytest.mark.filterwarnings("ignore:.*does not have many workers.*"),
     pytest.mark.filterwarnings("ignore:.*LeafSpec.*:FutureWarning"),
-    pytest.mark.filterwarnings("ignore:.*tensorboardX.*"),
-    pytest.mark.filterwarnings("ignore:.*smaller than the logging interval.*"),
 ]
 
 
@@ -64,13 +60,9 @@ def test_a_fit_is_watched_and_left_as_it_was(tmp_path):
 
 
 def test_scalars_go_to_the_logger_of_the_trainer(tmp_path):
-    from lightning.pytorch.loggers import TensorBoardLogger
-
     logger = TensorBoardLogger(tmp_path, name="", version="")
     callback = WatchCallback(every=4, level="cheap")
     fitted(tmp_path, [callback], logger=logger)
     logger.experiment.flush()
-    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-
     events = EventAccumulator(str(tmp_path)).Reload()
     assert "theodolite/loss/loss-on-the-probe" in events.Tags()["scalars"]

@@ -2,18 +2,17 @@
 
 import pytest
 import torch
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from torch import nn
+from torch.utils.tensorboard import SummaryWriter
 
 import theodolite as th
 
 
 def test_every_scalar_reaches_the_event_file(tmp_path):
-    tensorboard = pytest.importorskip("torch.utils.tensorboard")
-    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-
     x, y = torch.randn(12, 4, generator=torch.Generator().manual_seed(0)), torch.arange(12) % 2
     model = nn.Sequential(nn.Linear(4, 5), nn.Tanh(), nn.Linear(5, 2))
-    with tensorboard.SummaryWriter(tmp_path) as writer:
+    with SummaryWriter(tmp_path) as writer:
         watch = th.Watch(model, probe=(x, y), writer=writer, every=2)
         for step in range(5):
             watch(step, lr=0.1)

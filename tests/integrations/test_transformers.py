@@ -1,14 +1,10 @@
 """A real Trainer on tiny models made from their configurations, without any download."""
 
-import warnings
-
 import pytest
 import torch
+import transformers
 
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # of the package itself, when it is imported
-    transformers = pytest.importorskip("transformers")
-    from theodolite.integrations.transformers import WatchCallback, next_token_loss
+from theodolite.integrations.transformers import WatchCallback, next_token_loss
 
 
 def fitted(model, rows, tmp_path, callback, **options):
