@@ -174,10 +174,11 @@ def test_phases_of_a_real_network(product, phase):
     assert watch.phase.name == phase, watch.phase.reason
 
 
-def test_a_dead_network_is_told_from_a_catapult_though_its_loss_is_zero():
-    x = torch.rand(6, 4, generator=seeded()) + 0.1
+@pytest.mark.parametrize("samples", [1, 6])
+def test_a_dead_network_is_told_from_a_catapult_though_its_loss_is_zero(samples):
+    x = torch.rand(samples, 4, generator=seeded()) + 0.1
     model = nn.Sequential(nn.Linear(4, 20), nn.ReLU(), nn.Linear(20, 1))
-    y = torch.zeros(6, 1)
+    y = torch.zeros(samples, 1)
     watch = th.Watch(model, probe=(x, y), loss=mse_loss, every=1)
     watch(0, lr=5.0)
     with torch.no_grad():

@@ -30,10 +30,10 @@ from theodolite.measure.lanczos import Eigenpairs, extreme_eigenpairs
 from theodolite.measure.operators import Operator
 from theodolite.measure.probing import (
     Slope,
-    kernel_at,
+    at_state,
     probe_slope,
     subspace_share,
-    telling_norm,
+    telling_kernel,
     trainable_vector,
     weight_travel,
 )
@@ -75,6 +75,7 @@ class Memory:
 
     origin: Mapping[str, Tensor] = field(repr=False)
     kernel: Tensor | None = None
+    telling: float = 0.0
     vectors: Tensor | None = field(default=None, repr=False)
     centre: Tensor | None = field(default=None, repr=False)
     settling: int = 0
@@ -199,18 +200,21 @@ def _kernel(scene: Scene) -> Iterator[Reading]:
             f"expected at most {OUTPUTS} outputs a sample for the tangent kernel, got {outputs[0].numel()}"
         )
     now = empirical_ntk(model, x).double().cpu()
-    if scene.memory.kernel is None:
-        moved = weight_travel(model, scene.memory.origin) > 0
-        scene.memory.kernel = kernel_at(model, scene.memory.origin, x) if moved else now
-    start = scene.memory.kernel
-    alive = telling_norm(now) / telling_norm(start) if telling_norm(start) > 0 else float("nan")
-    reading = drift_reading(now, start)
+    memory, telling = scene.memory, telling_kernel(model, x, now)
+    if memory.kernel is None:
+        memory.kernel, memory.telling = now, telling
+        if weight_travel(model, memory.origin) > 0:
+            first = at_state(model, memory.origin)
+            memory.kernel = empirical_ntk(first, x).double().cpu()
+            memory.telling = telling_kernel(first, x, memory.kernel)
+    alive = telling / memory.telling if memory.telling > 0 else float("nan")
+    reading = drift_reading(now, memory.kernel)
     scene.facts |= {"drift": reading.measured, "alive": alive}
     yield reading
     if alive == alive:
         yield Reading(
             quantity=ALIVE, where=f"{len(now)} samples", measured=alive,
-            meaning="Dead: no parameter tells two samples apart any more." if alive < 1e-9 else
+            meaning="Dead: no weight makes a difference between samples any more." if alive < 1e-9 else
             "Alive. It is zero in a network whose units are all off, whatever the loss.",
         )  # fmt: skip
 

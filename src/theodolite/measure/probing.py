@@ -89,22 +89,34 @@ def subspace_share(gradient: Tensor, vectors: Tensor) -> float:
     return float((g @ span).square().sum() / g.square().sum())
 
 
-def kernel_at(model: nn.Module, state: Mapping[str, Tensor], x: Inputs) -> Tensor:
-    """The tangent kernel, mean over outputs, of the model with other weights and buffers."""
+def at_state(model: nn.Module, state: Mapping[str, Tensor]) -> nn.Module:
+    """A copy of the model with other weights and buffers."""
     other = copy.deepcopy(model)
     other.load_state_dict(dict(state))
-    return empirical_ntk(other, x).double().cpu()
+    return other
 
 
 def telling_norm(kernel: Tensor) -> float:
-    r"""$\|PKP\|_F$ with the mean over samples taken out: what of a kernel tells samples apart; of one sample K itself.
+    r"""$\|PKP\|_F$ with the mean over samples taken out: what of a kernel tells samples apart.
 
     0 where every unit is dead, though an output's bias may still move all answers alike.
 
-    >>> telling_norm(torch.ones(3, 3)), telling_norm(torch.tensor([[2.0]]))
-    (0.0, 2.0)
+    >>> telling_norm(torch.ones(3, 3))
+    0.0
     """
     K = kernel.double()
-    if len(K) == 1:
-        return float(K.abs().sum())
     return float((K - K.mean(0) - K.mean(1, keepdim=True) + K.mean()).norm())
+
+
+def telling_kernel(model: nn.Module, x: Inputs, kernel: Tensor) -> float:
+    """`telling_norm` of a kernel; of a single sample, which is not told from any, the kernel of all but the biases.
+
+    >>> model = nn.Sequential(nn.Linear(1, 1), nn.ReLU(), nn.Linear(1, 1))
+    >>> _ = nn.init.constant_(model[0].bias, -9.0)
+    >>> telling_kernel(model, torch.ones(1, 1), torch.ones(1, 1))  # the unit is off: only the last bias moves the output
+    0.0
+    """
+    if len(kernel) > 1:
+        return telling_norm(kernel)
+    biases = {name: 0.0 for name, _ in model.named_parameters() if "bias" in name.rsplit(".", 1)[-1]}
+    return float(empirical_ntk(model, x, rates=biases).double().sum())

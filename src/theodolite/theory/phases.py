@@ -93,8 +93,8 @@ def training_phase(history: Sequence[Moment]) -> Phase:
     if now.alive is not None and now.alive <= GONE:
         return Phase(
             "dead",
-            f"At step {now.step} no parameter tells two samples apart any more: the tangent kernel is {now.alive:.2g} of what "
-            f"it was. The loss, {now.loss:.4g}, can be low all the same. Start again with a smaller step.",
+            f"At step {now.step} no weight makes a difference any more: what of the tangent kernel tells samples apart is "
+            f"{now.alive:.2g} of what it was. The loss, {now.loss:.4g}, can be low all the same. Start again with a smaller step.",
         )
     flatter = now.sharpness is not None and first.sharpness is not None and now.sharpness < first.sharpness
     if now.loss > (HOPELESS if flatter else RUNAWAY) * max(first.loss, 1e-300):
