@@ -117,7 +117,7 @@ class Watch:
 
     @property
     def phase(self) -> Phase:
-        """Lazy, catapult, edge, divergent, dead or undecided, with the numbers that decided."""
+        """Lazy, stable, catapult, edge, divergent, dead or undecided, with the numbers that decided."""
         return training_phase(_history(self.records))
 
     @property
@@ -232,8 +232,11 @@ class Watch:
             for look, reading in record.readings:
                 series.setdefault((look, reading.quantity), []).append((record, reading))
         spent = {look.name: look.instrument for look in LOOKS}
+        newest = self.records[-1].step if self.records else 0
         return tuple(
-            Answer(instrument, tuple(_with_series(pairs) for (look, _), pairs in series.items() if look == name))
+            Answer(
+                instrument, tuple(_with_series(pairs, newest) for (look, _), pairs in series.items() if look == name)
+            )
             for name, instrument in spent.items()
             if any(look == name for look, _ in series)
         )
@@ -305,11 +308,12 @@ def _trouble(scene: Scene, step: int) -> str:
     return "" if math.isfinite(scene.slope.norm) else f"gradient is not finite at step {step}"
 
 
-def _with_series(pairs: Sequence[tuple[Record, Reading]]) -> Reading:
+def _with_series(pairs: Sequence[tuple[Record, Reading]], newest: int) -> Reading:
     thin = [
         pairs[place * (len(pairs) - 1) // (min(DRAWN, len(pairs)) - 1 or 1)] for place in range(min(DRAWN, len(pairs)))
     ]
-    last = pairs[-1][1]
+    last, seen = pairs[-1][1], pairs[-1][0].step
+    late = f"Last read at step {seen}, not since. " if seen != newest else ""
     bands = [reading.expected for _, reading in thin]
     told = any(band is not None for band in bands)
     values = [reading.measured for _, reading in thin if math.isfinite(reading.measured)]
@@ -325,7 +329,7 @@ def _with_series(pairs: Sequence[tuple[Record, Reading]]) -> Reading:
         line_label="2/lr" if plain_edge else "",
     )  # fmt: skip
     return Reading(quantity=last.quantity, measured=last.measured, stderr=last.stderr, expected=last.expected,
-                   where=last.where, meaning=last.meaning, series=series if len(values) > 1 else None)  # fmt: skip
+                   where=last.where, meaning=late + last.meaning, series=series if len(values) > 1 else None)  # fmt: skip
 
 
 def _write_scalars(writer: Any, record: Record) -> None:

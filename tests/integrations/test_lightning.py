@@ -39,7 +39,7 @@ def fitted(tmp_path, callbacks, logger=False):
     model = Classifier()
     trainer = lightning.Trainer(
         max_epochs=2, accelerator="cpu", devices=1, logger=logger, callbacks=callbacks, enable_checkpointing=False,
-        enable_progress_bar=False, enable_model_summary=False, default_root_dir=tmp_path,
+        enable_progress_bar=False, log_every_n_steps=1, enable_model_summary=False, default_root_dir=tmp_path,
     )  # fmt: skip
     trainer.fit(model, loader)
     return model

@@ -10,8 +10,9 @@ from theodolite.theory.phases import Moment, training_phase
 from theodolite.theory.stationarity import batch_scatter, dissipation
 
 
-def run(*triples, lr=1.0):
-    return [Moment(10 * n, loss, sharpness, 0.0, lr, alive=alive) for n, (loss, sharpness, alive) in enumerate(triples)]
+def run(*triples, drift=0.01):
+    return [Moment(10 * n, loss, sharpness, 0.0, 1.0, alive=alive, drift=drift)
+            for n, (loss, sharpness, alive) in enumerate(triples)]  # fmt: skip
 
 
 @pytest.mark.parametrize(("history", "name"), [
@@ -19,6 +20,8 @@ def run(*triples, lr=1.0):
     (run((1.0, 1.0, 1.0)), "undecided"),
     (run((1.0, 1.0, 1.0), (1.0, 1.0, 1.0)), "undecided"),
     (run((1.0, 1.0, 1.0), (0.5, 1.1, 1.0)), "lazy"),
+    (run((1.0, 1.0, 1.0), (0.5, 1.1, 1.0), drift=2.0), "stable"),
+    (run((1.0, 1.0, 1.0), (0.5, 1.1, 1.0), drift=None), "stable"),
     (run((1.0, 1.0, 1.0), (0.5, 2.02, 1.0)), "edge"),
     (run((1.0, 3.0, 1.0), (50.0, 2.5, 1.0)), "undecided"),
     (run((1.0, 3.0, 1.0), (50.0, 2.5, 1.0), (0.1, 0.4, 1.0)), "catapult"),
@@ -41,7 +44,7 @@ def test_a_step_raised_beyond_the_edge_launches_anew():
     assert training_phase([*raised, Moment(30, 0.1, 0.3, lr=3.0)]).name == "catapult"
     overshoot = [*calm, Moment(20, 0.5, 29.0, lr=0.1), Moment(30, 0.4, 20.0, lr=0.1)]
     assert training_phase(overshoot).name == "edge"
-    assert training_phase([*calm[:1], Moment(10, 0.5, 1.0, lr=0.1, drift=0.5)]).reason.endswith("all the same.")
+    assert training_phase(calm).name == "stable"
 
 
 def test_scatter_of_batches_is_that_of_all_batches_there_are():

@@ -1,7 +1,7 @@
-r"""Which phase a run is in: lazy, catapult, edge, divergent, dead, or not decided yet, with the numbers that decide.
+r"""Which phase a run is in: lazy, stable, catapult, edge, divergent, dead, or undecided, with the numbers that decide.
 
 With curvature $\lambda$ and step $\eta$ the ratio $\rho=\eta\lambda/(2+2\beta)$ is 1 at the edge of stability. A run that
-starts at $\rho<1$ goes down at once (lazy). One that starts at $\rho>1$ first goes up; it then comes down on flatter ground,
+starts at $\rho<1$ goes down at once (lazy, or stable where its tangent kernel moves). One that starts at $\rho>1$ first goes up; it then comes down on flatter ground,
 $\rho<1$ (catapult), or grows without end (divergent), or loses every unit (dead: where the target is 0 its loss is 0 too).
 The loss alone cannot tell these apart.
 """
@@ -15,7 +15,7 @@ from typing import Literal
 
 from theodolite.theory.dynamics import step_size_edge
 
-Name = Literal["lazy", "catapult", "edge", "divergent", "dead", "undecided"]
+Name = Literal["lazy", "stable", "catapult", "edge", "divergent", "dead", "undecided"]
 
 FALLEN = 0.9
 """A loss below this share of its start has fallen."""
@@ -29,6 +29,9 @@ RUNAWAY, HOPELESS = 1e6, 1e12
 """A loss that grew by the first factor diverges, unless the curvature falls meanwhile as in a catapult; by the second, it does.
 
 A catapult's loss peaks at about a tenth of the width, which is many times a start that was near its minimum."""
+
+LAZY = 0.5
+"""A convention: a tangent kernel that moved by less than this share of its norm is called lazy."""
 
 GONE = 1e-9
 """A tangent kernel below this share of its start is dead: rounding leaves it some 1e-7 to 1e-16."""
@@ -76,7 +79,7 @@ class Phase:
 def training_phase(history: Sequence[Moment]) -> Phase:
     r"""The phase of a run from what was measured at its steps so far, oldest first.
 
-    Source: lewkowycz2020; cohen2021. Differs from the source: *dead* and *edge* are told apart from catapult and lazy.
+    Source: lewkowycz2020; cohen2021. Differs from the source: *dead*, *edge* and *stable* are told apart from catapult and lazy.
 
     >>> start = Moment(0, loss=1.0, sharpness=3.0, lr=1.0, alive=1.0)
     >>> training_phase([start, Moment(9, loss=0.1, sharpness=0.5, lr=1.0, alive=0.2)]).name
@@ -94,7 +97,8 @@ def training_phase(history: Sequence[Moment]) -> Phase:
         return Phase(
             "dead",
             f"At step {now.step} no weight makes a difference any more: what of the tangent kernel tells samples apart is "
-            f"{now.alive:.2g} of what it was. The loss, {now.loss:.4g}, can be low all the same. Start again with a smaller step.",
+            f"{now.alive:.2g} of what it was. The loss, {now.loss:.4g}, can be low all the same. "
+            "Start again with a smaller step.",
         )
     flatter = now.sharpness is not None and first.sharpness is not None and now.sharpness < first.sharpness
     if now.loss > (HOPELESS if flatter else RUNAWAY) * max(first.loss, 1e-300):
@@ -127,7 +131,7 @@ def _by_curvature(history: Sequence[Moment], known: Sequence[Moment]) -> Phase:
     if (first.ratio or 0) < 0.8 and ratio >= 0.9:
         return Phase("edge", f"{seen} The curvature has grown to the edge of stability and hovers there.")
     if now.loss < FALLEN * history[0].loss:
-        return Phase("lazy", seen + _moved(now.drift))
+        return _calm(seen, now.drift)
     return Phase("undecided", f"{seen} The step is small enough, but the loss has not fallen yet.")
 
 
@@ -138,9 +142,11 @@ def _raised(before: Moment | None, now: Moment) -> bool:
     return step_size_edge(now.lr, momentum=now.momentum) < RAISED * step_size_edge(before.lr, momentum=before.momentum)
 
 
-def _moved(drift: float | None) -> str:
+def _calm(seen: str, drift: float | None) -> Phase:
+    """Every step is stable: lazy only where the tangent kernel is known to stay."""
     if drift is None:
-        return " Every step is stable."
-    if drift < 0.1:
-        return f" Every step is stable, and the tangent kernel moved by {drift:.2g}: as a linear model would train."
-    return f" Every step is stable; the tangent kernel moved by {drift:.2g}, so features are learnt all the same."
+        return Phase("stable", f"{seen} Every step is stable; whether features are learnt was not measured.")
+    moved = f"{seen} Every step is stable; the tangent kernel moved by {drift:.2g} of its norm"
+    if drift < LAZY:
+        return Phase("lazy", f"{moved}, as in a linear model.")
+    return Phase("stable", f"{moved}: features are learnt.")
