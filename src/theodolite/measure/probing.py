@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from theodolite.measure.kernels import empirical_ntk
 from theodolite.measure.operators import Loss, point_of
-from theodolite.measure.stateless import Inputs
+from theodolite.measure.stateless import Inputs, promoted
 from theodolite.state import untouched
 
 
@@ -65,17 +65,16 @@ def weight_travel(model: nn.Module, origin: Mapping[str, Tensor]) -> float:
     moved = size = 0.0
     for name, parameter in model.named_parameters():
         if parameter.requires_grad and parameter.is_floating_point():
-            start = origin[name].to(parameter.device)
-            moved += float((parameter.detach() - start).float().square().sum())
-            size += float(start.float().square().sum())
+            start = promoted(origin[name].to(parameter.device))
+            moved += float((promoted(parameter.detach()) - start).square().sum())
+            size += float(start.square().sum())
     return float((moved / size) ** 0.5) if size > 0 else float("inf" if moved > 0 else "nan")
 
 
-def trainable_vector(model: nn.Module, weights: Mapping[str, Tensor] | None = None) -> Tensor:
-    """The trainable parameters, or those of a state dict, as one vector in the order of derivatives."""
-    own = [(name, p) for name, p in model.named_parameters() if p.requires_grad and p.is_floating_point()]
-    parts = [(p if weights is None else weights[name]).detach().to(p.device).float().reshape(-1) for name, p in own]
-    return torch.cat(parts)
+def trainable_vector(model: nn.Module) -> Tensor:
+    """The trainable parameters as one vector, in the order of derivatives."""
+    own = [p for p in model.parameters() if p.requires_grad and p.is_floating_point()]
+    return torch.cat([promoted(p.detach()).reshape(-1) for p in own])
 
 
 def subspace_share(gradient: Tensor, vectors: Tensor) -> float:

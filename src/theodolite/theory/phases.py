@@ -1,9 +1,9 @@
 r"""Which phase a run is in: lazy, stable, catapult, edge, divergent, dead, or undecided, with the numbers that decide.
 
 With curvature $\lambda$ and step $\eta$ the ratio $\rho=\eta\lambda/(2+2\beta)$ is 1 at the edge of stability. A run that
-starts at $\rho<1$ goes down at once (lazy, or stable where its tangent kernel moves). One that starts at $\rho>1$ first goes up; it then comes down on flatter ground,
-$\rho<1$ (catapult), or grows without end (divergent), or loses every unit (dead: where the target is 0 its loss is 0 too).
-The loss alone cannot tell these apart.
+starts at $\rho<1$ goes down at once (lazy, or stable where its tangent kernel moves). One that starts at $\rho>1$ first goes
+up; it then comes down on flatter ground, $\rho<1$ (catapult), or grows without end (divergent), or loses every unit (dead:
+where the target is 0 its loss is 0 too). The loss alone cannot tell these apart.
 """
 
 from __future__ import annotations
