@@ -12,12 +12,15 @@ from collections.abc import Iterator
 from torch.utils.data import DataLoader
 
 from theodolite.instrument import Instrument
-from theodolite.measure.fluctuations import SgdRun, block_ratio, block_trend, sgd_run
+from theodolite.measure.fluctuations import Sgd, SgdRun, block_ratio, block_trend, sgd_run
 from theodolite.reading import SIGMAS, Band, Estimate, Reading
 from theodolite.subject import Subject
 from theodolite.theory.stationarity import dissipation
 
 BATCH, SETTLE, STEPS, BLOCKS = 64, 200, 1000, 20
+PATIENCE = 120.0
+"""Seconds that the run may take; a model that needs longer is refused, with words."""
+
 STEADY = 0.1
 """A convention: a loss that changes by less than this share of its mean over the run is steady."""
 
@@ -28,17 +31,17 @@ BALANCED = Band(0.8, 1.25)
 def read(subject: Subject) -> Iterator[Reading]:
     """The trend of the loss, and only where there is none the balance of pull and noise."""
     assert subject.model is not None and subject.loss is not None and subject.lr is not None
-    batch = _batch_size(subject)
-    run = sgd_run(subject.model, subject.loss, subject.data, lr=subject.lr, momentum=subject.momentum, batch=batch,
-                  steps=(SETTLE, STEPS))  # fmt: skip
-    if not run.finite or len(run.losses) < STEPS:
+    how = Sgd(subject.lr, subject.momentum, _batch_size(subject))
+    run = sgd_run(subject.model, subject.loss, subject.data, how=how, steps=(SETTLE, STEPS), patience=PATIENCE,
+                  progress=subject.notebook.progress)  # fmt: skip
+    if not run.finite:
         raise ValueError(
             f"expected a step at which SGD stays finite, got lr={subject.lr:g}, where it ran away; lower it"
         )
-    how = f"{STEPS} steps, batches of {batch}"
-    yield _trend(run, how)
+    where = f"{STEPS} steps, batches of {how.batch}"
+    yield _trend(run, where)
     if not drifting(block_trend(run.losses, blocks=BLOCKS)):
-        yield _balance(run, how, lr=subject.lr, momentum=subject.momentum)
+        yield _balance(run, where, how)
 
 
 def drifting(trend: Estimate) -> bool:
@@ -61,23 +64,23 @@ def balance_meaning(ratio: Estimate) -> str:
     return "Too short a run to tell whether pull and noise balance."
 
 
-def _trend(run: SgdRun, how: str) -> Reading:
+def _trend(run: SgdRun, where: str) -> Reading:
     trend = block_trend(run.losses, blocks=BLOCKS)
     mean = max(float(abs(run.losses.mean())), 1e-300)
     falls = "falls" if trend.value < 0 else "rises"
     return Reading(
-        quantity="change of the loss over a short run of SGD, relative", where=how, measured=trend.value / mean,
+        quantity="change of the loss over a short run of SGD, relative", where=where, measured=trend.value / mean,
         stderr=trend.stderr / mean, expected=Band(-STEADY, STEADY),
         meaning=f"Drifting: the loss still {falls}, so the balance of stationary SGD is not asked for. Train on."
         if drifting(trend) else "The loss neither falls nor rises beyond its error.",
     )  # fmt: skip
 
 
-def _balance(run: SgdRun, how: str, *, lr: float, momentum: float) -> Reading:
-    demanded = dissipation(1.0, lr=lr, momentum=momentum) * run.squares
+def _balance(run: SgdRun, where: str, how: Sgd) -> Reading:
+    demanded = dissipation(1.0, lr=how.lr, momentum=how.momentum) * run.squares
     ratio = block_ratio(run.pulls, demanded, blocks=BLOCKS)
     return Reading(
-        quantity="pull of the loss over what stationary SGD demands", where=how, measured=ratio.value, stderr=ratio.stderr,
+        quantity="pull of the loss over what stationary SGD demands", where=where, measured=ratio.value, stderr=ratio.stderr,
         expected=BALANCED, meaning=balance_meaning(ratio),
     )  # fmt: skip
 

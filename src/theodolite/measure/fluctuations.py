@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +22,9 @@ from theodolite.state import untouched
 
 Array = NDArray[np.float64]
 
+TRIAL = 10
+"""Steps whose pace tells how long a run will take."""
+
 
 @dataclass(frozen=True)
 class SgdRun:
@@ -34,20 +39,30 @@ class SgdRun:
     finite: bool
 
 
+@dataclass(frozen=True)
+class Sgd:
+    """Step size, momentum and batch size of stochastic gradient descent."""
+
+    lr: float
+    momentum: float = 0.0
+    batch: int = 64
+
+
 def sgd_run(
     model: nn.Module,
     loss: Loss,
     data: Any,
     *,
-    lr: float,
-    momentum: float,
-    batch: int,
+    how: Sgd,
     steps: tuple[int, int],
+    patience: float = math.inf,
+    progress: Callable[[str, int, int], None] | None = None,
 ) -> SgdRun:
     r"""SGD on a copy of the parameters, batches drawn afresh from the data without replacement; evaluation mode.
 
     ``steps`` are those to settle, not kept, and those kept. The same call gives the same run. All data are held together,
-    so they should fit in memory. $b'=\beta b+\nabla L^B$, $\theta'=\theta-\eta b'$.
+    so they should fit in memory. $b'=\beta b+\nabla L^B$, $\theta'=\theta-\eta b'$. A run that would take more than
+    ``patience`` seconds, as its first ten steps tell, is refused.
     """
     point = point_of(model, loss)
     own = list(point.parameters.values())
@@ -56,28 +71,42 @@ def sgd_run(
     velocity = [torch.zeros_like(p) for p in own]
     kept: list[tuple[float, float, float]] = []
     centre = [p.detach().clone() for p in own]
-    finite = True
+    started = time.perf_counter()
     with untouched(model):
         for step in range(sum(steps)):
             if step == steps[0]:
                 centre = [p.detach().clone() for p in own]
-            rows = torch.randperm(len(whole), generator=generator)[:batch].to(own[0].device)
+            if step == TRIAL:
+                _check_pace(time.perf_counter() - started, sum(steps), patience)
+            if progress is not None and step % 100 == 0:
+                progress("running SGD", step, sum(steps))
+            rows = torch.randperm(len(whole), generator=generator)[: how.batch].to(own[0].device)
             part = batch_of(whole, rows)
             value = loss(point.output(part), part.target)
             slopes = torch.autograd.grad(value, own, materialize_grads=True)
             with torch.no_grad():
                 pull = _dot([p - c for p, c in zip(own, centre, strict=True)], slopes)
-                velocity = [momentum * b + g for b, g in zip(velocity, slopes, strict=True)]
+                velocity = [how.momentum * b + g for b, g in zip(velocity, slopes, strict=True)]
                 for p, b in zip(own, velocity, strict=True):
-                    p.sub_(b, alpha=lr)
+                    p.sub_(b, alpha=how.lr)
             seen = (float(value.detach()), pull, _dot(velocity, velocity))
-            finite = bool(np.isfinite(seen).all())
-            if not finite:
+            if not np.isfinite(seen).all():
                 break
             if step >= steps[0]:
                 kept.append(seen)
+    if progress is not None:
+        progress("running SGD", sum(steps), sum(steps))
     columns = np.asarray(kept, dtype=np.float64).reshape(-1, 3)
-    return SgdRun(columns[:, 0], columns[:, 1], columns[:, 2], finite)
+    return SgdRun(columns[:, 0], columns[:, 1], columns[:, 2], len(kept) == steps[1])
+
+
+def _check_pace(seconds: float, steps: int, patience: float) -> None:
+    whole = seconds / TRIAL * steps
+    if whole > patience:
+        raise ValueError(
+            f"expected {steps} steps of SGD within {patience:.0f} s, got a pace of {whole:.0f} s; watch training instead "
+            "(th.Watch), or survey a smaller model"
+        )
 
 
 def block_trend(values: Sequence[float] | Array, *, blocks: int = 10) -> Estimate:
