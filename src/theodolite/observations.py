@@ -81,6 +81,10 @@ class Memory:
     settling: int = 0
     window: list[tuple[float, float, float]] = field(default_factory=list)
 
+    def forget_window(self) -> None:
+        """Begin the search for stationarity anew."""
+        self.centre, self.settling, self.window = None, 0, []
+
 
 @dataclass
 class Scene:
@@ -269,7 +273,7 @@ def _balance(scene: Scene) -> Iterator[Reading]:
     losses, pulls, demanded = (list(column) for column in zip(*memory.window, strict=True))
     trend = block_trend(losses, blocks=BLOCKS) if len(losses) >= SHORTEST else None
     if trend is not None and drifting(trend):
-        memory.centre, memory.settling, memory.window = None, 0, []
+        memory.forget_window()
         raise ValueError(
             f"expected a steady loss, got one that changed by {trend.value:.3g} ± {trend.stderr:.2g}: drifting, not stationary"
         )

@@ -220,6 +220,7 @@ class Watch:
             self._since = time.perf_counter()
         if len(kept) < len(self.records):
             self.records[:] = kept
+            self._memory.forget_window()
             if self._log is not None:
                 self._log.rewrite(kept)
             if self.every != "auto":
