@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from theodolite.theory.activations import Activation
     from theodolite.theory.propagation import Criticality, criticality
     from theodolite.theory.specification import Mlp
+    from theodolite.watch import Watch
 
 _LATER = {
     "Activation": "theory.activations",
@@ -41,6 +42,7 @@ _LATER = {
     "SReLU": "construct.smoothed_relu",
     "Subject": "subject",
     "Verdict": "law",
+    "Watch": "watch",
     "check": "checking",
     "corrective": "construct.corrective",
     "criticality": "theory.propagation",
@@ -67,6 +69,7 @@ __all__ = [
     "Subject",
     "Survey",
     "Verdict",
+    "Watch",
     "__version__",
     "check",
     "corrective",

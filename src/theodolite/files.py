@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any
 
 
-def write_atomically(path: str | Path, text: str) -> Path:
-    """Write ``text`` so that a reader, or a crash, sees the old file or the new one, never a part of it."""
+def write_atomically(path: str | Path, content: str | bytes) -> Path:
+    """Write ``content`` so that a reader, or a crash, sees the old file or the new one, never a part of it."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, scratch = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
+        with os.fdopen(handle, "wb") as file:
+            file.write(content.encode("utf-8") if isinstance(content, str) else content)
             file.flush()
             os.fsync(file.fileno())
         os.chmod(scratch, 0o644 & ~_umask())

@@ -66,7 +66,9 @@ def check_loss(loss_on: Callable[[Batch], Any], batch: Batch) -> None:
         got = (
             f"{tuple(value.shape)} tensor {value.flatten()[:3].tolist()}" if isinstance(value, Tensor) else repr(value)
         )
-        raise ValueError(f"expected a loss that is one finite number, got {got}; average it over the batch")
+        raise ValueError(
+            f"expected a loss that is one finite number, got {got}; average it over the batch (reduction='mean')"
+        )
 
 
 def tensors_in(answer: Any) -> Iterator[Tensor]:

@@ -76,6 +76,12 @@ class Subject:
         object.__setattr__(same, "notebook", Notebook(folder))
         return same
 
+    def stepping(self, lr: float | None, momentum: float = 0.0) -> Subject:
+        """The same subject, not checked again, with another step size."""
+        same = copy.copy(self)
+        same._set(lr=lr, momentum=momentum)
+        return same
+
     def batches(self) -> Iterator[Batch]:
         """Every batch, on the model's device and in its precision."""
         assert self.model is not None and self.data is not None, "an instrument that reads data must say so in needs"

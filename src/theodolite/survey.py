@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -15,6 +13,7 @@ from theodolite import catalogue
 from theodolite.files import plain, write_atomically
 from theodolite.instrument import Answer, Cost, Skipped
 from theodolite.parallel import Backend, completed
+from theodolite.records import COLUMNS, row_of, table
 
 if TYPE_CHECKING:
     from theodolite.instrument import Instrument
@@ -42,7 +41,7 @@ class Survey:
 
     def rows(self) -> list[dict[str, Any]]:
         """One flat dictionary a reading."""
-        return [{"instrument": a.instrument.name, **_row(reading)} for a in self.answers for reading in a.readings]
+        return [{"instrument": a.instrument.name, **row_of(reading)} for a in self.answers for reading in a.readings]
 
     def text(self, width: int = 120) -> str:
         """The table as plain text."""
@@ -70,11 +69,7 @@ class Survey:
 
     def csv(self, path: str | Path) -> Path:
         """The rows as a table for spreadsheets."""
-        buffer = io.StringIO()
-        writer = csv.DictWriter(buffer, fieldnames=list(_COLUMNS), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(self.rows())
-        return write_atomically(path, buffer.getvalue())
+        return write_atomically(path, table(self.rows(), ("instrument", *COLUMNS)))
 
     def frame(self) -> Any:
         """A pandas DataFrame of `rows`."""
@@ -161,7 +156,7 @@ def read(name: str, target: Subject | Any, **facts: Any) -> tuple[Reading, ...]:
 
 def _noted(chosen: Instrument, subject: Subject) -> Iterator[Reading]:
     for reading in chosen.read(subject):
-        subject.notebook.note({"instrument": chosen.name, **_row(reading)})
+        subject.notebook.note({"instrument": chosen.name, **row_of(reading)})
         yield reading
 
 
@@ -177,34 +172,6 @@ def subject_of(target: Any, **facts: Any) -> Subject:
     if isinstance(target, str | Path):
         return load.target(str(target), **facts)
     return Subject(target, **facts)
-
-
-def _row(reading: Reading) -> dict[str, Any]:
-    low, high = (reading.expected.low, reading.expected.high) if reading.expected else (None, None)
-    values = (
-        reading.quantity,
-        reading.where,
-        reading.measured,
-        reading.stderr,
-        low,
-        high,
-        reading.status,
-        reading.meaning,
-    )
-    return dict(zip(_COLUMNS[1:], values, strict=True))
-
-
-_COLUMNS = (
-    "instrument",
-    "quantity",
-    "where",
-    "measured",
-    "stderr",
-    "expected_low",
-    "expected_high",
-    "status",
-    "meaning",
-)
 
 
 def _reason_to_skip(name: str, subject: Subject, cost: Cost) -> str:

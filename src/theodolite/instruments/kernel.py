@@ -56,7 +56,7 @@ def read(subject: Subject) -> Iterator[Reading]:
     if targets is not None:
         yield from _alignment(mean, before, targets)
     if before is not None:
-        yield _drift(mean, before)
+        yield drift_reading(mean, before)
 
 
 def _answers(model: nn.Module, samples: Samples) -> Tensor:
@@ -161,11 +161,16 @@ def _by_chance(kernel: Tensor, targets: Tensor) -> float:
     return float(K.trace() * gram.trace() / ((n - 1) * K.norm() * gram.norm()).clamp(min=1e-300))
 
 
-def _drift(mean: Tensor, before: Tensor) -> Reading:
+def drift_reading(mean: Tensor, before: Tensor) -> Reading:
+    """By how much a kernel moved, and whether that is lazy."""
     drift = kernel_drift(before, mean)
     grown = float(mean.trace() / before.trace())
-    turned = kernel_drift(before / before.norm(), mean / mean.norm())
-    if drift < 0.1:
+    turned = kernel_drift(before / before.norm(), mean / mean.norm()) if float(mean.norm()) > 0 else 1.0
+    if float(mean.norm()) == 0:
+        word = (
+            "It is gone: no parameter moves an output any more. The network is dead; start again with a smaller step."
+        )
+    elif drift < 0.1:
         word = "Lazy: the network trains as a linear model in its parameters; a kernel would do as well. For features try a "
         word += "smaller output scale, larger steps or less width."
     elif turned < 0.3:

@@ -23,12 +23,15 @@ def read(subject: Subject) -> Iterator[Reading]:
     edge = step_size_edge(subject.lr, momentum=subject.momentum)
     yield Reading(
         quantity="largest Hessian eigenvalue", measured=value, stderr=error, expected=Band(high=edge),
-        meaning=_meaning(value / edge, top.converged),
+        meaning=sharpness_meaning(value / edge, converged=top.converged),
     )  # fmt: skip
 
 
-def _meaning(ratio: float, converged: bool) -> str:
+def sharpness_meaning(ratio: float, *, converged: bool = True) -> str:
+    """What the curvature over that of the edge says, and what to try."""
     doubt = "" if converged else " The search did not converge: the bound on the error is wide."
+    if ratio <= 0:
+        return "No direction curves upwards: a plateau, a saddle or a dead network; the step has no limit here." + doubt
     if ratio < 0.9:
         room = (
             f"At {100 * ratio:.0f} % of the edge: the step is stable, and one {1 / ratio:.2g} times as large would be."

@@ -185,9 +185,11 @@ def _note(moments: ClassMoments, C: int, rank: int) -> str:
         said.append(
             f"classes have {int(counts.min())} to {int(counts.max())} samples: means count alike, scatter by sample"
         )
-    single = int((counts == 1).sum())
+    single = torch.nonzero(moments.counts == 1).flatten().tolist()
     if single:
-        said.append(f"{single} of {C} classes have one sample, which shows no scatter")
+        names = ", ".join(str(c) for c in single[:8]) + (", ..." if len(single) > 8 else "")
+        who = f"class {names} has" if len(single) == 1 else f"{len(single)} classes ({names}) have"
+        said.append(f"{who} one sample, which shows no scatter: NC1 is too low by their share")
     if rank < C - 1:
         said.append(f"the class means span {rank} dimensions, not {C - 1}: some coincide or depend on each other")
     if C == 2:

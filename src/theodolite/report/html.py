@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from theodolite.instrument import Answer, Skipped
     from theodolite.law import Verdict
 
-__all__ = ["atlas_page", "document_page", "survey_fragment", "survey_page"]
+__all__ = ["atlas_page", "document_page", "survey_fragment", "survey_page", "watch_page"]
 
 COUNT_WORDS: Mapping[str, str] = {
     "agrees": "agree",
@@ -41,6 +41,27 @@ def survey_page(title: str, answers: Sequence[Answer], skipped: Sequence[Skipped
         counts=_survey_counts(answers, skipped),
         trouble=troubled_rows(sections),
         open_figures=plots <= FEW_FIGURES,
+    )
+
+
+def watch_page(
+    title: str,
+    answers: Sequence[Answer],
+    skipped: Sequence[Skipped],
+    facts: Mapping[str, str],
+    *,
+    phases: Sequence[tuple[int, str, str]],
+) -> str:
+    """A run as one HTML document: readings with their series over steps, and the phases (first step, name, reason)."""
+    sections = survey_sections(answers)
+    return _rendered(
+        "watch.html.j2",
+        title=title,
+        sections=sections,
+        skipped=skipped,
+        facts=facts,
+        counts=_survey_counts(answers, skipped),
+        phases=phases,
     )
 
 

@@ -1,0 +1,47 @@
+"""A Lightning callback that watches the module while the Trainer fits it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from lightning.pytorch import LightningModule, Trainer
+from lightning.pytorch.callbacks import Callback
+
+from theodolite.starts import optimiser_step
+from theodolite.watch import Watch
+
+
+class WatchCallback(Callback):  # type: ignore[misc]  # of a package that need not be there
+    """``Trainer(callbacks=[WatchCallback(every=100, page="run.html")])``; other keywords are those of `Watch`.
+
+    ``probe`` is the first batch of training unless told; scalars go to the Trainer's logger where it has ``add_scalar``.
+    Looks are taken before the step, on the first process only; the edge is drawn for SGD, whose step it is about.
+    ``watch`` holds the `Watch` once training has begun; ``page`` is written at the end.
+    """
+
+    def __init__(self, *, probe: Any = None, page: str | Path | None = None, **options: Any) -> None:
+        super().__init__()
+        self.probe, self.page, self.options = probe, page, options
+        self.watch: Watch | None = None
+
+    def on_train_batch_start(self, trainer: Trainer, pl_module: LightningModule, batch: Any, batch_idx: int) -> None:
+        """Look at the module if a look is due."""
+        if not trainer.is_global_zero:
+            return
+        if self.watch is None:
+            writer = getattr(trainer.logger, "experiment", None)
+            told = {"writer": writer} if hasattr(writer, "add_scalar") else {}
+            probe = batch if self.probe is None else self.probe
+            self.watch = Watch(pl_module, probe=probe, **{**told, **self.options})
+        lr, momentum = optimiser_step(trainer.optimizers[0]) if trainer.optimizers else (None, 0.0)
+        self.watch(trainer.global_step, lr=lr, momentum=momentum)
+
+    def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """A last look, and the page."""
+        if self.watch is None:
+            return
+        lr, momentum = optimiser_step(trainer.optimizers[0]) if trainer.optimizers else (None, 0.0)
+        self.watch.look(trainer.global_step, lr=lr, momentum=momentum)
+        if self.page is not None:
+            self.watch.html(self.page)
