@@ -16,6 +16,7 @@ import numpy as np
 from theodolite.construct.memorize_slots import Floats, Integers, Slots
 
 MARGIN = 0.05  # of log |P|, for what the targets (at most 1 in size) change in it
+STEP = 0.3  # by which log |P| of a unit that fell short rises from pass to pass
 LEAST = 4.0  # |P| is never below: the preactivation then leaves [-1, 1] well before a boundary
 
 
@@ -43,15 +44,18 @@ def places(slots: Slots) -> Floats:
     return 2.0 * (slots.z - slots.bounds[:-1, None]) / slots.width[:, None] - 1.0
 
 
-def assignment(slots: Slots, *, passes: int = 3) -> Assignment:
-    """The best of a few passes; each starts with the scales that the one before it found to be needed."""
-    start = np.zeros(slots.z.shape[1])
+def assignment(slots: Slots, *, passes: int = 40) -> Assignment:
+    """The best of some passes; units that fell short in one start higher in the next."""
+    start = np.full(slots.z.shape[1], np.log(slots.z.shape[1] + LEAST))
     best: Assignment | None = None
     for _ in range(passes):
         found = _one_pass(slots, start)
         if best is None or found.log_largest < best.log_largest:
             best = found
-        start = np.log(found.scale)
+        lacking = np.log(found.scale) - MARGIN - start
+        if (lacking <= 0).all():
+            break
+        start = start + np.clip(lacking, 0.0, STEP)
     assert best is not None
     return best
 

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from theodolite.construct.memorize_chain import Assignment, assignment, hardtanh_weights, places, relu_weights
 from theodolite.construct.memorize_slots import (
+    ROOM,
     Direction,
     Flags,
     Floats,
@@ -30,6 +31,7 @@ from theodolite.construct.memorize_slots import (
 
 Kind = Literal["relu", "hardtanh"]
 MOST_APART = (0.2, 0.16, 0.13, 0.1, 0.07, 0.05, 0.03, 0.02, 0.01, 0.005, 0.002, 0.001)
+FULL = 0.9  # how full blocks may be
 """Shares of the points that may go to the second block, the largest that fits is taken."""
 
 
@@ -65,7 +67,7 @@ def arrangement(x: Floats, *, groups: int, size: int, tries: int, generator: np.
 
 def _block(along: Direction, fitted: Flags, rows: slice, units: slice) -> Block:
     made = slots(along.z, fitted, groups=rows.stop - rows.start, size=units.stop - units.start)
-    return Block(along.vector, made, assignment(made), rows, units)
+    return Block(along.vector, made, assignment(made), slice(rows.start, rows.start + len(made.width)), units)
 
 
 def _division(z: Floats, groups: int, size: int) -> tuple[Flags, int, int] | None:
@@ -79,15 +81,12 @@ def _division(z: Floats, groups: int, size: int) -> tuple[Flags, int, int] | Non
         here, there = slots_needed(z, ~apart), 2 * int(apart.sum()) + 2
         if here == 0:
             continue
-        units = np.arange(2, size - 1, 2)  # of the second block
-        rows = -(-there // units)
-        fits = (rows < groups) & ((groups - rows) * (size - units) >= here)
-        if fits.any():
-            use = np.maximum(here / np.maximum((groups - rows) * (size - units), 1), there / (rows * units))
-            best = int(np.argmin(np.where(fits, use, np.inf)))
-            # what the first block does not need the second may have
-            spare = (groups - int(rows[best])) - -(-here // (size - int(units[best])))
-            return apart, groups - int(rows[best]) - spare // 2, size - int(units[best])
+        units, rows = np.meshgrid(np.arange(2, size - 1, 2), np.arange(1, groups))  # of the second block
+        room_here, room_there = (groups - rows) * (size - units - ROOM), rows * (units - ROOM)
+        use = np.maximum(here / np.maximum(room_here, 1), there / np.maximum(room_there, 1))
+        best = np.unravel_index(int(np.argmin(use)), use.shape)
+        if use[best] <= FULL:
+            return apart, groups - int(rows[best]), size - int(units[best])
     return None
 
 
