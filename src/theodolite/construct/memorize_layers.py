@@ -30,7 +30,7 @@ from theodolite.construct.memorize_slots import (
 )
 
 Kind = Literal["relu", "hardtanh"]
-MOST_APART = (0.2, 0.16, 0.13, 0.1, 0.07, 0.05, 0.03, 0.02, 0.01, 0.005, 0.002, 0.001)
+MOST_APART = (0.05, 0.02, 0.01, 0.005, 0.002)
 FULL = 0.9  # how full blocks may be
 """Shares of the points that may go to the second block, the largest that fits is taken."""
 
@@ -50,19 +50,22 @@ def arrangement(x: Floats, *, groups: int, size: int, tries: int, generator: np.
     """One block or two for these points, of ``groups`` first-layer units and ``size`` second-layer steps together."""
     everything = np.ones(len(x), dtype=bool)
     first = direction(x, everything, tries=tries, generator=generator)
-    alone = _block(first, everything, slice(0, groups), slice(0, size))
-    divided = _division(first.z, groups, size)
-    if divided is None or x.shape[1] == 1:
-        return (alone,)
-    apart, rows, units = divided
-    second = direction(x, apart, tries=tries, generator=generator)
-    if slots_needed(second.z, apart) > (groups - rows) * (size - units):
-        return (alone,)
-    pair = (
-        _block(first, ~apart, slice(0, rows), slice(0, units)),
-        _block(second, apart, slice(rows, groups), slice(units, size)),
-    )
-    return pair if max(b.assigned.log_largest for b in pair) < alone.assigned.log_largest else (alone,)
+    if first.gap == 0:
+        raise ValueError(
+            "expected points that differ by more than rounding along some projection, got some that do not; "
+            "merge or remove rows that are nearly equal"
+        )
+    divided = _division(first.z, groups, size) if x.shape[1] > 1 else None
+    if divided is not None:
+        apart, rows, units = divided
+        second = direction(x, apart, tries=tries, generator=generator)
+        there = (groups - rows) * (size - units - ROOM)
+        if second.gap > first.gap and slots_needed(second.z, apart) <= there:
+            return (
+                _block(first, ~apart, slice(0, rows), slice(0, units)),
+                _block(second, apart, slice(rows, groups), slice(units, size)),
+            )
+    return (_block(first, everything, slice(0, groups), slice(0, size)),)
 
 
 def _block(along: Direction, fitted: Flags, rows: slice, units: slice) -> Block:
@@ -75,7 +78,7 @@ def _division(z: Floats, groups: int, size: int) -> tuple[Flags, int, int] | Non
     near = nearest(z)
     n = len(z)
     for share in MOST_APART:
-        if share * n < 2 or n < 16:
+        if share * n < 16:
             continue
         apart = near <= np.partition(near, int(share * n))[int(share * n)]
         here, there = slots_needed(z, ~apart), 2 * int(apart.sum()) + 2
