@@ -95,7 +95,7 @@ def memorize(
     net.report = Report(
         activation, chosen, len(points),
         construction_capacity(*chosen[:2], activation=activation, outputs=answers.shape[1]), len(inputs) - len(points),
-        error, right if classes else None, float(made.layers[1].weight.abs().max()),
+        error, right if classes else None, float(made.layers[1].weight.detach().abs().max()),
         tuple(int((block.slots.point >= 0).sum()) for block in made.blocks), tries * len(blocks),
         time.perf_counter() - start, classes,
     )  # fmt: skip

@@ -65,12 +65,17 @@ def arrangement(x: Floats, *, groups: int, size: int, tries: int, generator: np.
                 _block(first, ~apart, slice(0, rows), slice(0, units)),
                 _block(second, apart, slice(rows, groups), slice(units, size)),
             )
-    return (_block(first, everything, slice(0, groups), slice(0, size)),)
+    found = [first]
+    if x.shape[1] > 1 and 2_000 < len(x) <= 20_000:  # where it matters and is quickly done, by what the weights would be
+        found += [direction(x, everything, tries=1, generator=generator) for _ in range(3)]
+    whole = (slice(0, groups), slice(0, size))
+    tried = [_block(each, everything, *whole, passes=6).assigned.log_largest for each in found] if len(found) > 1 else [0.0]
+    return (_block(found[int(np.argmin(tried))], everything, *whole),)
 
 
-def _block(along: Direction, fitted: Flags, rows: slice, units: slice) -> Block:
+def _block(along: Direction, fitted: Flags, rows: slice, units: slice, passes: int = 40) -> Block:
     made = slots(along.z, fitted, groups=rows.stop - rows.start, size=units.stop - units.start)
-    return Block(along.vector, made, assignment(made), slice(rows.start, rows.start + len(made.width)), units)
+    return Block(along.vector, made, assignment(made, passes=passes), slice(rows.start, rows.start + len(made.width)), units)
 
 
 def _division(z: Floats, groups: int, size: int) -> tuple[Flags, int, int] | None:

@@ -46,6 +46,22 @@ def design_table(design: Any) -> RenderableType:
     return Group(*parts, survey_table(design.answers, ()))
 
 
+def memory_words(report: Any, dtype: str) -> str:
+    """What a memorising network holds and how well, in a few lines."""
+    widths = " x ".join(str(width) for width in report.widths)
+    lines = [f"{report.points} points in hidden layers of {widths} {report.activation} units, which can hold "
+             f"{report.capacity}; written down in {report.seconds:.2f} s, in {dtype.removeprefix('torch.')}."]  # fmt: skip
+    if report.merged:
+        lines.append(f"{report.merged} rows that repeat others were merged.")
+    if report.labels_right is None:
+        lines.append(f"Largest error over all points: {report.error:.2g}.")
+    else:
+        lines.append(f"Labels right: {100 * report.labels_right:.4g}%; largest error of the one-hot answers: {report.error:.2g}.")
+    blocks = ", ".join(str(points) for points in report.blocks)
+    lines.append(f"Points along each projection: {blocks}. Largest weight: {report.largest_weight:.2g}.")
+    return "\n".join(lines)
+
+
 def _step_words(design: Any) -> list[str]:
     rates, first = design.rates, design.options[0].name
     hidden = rates.layers[min(1, len(rates.layers) - 1)]
