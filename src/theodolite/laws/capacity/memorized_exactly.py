@@ -37,12 +37,12 @@ law = Law(
     predict=predict,
     measure=measure,
     cases=(
-        {"points": 400, "inputs": 10, "outputs": 1, "activation": "hardtanh"},
-        {"points": 400, "inputs": 10, "outputs": 1, "activation": "relu"},
+        {"points": 300, "inputs": 10, "outputs": 1, "activation": "hardtanh"},
+        {"points": 300, "inputs": 10, "outputs": 1, "activation": "relu"},
         {"points": 150, "inputs": 3, "outputs": 3, "activation": "relu"},
         {"points": 60, "inputs": 1, "outputs": 1, "activation": "hardtanh"},
     ),
     full=({"points": 10_000, "inputs": 20, "outputs": 1, "activation": "hardtanh"},),
-    repeats=3,
+    repeats=6,
     quantity="log10 of the largest error over all points",
 )
