@@ -37,7 +37,9 @@ def row(kind, n, d, widths, seed, classes=0):
     report = th.memorize(x, y, activation=kind, widths=widths).report
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    what = f"{classes} classes, {100 * report.labels_right:.5g}% right" if classes else f"largest error {report.error:.1e}"
+    what = (
+        f"{classes} classes, {100 * report.labels_right:.5g}% right" if classes else f"largest error {report.error:.1e}"
+    )
     print(f"{kind:8} N={n:<8} d={d:<3} widths {report.widths} (of {report.capacity}): {what}, "
           f"{wall:.1f} s, CPU {cpu:.1f} s, peak {peak:.0f} MB, draw {seed}", flush=True)  # fmt: skip
     return report, wall
@@ -58,7 +60,9 @@ def trained(kind, n, d, widths, seconds):
         steps += 1
     with torch.no_grad():
         error = torch.cat([(net(a) - b).abs() for a, b in zip(x.split(8192), y.split(8192), strict=True)])
-    print(f"   trained: Adam, {steps} steps in {seconds:.0f} s: largest error {error.max():.2f}, mean {error.mean():.2f}")
+    print(
+        f"   trained: Adam, {steps} steps in {seconds:.0f} s: largest error {error.max():.2f}, mean {error.mean():.2f}"
+    )
 
 
 def main():

@@ -61,7 +61,9 @@ def figure(path, name, nets, x, y):
     bars.bar(places - 0.2, [100] * len(labels), 0.4, label="images it was given")
     bars.bar(places + 0.2, [100 * nets[key][1] for key in labels], 0.4, label="new images")
     bars.axhline(10, color="grey", linewidth=0.8, linestyle=":")
-    bars.set(xticks=places, xticklabels=labels, ylabel="right, %", title=f"{name}: memory is not learning", ylim=(0, 119))
+    bars.set(
+        xticks=places, xticklabels=labels, ylabel="right, %", title=f"{name}: memory is not learning", ylim=(0, 119)
+    )
     bars.legend(loc="upper right", ncols=2, fontsize=8, frameon=False)
     net = nets["true labels"][0]
     same = np.flatnonzero(y == y[0])[:2]
@@ -72,7 +74,7 @@ def figure(path, name, nets, x, y):
     way.plot(share, np.where(answers.max(1) > 0.5, answers.argmax(1), np.nan), ".", markersize=2.5)
     way.plot([0, 1], [y[0], y[0]], "o", color="black", markersize=7, label=f"two images of a {y[0]}")
     way.set(xlabel="from one image to the other", ylabel="class answered", yticks=range(10),
-            title="Between two images of one class the answer is any class")  # fmt: skip
+            title="Between two images of one class the answer jumps about")  # fmt: skip
     way.legend(loc="upper center", fontsize=8, framealpha=0.95)
     fig.savefig(path, dpi=130)
     print(f"The figure: {path}")

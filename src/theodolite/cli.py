@@ -140,7 +140,9 @@ def _memorize(options: argparse.Namespace) -> int:
 
     data = load.dataset(options.data, exact=True)
     if not isinstance(data, tuple):
-        raise ValueError(f"expected an .npz with x and y, got {options.data} without targets; numpy.savez(path, x=x, y=y)")
+        raise ValueError(
+            f"expected an .npz with x and y, got {options.data} without targets; numpy.savez(path, x=x, y=y)"
+        )
     widths = [int(width) for width in options.widths.split(",")] if options.widths else None
     net = memory.memorize(*data, activation=options.activation, widths=widths, seed=options.seed)
     if options.float32:
@@ -149,7 +151,9 @@ def _memorize(options: argparse.Namespace) -> int:
     if options.json:
         from dataclasses import asdict
 
-        print(json.dumps({**asdict(net.report), "file": str(options.out), "dtype": str(net[-1].weight.dtype)}, indent=2))
+        print(
+            json.dumps({**asdict(net.report), "file": str(options.out), "dtype": str(net[-1].weight.dtype)}, indent=2)
+        )
     else:
         print(memory_words(net.report, str(net[-1].weight.dtype)) + f"\nThe network: {options.out}")
     return DONE

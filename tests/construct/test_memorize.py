@@ -85,7 +85,9 @@ def test_repeated_rows_are_merged_and_contradictions_named():
     x[17], y[17] = x[3], y[3]
     assert th.memorize(x, y).report.merged == 1
     y[17] = -y[3]
-    with pytest.raises(ValueError, match=r"^expected .*rows 3 and 17 are equal|^expected .*rows 3 and 17 that are equal"):
+    with pytest.raises(
+        ValueError, match=r"^expected .*rows 3 and 17 are equal|^expected .*rows 3 and 17 that are equal"
+    ):
         th.memorize(x, y)
 
 

@@ -51,7 +51,7 @@ def test_the_construction_holds_twice_what_the_theorem_promises_for_relu():
 
 
 def test_a_narrow_layer_after_the_two_stops_the_outputs():
-    assert certain_capacity([100, 100, 2], outputs=3) == 1
+    assert certain_capacity([100, 100, 2], outputs=3) == 3  # what the last layer holds alone
     assert certain_capacity([100, 120, 3], outputs=3) == 2 * 100 * 10
 
 

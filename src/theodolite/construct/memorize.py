@@ -50,7 +50,9 @@ class Memorized(nn.Sequential):
 
     def forward(self, x: Tensor) -> Tensor:
         """The answers; column c of a classifier's belongs to ``report.classes[c]``."""
-        answers: Tensor = super().forward(x.to(self[-1].weight.dtype))
+        answers = x.to(next(self.parameters()).dtype)
+        for module in self:
+            answers = module(answers)
         return answers
 
 
@@ -106,8 +108,8 @@ def fit_error(net: nn.Module, x: Tensor, y: Tensor) -> tuple[float, float]:
     """The largest error over all rows, and the share of rows whose largest answer is in the right column."""
     worst, right = 0.0, 0
     with torch.no_grad():
-        for some, wanted in zip(x.split(ROWS), y.split(ROWS), strict=True):
-            answers = net(some).double()
+        for start in range(0, len(x), ROWS):
+            answers, wanted = net(x[start : start + ROWS]).double(), y[start : start + ROWS]
             worst = max(worst, float((answers - wanted).abs().max()))
             right += int((answers.argmax(1) == wanted.argmax(1)).sum())
     return worst, right / len(x)
@@ -163,7 +165,8 @@ def load(path: str | Path) -> Memorized:
         layer = linear(state[f"{name}.weight"], state[f"{name}.bias"]).to(state[f"{name}.weight"].dtype)
         modules += [layer, _activation(report["activation"])] if index < len(report["widths"]) else [layer]
     net = Memorized(*modules)
-    net.report = Report(**{key: tuple(v) if isinstance(v, list) else v for key, v in report.items()})
+    values: dict[str, Any] = {key: tuple(v) if isinstance(v, list) else v for key, v in report.items()}
+    net.report = Report(**values)
     return net
 
 
@@ -271,7 +274,9 @@ def _modules(
         return [*body, linear(half[:, None] * last.weight.detach(), half * last.bias.detach() + middle)]
     levels = torch.linspace(-1.0, 1.0, classes, dtype=torch.float64) if classes > 1 else torch.zeros(1).double()
     slope = 2.0 * max(classes - 1, 1)  # 4 over the distance of neighbouring levels
-    shifts, signs = ([3.0, 1.0, -1.0, -3.0], [0.5, -0.5, -0.5, 0.5]) if activation == "relu" else ([2.0, -2.0], [0.5, -0.5])
+    shifts, signs = (
+        ([3.0, 1.0, -1.0, -3.0], [0.5, -0.5, -0.5, 0.5]) if activation == "relu" else ([2.0, -2.0], [0.5, -0.5])
+    )
     each = len(shifts)
     weight, bias = torch.zeros(widths[2], widths[1]).double(), torch.zeros(widths[2]).double()
     weight[: each * classes] = slope * last.weight.detach()

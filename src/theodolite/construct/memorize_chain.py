@@ -93,12 +93,10 @@ def middle_values(slots: Slots, assigned: Assignment) -> Floats:
     """The preactivations at the middle boundary: the first half of the units is below zero there if it goes up next."""
     half = slots.z.shape[1] // 2
     sign = -1.0 if (slots.z.shape[0] // 2) % 2 == 0 else 1.0
-    return assigned.scale * np.repeat([sign, -sign], half)
+    return np.asarray(assigned.scale * np.repeat([sign, -sign], half))
 
 
-def hardtanh_weights(
-    slots: Slots, assigned: Assignment, targets: Floats, a: Floats
-) -> tuple[Floats, Floats, Floats]:
+def hardtanh_weights(slots: Slots, assigned: Assignment, targets: Floats, a: Floats) -> tuple[Floats, Floats, Floats]:
     """Second-layer weights (outputs, size, groups) and biases for hard-tanh steps, and which units do not saturate.
 
     ``targets`` (outputs, groups, size) are the values wanted in each slot, ``a`` (groups, size) the first layer's real values

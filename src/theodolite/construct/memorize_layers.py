@@ -66,16 +66,22 @@ def arrangement(x: Floats, *, groups: int, size: int, tries: int, generator: np.
                 _block(second, apart, slice(rows, groups), slice(units, size)),
             )
     found = [first]
-    if x.shape[1] > 1 and 2_000 < len(x) <= 20_000:  # where it matters and is quickly done, by what the weights would be
+    if (
+        x.shape[1] > 1 and 2_000 < len(x) <= 20_000
+    ):  # where it matters and is quickly done, by what the weights would be
         found += [direction(x, everything, tries=1, generator=generator) for _ in range(3)]
     whole = (slice(0, groups), slice(0, size))
-    tried = [_block(each, everything, *whole, passes=6).assigned.log_largest for each in found] if len(found) > 1 else [0.0]
+    tried = (
+        [_block(each, everything, *whole, passes=6).assigned.log_largest for each in found] if len(found) > 1 else [0.0]
+    )
     return (_block(found[int(np.argmin(tried))], everything, *whole),)
 
 
 def _block(along: Direction, fitted: Flags, rows: slice, units: slice, passes: int = 40) -> Block:
     made = slots(along.z, fitted, groups=rows.stop - rows.start, size=units.stop - units.start)
-    return Block(along.vector, made, assignment(made, passes=passes), slice(rows.start, rows.start + len(made.width)), units)
+    return Block(
+        along.vector, made, assignment(made, passes=passes), slice(rows.start, rows.start + len(made.width)), units
+    )
 
 
 def _division(z: Floats, groups: int, size: int) -> tuple[Flags, int, int] | None:
@@ -109,10 +115,8 @@ class Hidden:
 def linear(weight: Floats | Tensor, bias: Floats | Tensor) -> nn.Linear:
     """An nn.Linear of float64 with these numbers."""
     weight, bias = torch.as_tensor(weight, dtype=torch.float64), torch.as_tensor(bias, dtype=torch.float64)
-    made = nn.utils.skip_init(nn.Linear, weight.shape[1], weight.shape[0], dtype=torch.float64)
-    with torch.no_grad():
-        made.weight.copy_(weight)
-        made.bias.copy_(bias)
+    made = nn.Linear(weight.shape[1], weight.shape[0], device="meta")  # drawn from nothing: random state is as before
+    made.weight, made.bias = nn.Parameter(weight.clone()), nn.Parameter(bias.clone())
     return made
 
 
@@ -132,7 +136,7 @@ def first_layer(blocks: tuple[Block, ...], kind: Kind, *, width: int, inputs: in
     return linear(weight, bias)
 
 
-def hidden_layers(blocks: tuple[Block, ...], x: Tensor, y: Floats, kind: Kind, widths: tuple[int, int]) -> Hidden:
+def hidden_layers(blocks: tuple[Block, ...], x: Tensor, y: Floats, kind: Kind, widths: tuple[int, ...]) -> Hidden:
     """The layers for targets ``y`` (n, outputs) within [-1, 1]; units whose slope is too small are given a larger one."""
     outputs, size = y.shape[1], blocks[-1].units.stop
     first = first_layer(blocks, kind, width=widths[0], inputs=x.shape[1])

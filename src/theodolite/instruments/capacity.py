@@ -40,7 +40,9 @@ class Chain:
 def chain_of(model: nn.Module) -> Chain:
     """Hidden widths in order, where the model is a plain chain of linear layers with one known activation between."""
     if not isinstance(model, nn.Sequential):
-        return Chain(unlike=f"a {type(model).__name__} is not an nn.Sequential, so the order of its layers cannot be read")
+        return Chain(
+            unlike=f"a {type(model).__name__} is not an nn.Sequential, so the order of its layers cannot be read"
+        )
     linear: list[nn.Linear] = []
     between: list[str] = []
     for module in model.modules():
@@ -81,13 +83,15 @@ def read(subject: Subject) -> Iterator[Reading]:
     if samples <= certain:
         fits = "Whatever the targets, some weights fit them exactly: perfect training answers say nothing of what was learnt."
     elif samples < never:
-        fits = "Whether it can fit any targets of these is not known; that it can fit yours is likely if they are smooth."
+        fits = (
+            "Whether it can fit any targets of these is not known; that it can fit yours is likely if they are smooth."
+        )
     else:
         fits = "Some targets are out of its reach."
     yield Reading(
         quantity="samples, beside what the widths certainly hold", where=f"{words}, {chain.activation}",
         measured=float(samples), expected=Band(high=float(certain)),
-        meaning=f"Hidden layers of {words} certainly hold {certain} points with {chain.outputs} outputs, and there are {samples}. "
+        meaning=f"Hidden layers of {words} certainly hold {certain} points of {chain.outputs} outputs, and there are {samples}. "
         f"{fits} From {never} points on a line on, some cannot be fitted. Widths of {' x '.join(map(str, advised))} "
         "certainly hold the data.",
     )  # fmt: skip

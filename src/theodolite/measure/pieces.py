@@ -25,8 +25,10 @@ def pieces_on_line(model: nn.Sequential, start: Tensor, end: Tensor) -> int:
     values = first + knots[:, None] * (last - first)
     for module in model:
         if isinstance(module, nn.Linear):
-            weight, bias = module.weight.detach().double().numpy(), module.bias
-            values = values @ weight.T + (0.0 if bias is None else bias.detach().double().numpy())
+            weight = module.weight.detach().double().numpy()
+            values = values @ weight.T
+            if module.bias is not None:  # type: ignore[redundant-expr]
+                values = values + module.bias.detach().double().numpy()
         elif type(module) in THRESHOLDS:
             knots, values = _with_kinks(knots, values, THRESHOLDS[type(module)])
             values = module(torch.from_numpy(values)).numpy()

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal
 
 Kind = Literal["relu", "hardtanh"]
@@ -24,7 +26,9 @@ def _pieces_of(activation: str) -> int:
 
 def _checked(widths: Sequence[int], outputs: int) -> tuple[int, ...]:
     if not widths or min(widths) < 1 or outputs < 1:
-        raise ValueError(f"expected hidden widths and outputs of at least 1, got {tuple(widths)} and {outputs}; pass sizes")
+        raise ValueError(
+            f"expected hidden widths and outputs of at least 1, got {tuple(widths)} and {outputs}; pass sizes"
+        )
     return tuple(int(width) for width in widths)
 
 
@@ -66,7 +70,7 @@ def certain_capacity(widths: Sequence[int], *, activation: Kind = "relu", output
     """
     widths = _checked(widths, outputs)
     found = [1]
-    for index, (first, second) in enumerate(zip(widths, widths[1:], strict=False)):
+    for index, (first, second) in enumerate(pairwise(widths)):
         if min(widths[index + 2 :], default=outputs) >= outputs:
             found.append(construction_capacity(first, second, activation=activation, outputs=outputs))
     found += [w + 1 for index, w in enumerate(widths) if min(widths[index + 1 :], default=outputs) >= outputs]
@@ -128,7 +132,9 @@ def source_impossible_from(widths: Sequence[int], *, activation: Kind = "relu") 
     return most + 3
 
 
-def theorem_widths(samples: int, *, activation: Kind = "relu", outputs: int = 1, classes: int | None = None) -> tuple[int, ...]:
+def theorem_widths(
+    samples: int, *, activation: Kind = "relu", outputs: int = 1, classes: int | None = None
+) -> tuple[int, ...]:
     r"""The smallest nearly equal widths at which the theorem promises to fit so many points; three for a classifier.
 
     About $2\sqrt{Nd_y}$ each for ReLU and $\sqrt{Nd_y}$ for hard-tanh; for classes $2\sqrt N$, $2\sqrt N$ and $4d_y$.
@@ -151,3 +157,29 @@ def theorem_widths(samples: int, *, activation: Kind = "relu", outputs: int = 1,
             best = found
     assert best is not None
     return best if classes is None else (*best, unit * classes)
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What hidden layers of one width hold: points for certain, where it ends for certain, and widths for the samples."""
+
+    certain: int
+    impossible_from: int
+    samples: int | None
+    enough: tuple[int, ...] | None
+
+
+def memory(activation: str, depth: int, width: int, samples: int | None = None) -> Memory | None:
+    """What ``depth`` hidden layers of ``width`` units hold with one output; None for an activation without such a theorem.
+
+    >>> memory("relu", 2, 200, 30_000).certain
+    20000
+    """
+    if activation not in PIECES:
+        return None
+    kind: Kind = "relu" if activation == "relu" else "hardtanh"
+    widths = (width,) * depth
+    return Memory(
+        certain_capacity(widths, activation=kind), impossible_from(widths, activation=kind), samples,
+        None if samples is None else theorem_widths(samples, activation=kind),
+    )  # fmt: skip

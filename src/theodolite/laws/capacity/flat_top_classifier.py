@@ -4,9 +4,10 @@ import math
 
 import torch
 
-from theodolite.construct.memorize import Kind, fit_error, in_float32, memorize
+from theodolite.construct.memorize import fit_error, in_float32, memorize
 from theodolite.law import Law
 from theodolite.reading import Band
+from theodolite.theory.capacity import Kind
 
 
 def predict(points: int, classes: int, activation: Kind, error: float) -> Band:
@@ -24,7 +25,9 @@ def measure(
     if single:
         return math.log10(max(in_float32(net, x, y).report.error, 1e-17))
     with torch.no_grad():  # 4 times the share of the levels' distance: the slope of the third layer is 4 over it
-        net[4].bias += 4 * (0.35 if beyond else error)
+        third = net[4]
+        assert isinstance(third, torch.nn.Linear)
+        third.bias.add_(4 * (0.35 if beyond else error))
     return math.log10(max(fit_error(net, x, torch.nn.functional.one_hot(y, classes).double())[0], 1e-17))
 
 

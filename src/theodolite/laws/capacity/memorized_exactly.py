@@ -4,9 +4,10 @@ import math
 
 import torch
 
-from theodolite.construct.memorize import Kind, fit_error, in_float32, memorize
+from theodolite.construct.memorize import fit_error, in_float32, memorize
 from theodolite.law import Law
 from theodolite.reading import Band
+from theodolite.theory.capacity import Kind
 
 
 def predict(points: int, inputs: int, outputs: int, activation: Kind) -> Band:

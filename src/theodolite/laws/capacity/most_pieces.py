@@ -1,5 +1,7 @@
 r"""Two hidden ReLU layers have at most $(d_1+1)(d_2+1)$ linear pieces along a line."""
 
+from itertools import pairwise
+
 import torch
 from torch import nn
 
@@ -20,25 +22,28 @@ def measure(
     act = nn.Hardtanh if three_pieces else nn.ReLU
     widths = [1, first, second, *([4] if deeper else [])]
     layers: list[nn.Module] = []
-    for a, b in zip(widths, widths[1:], strict=False):
-        layers += [nn.Linear(a, b, dtype=torch.float64), act()]
-    net = nn.Sequential(*layers, nn.Linear(widths[-1], 1, dtype=torch.float64))
+    linear = [nn.Linear(a, b, dtype=torch.float64) for a, b in pairwise([*widths, 1])]
+    for layer in linear[:-1]:
+        layers += [layer, act()]
+    net = nn.Sequential(*layers, linear[-1])
     alternating = (-1.0) ** torch.arange(first, dtype=torch.float64)
     place = torch.arange(first, dtype=torch.float64)
     with torch.no_grad():
         for parameter in net.parameters():
             parameter.copy_(0.01 * torch.randn(parameter.shape, generator=generator, dtype=torch.float64))
-        net[0].weight.fill_(2.0 * first if three_pieces else first)
-        net[0].bias.copy_(-2 * place - 1 if three_pieces else -place)
-        scale, lift = (20.0, 0.0 if first % 2 else 20.0) if three_pieces else (1.0, 0.0)  # teeth from -20 to 20, or 0 to 1
+        linear[0].weight.fill_(2.0 * first if three_pieces else first)
+        linear[0].bias.copy_(-2 * place - 1 if three_pieces else -place)
+        scale, lift = (
+            (20.0, 0.0 if first % 2 else 20.0) if three_pieces else (1.0, 0.0)
+        )  # teeth from -20 to 20, or 0 to 1
         teeth = alternating * (1.0 if three_pieces else torch.where(place > 0, 2.0, 1.0))
         heights = (torch.arange(second, dtype=torch.float64) + 0.5) / second
-        net[2].weight.copy_(scale * teeth.expand(second, -1))
-        net[2].bias.copy_(lift - (scale * (2 * heights - 1) if three_pieces else heights))
+        linear[1].weight.copy_(scale * teeth.expand(second, -1))
+        linear[1].bias.copy_(lift - (scale * (2 * heights - 1) if three_pieces else heights))
         if deeper:  # a saw of the second layer, cut once more
-            net[4].weight.copy_((-1.0) ** torch.arange(second, dtype=torch.float64).expand(4, -1))
-            net[4].bias.copy_(-torch.linspace(0.01, 0.04, 4, dtype=torch.float64) / second)
-        net[-1].weight.copy_(torch.randn(net[-1].weight.shape, generator=generator, dtype=torch.float64))
+            linear[2].weight.copy_((-1.0) ** torch.arange(second, dtype=torch.float64).expand(4, -1))
+            linear[2].bias.copy_(-torch.linspace(0.01, 0.04, 4, dtype=torch.float64) / second)
+        linear[-1].weight.copy_(torch.randn(linear[-1].weight.shape, generator=generator, dtype=torch.float64))
     return float(pieces_on_line(net, torch.tensor([0.0]), torch.tensor([1.0])))
 
 
