@@ -24,7 +24,7 @@ from theodolite.theory.capacity import (
     theorem_widths,
 )
 
-NEUTRAL = (nn.Flatten, nn.Identity, nn.Dropout)
+NEUTRAL = (nn.Sequential, nn.Flatten, nn.Identity, nn.Dropout)
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ def chain_of(model: nn.Module) -> Chain:
     linear: list[nn.Linear] = []
     between: list[str] = []
     for module in model.modules():
-        if isinstance(module, nn.Sequential | NEUTRAL):
+        if isinstance(module, NEUTRAL):
             continue
         if isinstance(module, nn.Linear):
             linear.append(module)

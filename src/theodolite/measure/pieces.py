@@ -27,7 +27,7 @@ def pieces_on_line(model: nn.Sequential, start: Tensor, end: Tensor) -> int:
         if isinstance(module, nn.Linear):
             weight = module.weight.detach().double().numpy()
             values = values @ weight.T
-            if module.bias is not None:  # type: ignore[redundant-expr]
+            if module.bias is not None:
                 values = values + module.bias.detach().double().numpy()
         elif type(module) in THRESHOLDS:
             knots, values = _with_kinks(knots, values, THRESHOLDS[type(module)])
