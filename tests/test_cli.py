@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import save_file
@@ -264,3 +265,32 @@ def test_help_names_every_command(capsys):
     out = capsys.readouterr().out
     assert all(command in out for command in ("survey", "design", "check", "list", "explain"))
     assert main([]) == 0
+
+
+def test_memorize_writes_a_network_that_answers_the_data(capsys, tmp_path):
+    from theodolite.construct.memorize import load
+
+    generator = np.random.default_rng(0)
+    x, y = generator.standard_normal((80, 3)), generator.uniform(-5, 5, 80)
+    np.savez(tmp_path / "data.npz", x=x, y=y)
+    out = tmp_path / "net.safetensors"
+    found = document(capsys, "memorize", str(tmp_path / "data.npz"), "--out", str(out), "--activation", "hardtanh")
+    assert found["points"] == 80
+    assert found["error"] < 1e-8
+    with torch.no_grad():
+        assert np.abs(load(out)(torch.from_numpy(x)).numpy()[:, 0] - y).max() < 1e-8
+    status, words, _ = run(capsys, "memorize", str(tmp_path / "data.npz"), "--out", str(out), "--float32")
+    assert status == 0
+    assert "float32" in words
+
+
+@pytest.mark.parametrize("keep", [{"x": 2}, {"x": 2, "y": 1}])
+def test_memorize_refuses_in_one_line(capsys, tmp_path, keep):
+    arrays = {"x": np.ones((2, 3)), "y": np.array([0.0, 1.0])}  # without y; with two targets for one row
+    np.savez(tmp_path / "data.npz", **{key: arrays[key] for key in keep})
+    status, out, err = run(capsys, "memorize", str(tmp_path / "data.npz"), "--out", str(tmp_path / "net.safetensors"))
+    assert status == 2
+    assert out == ""
+    assert err.startswith("theodolite: expected")
+    assert err.count("\n") == 1
+    assert not (tmp_path / "net.safetensors").exists()

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from theodolite.construct.module_kernels import kernel_of
     from theodolite.construct.random_features import CorrectiveFeatures
     from theodolite.construct.smoothed_relu import SReLU
+    from theodolite.construct.memorize import memorize
     from theodolite.instrument import Instrument
     from theodolite.law import Law, Verdict
     from theodolite.subject import Subject
@@ -48,6 +49,7 @@ _LATER = {
     "criticality": "theory.propagation",
     "initialise_": "construct.initialisation",
     "kernel_of": "construct.module_kernels",
+    "memorize": "construct.memorize",
 }
 
 __all__ = [
@@ -77,6 +79,7 @@ __all__ = [
     "design",
     "initialise_",
     "kernel_of",
+    "memorize",
     "read",
     "survey",
 ]

@@ -133,6 +133,32 @@ def _check(options: argparse.Namespace) -> int:
     return DONE if good else BROKEN
 
 
+def _memorize(options: argparse.Namespace) -> int:
+    from theodolite import load
+    from theodolite.construct import memorize as memory
+    from theodolite.report.overview import memory_words
+
+    data = load.dataset(options.data, exact=True)
+    if not isinstance(data, tuple):
+        raise ValueError(
+            f"expected an .npz with x and y, got {options.data} without targets; numpy.savez(path, x=x, y=y)"
+        )
+    widths = [int(width) for width in options.widths.split(",")] if options.widths else None
+    net = memory.memorize(*data, activation=options.activation, widths=widths, seed=options.seed)
+    if options.float32:
+        net = memory.in_float32(net, *data)
+    memory.save(net, options.out)
+    if options.json:
+        from dataclasses import asdict
+
+        print(
+            json.dumps({**asdict(net.report), "file": str(options.out), "dtype": str(net[-1].weight.dtype)}, indent=2)
+        )
+    else:
+        print(memory_words(net.report, str(net[-1].weight.dtype)) + f"\nThe network: {options.out}")
+    return DONE
+
+
 def _list(options: argparse.Namespace) -> int:
     from theodolite import catalogue
 
@@ -216,6 +242,15 @@ def _parser() -> argparse.ArgumentParser:
         "--break-assumptions", action="store_true", help="also break each assumption and see the law fail"
     )
     _shared(check, _check, out="folder for atlas.html and each verdict; a killed run goes on there", jobs=True)
+
+    memorize = commands.add_parser("memorize", help="a network written down, not trained, that fits the data exactly")
+    memorize.add_argument("data", help="digits, or an .npz with x and y; whole-number y are classes")
+    memorize.add_argument("--activation", default="relu", choices=("relu", "hardtanh"))
+    memorize.add_argument("--widths", help="hidden widths such as 200,200 (default: those of the theorem)")
+    memorize.add_argument("--float32", action="store_true", help="write float32 and say what that costs")
+    memorize.add_argument("--seed", type=int, default=0)
+    memorize.add_argument("--out", type=Path, metavar="FILE", default=Path("net.safetensors"), help="the network")
+    _shared(memorize, _memorize)
 
     _shared(commands.add_parser("list", help="every law and instrument"), _list)
     explain = commands.add_parser("explain", help="a law or an instrument in full")

@@ -16,6 +16,7 @@ from theodolite.reading import Band, Estimate, Reading, Series
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from theodolite.theory.capacity import Memory
     from theodolite.theory.learning_rates import KernelLearning, LearningRates
     from theodolite.theory.propagation import Criticality, Phase
 
@@ -49,6 +50,7 @@ class Design:
     answers: tuple[Answer, ...]
     rates: LearningRates
     kernel: KernelLearning | None = None
+    capacity: Memory | None = None
 
     @property
     def readings(self) -> tuple[Reading, ...]:
@@ -82,6 +84,7 @@ class Design:
             "activation": self.activation, "depth": self.depth, "width": self.width,
             "criticality": asdict(self.criticality), "initialisations": [asdict(option) for option in self.options],
             "learning_rates": asdict(self.rates), "kernel": self.kernel and asdict(self.kernel),
+            "capacity": self.capacity and asdict(self.capacity),
             "readings": [{"quantity": r.quantity, "where": r.where, "measured": r.measured, "stderr": r.stderr,
                           "expected": r.expected and [r.expected.low, r.expected.high], "status": r.status,
                           "meaning": r.meaning} for r in self.readings],
@@ -118,6 +121,7 @@ def design(
     cosine of 0.5. ``samples`` is how many examples a step of full-batch descent averages over (those of the data, or 1000).
     """
     from theodolite.theory.activations import Activation
+    from theodolite.theory.capacity import memory
     from theodolite.theory.propagation import criticality
 
     for name, value in (("depth", depth), ("width", width), ("samples", samples)):
@@ -134,7 +138,9 @@ def design(
     rates = _rates(spec, inputs, width, (power, cosine), count)
     answers = [Answer(_SIGNALS, tuple(readings)), Answer(_STEPS, tuple(_step_reading(spec, width, (power, cosine))))]
     kernel = None if x is None or y is None else _kernel(spec, x, y)
-    return Design(sigma.name, depth, width, point, options, tuple(a for a in answers if a.readings), rates, kernel)
+    known = samples or (None if x is None else len(x))
+    return Design(sigma.name, depth, width, point, options, tuple(a for a in answers if a.readings), rates, kernel,
+                  memory(sigma.name, depth, width, known))  # fmt: skip
 
 
 def _spec(sigma: Any, option: Option, depth: int) -> Any:

@@ -45,8 +45,11 @@ def _check_device(device: str) -> None:
         ) from error
 
 
-def dataset(name: str) -> Any:
-    """Data from the command line: ``digits``, an .npz with x and perhaps y, or an .npy with x alone."""
+def dataset(name: str, *, exact: bool = False) -> Any:
+    """Data from the command line: ``digits``, an .npz with x and perhaps y, or an .npy with x alone.
+
+    Floats become float32 unless they are wanted ``exact``.
+    """
     if name == "digits":
         from theodolite.construct.digits import digits
 
@@ -65,6 +68,8 @@ def dataset(name: str) -> Any:
         raise ValueError(
             f"expected arrays of numbers in {path}, got {one_line(error)}; save with numpy.savez"
         ) from error
+    if exact and "x" in arrays and "y" in arrays:
+        return arrays["x"], arrays["y"]
     if "x" not in arrays:
         raise ValueError(f"expected an array called x (and y) in {path}, got {names}; numpy.savez(path, x=x, y=y)")
     x = _inputs(arrays["x"])

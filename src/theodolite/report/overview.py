@@ -43,7 +43,36 @@ def design_table(design: Any) -> RenderableType:
     kind = Text.assemble(("criticality: ", "bold"), point.kind, ". ", point.reason)
     parts: list[RenderableType] = [Text(design.title, style="bold"), kind, Text(""), table, Text("")]
     parts += [Text.assemble(("step sizes: ", "bold"), *_step_words(design)), Text("")]
+    if design.capacity is not None:
+        parts += [Text.assemble(("capacity: ", "bold"), _memory_words(design.capacity)), Text("")]
     return Group(*parts, survey_table(design.answers, ()))
+
+
+def _memory_words(memory: Any) -> str:
+    holds = f"these widths certainly hold {memory.certain} points with any targets of one output"
+    if memory.samples is None:
+        return holds + "."
+    enough = " x ".join(str(width) for width in memory.enough)
+    answer = "so all" if memory.samples <= memory.certain else "so not certainly all"
+    return f"{holds}, {answer} {memory.samples} samples; two hidden layers of {enough} would."
+
+
+def memory_words(report: Any, dtype: str) -> str:
+    """What a memorising network holds and how well, in a few lines."""
+    widths = " x ".join(str(width) for width in report.widths)
+    lines = [f"{report.points} points in hidden layers of {widths} {report.activation} units, which can hold "
+             f"{report.capacity}; written down in {report.seconds:.2f} s, in {dtype.removeprefix('torch.')}."]  # fmt: skip
+    if report.merged:
+        lines.append(f"{report.merged} rows that repeat others were merged.")
+    if report.labels_right is None:
+        lines.append(f"Largest error over all points: {report.error:.2g}.")
+    else:
+        lines.append(
+            f"Labels right: {100 * report.labels_right:.4g}%; largest error of the one-hot answers: {report.error:.2g}."
+        )
+    blocks = ", ".join(str(points) for points in report.blocks)
+    lines.append(f"Points along each projection: {blocks}. Largest weight: {report.largest_weight:.2g}.")
+    return "\n".join(lines)
 
 
 def _step_words(design: Any) -> list[str]:

@@ -1,0 +1,125 @@
+"""Can this network fit the data whatever its targets, by its widths alone?
+
+Read off chains of linear layers with ReLU or hard-tanh: a construction shows how many points such widths certainly hold, and
+counting linear pieces shows from how many on some targets are out of reach. Other networks, and other activations, have no
+such theorem here; of them the parameters are counted beside the numbers to be fitted, without a band.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from torch import nn
+
+from theodolite.instrument import Instrument
+from theodolite.reading import Band, Reading
+from theodolite.subject import Subject
+from theodolite.theory.capacity import (
+    Kind,
+    certain_capacity,
+    classifier_capacity,
+    construction_capacity,
+    impossible_from,
+    theorem_widths,
+)
+
+NEUTRAL = (nn.Sequential, nn.Flatten, nn.Identity, nn.Dropout)
+
+
+@dataclass(frozen=True)
+class Chain:
+    """The hidden widths, outputs and activation of a network of linear layers, or why it is not one."""
+
+    widths: tuple[int, ...] = ()
+    outputs: int = 0
+    activation: Kind = "relu"
+    unlike: str = ""
+
+
+def chain_of(model: nn.Module) -> Chain:
+    """Hidden widths in order, where the model is a plain chain of linear layers with one known activation between."""
+    if not isinstance(model, nn.Sequential):
+        return Chain(
+            unlike=f"a {type(model).__name__} is not an nn.Sequential, so the order of its layers cannot be read"
+        )
+    linear: list[nn.Linear] = []
+    between: list[str] = []
+    for module in model.modules():
+        if isinstance(module, NEUTRAL):
+            continue
+        if isinstance(module, nn.Linear):
+            linear.append(module)
+            between.append("")
+        elif isinstance(module, nn.ReLU | nn.Hardtanh) and between and not between[-1]:
+            between[-1] = type(module).__name__.lower()
+        else:
+            return Chain(unlike=f"it has {type(module).__name__}, for which there is no such theorem here")
+    hidden = linear[:-1]
+    kinds = set(between[:-1])
+    if not hidden or len(kinds) != 1 or "" in kinds or between[-1]:
+        return Chain(unlike="it is not linear layers with one activation between each two and none at the end")
+    kind: Kind = "relu" if kinds == {"relu"} else "hardtanh"
+    return Chain(tuple(layer.out_features for layer in hidden), linear[-1].out_features, kind)
+
+
+def read(subject: Subject) -> Iterator[Reading]:
+    """The samples beside what the widths certainly hold; else the parameters beside the numbers to be fitted."""
+    assert subject.model is not None and subject.data is not None
+    samples, classes = 0, True
+    for batch in subject.batches():
+        samples += len(batch)
+        classes &= batch.target is not None and not batch.target.is_floating_point()
+    chain = chain_of(subject.model)
+    if chain.unlike:
+        yield _counted(subject, samples, chain)
+        return
+    certain = _certain(chain, classes)
+    never = impossible_from(chain.widths, activation=chain.activation)
+    advised = theorem_widths(
+        samples, activation=chain.activation, outputs=chain.outputs, classes=chain.outputs if classes else None
+    )
+    words = " x ".join(str(width) for width in chain.widths)
+    if samples <= certain:
+        fits = "Whatever the targets, some weights fit them exactly: perfect training answers say nothing of what was learnt."
+    elif samples < never:
+        fits = (
+            "Whether it can fit any targets of these is not known; that it can fit yours is likely if they are smooth."
+        )
+    else:
+        fits = "Some targets are out of its reach."
+    yield Reading(
+        quantity="samples, beside what the widths certainly hold", where=f"{words}, {chain.activation}",
+        measured=float(samples), expected=Band(high=float(certain)),
+        meaning=f"Hidden layers of {words} certainly hold {certain} points of {chain.outputs} outputs, and there are {samples}. "
+        f"{fits} From {never} points on a line on, some cannot be fitted. Widths of {' x '.join(map(str, advised))} "
+        "certainly hold the data.",
+    )  # fmt: skip
+
+
+def _certain(chain: Chain, classes: bool) -> int:
+    found = certain_capacity(chain.widths, activation=chain.activation, outputs=chain.outputs)
+    if classes and len(chain.widths) == 3:
+        found = max(found, classifier_capacity(chain.widths, classes=chain.outputs, activation=chain.activation))
+    if classes and len(chain.widths) == 2 and chain.outputs == 2:  # the sign of one value is enough for two classes
+        found = max(found, construction_capacity(*chain.widths, activation=chain.activation))
+    return found
+
+
+def _counted(subject: Subject, samples: int, chain: Chain) -> Reading:
+    assert subject.model is not None
+    parameters = sum(parameter.numel() for parameter in subject.model.parameters())
+    return Reading(
+        quantity="parameters a sample", measured=parameters / samples, where=subject.name,
+        meaning=f"{parameters} parameters for {samples} samples. What they can certainly hold is not read off: {chain.unlike}. "
+        "For a number with a theorem, look at a chain of linear layers with ReLU.",
+    )  # fmt: skip
+
+
+instrument = Instrument(
+    question="Can this network fit any targets of this data?",
+    read=read,
+    needs={"model", "data"},
+    cost="free",
+    laws=("memorized-exactly", "most-pieces", "zigzag-needs-pieces", "width-for-memory"),
+)
