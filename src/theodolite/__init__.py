@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from theodolite.checking import check
     from theodolite.construct.estimators import NetworkKernelClassifier, NetworkKernelRegressor
     from theodolite.construct.initialisation import initialise_
+    from theodolite.dimensions import Dimension, dimension
     from theodolite.instrument import Instrument
     from theodolite.law import Law, Verdict
     from theodolite.subject import Subject
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 _LATER = {
     "Activation": "theory.activations",
     "Criticality": "theory.propagation",
+    "Dimension": "dimensions",
     "Instrument": "instrument",
     "Law": "law",
     "Mlp": "theory.specification",
@@ -36,6 +38,7 @@ _LATER = {
     "Verdict": "law",
     "check": "checking",
     "criticality": "theory.propagation",
+    "dimension": "dimensions",
     "initialise_": "construct.initialisation",
 }
 
@@ -44,6 +47,7 @@ __all__ = [
     "Band",
     "Criticality",
     "Design",
+    "Dimension",
     "Estimate",
     "Instrument",
     "Law",
@@ -59,6 +63,7 @@ __all__ = [
     "check",
     "criticality",
     "design",
+    "dimension",
     "initialise_",
     "read",
     "survey",

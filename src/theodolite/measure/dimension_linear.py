@@ -46,12 +46,16 @@ def dimension_pca(x: Any, *, share: float = 0.95, standardised: bool = False) ->
     """
     if not 0 < share <= 1:
         raise ValueError(f"expected a share from 0 to 1, got {share}; pass 0.95, say")
-    return Estimate(float(_needed(variances(x, standardised=standardised), share)))
+    return Estimate(float(directions_needed(variances(x, standardised=standardised), share)))
 
 
 def linear_rank(x: Any) -> int:
     """How many directions the data has at all, above rounding: the dimension of its linear hull."""
-    values = variances(x)
+    return rank_of(variances(x))
+
+
+def rank_of(values: NDArray[np.float64]) -> int:
+    """How many of these variances, largest first, lie above rounding."""
     return int((values > len(values) * np.finfo(np.float64).eps * values[0]).sum())
 
 
@@ -176,7 +180,10 @@ def gaussian_mixture(x: Any, *, share: float = 0.95, most: int = 2000, widest: i
     if centred.shape[1] > widest:
         directions = torch.linalg.svd(centred, full_matrices=False)[2][:widest]
         held = float((centred @ directions.T).square().sum() / centred.square().sum())
-        centred, note = centred @ directions.T, f"in the {widest} leading directions, {100 * held:.0f} % of the variance"
+        centred, note = (
+            centred @ directions.T,
+            f"in the {widest} leading directions, {100 * held:.0f} % of the variance",
+        )
     table, scores, fits = centred.numpy(), {}, {}
     for pieces in (1, 2, 4, 8, 16):
         if len(table) < 3 * pieces * (table.shape[1] + 1):
@@ -186,11 +193,13 @@ def gaussian_mixture(x: Any, *, share: float = 0.95, most: int = 2000, widest: i
             fit = GaussianMixture(pieces, random_state=seed, reg_covar=1e-9, max_iter=60).fit(table)
         scores[pieces], fits[pieces] = float(fit.bic(table)), fit
     if not fits:
-        raise ValueError(f"expected at least {3 * (table.shape[1] + 1)} rows for a mixture, got {len(table)}; pass more data")
+        raise ValueError(
+            f"expected at least {3 * (table.shape[1] + 1)} rows for a mixture, got {len(table)}; pass more data"
+        )
     best = min(scores, key=lambda pieces: scores[pieces])
     spectra = [np.linalg.eigvalsh(c)[::-1].clip(min=0.0) for c in fits[best].covariances_]
     weights = fits[best].weights_
-    needed = sum(w * _needed(values, share) for w, values in zip(weights, spectra, strict=True))
+    needed = sum(w * directions_needed(values, share) for w, values in zip(weights, spectra, strict=True))
     ratio = sum(w * values.sum() ** 2 / (values**2).sum() for w, values in zip(weights, spectra, strict=True))
     return Mixture(Estimate(float(needed)), Estimate(float(ratio)), best, scores, note)
 
@@ -204,7 +213,12 @@ def _mean_over(values: Tensor, graph: Neighbours, scale: float, whole: bool, cou
     return Estimate(float(draws.mean()), shared_error(influences, graph.indices[:, :count]), scale)
 
 
-def _needed(values: NDArray[np.float64], share: float) -> int:
+def directions_needed(values: NDArray[np.float64], share: float) -> int:
+    """The fewest of these variances, largest first, that make up a share of their sum.
+
+    >>> directions_needed(np.array([8.0, 1.0, 1.0]), 0.9)
+    2
+    """
     reached = np.cumsum(values) / values.sum()
     return min(int((reached < share - 1e-12).sum()) + 1, len(values))
 
@@ -218,7 +232,3 @@ def _half_spread(centred: Tensor) -> float:
     """With more columns than rows: half the difference between the two halves of the rows."""
     halves = [_participation(part - part.mean(0)) for part in (centred[::2], centred[1::2])]
     return abs(halves[0] - halves[1]) / 2
-
-
-__all__ = ["LocalPca", "Mixture", "Rows", "dimension_local_pca", "dimension_parallel", "dimension_participation",
-           "dimension_pca", "gaussian_mixture", "linear_rank", "local_pca", "variances"]  # fmt: skip

@@ -44,7 +44,9 @@ def twonn_fit(x: Any, *, discard: float = 0.1, rule: TwoNNRule = "line") -> TwoN
     logs, count = np.sort(ratios), len(ratios)
     kept = min(int(count * (1 - discard)), count - 1)
     if kept < 2 or logs[kept - 1] <= 0:
-        raise ValueError(f"expected ratios of distances that differ, got {kept} of {count}; pass more data, or off its lattice")
+        raise ValueError(
+            f"expected ratios of distances that differ, got {kept} of {count}; pass more data, or off its lattice"
+        )
     logs, share = logs[:kept], np.arange(1, kept + 1) / count
     heights = -np.log1p(-share)
     if rule == "likelihood":

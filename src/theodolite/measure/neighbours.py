@@ -55,7 +55,9 @@ class Neighbours:
         """What limits the answer, in words."""
         own = list(self.rows.notes)
         if self.ties > 0.01:
-            own.append(f"{100 * self.ties:.0f} % of rows have two nearest neighbours at one distance: data on a lattice")
+            own.append(
+                f"{100 * self.ties:.0f} % of rows have two nearest neighbours at one distance: data on a lattice"
+            )
         if self.recall < 1:
             own.append(f"approximate neighbours, of which {100 * self.recall:.1f} % are the true ones")
         return tuple(own)
@@ -241,7 +243,9 @@ def _approximate(rows: Rows, count: int) -> Neighbours:
     try:
         library = importlib.import_module("pynndescent")
     except ImportError as error:
-        raise ImportError("expected pynndescent for approximate neighbours, got none; pip install pynndescent") from error
+        raise ImportError(
+            "expected pynndescent for approximate neighbours, got none; pip install pynndescent"
+        ) from error
     points = rows.points.cpu()
     table = (points - points.mean(0)).float().numpy()
     who, _ = library.NNDescent(table, n_neighbors=count + 9, random_state=0).neighbor_graph

@@ -85,7 +85,7 @@ def _table(x: Any) -> tuple[Tensor, list[str]]:
         array = np.asarray(x.to_numpy() if hasattr(x, "to_numpy") else x)
         if array.dtype.kind not in "fiub":
             raise TypeError(f"expected real numbers, got {array.dtype}; leave out columns of text and dates")
-        if array.dtype.kind == "u" and array.dtype.itemsize > 1 or array.dtype == np.longdouble:
+        if (array.dtype.kind == "u" and array.dtype.itemsize > 1) or array.dtype == np.longdouble:
             array = array.astype(np.float64)
         x = torch.from_numpy(np.ascontiguousarray(array))
     if x.is_complex():
@@ -96,7 +96,9 @@ def _table(x: Any) -> tuple[Tensor, list[str]]:
     notes = []
     if x.dtype in (torch.float16, torch.bfloat16):
         bits = {torch.float16: 11, torch.bfloat16: 8}[x.dtype]
-        notes.append(f"numbers of {bits} binary digits: at distances near their spacing the data is a lattice, not a manifold")
+        notes.append(
+            f"numbers of {bits} binary digits: at distances near their spacing the data is a lattice, not a manifold"
+        )
     elif not x.is_floating_point():
         notes.append("whole numbers: the data lies on a lattice, and many distances are equal")
     if x.device.type == "mps":  # no float64 there
