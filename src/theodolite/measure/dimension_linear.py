@@ -13,7 +13,7 @@ from torch import Tensor
 from theodolite.measure.dimension_neighbours import shared_error
 from theodolite.measure.eigenvalues import gram_eigenvalues
 from theodolite.measure.neighbours import Neighbours, neighbours_of
-from theodolite.measure.rows import Rows, distinct_rows
+from theodolite.measure.rows import distinct_rows
 from theodolite.measure.statistics import mean_estimate
 from theodolite.reading import Estimate
 
@@ -130,7 +130,7 @@ def local_pca(x: Any, *, neighbours: int = 30, share: float = 0.95, most: int = 
     chosen = np.linspace(0, len(graph) - 1, min(most, len(graph))).astype(np.int64)
     near = np.concatenate([chosen[:, None], graph.indices[chosen, :neighbours]], axis=1)
     counts, ratios = [], []
-    for some in torch.from_numpy(near).split(max(1, (1 << 21) // (points.shape[1] * near.shape[1]))):
+    for some in torch.split(torch.from_numpy(near), max(1, (1 << 21) // (points.shape[1] * near.shape[1]))):
         local = points[some.to(points.device)]
         local = local - local.mean(1, keepdim=True)
         gram = local @ local.transpose(1, 2) if local.shape[2] > local.shape[1] else local.transpose(1, 2) @ local

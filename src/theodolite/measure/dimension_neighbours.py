@@ -201,7 +201,7 @@ def _counts(graph: Neighbours, radii: list[float]) -> NDArray[np.float64]:
     counts = np.stack([(graph.distances < radius).sum(1) for radius in radii]).astype(np.float64)
     full = torch.from_numpy(np.flatnonzero(graph.distances[:, -1] < radii[1]))
     points = graph.rows.points
-    for some in full.split(max(1, (1 << 21) // len(points))) if len(full) else ():
+    for some in torch.split(full, max(1, (1 << 21) // len(points))) if len(full) else ():
         apart = torch.cdist(points[some], points, compute_mode="donot_use_mm_for_euclid_dist") * graph.rows.scale
         for place, radius in enumerate(radii):
             counts[place, some.numpy()] = ((apart < radius).sum(1) - 1).cpu().numpy()

@@ -51,9 +51,9 @@ def embedding_quality(points: Any, coordinates: Any, *, name: str = "", neighbou
 
     x, y = np.asarray(points, dtype=np.float64), np.asarray(coordinates, dtype=np.float64)
     near = min(neighbours, (len(x) - 1) // 2)
-    both = [float(trustworthiness(a, b, n_neighbors=near)) for a, b in ((x, y), (y, x))]
+    trust, kept = (float(trustworthiness(a, b, n_neighbors=near)) for a, b in ((x, y), (y, x)))
     residual = 1 - float(np.corrcoef(pdist(x), pdist(y))[0, 1]) ** 2
-    return Quality(name, y, *both, residual)
+    return Quality(name, y, trust, kept, residual)
 
 
 def planar_embeddings(x: Any, *, most: int = 600) -> Iterator[Quality]:

@@ -94,9 +94,8 @@ def lle_weights(graph: Neighbours, *, neighbours: int, regularisation: float = 1
     points = graph.rows.points
     near = torch.from_numpy(graph.indices[:, :neighbours]).to(points.device)
     weights = []
-    for some in torch.arange(len(points), device=points.device).split(
-        max(1, (1 << 21) // (neighbours * points.shape[1]))
-    ):
+    everyone = torch.arange(len(points), device=points.device)
+    for some in torch.split(everyone, max(1, (1 << 21) // (neighbours * points.shape[1]))):
         apart = points[near[some]] - points[some, None]
         gram = apart @ apart.transpose(1, 2)
         trace = gram.diagonal(dim1=1, dim2=2).sum(1)

@@ -229,11 +229,11 @@ def _settled(points: Tensor, found: _Found, count: int) -> tuple[Tensor, Tensor]
 
 def _row_parts(chosen: Tensor, entries: int) -> tuple[Tensor, ...]:
     places = chosen.nonzero().flatten()
-    return places.split(max(1, BLOCK // max(entries, 1))) if len(places) else ()
+    return torch.split(places, max(1, BLOCK // max(entries, 1))) if len(places) else ()
 
 
 def _parts(table: Tensor) -> tuple[Tensor, ...]:
-    return table.split(max(1, BLOCK // table.shape[1]))
+    return torch.split(table, max(1, BLOCK // table.shape[1]))
 
 
 def _approximate(rows: Rows, count: int) -> Neighbours:
@@ -265,7 +265,7 @@ def _exact(points: Tensor, candidates: Tensor, count: int) -> tuple[Tensor, Tens
     """The nearest of the candidates by differences; a row that names itself or one twice loses that candidate."""
     squares, indices = [], []
     everyone = torch.arange(len(points))
-    for some in everyone.split(max(1, BLOCK // (candidates.shape[1] * points.shape[1]))):
+    for some in torch.split(everyone, max(1, BLOCK // (candidates.shape[1] * points.shape[1]))):
         own = candidates[some].sort(dim=1).values
         exact = (points[some, None] - points[own]).square_().sum(-1)
         exact[own == some[:, None]] = torch.inf

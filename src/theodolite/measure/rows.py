@@ -136,15 +136,15 @@ def _first_places(points: Tensor) -> Tensor:
     generator = torch.Generator().manual_seed(1)
     factors = (torch.randint(-(2**62), 2**62, (points.shape[1],), generator=generator) * 2 + 1).to(points.device)
     rows = max(1, BLOCK // max(points.shape[1], 1))
-    keys = torch.cat([(part.contiguous().view(torch.int64) * factors).sum(1) for part in points.split(rows)])
-    groups, inverse = keys.unique(return_inverse=True)
+    keys = torch.cat([(part.contiguous().view(torch.int64) * factors).sum(1) for part in torch.split(points, rows)])
+    groups, inverse = torch.unique(keys, return_inverse=True)
     if len(groups) == count:
         return everyone
     first = torch.full((len(groups),), count, device=points.device).scatter_reduce(0, inverse, everyone, "amin")
     same = first[inverse]
     repeated = (same != everyone).nonzero().flatten()
-    if all(torch.equal(points[part], points[same[part]]) for part in repeated.split(rows)):
+    if all(torch.equal(points[part], points[same[part]]) for part in torch.split(repeated, rows)):
         return first.sort().values
-    inverse = points.unique(dim=0, return_inverse=True)[1]  # two rows of one hash: once in 1e10 tables
+    inverse = torch.unique(points, dim=0, return_inverse=True)[1]  # two rows of one hash: once in 1e10 tables
     whole = torch.full((int(inverse.max()) + 1,), count, device=points.device)
     return whole.scatter_reduce(0, inverse, everyone, "amin").sort().values

@@ -43,7 +43,8 @@ def tsne_loss(affinities: Tensor, y: Tensor) -> Tensor:
     q = kernel / kernel.sum()
     off = ~torch.eye(len(y), dtype=torch.bool, device=y.device)
     p, q = affinities[off], q[off]
-    return torch.special.xlogy(p, p).sum() - (p * q.log()).sum()
+    loss: Tensor = torch.special.xlogy(p, p).sum() - (p * q.log()).sum()
+    return loss
 
 
 def tsne_gradient(affinities: Tensor, y: Tensor) -> Tensor:
