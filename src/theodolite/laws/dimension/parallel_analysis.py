@@ -1,0 +1,34 @@
+r"""Shuffled columns tell how many directions are more than chance: as many as were planted, none in noise."""
+
+import torch
+
+from theodolite.law import Law
+from theodolite.measure.dimension import dimension_parallel
+from theodolite.reading import Band
+
+
+def predict(factors: int) -> Band:
+    # each draw lets noise through once in 20 and may lose a weak factor as often: 0.05 either way in the mean of 24, whose
+    # error is as large; six such errors hold the mean and its three errors
+    return Band.around(float(factors), abs=0.4)
+
+
+def measure(factors: int, *, generator: torch.Generator, strength: float = 1.0) -> float:
+    noise = torch.randn(300, 20, generator=generator, dtype=torch.float64)
+    scores = torch.randn(300, max(factors, 1), generator=generator, dtype=torch.float64)
+    loadings = torch.randn(max(factors, 1), 20, generator=generator, dtype=torch.float64) * (factors > 0)
+    return dimension_parallel(noise + strength * scores @ loadings).value
+
+
+law = Law(
+    claim="Parallel analysis counts the factors that were planted.",
+    formula=r"\lambda_k(R)>\max_{\text{shuffles}}\lambda_k(R_{\text{shuffled}})",
+    assumes={"factors above the noise": {"strength": 0.1}},
+    source="horn1965",
+    predict=predict,
+    measure=measure,
+    cases=({"factors": 0}, {"factors": 2}, {"factors": 5}),
+    repeats=24,
+    quantity="directions above chance",
+    along="factors",
+)
