@@ -33,8 +33,8 @@ def dimension_calibrated(x: Any, *, most: int = 1500, largest: int = 400) -> Est
 
 def _inverted(target: float, count: int, kind: str, largest: int) -> tuple[float, float]:
     """Where the reading of reference data passes the target, and how fast the reading grows there."""
-    low = 1
-    high = 2
+    low = max(1, int(0.8 * target))  # edges make readings low, never high by so much
+    high = low + 1
     while high < largest and reference_reading(high, count, kind) < target:
         low, high = high, min(largest, high + max(1, high // 2))
     while high - low > max(1, low // 8):

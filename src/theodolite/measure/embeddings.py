@@ -72,7 +72,7 @@ def isomap(x: Any, *, neighbours: int = 10, most_dimensions: int = 12, most: int
     r"""Isomap: classical MDS of geodesic distances; the dimension is where the residual variance stops falling.
 
     ``residuals`` are $1-R^2(D_G,D_Y)$ for 1, 2, ... coordinates; the dimension is the last of them that took away more than
-    15 % of what was left before it. Where a quarter is still left at the end, it is only known to be no less than that.
+    15 % of what was left before it, and more than 0.001. Where a quarter is still left at the end, it is only known to be no less than that.
     Source: tenenbaum2000.
 
     Differs from the source: the elbow is a stated rule; the source reads it by eye.
@@ -82,7 +82,10 @@ def isomap(x: Any, *, neighbours: int = 10, most_dimensions: int = 12, most: int
     whole = classical_mds(geodesic, most_dimensions)
     residuals = _residuals(geodesic, whole.coordinates)
     before = [1.0, *residuals]
-    found = max((p for p, left in enumerate(residuals, 1) if left < 0.85 * before[p - 1]), default=1)
+    found = max(
+        (p for p, left in enumerate(residuals, 1) if left < 0.85 * before[p - 1] and before[p - 1] - left > 1e-3),
+        default=1,
+    )
     note = "" if len(chosen) == len(graph) else f"the largest connected part, {len(chosen)} of {len(graph)} rows"
     if residuals[-1] > 0.25:
         found, note = len(residuals), "still falling there: no fewer than this. " + note

@@ -35,7 +35,7 @@ law = Law(
     cases=({"dimension": 3},),
     repeats=3,
     quantity="eigenvalues that vanish",
-    erratum="Lecture notes take the local covariance of the neighbours for the Hessian; that matrix has only the constants in its "
-    "null space. The Hessian is estimated from products of tangent coordinates.",
+    erratum="Lecture notes take the local covariance of the neighbours for the Hessian; that matrix has only the constants in "
+    "its null space. The Hessian is estimated from products of tangent coordinates.",
     refuted=local_covariance,
 )

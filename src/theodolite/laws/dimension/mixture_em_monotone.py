@@ -48,6 +48,6 @@ law = Law(
     predict=predict,
     measure=measure,
     cases=({"components": 2}, {"components": 4}),
-    repeats=4,
+    repeats=12,
     quantity="largest fall of the mean log-likelihood in a step",
 )

@@ -8,15 +8,16 @@ from theodolite.reading import Band
 
 
 def predict(factors: int) -> Band:
-    # each draw lets noise through once in 20 and may lose a weak factor as often: 0.05 either way in the mean of 24, whose
+    # each draw lets noise through once in 20 and may lose a weak factor as often: 0.05 either way in the mean of 16, whose
     # error is as large; six such errors hold the mean and its three errors
     return Band.around(float(factors), abs=0.4)
 
 
-def measure(factors: int, *, generator: torch.Generator, strength: float = 1.0) -> float:
+def measure(factors: int, *, generator: torch.Generator, strength: float = 0.7) -> float:
     noise = torch.randn(300, 20, generator=generator, dtype=torch.float64)
     scores = torch.randn(300, max(factors, 1), generator=generator, dtype=torch.float64)
-    loadings = torch.randn(max(factors, 1), 20, generator=generator, dtype=torch.float64) * (factors > 0)
+    basis = torch.linalg.qr(torch.randn(20, max(factors, 1), generator=generator, dtype=torch.float64))[0]
+    loadings = 20**0.5 * basis.T * (factors > 0)
     return dimension_parallel(noise + strength * scores @ loadings).value
 
 
@@ -28,7 +29,7 @@ law = Law(
     predict=predict,
     measure=measure,
     cases=({"factors": 0}, {"factors": 2}, {"factors": 5}),
-    repeats=24,
+    repeats=16,
     quantity="directions above chance",
     along="factors",
 )
