@@ -65,4 +65,5 @@ def unrolled_length(points: Tensor) -> Tensor:
 def rotated(points: Tensor, columns: int, *, generator: torch.Generator) -> Tensor:
     """The same points turned into so many columns: distances stay."""
     basis = torch.linalg.qr(torch.randn(columns, points.shape[1], generator=generator, dtype=torch.float64))[0]
-    return points @ basis.T
+    turned: Tensor = points @ basis.T
+    return turned

@@ -72,7 +72,8 @@ def isomap(x: Any, *, neighbours: int = 10, most_dimensions: int = 12, most: int
     r"""Isomap: classical MDS of geodesic distances; the dimension is where the residual variance stops falling.
 
     ``residuals`` are $1-R^2(D_G,D_Y)$ for 1, 2, ... coordinates; the dimension is the last of them that took away more than
-    15 % of what was left before it, and more than 0.001. Where a quarter is still left at the end, it is only known to be no less than that.
+    15 % of what was left before it, and more than 0.001. Where a quarter is still left at the end, it is only known to be
+    no less than that.
     Source: tenenbaum2000.
 
     Differs from the source: the elbow is a stated rule; the source reads it by eye.

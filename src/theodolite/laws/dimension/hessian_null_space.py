@@ -19,8 +19,7 @@ def local_covariance(dimension: int) -> float:
 
 
 def measure(dimension: int, *, generator: torch.Generator, wrong_by: int = 0, curved: bool = False) -> float:
-    kind = "sphere" if curved else "arc and cube"
-    x = manifold(kind, 300, dimension, generator=generator)
+    x = manifold("sphere" if curved else "arc and cube", 300, dimension, generator=generator)
     found = hessian_eigenmaps(x, dimension + wrong_by)
     return float(sum(value < SMALL for value in found.eigenvalues))
 
