@@ -40,7 +40,7 @@ def test_text_json_and_page(digits, tmp_path):
     assert json.loads(digits.json())["best"]["value"] == digits.best.value
     page = digits.html(tmp_path / "page.html")
     assert (tmp_path / "page.html").read_text() == page
-    assert page.count("<svg class=\"th-figure\"") >= 5
+    assert page.count('<svg class="th-figure"') >= 5
     assert "In words" in page
     assert digits.plane.name in page
     assert "<script" not in page
@@ -98,7 +98,12 @@ def test_the_command_line_reads_every_format(tmp_path, capsys):
     assert "TwoNN, calibrated" in said.out
     assert (tmp_path / "out" / "dimension.html").exists()
     status, said = run(capsys, tmp_path / "a.npz", "--json")
-    assert {row["family"] for row in json.loads(said.out)["estimates"]} == {"nearest neighbours", "scales", "variance", "manifold"}
+    assert {row["family"] for row in json.loads(said.out)["estimates"]} == {
+        "nearest neighbours",
+        "scales",
+        "variance",
+        "manifold",
+    }
 
 
 def test_parquet_goes_through_pandas(tmp_path, monkeypatch):

@@ -11,7 +11,9 @@ def test_a_narrow_layer_narrows_the_data():
     g = torch.Generator().manual_seed(0)
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(6, 40), nn.Linear(40, 2), nn.Linear(2, 30))
-    readings = {r.where: r for r in th.read("feature-dimension", model, data=manifold("cube", 500, 6, generator=g).float())}
+    readings = {
+        r.where: r for r in th.read("feature-dimension", model, data=manifold("cube", 500, 6, generator=g).float())
+    }
     assert list(readings) == ["input", "0", "1", "2"]
     assert abs(readings["input"].measured - 6) < 3 * readings["input"].stderr
     assert abs(readings["1"].measured - 2) < 0.5

@@ -75,8 +75,15 @@ def test_one_graph_serves_all():
 @pytest.mark.parametrize("share", [0.1, 0.5])
 def test_repeated_rows_do_not_matter(share):
     x = ball()
-    again = torch.cat([x, x[: int(share * len(x))]])[torch.randperm(len(x) + int(share * len(x)), generator=generator())]
-    for estimate in (measure.dimension_twonn, measure.dimension_mle, measure.dimension_correlation, measure.dimension_gride):
+    again = torch.cat([x, x[: int(share * len(x))]])[
+        torch.randperm(len(x) + int(share * len(x)), generator=generator())
+    ]
+    for estimate in (
+        measure.dimension_twonn,
+        measure.dimension_mle,
+        measure.dimension_correlation,
+        measure.dimension_gride,
+    ):
         assert estimate(again).value == pytest.approx(estimate(x).value, rel=1e-9)
         assert abs(estimate(again).value - 5) < 0.75
 
@@ -85,7 +92,9 @@ def test_repeated_rows_do_not_matter(share):
 def test_scale_and_shift_do_not_matter(factor, shift):
     x = ball(600)
     for estimate in (measure.dimension_twonn, measure.dimension_mle, measure.dimension_participation):
-        assert estimate(factor * x + shift).value == pytest.approx(estimate(x).value, rel=1e-4 if shift < -1e9 else 1e-6)
+        assert estimate(factor * x + shift).value == pytest.approx(
+            estimate(x).value, rel=1e-4 if shift < -1e9 else 1e-6
+        )
 
 
 @pytest.mark.parametrize(("kind", "d"), [("torus", 1), ("sphere", 2), ("torus", 2), ("sphere", 3)])
