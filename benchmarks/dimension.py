@@ -150,7 +150,7 @@ def speed(console, options):
 
     table = Table("data", "estimator", "tool", "CPU s", "peak MB", "value", "difference from ours", "times slower",
                   title="ball of 5 dimensions in 50 columns: flat, and with noise of 1e-3 in every column")  # fmt: skip
-    sizes = (2000, 10_000) if options.quick else (2000, 10_000, 50_000)
+    sizes = (2000, 10_000) if options.quick else options.sizes
     for kind in ("flat", "full"):
         for n in sizes:
             for job, tools in (("twonn", list(TOOLS)), ("curve", ["theodolite", "DADApy"])):
@@ -217,6 +217,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--only", choices=("speed", "accuracy", "real"))
+    parser.add_argument("--sizes", type=int, nargs="*", default=(2000, 10_000, 50_000))
     parser.add_argument("--peers", type=Path, default=ROOT / ".venv-peers")
     parser.add_argument("--dadapy", type=Path, default=ROOT / ".venv-dadapy")
     parser.add_argument("--torchid", type=Path, default=ROOT / ".venv-peers" / "torchid")
