@@ -18,13 +18,12 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-DATA = ROOT.parent / "shared" / "data"
 THREADS = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
 SETS = {"line 1": ("torus", 1), "sphere 2": ("sphere", 2), "torus 3": ("torus", 3), "ball 5": ("ball", 5),
         "cube 10": ("cube", 10), "sphere 10": ("sphere", 10), "gauss 20": ("gauss", 20), "ball 40": ("ball", 40)}  # fmt: skip
 
 
-def tables(folder):
+def tables(folder, real):
     """Ball of 5 dimensions in 50 columns, flat and full of noise, at each size; known manifolds; real data."""
     import numpy as np
     import torch
@@ -47,13 +46,13 @@ def tables(folder):
         ("MNIST test", "mnist/t10k-images-idx3-ubyte.gz"),
         ("Fashion test", "fashion/t10k-images-idx3-ubyte.gz"),
     ):
-        if (DATA / path).exists():
-            pixels = np.frombuffer(gzip.decompress((DATA / path).read_bytes())[16:], dtype=np.uint8)
+        if (real / path).exists():
+            pixels = np.frombuffer(gzip.decompress((real / path).read_bytes())[16:], dtype=np.uint8)
             np.save(folder / f"{name}.npy", pixels.reshape(-1, 784).astype(np.float64))
-    if (DATA / "cifar10/train_first5000.png").exists():
+    if (real / "cifar10/train_first5000.png").exists():
         from matplotlib.image import imread
 
-        pixels = np.rint(255 * imread(DATA / "cifar10/train_first5000.png")[:, :, :3])
+        pixels = np.rint(255 * imread(real / "cifar10/train_first5000.png")[:, :, :3])
         np.save(folder / "CIFAR-10 (5,000).npy", pixels.reshape(5000, -1).astype(np.float64))
 
 
@@ -218,6 +217,9 @@ def main():
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--only", choices=("speed", "accuracy", "real"))
     parser.add_argument("--sizes", type=int, nargs="*", default=(2000, 10_000, 50_000))
+    parser.add_argument(
+        "--data", type=Path, default=ROOT.parent / "shared" / "data", help="real data, where it is there"
+    )
     parser.add_argument("--peers", type=Path, default=ROOT / ".venv-peers")
     parser.add_argument("--dadapy", type=Path, default=ROOT / ".venv-dadapy")
     parser.add_argument("--torchid", type=Path, default=ROOT / ".venv-peers" / "torchid")
@@ -227,7 +229,7 @@ def main():
     parser.add_argument("--tables", nargs="*", default=[], help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.tool == "tables":
-        tables(options.folder)
+        tables(options.folder, options.data)
         return
     if options.tool:
         inner(options)

@@ -145,22 +145,19 @@ def test_local_pca_and_mixture():
     assert measure.gaussian_mixture(arc).components > 1
 
 
-@pytest.mark.parametrize("function", [measure.dimension_twonn, measure.dimension_gride, measure.dimension_correlation])
+@pytest.mark.parametrize("function", [measure.dimension_twonn, measure.dimension_gride])
 def test_a_lattice_is_refused_in_one_line(function):
-    lattice = np.stack(np.meshgrid(np.arange(9), np.arange(9)), -1).reshape(-1, 2)
-    with pytest.raises(ValueError, match="^expected") as caught:
-        function(measure.nearest_neighbours(np.arange(100)[:, None] if function is not measure.dimension_correlation
-                                            else lattice, 2 if function is not measure.dimension_correlation else 4)
-                 if function is not measure.dimension_correlation else lattice[:9])  # fmt: skip
+    with pytest.raises(ValueError, match="^expected.*lattice") as caught:
+        function(np.arange(100)[:, None])
     assert "\n" not in str(caught.value)
 
 
-def test_isomap_reads_the_dimension_of_a_roll_and_a_cube(digits):
-    roll = manifold("swiss roll", 600, 2, generator=generator())
-    assert embeddings.isomap(roll, neighbours=8).dimension == 2
+def test_isomap_reads_the_dimension_of_a_roll_and_a_cube():
+    roll = manifold("swiss roll", 1000, 2, generator=generator())
+    assert embeddings.isomap(roll, neighbours=7).dimension == 2
     assert embeddings.isomap(manifold("cube", 800, 4, generator=generator())).dimension == 4
-    parts = torch.cat([roll, roll[:100] + 1e3])
-    assert "largest connected part" in embeddings.isomap(parts, neighbours=8).note
+    parts = torch.cat([roll[:300], roll[:100] + 1e3])
+    assert "largest connected part" in embeddings.isomap(parts, neighbours=7).note
 
 
 def test_hessian_eigenmaps_find_the_dimension_only_of_flat_manifolds():

@@ -51,9 +51,9 @@ def manifold(kind: Kind, count: int, dimension: int, *, generator: torch.Generat
 
 
 def rolled(flat: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """A sheet of unit coordinates rolled up: the angle runs over one and a half turns, the height over 10."""
+    """A sheet of unit coordinates rolled up: the angle runs over one and a half turns, the height over 21."""
     angle = 1.5 * math.pi * (1 + 2 * flat[:, 0])
-    return angle * angle.cos(), 10 * flat[:, 1], angle * angle.sin()
+    return angle * angle.cos(), 21 * flat[:, 1], angle * angle.sin()
 
 
 def unrolled_length(points: Tensor) -> Tensor:

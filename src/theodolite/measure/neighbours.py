@@ -249,9 +249,11 @@ def _approximate(rows: Rows, count: int) -> Neighbours:
     points = rows.points.cpu()
     table = (points - points.mean(0)).float().numpy()
     who, _ = library.NNDescent(table, n_neighbors=count + 9, random_state=0).neighbor_graph
-    placed = torch.from_numpy(who.astype(np.int64)).clamp_(min=0)
-    found = _without_self(placed, torch.zeros(placed.shape, dtype=torch.float64), torch.full((len(points),), torch.inf))
-    squares, indices = _exact(points, found.indices, count)
+    squares, indices = _exact(points, torch.from_numpy(who.astype(np.int64)).clamp_(min=0), count)
+    for row in squares.isinf().any(1).nonzero().flatten().tolist():  # too few candidates were found: compare with all
+        direct = (points[row] - points).square().sum(1)
+        direct[row] = torch.inf
+        squares[row], indices[row] = direct.topk(count, largest=False)
     some = torch.arange(0, len(points), max(1, len(points) // 400))
     direct = torch.cdist(points[some], points, compute_mode="donot_use_mm_for_euclid_dist")
     direct.scatter_(1, some[:, None], torch.inf)
