@@ -94,7 +94,7 @@ def _variance(rows: Any, state: Found) -> None:
     from theodolite.measure.dimension import dimension_participation, directions_needed, rank_of, variances
 
     found = variances(rows)
-    state.rank = rank_of(found)
+    state.rank = rank_of(found, rows)
     spectrum = found[: state.rank]
     series = Series(x=tuple(float(k) for k in range(1, len(spectrum) + 1)), measured=tuple(spectrum.tolist()),
                     x_label="direction", y_label="variance", log="y")  # fmt: skip

@@ -49,7 +49,7 @@ def read(subject: Subject) -> Iterator[Reading]:
             f"TwoNN {raw.value:.1f}, at larger scale {curve[-1].value:.1f}; {directions_needed(values, 0.9)} directions hold "
             f"90 % of the variance of {features.shape[1]} features{alpha}."
         )
-        told[name] = dimension_calibrated(rows), words, rank_of(values)
+        told[name] = dimension_calibrated(rows), words, rank_of(values, rows)
     if not told:
         return
     series = Series(

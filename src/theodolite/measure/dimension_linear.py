@@ -13,7 +13,7 @@ from torch import Tensor
 from theodolite.measure.dimension_neighbours import shared_error
 from theodolite.measure.eigenvalues import gram_eigenvalues
 from theodolite.measure.neighbours import Neighbours, neighbours_of
-from theodolite.measure.rows import distinct_rows
+from theodolite.measure.rows import Rows, distinct_rows
 from theodolite.measure.statistics import mean_estimate
 from theodolite.reading import Estimate
 
@@ -51,12 +51,17 @@ def dimension_pca(x: Any, *, share: float = 0.95, standardised: bool = False) ->
 
 def linear_rank(x: Any) -> int:
     """How many directions the data has at all, above rounding: the dimension of its linear hull."""
-    return rank_of(variances(x))
+    rows = distinct_rows(x)
+    return rank_of(variances(rows), rows)
 
 
-def rank_of(values: NDArray[np.float64]) -> int:
-    """How many of these variances, largest first, lie above rounding."""
-    return int((values > len(values) * np.finfo(np.float64).eps * values[0]).sum())
+def rank_of(values: NDArray[np.float64], rows: Rows) -> int:
+    """How many of these variances of the rows, largest first, lie above rounding, that of their storage and of float64.
+
+    Stored numbers that were computed in that precision err by a few roundings: 16 times its variance are allowed.
+    """
+    stored = 16 * rows.rounding * (1 + math.sqrt(rows.columns / len(rows))) ** 2
+    return int((values > max(stored, len(values) * np.finfo(np.float64).eps * values[0])).sum())
 
 
 def dimension_participation(x: Any, *, groups: int = 20) -> Estimate:

@@ -18,7 +18,8 @@ BLOCK = 1 << 21
 class Rows:
     """Distinct rows of a data set, ``points`` times ``scale`` (a power of two), and what was taken out.
 
-    ``kept`` are their places among the rows that were ``given``. ``notes`` say in words what was done and what limits it.
+    ``kept`` are their places among the rows that were ``given``. ``notes`` say in words what was done and what limits it;
+    ``rounding`` is the variance that storing the numbers adds to each.
     """
 
     points: Tensor = field(repr=False)  # (n, d), float64
@@ -28,6 +29,7 @@ class Rows:
     duplicates: int
     constant: int
     notes: tuple[str, ...] = ()
+    rounding: float = 0.0
 
     def __len__(self) -> int:
         return len(self.points)
@@ -76,7 +78,9 @@ def distinct_rows(x: Any, *, fewest: int = 4) -> Rows:
         points = points[first]
     if len(points) < fewest:
         raise ValueError(f"expected at least {fewest} distinct rows, got {len(points)} of {len(table)}; pass more data")
-    return Rows(points, first, scale, len(table), duplicates, constant, tuple(notes))
+    spacing = torch.finfo(table.dtype).eps if table.is_floating_point() else 0.0
+    rounding = spacing**2 / 12 * float(points.square().mean()) * scale**2 if points.numel() else 0.0
+    return Rows(points, first, scale, len(table), duplicates, constant, tuple(notes), rounding)
 
 
 def _table(x: Any) -> tuple[Tensor, list[str]]:
