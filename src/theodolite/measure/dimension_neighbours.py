@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from theodolite.measure.neighbours import Neighbours, neighbours_of
+from theodolite.measure.rows import distinct_rows
 from theodolite.reading import Estimate
 
 if TYPE_CHECKING:
@@ -123,7 +124,10 @@ def dimension_gride(x: Any, *, near: int = 1, far: int | None = None) -> Estimat
 
 def gride_curve(x: Any, *, largest: int = 64) -> tuple[Estimate, ...]:
     """Gride at n1 = 1, 2, 4, ... up to ``largest``, from one pass over neighbours: the dimension across scales."""
-    graph = x if isinstance(x, Neighbours) else neighbours_of(x, 2 * largest)
+    if not isinstance(x, Neighbours):
+        x = distinct_rows(x)
+        x = neighbours_of(x, min(2 * largest, len(x) - 1))
+    graph: Neighbours = x
     steps = [2**power for power in range(32) if 2**power <= largest and 2 ** (power + 1) <= graph.count]
     return tuple(dimension_gride(graph, near=near) for near in steps)
 
@@ -142,8 +146,10 @@ def dimension_correlation(x: Any, *, neighbours: tuple[int, int] = (10, 20)) -> 
     first, last = neighbours
     if not 1 <= first < last:
         raise ValueError(f"expected 1 <= first < last neighbours, got {neighbours}; pass (10, 20), say")
-    graph = x if isinstance(x, Neighbours) else neighbours_of(x, min(3 * last, len(x) - 1))
-    neighbours_of(graph, last)
+    if not isinstance(x, Neighbours):
+        x = distinct_rows(x)
+        x = neighbours_of(x, max(last, min(3 * last, len(x) - 1)))
+    graph = neighbours_of(x, last)
     radii = [float(np.median(graph.distances[:, k - 1])) for k in neighbours]
     if not 0 < radii[0] < radii[1]:
         raise ValueError(f"expected two radii, got {radii[0]:g} twice: data on a lattice; take other neighbours")
