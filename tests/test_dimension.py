@@ -18,15 +18,15 @@ from theodolite.load import table
 @pytest.fixture(scope="module")
 def digits():
     bunch = load_digits()
-    return th.dimension(bunch.data, labels=bunch.target, name="digits")
+    return th.dimension(bunch.data[:500], labels=bunch.target[:500], name="digits")
 
 
 def test_all_estimators_stand_side_by_side(digits):
     names = {row["estimator"] for row in digits.rows()}
     assert {"TwoNN", "MLE, k = 10 to 20", "correlation dimension", "TwoNN, calibrated", "PCA 95 %", "parallel analysis",
             "participation ratio", "local PCA 95 %", "Gaussian mixture", "Isomap", "LLE"} <= names  # fmt: skip
-    assert digits.estimate("TwoNN").value == pytest.approx(8.9, abs=0.1)
-    assert digits.estimate("PCA 90 %").value == 21
+    alone = th.dimension(load_digits().data[:500], method="twonn")
+    assert digits.estimate("TwoNN") == th.Estimate(alone.value, alone.stderr)
     assert len(digits.curve) == 7
     assert any("Hessian" in skip.instrument for skip in digits.skipped)
     assert any("straight directions" in sentence for sentence in digits.words)
@@ -58,9 +58,9 @@ def test_one_method_gives_an_estimate(method):
 
 def test_near_duplicates_are_named():
     g = torch.Generator().manual_seed(0)
-    x = manifold("ball", 600, 6, generator=g)
+    x = manifold("ball", 400, 6, generator=g)
     pairs = torch.cat([x, x])
-    pairs[600:, 0] += 1e-3 * torch.randn(600, generator=g)
+    pairs[400:, 0] += 1e-3 * torch.randn(400, generator=g)
     found = th.dimension(pairs, picture=False)
     assert any("near-duplicates" in sentence for sentence in found.words)
     assert 4.5 < found.best.value < 6.5
@@ -69,10 +69,10 @@ def test_near_duplicates_are_named():
 
 def test_noise_and_flatness_are_named():
     g = torch.Generator().manual_seed(0)
-    x = torch.cat([manifold("torus", 1000, 2, generator=g), torch.zeros(1000, 6)], dim=1)
+    x = torch.cat([manifold("torus", 600, 2, generator=g), torch.zeros(600, 6)], dim=1)
     noisy = th.dimension(x + 0.05 * torch.randn(x.shape, generator=g), picture=False)
     assert any("Noise does that" in sentence for sentence in noisy.words)
-    assert any("nearly flat" in s for s in th.dimension(manifold("cube", 500, 3, generator=g), picture=False).words)
+    assert any("nearly flat" in s for s in th.dimension(manifold("cube", 300, 3, generator=g), picture=False).words)
 
 
 def run(capsys, *arguments):
