@@ -60,7 +60,7 @@ def theodolite(x, job):
     from theodolite.measure import dimension as own
 
     if job == "all":
-        graph = own.nearest_neighbours(x, 20)
+        graph = own.nearest_neighbours(x, 128)
         found = (own.dimension_twonn(graph), own.dimension_mle(graph), own.dimension_gride(graph, near=4),
                  own.dimension_correlation(graph), own.dimension_calibrated(graph.rows))  # fmt: skip
         return [(e.value, e.stderr) for e in found]

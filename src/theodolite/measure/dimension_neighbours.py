@@ -206,9 +206,12 @@ def _counts(graph: Neighbours, radii: list[float]) -> NDArray[np.float64]:
     """How many other rows lie closer than each radius to each row."""
     counts = np.stack([(graph.distances < radius).sum(1) for radius in radii]).astype(np.float64)
     full = torch.from_numpy(np.flatnonzero(graph.distances[:, -1] < radii[1]))
-    points = graph.rows.points
+    points = graph.rows.points - graph.rows.points.mean(0)
+    reach = float(points.square().sum(1).max()) ** 0.5 * graph.rows.scale
+    products = radii[0] > 1e-4 * reach  # squares of distances by products err by 1e-13 of that of the reach
+    mode = "use_mm_for_euclid_dist" if products else "donot_use_mm_for_euclid_dist"
     for some in torch.split(full, max(1, (1 << 21) // len(points))) if len(full) else ():
-        apart = torch.cdist(points[some], points, compute_mode="donot_use_mm_for_euclid_dist") * graph.rows.scale
+        apart = torch.cdist(points[some], points, compute_mode=mode) * graph.rows.scale
         for place, radius in enumerate(radii):
             counts[place, some.numpy()] = ((apart < radius).sum(1) - 1).cpu().numpy()
     return counts
