@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from theodolite.construct.random_features import CorrectiveFeatures
     from theodolite.construct.smoothed_relu import SReLU
     from theodolite.construct.memorize import memorize
+    from theodolite.dimensions import Dimension, dimension
     from theodolite.instrument import Instrument
     from theodolite.law import Law, Verdict
     from theodolite.subject import Subject
@@ -35,6 +36,7 @@ _LATER = {
     "CorrectiveFeatures": "construct.random_features",
     "CorrectiveNetwork": "construct.corrective",
     "Criticality": "theory.propagation",
+    "Dimension": "dimensions",
     "Instrument": "instrument",
     "Law": "law",
     "Mlp": "theory.specification",
@@ -47,6 +49,7 @@ _LATER = {
     "check": "checking",
     "corrective": "construct.corrective",
     "criticality": "theory.propagation",
+    "dimension": "dimensions",
     "initialise_": "construct.initialisation",
     "kernel_of": "construct.module_kernels",
     "memorize": "construct.memorize",
@@ -59,6 +62,7 @@ __all__ = [
     "CorrectiveNetwork",
     "Criticality",
     "Design",
+    "Dimension",
     "Estimate",
     "Instrument",
     "Law",
@@ -77,6 +81,7 @@ __all__ = [
     "corrective",
     "criticality",
     "design",
+    "dimension",
     "initialise_",
     "kernel_of",
     "memorize",

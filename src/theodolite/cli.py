@@ -102,6 +102,34 @@ def _design(options: argparse.Namespace) -> int:
     return DONE
 
 
+def _dimension(options: argparse.Namespace) -> int:
+    from theodolite import load
+    from theodolite.dimensions import dimension
+
+    x, labels = load.table(options.data)
+    if options.method is not None:
+        from dataclasses import asdict
+
+        from theodolite.files import plain
+        from theodolite.report.words import number
+
+        found = dimension(x, options.method)
+        print(json.dumps(plain(asdict(found))) if options.json else number(found.value, found.stderr))
+        return DONE
+    out = options.out or (None if options.json else Path("dimension"))
+    result = dimension(x, labels=labels, picture=out is not None, name=Path(options.data).name)
+    if out is not None:
+        result.html(out / "dimension.html")
+        result.json(out / "dimension.json")
+    if options.json:
+        print(result.json())
+    else:
+        _show(result.table())
+        assert out is not None
+        print(f"\nThe page: {out / 'dimension.html'}")
+    return DONE
+
+
 def _check(options: argparse.Namespace) -> int:
     from theodolite import catalogue
     from theodolite.checking import Run, checked_laws, verdict_record
@@ -233,6 +261,13 @@ def _parser() -> argparse.ArgumentParser:
     design.add_argument("--samples", type=int, help="examples that a step of full-batch descent averages over")
     design.add_argument("--data", help="digits, a .npz or a .npy: the scale of the inputs is taken from it")
     _shared(design, _design, out="folder for design.html")
+
+    dimension = commands.add_parser("dimension", help="how many directions the rows of a data set really use")
+    dimension.add_argument("data", help="digits, or a file that is .npy, .npz (x and perhaps y), .csv or .parquet")
+    dimension.add_argument(
+        "--method", metavar="NAME", help="one estimator alone, such as twonn, mle, gride, calibrated"
+    )
+    _shared(dimension, _dimension, out="folder for dimension.html and dimension.json (dimension)")
 
     check = commands.add_parser("check", help="run laws: prediction beside experiment")
     check.add_argument("law", nargs="*", help="laws or topics; none: all of them")

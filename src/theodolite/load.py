@@ -76,6 +76,75 @@ def dataset(name: str, *, exact: bool = False) -> Any:
     return (x, _targets(arrays["y"])) if "y" in arrays else x
 
 
+def table(name: str) -> tuple[np.ndarray, np.ndarray | None]:
+    """Rows of numbers from the command line, in their own precision, and labels where there are any.
+
+    ``digits``, an .npy, an .npz (x, or its only array; y labels it), a .csv of numbers (a first line of names is passed
+    over), or with pandas a .parquet, of which columns of text are left out.
+    """
+    path = Path(name)
+    if name == "digits":
+        from sklearn.datasets import load_digits
+
+        bunch = load_digits()
+        return bunch.data, bunch.target
+    readers = {".npy": _array_table, ".npz": _array_table, ".csv": _csv_table, ".parquet": _parquet_table}
+    if path.suffix not in readers or not path.is_file():
+        raise ValueError(
+            f"expected digits or a file that is .npy, .npz, .csv or .parquet, got {name!r}; check the path"
+        )
+    return readers[path.suffix](path)
+
+
+def _array_table(path: Path) -> tuple[np.ndarray, np.ndarray | None]:
+    try:
+        with path.open("rb") as raw:
+            loaded = _loaded(raw, path)
+            if isinstance(loaded, np.ndarray):
+                return loaded, None
+            key = "x" if "x" in loaded.files else loaded.files[0] if len(loaded.files) == 1 else ""
+            if not key:
+                raise ValueError(
+                    f"expected an array called x in {path}, got {loaded.files}; numpy.savez(path, x=x, y=y)"
+                )
+            return numbers(loaded, key, path), numbers(loaded, "y", path) if "y" in loaded.files else None
+    except (OSError, EOFError, zipfile.BadZipFile) as error:
+        raise ValueError(
+            f"expected arrays of numbers in {path}, got {one_line(error)}; save with numpy.save"
+        ) from error
+
+
+def _csv_table(path: Path) -> tuple[np.ndarray, None]:
+    with path.open(encoding="utf-8", errors="replace") as lines:
+        first = lines.readline()
+    try:
+        [float(word) for word in first.split(",")]
+        names = 0
+    except ValueError:
+        names = 1
+    try:
+        return np.loadtxt(path, delimiter=",", skiprows=names, ndmin=2), None
+    except ValueError as error:
+        raise ValueError(f"expected numbers between commas in {path}, got {one_line(error)}; leave out text") from error
+
+
+def _parquet_table(path: Path) -> tuple[np.ndarray, None]:
+    try:
+        import pandas
+
+        frame = pandas.read_parquet(path)
+    except ImportError as error:
+        raise ImportError(
+            f"expected pandas and pyarrow to read {path}, got none; pip install pandas pyarrow"
+        ) from error
+    except (OSError, ValueError) as error:
+        raise ValueError(f"expected a table in {path}, got {one_line(error)}; write it with pandas") from error
+    kept = frame.select_dtypes(["number", "bool"])
+    if not len(kept.columns):
+        raise ValueError(f"expected columns of numbers in {path}, got {list(frame.columns)}; add some")
+    return kept.to_numpy(), None
+
+
 def default_loss(data: Any) -> Callable[[Any, Any], Tensor] | None:
     """Cross-entropy for whole-number targets, mean square for others, none without targets."""
     if not isinstance(data, tuple):

@@ -8,7 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from theodolite.report.views import FEW_FIGURES, Entry, atlas_entry, slug, survey_sections, troubled_rows
+from theodolite.report.views import FEW_FIGURES, Entry, Plot, atlas_entry, slug, survey_sections, troubled_rows
 from theodolite.report.words import MARKS, printable, status_counts
 
 if TYPE_CHECKING:
@@ -28,8 +28,16 @@ COUNT_WORDS: Mapping[str, str] = {
 """How a status is said of several; others keep their word."""
 
 
-def survey_page(title: str, answers: Sequence[Answer], skipped: Sequence[Skipped], facts: Mapping[str, str]) -> str:
-    """The whole survey as one HTML document."""
+def survey_page(
+    title: str,
+    answers: Sequence[Answer],
+    skipped: Sequence[Skipped],
+    facts: Mapping[str, str],
+    *,
+    words: Sequence[str] = (),
+    pictures: Sequence[Plot] = (),
+) -> str:
+    """The whole survey as one HTML document; ``words`` and ``pictures`` stand before the readings."""
     sections = survey_sections(answers)
     plots = sum(len(group.plots) for section in sections for group in section.groups)
     return _rendered(
@@ -41,6 +49,8 @@ def survey_page(title: str, answers: Sequence[Answer], skipped: Sequence[Skipped
         counts=_survey_counts(answers, skipped),
         trouble=troubled_rows(sections),
         open_figures=plots <= FEW_FIGURES,
+        words=words,
+        pictures=pictures,
     )
 
 

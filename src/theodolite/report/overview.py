@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from theodolite.report.text import as_cell, plain_table, survey_table
-from theodolite.report.words import plain
+from theodolite.report.words import number, plain
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -73,6 +73,33 @@ def memory_words(report: Any, dtype: str) -> str:
     blocks = ", ".join(str(points) for points in report.blocks)
     lines.append(f"Points along each projection: {blocks}. Largest weight: {report.largest_weight:.2g}.")
     return "\n".join(lines)
+
+
+def dimension_table(found: Any) -> RenderableType:
+    """Every estimator of dimension with its error and what it means, the best of them, and why they differ."""
+    from rich.console import Group
+    from rich.text import Text
+
+    table = plain_table("family", "estimator")
+    table.add_column("dimension", justify="right", no_wrap=True)
+    table.add_column("what it says", overflow="fold", ratio=1)
+    last = ""
+    for answer in found.answers:
+        for reading in answer.readings:
+            family = answer.instrument.name
+            told = number(reading.measured, reading.stderr)
+            table.add_row("" if family == last else family, as_cell(reading.where), told, as_cell(reading.meaning))
+            last = family
+    best = Text.assemble(("dimension: ", "bold"), (number(found.best.value, found.best.stderr), "bold"))
+    parts: list[RenderableType] = [Text(found.title, style="bold"), best, Text("")]
+    parts += [as_cell(sentence) for sentence in found.words]
+    parts += [Text(""), table]
+    if found.skipped:
+        skips = plain_table("skipped", "why")
+        for skip in found.skipped:
+            skips.add_row(as_cell(skip.instrument), as_cell(skip.reason))
+        parts += [Text(""), skips]
+    return Group(*parts)
 
 
 def _step_words(design: Any) -> list[str]:

@@ -1,0 +1,89 @@
+"""How many dimensions do the data fill in each layer, beside how many there are?
+
+TwoNN, calibrated against cubes and Gaussians of as many rows, on the output of every layer over at most a thousand samples,
+beside the width, the directions that hold 90 % of the variance, and alpha-ReQ. Ansuini and others (2019) saw the dimension
+rise in the first layers of trained classifiers and fall in the last, a hunchback; the lower it ended, the better they
+generalised. No theorem says so; what is certain is that it cannot exceed the linear hull.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from theodolite.instrument import Instrument
+from theodolite.measure.dimension import (
+    dimension_calibrated,
+    directions_needed,
+    distinct_rows,
+    gride_curve,
+    nearest_neighbours,
+    rank_of,
+    twonn_fit,
+    variances,
+)
+from theodolite.measure.layer_features import feature_samples, matrix_layers
+from theodolite.measure.spectra import feature_decay
+from theodolite.reading import Band, Estimate, Reading, Series
+from theodolite.subject import Subject
+
+MOST, FEWEST = 1000, 40
+"""Samples that are looked at, and distinct rows below which a layer is left out."""
+
+
+def read(subject: Subject) -> Iterator[Reading]:
+    """The dimension of the data at the input and after every layer, and the share of the linear hull it fills."""
+    assert subject.model is not None
+    found = feature_samples(subject.output, subject.batches(), matrix_layers(subject.model), most=MOST)
+    told: dict[str, tuple[Estimate, str, int]] = {}
+    for name, features in found.items():
+        rows = distinct_rows(features, fewest=1)
+        if len(rows) < FEWEST or not rows.columns:
+            continue
+        graph = nearest_neighbours(rows, min(16, len(rows) - 1))
+        raw, values = twonn_fit(graph).estimate, variances(rows)
+        curve = gride_curve(graph)
+        decay = feature_decay(rows.points, window=_window(len(values)))
+        alpha = f", alpha-ReQ {decay.alpha:.2f}" if math.isfinite(decay.alpha) else ""
+        words = (
+            f"TwoNN {raw.value:.1f}, at larger scale {curve[-1].value:.1f}; {directions_needed(values, 0.9)} directions hold "
+            f"90 % of the variance of {features.shape[1]} features{alpha}."
+        )
+        told[name] = dimension_calibrated(rows), words, rank_of(values, rows)
+    if not told:
+        return
+    series = Series(
+        x=tuple(told), measured=tuple(value.value for value, _, _ in told.values()),
+        stderr=tuple(value.stderr for value, _, _ in told.values()), x_label="layer", y_label="dimension of the features",
+    )  # fmt: skip
+    for name, (value, words, rank) in told.items():
+        yield Reading(quantity="dimension of the features", where=name, measured=value.value, stderr=value.stderr,
+                      expected=Band(high=float(rank)), meaning=words + " " + _shape(told), series=series)  # fmt: skip
+
+
+def _window(count: int) -> tuple[int, int]:
+    return (11, 100) if count >= 40 else (2, max(3, count // 2))
+
+
+def _shape(told: dict[str, tuple[Estimate, str, int]]) -> str:
+    """Whether the curve over layers is the hunchback of trained classifiers."""
+    values = [value.value for value, _, _ in told.values()]
+    if len(values) < 3:
+        return ""
+    top, first, last = max(values), values[0], values[-1]
+    if last < 0.8 * top and values.index(top) not in (0, len(values) - 1) and top > 1.1 * first:
+        return "Over the layers it rises and falls again, as in trained classifiers."
+    if last < 0.8 * first:
+        return "Over the layers it falls: they compress the data."
+    return (
+        "Over the layers it does not fall: they have not compressed the data; try training longer, or look at the data."
+    )
+
+
+instrument = Instrument(
+    question="How many dimensions do the data fill in each layer?",
+    read=read,
+    needs={"model", "data"},
+    cost="forward",
+    laws=("twonn-ratio", "calibrated-dimension", "gride-across-scales"),
+)

@@ -1,0 +1,53 @@
+r"""Classical scaling, and with it Isomap, minimises the strain, not the stress: only the first has no slope there."""
+
+import numpy as np
+import torch
+
+from theodolite.law import Law
+from theodolite.measure.embeddings import classical_mds
+from theodolite.reading import Band
+
+
+def predict(objective: str) -> Band:
+    return Band(high=1e-9) if objective == "strain" else Band(low=1e-3)
+
+
+def stress_is_minimal(objective: str) -> Band:
+    return Band(high=1e-9)
+
+
+def measure(objective: str, *, generator: torch.Generator, moved: float = 0.0) -> float:
+    """The slope of the objective in two coordinates of five-dimensional points, over that at random coordinates."""
+    x = torch.randn(40, 5, generator=generator, dtype=torch.float64)
+    D = torch.cdist(x, x, compute_mode="donot_use_mm_for_euclid_dist")
+    found = torch.from_numpy(np.ascontiguousarray(classical_mds(D.numpy(), 2).coordinates))
+    elsewhere = torch.randn(40, 2, generator=generator, dtype=torch.float64)
+    centring = torch.eye(40, dtype=torch.float64) - 1 / 40
+    B = -0.5 * centring @ D.square() @ centring
+    upper = torch.triu_indices(40, 40, 1)
+
+    def slope(y: torch.Tensor) -> float:
+        y = y.clone().requires_grad_()
+        if objective == "strain":
+            value = (B - y @ y.T).square().sum()
+        else:
+            value = ((y[upper[0]] - y[upper[1]]).norm(dim=1) - D[upper[0], upper[1]]).square().sum()
+        return float(torch.autograd.grad(value, y)[0].norm())
+
+    return slope(found + moved * elsewhere) / slope(elsewhere)
+
+
+law = Law(
+    claim="Coordinates by classical scaling are a stationary point of the strain and not of the stress.",
+    formula=r"Y=\arg\min\|B-YY^\top\|_F^2\neq\arg\min\sum_{i<j}(|y_i-y_j|-d_{ij})^2",
+    assumes={"the leading eigenvectors": {"moved": 0.1}},
+    source="torgerson1952; tenenbaum2000",
+    predict=predict,
+    measure=measure,
+    cases=({"objective": "strain"}, {"objective": "stress"}),
+    repeats=12,
+    quantity="slope of the objective",
+    erratum="Isomap is sometimes said to minimise the stress, the misfit of the distances; it solves classical scaling, which "
+    "minimises the strain, the misfit of inner products.",
+    refuted=stress_is_minimal,
+)

@@ -1,0 +1,40 @@
+r"""On a flat manifold the weights of LLE reproduce its coordinates, which then lie in the null space of $(I-W)^\top(I-W)$."""
+
+import torch
+
+from theodolite.construct.manifolds import manifold, rotated
+from theodolite.law import Law
+from theodolite.measure.embeddings import lle_weights
+from theodolite.measure.neighbours import nearest_neighbours
+from theodolite.reading import Band
+
+NEIGHBOURS = 10
+
+
+def predict(dimension: int) -> Band:
+    return Band(high=1e-6)  # the regularisation of 1e-9 that makes ten weights in d < 10 dimensions unique
+
+
+def measure(dimension: int, *, generator: torch.Generator, curved: bool = False, neighbours: int = NEIGHBOURS) -> float:
+    x = rotated(manifold("cube", 300, dimension, generator=generator), 12, generator=generator)
+    if curved:
+        x = torch.cos(3 * x @ torch.randn(12, 40, generator=generator, dtype=torch.float64))
+    graph = nearest_neighbours(x, neighbours)
+    weights = torch.from_numpy(lle_weights(graph, neighbours=neighbours, regularisation=1e-9))
+    points = graph.rows.points
+    left = points - (weights[:, :, None] * points[torch.from_numpy(graph.indices)]).sum(1)
+    near = graph.distances[:, 0].mean() / graph.rows.scale
+    return float(left.norm(dim=1).mean() / near)
+
+
+law = Law(
+    claim="More neighbours than dimensions make every row of a flat manifold exactly from its neighbours.",
+    formula=r"x_i=\sum_jw_{ij}x_j,\ \sum_jw_{ij}=1\ \Rightarrow\ (I-W)X=0,\quad Y^\top Y=nI",
+    assumes={"flat": {"curved": True}, "more neighbours than dimensions": {"neighbours": 2}},
+    source="roweis2000",
+    predict=predict,
+    measure=measure,
+    cases=({"dimension": 2}, {"dimension": 5}),
+    repeats=4,
+    quantity="what the neighbours leave, over the nearest distance",
+)
