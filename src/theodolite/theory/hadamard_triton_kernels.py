@@ -105,7 +105,8 @@ def _near_pass(x: Tensor, levels: int, scale: float) -> None:
     a, b = 1 << (levels + 1) // 2, 1 << levels // 2
     count = x.numel() // (a * b)
     tiles = _dividing(count)
-    _near[(count // tiles,)](x, _matrix(a, x.device), _matrix(b, x.device), scale, A=a, B=b, TILES=tiles, num_warps=WARPS)
+    matrices = _matrix(a, x.device), _matrix(b, x.device)
+    _near[(count // tiles,)](x, *matrices, scale, A=a, B=b, TILES=tiles, num_warps=_warps(a * b))
 
 
 def _far_pass(x: Tensor, levels: int, inner: int) -> None:
@@ -113,7 +114,12 @@ def _far_pass(x: Tensor, levels: int, inner: int) -> None:
     width = min(TILE // rows, inner, 256)
     tiles = _dividing(inner // width)
     programs = x.numel() // (rows * width * tiles)
-    _far[(programs,)](x, _matrix(rows, x.device), inner, ROWS=rows, WIDTH=width, TILES=tiles, num_warps=WARPS)
+    _far[(programs,)](x, _matrix(rows, x.device), inner, ROWS=rows, WIDTH=width, TILES=tiles, num_warps=_warps(rows * width))
+
+
+def _warps(numbers: int) -> int:
+    """At least 512 numbers for each."""
+    return max(1, min(WARPS, numbers // 512))
 
 
 def _dividing(count: int) -> int:
