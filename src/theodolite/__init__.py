@@ -17,8 +17,10 @@ if TYPE_CHECKING:
     from theodolite.checking import check
     from theodolite.construct.estimators import NetworkKernelClassifier, NetworkKernelRegressor
     from theodolite.construct.initialisation import initialise_
+    from theodolite.construct.subspace import Subspace, subspace
     from theodolite.instrument import Instrument
     from theodolite.law import Law, Verdict
+    from theodolite.measure.objective_dimension import ObjectiveDimension, objective_dimension
     from theodolite.subject import Subject
     from theodolite.theory.activations import Activation
     from theodolite.theory.propagation import Criticality, criticality
@@ -32,11 +34,15 @@ _LATER = {
     "Mlp": "theory.specification",
     "NetworkKernelClassifier": "construct.estimators",
     "NetworkKernelRegressor": "construct.estimators",
+    "ObjectiveDimension": "measure.objective_dimension",
     "Subject": "subject",
+    "Subspace": "construct.subspace",
     "Verdict": "law",
     "check": "checking",
     "criticality": "theory.propagation",
     "initialise_": "construct.initialisation",
+    "objective_dimension": "measure.objective_dimension",
+    "subspace": "construct.subspace",
 }
 
 __all__ = [
@@ -50,9 +56,11 @@ __all__ = [
     "Mlp",
     "NetworkKernelClassifier",
     "NetworkKernelRegressor",
+    "ObjectiveDimension",
     "Reading",
     "Series",
     "Subject",
+    "Subspace",
     "Survey",
     "Verdict",
     "__version__",
@@ -60,7 +68,9 @@ __all__ = [
     "criticality",
     "design",
     "initialise_",
+    "objective_dimension",
     "read",
+    "subspace",
     "survey",
 ]
 
