@@ -118,12 +118,12 @@ def main():
     parser.add_argument("--projections", nargs="+", default=PROJECTIONS, choices=PROJECTIONS)
     given = parser.parse_args()
     small = digits_task()
-    studies = {"digits, 64-100-10": dict(task=small, network=mlp, steps=300, batch=1437, lr=1e-3)}
+    studies = {"digits, 64-100-10": dict(task=small, network=mlp, steps=300, batch=1437, lr=1e-2)}
     if (given.data / "train-images-idx3-ubyte.gz").exists():
         task = mnist_task(given.data, 10_000)
-        studies["MNIST, small conv net"] = dict(task=task, network=mnist_net, steps=300, batch=64, lr=3e-3)
+        studies["MNIST, small conv net"] = dict(task=task, network=mnist_net, steps=300, batch=64, lr=1e-2)
     else:
-        studies["digits, small conv net"] = dict(task=small, network=digits_net, steps=300, batch=128, lr=3e-3)
+        studies["digits, small conv net"] = dict(task=small, network=digits_net, steps=300, batch=128, lr=1e-2)
     results = {}
     for title, setting in studies.items():
         count = sum(p.numel() for p in setting["network"]().parameters())

@@ -1,7 +1,8 @@
 r"""Random maps from few coordinates to many parameters, with columns of unit norm, in little memory.
 
 Each kind is a module with two methods: ``table(v)`` is computed once from the coordinates, ``part(table, i)`` gives the
-image's entries that belong to the i-th tensor. Randomness comes from the generator given when it is made.
+image's entries that belong to the i-th tensor; any axes may come before the coordinates. Randomness comes from the
+generator given when it is made.
 """
 
 from __future__ import annotations
@@ -52,8 +53,7 @@ class _Map(torch.autograd.Function):
 
     @staticmethod
     def vmap(info: Any, dims: tuple[int, ...], x: Tensor, operator: Operator, transposed: bool) -> tuple[Tensor, int]:
-        each = x.movedim(dims[0], 0).unbind(0)
-        return torch.stack([_Map.apply(one, operator, transposed) for one in each]), 0  # type: ignore[no-untyped-call]
+        return _Map.apply(x.movedim(dims[0], 0), operator, transposed), 0  # type: ignore[no-untyped-call]
 
 
 def mapped(x: Tensor, operator: Operator) -> Tensor:
@@ -93,7 +93,7 @@ class Fastfood(nn.Module):
     def table(self, v: Tensor) -> Tensor:
         """$HBv$, of the next power of two entries."""
         signs: Tensor = self.get_buffer("signs")
-        return hadamard_transform(nn.functional.pad(v, (0, self.width - len(v))) * signs.to(v.dtype))
+        return hadamard_transform(nn.functional.pad(v, (0, self.width - v.shape[-1])) * signs.to(v.dtype))
 
     def part(self, table: Tensor, place: int) -> Tensor:
         """The entries of one tensor."""
@@ -113,24 +113,25 @@ class _Blocks:
 
     def image(self, x: Tensor) -> Tensor:
         """From the table to the tensor's entries."""
-        y = x.new_empty(len(self.index))
+        y = x.new_empty(*x.shape[:-1], self.size)
         for index, gauss, piece in self._pieces(y):
-            torch.index_select(x, 0, index.int(), out=piece)
-            hadamard_transform_(piece.mul_(gauss).view(-1, self.block), scale=self.scale)
-        return y[: self.size]
+            full = x.index_select(-1, index.int()).mul_(gauss)
+            hadamard_transform_(full.view(-1, self.block), scale=self.scale)
+            piece.copy_(full[..., : piece.shape[-1]])
+        return y
 
     def adjoint(self, y: Tensor) -> Tensor:
         """From a gradient of the entries to one of the table."""
-        x = y.new_zeros(self.width)
+        x = y.new_zeros(*y.shape[:-1], self.width)
         for index, gauss, piece in self._pieces(y):
-            full = torch.zeros(len(index), dtype=y.dtype, device=y.device)
-            full[: len(piece)] = piece
+            full = nn.functional.pad(piece, (0, len(index) - piece.shape[-1])).contiguous()
+            full = full.clone() if full.data_ptr() == piece.data_ptr() else full
             hadamard_transform_(full.view(-1, self.block), scale=self.scale)
-            x.index_add_(0, index.int(), full.mul_(gauss))
+            x.index_add_(-1, index.int(), full.mul_(gauss))
         return x
 
     def _pieces(self, y: Tensor) -> Any:
-        return zip(self.index.split(self.step), self.gauss.split(self.step), y.split(self.step), strict=True)
+        return zip(self.index.split(self.step), self.gauss.split(self.step), y.split(self.step, dim=-1), strict=True)
 
 
 class Tied(nn.Module):
@@ -154,12 +155,12 @@ class Tied(nn.Module):
     def table(self, v: Tensor) -> Tensor:
         """Scaled coordinates, and their opposites."""
         scaled = v * self.get_buffer("scale").to(v.dtype)
-        return torch.cat([scaled, -scaled])
+        return torch.cat([scaled, -scaled], dim=-1)
 
     def part(self, table: Tensor, place: int) -> Tensor:
         """The entries of one tensor."""
         index = self.get_buffer("index")[self.starts[place] : self.starts[place + 1]]
-        return mapped(table, _Gather(index, len(table)))
+        return mapped(table, _Gather(index, table.shape[-1]))
 
 
 class _Gather:
@@ -170,16 +171,16 @@ class _Gather:
 
     def image(self, x: Tensor) -> Tensor:
         """From the table to the tensor's entries."""
-        y = x.new_empty(len(self.index))
-        for index, piece in zip(self.index.split(CHUNK), y.split(CHUNK), strict=True):
-            torch.index_select(x, 0, index.int(), out=piece)
+        y = x.new_empty(*x.shape[:-1], len(self.index))
+        for index, piece in zip(self.index.split(CHUNK), y.split(CHUNK, dim=-1), strict=True):
+            piece.copy_(x.index_select(-1, index.int()))
         return y
 
     def adjoint(self, y: Tensor) -> Tensor:
         """From a gradient of the entries to one of the table."""
-        x = y.new_zeros(self.width)
-        for index, piece in zip(self.index.split(CHUNK), y.split(CHUNK), strict=True):
-            x.index_add_(0, index.int(), piece)
+        x = y.new_zeros(*y.shape[:-1], self.width)
+        for index, piece in zip(self.index.split(CHUNK), y.split(CHUNK, dim=-1), strict=True):
+            x.index_add_(-1, index.int(), piece)
         return x
 
 
@@ -208,13 +209,13 @@ class Sparse(nn.Module):
     def table(self, v: Tensor) -> Tensor:
         """Scaled coordinates, and their opposites."""
         scaled = v * self.count**-0.5
-        return torch.cat([scaled, -scaled])
+        return torch.cat([scaled, -scaled], dim=-1)
 
     def part(self, table: Tensor, place: int) -> Tensor:
         """The entries of one tensor."""
         there = slice(*self.edges[place : place + 2])
         rows, columns = self.get_buffer("rows")[there] - self.first[place], self.get_buffer("columns")[there]
-        return mapped(table, _Entries(rows, columns, (self.sizes[place], len(table))))
+        return mapped(table, _Entries(rows, columns, (self.sizes[place], table.shape[-1])))
 
 
 class _Entries:
@@ -225,11 +226,11 @@ class _Entries:
 
     def image(self, x: Tensor) -> Tensor:
         """From the table to the tensor's entries."""
-        return x.new_zeros(self.shape[0]).index_add_(0, self.rows, x.index_select(0, self.columns))
+        return x.new_zeros(*x.shape[:-1], self.shape[0]).index_add_(-1, self.rows, x.index_select(-1, self.columns))
 
     def adjoint(self, y: Tensor) -> Tensor:
         """From a gradient of the entries to one of the table."""
-        return y.new_zeros(self.shape[1]).index_add_(0, self.columns, y.index_select(0, self.rows))
+        return y.new_zeros(*y.shape[:-1], self.shape[1]).index_add_(-1, self.columns, y.index_select(-1, self.rows))
 
 
 class Dense(nn.Module):
@@ -254,7 +255,7 @@ class Dense(nn.Module):
     def part(self, table: Tensor, place: int) -> Tensor:
         """The entries of one tensor."""
         rows = self.get_buffer("matrix")[self.starts[place] : self.starts[place + 1]]
-        return rows.to(table.dtype) @ table
+        return table @ rows.to(table.dtype).T
 
 
 KINDS: dict[str, type[Fastfood | Sparse | Dense | Tied]] = {
@@ -270,7 +271,7 @@ def fastfood_image(v: Tensor, size: int, generator: torch.Generator) -> Tensor:
 
     $E|y|^2=(D/L)|v|^2$. Any axes may come before the last of ``v``, all with the same random draw.
     """
-    padded = next_power_of_two(size)
+    padded = next_power_of_two(max(size, v.shape[-1]))
     signs = _signs(padded, generator).to(v)
     order = torch.randperm(padded, generator=generator).to(v.device)
     g = torch.randn(padded, generator=generator, dtype=torch.float64).to(v)

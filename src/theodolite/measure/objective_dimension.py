@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,8 +15,11 @@ from theodolite.measure.statistics import mean_estimate, student_inflation
 from theodolite.parallel import completed
 from theodolite.reading import Estimate, Series
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
 START, LADDER, CLOSE = 8, 4.0, 1.25  # first dimension, factor between rungs, ratio of the bracket that ends the search
-NEAR = 2.5  # the line is fitted to the scores within this factor of the crossing
+NEAR, DRAWS = 2.5, 400  # the noise is that of scores within this factor of the crossing; draws of it for the error
 Train = Callable[[int | None, int], Any]
 
 
@@ -87,9 +90,9 @@ def objective_dimension(
 
     ``train(dimension, seed)`` trains anew and returns whatever ``evaluate`` scores; ``dimension=None`` asks for full
     training; ``evaluate(trained)`` is a positive number, larger for better. A ladder of dimensions brackets the target,
-    bisection in log d closes in, every dimension with ``repeats`` seeds. A line through the mean scores against log d
-    near the crossing gives the value; its error joins the noise between seeds (of full training too) and the misfit
-    of the line. ``out`` is a folder in which each score is noted as it comes and found again by a later run;
+    bisection in log d closes in, every dimension with ``repeats`` seeds. The value is where the rising curve through the
+    mean scores meets the target; its error is the spread of that place when scores and target err as the seeds do.
+    ``out`` is a folder in which each score is noted as it comes and found again by a later run;
     ``jobs`` trainings run at once.
 
     Source: li2018. Differs from the source: an error bar, and a crossing that is interpolated instead of read off.
@@ -214,31 +217,38 @@ def _close_in(book: _Scores, target: float, low: int, high: int) -> None:
 def _crossing(
     dimensions: Sequence[int], scores: Sequence[tuple[float, ...]], full: tuple[float, ...], fraction: float
 ) -> tuple[float, float]:
-    """Where a line through score against log d meets the target, and the error of that place by the delta method."""
+    """Where the rising curve through the mean scores meets the target, and the spread of that place when they err.
+
+    One noise is taken for all: that between seeds, of full training and of the dimensions near the crossing.
+    """
     x, means = np.log(dimensions), np.array([np.mean(own) for own in scores])
-    target = fraction * float(np.mean(full))
-    above = np.flatnonzero(means >= target)
-    first = int(above[0])
-    if first == 0:
-        return float(dimensions[0]), 0.0
-    rise = (target - means[first - 1]) / (means[first] - means[first - 1])
-    guess = x[first - 1] + rise * (x[first] - x[first - 1])
-    order = np.argsort(np.abs(x - guess))
-    near = order[: max(2, int((np.abs(x - guess) <= math.log(NEAR)).sum()))]
-    centre, level = x[near].mean(), means[near].mean()
-    moment = ((x[near] - centre) ** 2).sum()
-    slope = ((x[near] - centre) * means[near]).sum() / moment
-    if slope <= 0:  # noise only: the bracket is all that is known
-        return float(np.exp(guess)), float(np.exp(guess) * (x[first] - x[first - 1]))
-    place = centre + (target - level) / slope
-    rest = means[near] - level - slope * (x[near] - centre)
+    place, low, high = _meeting(x, means, fraction * float(np.mean(full)))
+    if low == high:
+        return float(np.exp(place)), 0.0
     seeds = len(full)
-    # One noise for all: that of the seeds, full training's included, or the misfit of the line where that is larger.
-    spread = np.var([*np.asarray(scores)[near], full], axis=1, ddof=1).mean() if seeds > 1 else 0.0
-    noise = max(spread / seeds, (rest**2).sum() / max(1, len(near) - 2))  # variance of one mean
-    variance = noise * (1 / len(near) + (place - centre) ** 2 / moment + fraction**2)
-    inflation = student_inflation(max(2, (len(near) + 1) * (seeds - 1) + 1))
-    return float(np.exp(place)), float(np.exp(place) * math.sqrt(variance) / slope * inflation)
+    if seeds == 1:  # the noise is not known: any place in the bracket
+        return float(np.exp(place)), float(np.exp(place) * (high - low) / math.sqrt(12))
+    near = np.abs(x - place) <= math.log(NEAR)
+    groups = [*np.asarray(scores)[near], full]
+    noise = math.sqrt(float(np.var(groups, axis=1, ddof=1).mean()) / seeds)
+    draws = np.random.default_rng(0).normal(0.0, noise, (DRAWS, len(x) + 1))
+    places = [_meeting(x, means + own[1:], fraction * float(np.mean(full) + own[0]))[0] for own in draws]
+    inflation = student_inflation(len(groups) * (seeds - 1) + 1)
+    return float(np.exp(place)), float(np.exp(place) * np.std(places) * inflation)
+
+
+def _meeting(x: NDArray[np.float64], means: NDArray[np.float64], target: float) -> tuple[float, float, float]:
+    """Where the isotonic fit, straight between its points, meets the target, and the two points it lies between."""
+    from scipy.optimize import isotonic_regression
+
+    curve = isotonic_regression(means).x
+    if target <= curve[0] or target > curve[-1]:
+        end = float(x[0] if target <= curve[0] else x[-1])
+        return end, end, end
+    after = int(np.searchsorted(curve, target))
+    share = (target - curve[after - 1]) / (curve[after] - curve[after - 1])
+    low, high = float(x[after - 1]), float(x[after])
+    return low + float(share) * (high - low), low, high
 
 
 def _estimate(scores: Sequence[float]) -> Estimate:

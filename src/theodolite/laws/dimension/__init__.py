@@ -1,0 +1,1 @@
+"""Dimension: intrinsic dimension of data and of objectives, manifolds."""
