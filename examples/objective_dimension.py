@@ -102,8 +102,8 @@ def drawn(results, path):
                           marker="o", markersize=4, linewidth=1.2, capsize=2, label=label)  # fmt: skip
         axis.axhline(result.full.value, color="0.4", linewidth=1)
         axis.axhline(result.target, color="0.4", linewidth=1, linestyle="--")
-        axis.text(axis.get_xlim()[0] * 1.1, result.full.value, "full training", va="bottom", color="0.3", fontsize=8)
-        axis.text(axis.get_xlim()[0] * 1.1, result.target, "90 %", va="bottom", color="0.3", fontsize=8)
+        for height, words in ((result.full.value, "full training"), (result.target, "90 % of it")):
+            axis.text(0.02, height, words, transform=axis.get_yaxis_transform(), va="bottom", color="0.3", fontsize=8)
         axis.set(xscale="log", title=title, xlabel="dimension of the subspace", ylabel="test accuracy")
         axis.legend(frameon=False, fontsize=8, loc="lower right")
     figure.savefig(path, dpi=150)
