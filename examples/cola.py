@@ -12,6 +12,7 @@ scores are kept in the folder; a run that is stopped goes on. Under 15 minutes o
 
 import argparse
 import importlib.util
+import itertools
 import math
 import os
 from html import escape
@@ -19,6 +20,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from theodolite.theory.capacity import classifier_capacity
 from torch import nn
 from torch.nn.functional import cross_entropy
 
@@ -26,7 +28,6 @@ import theodolite as th
 from theodolite.report.figures import series_figure, verdict_figure
 from theodolite.report.html import document_page
 from theodolite.report.text import as_text, verdict_table
-from theodolite.theory.capacity import classifier_capacity
 
 HIDDEN = (132, 132, 8)  # the smallest that certainly can memorise the 8,551 training sentences
 STEPS, BATCH, RATE = 400, 256, 1e-3
@@ -47,7 +48,9 @@ def sentences(folder):
         return [row[3] for row in rows], [int(row[1]) for row in rows]
 
     if not (folder / "in_domain_train.tsv").exists():
-        raise SystemExit(f"expected in_domain_train.tsv in {folder}, got none; pass --data the folder of CoLA's tsv files")
+        raise SystemExit(
+            f"expected in_domain_train.tsv in {folder}, got none; pass --data the folder of CoLA's tsv files"
+        )
     train, inside, outside = (read(f"{n}.tsv") for n in ("in_domain_train", "in_domain_dev", "out_of_domain_dev"))
     return train, (inside[0] + outside[0], inside[1] + outside[1])
 
@@ -88,7 +91,7 @@ class Head:
         widths = (self.x.shape[1], *self.hidden, 2)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            layers = [part for a, b in zip(widths, widths[1:], strict=False) for part in (nn.Linear(a, b), nn.ReLU())]
+            layers = [part for a, b in itertools.pairwise(widths) for part in (nn.Linear(a, b), nn.ReLU())]
         return nn.Sequential(*layers[:-1])
 
     def losses(self, model, seed, *, rate, steps=STEPS):
@@ -195,7 +198,9 @@ def said(verdict):
 
 def page(path, facts, tables, figures, words):
     body = [f"<p>{escape(word)}</p>" for word in words]
-    body.append("<table>" + "".join(f"<tr><th>{escape(k)}</th><td>{escape(v)}</td></tr>" for k, v in facts.items()) + "</table>")
+    body.append(
+        "<table>" + "".join(f"<tr><th>{escape(k)}</th><td>{escape(v)}</td></tr>" for k, v in facts.items()) + "</table>"
+    )
     for title, text in tables.items():
         body.append(f"<h2>{escape(title)}</h2><pre>{escape(text)}</pre>")
     for title, svg in figures.items():
@@ -206,7 +211,9 @@ def page(path, facts, tables, figures, words):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, default=Path("../shared/data/cola"))
-    parser.add_argument("--model", default=None, help="any Hugging Face model, by path or name; default: packaged MiniLM")
+    parser.add_argument(
+        "--model", default=None, help="any Hugging Face model, by path or name; default: packaged MiniLM"
+    )
     parser.add_argument("--out", type=Path, default=Path("cola"))
     parser.add_argument("--seeds", type=int, default=5)
     given = parser.parse_args()
@@ -220,7 +227,10 @@ def main():
     scores = [head.evaluate(head.train(None, seed)) for seed in range(given.seeds)]
     mcc = th.Estimate(float(np.mean(scores)), float(np.std(scores, ddof=1) / math.sqrt(len(scores))))
     linear = logistic(data)
-    print(f"head {mcc.value:.3f} ± {mcc.stderr:.3f}, logistic regression {linear.value:.3f} ± {linear.stderr:.3f}", flush=True)
+    print(
+        f"head {mcc.value:.3f} ± {mcc.stderr:.3f}, logistic regression {linear.value:.3f} ± {linear.stderr:.3f}",
+        flush=True,
+    )
 
     dimension = th.dimension(raw, labels=torch.tensor(labels), picture=False, name="CoLA [CLS] embeddings")
     print(dimension.text(), flush=True)

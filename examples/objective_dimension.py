@@ -111,19 +111,27 @@ def drawn(results, path):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", type=Path, default=Path("../shared/data/mnist"), help="folder of MNIST's four idx files")
+    parser.add_argument(
+        "--data", type=Path, default=Path("../shared/data/mnist"), help="folder of MNIST's four idx files"
+    )
     parser.add_argument("--out", type=Path, default=Path("objective"), help="scores so far, and the figure")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--projections", nargs="+", default=PROJECTIONS, choices=PROJECTIONS)
     given = parser.parse_args()
     small = digits_task()
-    studies = {"digits, 64-100-10": dict(task=small, network=mlp, steps=300, batch=1437, lr=1e-2)}
+    studies = {"digits, 64-100-10": {"task": small, "network": mlp, "steps": 300, "batch": 1437, "lr": 1e-2}}
     if (given.data / "train-images-idx3-ubyte.gz").exists():
         task = mnist_task(given.data, 10_000)
-        studies["MNIST, small conv net"] = dict(task=task, network=mnist_net, steps=300, batch=64, lr=1e-2)
+        studies["MNIST, small conv net"] = {"task": task, "network": mnist_net, "steps": 300, "batch": 64, "lr": 1e-2}
     else:
-        studies["digits, small conv net"] = dict(task=small, network=digits_net, steps=300, batch=128, lr=1e-2)
+        studies["digits, small conv net"] = {
+            "task": small,
+            "network": digits_net,
+            "steps": 300,
+            "batch": 128,
+            "lr": 1e-2,
+        }
     results = {}
     for title, setting in studies.items():
         count = sum(p.numel() for p in setting["network"]().parameters())

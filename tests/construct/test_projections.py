@@ -24,7 +24,9 @@ def test_columns_have_unit_norm_and_full_rank(kind, dimension):
     assert p.shape == (sum(SIZES), dimension)
     assert torch.linalg.matrix_rank(p) == dimension
     norms = p.norm(dim=0)
-    if kind == "fastfood":  # each is a mean of 761 nearly independent squares: sqrt(2/761) in the square, half of it here
+    if (
+        kind == "fastfood"
+    ):  # each is a mean of 761 nearly independent squares: sqrt(2/761) in the square, half of it here
         assert (norms.square() - 1).abs().max() < 5 * (2 / sum(SIZES)) ** 0.5
     else:
         assert torch.allclose(norms, torch.ones_like(norms), atol=2e-6)
@@ -88,10 +90,18 @@ def test_one_block_of_fastfood_is_the_product_of_its_five_matrices():
     h = projections.hadamard_transform(torch.eye(64, dtype=torch.float64))
     index, gauss, signs = (projection.get_buffer(name) for name in ("index", "gauss", "signs"))
     assert sorted(index.tolist()) == list(range(64))
-    explicit = h @ torch.diag(gauss.double()) @ torch.eye(64, dtype=torch.float64)[index.long()] @ h @ torch.diag(signs.double())
+    explicit = (
+        h
+        @ torch.diag(gauss.double())
+        @ torch.eye(64, dtype=torch.float64)[index.long()]
+        @ h
+        @ torch.diag(signs.double())
+    )
     explicit /= (64 * gauss.double().square().sum()).sqrt()
     found = projection.part(projection.table(torch.eye(64, dtype=torch.float64)), 0).T
-    assert (found - explicit).norm() / explicit.norm() < 1e-3  # the diagonal is normalised before it is rounded to float16
+    assert (
+        found - explicit
+    ).norm() / explicit.norm() < 1e-3  # the diagonal is normalised before it is rounded to float16
 
 
 def test_the_textbook_form_keeps_length_when_nothing_is_cut_off():

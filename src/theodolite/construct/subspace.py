@@ -25,7 +25,9 @@ class Subspace(nn.Module):
     def __init__(self, model: nn.Module, dimension: int, *, recipe: tuple[int, int, int]) -> None:
         super().__init__()
         self.base = copy.deepcopy(model)
-        self.names = tuple(name for name, p in self.base.named_parameters() if p.requires_grad and p.is_floating_point())
+        self.names = tuple(
+            name for name, p in self.base.named_parameters() if p.requires_grad and p.is_floating_point()
+        )
         own = dict(self.base.named_parameters())
         self.sizes = tuple(own[name].numel() for name in self.names)
         if not self.names:

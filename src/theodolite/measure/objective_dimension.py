@@ -70,7 +70,9 @@ class ObjectiveDimension:
         if math.isnan(self.value):
             said = f"{100 * self.fraction:.0f} % of the full score is not reached by {max(self.dimensions)} dimensions"
         lines = [f"{said}  (full score {self.full.value:.4g} ± {self.full.stderr:.2g}, target {self.target:.4g})"]
-        lines += [f"{r['dimension']:>9} {r['score']:9.4f} ± {r['stderr']:.4f}  {r['fraction']:6.1%}" for r in self.rows()]
+        lines += [
+            f"{r['dimension']:>9} {r['score']:9.4f} ± {r['stderr']:.4f}  {r['fraction']:6.1%}" for r in self.rows()
+        ]
         return "\n".join(lines)
 
     __str__ = text

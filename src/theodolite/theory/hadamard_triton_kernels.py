@@ -114,7 +114,9 @@ def _far_pass(x: Tensor, levels: int, inner: int) -> None:
     width = min(TILE // rows, inner, 256)
     tiles = _dividing(inner // width)
     programs = x.numel() // (rows * width * tiles)
-    _far[(programs,)](x, _matrix(rows, x.device), inner, ROWS=rows, WIDTH=width, TILES=tiles, num_warps=_warps(rows * width))
+    _far[(programs,)](
+        x, _matrix(rows, x.device), inner, ROWS=rows, WIDTH=width, TILES=tiles, num_warps=_warps(rows * width)
+    )
 
 
 def _warps(numbers: int) -> int:

@@ -56,7 +56,10 @@ law = Law(
     claim="Where the intrinsic dimension of the data is low, a network that sees only so many principal directions classifies "
     "nearly as well as one that sees everything: it keeps nine tenths of the score and more.",
     formula=r"\mathrm{MCC}(k)\ge0.9\,\mathrm{MCC}(64)\quad\text{at}\ k=9\approx d_{\mathrm{TwoNN}}",
-    assumes={"as many directions as the data have dimensions": {"kept": 2}, "curvature that so many directions span": None},
+    assumes={
+        "as many directions as the data have dimensions": {"kept": 2},
+        "curvature that so many directions span": None,
+    },
     source="facco2017",
     predict=predict,
     measure=measure,

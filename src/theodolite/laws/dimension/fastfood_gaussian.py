@@ -35,7 +35,11 @@ law = Law(
     source="le2013",
     predict=predict,
     measure=measure,
-    cases=({"length": 4, "moment": "variance"}, {"length": 4, "moment": "kurtosis"}, {"length": 8, "moment": "kurtosis"}),
+    cases=(
+        {"length": 4, "moment": "variance"},
+        {"length": 4, "moment": "kurtosis"},
+        {"length": 8, "moment": "kurtosis"},
+    ),
     full=({"length": 64, "moment": "kurtosis"},),
     repeats=4,
     tolerance=0.05,  # the kurtosis of 400,000 draws errs by 0.008, its error known from 4 groups: times 3 and Student's t

@@ -58,7 +58,9 @@ law = Law(
     source="le2013; li2018",
     predict=predict,
     measure=measure,
-    cases=tuple({"size": size, "form": form} for size in (300, 500) for form in ("normalised", "as printed", "stacked")),
+    cases=tuple(
+        {"size": size, "form": form} for size in (300, 500) for form in ("normalised", "as printed", "stacked")
+    ),
     tolerance=0.04,  # 192 draws of a squared length that varies by about sqrt(2/300): 3 errors are 0.018
     quantity="|y|² / |v|²",
     erratum="The map is printed as HGΠHB, as if it kept lengths; so it multiplies them by √(L Σg²), about L: 512 here.",

@@ -30,6 +30,6 @@ law = Law(
     measure=measure,
     cases=({"size": 8}, {"size": 128}, {"size": 512}),
     full=({"size": 4096},),
-    repeats=2,
+    repeats=8,
     quantity="largest entry of |HHᵀ/L − I|",
 )

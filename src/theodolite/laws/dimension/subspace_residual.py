@@ -16,7 +16,9 @@ def predict(dimension: int, projection: str) -> Band:
     return Band.around(left, abs=0.14) if left else Band(high=1e-9)
 
 
-def measure(dimension: int, projection: str, *, generator: torch.Generator, directions: int = DIRECTIONS) -> list[float]:
+def measure(
+    dimension: int, projection: str, *, generator: torch.Generator, directions: int = DIRECTIONS
+) -> list[float]:
     """The least |A (theta_0 + P theta_d) - b|^2 over |A theta_0 - b|^2, A of orthonormal rows, over draws."""
     found = []
     for _ in range(8):
@@ -38,7 +40,9 @@ law = Law(
     source="li2018",
     predict=predict,
     measure=measure,
-    cases=tuple({"dimension": d, "projection": kind} for d in (10, 20) for kind in ("fastfood", "sparse", "dense", "tied")),
+    cases=tuple(
+        {"dimension": d, "projection": kind} for d in (10, 20) for kind in ("fastfood", "sparse", "dense", "tied")
+    ),
     repeats=5,
     quantity="share of the squared error left",
 )
