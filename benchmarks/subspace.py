@@ -4,6 +4,7 @@ Each row is a process of its own on one thread; memory is the peak of the proces
 """
 
 import argparse
+import itertools
 import json
 import resource
 import subprocess
@@ -14,7 +15,7 @@ KINDS = ("full", "tied", "fastfood", "sparse", "dense")
 
 
 def network(widths, nn):
-    layers = [part for a, b in zip(widths, widths[1:], strict=False) for part in (nn.Linear(a, b), nn.ReLU())]
+    layers = [part for a, b in itertools.pairwise(widths) for part in (nn.Linear(a, b), nn.ReLU())]
     return nn.Sequential(*layers[:-1])
 
 

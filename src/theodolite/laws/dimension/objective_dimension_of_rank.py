@@ -41,7 +41,9 @@ law = Law(
     predict=predict,
     measure=measure,
     cases=tuple({"projection": kind} for kind in ("fastfood", "tied")),
-    tolerance=0.15,  # the score of 8 draws errs by 0.026 at d = 18 and rises by 1/20 for each dimension: 0.5 of 18, over 5
-    repeats=5,  # searches 1.3 % of it; the search ends with a bracket of 25 %, within which the line in log d errs by 1 %
+    # One search varies by about 5 % (8 seeds, a score that errs by 0.026 and rises by 1/20 for each dimension): the mean of 8
+    # errs by 1.8 %, three times that with Student's t is 8 %; twice this, and a few per cent for interpolating in log d.
+    tolerance=0.2,
+    repeats=8,
     quantity="d90",
 )
