@@ -134,7 +134,10 @@ class _Scores:
         self.path = folder / "scores.jsonl" if folder is not None else None
         self.found: dict[tuple[int | None, int], float] = {}
         if self.path is not None and self.path.exists():
-            for line in self.path.read_text(encoding="utf-8").splitlines():
+            text = self.path.read_text(encoding="utf-8")
+            if text and not text.endswith("\n"):  # the next note must not join a line cut short
+                self.path.write_text(text + "\n", encoding="utf-8")
+            for line in text.splitlines():
                 try:
                     note = json.loads(line)
                     self.found[note["dimension"], note["seed"]] = float(note["score"])
