@@ -104,7 +104,7 @@ def drawn(results, path):
         axis.axhline(result.target, color="0.4", linewidth=1, linestyle="--")
         for height, words in ((result.full.value, "full training"), (result.target, "90 % of it")):
             axis.text(0.02, height, words, transform=axis.get_yaxis_transform(), va="bottom", color="0.3", fontsize=8)
-        axis.set(xscale="log", title=title, xlabel="dimension of the subspace", ylabel="test accuracy")
+        axis.set(xscale="log", ylim=(0, 1.06), title=title, xlabel="dimension of the subspace", ylabel="test accuracy")
         axis.legend(frameon=False, fontsize=8, loc="lower right")
     figure.savefig(path, dpi=150)
 
