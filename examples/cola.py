@@ -27,6 +27,7 @@ from torch.nn.functional import cross_entropy
 import theodolite as th
 from theodolite.report.figures import series_figure, verdict_figure
 from theodolite.report.html import document_page
+from theodolite.report.progress import tracked
 from theodolite.report.text import as_text, verdict_table
 
 HIDDEN = (132, 132, 8)  # the smallest that certainly can memorise the 8,551 training sentences
@@ -66,13 +67,11 @@ def embedded(texts, name, path):
     order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
     found = [None] * len(texts)
     with torch.inference_mode():
-        for start in range(0, len(order), 64):
-            part = order[start : start + 64]
+        parts = [order[start : start + 64] for start in range(0, len(order), 64)]
+        for part in tracked(parts, total=len(parts), label="embedding"):
             batch = tokenizer([texts[i] for i in part], return_tensors="pt", padding=True, truncation=True)
             for i, row in zip(part, model(**batch).last_hidden_state[:, 0], strict=True):
                 found[i] = row.numpy()
-            print(f"\rembedded {start + len(part)} of {len(order)}", end="", flush=True)
-    print()
     path.parent.mkdir(parents=True, exist_ok=True)
     np.savez_compressed(path, cls=np.stack(found))
     return torch.as_tensor(np.stack(found))
