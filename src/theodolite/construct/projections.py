@@ -83,7 +83,9 @@ class Fastfood(nn.Module):
         index = torch.randperm(total, generator=generator, dtype=torch.int32).remainder_(self.width)
         gauss = torch.empty(total, dtype=torch.float16)
         for block, (start, end) in zip(self.blocks, pairwise(self.starts), strict=True):
-            for rows in gauss[start:end].split(max(block, CHUNK)):  # rounded numbers are normalised, not the reverse
+            for rows in torch.split(
+                gauss[start:end], max(block, CHUNK)
+            ):  # rounded numbers are normalised, not the reverse
                 g = torch.randn(len(rows) // block, block, generator=generator)
                 rows.copy_((g * (block**0.5 / g.norm(dim=1, keepdim=True))).view(-1))
         self.register_buffer("index", _narrow(index, self.width), persistent=False)
@@ -131,7 +133,7 @@ class _Blocks:
         return x
 
     def _pieces(self, y: Tensor) -> Any:
-        return zip(self.index.split(self.step), self.gauss.split(self.step), y.split(self.step, dim=-1), strict=True)
+        return zip(*(torch.split(part, self.step, dim=-1) for part in (self.index, self.gauss, y)), strict=True)
 
 
 class Tied(nn.Module):
@@ -172,14 +174,14 @@ class _Gather:
     def image(self, x: Tensor) -> Tensor:
         """From the table to the tensor's entries."""
         y = x.new_empty(*x.shape[:-1], len(self.index))
-        for index, piece in zip(self.index.split(CHUNK), y.split(CHUNK, dim=-1), strict=True):
+        for index, piece in zip(torch.split(self.index, CHUNK), torch.split(y, CHUNK, dim=-1), strict=True):
             piece.copy_(x.index_select(-1, index.int()))
         return y
 
     def adjoint(self, y: Tensor) -> Tensor:
         """From a gradient of the entries to one of the table."""
         x = y.new_zeros(*y.shape[:-1], self.width)
-        for index, piece in zip(self.index.split(CHUNK), y.split(CHUNK, dim=-1), strict=True):
+        for index, piece in zip(torch.split(self.index, CHUNK), torch.split(y, CHUNK, dim=-1), strict=True):
             x.index_add_(-1, index.int(), piece)
         return x
 

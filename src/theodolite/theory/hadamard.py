@@ -96,7 +96,7 @@ class _Transform(torch.autograd.Function):
         return _Transform.apply(x.movedim(dims[0], 0), scale), 0  # type: ignore[no-untyped-call]
 
 
-def _check(x: Tensor) -> None:
+def _check(x: Any) -> None:
     if not isinstance(x, Tensor) or not x.is_floating_point() or x.ndim == 0:
         raise TypeError("expected a tensor of floating numbers with at least one axis; convert with .float()")
     size = x.shape[-1]
@@ -167,7 +167,7 @@ def _blocked(x: Tensor, y: Tensor, scale: float) -> Tensor:
     size = x.shape[-1]
     near = min(size, BLOCK)
     scratch = x.new_empty(2, 2 * BLOCK)
-    for source, target in zip(x.view(-1).split(BLOCK), y.view(-1).split(BLOCK), strict=True):
+    for source, target in zip(torch.split(x.view(-1), BLOCK), torch.split(y.view(-1), BLOCK), strict=True):
         _within(source, target, near, scratch, scale)
     while near < size:
         rows = min(DIGIT**2, size // near)

@@ -29,11 +29,12 @@ def measure(dimension: int, *, generator: torch.Generator, whole_rates: tuple[fl
     x, y = digits()
     order = torch.randperm(len(x), generator=generator)
     x, y = x[order][: TRAINED + TESTED], y[order][: TRAINED + TESTED]
-    model = nn.Sequential(nn.Linear(64, 100), nn.ReLU(), nn.Linear(100, 10))
+    first, last = (nn.utils.skip_init(nn.Linear, *shape) for shape in ((64, 100), (100, 10)))
+    model = nn.Sequential(first, nn.ReLU(), last)
     with torch.no_grad():
-        for layer in (model[0], model[2]):
-            layer.weight.normal_(0.0, (2 / layer.in_features) ** 0.5, generator=generator)  # type: ignore[union-attr, operator]
-            layer.bias.zero_()  # type: ignore[union-attr, operator]
+        for layer in (first, last):
+            layer.weight.normal_(0.0, (2 / layer.in_features) ** 0.5, generator=generator)
+            layer.bias.zero_()
     whole = min(_steps(copy.deepcopy(model), rate, x, y) for rate in whole_rates)
     few = min(_steps(subspace(model, dimension, projection="tied"), rate, x, y) for rate in SUBSPACE_RATES)
     return math.log(few / whole)
