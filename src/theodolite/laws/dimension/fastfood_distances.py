@@ -44,8 +44,10 @@ law = Law(
     measure=measure,
     cases=({"kept": 16}, {"kept": 64}),
     full=({"kept": 128},),
-    tolerance=0.08,  # 320 squares (of 64 entries) or more in each of 10 repeats: an error of 1.3 %, with Student's t 2 %
-    repeats=10,
+    # 320 squares or more in each of 16 repeats, those of one draw not quite independent: an error of 1.5 % with Student's t;
+    # the band is twice three of them.
+    tolerance=0.1,
+    repeats=16,
     quantity="spread of squared distances",
     along="kept",
 )

@@ -29,7 +29,7 @@ def measure(dimension: int, *, generator: torch.Generator, whole_rates: tuple[fl
     x, y = digits()
     order = torch.randperm(len(x), generator=generator)
     x, y = x[order][: TRAINED + TESTED], y[order][: TRAINED + TESTED]
-    first, last = (nn.utils.skip_init(nn.Linear, *shape) for shape in ((64, 100), (100, 10)))
+    first, last = (nn.Linear(*shape, device="meta").to_empty(device="cpu") for shape in ((64, 100), (100, 10)))
     model = nn.Sequential(first, nn.ReLU(), last)
     with torch.no_grad():
         for layer in (first, last):
