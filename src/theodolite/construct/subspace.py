@@ -57,7 +57,7 @@ class Subspace(nn.Module):
             change = self.projection.part(table, place).view(start.shape)
             if self.scaled:
                 change = change * (1 + self.coordinates[scales + self.layer_of[place]])
-            found[name] = (change + start.to(change.dtype)).to(start.dtype)
+            found[name] = change.add_(start).to(start.dtype)  # in place: a second copy of the largest layer is spared
         return found
 
     def merged(self) -> nn.Module:
