@@ -23,8 +23,10 @@ if TYPE_CHECKING:
     from theodolite.construct.smoothed_relu import SReLU
     from theodolite.construct.memorize import memorize
     from theodolite.dimensions import Dimension, dimension
+    from theodolite.construct.subspace import Subspace, subspace
     from theodolite.instrument import Instrument
     from theodolite.law import Law, Verdict
+    from theodolite.measure.objective_dimension import ObjectiveDimension, objective_dimension
     from theodolite.subject import Subject
     from theodolite.theory.activations import Activation
     from theodolite.theory.propagation import Criticality, criticality
@@ -43,7 +45,9 @@ _LATER = {
     "NetworkKernelClassifier": "construct.estimators",
     "NetworkKernelRegressor": "construct.estimators",
     "SReLU": "construct.smoothed_relu",
+    "ObjectiveDimension": "measure.objective_dimension",
     "Subject": "subject",
+    "Subspace": "construct.subspace",
     "Verdict": "law",
     "Watch": "watch",
     "check": "checking",
@@ -53,6 +57,8 @@ _LATER = {
     "initialise_": "construct.initialisation",
     "kernel_of": "construct.module_kernels",
     "memorize": "construct.memorize",
+    "objective_dimension": "measure.objective_dimension",
+    "subspace": "construct.subspace",
 }
 
 __all__ = [
@@ -69,10 +75,12 @@ __all__ = [
     "Mlp",
     "NetworkKernelClassifier",
     "NetworkKernelRegressor",
+    "ObjectiveDimension",
     "Reading",
     "SReLU",
     "Series",
     "Subject",
+    "Subspace",
     "Survey",
     "Verdict",
     "Watch",
@@ -85,7 +93,9 @@ __all__ = [
     "initialise_",
     "kernel_of",
     "memorize",
+    "objective_dimension",
     "read",
+    "subspace",
     "survey",
 ]
 
