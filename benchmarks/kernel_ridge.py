@@ -48,7 +48,8 @@ def main():
     right = (kernel.matrix(new, x) @ solution.weights).argmax(1) == labels.argmax(1)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(
-        f"n={n}: solved in {seconds:.1f} s ({cpu:.0f} s of CPU), {solution.iterations} iterations, residual {solution.residual:.1e}, "
+        f"n={n}: solved in {seconds:.1f} s ({cpu:.0f} s of CPU), {solution.iterations} iterations, "
+        f"residual {solution.residual:.1e}, "
         f"peak {peak:.0f} MB ({peak - base:.0f} MB above data and imports; the matrix would take {n * n * 4 / 2**20:.0f} MB), "
         f"right on {100 * right.float().mean():.1f}% of 1,000 points"
     )

@@ -20,7 +20,6 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from theodolite.theory.capacity import classifier_capacity
 from torch import nn
 from torch.nn.functional import cross_entropy
 
@@ -29,6 +28,7 @@ from theodolite.report.figures import series_figure, verdict_figure
 from theodolite.report.html import document_page
 from theodolite.report.progress import tracked
 from theodolite.report.text import as_text, verdict_table
+from theodolite.theory.capacity import classifier_capacity
 
 HIDDEN = (132, 132, 8)  # the smallest that certainly can memorise the 8,551 training sentences
 STEPS, BATCH, RATE = 400, 256, 1e-3

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from theodolite.construct.corrective import CorrectiveNetwork, corrective
     from theodolite.construct.estimators import NetworkKernelClassifier, NetworkKernelRegressor
     from theodolite.construct.initialisation import initialise_
+    from theodolite.construct.memorize import memorize
     from theodolite.construct.module_kernels import kernel_of
     from theodolite.construct.random_features import CorrectiveFeatures
     from theodolite.construct.smoothed_relu import SReLU
-    from theodolite.construct.memorize import memorize
-    from theodolite.dimensions import Dimension, dimension
     from theodolite.construct.subspace import Subspace, subspace
+    from theodolite.dimensions import Dimension, dimension
     from theodolite.instrument import Instrument
     from theodolite.law import Law, Verdict
     from theodolite.measure.objective_dimension import ObjectiveDimension, objective_dimension

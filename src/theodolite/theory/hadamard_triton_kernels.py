@@ -1,4 +1,4 @@
-"""The Hadamard transform on a GPU: a contiguous pass of up to 13 levels, then strided passes of up to 7 levels each.
+"""The Hadamard transform on a GPU: a contiguous pass of up to 12 levels, then strided passes of up to 7 levels each.
 
 A tile of a few thousand numbers is one or two products with a small matrix of ±1, which bfloat16 holds exactly; the
 numbers are split into three bfloat16 parts (8 bits each, 24 together), so that nothing of float32 is lost. Each pass
@@ -16,12 +16,12 @@ from torch import Tensor
 
 from theodolite.theory.hadamard import hadamard_matrix
 
-NEAR = 13  # levels of the contiguous pass: a tile of 128 x 64
+NEAR = 12  # levels of the contiguous pass: a tile of 64 x 64
 FAR = 7  # levels of a strided pass: 128 rows
 LEAST = 4  # a tensor-core product takes at least 16 rows
 TILE = 1 << NEAR
-TILES = 4  # tiles that one program transforms one after the other, with the matrices loaded once
-WARPS = 8
+TILES = 8  # tiles that one program transforms one after the other, with the matrices loaded once
+WARPS = 4
 
 
 def transform_(x: Tensor, scale: float) -> None:
