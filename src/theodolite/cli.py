@@ -236,6 +236,14 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"theodolite {_version()}")
     commands = parser.add_subparsers(metavar="command", parser_class=_Parser)
 
+    _survey_parser(commands)
+    _design_parser(commands)
+    _data_parsers(commands)
+    _law_parsers(commands)
+    return parser
+
+
+def _survey_parser(commands: Any) -> None:
     survey = commands.add_parser("survey", help="measure a model or a checkpoint against theory")
     survey.add_argument(
         "target", nargs="?", help="checkpoint, folder or package.module:function (none: a built-in network)"
@@ -254,6 +262,8 @@ def _parser() -> argparse.ArgumentParser:
     survey.add_argument("--cost", default="train", choices=costs, help="the dearest work allowed")
     _shared(survey, _survey, out="folder for report.html and readings.json (survey)", jobs=True)
 
+
+def _design_parser(commands: Any) -> None:
     design = commands.add_parser("design", help="before training: initialisation and how deep a signal lives")
     design.add_argument("--activation", default="relu", help="a name as in torch.nn.functional")
     design.add_argument("--depth", type=int, default=10, help="hidden layers")
@@ -262,21 +272,14 @@ def _parser() -> argparse.ArgumentParser:
     design.add_argument("--data", help="digits, a .npz or a .npy: the scale of the inputs is taken from it")
     _shared(design, _design, out="folder for design.html")
 
+
+def _data_parsers(commands: Any) -> None:
     dimension = commands.add_parser("dimension", help="how many directions the rows of a data set really use")
     dimension.add_argument("data", help="digits, or a file that is .npy, .npz (x and perhaps y), .csv or .parquet")
     dimension.add_argument(
         "--method", metavar="NAME", help="one estimator alone, such as twonn, mle, gride, calibrated"
     )
     _shared(dimension, _dimension, out="folder for dimension.html and dimension.json (dimension)")
-
-    check = commands.add_parser("check", help="run laws: prediction beside experiment")
-    check.add_argument("law", nargs="*", help="laws or topics; none: all of them")
-    check.add_argument("--size", default="quick", choices=("quick", "full"), help="seconds a law, or minutes")
-    check.add_argument("--seed", type=int, default=0)
-    check.add_argument(
-        "--break-assumptions", action="store_true", help="also break each assumption and see the law fail"
-    )
-    _shared(check, _check, out="folder for atlas.html and each verdict; a killed run goes on there", jobs=True)
 
     memorize = commands.add_parser("memorize", help="a network written down, not trained, that fits the data exactly")
     memorize.add_argument("data", help="digits, or an .npz with x and y; whole-number y are classes")
@@ -287,11 +290,21 @@ def _parser() -> argparse.ArgumentParser:
     memorize.add_argument("--out", type=Path, metavar="FILE", default=Path("net.safetensors"), help="the network")
     _shared(memorize, _memorize)
 
+
+def _law_parsers(commands: Any) -> None:
+    check = commands.add_parser("check", help="run laws: prediction beside experiment")
+    check.add_argument("law", nargs="*", help="laws or topics; none: all of them")
+    check.add_argument("--size", default="quick", choices=("quick", "full"), help="seconds a law, or minutes")
+    check.add_argument("--seed", type=int, default=0)
+    check.add_argument(
+        "--break-assumptions", action="store_true", help="also break each assumption and see the law fail"
+    )
+    _shared(check, _check, out="folder for atlas.html and each verdict; a killed run goes on there", jobs=True)
+
     _shared(commands.add_parser("list", help="every law and instrument"), _list)
     explain = commands.add_parser("explain", help="a law or an instrument in full")
     explain.add_argument("name")
     _shared(explain, _explain)
-    return parser
 
 
 def _shared(parser: argparse.ArgumentParser, run: Any, *, out: str = "", jobs: bool = False) -> None:
