@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from theodolite.checking import check
     from theodolite.construct.estimators import NetworkKernelClassifier, NetworkKernelRegressor
     from theodolite.construct.initialisation import initialise_
+    from theodolite.construct.quadratic import quadratic
     from theodolite.instrument import Instrument
     from theodolite.law import Law, Verdict
     from theodolite.subject import Subject
@@ -37,6 +38,7 @@ _LATER = {
     "check": "checking",
     "criticality": "theory.propagation",
     "initialise_": "construct.initialisation",
+    "quadratic": "construct.quadratic",
 }
 
 __all__ = [
@@ -60,6 +62,7 @@ __all__ = [
     "criticality",
     "design",
     "initialise_",
+    "quadratic",
     "read",
     "survey",
 ]

@@ -54,14 +54,15 @@ def taylor_expand(model: nn.Module, order: int) -> Expansion:
         with untouched(model), plain_attention():
             if not change:
                 return net({**start}, batch)
-            return _expanded(lambda p: net({**still, **p}, batch), moving, change, order)
+            return taylor_sum(lambda p: net({**still, **p}, batch), moving, change, order)
 
     return expansion
 
 
-def _expanded(
+def taylor_sum(
     function: Callable[[dict[str, Tensor]], Tensor], start: dict[str, Tensor], change: dict[str, Tensor], order: int
 ) -> Tensor:
+    """The expansion of a function about a start, along a change."""
     terms = [function]
     for _ in range(order):
         terms.append(_directional(terms[-1], change))
