@@ -53,7 +53,9 @@ class Quadratic:
         with torch.no_grad():
             outputs = self(self.start)
         if not bool(outputs.isfinite().all()):
-            raise ValueError("expected finite outputs, got some that are not; the network or its inputs hold NaN or infinity")
+            raise ValueError(
+                "expected finite outputs, got some that are not; the network or its inputs hold NaN or infinity"
+            )
 
     @property
     def size(self) -> int:
@@ -110,7 +112,9 @@ class Quadratic:
 
     def _jacobian(self, moved: Parameters, z: Tensor) -> Tensor:
         if z.numel() > LARGEST_KERNEL:
-            raise ValueError(f"expected at most {LARGEST_KERNEL} pairs of sample and output, got {z.numel()}; pass fewer samples")
+            raise ValueError(
+                f"expected at most {LARGEST_KERNEL} pairs of sample and output, got {z.numel()}; pass fewer samples"
+            )
         ones = torch.eye(z.numel(), dtype=z.dtype, device=z.device).reshape(-1, *z.shape)
         rows = (torch.autograd.grad(z, list(moved.values()), one, retain_graph=True) for one in ones)
         return torch.stack([torch.cat([part.reshape(-1) for part in row]) for row in rows])
@@ -138,7 +142,9 @@ class Quadratic:
         with torch.no_grad():
             z = self(self.start)
         if z.numel() != 1 or self.order != 2:
-            raise ValueError(f"expected one output on one input of a second-order model, got {z.numel()} outputs of order {self.order}")
+            raise ValueError(
+                f"expected one output on one input of a second-order model, got {z.numel()} outputs of order {self.order}"
+            )
         gradient = _flat(self.pulled_back(self.start, torch.ones_like(z))).double()
         basis, diagonal, beside = [gradient / gradient.norm()], [], []
         scale = 0.0
@@ -183,7 +189,9 @@ class Quadratic:
         with torch.no_grad():
             shape = self(self.start).shape
         if y.numel() != shape.numel():
-            raise ValueError(f"expected targets of shape {tuple(shape)} for {count(self.x)} samples, got {tuple(y.shape)}")
+            raise ValueError(
+                f"expected targets of shape {tuple(shape)} for {count(self.x)} samples, got {tuple(y.shape)}"
+            )
         return y.detach().to(like).reshape(shape)
 
 

@@ -28,7 +28,9 @@ def flowed(slope: Slope, start: Array, *, time: float, precision: float = 1.0, m
     tolerances = {key: value * precision for key, value in PRECISION.items()}
     path = solve_ivp(lambda _, x: -slope(x), (0.0, time), np.asarray(start, dtype=float), method=method, **tolerances)
     if not path.success or not np.isfinite(path.y[:, -1]).all():
-        raise ValueError(f"expected a flow that stays finite, got: {path.message}; it diverges or its gradient is not a number")
+        raise ValueError(
+            f"expected a flow that stays finite, got: {path.message}; it diverges or its gradient is not a number"
+        )
     return np.asarray(path.y[:, -1])
 
 
@@ -88,7 +90,10 @@ def log_loss_times_time(rows: Array, weight: Array, *, log_time: float, tail: Ta
     r"""$t\,L(w)$ at a time that need not be a number of double precision: $\sum e^{s-z_i\cdot w}$."""
     u = np.asarray(rows, dtype=float) @ weight
     if tail == "logistic":
-        return float(np.exp(log_time + np.log(np.log1p(np.exp(-u)))).sum())
+        log_loss = np.where(
+            u > 30.0, -u, np.log(np.logaddexp(0.0, -np.minimum(u, 30.0)))
+        )  # log(1 + e^-u) is e^-u there
+        return float(np.exp(log_time + log_loss).sum())
     return float(np.exp(log_time - u).sum())
 
 

@@ -118,7 +118,9 @@ def run_outcome(losses: Sequence[float], curvatures: Sequence[float], *, lr: flo
     ('catapult', 'dead')
     """
     if len(losses) != len(curvatures) or len(losses) < 2:
-        raise ValueError(f"expected a loss and a curvature for each of two steps or more, got {len(losses)} and {len(curvatures)}")
+        raise ValueError(
+            f"expected a loss and a curvature for each of two steps or more, got {len(losses)} and {len(curvatures)}"
+        )
     first, last, product = losses[0], losses[-1], lr * curvatures[0]
     seen = (
         f"step times curvature went from {product:.4g} to {lr * curvatures[-1]:.4g}, the loss from {first:.4g} "

@@ -35,7 +35,9 @@ class QuadraticProblem:
                 f"{self.curvatures.shape} and {self.targets.shape}"
             )
         if not np.allclose(self.curvatures, self.curvatures.transpose(0, 2, 1)):
-            raise ValueError("expected symmetric curvatures, got others; replace F by (F + F^T)/2, the model is the same")
+            raise ValueError(
+                "expected symmetric curvatures, got others; replace F by (F + F^T)/2, the model is the same"
+            )
 
     @property
     def kernel(self) -> Array:

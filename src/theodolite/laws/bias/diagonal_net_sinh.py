@@ -11,7 +11,9 @@ from theodolite.theory.diagonal_nets import sinh_solution
 def predict(alpha: float, time: float, factor: float = 1.0) -> float:
     """By the flow of the integrated residuals alone, as many numbers as samples."""
     x, y, shape = interpolation(0)
-    seen = flowed(lambda R: y - x @ (factor * sinh_solution(x.T @ R, scale=alpha, shape=shape)), np.zeros(len(y)), time=time)
+    seen = flowed(
+        lambda R: y - x @ (factor * sinh_solution(x.T @ R, scale=alpha, shape=shape)), np.zeros(len(y)), time=time
+    )
     return float(np.cos(np.arange(10)) @ (factor * sinh_solution(x.T @ seen, scale=alpha, shape=shape)))
 
 

@@ -23,7 +23,9 @@ def measure(alpha: float, *, smallest: float = 0.0) -> float:
     w = (alpha + smallest) ** 2
     total = 0.0
     for weight in np.abs(WEIGHTS):
-        total += quad(lambda b: np.arcsinh(b / (2 * w)), 0.0, weight, points=[min(4 * w, weight)], epsabs=0, epsrel=1e-11)[0]
+        total += quad(
+            lambda b: np.arcsinh(b / (2 * w)), 0.0, weight, points=[min(4 * w, weight)], epsabs=0, epsrel=1e-11
+        )[0]
     return total / float(np.log(alpha**-2))
 
 

@@ -22,7 +22,9 @@ def measure(product: float, steps: int, sign: int, *, order: int = 2) -> float:
     """The factor of P (sign 1) or Q (sign -1) over the last step of descent."""
     net = _net()
     _, lam, c = frozen_gate_start(net)
-    run = quadratic(net, net.datum, order=order).descended(torch.tensor([TARGET]), lr=product / lam, steps=steps)
+    run = quadratic(net, net.datum, order=order).descended(
+        torch.tensor([TARGET], dtype=torch.float64), lr=product / lam, steps=steps
+    )
     ends = [catapult_invariants(float(run.outputs[k]), run.curvatures[k], coupling=c) for k in (steps - 1, steps)]
     place = 0 if sign == 1 else 1
     return ends[1][place] / ends[0][place]

@@ -29,7 +29,9 @@ def measure(product: float, target: float, steps: int, *, order: int = 2) -> flo
     """The tangent kernel after descent on the Taylor model (of order 0: on the network itself)."""
     net = _net()
     lr = product / frozen_gate_start(net)[1]
-    run = quadratic(net, net.datum, order=order).descended(torch.tensor([target]), lr=lr, steps=steps, watch=False)
+    run = quadratic(net, net.datum, order=order).descended(
+        torch.tensor([target], dtype=torch.float64), lr=lr, steps=steps, watch=False
+    )
     return run.curvatures[-1]
 
 

@@ -19,7 +19,9 @@ def half(stretch: float) -> float:
     return predict(stretch) / 2
 
 
-def measure(stretch: float, *, generator: torch.Generator, noise: str = "of the Hessian", start: str = "settled") -> list[float]:
+def measure(
+    stretch: float, *, generator: torch.Generator, noise: str = "of the Hessian", start: str = "settled"
+) -> list[float]:
     """The change of the sum of curvatures a step, of each chain."""
     bars, slopes = torch.tensor(AT_ZERO, dtype=torch.float64), stretch * torch.tensor(SLOPES, dtype=torch.float64)
     floor = torch.zeros(CHAINS, 2, dtype=torch.float64)

@@ -21,7 +21,9 @@ def measure(product: float, width: int, steps: int, *, order: int = 2, activatio
     """The output after descent on the Taylor model that automatic differentiation makes; of order 0 on the network itself."""
     net = _net(width, activation)
     lr = product / frozen_gate_start(_net(width))[1]
-    run = quadratic(net, net.datum, order=order).descended(torch.tensor([TARGET]), lr=lr, steps=steps, watch=False)
+    run = quadratic(net, net.datum, order=order).descended(
+        torch.tensor([TARGET], dtype=torch.float64), lr=lr, steps=steps, watch=False
+    )
     return float(run.outputs[-1])
 
 

@@ -14,7 +14,7 @@ def predict(sampler: Sampler, lr: float) -> float:
     return float(np.trace(stationary_regression(x, y, lr=lr, batch=BATCH, sampler=sampler).covariance))
 
 
-def measure(sampler: Sampler, lr: float, *, drawn: Sampler | None = None, steps: int = 4000) -> float:
+def measure(sampler: Sampler, lr: float, *, drawn: Sampler | None = None, steps: int = 100_000) -> float:
     """The trace of the covariance after many steps, over every batch that can be drawn."""
     x, y = _data()
     weights, chances = enumerated_batches(SAMPLES, BATCH, drawn or sampler)
@@ -43,10 +43,8 @@ law = Law(
     source="yaida2019; mandt2017",
     predict=predict,
     measure=measure,
-    cases=tuple(
-        {"sampler": s, "lr": lr} for s in ("without replacement", "with replacement") for lr in (0.05, 0.2)
-    ),
+    cases=tuple({"sampler": s, "lr": lr} for s in ("without replacement", "with replacement") for lr in (0.05, 0.2)),
     full=({"sampler": "independent", "lr": 0.1},),
-    tolerance=1e-9,  # what is left of the start after 4000 steps, and rounding
+    tolerance=1e-9,  # what is left of the start after 100,000 steps (by powers of one matrix), and rounding
     quantity="trace of the stationary covariance",
 )
