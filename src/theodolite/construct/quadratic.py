@@ -37,7 +37,7 @@ class Run:
 
 
 class Quadratic:
-    r"""$z(\theta)=f_0+J\delta+\frac12\delta^\top F\delta$, $\delta=\theta-\theta_0$, about a model's present weights, on some inputs.
+    r"""$z(\theta)=f_0+J\delta+\frac12\delta^\top F\delta$, $\delta=\theta-\theta_0$, about a model's weights, on some inputs.
 
     Losses are $\frac12\sum(z-y)^2$. ``order`` 1 is the linear model, 3 and more the higher Taylor models, 0 the network itself.
     """

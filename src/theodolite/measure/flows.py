@@ -56,7 +56,7 @@ Tail = Literal["exponential", "logistic"] | float
 def separating_flow(
     rows: Array, *, until: float, tail: Tail = "exponential", start: Array | None = None, begin: float = 0.0
 ) -> Array:
-    r"""w at $\ln t$ = ``until`` under gradient flow on $\sum\ell(z_i\cdot w)$, integrated in $s=\ln t$: reaches $t=e^{300}$ cheaply.
+    r"""w at $\ln t$ = ``until`` under gradient flow on $\sum\ell(z_i\cdot w)$, integrated in $s=\ln t$, to $t=e^{300}$.
 
     $dw/ds=\sum z_ie^s(-\ell'(z_i\cdot w))$ with $-\ell'=e^{-u}$, $1/(1+e^u)$, or for a number p the power tail
     $(1+\max(u,0))^{-p-1}$. It starts at $\ln t$ = ``begin``.

@@ -17,7 +17,7 @@ WIDEST = 4096
 
 @dataclass(frozen=True)
 class Readout:
-    """Features (samples, d) with 1 as the last where there is a bias, and the map (outputs, d), in double precision on the CPU."""
+    """Features (samples, d) with 1 as the last where there is a bias, and the map (outputs, d), in double precision."""
 
     name: str
     features: Tensor

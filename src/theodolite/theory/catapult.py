@@ -53,7 +53,7 @@ def catapult_invariants(output: float, curvature: float, *, coupling: float) -> 
 
 
 def peak_time(width: float, product: float) -> float:
-    r"""$T\approx\frac12\ln m/\ln(\gamma\lambda_0-1)$: steps until the loss of a catapult peaks, up to a constant, for $2<\gamma\lambda_0<4$.
+    r"""$T\approx\frac12\ln m/\ln(\gamma\lambda_0-1)$: steps until a catapult peaks, up to a constant, for $2<\gamma\lambda_0<4$.
 
     >>> round(peak_time(1e4, 3.0), 3)  # 1.66 steps a decade of width
     6.644

@@ -1,4 +1,4 @@
-r"""Which interpolant a diagonal network finds: gradient flow on $\beta=\theta_+^2-\theta_-^2$ minimises a potential set by its start.
+r"""Which interpolant a diagonal network finds: flow on $\beta=\theta_+^2-\theta_-^2$ minimises a potential set by its start.
 
 From $\theta_\pm=\alpha\theta_0$ the flow on $\frac12|X\beta-y|^2$ keeps $\theta_+\theta_-$, moves as
 $\beta=2\alpha^2\theta_0^2\sinh(-4X^\top\int r)$, and ends, if it interpolates, at the least
@@ -28,10 +28,10 @@ def sinh_solution(exposure: Array, *, scale: float, shape: Array | float = 1.0) 
 
 
 def potential(beta: Array, *, scale: float, shape: Array | float = 1.0) -> float:
-    r"""$Q=\sum_iw_iq(\beta_i/w_i)$, $w=\alpha^2\theta_0^2$, $q(z)=2-\sqrt{4+z^2}+z\,\mathrm{arcsinh}(z/2)$. Source: woodworth2020.
+    r"""$Q=\sum_iw_iq(\beta_i/w_i)$, $w=\alpha^2\theta_0^2$, $q(z)=2-\sqrt{4+z^2}+z\,\mathrm{arcsinh}(z/2)$.
 
     For small $\alpha$, $Q=\sum|\beta_i|(\ln|\beta_i|-1-\ln w_i)$, so that $Q/\ln\alpha^{-2}\to|\beta|_1$; for large $\alpha$,
-    $\alpha^2Q\to\frac14\sum\beta_i^2/\theta_{0i}^2$. Differs from the source: some state $Q\to|\beta|_1$ without the logarithm.
+    $\alpha^2Q\to\frac14\sum\beta_i^2/\theta_{0i}^2$. Source: woodworth2020. Differs from the source: some state $Q\to|\beta|_1$ without the logarithm.
 
     >>> potential(np.array([2.0]), scale=1.0) == 2 - 8**0.5 + 2 * np.arcsinh(1.0)
     True
@@ -63,7 +63,7 @@ def least_potential(x: Array, y: Array, *, scale: float, shape: Array | float = 
 
 
 def least_divergence(readouts: Array, y: Array, *, start: Array) -> Array:
-    r"""The $b\geq0$ with $\frac12Mb=y$ of least $\sum_jb_j\ln(b_j/b_{0j})-b_j+b_{0j}$, the projection in Kullback-Leibler divergence.
+    r"""The $b\geq0$ with $\frac12Mb=y$ of least $\sum_jb_j\ln(b_j/b_{0j})-b_j+b_{0j}$, the Kullback-Leibler divergence.
 
     Where the second derivatives of a model $z_\alpha=\frac12\theta^\top F_\alpha\theta$ commute, $F_\alpha=U\mu_\alpha U^\top$,
     gradient flow ends at $b=(U^\top\theta)^2$ of this form, M having the rows $\mu_\alpha$. The diagonal network is the case of
@@ -121,9 +121,9 @@ def least_l1_norm(x: Array, y: Array) -> Array:
 
 
 def least_ridge_potential(x: Array, y: Array, *, scale: float, ridge: float, shape: Array | float = 1.0) -> Array:
-    r"""The least $|X\beta-y|^2+\lambda Q(\beta)$, which tends to the interpolant of least Q as $\lambda\to0$, with an error of order $\lambda$.
+    r"""The least $|X\beta-y|^2+\lambda Q(\beta)$, which tends to the interpolant of least Q as $\lambda\to0$.
 
-    Its dual is that of the interpolant with $\frac\lambda4|\nu|^2$ more, since $\nu=\frac2\lambda(y-X\beta)$.
+    With an error of order $\lambda$. Its dual is that of the interpolant with $\frac\lambda4|\nu|^2$ more, since $\nu=\frac2\lambda(y-X\beta)$.
     """
     w = np.broadcast_to((scale * np.asarray(shape, dtype=float)) ** 2, (x.shape[1],))
 

@@ -146,7 +146,7 @@ def _signed(x: Array, labels: Array | None) -> tuple[Array, Array]:
 
 
 def _least_distance(z: Array) -> Margin:
-    """Least |w| with z w >= 1, by non-negative least squares (Lawson and Hanson's least distance), then exactly on the support."""
+    """Least |w| with z w >= 1, by non-negative least squares (lawson1974, chapter 23), then exactly on the support."""
     from scipy.optimize import nnls
 
     size = float(np.linalg.norm(z, axis=1).max(initial=0.0)) or 1.0

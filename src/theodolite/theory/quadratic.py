@@ -1,4 +1,4 @@
-r"""Models quadratic in their parameters, $z_\alpha=\Phi_\alpha\cdot\theta+\frac\epsilon2\theta^\top F_\alpha\theta$, to first order in $\epsilon$.
+r"""Quadratic models, $z_\alpha=\Phi_\alpha\cdot\theta+\frac\epsilon2\theta^\top F_\alpha\theta$, to first order in $\epsilon$.
 
 Gradient flow on $\frac12\sum_\alpha(z_\alpha-y_\alpha)^2$ ends at $\theta^F+\epsilon\theta^I$: the linear model's end and a
 correction whose part within the span of the data fits deformed labels, and whose part outside it depends on the whole path.
@@ -58,7 +58,7 @@ def linear_flow_limit(features: Array, targets: Array, start: Array) -> Array:
 
 
 def label_deformation(problem: QuadraticProblem, limit: Array) -> Array:
-    r"""$Y^I_\alpha=-\frac12\theta^{F\top}F_\alpha\theta^F$: the linear model on $Y+\epsilon Y^I$ ends where the quadratic one does.
+    r"""$Y^I_\alpha=-\frac12\theta^{F\top}F_\alpha\theta^F$: a linear model on $Y+\epsilon Y^I$ ends as the quadratic one.
 
     Exact to first order within the span of the data. Differs from the source: which prints $Y+\Phi Y^I$.
     """
@@ -83,9 +83,9 @@ def parallel_correction(problem: QuadraticProblem, start: Array) -> Array:
 
 
 def minimiser_correction(problem: QuadraticProblem) -> Array:
-    r"""$\theta^I=-A^{-1}\sum_\alpha[F_\alpha\theta^Fr_\alpha+\frac12\Phi_\alpha\,\theta^{F\top}F_\alpha\theta^F]$, where $A=\Phi\Phi^\top$ is invertible.
+    r"""$\theta^I=-A^{-1}\sum_\alpha[F_\alpha\theta^Fr_\alpha+\frac12\Phi_\alpha\,\theta^{F\top}F_\alpha\theta^F]$.
 
-    $r_\alpha=\Phi_\alpha\cdot\theta^F-y_\alpha$ need not vanish. Where A is singular and residuals are not zero there is in
+    For invertible $A=\Phi\Phi^\top$.     $r_\alpha=\Phi_\alpha\cdot\theta^F-y_\alpha$ need not vanish. Where A is singular and residuals are not zero there is in
     general no minimiser near $\theta^F$. Differs from the source: which drops the term in r.
     """
     limit = linear_flow_limit(problem.features, problem.targets, np.zeros(len(problem.features)))
@@ -101,9 +101,9 @@ def minimiser_correction(problem: QuadraticProblem) -> Array:
 
 
 def perpendicular_correction(problem: QuadraticProblem, start: Array) -> Array:
-    r"""$\theta^I_\perp(\infty)=-\Pi_\perp\sum_\alpha F_\alpha[\theta^F(K^{-1}r_0)_\alpha+\Phi K^{-1}Se_\alpha]$, $KS+SK=r_0r_0^\top$.
+    r"""$\theta^I_\perp(\infty)=-\Pi_\perp\sum_\alpha F_\alpha[\theta^F(K^{-1}r_0)_\alpha+\Phi K^{-1}Se_\alpha]$.
 
-    What gradient flow from $\theta_0$ gains outside the span of the data: the integral of
+    $KS+SK=r_0r_0^\top$. What gradient flow from $\theta_0$ gains outside the span of the data: the integral of
     $-\sum_\alpha\Pi_\perp F_\alpha\theta_t\,r_\alpha(t)$ along the linear path, with $r_0=\Phi^\top\theta_0-Y$; no step size is
     in it. Differs from the source: which has $(I-e^{-tA})(\theta_0-\theta^F)$ in place of $\theta_t$.
 

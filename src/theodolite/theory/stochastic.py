@@ -12,7 +12,7 @@ Sampler = Literal["independent", "without replacement", "with replacement"]
 
 
 def batch_shares(samples: int, batch: int, sampler: Sampler) -> tuple[float, float]:
-    r"""$\kappa_1,\kappa_2$ of $\langle\nabla L^B\nabla L^{B\top}\rangle=\kappa_1\frac1m\sum g_kg_k^\top+\kappa_2\nabla L\nabla L^\top$.
+    r"""$\kappa_1,\kappa_2$ of $\langle g^Bg^{B\top}\rangle=\kappa_1\frac1m\sum g_kg_k^\top+\kappa_2\bar g\bar g^\top$, $g^B$ the batch's gradient.
 
     Independent (each datum in the batch with probability B/m, divided by B): $\frac1B(1-\frac Bm),1$. Without replacement:
     $\kappa=\frac1B\frac{m-B}{m-1}$ and $1-\kappa$. With replacement: $\frac1B,1-\frac1B$.
@@ -52,7 +52,7 @@ def batch_covariance(gradients: Array, *, batch: int, sampler: Sampler) -> Array
 class Stationary:
     r"""Where SGD on linear regression comes to rest: its mean $\theta^*$, its covariance S, and both sides of the balance.
 
-    ``pull`` is $\langle\theta\cdot\nabla L\rangle$, ``noise`` is $\frac\gamma2\langle\mathrm{tr}\,\nabla L^B\nabla L^{B\top}\rangle$; equal.
+    ``pull`` is $\langle\theta\cdot\nabla L\rangle$, ``noise`` is $\frac\gamma2\langle|\nabla L^B|^2\rangle$; they are equal.
     """
 
     mean: Array
@@ -64,7 +64,7 @@ class Stationary:
 def stationary_regression(x: Array, y: Array, *, lr: float, batch: int, sampler: Sampler) -> Stationary:
     r"""The stationary moments of SGD on $\frac1{2m}\sum(x_k\cdot\theta-y_k)^2$, exact for steps of any size. Source: yaida2019.
 
-    $HS+SH=\gamma\langle C\rangle$, $\langle C\rangle=\kappa_1\frac1m\sum x_kx_k^\top(x_k^\top Sx_k+r_k^2)+\kappa_2HSH$: linear in S.
+    $HS+SH=\gamma[\kappa_1\frac1m\sum x_kx_k^\top(x_k^\top Sx_k+r_k^2)+\kappa_2HSH]$, linear in S.
 
     >>> one = stationary_regression(np.ones((2, 1)), np.array([-1.0, 1.0]), lr=1.0, batch=1, sampler="with replacement")
     >>> one.covariance.item(), one.pull == one.noise  # theta' = +-1, whatever theta
@@ -88,7 +88,7 @@ def stationary_regression(x: Array, y: Array, *, lr: float, batch: int, sampler:
 
 
 def quadratic_covariance(curvature: Array, noise: Array, *, lr: float) -> Array:
-    r"""$\Sigma$ of $\theta'=\theta-\gamma(H\theta+\xi)$ in the end: $H\Sigma+\Sigma H-\gamma H\Sigma H=\gamma C$, C the covariance of $\xi$.
+    r"""$\Sigma$ of $\theta'=\theta-\gamma(H\theta+\xi)$ in the end: $H\Sigma+\Sigma H-\gamma H\Sigma H=\gamma C$, $C=\langle\xi\xi^\top\rangle$.
 
     In the eigenbasis of H, $\Sigma_{ij}=\gamma C_{ij}/(h_i+h_j-\gamma h_ih_j)$. Source: mandt2017 (for small steps).
 
@@ -103,9 +103,9 @@ def quadratic_covariance(curvature: Array, noise: Array, *, lr: float) -> Array:
 
 
 def valley_fluctuation(curvature: float, *, lr: float, noise: float) -> float:
-    r"""$\langle\bar\theta_i^2\rangle=\alpha\gamma/2(1-\gamma\lambda_i)$ for $L=\sum\lambda_i\bar\theta_i^2$ and noise of covariance $\alpha\nabla^2L$.
+    r"""$\langle\bar\theta_i^2\rangle=\alpha\gamma/2(1-\gamma\lambda_i)$ for $L=\sum\lambda_i\bar\theta_i^2$.
 
-    Nearly the same in every direction: $\alpha\gamma/2$. Source: wei2019. Differs from the source: which has
+    For noise of covariance $\alpha\nabla^2L$. Nearly the same in every direction: $\alpha\gamma/2$. Source: wei2019. Differs from the source: which has
     $\alpha\gamma/4$; the Hessian is $2\lambda_i$.
 
     >>> round(valley_fluctuation(0.5, lr=0.05, noise=0.3), 5)
@@ -117,7 +117,7 @@ def valley_fluctuation(curvature: float, *, lr: float, noise: float) -> float:
 
 
 def entropic_drift(slope: Array, *, lr: float, noise: float) -> float:
-    r"""$-\frac{\alpha\gamma^2}2|\nabla\sum\lambda_i|^2$: what noise adds a step to half the trace of the Hessian along a valley's floor.
+    r"""$-\frac{\alpha\gamma^2}2|\nabla\sum\lambda_i|^2$: what noise adds a step to half the Hessian's trace along a valley's floor.
 
     For $L=\sum\lambda_i(\hat\theta)\bar\theta_i^2$ with noise $\alpha\nabla^2_{\bar\theta}L$ across the valley, none along it,
     and ``slope`` $=\nabla_{\hat\theta}\sum\lambda_i$. Source: wei2019. Differs from the source: which has half of it.

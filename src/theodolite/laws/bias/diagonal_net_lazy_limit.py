@@ -21,8 +21,8 @@ def measure(instance: int, alpha: float, *, weighting: str = "of the start") -> 
 
 
 law = Law(
-    claim="Large starts train as a linear model whose features are weighted by the start; what is left of the curvature falls as the "
-    "fourth power of the scale.",
+    claim="Large starts train as a linear model whose features are weighted by the start; what is left of the curvature falls as "
+    "the fourth power of the scale.",
     formula=r"\alpha\to\infty:\;\beta_\infty=WX^\top(XWX^\top)^{-1}y+O(\alpha^{-4}),\quad W=\theta_0^2",
     assumes={"the norm is weighted by the start": {"weighting": "none"}},
     source="woodworth2020, Theorem 1",

@@ -19,8 +19,8 @@ def measure(instance: int, log_time: float, *, tail: Tail = "exponential") -> fl
 
 
 law = Law(
-    claim="The way to the widest margin takes exponentially long: the angle falls as one over log t, long after every sample is on "
-    "its side.",
+    claim="The way to the widest margin takes exponentially long: the angle falls as one over log t, long after every sample is "
+    "on its side.",
     formula=r"\Big\|\frac{w(t)}{|w(t)|}-\frac{\hat w}{|\hat w|}\Big\|=\Theta\Big(\frac1{\ln t}\Big)",
     assumes={"an exponential tail": {"tail": 3.0}, "independent support vectors": None},
     source="soudry2018, Theorem 3",

@@ -26,8 +26,8 @@ def measure(instance: int, *, bias: float = 0.0, slack: float = 0.0) -> float:
 
 
 law = Law(
-    claim="The separator of widest margin is a sum over the samples on the margin, and the sum of its multipliers is one over the "
-    "squared margin.",
+    claim="The separator of widest margin is a sum over the samples on the margin, and the sum of its multipliers is one over "
+    "the squared margin.",
     formula=r"\hat w=\sum_{i\in S}a_iy_ix_i,\quad S=\{i:a_i\neq0\},\qquad|\hat w|^2=\sum a_i=1/\gamma^2",
     assumes={"no bias": {"bias": 1.0}, "every sample beyond the margin": {"slack": 0.1}},
     source="cortes1995",

@@ -19,8 +19,8 @@ def measure(product: float, width: int, *, generator: torch.Generator, momentum:
 
 
 law = Law(
-    claim="Steps between 2 and 4 over the initial curvature end at a curvature for which they are stable: flatter than where they "
-    "began.",
+    claim="Steps between 2 and 4 over the initial curvature end at a curvature for which they are stable: flatter than where "
+    "they began.",
     formula=r"2<\gamma\lambda_0<4\;\Rightarrow\;\gamma\lambda_\infty<2",
     assumes={"no momentum": {"momentum": 0.5}},
     source="lewkowycz2020, section 2",

@@ -30,8 +30,8 @@ def measure(sites: int, *, chosen: str = "where it is") -> float:
 
 
 law = Law(
-    claim="Steps whose size depends on the present place are an Itô diffusion: its density is one over the variance, so twice the "
-    "step is a quarter of the density.",
+    claim="Steps whose size depends on the present place are an Itô diffusion: its density is one over the variance, so twice "
+    "the step is a quarter of the density.",
     formula=r"p(\mathrm{quiet})=\frac{4N}{5N+4}\to\frac45\quad(4\mid N)",
     assumes={"the step's size is chosen by the present place": {"chosen": "where it goes"}},
     source="wei2019",

@@ -1,4 +1,4 @@
-r"""Noise across a valley drives SGD along its floor to where the valley is wider: $-\frac{\alpha\gamma^2}2|\nabla\sum\lambda_i|^2$ a step."""
+r"""Noise across a valley drives SGD to where it is wider, by $-\frac{\alpha\gamma^2}2|\nabla\sum\lambda_i|^2$ a step."""
 
 import numpy as np
 import torch

@@ -1,4 +1,4 @@
-r"""Where SGD is stationary, $\langle\theta\cdot\nabla L\rangle=\frac\gamma2\langle|\nabla L^B|^2\rangle$ for steps of any size."""
+r"""Stationary SGD has $\langle\theta\cdot\nabla L\rangle=\frac\gamma2\langle|\nabla L^B|^2\rangle$ for steps of any size."""
 
 import numpy as np
 
@@ -40,8 +40,8 @@ def measure(instance: int, lr: float, *, steps: int = 100_000, momentum: float =
 
 
 law = Law(
-    claim="In a stationary state the pull of the loss balances the noise of its batches exactly, whatever the step: the mean square "
-    "of the parameters stands still.",
+    claim="In a stationary state the pull of the loss balances the noise of its batches exactly, whatever the step: the mean "
+    "square of the parameters stands still.",
     formula=r"\langle\theta\cdot\nabla L\rangle=\tfrac\gamma2\langle\mathrm{tr}\,\nabla L^B\nabla L^{B\top}\rangle",
     assumes={"a stationary state": {"steps": 3}, "no momentum": {"momentum": 0.5}},
     source="yaida2019",

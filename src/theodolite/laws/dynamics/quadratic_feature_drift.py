@@ -1,4 +1,4 @@
-r"""The features of a slightly quadratic model move towards the solution: by $\epsilon F(x)(I-e^{-\gamma tA})(\theta^*-\theta_0)$."""
+r"""Features of a slightly quadratic model move towards the solution, by $\epsilon F(x)(I-e^{-\gamma tA})(\theta^*-\theta_0)$."""
 
 import numpy as np
 

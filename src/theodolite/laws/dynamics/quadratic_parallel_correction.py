@@ -1,4 +1,4 @@
-r"""A slightly quadratic model fits, within the span of the data, the labels $Y-\frac\epsilon2\theta^{F\top}F\theta^F$ as a linear one does."""
+r"""Within the span of the data a slightly quadratic model is a linear one on labels $Y-\frac\epsilon2\theta^{F\top}F\theta^F$."""
 
 import numpy as np
 

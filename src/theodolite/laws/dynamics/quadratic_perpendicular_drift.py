@@ -17,7 +17,7 @@ def predict(instance: int) -> Band:
 
 
 def path_from_zero(instance: int) -> Band:
-    r"""With $(I-e^{-tA})(\theta_0-\theta^*)$ in place of $\theta_t$: the integral with $\theta_t$ less $\theta_0$, sign changed."""
+    r"""With $(I-e^{-tA})(\theta_0-\theta^*)$ in place of $\theta_t$: as if $\theta_0=0$, sign changed."""
     problem, start = quadratic_problem(instance, parameters=7, samples=3)
     limit = linear_flow_limit(problem.features, problem.targets, start)
     times = np.linspace(0.0, 60.0, 6001)
@@ -62,7 +62,7 @@ law = Law(
     cases=({"instance": 0}, {"instance": 1}),
     full=({"instance": 2}, {"instance": 3}),
     quantity="first-order drift outside the span, summed over parameters",
-    erratum="The rate of the drift is found with (I - exp(-tA))(theta_0 - theta^*) in place of theta_t, which is right, but for its "
-    "sign, from theta_0 = 0 alone.",
+    erratum="The rate of the drift is found with (I - exp(-tA))(theta_0 - theta^*) in place of theta_t, which is right, but for "
+    "its sign, from theta_0 = 0 alone.",
     refuted=path_from_zero,
 )
