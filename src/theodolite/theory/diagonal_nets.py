@@ -31,7 +31,8 @@ def potential(beta: Array, *, scale: float, shape: Array | float = 1.0) -> float
     r"""$Q=\sum_iw_iq(\beta_i/w_i)$, $w=\alpha^2\theta_0^2$, $q(z)=2-\sqrt{4+z^2}+z\,\mathrm{arcsinh}(z/2)$.
 
     For small $\alpha$, $Q=\sum|\beta_i|(\ln|\beta_i|-1-\ln w_i)$, so that $Q/\ln\alpha^{-2}\to|\beta|_1$; for large $\alpha$,
-    $\alpha^2Q\to\frac14\sum\beta_i^2/\theta_{0i}^2$. Source: woodworth2020. Differs from the source: some state $Q\to|\beta|_1$ without the logarithm.
+    $\alpha^2Q\to\frac14\sum\beta_i^2/\theta_{0i}^2$. Source: woodworth2020.
+    Differs from the source: some state $Q\to|\beta|_1$ without the logarithm.
 
     >>> potential(np.array([2.0]), scale=1.0) == 2 - 8**0.5 + 2 * np.arcsinh(1.0)
     True
@@ -123,7 +124,8 @@ def least_l1_norm(x: Array, y: Array) -> Array:
 def least_ridge_potential(x: Array, y: Array, *, scale: float, ridge: float, shape: Array | float = 1.0) -> Array:
     r"""The least $|X\beta-y|^2+\lambda Q(\beta)$, which tends to the interpolant of least Q as $\lambda\to0$.
 
-    With an error of order $\lambda$. Its dual is that of the interpolant with $\frac\lambda4|\nu|^2$ more, since $\nu=\frac2\lambda(y-X\beta)$.
+    With an error of order $\lambda$. Its dual is that of the interpolant with $\frac\lambda4|\nu|^2$ more,
+    since $\nu=\frac2\lambda(y-X\beta)$.
     """
     w = np.broadcast_to((scale * np.asarray(shape, dtype=float)) ** 2, (x.shape[1],))
 

@@ -85,8 +85,8 @@ def parallel_correction(problem: QuadraticProblem, start: Array) -> Array:
 def minimiser_correction(problem: QuadraticProblem) -> Array:
     r"""$\theta^I=-A^{-1}\sum_\alpha[F_\alpha\theta^Fr_\alpha+\frac12\Phi_\alpha\,\theta^{F\top}F_\alpha\theta^F]$.
 
-    For invertible $A=\Phi\Phi^\top$.     $r_\alpha=\Phi_\alpha\cdot\theta^F-y_\alpha$ need not vanish. Where A is singular and residuals are not zero there is in
-    general no minimiser near $\theta^F$. Differs from the source: which drops the term in r.
+    For invertible $A=\Phi\Phi^\top$; $r_\alpha=\Phi_\alpha\cdot\theta^F-y_\alpha$ need not vanish. Where A is singular and
+    residuals are not zero there is in general no minimiser near $\theta^F$. Differs from the source: which drops the term in r.
     """
     limit = linear_flow_limit(problem.features, problem.targets, np.zeros(len(problem.features)))
     A = problem.features @ problem.features.T

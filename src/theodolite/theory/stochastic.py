@@ -12,10 +12,11 @@ Sampler = Literal["independent", "without replacement", "with replacement"]
 
 
 def batch_shares(samples: int, batch: int, sampler: Sampler) -> tuple[float, float]:
-    r"""$\kappa_1,\kappa_2$ of $\langle g^Bg^{B\top}\rangle=\kappa_1\frac1m\sum g_kg_k^\top+\kappa_2\bar g\bar g^\top$, $g^B$ the batch's gradient.
+    r"""$\kappa_1,\kappa_2$ of $\langle g^Bg^{B\top}\rangle=\kappa_1\frac1m\sum g_kg_k^\top+\kappa_2\bar g\bar g^\top$.
 
-    Independent (each datum in the batch with probability B/m, divided by B): $\frac1B(1-\frac Bm),1$. Without replacement:
-    $\kappa=\frac1B\frac{m-B}{m-1}$ and $1-\kappa$. With replacement: $\frac1B,1-\frac1B$.
+    Of the gradient $g^B$ of a batch. Independent (each datum in the batch with probability B/m, divided by B):
+    $\frac1B(1-\frac Bm),1$. Without replacement: $\kappa=\frac1B\frac{m-B}{m-1}$ and $1-\kappa$. With replacement:
+    $\frac1B,1-\frac1B$.
 
     >>> batch_shares(4, 2, "independent"), batch_shares(4, 2, "with replacement")
     ((0.25, 1.0), (0.5, 0.5))
@@ -88,9 +89,10 @@ def stationary_regression(x: Array, y: Array, *, lr: float, batch: int, sampler:
 
 
 def quadratic_covariance(curvature: Array, noise: Array, *, lr: float) -> Array:
-    r"""$\Sigma$ of $\theta'=\theta-\gamma(H\theta+\xi)$ in the end: $H\Sigma+\Sigma H-\gamma H\Sigma H=\gamma C$, $C=\langle\xi\xi^\top\rangle$.
+    r"""$\Sigma$ of $\theta'=\theta-\gamma(H\theta+\xi)$ in the end: $H\Sigma+\Sigma H-\gamma H\Sigma H=\gamma C$.
 
-    In the eigenbasis of H, $\Sigma_{ij}=\gamma C_{ij}/(h_i+h_j-\gamma h_ih_j)$. Source: mandt2017 (for small steps).
+    C is the covariance of $\xi$. In the eigenbasis of H, $\Sigma_{ij}=\gamma C_{ij}/(h_i+h_j-\gamma h_ih_j)$.
+    Source: mandt2017 (for small steps).
 
     >>> quadratic_covariance(np.array([[2.0]]), np.array([[1.0]]), lr=0.5)
     array([[0.25]])
@@ -105,8 +107,8 @@ def quadratic_covariance(curvature: Array, noise: Array, *, lr: float) -> Array:
 def valley_fluctuation(curvature: float, *, lr: float, noise: float) -> float:
     r"""$\langle\bar\theta_i^2\rangle=\alpha\gamma/2(1-\gamma\lambda_i)$ for $L=\sum\lambda_i\bar\theta_i^2$.
 
-    For noise of covariance $\alpha\nabla^2L$. Nearly the same in every direction: $\alpha\gamma/2$. Source: wei2019. Differs from the source: which has
-    $\alpha\gamma/4$; the Hessian is $2\lambda_i$.
+    For noise of covariance $\alpha\nabla^2L$. Nearly the same in every direction: $\alpha\gamma/2$. Source: wei2019.
+    Differs from the source: which has $\alpha\gamma/4$; the Hessian is $2\lambda_i$.
 
     >>> round(valley_fluctuation(0.5, lr=0.05, noise=0.3), 5)
     0.00769
@@ -117,7 +119,7 @@ def valley_fluctuation(curvature: float, *, lr: float, noise: float) -> float:
 
 
 def entropic_drift(slope: Array, *, lr: float, noise: float) -> float:
-    r"""$-\frac{\alpha\gamma^2}2|\nabla\sum\lambda_i|^2$: what noise adds a step to half the Hessian's trace along a valley's floor.
+    r"""$-\frac{\alpha\gamma^2}2|\nabla\sum\lambda_i|^2$: what noise adds a step to half the Hessian's trace in a valley.
 
     For $L=\sum\lambda_i(\hat\theta)\bar\theta_i^2$ with noise $\alpha\nabla^2_{\bar\theta}L$ across the valley, none along it,
     and ``slope`` $=\nabla_{\hat\theta}\sum\lambda_i$. Source: wei2019. Differs from the source: which has half of it.

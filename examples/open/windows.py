@@ -1,0 +1,85 @@
+"""Open: how large may the step be? Edges of the window in which descent converges, for models that theory does not cover.
+
+For the two-layer linear network on one datum the edge is at step times curvature 4. What of Taylor models of other orders,
+of quadratic models with other spectra, of networks themselves, of several data? This measures and claims nothing.
+"""
+
+import math
+
+import numpy as np
+import torch
+
+import theodolite as th
+from theodolite.construct.small_problems import OneHidden
+from theodolite.theory.catapult import OneDatum, run_outcome
+
+SEEDS, STEPS = 6, 150
+
+
+def edge(fate, *, low=1.0, high=12.0, rounds=9):
+    """The largest step times curvature that converges, by bisection, and what happens beyond; None where nothing fails."""
+    if fate(high) in ("lazy", "catapult"):
+        return None, "still converges"
+    for _ in range(rounds):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if fate(middle) in ("lazy", "catapult") else (low, middle)
+    return 0.5 * (low + high), fate(high)
+
+
+def summary(name, found):
+    edges = [value for value, _ in found if value is not None]
+    beyond = sorted({kind for _, kind in found})
+    text = f"{np.median(edges):.2f} ({min(edges):.2f} to {max(edges):.2f})" if edges else "none up to 12"
+    print(f"  {name:34s} {text:24s} beyond: {', '.join(beyond)}")
+
+
+def by_spectrum(name, draw):
+    """Quadratic models of one datum with 400 parameters, by the eigenvalues of their curvature alone."""
+    found = []
+    for seed in range(SEEDS):
+        rng = np.random.default_rng(seed)
+        values, g = draw(rng), rng.normal(size=400) / 20
+        values = values / math.sqrt(400 * (values**2).mean())  # one scale for all: c = 1/m for the two-point spectrum
+        model = OneDatum(values, g, 1.0)
+
+        def fate(product, model=model):
+            path = model.path(target=0.0, lr=product / model.curvature, steps=3000)
+            losses = [min(z * z / 2, 1e300) if abs(z) < 1e150 else math.inf for z in path.outputs]
+            return run_outcome(losses, path.curvatures, lr=product / model.curvature).kind
+
+        found.append(edge(fate))
+    summary(name, found)
+
+
+def by_order(order, activation=torch.relu, samples=1, width=100):
+    """Taylor models of one hidden layer; the curvature is the largest eigenvalue of the tangent kernel."""
+    found = []
+    for seed in range(2):
+        net = OneHidden(seed, width=width, inputs=3, activation=activation)
+        x = torch.randn(samples, 3, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+        taylor = th.quadratic(net, x, order=order)
+        top = float(torch.linalg.eigvalsh(taylor.tangent_kernel())[-1])
+
+        def fate(product, taylor=taylor, top=top):
+            y = torch.zeros(samples, 1)
+            return taylor.descended(y, lr=product / top, steps=STEPS, watch=False).outcome.kind
+
+        found.append(edge(fate, rounds=4))
+    kind = "the network" if order == 0 else f"order {order}"
+    summary(f"{kind}, {activation.__name__}, {samples} data", found)
+
+
+if __name__ == "__main__":
+    print("Quadratic models of one datum, by the spectrum of F (edge: median, least and largest):")
+    by_spectrum("two points (theory: 4)", lambda rng: rng.choice([-1.0, 1.0], size=400))
+    by_spectrum("uniform", lambda rng: rng.uniform(-1, 1, size=400))
+    by_spectrum("semicircle", lambda rng: 2 * rng.beta(1.5, 1.5, size=400) - 1)
+    by_spectrum("Gaussian", lambda rng: rng.normal(size=400))
+    by_spectrum("positive", lambda rng: rng.uniform(0, 1, size=400))
+    print("Taylor models and the network itself, one hidden layer of 100:")
+    for order in (2, 3, 0):
+        by_order(order, torch.tanh)
+    for order in (2, 0):
+        by_order(order)
+    by_order(2, torch.tanh, samples=3)
+    by_order(2, samples=3)
