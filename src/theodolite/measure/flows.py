@@ -3,6 +3,7 @@ r"""Gradient flow as it is run: integrated to its end, in time or in its logarit
 from __future__ import annotations
 
 import itertools
+import warnings
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -26,7 +27,11 @@ def flowed(slope: Slope, start: Array, *, time: float, precision: float = 1.0, m
     from scipy.integrate import solve_ivp
 
     tolerances = {key: value * precision for key, value in PRECISION.items()}
-    path = solve_ivp(lambda _, x: -slope(x), (0.0, time), np.asarray(start, dtype=float), method=method, **tolerances)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # what the integrator warns of is raised below
+        path = solve_ivp(
+            lambda _, x: -slope(x), (0.0, time), np.asarray(start, dtype=float), method=method, **tolerances
+        )
     if not path.success or not np.isfinite(path.y[:, -1]).all():
         raise ValueError(
             f"expected a flow that stays finite, got: {path.message}; it diverges or its gradient is not a number"
@@ -35,12 +40,15 @@ def flowed(slope: Slope, start: Array, *, time: float, precision: float = 1.0, m
 
 
 def flow_limit(slope: Slope, start: Array, *, time: float = 10.0, still: float = 1e-12, doublings: int = 24) -> Array:
-    r"""Where $\dot\theta=-\nabla L$ comes to rest: integrated over times that double until the gradient is below ``still``.
+    r"""Where $\dot\theta=-\nabla L$ comes to rest: over times that double until the gradient is below ``still``.
+
+    Or below so much of the gradient at the start, if that is above 1: rounding leaves as much.
 
     >>> flow_limit(lambda x: np.array([2 * x[0] - 1, 0.0]), np.zeros(2)).round(9).tolist()
     [0.5, 0.0]
     """
     point = np.asarray(start, dtype=float)
+    still = still * max(1.0, float(np.abs(slope(point)).max()))
     for k in range(doublings):
         point = flowed(slope, point, time=time * 2**k)
         if float(np.abs(slope(point)).max()) < still:
@@ -80,7 +88,9 @@ def separating_flow(
             pull = np.exp(s - (float(tail) + 1) * np.log1p(np.maximum(u, 0.0)))
         return np.asarray(pull @ z)
 
-    path = solve_ivp(push, (begin, until), w0, method="LSODA", rtol=1e-10, atol=1e-12)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # what the integrator warns of is raised below
+        path = solve_ivp(push, (begin, until), w0, method="LSODA", rtol=1e-10, atol=1e-12)
     if not path.success or not np.isfinite(path.y[:, -1]).all():
         raise ValueError(f"expected a flow that stays finite, got: {path.message}; look for NaN in the samples")
     return np.asarray(path.y[:, -1])

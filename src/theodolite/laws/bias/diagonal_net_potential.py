@@ -2,7 +2,7 @@ r"""Of all interpolants a diagonal network finds the one of least $\sum\alpha^2\
 
 import numpy as np
 
-from theodolite.construct.small_problems import diagonal_slope, interpolation
+from theodolite.construct.small_problems import interpolation
 from theodolite.law import Law
 from theodolite.measure.flows import flow_limit
 from theodolite.reading import Band
@@ -16,14 +16,18 @@ def predict(alpha: float) -> Band:
     return Band.around(float(PROBE @ least_potential(x, y, scale=alpha, shape=shape)), abs=1e-6)
 
 
-def measure(alpha: float, *, tilt: float = 1.0, stronger: float = 0.0) -> float:
-    """A component of the flow's end; ``stronger`` makes layers of unequal power, plus^2 - minus^2 times 1 + that."""
+def measure(alpha: float, *, tilt: float = 1.0, layers: int = 2) -> float:
+    """A component of the flow's end; ``layers`` is the power of both halves."""
     x, y, shape = interpolation(1)
+
+    def slope(theta: np.ndarray) -> np.ndarray:
+        plus, minus = np.split(theta, 2)
+        pull = layers * x.T @ (x @ (plus**layers - minus**layers) - y)
+        return np.concatenate([pull * plus ** (layers - 1), -pull * minus ** (layers - 1)])
+
     start = alpha * np.concatenate([shape, tilt * shape])
-    if stronger:
-        x, y = x * (1 + stronger * np.arange(10) / 10), y
-    plus, minus = np.split(flow_limit(diagonal_slope(x, y), start), 2)
-    return float(PROBE @ (plus**2 - minus**2))
+    plus, minus = np.split(flow_limit(slope, start ** (2 / layers)), 2)  # the same size of weights for every depth
+    return float(PROBE @ (plus**layers - minus**layers))
 
 
 law = Law(
@@ -31,7 +35,7 @@ law = Law(
     "every scale of the start.",
     formula=r"\beta_\infty=\arg\min_{X\beta=y}\sum_i\alpha^2\theta_{0i}^2\,q\!\Big(\frac{\beta_i}{\alpha^2\theta_{0i}^2}\Big),"
     r"\quad q(z)=2-\sqrt{4+z^2}+z\,\mathrm{arcsinh}\tfrac z2",
-    assumes={"both halves start alike": {"tilt": 1.3}, "the stated features": {"stronger": 0.5}},
+    assumes={"both halves start alike": {"tilt": 1.3}, "two layers": {"layers": 3}},
     source="woodworth2020, Theorem 1",
     predict=predict,
     measure=measure,
