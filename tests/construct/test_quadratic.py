@@ -17,8 +17,8 @@ def seeded(build, dtype=torch.float64):
         return build().to(dtype)
 
 
-def small():
-    return nn.Sequential(nn.Linear(2, 3), nn.GELU(), nn.Linear(3, 2))
+def small(activation=nn.GELU):
+    return nn.Sequential(nn.Linear(2, 3), activation(), nn.Linear(3, 2))
 
 
 def moved(taylor, size=0.1, seed=1):
@@ -42,8 +42,12 @@ def dense_terms(net, x, change):
     return f(start), jacrev(f)(start), hessian(f)(start), d
 
 
-def test_outputs_gradient_and_kernel_against_dense_derivatives():
-    net, x = seeded(small), torch.randn(4, 2, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
+@pytest.mark.parametrize("activation", [nn.GELU, nn.SiLU])  # SiLU has no forward derivative twice: the reverse way
+def test_outputs_gradient_and_kernel_against_dense_derivatives(activation):
+    net, x = (
+        seeded(lambda: small(activation)),
+        torch.randn(4, 2, generator=torch.Generator().manual_seed(2), dtype=torch.float64),
+    )
     taylor = th.quadratic(net, x)
     point = moved(taylor)
     f0, J, F, d = dense_terms(net, x, {k: point[k] - taylor.start[k] for k in point})

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.func import jvp, vjp
+from torch.func import grad, vjp
 
 from theodolite.measure.flows import flowed
 from theodolite.measure.linearised import taylor_sum
@@ -167,14 +167,9 @@ class Quadratic:
 
     def _second_product(self, direction: Tensor) -> Tensor:
         """F times a direction, for a single output: the change of the gradient along it."""
-        change = self._parameters(direction)
-
-        def along(p: Parameters) -> Tensor:
-            return jvp(lambda q: self.net(q, self.x), (p,), (change,))[1]
-
         with plain_attention():
-            value, back = vjp(along, self.start)
-            (found,) = back(torch.ones_like(value))
+            back: Any = vjp(grad(lambda p: self.net(p, self.x).sum()), self.start)[1]
+            (found,) = back(self._parameters(direction))
         return _flat(found).double()
 
     def _parameters(self, vector: Tensor) -> Parameters:

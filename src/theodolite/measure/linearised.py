@@ -62,18 +62,46 @@ def taylor_expand(model: nn.Module, order: int) -> Expansion:
 def taylor_sum(
     function: Callable[[dict[str, Tensor]], Tensor], start: dict[str, Tensor], change: dict[str, Tensor], order: int
 ) -> Tensor:
-    """The expansion of a function about a start, along a change."""
+    """The expansion of a function about a start, along a change.
+
+    By forward derivatives; by reverse ones, about thrice as dear, where some operation has no forward derivative twice.
+    """
+    try:
+        return _taylor_sum(function, start, change, order, _forward)
+    except NotImplementedError:
+        return _taylor_sum(function, start, change, order, _reverse)
+
+
+def _taylor_sum(
+    function: Callable[[dict[str, Tensor]], Tensor],
+    start: dict[str, Tensor],
+    change: dict[str, Tensor],
+    order: int,
+    directional: Callable[..., Callable[[dict[str, Tensor]], Tensor]],
+) -> Tensor:
     terms = [function]
     for _ in range(order):
-        terms.append(_directional(terms[-1], change))
+        terms.append(directional(terms[-1], change))
     values = [term(start) / math.factorial(k) for k, term in enumerate(terms)]
     return torch.stack(values).sum(0)
 
 
-def _directional(
+def _forward(
     function: Callable[[dict[str, Tensor]], Tensor], change: dict[str, Tensor]
 ) -> Callable[[dict[str, Tensor]], Tensor]:
     return lambda p: jvp(function, (p,), (change,))[1]
+
+
+def _reverse(
+    function: Callable[[dict[str, Tensor]], Tensor], change: dict[str, Tensor]
+) -> Callable[[dict[str, Tensor]], Tensor]:
+    def derivative(p: dict[str, Tensor]) -> Tensor:
+        value, back = vjp(function, p)
+        across: Any = vjp(lambda v: back(v)[0], torch.zeros_like(value))[1]  # the transpose of the transpose
+        found: Tensor = across(change)[0]
+        return found
+
+    return derivative
 
 
 class NtkProduct:
