@@ -58,7 +58,8 @@ def test_diagonal_networks_end_where_their_start_says(scale, near, far):
     plus, minus = np.split(flow_limit(diagonal_slope(x, y), np.full(40, scale)), 2)
     subject = th.Subject(Diagonal(plus, minus), data=(torch.tensor(x), torch.tensor(y)[:, None]), loss=mse_loss)
     seen = by_quantity(subject)
-    assert seen[f"distance to the {near}"].measured < 0.02 < 0.3 < seen[f"distance to the {far}"].measured
+    # the way to the sparsest is as the logarithm of the start: a tenth is left at 0.001
+    assert seen[f"distance to the {near}"].measured < 0.15 < 0.3 < seen[f"distance to the {far}"].measured
     assert seen["distance to the nearest diagonal network's end"].measured < 0.01
 
 
