@@ -44,10 +44,10 @@ def widest_margin(x: Array, labels: Array | None = None, *, bias: str = "none") 
     rows are taken as $y_ix_i$. Differs from the source: support vectors are those with $a_i\neq0$.
 
     >>> found = widest_margin(np.array([[3.0], [-10.0]]), np.array([1, -1]), bias="free")
-    >>> round(-found.bias / found.weight[0], 12)  # half-way
+    >>> round(-found.bias / float(found.weight[0]), 12)  # half-way
     -3.5
     >>> found = widest_margin(np.array([[3.0], [-10.0]]), np.array([1, -1]), bias="homogeneous")
-    >>> round(-found.bias / found.weight[0], 12)
+    >>> round(-found.bias / float(found.weight[0]), 12)
     -0.333333333333
     """
     if bias not in ("none", "free", "homogeneous"):

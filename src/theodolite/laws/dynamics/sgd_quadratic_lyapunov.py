@@ -39,7 +39,7 @@ law = Law(
     measure=measure,
     cases=({"lr": 0.1}, {"lr": 0.7}),
     full=({"lr": 0.85},),
-    tolerance=0.06,  # 8 x 2000 squares of a Gaussian know their mean to 1.1 %, three of these are 3.4 %; 3e-4 is left of the start
+    tolerance=0.06,  # 8 x 2000 squares of a Gaussian know their mean to 1.1 %, three of these are 3.4 %; the start leaves 3e-4
     quantity="stationary variance of a component",
     along="lr",
 )
