@@ -167,8 +167,12 @@ class Quadratic:
 
     def _second_product(self, direction: Tensor) -> Tensor:
         """F times a direction, for a single output: the change of the gradient along it."""
+
+        def total(p: Parameters) -> Tensor:
+            return self.net(p, self.x).sum()
+
         with plain_attention():
-            back: Any = vjp(grad(lambda p: self.net(p, self.x).sum()), self.start)[1]
+            back: Any = vjp(grad(total), self.start)[1]
             (found,) = back(self._parameters(direction))
         return _flat(found).double()
 

@@ -79,7 +79,7 @@ class OneHidden(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Outputs (samples, 1)."""
-        hidden = self.activation(x @ self.u.T / math.sqrt(self.u.shape[1]))
+        hidden: Tensor = self.activation(x @ self.u.T / math.sqrt(self.u.shape[1]))
         return hidden @ self.v[:, None] / math.sqrt(len(self.v))
 
 

@@ -17,7 +17,7 @@ import torch
 from theodolite.instrument import Instrument
 from theodolite.instruments._samples import Samples, samples_of
 from theodolite.measure.readout import Readout, readout
-from theodolite.reading import Band, Reading, Series
+from theodolite.reading import Reading, Series
 from theodolite.subject import Subject
 from theodolite.theory import diagonal_nets
 from theodolite.theory.margins import widest_class_margin, widest_margin
@@ -94,31 +94,37 @@ def _separators(found: Readout, samples: Samples) -> Iterator[Reading]:
     outputs = len(found.weight)
     places = [index * len(labels) // min(SEPARATED, len(labels)) for index in range(min(SEPARATED, len(labels)))]
     x, y, weights = found.features[places].numpy(), labels[places], found.weight.numpy()
-    norm = float(np.linalg.norm(weights))
-    try:
-        if outputs == 1:
-            best = widest_margin(x, y)
-            widest, other = best.margin, best.weight[None]
-            least = float((y * (x @ weights[0])).min()) / norm
-        else:
-            other, widest = widest_class_margin(x, y, classes=outputs)
-            logits = x @ weights.T
-            rivals = np.where(np.arange(outputs) == y[:, None], -np.inf, logits).max(1)
-            least = float((logits[np.arange(len(y)), y] - rivals).min()) / norm
-            weights = weights - weights.mean(0)  # adding one vector to every class changes no answer
-    except ValueError:  # no plane separates these samples: there is no widest margin
+    gaps = _gaps(x @ weights.T, y)
+    x, y, right = x[gaps > 0], y[gaps > 0], int((gaps > 0).sum())
+    if right < 2 or len(np.unique(y)) < 2:
         return
-    what = f"On {len(places)} samples, spread over the data, all classes against each other, bias counted as a weight: "
+    least = float(gaps[gaps > 0].min()) / float(np.linalg.norm(weights))
+    if outputs == 1:
+        best = widest_margin(x, y)
+        widest, other = best.margin, best.weight[None]
+    else:
+        other, widest = widest_class_margin(x, y, classes=outputs)
+        weights = weights - weights.mean(0)  # adding one vector to every class changes no answer
+    what = f"On {right} samples, spread over the data, all classes against each other, bias counted as a weight"
+    what += f" ({len(places) - right} on the wrong side are left out): " if right < len(places) else ": "
     yield Reading(
-        quantity="margin over the widest margin", where=found.name, measured=least / widest, expected=Band(high=1.0 + 1e-6),
-        meaning=f"{what}the least margin is {least:.3g} times the readout's norm, the widest possible {widest:.3g}. "
-        + ("Some sample is on the wrong side." if least < 0 else "Training on nears 1, as one over the logarithm of time."),
+        quantity="margin over the widest margin", where=found.name, measured=least / widest,
+        meaning=f"{what}the least margin is {least:.3g} for a readout of norm 1, the widest possible {widest:.3g}. Training on "
+        "at fixed features nears 1, as one over the logarithm of time.",
     )  # fmt: skip
     yield Reading(
         quantity="distance to the direction of widest margin", where=found.name,
         measured=_distance(weights / np.linalg.norm(weights), other / np.linalg.norm(other)),
         meaning=f"{what}0 is the same direction, 1.41 a right angle. The widest margin on other samples is another.",
     )  # fmt: skip
+
+
+def _gaps(logits: Array, y: Any) -> Array:
+    """By how much each sample is on its side: against the best other class, or by its sign."""
+    if logits.shape[1] == 1:
+        return np.asarray(y * logits[:, 0])
+    own = np.arange(logits.shape[1]) == y[:, None]
+    return np.asarray(logits[own] - np.where(own, -np.inf, logits).max(1))
 
 
 def _labels(found: Readout, samples: Samples) -> Any:

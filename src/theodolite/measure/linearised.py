@@ -96,7 +96,8 @@ def _reverse(
     function: Callable[[dict[str, Tensor]], Tensor], change: dict[str, Tensor]
 ) -> Callable[[dict[str, Tensor]], Tensor]:
     def derivative(p: dict[str, Tensor]) -> Tensor:
-        value, back = vjp(function, p)
+        pair: Any = vjp(function, p)
+        value, back = pair
         across: Any = vjp(lambda v: back(v)[0], torch.zeros_like(value))[1]  # the transpose of the transpose
         found: Tensor = across(change)[0]
         return found

@@ -27,7 +27,7 @@ def measure(instance: int, *, turn: float = 0.0, linear: float = 0.0) -> float:
     def slope(theta: np.ndarray) -> np.ndarray:
         bent = curvatures @ theta + linear * basis[:SAMPLES]
         r = 0.5 * np.einsum("ai,i->a", curvatures @ theta, theta) + linear * basis[:SAMPLES] @ theta - y
-        return r @ bent
+        return np.asarray(r @ bent)
 
     return float((flow_limit(slope, basis @ start) ** 2).sum())
 

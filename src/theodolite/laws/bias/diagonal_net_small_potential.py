@@ -13,7 +13,7 @@ def predict(alpha: float) -> float:
 
 
 def norm_alone(alpha: float) -> float:
-    return float(np.abs(WEIGHTS).sum()) / np.log(alpha**-2)  # what Q -> l1 norm would give for Q over the logarithm
+    return float(np.abs(WEIGHTS).sum() / np.log(alpha**-2))  # what Q -> l1 norm would give for Q over the logarithm
 
 
 def measure(alpha: float, *, smallest: float = 0.0) -> float:

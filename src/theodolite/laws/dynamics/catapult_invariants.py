@@ -15,7 +15,7 @@ def predict(product: float, steps: int, sign: int) -> float:
     lr = product / lam
     path = catapult_with_target(z, lam, target=TARGET, coupling=c, lr=lr, steps=steps - 1)
     r = path.outputs[-1] - TARGET
-    return (1 - sign * lr * c**0.5 * r) ** 2
+    return float((1 - sign * lr * c**0.5 * r) ** 2)
 
 
 def measure(product: float, steps: int, sign: int, *, order: int = 2) -> float:

@@ -24,7 +24,7 @@ def measure(instance: int, samples: int, *, epsilon: float = 0.0, overshoot: flo
 
 
 def _probe() -> np.ndarray:
-    return np.cos(np.arange(7.0))
+    return np.asarray(np.cos(np.arange(7.0)))
 
 
 law = Law(
