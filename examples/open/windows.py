@@ -69,6 +69,27 @@ def by_order(order, activation=torch.relu, samples=1, width=100):
     summary(f"{kind}, {activation.__name__}, {samples} data", found)
 
 
+def fates(product, target, width=1000, seeds=12, steps=1000):
+    """How ReLU networks themselves end on one datum: gates move, and the loss alone cannot tell a catapult from death."""
+    counts = dict.fromkeys(("lazy", "catapult", "dead", "slow", "divergent"), 0)
+    for seed in range(seeds):
+        rng = np.random.default_rng(seed)
+        u, v = rng.normal(size=(2, width))  # one input, x = 1
+        losses, curvatures, lr = [], [], None
+        for _ in range(steps + 1):
+            h, open_ = np.maximum(u, 0.0), u > 0
+            r = h @ v / math.sqrt(width) - target
+            losses.append(0.5 * r * r)
+            curvatures.append(float(h @ h + (v * v) @ open_) / width)
+            lr = product / curvatures[0] if lr is None else lr
+            if curvatures[-1] == 0 or losses[-1] > 1e30 or (losses[-1] < 1e-16 and len(losses) > 2):
+                break
+            u, v = u - lr * r * v * open_ / math.sqrt(width), v - lr * r * h / math.sqrt(width)
+        counts[run_outcome(losses, curvatures, lr=lr).kind] += 1
+    shown = ", ".join(f"{kind} {number}" for kind, number in counts.items() if number)
+    print(f"  step times curvature {product:4.1f}, target {target:.0f}: {shown}")
+
+
 if __name__ == "__main__":
     print("Quadratic models of one datum, by the spectrum of F (edge: median, least and largest):")
     by_spectrum("two points (theory: 4)", lambda rng: rng.choice([-1.0, 1.0], size=400))
@@ -83,3 +104,7 @@ if __name__ == "__main__":
         by_order(order)
     by_order(2, torch.tanh, samples=3)
     by_order(2, samples=3)
+    print("ReLU networks of width 1000 themselves, 12 starts, one datum:")
+    for target in (0.0, 1.0):
+        for product in (3.0, 3.9, 5.0, 8.0):
+            fates(product, target)
