@@ -65,9 +65,9 @@ def readout(model: nn.Module, run: Callable[[], Any], x: Any) -> Readout | None:
     if given is None:
         return None
     layer = layers[name]
-    bias: Tensor | None = layer._parameters["bias"]  # torch annotates it as always there
-    weight = layer.weight.detach() if bias is None else torch.cat([layer.weight, bias[:, None]], 1).detach()
-    return _readout(name, given, weight, bias is not None, whole=False)
+    shift: Tensor | None = layer._parameters["bias"]  # torch annotates it as always there
+    weight = layer.weight.detach() if shift is None else torch.cat([layer.weight, shift[:, None]], 1).detach()
+    return _readout(name, given, weight, shift is not None, whole=False)
 
 
 def _readout(name: str, features: Tensor, weight: Tensor, bias: bool, *, whole: bool) -> Readout:
