@@ -21,6 +21,8 @@ def without_output(product: float, target: float, steps: int) -> float:
     lr = product / lam
     for _ in range(steps):
         r = z - target
+        if abs(z) + abs(lam) > 1e50:  # it runs away
+            break
         z, lam = target + r * (1 - lr * lam + c * lr**2 * z * r), lam + lr * c * r**2 * (lr * lam - 4 / r)
     return lam
 
