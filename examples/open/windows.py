@@ -17,12 +17,15 @@ SEEDS, STEPS = 6, 80
 
 
 def edge(fate, *, low=1.0, high=12.0, rounds=9):
-    """The largest step times curvature that converges, by bisection, and what happens beyond; None where all do."""
-    if fate(high) in ("lazy", "catapult"):
-        return None, "still converges"
+    """The least step times curvature at which runs diverge or die, by bisection, and which; None where the largest does not.
+
+    Runs that are only slow count as inside: near the edge they take long.
+    """
+    if fate(high) not in ("divergent", "dead"):
+        return None, f"neither at {high:.0f}"
     for _ in range(rounds):
         middle = 0.5 * (low + high)
-        low, high = (middle, high) if fate(middle) in ("lazy", "catapult") else (low, middle)
+        low, high = (low, middle) if fate(middle) in ("divergent", "dead") else (middle, high)
     return 0.5 * (low + high), fate(high)
 
 
