@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from theodolite.construct.smoothed_relu import SReLU
     from theodolite.construct.subspace import Subspace, subspace
     from theodolite.dimensions import Dimension, dimension
+    from theodolite.construct.quadratic import quadratic
     from theodolite.instrument import Instrument
     from theodolite.law import Law, Verdict
     from theodolite.measure.objective_dimension import ObjectiveDimension, objective_dimension
@@ -59,6 +60,7 @@ _LATER = {
     "memorize": "construct.memorize",
     "objective_dimension": "measure.objective_dimension",
     "subspace": "construct.subspace",
+    "quadratic": "construct.quadratic",
 }
 
 __all__ = [
@@ -94,6 +96,7 @@ __all__ = [
     "kernel_of",
     "memorize",
     "objective_dimension",
+    "quadratic",
     "read",
     "subspace",
     "survey",

@@ -54,25 +54,55 @@ def taylor_expand(model: nn.Module, order: int) -> Expansion:
         with untouched(model), plain_attention():
             if not change:
                 return net({**start}, batch)
-            return _expanded(lambda p: net({**still, **p}, batch), moving, change, order)
+            return taylor_sum(lambda p: net({**still, **p}, batch), moving, change, order)
 
     return expansion
 
 
-def _expanded(
+def taylor_sum(
     function: Callable[[dict[str, Tensor]], Tensor], start: dict[str, Tensor], change: dict[str, Tensor], order: int
+) -> Tensor:
+    """The expansion of a function about a start, along a change.
+
+    By forward derivatives; by reverse ones, about thrice as dear, where some operation has no forward derivative twice.
+    """
+    try:
+        return _taylor_sum(function, start, change, order, _forward)
+    except NotImplementedError:
+        return _taylor_sum(function, start, change, order, _reverse)
+
+
+def _taylor_sum(
+    function: Callable[[dict[str, Tensor]], Tensor],
+    start: dict[str, Tensor],
+    change: dict[str, Tensor],
+    order: int,
+    directional: Callable[..., Callable[[dict[str, Tensor]], Tensor]],
 ) -> Tensor:
     terms = [function]
     for _ in range(order):
-        terms.append(_directional(terms[-1], change))
+        terms.append(directional(terms[-1], change))
     values = [term(start) / math.factorial(k) for k, term in enumerate(terms)]
     return torch.stack(values).sum(0)
 
 
-def _directional(
+def _forward(
     function: Callable[[dict[str, Tensor]], Tensor], change: dict[str, Tensor]
 ) -> Callable[[dict[str, Tensor]], Tensor]:
     return lambda p: jvp(function, (p,), (change,))[1]
+
+
+def _reverse(
+    function: Callable[[dict[str, Tensor]], Tensor], change: dict[str, Tensor]
+) -> Callable[[dict[str, Tensor]], Tensor]:
+    def derivative(p: dict[str, Tensor]) -> Tensor:
+        pair: Any = vjp(function, p)
+        value, back = pair
+        across: Any = vjp(lambda v: back(v)[0], torch.zeros_like(value))[1]  # the transpose of the transpose
+        found: Tensor = across(change)[0]
+        return found
+
+    return derivative
 
 
 class NtkProduct:

@@ -1,0 +1,154 @@
+"""Of all readouts that answer alike on some samples, which one did training find: least norm, sparsest, widest margin?
+
+Of the last linear layer on the features it is given, or of the whole model where that is linear in its inputs (a linear
+layer, a product of layers, a diagonal network). Interpolants are of the model's own answers on fewer samples than there are
+features, so that many readouts answer alike there. A bias counts as the weight of a feature that is always 1. Theorems speak
+of gradient flow on fixed features; where features were learnt too the distances only describe, so there is no band.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+
+from theodolite.instrument import Instrument
+from theodolite.instruments._samples import Samples, samples_of
+from theodolite.measure.readout import Readout, readout
+from theodolite.reading import Reading, Series
+from theodolite.subject import Subject
+from theodolite.theory import diagonal_nets
+from theodolite.theory.margins import widest_class_margin, widest_margin
+
+Array = np.ndarray[Any, np.dtype[np.float64]]
+
+SAMPLES, INTERPOLATED, SEPARATED, OUTPUTS = 512, 64, 60, 10
+SCALES = tuple(float(10**power) for power in np.arange(-4.0, 2.01, 0.5))
+
+
+def read(subject: Subject) -> Iterator[Reading]:
+    """Distances of the readout found to the candidates; nothing where there is no linear readout."""
+    assert subject.model is not None
+    samples = samples_of(subject, SAMPLES)
+    if samples is None:
+        return
+    found = readout(subject.model, lambda: _run(subject, samples), samples.x)
+    if found is None or len(found.features) != len(samples) or not bool(found.features.isfinite().all()):
+        return
+    if found.weight.norm() == 0:
+        return
+    yield from _interpolants(found)
+    yield from _separators(found, samples)
+
+
+def _run(subject: Subject, samples: Samples) -> Any:
+    assert subject.model is not None
+    if isinstance(samples.x, torch.Tensor):
+        return subject.model(samples.x)
+    return subject.model(**samples.x) if isinstance(samples.x, dict) else subject.model(*samples.x)
+
+
+def _interpolants(found: Readout) -> Iterator[Reading]:
+    """Least l2 and l1 norm and least potential among the readouts that answer as the model does on some samples."""
+    wide = found.features.shape[1]
+    number = min(INTERPOLATED, wide // 2, len(found.features))
+    if number < 1:
+        return
+    places = [index * len(found.features) // number for index in range(number)]
+    x, weights = found.features[places].numpy(), found.weight[:OUTPUTS].numpy()
+    answers = weights @ x.T  # (outputs, samples)
+    what = (
+        f"Of all readouts of {wide} features that answer as this one does on {number} samples, spread over the data"
+        f"{'' if len(weights) == len(found.weight) else f' (first {len(weights)} outputs)'}: "
+    )
+    scale = float(np.abs(weights).mean()) ** 0.5  # beta = u^2 - v^2: starts are measured in roots of weights
+    candidates = {
+        "least norm": np.array([diagonal_nets.least_weighted_norm(x, y) for y in answers]),
+        "sparsest (least l1 norm)": np.array([diagonal_nets.least_l1_norm(x, y) for y in answers]),
+    }
+    away = [
+        _distance(weights, np.array([diagonal_nets.least_potential(x, y, scale=s * scale) for y in answers]))
+        for s in SCALES
+    ]
+    for name, other in candidates.items():
+        gap, random = _distance(weights, other), (1 - number / wide) ** 0.5
+        note = f" Weights that know nothing of the samples would lie at {random:.2f}." if name == "least norm" else ""
+        yield Reading(quantity=f"distance to the {name}", where=found.name, measured=gap, meaning=(
+            f"{what}so far, over its own norm, it lies from the {name}.{note}"))  # fmt: skip
+    best = int(np.argmin(away))
+    yield Reading(
+        quantity="distance to the nearest diagonal network's end", where=found.name, measured=away[best],
+        meaning=f"{what}a diagonal network started at {SCALES[best]:.2g} of the root of the mean weight would have come nearest. "
+        "Small starts end sparse, large ones at the least norm; the ends of the range are as good as these.",
+        series=Series(x=SCALES, measured=tuple(away), x_label="scale of the start", y_label="distance", log="x"),
+    )  # fmt: skip
+
+
+def _separators(found: Readout, samples: Samples) -> Iterator[Reading]:
+    """The margin found against the widest there is on some samples, and the distance of the directions."""
+    labels = _labels(found, samples)
+    if labels is None:
+        return
+    outputs = len(found.weight)
+    places = [index * len(labels) // min(SEPARATED, len(labels)) for index in range(min(SEPARATED, len(labels)))]
+    x, y, weights = found.features[places].numpy(), labels[places], found.weight.numpy()
+    gaps = _gaps(x @ weights.T, y)
+    x, y, right = x[gaps > 0], y[gaps > 0], int((gaps > 0).sum())
+    if right < 2 or len(np.unique(y)) < 2:
+        return
+    least = float(gaps[gaps > 0].min()) / float(np.linalg.norm(weights))
+    if outputs == 1:
+        best = widest_margin(x, y)
+        widest, other = best.margin, best.weight[None]
+    else:
+        other, widest = widest_class_margin(x, y, classes=outputs)
+        weights = weights - weights.mean(0)  # adding one vector to every class changes no answer
+    what = f"On {right} samples, spread over the data, all classes against each other, bias counted as a weight"
+    what += f" ({len(places) - right} on the wrong side are left out): " if right < len(places) else ": "
+    yield Reading(
+        quantity="margin over the widest margin", where=found.name, measured=least / widest,
+        meaning=f"{what}the least margin is {least:.3g} for a readout of norm 1, the widest possible {widest:.3g}. Training on "
+        "at fixed features nears 1, as one over the logarithm of time.",
+    )  # fmt: skip
+    yield Reading(
+        quantity="distance to the direction of widest margin", where=found.name,
+        measured=_distance(weights / np.linalg.norm(weights), other / np.linalg.norm(other)),
+        meaning=f"{what}0 is the same direction, 1.41 a right angle. The widest margin on other samples is another.",
+    )  # fmt: skip
+
+
+def _gaps(logits: Array, y: Any) -> Array:
+    """By how much each sample is on its side: against the best other class, or by its sign."""
+    if logits.shape[1] == 1:
+        return np.asarray(y * logits[:, 0])
+    own = np.arange(logits.shape[1]) == y[:, None]
+    return np.asarray(logits[own] - np.where(own, -np.inf, logits).max(1))
+
+
+def _labels(found: Readout, samples: Samples) -> Any:
+    """Class numbers, or signs where there is one output; None where targets are not classes."""
+    targets, outputs = samples.targets, len(found.weight)
+    if targets is None or targets.numel() != len(samples):
+        return None
+    values = targets.flatten().double().cpu().numpy()
+    kinds = set(np.unique(values).tolist())
+    if outputs == 1:
+        return np.where(values > 0, 1, -1) if kinds in ({0.0, 1.0}, {-1.0, 1.0}) else None
+    if targets.is_floating_point() or values.min() < 0 or values.max() >= outputs or len(kinds) < 2:
+        return None
+    return values.astype(int)
+
+
+def _distance(one: Array, other: Array) -> float:
+    return float(np.linalg.norm(one - other) / np.linalg.norm(one))
+
+
+instrument = Instrument(
+    question="Which of the solutions that fit did training find?",
+    read=read,
+    needs={"model", "data"},
+    cost="forward",
+    laws=("diagonal-net-potential", "linear-flow-limit", "max-margin-multipliers", "max-margin-direction"),
+)

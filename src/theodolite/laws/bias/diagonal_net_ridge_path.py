@@ -1,0 +1,48 @@
+r"""Weakly penalised by its potential, least squares ends where the diagonal network does, with an error of order $\lambda$."""
+
+import numpy as np
+
+from theodolite.construct.small_problems import interpolation
+from theodolite.law import Law
+from theodolite.theory.diagonal_nets import least_potential
+
+SCALE = 0.3
+
+
+def predict(instance: int) -> float:
+    return 1.0
+
+
+def measure(instance: int, ridge: float, *, penalty: str = "the potential") -> float:
+    """The distance to the interpolant of least potential of the least penalised square error, by Newton's method."""
+    x, y, shape = interpolation(instance)
+    w = (SCALE * shape) ** 2
+    beta = least_potential(x, y, scale=SCALE, shape=shape)
+    goal = beta.copy()
+    for _ in range(60):
+        if penalty == "the potential":
+            slope, curve = np.arcsinh(beta / (2 * w)), 1 / np.sqrt(4 * w**2 + beta**2)
+        else:
+            slope, curve = beta, np.ones_like(beta)
+        gradient = 2 * x.T @ (x @ beta - y) + ridge * slope
+        step = np.linalg.solve(2 * x.T @ x + ridge * np.diag(curve), gradient)
+        beta = beta - step
+        if np.abs(step).max() < 1e-13:
+            break
+    return float(np.linalg.norm(beta - goal))
+
+
+law = Law(
+    claim="The interpolant that gradient flow finds is the end of a path of penalised solutions, as the least norm is the end of "
+    "ridge regression's.",
+    formula=r"\arg\min|X\beta-y|^2+\lambda Q(\beta)=\arg\min_{X\beta=y}Q+O(\lambda)",
+    assumes={"the penalty is the potential": {"penalty": "l2"}},
+    source="woodworth2020",
+    predict=predict,
+    measure=measure,
+    cases=tuple({"instance": 1, "ridge": r} for r in (1e-3, 3e-4, 1e-4, 3e-5)),
+    full=({"instance": 1, "ridge": 1e-5},),
+    tolerance=0.02,  # the next order is lambda^2
+    quantity="distance to the interpolant of least potential",
+    exponent="ridge",
+)

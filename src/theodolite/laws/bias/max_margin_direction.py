@@ -1,0 +1,34 @@
+r"""The direction of gradient flow on separable data nears the widest margin only as one over the logarithm of time."""
+
+import numpy as np
+
+from theodolite.construct.small_problems import separable
+from theodolite.law import Law
+from theodolite.measure.flows import Tail, separating_flow
+from theodolite.theory.margins import widest_margin
+
+
+def predict(instance: int) -> float:
+    return -1.0
+
+
+def measure(instance: int, log_time: float, *, tail: Tail = "exponential") -> float:
+    rows = separable(instance)
+    w, best = separating_flow(rows, until=log_time, tail=tail), widest_margin(rows).weight
+    return float(np.linalg.norm(w / np.linalg.norm(w) - best / np.linalg.norm(best)))
+
+
+law = Law(
+    claim="The way to the widest margin takes exponentially long: the angle falls as one over log t, long after every sample is "
+    "on its side.",
+    formula=r"\Big\|\frac{w(t)}{|w(t)|}-\frac{\hat w}{|\hat w|}\Big\|=\Theta\Big(\frac1{\ln t}\Big)",
+    assumes={"an exponential tail": {"tail": 3.0}, "independent support vectors": None},
+    source="soudry2018, Theorem 3",
+    predict=predict,
+    measure=measure,
+    cases=tuple({"instance": 2, "log_time": s} for s in (100.0, 125.0, 160.0, 200.0, 250.0, 300.0)),
+    full=({"instance": 2, "log_time": 400.0},),
+    tolerance=0.05,  # the next order is one over log t, some hundredths of the slope
+    quantity="distance of the direction",
+    exponent="log_time",
+)

@@ -1,0 +1,47 @@
+r"""With noise proportional to the Hessian every direction across a valley fluctuates alike: $\alpha\gamma/2(1-\gamma\lambda)$."""
+
+import torch
+from torch import Tensor
+
+from theodolite.law import Law
+from theodolite.measure.descent import noisy_descent
+from theodolite.theory import stochastic
+
+CHAINS = 4000
+LR, NOISE = 0.05, 0.3
+
+
+def predict(curvature: float) -> float:
+    return stochastic.valley_fluctuation(curvature, lr=LR, noise=NOISE)
+
+
+def half(curvature: float) -> float:
+    return NOISE * LR / 4
+
+
+def measure(curvature: float, *, generator: torch.Generator, noise: str = "of the Hessian") -> Tensor:
+    """Squares at the end of chains on L = curvature x^2, whose Hessian is twice the curvature."""
+    hessian = 2 * curvature
+    size = (NOISE * (hessian if noise == "of the Hessian" else 1.0)) ** 0.5
+    steps = min(round(5 / (LR * curvature)), 120)  # exp(-4 gamma curvature steps) is left of the start
+    start = torch.zeros(CHAINS, dtype=torch.float64)
+    return noisy_descent(lambda x: hessian * x, start, lrs=[LR] * steps, noise=size, generator=generator).square()
+
+
+law = Law(
+    claim="Where the noise of gradients is proportional to the Hessian, steep and flat directions fluctuate by the same amount "
+    "to first order in the step.",
+    formula=r"\langle\bar\theta_i^2\rangle=\frac{\alpha\gamma}{2(1-\gamma\lambda_i)},\qquad"
+    r"L=\sum\lambda_i\bar\theta_i^2,\;C=\alpha\nabla^2L",
+    assumes={"noise proportional to the Hessian": {"noise": "constant"}},
+    source="wei2019",
+    predict=predict,
+    measure=measure,
+    cases=({"curvature": 0.5}, {"curvature": 2.0}, {"curvature": 6.0}),
+    full=({"curvature": 12.0},),
+    tolerance=0.05,  # 8 x 4000 squares of a Gaussian know their mean to 0.8 %, three of these are 2.4 %
+    quantity="mean square across the valley",
+    along="curvature",
+    erratum="The value alpha gamma / 4 forgets that the Hessian of lambda x^2 is 2 lambda.",
+    refuted=half,
+)
