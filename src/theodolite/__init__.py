@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from theodolite.construct.initialisation import initialise_
     from theodolite.construct.memorize import memorize
     from theodolite.construct.module_kernels import kernel_of
+    from theodolite.construct.quadratic import quadratic
     from theodolite.construct.random_features import CorrectiveFeatures
     from theodolite.construct.smoothed_relu import SReLU
     from theodolite.construct.subspace import Subspace, subspace
     from theodolite.dimensions import Dimension, dimension
-    from theodolite.construct.quadratic import quadratic
     from theodolite.instrument import Instrument
     from theodolite.law import Law, Verdict
     from theodolite.measure.objective_dimension import ObjectiveDimension, objective_dimension
