@@ -98,5 +98,8 @@ instrument = Instrument(
     read=read,
     needs={"model", "data", "loss", "lr"},
     cost="train",
-    laws=("constant-step-noise-floor",),
+    laws=(
+        "constant-step-noise-floor",
+        "fluctuation-dissipation",
+    ),
 )
