@@ -14,10 +14,12 @@ from theodolite.survey import Survey, read, survey
 from theodolite.version import __version__
 
 if TYPE_CHECKING:
+    from theodolite import nn, optim
     from theodolite.checking import check
     from theodolite.construct.estimators import NetworkKernelClassifier, NetworkKernelRegressor
     from theodolite.construct.initialisation import initialise_
     from theodolite.instrument import Instrument
+    from theodolite.invariance import RotationInvariance, rotation_invariance
     from theodolite.law import Law, Verdict
     from theodolite.subject import Subject
     from theodolite.theory.activations import Activation
@@ -32,12 +34,15 @@ _LATER = {
     "Mlp": "theory.specification",
     "NetworkKernelClassifier": "construct.estimators",
     "NetworkKernelRegressor": "construct.estimators",
+    "RotationInvariance": "invariance",
     "Subject": "subject",
     "Verdict": "law",
     "check": "checking",
     "criticality": "theory.propagation",
     "initialise_": "construct.initialisation",
+    "rotation_invariance": "invariance",
 }
+_MODULES = ("nn", "optim")
 
 __all__ = [
     "Activation",
@@ -51,6 +56,7 @@ __all__ = [
     "NetworkKernelClassifier",
     "NetworkKernelRegressor",
     "Reading",
+    "RotationInvariance",
     "Series",
     "Subject",
     "Survey",
@@ -60,16 +66,21 @@ __all__ = [
     "criticality",
     "design",
     "initialise_",
+    "nn",
+    "optim",
     "read",
+    "rotation_invariance",
     "survey",
 ]
 
 
 def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return importlib.import_module(f"theodolite.{name}")
     if name not in _LATER:
         raise AttributeError(f"module 'theodolite' has no attribute {name!r}")
     return getattr(importlib.import_module(f"theodolite.{_LATER[name]}"), name)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LATER})
+    return sorted({*globals(), *_LATER, *_MODULES})
