@@ -73,7 +73,7 @@ def rotation_invariance(
 
     ``learner(x, y, test)`` returns predictions (one row for each test point), or is a scikit-learn estimator. It may take
     ``seed``, ``generator`` or ``rotation``: see `theodolite.measure.rotation.rotation_gap`, which also says how random
-    learners are judged. Inputs and test points are rows, arrays or tensors, passed on in kind and precision (on the CPU).
+    learners are judged. Inputs and test points are rows, arrays or tensors, passed on in kind, precision and device.
     ``tolerance`` is the gap, relative to the predictions, below which a learner without randomness counts as invariant.
     Source: warmuth2021; ng2004.
 

@@ -72,6 +72,12 @@ def sparse_problem(
     return SparseProblem((x + 1) / 2, y, 2 * weight, seen) if kind == "shifted" else SparseProblem(x, y, weight, seen)
 
 
+def sparse_problems(kind: Kind, dimension: int, count: int, *, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """The inputs (count, d, d) and labels (count, d) of several such problems, the rows in random order."""
+    made = [sparse_problem(kind, dimension, dimension, generator=generator) for _ in range(count)]
+    return torch.stack([problem.x for problem in made]), torch.stack([problem.y for problem in made])
+
+
 def bit_patterns(bits: int) -> Tensor:
     """All rows of ``bits`` signs, (2^bits, bits)."""
     places = torch.arange(2**bits)[:, None] >> torch.arange(bits)

@@ -106,7 +106,7 @@ def rotation_gap(
         raise ValueError(f"expected at least two repeats to know an error, got {repeats}; pass repeats=8, say")
     points, count = _joined(x, test)
     run, paired = _runner(learner, y)
-    work = _Work(run, points, count, (type(x) is np.ndarray, x.dtype), generator)
+    work = _Work(run, points, count, (getattr(x, "device", None) if isinstance(x, Tensor) else None, x.dtype), generator)
     try:
         seeds = [int(s) for s in torch.randint(2**31 - 1, (repeats + 1,), generator=generator)]
         start = [work(points, seeds[0]), work(points, seeds[1])]
@@ -134,15 +134,15 @@ class _Work:
     run: Run
     points: Tensor
     count: int
-    kind: tuple[bool, Any]
+    kind: tuple[Any, Any]  # the device, None for arrays, and the type of number
     generator: torch.Generator
 
     def __call__(self, points: Tensor, seed: int, rotation: Tensor | None = None) -> Tensor:
-        array, dtype = self.kind
-        if array:
+        device, dtype = self.kind
+        if device is None:
             rows: Any = points.numpy().astype(dtype if np.issubdtype(dtype, np.floating) else np.float64)
         else:
-            rows = points.to(dtype if dtype.is_floating_point else torch.float64)
+            rows = points.to(device, dtype if dtype.is_floating_point else torch.float64)
         found = self.run(rows[: self.count], rows[self.count :], seed, rotation)
         wanted = len(points) - self.count
         if found.ndim == 0 or len(found) != wanted:
@@ -153,9 +153,9 @@ class _Work:
 
     def rounding(self, plain: Tensor, seed: int) -> float:
         """How far predictions move when every input changes in its last digit, twice over."""
-        array, dtype = self.kind
-        floating = np.issubdtype(dtype, np.floating) if array else dtype.is_floating_point
-        eps = float((np.finfo if array else torch.finfo)(dtype).eps) if floating else 2.3e-16
+        device, dtype = self.kind
+        floating = np.issubdtype(dtype, np.floating) if device is None else dtype.is_floating_point
+        eps = float((np.finfo if device is None else torch.finfo)(dtype).eps) if floating else 2.3e-16
         noise = torch.randn(self.points.shape, generator=self.generator, dtype=torch.float64)
         size = 2 * eps * float(self.points.square().mean().sqrt())
         return _deviation(self(self.points + size * noise, seed), plain)

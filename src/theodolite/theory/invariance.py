@@ -19,7 +19,7 @@ def hadamard_lower_bound(seen: int, dimension: int, *, loss: str = "square") -> 
     r"""The least mean loss of any rotation-invariant learner on sign-flipped Hadamard rows: $c\,(1-k/d)$.
 
     The rows are orthogonal, so turning the unseen ones onto their negatives leaves what was seen as it is: an invariant
-    learner is at a loss whether an unseen label is 1 or -1. Source: warmuth2021, Theorem 1.
+    learner is at a loss whether an unseen label is 1 or -1. Source: warmuth2021.
 
     >>> hadamard_lower_bound(32, 128)
     0.75
@@ -29,19 +29,22 @@ def hadamard_lower_bound(seen: int, dimension: int, *, loss: str = "square") -> 
     return MARGIN_LOSSES[loss] * unseen_share(seen, dimension)
 
 
-def unflipped_least_squares_loss(seen: int, dimension: int) -> float:
-    r"""The published form for a learner that may use the constant feature, $1-k/(d-1)$: labels not flipped.
+def unflipped_lower_bound(seen: int, dimension: int) -> float:
+    r"""The published bound where labels are not flipped: $1-k/(d-1)$.
 
-    >>> unflipped_least_squares_loss(63, 127)
+    It is a little lower, because the labels of all d rows then sum to zero, and the unseen ones can be guessed by minus the
+    sum of the seen ones over their number; which attains it. Source: warmuth2021.
+
+    >>> unflipped_lower_bound(64, 129)
     0.5
     """
-    return max(0.0, 1 - seen / (dimension - 1))
+    return unseen_share(seen, dimension - 1)
 
 
 def gaussian_lower_bound(seen: int, dimension: int, *, fresh: bool = False) -> float:
     r"""The least mean square of any rotation-invariant learner on Gaussian inputs with target $x_1$.
 
-    $(1-k/d)^2$ over d examples of which k are seen, $1-k/d$ on fresh examples. Source: warmuth2021, Theorem 2.
+    $(1-k/d)^2$ over d examples of which k are seen, $1-k/d$ on fresh examples. Source: warmuth2021.
 
     >>> gaussian_lower_bound(64, 128), gaussian_lower_bound(64, 128, fresh=True)
     (0.25, 0.5)
@@ -83,8 +86,8 @@ def multiplicative_safe_rate(largest_input: float, norm: float, dimension: int) 
     too, because the exponential is convex. Larger rates, such as $2/(3X^2U)$ without $W_d$, diverge on signs in 128
     dimensions. Source: kivinen1997 (the measure of progress); the rate is derived here.
 
-    >>> round(multiplicative_safe_rate(1.0, 1.0, 128), 4)
-    0.1263
+    >>> round(multiplicative_safe_rate(2.0, 3.0, 128) * 12 * largest_norm(128), 9)
+    1.0
     """
     return 1 / (largest_input**2 * norm * largest_norm(dimension))
 

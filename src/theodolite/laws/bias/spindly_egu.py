@@ -1,0 +1,41 @@
+r"""Gradient descent on $u$ with $w=u^2$ follows exponentiated gradient on $w$, the closer the smaller the step."""
+
+import torch
+
+from theodolite.construct.hadamard_problem import sparse_problems
+from theodolite.law import Law
+from theodolite.measure.sparse_learners import multiplicative_weights
+
+TIME, PROBLEMS, SIDE = 8.0, 4, 32
+
+
+def predict(update: str) -> float:
+    return 1.0
+
+
+def measure(update: str, lr: float, *, generator: torch.Generator, rate: float = 1.0) -> list[float]:
+    """The distance of the two solutions at one time, over the norm of one."""
+    x, y = sparse_problems("flipped", SIDE, PROBLEMS, generator=generator)
+    x, y, steps = x[:, :12], y[:, :12], round(TIME / lr)
+    two_signed = "pm" if update == "two signs" else ""
+    found = [
+        multiplicative_weights(x, y, update=name + two_signed, lr=own, steps=steps, start=1 / SIDE)
+        for name, own in (("egu", lr), ("spindly", rate * lr))
+    ]
+    return ((found[0] - found[1]).norm(dim=1) / found[0].norm(dim=1)).tolist()
+
+
+law = Law(
+    claim="Squaring the weights turns gradient descent into the multiplicative update: their paths differ by the first order "
+    "of the step, and not at all in the limit of small steps.",
+    formula=r"u'=u\left(1-\tfrac\eta2x(u^2\!\cdot x-y)\right),\ w=u^2\ \Rightarrow\ \log w'=\log w-\eta x(w\cdot x-y)+O(\eta^2)",
+    assumes={"four times the step for the weights as for their roots": {"rate": 0.8}},
+    source="amid2020",
+    predict=predict,
+    measure=measure,
+    cases=tuple({"update": u, "lr": lr} for u in ("one sign", "two signs") for lr in (0.2, 0.1, 0.05, 0.025)),
+    tolerance=0.15,  # the second order of the step bends the line by about lr, 0.2 at most
+    repeats=4,
+    exponent="lr",
+    quantity="relative distance of the weights",
+)
