@@ -12,7 +12,7 @@ from theodolite.measure.network_learners import Slopes, gaussian_start, network_
 from theodolite.measure.sparse_learners import Optimiser, least_squares_weights, multiplicative_weights
 
 Learner = Callable[..., Tensor]
-STEPS, WIDTH = 6, 8
+STEPS, WIDTH = 5, 8
 
 
 def network_learner(

@@ -13,7 +13,7 @@ from theodolite.measure.sparse_learners import least_squares_weights, multiplica
 from theodolite.reading import Band
 from theodolite.theory.invariance import hadamard_lower_bound, multiplicative_loss
 
-SIDE, PROBLEMS = 128, 6
+SIDE, PROBLEMS = 128, 16
 LINES = ("gradient descent", "EGU", "squared weights")
 
 
@@ -23,7 +23,7 @@ def predict(learner: str, k: int) -> Band:
         return Band.around(bound, abs=1e-9)  # an identity
     if learner == "network":
         return Band(low=bound - 0.02)
-    return Band(0.0, multiplicative_loss(k, SIDE))
+    return Band(high=multiplicative_loss(k, SIDE))
 
 
 def measure(learner: str, k: int, *, generator: torch.Generator, turned: bool = False) -> Tensor:
@@ -40,7 +40,7 @@ def measure(learner: str, k: int, *, generator: torch.Generator, turned: bool = 
         w = least_squares_weights(seen, labels)
     else:
         update = "egu" if learner == "EGU" else "spindly"
-        w = multiplicative_weights(seen, labels, update=update, lr=0.3, steps=250, start=1 / SIDE)
+        w = multiplicative_weights(seen, labels, update=update, lr=0.3, steps=150, start=1 / SIDE)
     return ((x @ w[..., None])[..., 0] - y).square().mean(1)
 
 
@@ -52,8 +52,8 @@ law = Law(
     source="warmuth2021",
     predict=predict,
     measure=measure,
-    cases=tuple({"learner": name, "k": k} for name in LINES for k in (16, 24, 40, 64, 96)),
-    full=tuple({"learner": "network", "k": k} for k in (16, 24, 40, 64, 96)),
+    cases=tuple({"learner": name, "k": k} for name in LINES for k in (20, 28, 40, 64, 96)),
+    full=tuple({"learner": "network", "k": k} for k in (20, 28, 40, 64, 96)),
     repeats=1,
     quantity="mean loss over all rows",
     along="k",

@@ -20,9 +20,9 @@ def published(kind: str, k: int) -> Band:
 
 
 def measure(kind: Kind, k: int, *, generator: torch.Generator, orthogonal: bool = True) -> list[float]:
-    x, y = sparse_problems(kind, SIDE, 2, generator=generator)
+    x, y = sparse_problems(kind, SIDE, 4, generator=generator)
     if not orthogonal:
-        x = x + 0.5 * torch.randn(x.shape, generator=generator, dtype=x.dtype)
+        x = torch.randn(x.shape, generator=generator, dtype=x.dtype)
         y = x[..., 0]
     w = least_squares_weights(x[:, :k], y[:, :k])
     return ((x @ w[..., None])[..., 0] - y).square().mean(1).tolist()

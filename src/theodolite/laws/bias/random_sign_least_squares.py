@@ -8,7 +8,7 @@ from theodolite.law import Law
 from theodolite.measure.sparse_learners import least_squares_weights
 from theodolite.theory.invariance import random_sign_least_squares_loss
 
-SIDE, PROBLEMS = 64, 12
+SIDE, PROBLEMS = 64, 24
 
 
 def predict(k: int) -> float:
@@ -35,7 +35,7 @@ law = Law(
     cases=tuple({"k": k} for k in (16, 32, 48)),
     full=({"k": 8}, {"k": 56}),
     tolerance=0.15,  # exact in mean; as for Gaussian inputs
-    repeats=20,
+    repeats=8,
     quantity="mean square error",
     along="k",
 )

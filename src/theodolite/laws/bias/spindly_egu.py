@@ -6,7 +6,7 @@ from theodolite.construct.hadamard_problem import sparse_problems
 from theodolite.law import Law
 from theodolite.measure.sparse_learners import multiplicative_weights
 
-TIME, PROBLEMS, SIDE = 8.0, 4, 32
+TIME, PROBLEMS, SIDE = 4.0, 4, 32
 
 
 def predict(update: str) -> float:
@@ -35,7 +35,7 @@ law = Law(
     measure=measure,
     cases=tuple({"update": u, "lr": lr} for u in ("one sign", "two signs") for lr in (0.2, 0.1, 0.05, 0.025)),
     tolerance=0.15,  # the second order of the step bends the line by about lr, 0.2 at most
-    repeats=4,
+    repeats=3,
     exponent="lr",
     quantity="relative distance of the weights",
 )
