@@ -45,11 +45,15 @@ class RotationInvariance:
         )
         if self.verdict == "invariant":
             order = min(1.0, multiplicative_loss(self.seen, self.dimension))
-            return "\n".join([*lines, cost + f"; multiplicative updates are of the order {order:.2g}: try EGUpm or Spindly."])
+            return "\n".join(
+                [*lines, cost + f"; multiplicative updates are of the order {order:.2g}: try EGUpm or Spindly."]
+            )
         if self.verdict == "not invariant":
             return "\n".join([*lines, cost + ". That bound does not bind this learner."])
         more = "more repeats" if m.shift is not None else "float64, or fewer steps"
-        return "\n".join([*lines, f"  The difference is neither clear of chance and rounding nor within them: try {more}."])
+        return "\n".join(
+            [*lines, f"  The difference is neither clear of chance and rounding nor within them: try {more}."]
+        )
 
     __str__ = text
 

@@ -106,7 +106,9 @@ def spindly(module: Module, name: str = "weight", *, scale: float | None = None,
     """
     weight = getattr(module, name, None)
     if not isinstance(weight, nn.Parameter):
-        raise ValueError(f"expected the name of a parameter, got {name!r}; {type(module).__name__} has none of that name")
+        raise ValueError(
+            f"expected the name of a parameter, got {name!r}; {type(module).__name__} has none of that name"
+        )
     if scale is None:
         scale = max(1, weight[0].numel() if weight.ndim > 1 else weight.numel()) ** -0.5
     parametrize.register_parametrization(module, name, Squares(scale, positive))

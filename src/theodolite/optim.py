@@ -79,7 +79,9 @@ class _Mirror(torch.optim.Optimizer):
         saved = [index for group in state_dict["param_groups"] for index in group["params"]]
         for index, p in zip(saved, own, strict=True):
             if "dual" in state_dict["state"].get(index, {}):
-                self.state[p]["dual"] = state_dict["state"][index]["dual"].detach().to(p.device, torch.float32, copy=True)
+                self.state[p]["dual"] = (
+                    state_dict["state"][index]["dual"].detach().to(p.device, torch.float32, copy=True)
+                )
 
 
 class EGU(_Mirror):
@@ -102,7 +104,9 @@ class EGU(_Mirror):
     [0.25, 1.0]
     """
 
-    def __init__(self, params: Iterable[Any], lr: float = 0.01, *, maximize: bool = False, foreach: bool = True) -> None:
+    def __init__(
+        self, params: Iterable[Any], lr: float = 0.01, *, maximize: bool = False, foreach: bool = True
+    ) -> None:
         super().__init__(params, lr, {"maximize": maximize, "foreach": foreach})
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:

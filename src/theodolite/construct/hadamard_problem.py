@@ -55,7 +55,9 @@ def sparse_problem(
     if kind not in get_args(Kind):
         raise ValueError(f"expected a kind among {get_args(Kind)}, got {kind!r}; choose one of them")
     if not 0 < seen <= dimension:
-        raise ValueError(f"expected between 1 and {dimension} examples to train on, got {seen}; they are rows of a square")
+        raise ValueError(
+            f"expected between 1 and {dimension} examples to train on, got {seen}; they are rows of a square"
+        )
     x = _entries(kind, dimension, generator).to(dtype)
     if target is None:
         drawn = int(torch.randint(1, max(2, dimension), (1,), generator=generator)) % dimension
@@ -98,7 +100,9 @@ def _entries(kind: Kind, dimension: int, generator: torch.Generator) -> Tensor:
     if kind == "signs":
         return 2.0 * torch.randint(0, 2, (dimension, dimension), generator=generator).double() - 1
     if dimension & (dimension - 1):
-        raise ValueError(f"expected a power of two for a Hadamard matrix, got {dimension}; take {2 ** dimension.bit_length()}")
+        raise ValueError(
+            f"expected a power of two for a Hadamard matrix, got {dimension}; take {2 ** dimension.bit_length()}"
+        )
     from scipy.linalg import hadamard
 
     return torch.from_numpy(np.asarray(hadamard(dimension), dtype=np.float64))

@@ -69,7 +69,9 @@ def _cost(count: int, inputs: int, where: str, momentum: float) -> Reading:
             f"target) where one feature of many alike decides; multiplicative updates are of the order {order:.2g}: try "
             "theodolite.nn.Spindly as first layer, or select features."
         )
-    return Reading(quantity="least loss on a target of one feature", where=where, measured=bound, meaning=f"{said} {how}.")
+    return Reading(
+        quantity="least loss on a target of one feature", where=where, measured=bound, meaning=f"{said} {how}."
+    )
 
 
 def _seen(fed: bool, symmetric: bool) -> str:
@@ -120,7 +122,9 @@ def _fed_by_input(model: nn.Module, x: Tensor, inputs: int) -> dict[str, nn.Line
     return {name: module for name, module, given in same if torch.equal(given, same[0][2])}
 
 
-def _values_into(model: nn.Module, x: Tensor, layers: list[tuple[str, nn.Linear]]) -> list[tuple[str, nn.Linear, Tensor]]:
+def _values_into(
+    model: nn.Module, x: Tensor, layers: list[tuple[str, nn.Linear]]
+) -> list[tuple[str, nn.Linear, Tensor]]:
     seen: list[tuple[str, nn.Linear, Tensor]] = []
     handles = [
         module.register_forward_hook(lambda m, given, _, name=name: seen.append((name, m, given[0].flatten(1))))
@@ -138,13 +142,18 @@ def _gap(model: nn.Module, layers: dict[str, nn.Linear], x: Tensor) -> tuple[flo
     """The largest change of the outputs over their root mean square, and what rounding may make of it."""
     turn = random_rotation(x[0].numel(), torch.Generator().manual_seed(SEED)).to(x.device)
     turned = (x.flatten(1).double() @ turn.T).to(x.dtype).reshape(x.shape)
-    weights = {f"{name}.weight".lstrip("."): (layer.weight.double() @ turn.T).to(layer.weight.dtype) for name, layer in layers.items()}
+    weights = {
+        f"{name}.weight".lstrip("."): (layer.weight.double() @ turn.T).to(layer.weight.dtype)
+        for name, layer in layers.items()
+    }
     before, after = model(x), functional_call(model, weights, (turned,))
     if not isinstance(before, Tensor):
         before, after = before["logits"], after["logits"]
     size = float(before.double().square().mean().sqrt())
     gap = float((after.double() - before.double()).abs().max()) / size if size else 0.0
-    return gap, 1e3 * torch.finfo(x.dtype).eps  # sums over many inputs and a few layers round in their last three digits
+    return gap, 1e3 * torch.finfo(
+        x.dtype
+    ).eps  # sums over many inputs and a few layers round in their last three digits
 
 
 instrument = Instrument(

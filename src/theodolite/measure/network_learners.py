@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
@@ -20,7 +21,7 @@ def gaussian_start(
 ) -> list[Tensor]:
     """Weights (count, in, out) and zero biases (count, 1, out) of networks with a Gaussian, so rotation-invariant, start."""
     made = []
-    for place, (inputs, outputs) in enumerate(zip(widths[:-1], widths[1:], strict=True)):
+    for place, (inputs, outputs) in enumerate(pairwise(widths)):
         weight = torch.randn(count, inputs, outputs, generator=generator, dtype=torch.float64)
         weight *= (GAINS[activation] / inputs) ** 0.5
         if rotation is not None and not place:

@@ -29,6 +29,7 @@ PERMUTATIONS = 4000
 class RotationGap:
     """The largest difference of predictions over their root mean square, and what else makes predictions differ.
 
+    ``gap`` is the mean over rotations of ``gaps``.
     ``rounding``: the same for inputs changed in their last digit. ``seeds``: the root mean square difference between two
     seeds without rotation, zero where the learner is not random or turns its own start along. Then ``gap`` decides;
     otherwise ``shift`` does: how far the mean prediction moves (root mean square, relative, with what chance makes taken
@@ -36,7 +37,7 @@ class RotationGap:
     """
 
     gap: Estimate
-    largest: float
+    gaps: tuple[float, ...] = ()
     rounding: float = 0.0
     seeds: float = 0.0
     shift: Estimate | None = None
@@ -51,7 +52,7 @@ class RotationGap:
             return "invalid"
         if self.shift is None:
             floor = max(self.tolerance, CHAOS * self.rounding)
-            if self.largest <= floor and CHAOS * self.rounding < 0.1:
+            if max(self.gaps) <= floor and CHAOS * self.rounding < 0.1:
                 return "invariant"
             return "not invariant" if self.gap.value - SIGMAS * self.gap.stderr > floor else "cannot tell"
         if self.chance < 0.0027:  # three standard deviations
@@ -106,7 +107,9 @@ def rotation_gap(
         raise ValueError(f"expected at least two repeats to know an error, got {repeats}; pass repeats=8, say")
     points, count = _joined(x, test)
     run, paired = _runner(learner, y)
-    work = _Work(run, points, count, (getattr(x, "device", None) if isinstance(x, Tensor) else None, x.dtype), generator)
+    work = _Work(
+        run, points, count, (getattr(x, "device", None) if isinstance(x, Tensor) else None, x.dtype), generator
+    )
     try:
         seeds = [int(s) for s in torch.randint(2**31 - 1, (repeats + 1,), generator=generator)]
         start = [work(points, seeds[0]), work(points, seeds[1])]
@@ -114,12 +117,13 @@ def rotation_gap(
         if scale == 0:
             raise _FaultError("predictions are all zero: nothing was learnt")
         if paired or torch.equal(start[0], start[1]):
-            gap, largest = _paired(work, start[0], seeds, paired)
-            return RotationGap(gap, largest, work.rounding(start[0], seeds[0]), tolerance=tolerance)
+            gaps = _paired(work, start[0], seeds, paired)
+            rounding = work.rounding(start[0], seeds[0])
+            return RotationGap(mean_estimate(gaps), tuple(gaps), rounding, tolerance=tolerance)
         plain = torch.stack([*start, *(work(points, seed) for seed in seeds[2:-1])])
         turned = torch.stack([work(rotated_rows(points, generator), seed) for seed in seeds[:-1]])
     except _FaultError as fault:
-        return RotationGap(Estimate(float("nan")), float("nan"), fault=str(fault))
+        return RotationGap(Estimate(float("nan")), fault=str(fault))
     return _in_law(plain.flatten(1), turned.flatten(1), generator, tolerance)
 
 
@@ -161,7 +165,7 @@ class _Work:
         return _deviation(self(self.points + size * noise, seed), plain)
 
 
-def _paired(work: _Work, plain: Tensor, seeds: list[int], paired: bool) -> tuple[Estimate, float]:
+def _paired(work: _Work, plain: Tensor, seeds: list[int], paired: bool) -> list[float]:
     gaps = []
     for place, seed in enumerate(seeds[:-1]):
         base = work(work.points, seed) if paired and place else plain
@@ -170,7 +174,7 @@ def _paired(work: _Work, plain: Tensor, seeds: list[int], paired: bool) -> tuple
             gaps.append(_deviation(work(work.points @ turn.T, seed, turn), base))
         else:
             gaps.append(_deviation(work(rotated_rows(work.points, work.generator), seed), base))
-    return mean_estimate(gaps), max(gaps)
+    return gaps
 
 
 def _deviation(a: Tensor, b: Tensor) -> float:
@@ -192,11 +196,13 @@ def _in_law(plain: Tensor, turned: Tensor, generator: torch.Generator, tolerance
     orders = torch.rand(PERMUTATIONS, 2 * n, generator=generator).argsort(1)
     seen = float(square(own[None])[0])
     chance = (1 + int((square(own[orders]) >= seen * (1 - 1e-12)).sum())) / (1 + PERMUTATIONS)
-    left_out = [_unbiased(plain[keep], turned[keep]) for keep in (torch.arange(n) != i for i in range(n))] if n > 2 else []
+    left_out = (
+        [_unbiased(plain[keep], turned[keep]) for keep in (torch.arange(n) != i for i in range(n))] if n > 2 else []
+    )
     error = float(torch.tensor(left_out).double().var(unbiased=False) * (n - 1)) ** 0.5 if n > 2 else float("inf")
     shift = max(0.0, _unbiased(plain, turned)) / power
     between = float(2 * plain.var(0).mean() / power) ** 0.5
-    return RotationGap(mean_estimate(gaps), max(gaps), 0.0, between, Estimate(shift**0.5, error / power), chance,
+    return RotationGap(mean_estimate(gaps), tuple(gaps), 0.0, between, Estimate(shift**0.5, error / power), chance,
                        tolerance=tolerance)  # fmt: skip
 
 

@@ -16,7 +16,10 @@ STEPS, WIDTH = 5, 8
 
 
 def network_learner(
-    optimiser: Optimiser, *, slopes: Callable[[], Slopes] | None = None, inputs: Callable[[Tensor], Tensor] | None = None
+    optimiser: Optimiser,
+    *,
+    slopes: Callable[[], Slopes] | None = None,
+    inputs: Callable[[Tensor], Tensor] | None = None,
 ) -> Learner:
     """A tanh network of one hidden layer, some steps of an optimiser; its Gaussian first layer turns with the data."""
 
@@ -25,7 +28,9 @@ def network_learner(
         own = gaussian_start(1, (x.shape[1], WIDTH, 1), activation="tanh", generator=generator, rotation=rotation)
         fed, asked = (x, test) if inputs is None else (inputs(x), inputs(test))
         along = slopes() if slopes is not None else None
-        own = trained_networks(own, fed[None], y[None], activation="tanh", optimiser=optimiser, steps=STEPS, slopes=along)
+        own = trained_networks(
+            own, fed[None], y[None], activation="tanh", optimiser=optimiser, steps=STEPS, slopes=along
+        )
         return network_outputs(own, asked[None], "tanh")[0]
 
     return learn

@@ -25,9 +25,7 @@ def least_squares_weights(x: Tensor, y: Tensor) -> Tensor:
     return found
 
 
-def multiplicative_weights(
-    x: Tensor, y: Tensor, *, update: str, lr: float, steps: int, start: float
-) -> Tensor:
+def multiplicative_weights(x: Tensor, y: Tensor, *, update: str, lr: float, steps: int, start: float) -> Tensor:
     r"""Weights after full-batch steps on half the mean square, (b, k, d) and (b, k) to (b, d), by the library's own updates.
 
     egu starts from equal weights ``start``; spindly is $w=u^2$ from the same weights with gradient steps on u of rate

@@ -1,4 +1,4 @@
-r"""With any fixed features, a predictor linear in the labels loses at least $1-k/d$, averaged over the d targets of a Hadamard matrix."""
+r"""With any fixed features a predictor linear in the labels loses at least $1-k/d$ on average over the d Hadamard targets."""
 
 import torch
 from torch import Tensor

@@ -1,4 +1,4 @@
-r"""On Gaussian inputs an invariant learner loses at least $(1-k/d)^2$ over d examples, $1-k/d$ on fresh ones; least squares attains it."""
+r"""On Gaussian inputs an invariant learner loses at least $(1-k/d)^2$, or $1-k/d$ on fresh ones; least squares attains it."""
 
 import torch
 from torch import Tensor
