@@ -18,8 +18,8 @@ def problem(n=20, d=8, seed=0):
 
 def test_rotations_are_uniform_and_preserve_products():
     generator = torch.Generator().manual_seed(0)
-    mean = torch.stack([random_rotation(4, generator) for _ in range(2000)])
-    assert mean.mean(0).abs().max() < 4 * 0.5 / 2000**0.5 * 1.5
+    mean = torch.stack([random_rotation(4, generator) for _ in range(600)])
+    assert mean.mean(0).abs().max() < 4 * 0.5 / 600**0.5 * 1.5
     for n in (3, 30):
         x = torch.randn(n, 10, generator=generator, dtype=torch.float64)
         turned = rotated_rows(x, generator)
@@ -43,7 +43,7 @@ def test_classifiers_are_compared_by_scores():
     assert th.rotation_invariance(LogisticRegression(tol=1e-10), x, labels, test).verdict == "invariant"
 
 
-def trained(optimiser, steps=40, dtype=torch.float64):
+def trained(optimiser, steps=15, dtype=torch.float64):
     def learn(x, y, test):
         x, y, test = (torch.as_tensor(part, dtype=dtype) for part in (x, y, test))
         w = torch.zeros(x.shape[1], dtype=dtype, requires_grad=True)
@@ -64,7 +64,10 @@ def test_torch_learners_in_either_precision():
         adam = th.rotation_invariance(trained(lambda p: torch.optim.Adam(p, lr=0.1), dtype=dtype), x, y, test)
         assert (descent.verdict, adam.verdict) == ("invariant", "not invariant")
     tensors = [torch.as_tensor(part, dtype=torch.float32) for part in (x, y, test)]
-    assert th.rotation_invariance(trained(lambda p: torch.optim.SGD(p, lr=0.1), dtype=torch.float32), *tensors).verdict == "invariant"
+    assert (
+        th.rotation_invariance(trained(lambda p: torch.optim.SGD(p, lr=0.1), dtype=torch.float32), *tensors).verdict
+        == "invariant"
+    )
 
 
 def network(optimiser, rotation_aware=False):
@@ -107,13 +110,13 @@ def test_random_learners_that_know_their_features_are_found_out():
 
 
 def test_the_level_of_the_test_in_law():
-    """Under invariance three in a thousand may be called not invariant: of forty, hardly one."""
+    """Under invariance three in a thousand may be called not invariant: of twenty-five, hardly one."""
 
     def noise(x, y, test):
         return test @ np.linalg.pinv(x) @ y + np.random.standard_cauchy(len(test))  # noqa: NPY002
 
     x, y, test = problem()
-    verdicts = [th.rotation_invariance(noise, x, y, test, repeats=6, seed=s).verdict for s in range(40)]
+    verdicts = [th.rotation_invariance(noise, x, y, test, repeats=6, seed=s).verdict for s in range(25)]
     assert verdicts.count("not invariant") <= 1
     few = th.rotation_invariance(noise, x, y, test, repeats=2)
     assert few.verdict == "cannot tell" and "more repeats" in few.text()

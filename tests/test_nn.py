@@ -40,7 +40,7 @@ def test_precisions(dtype):
     small = Spindly(1, 1, bias=False, scale=1e-4, dtype=dtype)  # its squares are below float16's smallest number
     with torch.no_grad():
         small.plus.fill_(0.5)
-    assert float(small.weight) == pytest.approx(0.25, rel=1e-3)
+    assert small.weight.item() == pytest.approx(0.25, rel=1e-3)
 
 
 @pytest.mark.parametrize("module", [nn.Linear(6, 4), nn.Conv2d(3, 5, 3), nn.Embedding(7, 3)])

@@ -162,11 +162,11 @@ def test_wrong_input_is_named():
 def test_a_batch_at_the_safe_rate_converges_to_the_sparse_target():
     generator = torch.Generator().manual_seed(0)
     x = torch.randn(40, 200, generator=generator).sign()
-    w = nn.Parameter(torch.full((200,), 1 / 200))
+    w = nn.Parameter(torch.full((200,), 1e-4 / 200))
     optimiser = EGU([w], lr=multiplicative_safe_rate(1.0, 1.0, 200))
-    for _ in range(1500):
+    for _ in range(800):
         optimiser.zero_grad()
         (0.5 * (x @ w - x[:, 3]).square().mean()).backward()
         optimiser.step()
-    assert w[3].item() == pytest.approx(1.0, abs=0.1)
-    assert w.sum().item() == pytest.approx(1.0, abs=0.2)
+    assert w[3].item() == pytest.approx(1.0, abs=0.05)  # the smaller the start, the nearer to one
+    assert w.sum().item() == pytest.approx(1.0, abs=0.1)

@@ -97,7 +97,7 @@ class Squares(nn.Module):
 def spindly(module: Module, name: str = "weight", *, scale: float | None = None, positive: bool = False) -> Module:
     r"""Give a parameter of any module the form $u^2-v^2$; its present value stays, to rounding. The module is changed.
 
-    ``scale`` as in `Spindly`, by default one over the root of the weight's second side. The module's state dict then holds
+    ``scale`` as in `Spindly`, by default one over the root of the fan-in. The module's state dict then holds
     ``parametrizations.<name>.original0`` and ``original1``; ``parametrize.remove_parametrizations`` undoes it.
 
     >>> layer = spindly(nn.Linear(3, 2))
