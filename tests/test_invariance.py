@@ -103,7 +103,7 @@ def test_random_networks_are_judged_in_law_or_in_pairs():
 
 def test_random_learners_that_know_their_features_are_found_out():
     def noisy_lasso(x, y, test):
-        return test @ Lasso(alpha=0.2).fit(x, y).coef_ + 0.1 * np.random.normal(size=len(test))  # noqa: NPY002
+        return test @ Lasso(alpha=0.2).fit(x, y).coef_ + 0.1 * np.random.normal(size=len(test))
 
     x, y, test = problem()
     assert th.rotation_invariance(noisy_lasso, x, y, test, repeats=16).verdict == "not invariant"
@@ -113,7 +113,7 @@ def test_the_level_of_the_test_in_law():
     """Under invariance three in a thousand may be called not invariant: of twenty-five, hardly one."""
 
     def noise(x, y, test):
-        return test @ np.linalg.pinv(x) @ y + np.random.standard_cauchy(len(test))  # noqa: NPY002
+        return test @ np.linalg.pinv(x) @ y + np.random.standard_cauchy(len(test))
 
     x, y, test = problem()
     verdicts = [th.rotation_invariance(noise, x, y, test, repeats=6, seed=s).verdict for s in range(25)]
