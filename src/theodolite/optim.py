@@ -42,7 +42,7 @@ class _Mirror(torch.optim.Optimizer):
         raise NotImplementedError
 
     @torch.no_grad()
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:  # type: ignore[override]
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """One update of every parameter that has a gradient; the closure, if any, is called first and its loss returned."""
         loss = None
         if closure is not None:
@@ -192,7 +192,7 @@ class EGUpm(_Mirror):
         torch._foreach_copy_(weights, steps)
 
     def _dual(self, weight: Tensor, group: dict[str, Any]) -> Tensor:
-        return (weight / group["beta"]).asinh()
+        return torch.asinh(weight / group["beta"])
 
     def _primal(self, dual: Tensor, group: dict[str, Any]) -> Tensor:
         return torch.as_tensor(group["beta"] * dual.sinh())

@@ -8,6 +8,7 @@ inputs for a target that is one feature. The symmetry is measured, not read off 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -99,15 +100,16 @@ def _fed_by_input(model: nn.Module, x: Tensor, inputs: int) -> dict[str, nn.Line
     """The linear layers that see a number for each input feature before any other layer did; None if nothing learnt is seen."""
     order: list[tuple[str, nn.Module, int]] = []
 
-    def note(name: str) -> object:
-        def hook(module: nn.Module, given: tuple[Tensor, ...], _: object) -> None:
-            wide = given[0].flatten(1).shape[1] if given and isinstance(given[0], Tensor) and given[0].ndim > 1 else 0
+    def note(name: str) -> Any:
+        def hook(module: nn.Module, given: tuple[Any, ...], _: Any) -> None:
+            seen = next(iter(given), None)
+            wide = seen.flatten(1).shape[1] if isinstance(seen, Tensor) and seen.ndim > 1 else 0
             order.append((name, module, wide))
 
         return hook
 
     own = [(name, m) for name, m in model.named_modules() if any(True for _ in m.parameters(recurse=False))]
-    handles = [module.register_forward_hook(note(name)) for name, module in own]  # type: ignore[arg-type]
+    handles = [module.register_forward_hook(note(name)) for name, module in own]
     try:
         model(x)
     finally:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -52,7 +53,7 @@ def trained_networks(
     own = [nn.Parameter(part.clone()) for part in start]
     stepping = optimiser(own)
 
-    def closure() -> Tensor:
+    def closure() -> Any:
         loss = 0.5 * (network_outputs(own, x, activation) - y).square().mean(1).sum()
         gradients = list(torch.autograd.grad(loss, own))
         for p, g in zip(own, gradients if slopes is None else slopes(list(own), gradients), strict=True):
@@ -60,5 +61,5 @@ def trained_networks(
         return loss.detach()
 
     for _ in range(steps):
-        stepping.step(closure)  # type: ignore[arg-type]  (a closure that returns a tensor is what L-BFGS needs)
+        stepping.step(closure)
     return [p.detach() for p in own]

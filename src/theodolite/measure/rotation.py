@@ -69,7 +69,7 @@ def random_rotation(dimension: int, generator: torch.Generator) -> Tensor:
     True
     """
     q, r = torch.linalg.qr(torch.randn(dimension, dimension, generator=generator, dtype=torch.float64))
-    return q * torch.diagonal(r).sign()
+    return torch.as_tensor(q * torch.diagonal(r).sign())
 
 
 def rotated_rows(x: Tensor, generator: torch.Generator) -> Tensor:

@@ -80,7 +80,7 @@ def outside_span(x: Tensor, w: Tensor) -> Tensor:
     """
     basis = torch.linalg.qr(x.mT)[0]  # (b, d, k)
     rest = w[..., None] - basis @ (basis.mT @ w[..., None])
-    return rest[..., 0].norm(dim=-1) / w.norm(dim=-1)
+    return torch.as_tensor(rest[..., 0].norm(dim=-1) / w.norm(dim=-1))
 
 
 def _slope(x: Tensor, y: Tensor, w: Tensor) -> Tensor:

@@ -38,7 +38,8 @@ def measure(
         return outside_span(x, w).tolist()
     turn = random_rotation(FEATURES, generator)
     there = learnt(x @ turn.T, y)  # the weights for turned data, which should be the turned weights
-    return ((there - w @ turn.T).norm(dim=1) / w.norm(dim=1)).tolist()
+    change: list[float] = ((there - w @ turn.T).norm(dim=1) / w.norm(dim=1)).tolist()
+    return change
 
 
 law = Law(

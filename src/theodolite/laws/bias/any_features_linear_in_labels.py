@@ -47,7 +47,7 @@ def measure(features: str, *, generator: torch.Generator, learner: str = "least 
 law = Law(
     claim="No feature map helps least squares, a kernel machine, or any predictor that is linear in its labels, to learn all d "
     "parities at once: what it finds has rank at most k, and a Hadamard matrix has no small singular value.",
-    formula=r"\tfrac1{d^2}\|(P-I)H\|_F^2=\tfrac1d\|P-I\|_F^2\ge1-\frac kd,\qquad\mathrm{rank}\,P\le k",
+    formula=r"\tfrac{1}{d^2}\|(P-I)H\|_F^2=\tfrac{1}{d}\|P-I\|_F^2\ge1-\frac{k}{d},\qquad\mathrm{rank}\,P\le k",
     assumes={"linear in the labels": {"learner": "exponentiated gradient"}},
     source="warmuth2005",
     predict=predict,

@@ -31,7 +31,7 @@ def measure(kind: Kind, k: int, *, generator: torch.Generator, orthogonal: bool 
 law = Law(
     claim="On the rows of a Hadamard matrix least squares predicts nothing of what it has not seen: its mean loss over all "
     "rows is the share of the unseen ones, with signs flipped or not.",
-    formula=r"\frac1d\sum_{i\le d}(\hat y_i-y_i)^2=1-\frac kd",
+    formula=r"\frac{1}{d}\sum_{i\le d}(\hat y_i-y_i)^2=1-\frac{k}{d}",
     assumes={"orthogonal rows": {"orthogonal": False}},
     source="warmuth2021",
     predict=predict,

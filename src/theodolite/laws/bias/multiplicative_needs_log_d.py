@@ -31,7 +31,7 @@ def measure(d: int, k: int, *, generator: torch.Generator, update: str = "egu", 
 law = Law(
     claim="On one feature of a Hadamard matrix exponentiated gradient, run to convergence from equal small weights, has a loss "
     "below log d / k, where least squares still has 1 - k/d.",
-    formula=r"E\,L_{\rm EGU}\le\frac{\log d}k\ll1-\frac kd",
+    formula=r"E\,L_{\mathrm{EGU}}\le\frac{\log d}{k}\ll1-\frac{k}{d}",
     assumes={"multiplicative updates": {"update": "least squares"}, "equal weights of sum one": {"start": 64.0}},
     source="kivinen1997; warmuth2021",
     predict=predict,

@@ -41,7 +41,7 @@ def _independent_rows(bits: int, generator: torch.Generator) -> Tensor:
 law = Law(
     claim="Least squares spans one direction for each example. Multiplicative updates give every pattern of the seen examples "
     "a weight of its own: rank two to the number of examples that are independent as bits.",
-    formula=r"\mathrm{rank}\,W_k^{\rm LLS}=k,\qquad\mathrm{rank}\,W_k^{\rm EGU}=2^{\mathrm{rank}_{\mathbb F_2}(X_k)}",
+    formula=r"\mathrm{rank}\,W_k^{\mathrm{LLS}}=k,\qquad\mathrm{rank}\,W_k^{\mathrm{EGU}}=2^{\mathrm{rank}_{2}(X_k)}",
     assumes={"examples independent as bits": {"independent": False}},
     source="warmuth2005; warmuth2021",
     predict=predict,

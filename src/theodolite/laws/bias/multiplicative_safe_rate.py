@@ -38,7 +38,7 @@ def measure(kind: Kind, d: int, *, generator: torch.Generator, rate: float | Non
 law = Law(
     claim="With the learning rate divided by the largest norm the weights can reach, the relative entropy between target and "
     "weights falls at every example, whatever the signs of the inputs.",
-    formula=r"\eta=\frac1{X^2UW_d},\ W_d-1-\log W_d=\log d\ \Rightarrow\ D(u,w_{t+1})\le D(u,w_t)",
+    formula=r"\eta=\frac{1}{X^2UW_d},\ W_d-1-\log W_d=\log d\ \Rightarrow\ D(u,w_{t+1})\le D(u,w_t)",
     assumes={"room for the weights to grow": {"rate": 4.0 / 3.0}, "labels that the target explains": None},
     source="kivinen1997",
     predict=predict,

@@ -41,7 +41,7 @@ def measure(learner: str, *, generator: torch.Generator, turned: bool = False) -
 law = Law(
     claim="Behind a frozen identity a layer of squared weights learns one feature of Hadamard rows from few examples, and so "
     "does a single neuron whose rates are proportional to its weights; behind a rotation neither does.",
-    formula=r"w_{t+1}=w_t-\eta\,\mathrm{diag}(w_t)\nabla L\quad\text{or}\quad w=u^2-v^2:\qquad L\ll1-\frac kd",
+    formula=r"w_{t+1}=w_t-\eta\,\mathrm{diag}(w_t)\nabla L\quad\text{or}\quad w=u^2-v^2:\qquad L\ll1-\frac{k}{d}",
     assumes={"features that reach the layer one by one": {"turned": True}},
     source="warmuth2021",
     predict=predict,

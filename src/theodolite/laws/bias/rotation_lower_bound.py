@@ -57,7 +57,7 @@ def measure(
 law = Law(
     claim="Networks of any depth and activation whose first layer sees all inputs alike cannot learn one feature of Hadamard "
     "rows from fewer examples than features.",
-    formula=r"E\,\frac1d\sum_{i\le d}(\hat y_i-y_i)^2\ge1-\frac kd",
+    formula=r"E\,\frac{1}{d}\sum_{i\le d}(\hat y_i-y_i)^2\ge1-\frac{k}{d}",
     assumes={
         "a fully connected first layer with a start of no direction": {"learner": "spindly"},
         "labels flipped at random": {"kind": "plain"},

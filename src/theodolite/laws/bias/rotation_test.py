@@ -36,7 +36,7 @@ def measure(learner: str, *, generator: torch.Generator, turned_start: bool = Tr
 law = Law(
     claim="Descent along gradients, their multiples and matrix functions of them treats all directions of the input alike; "
     "steps that look at single coordinates, multiplicative ones and absolute penalties do not.",
-    formula=r"\hat y(Ux\mid XU^\top,y)=\hat y(x\mid X,y)\quad\text{for all orthogonal }U",
+    formula=r"\hat y(Ux\mid XU^\top,y)=\hat y(x\mid X,y),\quad UU^\top=I",
     assumes={"a first layer whose start turns with the data": {"turned_start": False}},
     source="ng2004; warmuth2021",
     predict=predict,

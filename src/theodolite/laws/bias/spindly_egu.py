@@ -22,13 +22,14 @@ def measure(update: str, lr: float, *, generator: torch.Generator, rate: float =
         multiplicative_weights(x, y, update=name + two_signed, lr=own, steps=steps, start=1 / SIDE)
         for name, own in (("egu", lr), ("spindly", rate * lr))
     ]
-    return ((found[0] - found[1]).norm(dim=1) / found[0].norm(dim=1)).tolist()
+    distance: list[float] = ((found[0] - found[1]).norm(dim=1) / found[0].norm(dim=1)).tolist()
+    return distance
 
 
 law = Law(
     claim="Squaring the weights turns gradient descent into the multiplicative update: their paths differ by the first order "
     "of the step, and not at all in the limit of small steps.",
-    formula=r"u'=u\left(1-\tfrac\eta2x(u^2\!\cdot x-y)\right),\ w=u^2\ \Rightarrow\ \log w'=\log w-\eta x(w\cdot x-y)+O(\eta^2)",
+    formula=r"u'=u\left(1-\frac{\eta}{2}x(u^2\cdot x-y)\right),\ w=u^2:\ \log w'=\log w-\eta x(w\cdot x-y)+O(\eta^2)",
     assumes={"four times the step for the weights as for their roots": {"rate": 0.8}},
     source="amid2020",
     predict=predict,

@@ -30,7 +30,7 @@ def measure(k: int, *, generator: torch.Generator, kind: Kind = "permuted") -> T
 law = Law(
     claim="On Hadamard rows whose labels are not flipped a learner that knows labels to be balanced loses 1 - k/(d-1) in "
     "mean, a little less than 1 - k/d: the published bound is sharp.",
-    formula=r"E\,\frac1d\sum_{i>k}\Big(y_i+\tfrac1{d-k}\sum_{j\le k}y_j\Big)^2=1-\frac k{d-1}",
+    formula=r"E\,\frac{1}{d}\sum_{i>k}\Big(y_i+\tfrac{1}{d-k}\sum_{j\le k}y_j\Big)^2=1-\frac{k}{d-1}",
     assumes={"labels not flipped": {"kind": "flipped"}},
     source="warmuth2021",
     predict=predict,
