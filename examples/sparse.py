@@ -52,14 +52,14 @@ def zero_linear(d):
 
 
 def spindly(d):
-    return Spindly(d, 1, scale=1e-2)
+    return Spindly(d, 1, scale=2e-3)
 
 
 METHODS = {
     "SGD": (zero_linear, lambda p, lr: torch.optim.SGD(p, lr=lr), (1e-2, 3e-3, 1e-3), 400),
     "Adam": (zero_linear, lambda p, lr: torch.optim.Adam(p, lr=lr), (1e-2, 3e-3, 1e-3), 400),
-    "EGUpm": (zero_linear, lambda p, lr: EGUpm(p, lr=lr, beta=1e-4), (1.0, 0.3, 0.1), 600),
-    "Spindly + SGD": (spindly, lambda p, lr: torch.optim.SGD(p, lr=lr), (0.1, 0.05, 0.02), 600),
+    "EGUpm": (zero_linear, lambda p, lr: EGUpm(p, lr=lr, beta=1e-5), (4.0, 1.0, 0.3), 600),
+    "Spindly + SGD": (spindly, lambda p, lr: torch.optim.SGD(p, lr=lr), (1.0, 0.25, 0.08), 600),
 }
 
 

@@ -169,8 +169,8 @@ class EGUpm(_Mirror):
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Add a group; its beta must be positive."""
         beta = param_group.get("beta", self.defaults["beta"])
-        if not (math.isfinite(beta) and beta > 0):
-            raise ValueError(f"expected a positive beta, got {beta}; pass beta=1e-3, say")
+        if not (math.isfinite(beta) and beta >= 1e-15):  # its square must stay a float32
+            raise ValueError(f"expected a positive beta, 1e-15 or more, got {beta}; pass beta=1e-3, say")
         super().add_param_group(param_group)
 
     @torch.no_grad()
@@ -185,11 +185,17 @@ class EGUpm(_Mirror):
         return group["beta"] / 2 * dual.exp(), group["beta"] / 2 * (-dual).exp()
 
     def _moved(self, weights: list[Tensor], steps: list[Tensor], group: dict[str, Any]) -> None:
-        scaled = torch._foreach_div(weights, group["beta"])
-        torch._foreach_add_(steps, [member.asinh_() for member in scaled])  # there is no foreach of this one
-        torch._foreach_sinh_(steps)
-        torch._foreach_mul_(steps, group["beta"])
-        torch._foreach_copy_(weights, steps)
+        # beta sinh(theta + t) by the addition theorem, w cosh t + sqrt(w^2 + beta^2) sinh t: a third of the time that asinh
+        # and sinh take. It rounds by exp(2|t|) of the last digit, nothing for steps that are safe (t below one).
+        roots = torch._foreach_mul(weights, weights)
+        torch._foreach_add_(roots, group["beta"] ** 2)
+        torch._foreach_sqrt_(roots)
+        torch._foreach_exp_(steps)
+        falls = torch._foreach_reciprocal(steps)
+        torch._foreach_mul_(weights, torch._foreach_add(steps, falls))
+        torch._foreach_sub_(steps, falls)
+        torch._foreach_addcmul_(weights, roots, steps)
+        torch._foreach_mul_(weights, 0.5)
 
     def _dual(self, weight: Tensor, group: dict[str, Any]) -> Tensor:
         return torch.asinh(weight / group["beta"])
@@ -199,8 +205,9 @@ class EGUpm(_Mirror):
 
 
 def _alike(tensors: list[Tensor]) -> list[list[Tensor]]:
-    """Tensors of one device and type together, as one fast call needs them."""
-    found: dict[tuple[torch.device, torch.dtype], list[Tensor]] = {}
-    for tensor in tensors:
-        found.setdefault((tensor.device, tensor.dtype), []).append(tensor)
+    """Tensors of one device and type together, as one fast call needs them; large ones on the CPU alone, in its cache."""
+    found: dict[Any, list[Tensor]] = {}
+    for place, tensor in enumerate(tensors):
+        alone = place if tensor.device.type == "cpu" and tensor.numel() > 2**14 else None
+        found.setdefault((tensor.device, tensor.dtype, alone), []).append(tensor)
     return list(found.values())

@@ -25,8 +25,8 @@ def measure(k: int, examples: str, *, generator: torch.Generator, learner: str =
         w = multiplicative_weights(x[:, :k], x[:, :k, 0], update="egu", lr=0.1, steps=60, start=1e-3 / SIDE)
         off = (w - torch.eye(1, SIDE, dtype=x.dtype))[:, None]
     if examples == "fresh":
-        return off.square().sum(2).mean(1)  # the mean over fresh Gaussian examples, exactly
-    return (x @ off.mT).square().mean((1, 2))
+        return torch.as_tensor(off.square().sum(2).mean(1))  # the mean over fresh Gaussian examples, exactly
+    return torch.as_tensor((x @ off.mT).square().mean((1, 2)))
 
 
 law = Law(
