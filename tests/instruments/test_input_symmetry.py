@@ -68,8 +68,10 @@ def test_convolutions_and_normalised_inputs_know_places():
     (only,) = th.read("input-symmetry", conv, data=torch.randn(5, 1, 6, 6, generator=torch.Generator().manual_seed(0)))
     assert only.expected is None and "knows their places" in only.meaning
     norm = nn.Sequential(nn.BatchNorm1d(12), nn.Linear(12, 2))
-    (only,) = th.read("input-symmetry", norm, data=INPUTS)
-    assert only.expected is None
+    squares = nn.Sequential(th.nn.spindly(nn.Linear(12, 8)), nn.ReLU(), nn.Linear(8, 2))
+    for model in (norm, squares, nn.Sequential(th.nn.Spindly(12, 2))):
+        (only,) = th.read("input-symmetry", model, data=INPUTS)
+        assert only.expected is None
 
 
 def test_half_precision_and_enough_examples():

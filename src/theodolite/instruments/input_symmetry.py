@@ -78,8 +78,8 @@ def _cost(count: int, inputs: int, where: str, momentum: float) -> Reading:
 def _seen(fed: bool, symmetric: bool) -> str:
     if not fed:
         return (
-            "The inputs do not go into a fully connected layer, but into one that knows their places: the network is not "
-            "rotation invariant, and the bounds for such learners do not bind it."
+            "The inputs do not go into a plain fully connected layer, but into one that knows their places, or whose weights "
+            "are functions of others: the bounds for rotation-invariant learners do not bind it."
         )
     if symmetric:
         return "The outputs stay: the network knows no direction of its input before training."

@@ -15,7 +15,7 @@ from theodolite.measure.sparse_learners import Optimiser, multiplicative_weights
 from theodolite.reading import Band
 from theodolite.theory.invariance import hadamard_lower_bound
 
-NETS = 24
+NETS = 64
 OPTIMISERS: dict[str, Optimiser] = {
     "gradient descent": partial(torch.optim.SGD, lr=0.1),
     "momentum": partial(torch.optim.SGD, lr=0.05, momentum=0.9),
