@@ -2,7 +2,9 @@
 
 Made: 10,000 features, 50 of them relevant, 500 examples. Real: scikit-learn's breast cancer data, 30 measured features
 among 3,000 probes (the same columns with their rows shuffled, which say nothing), 150 examples. Every method's one setting
-(learning rate and stopping time, or penalty) is chosen on a fifth of the training set held out.
+(learning rate and stopping time, or penalty) is chosen on a fifth of the training set held out. The multiplicative updates
+start very small, which brings them near to the solution of least absolute sum: with 1e-5 for 1e-14 the error on the made
+data is 0.47.
 """
 
 import argparse
@@ -52,14 +54,14 @@ def zero_linear(d):
 
 
 def spindly(d):
-    return Spindly(d, 1, scale=2e-3)
+    return Spindly(d, 1, scale=7e-8)  # as EGUpm with beta = 2 scale^2
 
 
 METHODS = {
     "SGD": (zero_linear, lambda p, lr: torch.optim.SGD(p, lr=lr), (1e-2, 3e-3, 1e-3), 400),
     "Adam": (zero_linear, lambda p, lr: torch.optim.Adam(p, lr=lr), (1e-2, 3e-3, 1e-3), 400),
-    "EGUpm": (zero_linear, lambda p, lr: EGUpm(p, lr=lr, beta=1e-5), (4.0, 1.0, 0.3), 600),
-    "Spindly + SGD": (spindly, lambda p, lr: torch.optim.SGD(p, lr=lr), (1.0, 0.25, 0.08), 600),
+    "EGUpm": (zero_linear, lambda p, lr: EGUpm(p, lr=lr, beta=1e-14), (4.0, 1.0, 0.3), 400),
+    "Spindly + SGD": (spindly, lambda p, lr: torch.optim.SGD(p, lr=lr), (1.0, 0.25, 0.08), 400),
 }
 
 
