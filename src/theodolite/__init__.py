@@ -14,6 +14,7 @@ from theodolite.survey import Survey, read, survey
 from theodolite.version import __version__
 
 if TYPE_CHECKING:
+    from theodolite import nn, optim
     from theodolite.checking import check
     from theodolite.construct.corrective import CorrectiveNetwork, corrective
     from theodolite.construct.estimators import NetworkKernelClassifier, NetworkKernelRegressor
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from theodolite.construct.subspace import Subspace, subspace
     from theodolite.dimensions import Dimension, dimension
     from theodolite.instrument import Instrument
+    from theodolite.invariance import RotationInvariance, rotation_invariance
     from theodolite.law import Law, Verdict
     from theodolite.measure.objective_dimension import ObjectiveDimension, objective_dimension
     from theodolite.subject import Subject
@@ -47,6 +49,7 @@ _LATER = {
     "NetworkKernelRegressor": "construct.estimators",
     "SReLU": "construct.smoothed_relu",
     "ObjectiveDimension": "measure.objective_dimension",
+    "RotationInvariance": "invariance",
     "Subject": "subject",
     "Subspace": "construct.subspace",
     "Verdict": "law",
@@ -61,7 +64,9 @@ _LATER = {
     "objective_dimension": "measure.objective_dimension",
     "subspace": "construct.subspace",
     "quadratic": "construct.quadratic",
+    "rotation_invariance": "invariance",
 }
+_MODULES = ("nn", "optim")
 
 __all__ = [
     "Activation",
@@ -80,6 +85,7 @@ __all__ = [
     "ObjectiveDimension",
     "Reading",
     "SReLU",
+    "RotationInvariance",
     "Series",
     "Subject",
     "Subspace",
@@ -99,15 +105,21 @@ __all__ = [
     "quadratic",
     "read",
     "subspace",
+    "nn",
+    "optim",
+    "read",
+    "rotation_invariance",
     "survey",
 ]
 
 
 def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return importlib.import_module(f"theodolite.{name}")
     if name not in _LATER:
         raise AttributeError(f"module 'theodolite' has no attribute {name!r}")
     return getattr(importlib.import_module(f"theodolite.{_LATER[name]}"), name)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LATER})
+    return sorted({*globals(), *_LATER, *_MODULES})

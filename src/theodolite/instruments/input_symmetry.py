@@ -1,0 +1,167 @@
+"""Does the network treat all directions of its input alike, and what does that cost where few features matter?
+
+A network whose inputs go only into fully connected layers can be turned together with its data: f(Ux; W U^T) = f(x; W).
+Trained by gradient descent from a start of no direction it is then rotation invariant, and needs about as many examples as
+inputs for a target that is one feature. The symmetry is measured, not read off the list of layers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+
+from theodolite.batches import Batch
+from theodolite.instrument import Instrument
+from theodolite.measure.rotation import random_rotation
+from theodolite.reading import Band, Reading
+from theodolite.state import untouched
+from theodolite.subject import Subject
+from theodolite.theory.invariance import hadamard_lower_bound, multiplicative_loss
+
+ROWS = 64
+MOST_INPUTS = 4096  # a rotation of more inputs is a matrix of more than 128 MB
+SEED = 0  # of the rotation; any will do
+
+
+def read(subject: Subject) -> Iterator[Reading]:
+    """The change of the outputs under a rotation of inputs and first weights, and the least loss on a sparse target."""
+    assert subject.model is not None
+    batch = next(subject.batches())
+    found = _input(batch)
+    if found is None:
+        return
+    x = found[:ROWS]
+    inputs = x[0].numel()
+    if not 2 <= inputs <= MOST_INPUTS:
+        return
+    with untouched(subject.model), torch.no_grad():
+        layers = _fed_by_input(subject.model, x, inputs)
+        if layers is None:
+            return
+        gap, floor = _gap(subject.model, layers, x)
+    where = ", ".join(layers)
+    symmetric = bool(layers) and gap <= floor
+    yield Reading(
+        quantity="change of the outputs when inputs and first weights turn together", where=where, measured=gap,
+        expected=Band(high=floor) if layers else None, meaning=_seen(bool(layers), symmetric),
+    )  # fmt: skip
+    if symmetric:
+        count = sum(len(own) for own in subject.data)
+        yield _cost(count, inputs, where, subject.momentum)
+
+
+def _cost(count: int, inputs: int, where: str, momentum: float) -> Reading:
+    bound = hadamard_lower_bound(count, inputs)
+    how = (
+        "The subject's momentum says gradient descent with momentum, which is rotation invariant"
+        if momentum
+        else "Plain descent and momentum are rotation invariant; Adam and its kin are not, but were not seen to beat this"
+    )
+    if bound == 0:
+        said = f"{count} examples are no fewer than the {inputs} inputs: being invariant need not cost anything here."
+    else:
+        order = min(1.0, multiplicative_loss(count, inputs))
+        said = (
+            f"With {count} examples of {inputs} inputs an invariant learner loses at least this much (in variances of the "
+            f"target) where one feature of many alike decides; multiplicative updates are of the order {order:.2g}: try "
+            "theodolite.nn.Spindly as first layer, or select features."
+        )
+    return Reading(
+        quantity="least loss on a target of one feature", where=where, measured=bound, meaning=f"{said} {how}."
+    )
+
+
+def _seen(fed: bool, symmetric: bool) -> str:
+    if not fed:
+        return (
+            "The inputs do not go into a plain fully connected layer, but into one that knows their places, or whose weights "
+            "are functions of others: the bounds for rotation-invariant learners do not bind it."
+        )
+    if symmetric:
+        return "The outputs stay: the network knows no direction of its input before training."
+    return (
+        "The outputs change: on their way to the first layer, or beside it, inputs are used feature by feature, as by a "
+        "normalisation. The network is not rotation invariant."
+    )
+
+
+def _input(batch: Batch) -> Tensor | None:
+    """The one floating input, or None."""
+    given = batch.tensors()
+    only = len(given) == 1 and len(batch.inputs) == 1 and given[0].is_floating_point() and given[0].ndim > 1
+    return given[0] if only else None
+
+
+def _fed_by_input(model: nn.Module, x: Tensor, inputs: int) -> dict[str, nn.Linear] | None:
+    """The linear layers that see a number for each input feature before any other layer did; None if nothing learnt is seen."""
+    order: list[tuple[str, nn.Module, int]] = []
+
+    def note(name: str) -> Any:
+        def hook(module: nn.Module, given: tuple[Any, ...], _: Any) -> None:
+            seen = next(iter(given), None)
+            wide = seen.flatten(1).shape[1] if isinstance(seen, Tensor) and seen.ndim > 1 else 0
+            order.append((name, module, wide))
+
+        return hook
+
+    own = [(name, m) for name, m in model.named_modules() if any(True for _ in m.parameters(recurse=False))]
+    handles = [module.register_forward_hook(note(name)) for name, module in own]
+    try:
+        model(x)
+    finally:
+        for handle in handles:
+            handle.remove()
+    if not order:
+        return None
+    first = order[0]
+    if not isinstance(first[1], nn.Linear) or first[1].in_features != inputs or first[2] != inputs:
+        return {}
+    same = _values_into(model, x, [(n, m) for n, m, wide in order if isinstance(m, nn.Linear) and wide == inputs])
+    return {name: module for name, module, given in same if torch.equal(given, same[0][2])}
+
+
+def _values_into(
+    model: nn.Module, x: Tensor, layers: list[tuple[str, nn.Linear]]
+) -> list[tuple[str, nn.Linear, Tensor]]:
+    seen: list[tuple[str, nn.Linear, Tensor]] = []
+    handles = [
+        module.register_forward_hook(lambda m, given, _, name=name: seen.append((name, m, given[0].flatten(1))))
+        for name, module in layers
+    ]
+    try:
+        model(x)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return seen
+
+
+def _gap(model: nn.Module, layers: dict[str, nn.Linear], x: Tensor) -> tuple[float, float]:
+    """The largest change of the outputs over their root mean square, and what rounding may make of it."""
+    turn = random_rotation(x[0].numel(), torch.Generator().manual_seed(SEED)).to(x.device)
+    turned = (x.flatten(1).double() @ turn.T).to(x.dtype).reshape(x.shape)
+    weights = {
+        f"{name}.weight".lstrip("."): (layer.weight.double() @ turn.T).to(layer.weight.dtype)
+        for name, layer in layers.items()
+    }
+    before, after = model(x), functional_call(model, weights, (turned,))
+    if not isinstance(before, Tensor):
+        before, after = before["logits"], after["logits"]
+    size = float(before.double().square().mean().sqrt())
+    gap = float((after.double() - before.double()).abs().max()) / size if size else 0.0
+    return gap, 1e3 * torch.finfo(
+        x.dtype
+    ).eps  # sums over many inputs and a few layers round in their last three digits
+
+
+instrument = Instrument(
+    question="Does the network treat all directions of its input alike?",
+    read=read,
+    needs={"model", "data"},
+    cost="forward",
+    laws=("rotation-lower-bound", "rotation-test", "hadamard-least-squares"),
+)

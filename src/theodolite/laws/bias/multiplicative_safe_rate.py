@@ -1,0 +1,49 @@
+r"""At a rate of $1/(X^2UW_d)$, $W_d\approx\log d$, every step of exponentiated gradient brings it nearer to the target."""
+
+import torch
+
+from theodolite.construct.hadamard_problem import Kind, sparse_problems
+from theodolite.law import Law
+from theodolite.optim import EGU
+from theodolite.reading import Band
+from theodolite.theory.invariance import multiplicative_safe_rate
+
+PROBLEMS, PASSES = 8, 2
+
+
+def predict(kind: str, d: int) -> Band:
+    return Band(high=1e-12)  # rounding of a sum of d logarithms of order ten
+
+
+def measure(kind: Kind, d: int, *, generator: torch.Generator, rate: float | None = None) -> list[float]:
+    """The largest rise of the relative entropy to the target over examples one by one, zero if none, in each problem."""
+    x, y = sparse_problems(kind, d, PROBLEMS, generator=generator)
+    target = x.new_zeros(PROBLEMS, d)
+    target[:, 0] = 1.0
+    largest = float(x.abs().max())
+    w = torch.nn.Parameter(torch.full((PROBLEMS, d), 1 / d, dtype=torch.float64))
+    optimiser = EGU([w], lr=multiplicative_safe_rate(largest, 1.0, d) if rate is None else rate / largest**2)
+    rises, before = [], None
+    for place in range(PASSES * d):
+        row, label = x[:, place % d], y[:, place % d]
+        w.grad = ((row * w.detach()).sum(1) - label)[:, None] * row
+        optimiser.step()
+        entropy = w.detach().sum(1) - w.detach()[:, 0].log()
+        if before is not None:
+            rises.append(entropy - before)
+        before = entropy
+    return torch.stack(rises).nan_to_num(1e6).amax(0).clamp(0.0, 1e6).tolist()
+
+
+law = Law(
+    claim="With the learning rate divided by the largest norm the weights can reach, the relative entropy between target and "
+    "weights falls at every example, whatever the signs of the inputs.",
+    formula=r"\eta=\frac{1}{X^2UW_d},\ W_d-1-\log W_d=\log d\ \Rightarrow\ D(u,w_{t+1})\le D(u,w_t)",
+    assumes={"room for the weights to grow": {"rate": 4.0 / 3.0}, "labels that the target explains": None},
+    source="kivinen1997",
+    predict=predict,
+    measure=measure,
+    cases=tuple({"kind": kind, "d": d} for kind in ("flipped", "signs", "gauss") for d in (32, 128)),
+    repeats=1,
+    quantity="largest rise of the relative entropy",
+)

@@ -1,0 +1,52 @@
+r"""Gradient descent learns a sparse target too, if each feature has a rate of its own or a pair of edges of its own."""
+
+import torch
+from torch import Tensor
+
+from theodolite.construct.hadamard_problem import sparse_problems
+from theodolite.law import Law
+from theodolite.measure.rotation import random_rotation
+from theodolite.measure.sparse_learners import multiplicative_weights
+from theodolite.reading import Band
+from theodolite.theory.invariance import hadamard_lower_bound
+
+SIDE, SEEN, PROBLEMS = 64, 20, 16
+
+
+def predict(learner: str) -> Band:
+    return Band(high=0.6 * hadamard_lower_bound(SEEN, SIDE))  # well below what any invariant learner can do
+
+
+def private_rates(x: Tensor, y: Tensor, lr: float, steps: int) -> Tensor:
+    """Gradient descent in which feature i has the rate lr times its own weight."""
+    w = torch.full((x.shape[0], SIDE), 1 / SIDE, dtype=x.dtype)
+    for _ in range(steps):
+        residual = (x @ w[..., None])[..., 0] - y
+        w = w - lr * w * (x.mT @ residual[..., None])[..., 0] / x.shape[1]
+    return w
+
+
+def measure(learner: str, *, generator: torch.Generator, turned: bool = False) -> list[float]:
+    """Inputs pass a frozen first layer: the identity, or (``turned``) a random rotation."""
+    x, y = sparse_problems("flipped", SIDE, PROBLEMS, generator=generator)
+    x = x @ random_rotation(SIDE, generator).T if turned else x
+    seen, labels = x[:, :SEEN], y[:, :SEEN]
+    if learner == "private rates":
+        w = private_rates(seen, labels, 0.2, 400)
+    else:
+        w = multiplicative_weights(seen, labels, update="spindlypm", lr=0.2, steps=600, start=0.1 / SIDE)
+    return ((x @ w[..., None])[..., 0] - y).square().mean(1).tolist()
+
+
+law = Law(
+    claim="Behind a frozen identity a layer of squared weights learns one feature of Hadamard rows from few examples, and so "
+    "does a single neuron whose rates are proportional to its weights; behind a rotation neither does.",
+    formula=r"w_{t+1}=w_t-\eta\,\mathrm{diag}(w_t)\nabla L\quad\text{or}\quad w=u^2-v^2:\qquad L\ll1-\frac{k}{d}",
+    assumes={"features that reach the layer one by one": {"turned": True}},
+    source="warmuth2021",
+    predict=predict,
+    measure=measure,
+    cases=({"learner": "private rates"}, {"learner": "squared weights"}),
+    repeats=1,
+    quantity="mean loss over all rows",
+)
