@@ -1,13 +1,13 @@
 """Many features, few that matter: multiplicative updates beside SGD, Adam and the lasso, on made and on real data.
 
 Made: 10,000 features, 50 of them relevant, 500 examples. Real: scikit-learn's breast cancer data, 30 measured features
-among 3,000 probes (the same columns with their rows shuffled, which say nothing), 150 examples. Every method's one setting
-(learning rate and stopping time, or penalty) is chosen on a fifth of the training set held out. The multiplicative updates
-start very small, which brings them near to the solution of least absolute sum: with 1e-5 for 1e-14 the error on the made
-data is 0.47.
+among 3,000 probes (the same columns with their rows shuffled, which say nothing), 150 examples. Every method's settings
+(learning rate, stopping time, size of the start, or penalty) are chosen on a fifth of the training set held out. The smaller
+multiplicative updates start, the nearer they come to the solution of least absolute sum.
 """
 
 import argparse
+import itertools
 import time
 from pathlib import Path
 
@@ -46,30 +46,32 @@ def breast_cancer(generator):
     return x[:150], y[:150], x[150:], y[150:]
 
 
-def zero_linear(d):
+def zero_linear(d, start):
     layer = nn.Linear(d, 1)
     nn.init.zeros_(layer.weight)
     nn.init.zeros_(layer.bias)
     return layer
 
 
-def spindly(d):
-    return Spindly(d, 1, scale=7e-8)  # as EGUpm with beta = 2 scale^2
+def spindly(d, start):
+    return Spindly(d, 1, scale=(start / 2) ** 0.5)  # as EGUpm with beta = 2 scale^2
 
 
+STEPS, NONE, STARTS = 400, (0.0,), (1e-4, 1e-9, 1e-14)
 METHODS = {
-    "SGD": (zero_linear, lambda p, lr: torch.optim.SGD(p, lr=lr), (1e-2, 3e-3, 1e-3), 400),
-    "Adam": (zero_linear, lambda p, lr: torch.optim.Adam(p, lr=lr), (1e-2, 3e-3, 1e-3), 400),
-    "EGUpm": (zero_linear, lambda p, lr: EGUpm(p, lr=lr, beta=1e-14), (4.0, 1.0, 0.3), 400),
-    "Spindly + SGD": (spindly, lambda p, lr: torch.optim.SGD(p, lr=lr), (1.0, 0.25, 0.08), 400),
+    "SGD": (zero_linear, lambda p, lr, start: torch.optim.SGD(p, lr=lr), (1e-2, 3e-3, 1e-3), NONE),
+    "Adam": (zero_linear, lambda p, lr, start: torch.optim.Adam(p, lr=lr), (1e-2, 3e-3, 1e-3), NONE),
+    "EGUpm": (zero_linear, lambda p, lr, start: EGUpm(p, lr=lr, beta=start), (4.0, 1.0, 0.3), STARTS),
+    "Spindly + SGD": (spindly, lambda p, lr, start: torch.optim.SGD(p, lr=lr), (1.0, 0.25, 0.08), STARTS),
 }
 
 
-def trained(method, x, y, lr, steps, watch=None):
+def trained(method, x, y, setting, steps, watch=None):
     """Full-batch training; with ``watch`` (inputs, labels) the error there at every look, and the step of the best."""
     build, optimiser, _, _ = METHODS[method]
-    layer = build(x.shape[1])
-    stepping = optimiser(layer.parameters(), lr)
+    lr, start = setting
+    layer = build(x.shape[1], start)
+    stepping = optimiser(layer.parameters(), lr, start)
     seen = []
     for step in range(1, steps + 1):
         stepping.zero_grad()
@@ -82,14 +84,14 @@ def trained(method, x, y, lr, steps, watch=None):
 
 
 def chosen_and_trained(method, x, y):
-    """The best rate and stopping time on a fifth held out, then training on everything."""
+    """The best rate, start and stopping time on a fifth held out, then training on everything."""
     cut = len(x) * 4 // 5
     found = []
-    for lr in METHODS[method][2]:
-        _, seen = trained(method, x[:cut], y[:cut], lr, METHODS[method][3], watch=(x[cut:], y[cut:]))
-        found += [(error, lr, step) for error, step in seen if np.isfinite(error)]
-    _, lr, steps = min(found)
-    layer, _ = trained(method, x, y, lr, steps)
+    for setting in itertools.product(*METHODS[method][2:]):
+        _, seen = trained(method, x[:cut], y[:cut], setting, STEPS, watch=(x[cut:], y[cut:]))
+        found += [(error, setting, step) for error, step in seen if np.isfinite(error)]
+    _, setting, steps = min(found)
+    layer, _ = trained(method, x, y, setting, steps)
     with torch.no_grad():
         weight = layer.weight.detach()[0].clone()
         return weight, lambda test: layer(test)[:, 0].detach()
