@@ -46,9 +46,15 @@ def test_the_command_line_and_the_package_start_without_anything_heavy():
     assert not heavy & imported_after("import theodolite, theodolite.cli, theodolite.catalogue")
 
 
+OPTIONAL = ("pandas", "ray", "dask", "distributed", "lightning", "transformers", "tensorboard", "pynndescent", "openTSNE")
+
+
 def test_a_survey_needs_no_optional_package():
-    blocked = "; ".join(f"sys.modules['{name}'] = None" for name in ("pandas", "ray", "dask", "distributed"))
-    work = "import theodolite as th; from theodolite.construct.digits import builtin; th.survey(builtin()).html()"
+    blocked = "; ".join(f"sys.modules['{name}'] = None" for name in OPTIONAL)
+    work = (
+        "import theodolite as th; from theodolite import catalogue; from theodolite.construct.digits import builtin; "
+        "[catalogue.instrument(name) for name in catalogue.instrument_names()]; th.survey(builtin(), cost='forward').html()"
+    )
     subprocess.run([sys.executable, "-c", f"import sys; {blocked}; {work}"], check=True)
 
 

@@ -42,7 +42,7 @@ def test_survey_without_a_target(capsys, tmp_path, monkeypatch):
 
 def test_survey_json_is_one_document_and_writes_nothing_unasked(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert document(capsys, "survey")["subject"] == "built-in digits network"
+    assert document(capsys, "survey", "--cost", "free")["subject"] == "built-in digits network"
     assert list(tmp_path.iterdir()) == []
 
 
@@ -263,7 +263,7 @@ def test_help_names_every_command(capsys):
     with pytest.raises(SystemExit):
         main(["--help"])
     out = capsys.readouterr().out
-    assert all(command in out for command in ("survey", "design", "check", "list", "explain"))
+    assert all(command in out for command in ("survey", "design", "dimension", "memorize", "check", "list", "explain"))
     assert main([]) == 0
 
 
