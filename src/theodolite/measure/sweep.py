@@ -1,0 +1,114 @@
+"""Cells carried through a network: each affine map is applied to all of them at once, each bend cuts them."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, Self
+
+import torch
+from torch import Tensor
+
+from theodolite.measure.bends import Bend, Maximum
+from theodolite.measure.piecewise import Dense, Program
+
+NUMBERS = 4_000_000  # of float64 in one signal at a time: 32 MB
+CHECKED = 16
+RELATIVE, ROUNDING = 1e-9, 1e-13  # a zero nearer than this to an edge lies on it: of the cell, of the terms summed
+
+
+class Cells(Protocol):
+    """Convex cells of a slice, all disjoint, in an order that cutting keeps."""
+
+    def __len__(self) -> int: ...
+
+    def take(self, places: Any) -> Self:
+        """The cells at these places."""
+
+    def roots(self) -> Tensor:
+        """Which of the slices given each cell belongs to, (C,)."""
+
+    def at_centre(self, signal: Tensor) -> Tensor:
+        """The values (C, ...) of affine maps (C, rows, ...) at a point inside each cell."""
+
+    def cut_by_knots(self, bend: Bend, signal: Tensor) -> tuple[Self, Tensor]:
+        """The cells cut where a signal crosses a knot, and for each the cell it comes from."""
+
+    def cut_by_windows(self, candidates: Tensor) -> tuple[Self, Tensor]:
+        """The cells cut where the largest member of a window (C, rows, n, m) changes."""
+
+
+def swept(program: Program, signal: Tensor, cells: Any) -> list[tuple[Any, Tensor]]:
+    """Cells on which the network is affine, in parts, each with its maps (C, rows, outputs)."""
+    last, done = program.last_use(), []
+    most = max(64, NUMBERS // (program.widest * signal.shape[1]))
+    stack: list[tuple[int, dict[int, Tensor], Any]] = [(0, {0: signal}, cells)]
+    while stack:
+        place, live, cells = stack.pop()
+        if len(cells) > most:
+            for start in reversed(range(0, len(cells), most)):
+                part = slice(start, start + most)
+                stack.append((place, {slot: held[part] for slot, held in live.items()}, cells.take(part)))
+            continue
+        if place == len(program.steps):
+            done.append((cells, live[place].flatten(2)))
+            continue
+        step = program.steps[place]
+        if isinstance(step.does, Bend | Maximum):
+            cells, live = _cut(step.does, step.sources[0], live, cells, (place, last))
+        else:
+            live[place + 1] = step.does.applied([live[source] for source in step.sources], cells.roots())
+        stack.append((place + 1, {slot: held for slot, held in live.items() if last[slot] > place}, cells))
+    return done
+
+
+def _cut(
+    does: Bend | Maximum, source: int, live: dict[int, Tensor], cells: Any, state: tuple[int, list[int]]
+) -> tuple[Any, dict[int, Tensor]]:
+    place, last = state
+    signal = live[source]
+    if isinstance(does, Bend):
+        cells, parent = cells.cut_by_knots(does, signal)
+    else:
+        cells, parent = cells.cut_by_windows(does.candidates(signal))
+    kept = {slot: held[parent] for slot, held in live.items() if last[slot] > place or slot == source}
+    signal = kept[source]
+    if isinstance(does, Bend):
+        kept[place + 1] = does.applied(signal, does.piece(cells.at_centre(signal)))
+    else:
+        members = does.candidates(signal)
+        best = cells.at_centre(members).argmax(-1)  # (C, n)
+        chosen = members.gather(3, best[:, None, :, None].expand(-1, members.shape[1], -1, 1)).squeeze(3)
+        kept[place + 1] = chosen.unflatten(2, does.shape)
+    return cells, kept
+
+
+def check_maps(program: Program, points: Tensor, values: Tensor) -> None:
+    """Refuse a network whose own output at some points is not what its affine maps say: it was misread."""
+    if program.model is None:
+        return
+    with torch.no_grad():
+        own = program.model(points[:CHECKED]).flatten(1)
+    apart = (own - values[:CHECKED]).abs().max()
+    if not bool(apart <= 1e-6 * (1 + own.abs().max())):
+        raise ValueError(f"expected a piecewise linear network, got one off its affine pieces by {float(apart):.2g}")
+
+
+def activation_patterns(program: Program, points: Tensor) -> Tensor:
+    """The number of the piece of every bend, and of the largest of every window, at points (P, ...): (P, units)."""
+    live, found = {0: points.to(program.like).unsqueeze(1)}, []
+    roots = torch.zeros(len(points), dtype=torch.long, device=program.like.device)
+    for place, step in enumerate(program.steps):
+        signal = live[step.sources[0]]
+        if isinstance(step.does, Bend):
+            piece = step.does.piece(signal[:, 0])
+            found.append(piece.flatten(1).to(torch.uint8))
+            live[place + 1] = step.does.applied(signal, piece)
+        elif isinstance(step.does, Maximum):
+            value, best = step.does.candidates(signal)[:, 0].max(-1)
+            found.append(best.to(torch.uint8))
+            live[place + 1] = value.unsqueeze(1).unflatten(2, step.does.shape)
+        else:
+            live[place + 1] = step.does.applied([live[source] for source in step.sources], roots)
+    return torch.cat(found, 1) if found else points.new_zeros((len(points), 0), dtype=torch.uint8)
+
+
+__all__ = ["Cells", "Dense", "activation_patterns", "check_maps", "swept"]
