@@ -34,21 +34,21 @@ class Bend:
 
     def piece(self, z: Tensor) -> Tensor:
         """The number of the piece in which each value lies; a knot belongs to the piece below it."""
+        if len(self.knots) == 1:
+            return z > self.knots
         return torch.stack([z > knot for knot in self.knots]).sum(0)
 
-    def applied(self, signal: Tensor, piece: Tensor) -> Tensor:
-        """The affine maps behind the bend, (C, rows, ...), where the pieces (C, ...) are known."""
-        if len(self.slopes) == 2 and self.slopes.ndim == 1:  # the usual case, without a gather
-            low, high = self.slopes.tolist()
-            slope = piece.to(signal.dtype).mul_(high - low).add_(low)
-        elif self.slopes.ndim == 1:
-            slope = self.slopes[piece]
+    def applied(self, signal: Tensor, piece: Tensor, *, spent: bool = False) -> Tensor:
+        """The affine maps behind the bend, (C, rows, ...), of known pieces (C, ...); a ``spent`` signal is overwritten."""
+        if self.slopes.ndim > 1:
+            slope = self.slopes.expand(len(self.slopes), *piece.shape[1:]).gather(0, piece.long())
+        elif self.slopes.tolist() == [0.0, 1.0]:
+            slope = piece.to(signal.dtype)
         else:
-            shared = self.slopes.expand(len(self.slopes), *piece.shape[1:])
-            slope = shared.gather(0, piece)
-        out = signal * slope.unsqueeze(1)
+            slope = self.slopes[piece.long()]
+        out = signal.mul_(slope.unsqueeze(1)) if spent else signal * slope.unsqueeze(1)
         if bool(self.intercepts.any()):
-            out[:, 0] += self.intercepts[piece]
+            out[:, 0] += self.intercepts[piece.long()]
         return out
 
 
@@ -78,11 +78,12 @@ def bend(name: str, arguments: Sequence[Any], options: Mapping[str, Any], *, lik
     width = max((slope.numel() for slope in slopes if isinstance(slope, Tensor)), default=0)
     if width:
         trailing = (1,) * (like.ndim - 2)
-        columns = [s.reshape(-1, *trailing) if isinstance(s, Tensor) else torch.full((width, *trailing), s) for s in slopes]
+        columns = [s.reshape(-1, *trailing) if isinstance(s, Tensor) else torch.full((width, *trailing), s, dtype=like.dtype) for s in slopes]
         table = torch.stack([column.to(like) for column in columns])
     else:
-        table = torch.tensor(slopes).to(like)
-    return Bend(torch.tensor(knots).to(like), table, torch.tensor(intercepts).to(like))
+        table = torch.tensor(slopes, dtype=like.dtype, device=like.device)
+    ends, shifts = (torch.tensor(values, dtype=like.dtype, device=like.device) for values in (knots, intercepts))
+    return Bend(ends, table, shifts)
 
 
 def bend_of(module: nn.Module, *, like: Tensor) -> Bend:

@@ -198,7 +198,7 @@ def network_line_counts(
 def _swept(program: Program, starts: Tensor, steps: Tensor, whole: bool) -> tuple[Intervals, Tensor]:
     count, like = len(starts), program.like
     ends = (-math.inf, math.inf) if whole else (0.0, 1.0)
-    low, high = (torch.full((count,), end).to(like) for end in ends)
+    low, high = (torch.full((count,), end, dtype=like.dtype, device=like.device) for end in ends)
     cells = Intervals(low, high, torch.arange(count, device=like.device))
     with torch.no_grad():
         parts = swept(program, torch.stack([starts, steps], 1), cells)

@@ -72,7 +72,7 @@ def _cut(
     kept = {slot: held[parent] for slot, held in live.items() if last[slot] > place or slot == source}
     signal = kept[source]
     if isinstance(does, Bend):
-        kept[place + 1] = does.applied(signal, does.piece(cells.at_centre(signal)))
+        kept[place + 1] = does.applied(signal, does.piece(cells.at_centre(signal)), spent=last[source] <= place)
     else:
         members = does.candidates(signal)
         best = cells.at_centre(members).argmax(-1)  # (C, n)
