@@ -171,7 +171,9 @@ def test_convolutions_norms_pools_residual_sums_and_other_bends():
     line = regions_on_line(model, a, b)
     t = torch.linspace(0, 1, 301, dtype=torch.float64)
     torch.testing.assert_close(line(t), same(a + t[:, None, None, None] * (b - a)), rtol=0, atol=1e-9)
-    edge = regions_in_polygon(model, [corners[0], corners[1], corners[1] + [0, 1e-7], corners[0] + [0, 1e-7]], plane=plane)
+    edge = regions_in_polygon(
+        model, [corners[0], corners[1], corners[1] + [0, 1e-7], corners[0] + [0, 1e-7]], plane=plane
+    )
     assert edge.regions == line.regions  # a very thin strip along the line has the cells of the line
 
 
@@ -197,7 +199,9 @@ def test_the_cell_of_a_point_is_the_polygon_around_it():
         centre, radius = largest_ball(cell)
         assert cell.holds(centre)
         assert radius >= cell.distance * (1 - 1e-9)
-        torch.testing.assert_close(cell.weight @ corners.mean(0) + cell.bias, found.maps[k].numpy() @ [1, *corners.mean(0)])
+        torch.testing.assert_close(
+            cell.weight @ corners.mean(0) + cell.bias, found.maps[k].numpy() @ [1, *corners.mean(0)]
+        )
 
 
 def test_what_cannot_be_read_is_named_and_the_model_is_left_alone():

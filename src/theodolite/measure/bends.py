@@ -78,7 +78,10 @@ def bend(name: str, arguments: Sequence[Any], options: Mapping[str, Any], *, lik
     width = max((slope.numel() for slope in slopes if isinstance(slope, Tensor)), default=0)
     if width:
         trailing = (1,) * (like.ndim - 2)
-        columns = [s.reshape(-1, *trailing) if isinstance(s, Tensor) else torch.full((width, *trailing), s, dtype=like.dtype) for s in slopes]
+        columns = [
+            s.reshape(-1, *trailing) if isinstance(s, Tensor) else torch.full((width, *trailing), s, dtype=like.dtype)
+            for s in slopes
+        ]
         table = torch.stack([column.to(like) for column in columns])
     else:
         table = torch.tensor(slopes, dtype=like.dtype, device=like.device)

@@ -141,3 +141,14 @@ def facets(cell: Cell) -> Array:
 def _same(cell: Cell, k: int, other: int) -> bool:
     near = np.abs(cell.normals[k] - cell.normals[other]).max() < SAME
     return bool(near and abs(cell.limits[k] - cell.limits[other]) < SAME * (1 + abs(cell.limits[k])))
+
+
+def origin_sides(weights: Array, biases: Array) -> int:
+    """The number of sides of the cell of the origin among lines w.x + b = 0 in the plane: weights (n, 2), biases (n,).
+
+    By duality these are the corners, the origin aside, of the hull of the points w / b and the origin.
+    """
+    from scipy.spatial import ConvexHull
+
+    points = np.vstack([np.zeros((1, 2)), weights / biases[:, None]])
+    return int((ConvexHull(points).vertices != 0).sum())

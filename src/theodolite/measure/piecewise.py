@@ -103,7 +103,9 @@ def program_of(model: nn.Module, shape: tuple[int, ...]) -> Program:
         graph = fx.symbolic_trace(wrapped)
     except Exception as error:
         first = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise ValueError(f"expected a network of fixed structure, got one that cannot be traced: {first}; {CAN}") from None
+        raise ValueError(
+            f"expected a network of fixed structure, got one that cannot be traced: {first}; {CAN}"
+        ) from None
     anchor = next((p for p in own.parameters()), torch.empty(0, dtype=torch.float64))
     with torch.no_grad():
         return _Reader(graph, shape, torch.empty(0, dtype=torch.float64, device=anchor.device)).program(own)
@@ -171,7 +173,9 @@ class _Reader:
             raise ValueError("expected a network that returns one tensor made from its input, got another; wrap it")
         if self.slots[source] != len(self.steps):
             self.steps.append(Step("output", (self.slots[source],), Affine(torch.clone)))
-        widest = max(value.shape[1:].numel() for value in self.values.values() if isinstance(value, Tensor) and value.ndim)
+        widest = max(
+            value.shape[1:].numel() for value in self.values.values() if isinstance(value, Tensor) and value.ndim
+        )
         return Program(tuple(self.steps), self.shape, self.like, widest, model)
 
     def _node(self, node: fx.Node) -> None:
@@ -180,7 +184,9 @@ class _Reader:
             value = self._value(node)
         except Exception as error:
             said = str(error).splitlines()[0]
-            raise ValueError(f"expected an input of shape {self.shape} to run, got at {_title(node)}: {said}") from error
+            raise ValueError(
+                f"expected an input of shape {self.shape} to run, got at {_title(node)}: {said}"
+            ) from error
         self.values[node] = value
         if not sources or isinstance(value, int | torch.Size):
             return  # a constant, or a size
@@ -212,7 +218,9 @@ class _Reader:
         if type(layer) in ACTIVATIONS:
             return bend_of(layer, like=before)
         if isinstance(layer, nn.MaxPool1d | nn.MaxPool2d):
-            options = {key: getattr(layer, key) for key in ("kernel_size", "stride", "padding", "dilation", "ceil_mode")}
+            options = {
+                key: getattr(layer, key) for key in ("kernel_size", "stride", "padding", "dilation", "ceil_mode")
+            }
             return self._pooled(before, self.values[node], options)
         if type(layer) is nn.Linear:
             return Dense(layer.weight, layer.bias)
@@ -245,7 +253,9 @@ class _Reader:
         if name in FUNCTIONS or (name in PRODUCTS and len(sources) == 1):
             if name in SHAPES:
                 return Affine(partial(_reshaped, shape=tuple(after.shape[1:])))
-            call = (lambda x, *a, **k: getattr(x, str(node.target))(*a, **k)) if node.op == "call_method" else node.target
+            call = (
+                (lambda x, *a, **k: getattr(x, str(node.target))(*a, **k)) if node.op == "call_method" else node.target
+            )
             return self._affine(partial(_filled, call, args, kwargs, tuple(sources)), before, after)  # type: ignore[arg-type]
         raise ValueError(f"expected piecewise linear layers, got {name!r} at {_title(node)}; {CAN}")
 

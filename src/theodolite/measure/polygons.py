@@ -47,7 +47,9 @@ class Polygons:
 def joined(parts: list[Polygons]) -> Polygons:
     """All polygons of several parts."""
     widest = max((part.corners.shape[1] for part in parts), default=3)
-    return Polygons(np.concatenate([_padded(p.corners, widest) for p in parts]), np.concatenate([p.count for p in parts]))
+    return Polygons(
+        np.concatenate([_padded(p.corners, widest) for p in parts]), np.concatenate([p.count for p in parts])
+    )
 
 
 def _padded(corners: Array, width: int) -> Array:
@@ -169,7 +171,9 @@ def clipped(polygons: Polygons, lines: Array) -> tuple[Polygons, Array]:
     """The parts on the positive side of a line for each polygon, and which polygons have one."""
     values, signs = signed_values(polygons, lines)
     some, crossing = signs.max(1) > 0, (signs.max(1) > 0) & (signs.min(1) < 0)
-    above, _ = halves(polygons.take(crossing), values[crossing], signs[crossing]) if crossing.any() else (polygons, polygons)
+    above, _ = (
+        halves(polygons.take(crossing), values[crossing], signs[crossing]) if crossing.any() else (polygons, polygons)
+    )
     whole = some & ~crossing
     if not crossing.any():
         return polygons.take(whole), np.nonzero(whole)[0]

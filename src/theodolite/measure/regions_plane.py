@@ -198,7 +198,9 @@ def regions_in_polygon(model: nn.Module, corners: Any, *, plane: Slice | None = 
     if not bool(torch.isfinite(rows).all()) or int(torch.linalg.matrix_rank(rows[1:].flatten(1))) < 2:
         raise ValueError("expected a slice of two independent finite directions, got a degenerate one; choose others")
     with torch.no_grad():
-        parts = swept(program, rows[None], PlaneCells.around(Polygons(polygon[None], np.array([len(polygon)])), rows.device))
+        parts = swept(
+            program, rows[None], PlaneCells.around(Polygons(polygon[None], np.array([len(polygon)])), rows.device)
+        )
         cells = joined([part.polygons for part, _ in parts])
         maps = torch.cat([own for _, own in parts]).mT.contiguous()  # (C, outputs, 3)
         some = np.linspace(0, len(cells) - 1, 16).astype(int)

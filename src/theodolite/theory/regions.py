@@ -56,7 +56,7 @@ def line_regions(widths: Sequence[int], *, biases: bool = True) -> float:
     By the formula of Kac and Rice the count needs the gates at one point at a time, which are independent fair coins;
     with frozen coins every unit is affine along the line and has one zero, unless a layer in front is wholly off. Without
     biases, on a line that misses the origin, two units on are needed: $1-(n_k+1)2^{-n_k}$.
-    Source: hanin2019 bounds this by counting; the exact form is derived here.
+    Source: hanin2019. Differs from the source: it bounds the number per length; the exact mean on the line is derived here.
 
     >>> line_regions((2, 2, 2))
     5.625
@@ -97,7 +97,7 @@ def interval_breakpoints(width: int, *, bias_std: float, low: float, high: float
 def interval_bound(neurons: int, *, bias_std: float, length: float) -> float:
     r"""At most $N|I|/(\sqrt\pi\,\sigma_b)$ breakpoints on average in an interval, at He initialisation, for any depth.
 
-    The largest density of a bias times $E|z'|\le\sqrt2$. Source: hanin2019, Theorem 5, with its constant.
+    The largest density of a bias times $E|z'|\le\sqrt2$. Source: hanin2019, here with its constant.
 
     >>> round(interval_bound(1, bias_std=1.0, length=math.sqrt(math.pi)), 12)
     1.0
