@@ -44,7 +44,8 @@ def cell_at(model: nn.Module, point: Any) -> Cell:
     >>> cell_at(net, [3.0, 1.0]).distance
     1.0
     """
-    x = torch.atleast_1d(torch.as_tensor(point).detach().to(torch.float64))
+    x = torch.as_tensor(point).detach().to(torch.float64)
+    x = x.reshape(x.shape or (1,))
     program = program_of(model, tuple(x.shape))
     x = x.to(program.like)
     size = x.numel()
@@ -54,7 +55,8 @@ def cell_at(model: nn.Module, point: Any) -> Cell:
     last, found = program.last_use(), [torch.zeros(0, size + 1).to(x)]
 
     def at_point(signal: Tensor) -> Tensor:
-        return signal[:, 0] + torch.tensordot(x.flatten(), signal[:, 1:], dims=([0], [1]))
+        weights = x.reshape(1, size, *(1,) * (signal.ndim - 2))
+        return signal[:, 0] + (weights * signal[:, 1:]).sum(1)
 
     for place, step in enumerate(program.steps):
         does, signal = step.does, live[step.sources[0]]
@@ -70,7 +72,7 @@ def cell_at(model: nn.Module, point: Any) -> Cell:
             members = does.candidates(signal)
             best = at_point(members).argmax(-1)[:, None, :, None].expand(-1, size + 1, -1, 1)
             found.append((members.gather(3, best) - members)[0].flatten(1).T)
-            live[place + 1] = members.gather(3, best).squeeze(3).unflatten(2, does.shape)
+            live[place + 1] = members.gather(3, best).reshape(1, size + 1, *does.shape)
         else:
             live[place + 1] = does.applied([live[source] for source in step.sources], root)
         live = {slot: held for slot, held in live.items() if last[slot] > place}

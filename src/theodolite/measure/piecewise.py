@@ -42,7 +42,8 @@ class Affine:
     def applied(self, signals: list[Tensor], root: Tensor) -> Tensor:
         """The affine maps behind it, (C, rows, ...); the first row is the constant part."""
         cells, rows = signals[0].shape[:2]
-        out = self.function(*(signal.flatten(0, 1) for signal in signals)).unflatten(0, (cells, rows))
+        out: Tensor = self.function(*(signal.flatten(0, 1) for signal in signals))
+        out = out.reshape(cells, rows, *out.shape[1:])
         if self.shift is None or rows == 1:
             return out
         return torch.cat([out[:, :1], out[:, 1:] - self.shift], 1)
@@ -61,7 +62,7 @@ class Dense:
         if self.weight.ndim == 3:
             out = torch.bmm(signal, self.weight[root].mT)
         else:
-            out = (signal.flatten(0, -2) @ self.weight.mT).unflatten(0, signal.shape[:-1])
+            out = (signal.flatten(0, -2) @ self.weight.mT).reshape(*signal.shape[:-1], -1)
         if self.bias is not None:
             out[:, 0] += self.bias[root] if self.bias.ndim == 2 else self.bias
         return out
@@ -121,6 +122,24 @@ def dense_program(weights: list[Tensor], biases: list[Tensor | None]) -> Program
         steps.append(Step("dense", (len(steps),), Dense(weight, bias)))
     widest = max(max(weight.shape[1:]) for weight in weights)
     return Program(tuple(steps), (weights[0].shape[-1],), weights[0][:0, 0, 0], widest)
+
+
+def dense_layers(program: Program) -> list[tuple[Tensor, Tensor | None]] | None:
+    """Weights and biases where the network is linear layers and ReLUs in turn, and nothing else; else None."""
+    steps = [step.does for step in program.steps if not _passes(step.does)]
+    if len(steps) % 2 == 0:
+        return None
+    found: list[tuple[Tensor, Tensor | None]] = []
+    for place, does in enumerate(steps):
+        if place % 2 == 0 and isinstance(does, Dense):
+            found.append((does.weight, does.bias))
+        elif not (place % 2 and isinstance(does, Bend) and does.slopes.tolist() == [0.0, 1.0] and len(does.knots) == 1):
+            return None
+    return found
+
+
+def _passes(does: Affine | Dense | Bend | Maximum) -> bool:
+    return isinstance(does, Affine) and isinstance(does.function, nn.Flatten | nn.Dropout | nn.Identity)
 
 
 def _own_copy(model: nn.Module) -> nn.Module:
@@ -191,7 +210,7 @@ class _Reader:
         if not sources or isinstance(value, int | torch.Size):
             return  # a constant, or a size
         if _name(node) in ("maximum", "max") and len(sources) == 2:
-            stacked = Affine(lambda a, b: torch.stack(torch.broadcast_tensors(a, b), -1))
+            stacked = Affine(lambda a, b: torch.stack([a.expand_as(a + b), b.expand_as(a + b)], -1))
             self.steps.append(Step(_title(node), tuple(self.slots[s] for s in sources), stacked))
             windows = torch.arange(2 * value[0].numel(), device=value.device).reshape(-1, 2)
             self._add(node, (len(self.steps),), Maximum(windows, tuple(value.shape[1:])))
@@ -256,7 +275,7 @@ class _Reader:
             call = (
                 (lambda x, *a, **k: getattr(x, str(node.target))(*a, **k)) if node.op == "call_method" else node.target
             )
-            return self._affine(partial(_filled, call, args, kwargs, tuple(sources)), before, after)  # type: ignore[arg-type]
+            return self._affine(partial(_filled, call, args, kwargs, tuple(sources)), before, after)
         raise ValueError(f"expected piecewise linear layers, got {name!r} at {_title(node)}; {CAN}")
 
     def _maximum(self, axis: Any, before: Tensor, after: Tensor) -> Maximum:

@@ -31,17 +31,20 @@ class Polygons:
     def centres(self) -> Array:
         """The mean of each one's corners, (C, 2)."""
         weight = np.arange(self.corners.shape[1]) < self.count[:, None]
-        return np.einsum("ckx,ck->cx", self.corners, weight / self.count[:, None])
+        centres: Array = np.einsum("ckx,ck->cx", self.corners, weight / self.count[:, None])
+        return centres
 
     def radii(self, centres: Array) -> Array:
         """The distance from the centre to the farthest corner."""
         offset = self.corners - centres[:, None]
-        return np.sqrt(np.einsum("ckx,ckx->ck", offset, offset).max(1))
+        radii: Array = np.sqrt(np.einsum("ckx,ckx->ck", offset, offset).max(1))
+        return radii
 
     def areas(self) -> Array:
         """The area of each; the corners that repeat the first add nothing."""
         x, y = self.corners[..., 0], self.corners[..., 1]
-        return 0.5 * np.abs((x * np.roll(y, -1, 1) - y * np.roll(x, -1, 1)).sum(1))
+        areas: Array = 0.5 * np.abs((x * np.roll(y, -1, 1) - y * np.roll(x, -1, 1)).sum(1))
+        return areas
 
 
 def joined(parts: list[Polygons]) -> Polygons:
@@ -82,7 +85,7 @@ def halves(polygons: Polygons, values: Array, signs: Array) -> tuple[Polygons, P
     gap = np.where(crossed, values - next_values, 1.0)
     share = np.where(crossed, values / gap, 0.0)[..., None]
     ends = np.take_along_axis(corners, following[..., None], 1)
-    points = np.empty((len(count), wide, 2, 2))
+    points: Array = np.empty((len(count), wide, 2, 2))
     points[:, :, 0], points[:, :, 1] = corners, corners + share * (ends - corners)
     points = points.reshape(len(count), 2 * wide, 2)
     mask = np.empty((len(count), wide, 2), dtype=bool)

@@ -6,6 +6,6 @@ from theodolite.measure.regions_line import LineRegions, network_line_counts, re
 from theodolite.measure.regions_plane import PlaneRegions, Slice, regions_in_polygon, slice_through
 
 __all__ = [
-    "Cell", "LineRegions", "PlaneRegions", "Polygons", "Slice", "cell_at", "facets", "largest_ball", "network_line_counts", "origin_sides",
-    "regions_in_polygon", "regions_on_line", "regions_on_lines", "slice_through",
+    "Cell", "LineRegions", "PlaneRegions", "Polygons", "Slice", "cell_at", "facets", "largest_ball",
+    "network_line_counts", "origin_sides", "regions_in_polygon", "regions_on_line", "regions_on_lines", "slice_through",
 ]  # fmt: skip

@@ -156,7 +156,9 @@ def regions_on_line(model: nn.Module, start: Any, end: Any, *, whole: bool = Fal
     ([0.5, 0.75], 3)
     """
     first, last = (torch.as_tensor(x).detach().to(torch.float64) for x in (start, end))
-    (found,) = regions_on_lines(model, torch.atleast_1d(first)[None], torch.atleast_1d(last)[None], whole=whole)
+    (found,) = regions_on_lines(
+        model, first.reshape(1, *(first.shape or (1,))), last.reshape(1, *(last.shape or (1,))), whole=whole
+    )
     return found
 
 
@@ -173,7 +175,7 @@ def regions_on_lines(model: nn.Module, starts: Tensor, ends: Tensor, *, whole: b
         check_maps(program, starts[part.root] + t * (ends - starts)[part.root], part.at_centre(maps[some]))
     counts = torch.bincount(cells.root, minlength=len(starts)).tolist()
     found = []
-    for low, high, own in zip(cells.low.split(counts), cells.high.split(counts), maps.split(counts), strict=True):
+    for low, high, own in zip(*(torch.split(part, counts) for part in (cells.low, cells.high, maps)), strict=True):
         found.append(LineRegions(float(low[0]), float(high[-1]), low[1:], own[:, 0], own[:, 1]))
     return tuple(found)
 

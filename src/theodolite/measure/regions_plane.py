@@ -58,7 +58,7 @@ class PlaneRegions:
         """The activation pattern of every cell: which piece of each bend its centre lies on, (C, units)."""
         with torch.no_grad():
             centres = self.plane.points(self.cells.centres())
-            return torch.cat([activation_patterns(self.program, part) for part in centres.split(4096)])
+            return torch.cat([activation_patterns(self.program, part) for part in torch.split(centres, 4096)])
 
     def distinct_maps(self, *, digits: int = 7) -> int:
         """How many different affine maps the cells carry: at most the number of regions."""

@@ -77,7 +77,7 @@ def _cut(
         members = does.candidates(signal)
         best = cells.at_centre(members).argmax(-1)  # (C, n)
         chosen = members.gather(3, best[:, None, :, None].expand(-1, members.shape[1], -1, 1)).squeeze(3)
-        kept[place + 1] = chosen.unflatten(2, does.shape)
+        kept[place + 1] = chosen.reshape(*chosen.shape[:2], *does.shape)
     return cells, kept
 
 
@@ -105,7 +105,7 @@ def activation_patterns(program: Program, points: Tensor) -> Tensor:
         elif isinstance(step.does, Maximum):
             value, best = step.does.candidates(signal)[:, 0].max(-1)
             found.append(best.to(torch.uint8))
-            live[place + 1] = value.unsqueeze(1).unflatten(2, step.does.shape)
+            live[place + 1] = value.reshape(len(value), 1, *step.does.shape)
         else:
             live[place + 1] = step.does.applied([live[source] for source in step.sources], roots)
     return torch.cat(found, 1) if found else points.new_zeros((len(points), 0), dtype=torch.uint8)

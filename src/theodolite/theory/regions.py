@@ -46,7 +46,7 @@ def sawtooth_pieces(depth: int, *, whole: bool = False) -> int:
     >>> [sawtooth_pieces(depth) for depth in (1, 2, 10)], sawtooth_pieces(3, whole=True)
     ([2, 4, 1024], 10)
     """
-    return 2**depth + 2 * whole
+    return int(2**depth) + 2 * whole
 
 
 def line_regions(widths: Sequence[int], *, biases: bool = True) -> float:

@@ -18,7 +18,7 @@ def predict(widths: tuple[int, ...]) -> Band:
 def measure(widths: tuple[int, ...], *, generator: torch.Generator, activation: str = "ReLU") -> int:
     layers: list[nn.Module] = []
     for fan_in, width in zip((2, *widths), widths, strict=False):
-        layer = nn.utils.skip_init(nn.Linear, fan_in, width, dtype=torch.float64)
+        layer = nn.utils.skip_init(nn.Linear, fan_in, width, dtype=torch.float64)  # type: ignore[no-untyped-call]
         layer.weight.data.normal_(generator=generator)
         layer.bias.data.normal_(generator=generator)
         layers += [layer, getattr(nn, activation)()]

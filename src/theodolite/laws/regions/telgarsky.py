@@ -13,13 +13,13 @@ def predict(folds: int, whole: bool) -> float:
 
 
 def doubled(folds: int, whole: bool) -> float:
-    return 2 * 2**folds
+    return 2 * 2.0**folds
 
 
 def measure(folds: int, whole: bool, *, height: float = 1.0) -> int:
     model = sawtooth(folds)
     for layer in model:
-        if isinstance(layer, nn.Linear) and layer.bias is None:
+        if isinstance(layer, nn.Linear) and layer.out_features == 1:
             layer.weight.data *= height
     return regions_on_line(nn.Sequential(*model, nn.ReLU()), [0.0], [1.0], whole=whole).pieces
 

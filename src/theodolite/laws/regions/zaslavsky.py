@@ -13,7 +13,7 @@ def predict(units: int, dimension: int) -> float:
 
 
 def measure(units: int, dimension: int, *, generator: torch.Generator, bias: float = 1.0) -> int:
-    layer = nn.utils.skip_init(nn.Linear, dimension, units, dtype=torch.float64)
+    layer = nn.utils.skip_init(nn.Linear, dimension, units, dtype=torch.float64)  # type: ignore[no-untyped-call]
     layer.weight.data.normal_(generator=generator)
     layer.bias.data.normal_(0.0, bias, generator=generator)
     model = nn.Sequential(layer, nn.ReLU())
@@ -38,7 +38,7 @@ law = Law(
         {"units": 4, "dimension": 2},
         {"units": 6, "dimension": 2},
         {"units": 30, "dimension": 2},
-    ),  # fmt: skip
+    ),
     full=({"units": 200, "dimension": 2},),
     tolerance=1e-9,  # an identity of integers
     repeats=3,
