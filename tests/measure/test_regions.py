@@ -13,6 +13,7 @@ from theodolite.measure.regions import (
     facets,
     largest_ball,
     network_line_counts,
+    origin_sides,
     regions_in_polygon,
     regions_on_line,
     regions_on_lines,
@@ -225,3 +226,10 @@ def test_what_cannot_be_read_is_named_and_the_model_is_left_alone():
     assert good.training
     assert good[0].weight.dtype == torch.float32
     assert all(torch.equal(v.float(), good.state_dict()[k]) for k, v in before.items())
+
+
+def test_sides_of_the_origins_cell_by_duality_and_by_linear_programming():
+    for seed in range(5):
+        model = mlp((2, 30), seed, outputs=30)
+        sides = origin_sides(model[0].weight.detach().numpy(), model[0].bias.detach().numpy())
+        assert sides == len(facets(cell_at(model, [0.0, 0.0])))

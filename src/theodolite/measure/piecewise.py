@@ -252,7 +252,7 @@ class _Reader:
         return Maximum(windows, tuple(after.shape[1:]))
 
     def _affine(self, function: Callable[..., Tensor], before: list[Tensor], after: Tensor) -> Affine:
-        if not isinstance(after, Tensor) or after.shape[0] != 2:
+        if after.shape[0] != 2:
             raise ValueError(f"expected layers that treat the samples of a batch alike, got {function}; {CAN}")
         shift = function(*(torch.zeros_like(signal[:1]) for signal in before))
         return Affine(function, shift.unsqueeze(1) if bool(shift.any()) else None)
