@@ -101,11 +101,11 @@ class PlaneCells:
         """Cut by the zero lines of every unit less each of its knots."""
         flat = signal.flatten(2)
         steep = flat[:, 1].square().addcmul_(flat[:, 2], flat[:, 2])
-        reach = steep * (self.radius.square() * (1 + 1e-6)).unsqueeze(1)
+        reach = steep.mul_((self.radius.square() * (1 + 1e-6)).unsqueeze(1))
         middle = self.at_centre(flat)
         cells, lines = [], []
         for knot in bend.knots:
-            cell, unit = ((middle - knot).square_() <= reach).logical_and_(steep > 0).nonzero(as_tuple=True)
+            cell, unit = ((middle - knot).square_() < reach).nonzero(as_tuple=True)  # never where a unit is constant
             own = flat[cell, :, unit]
             own[:, 0] -= knot
             cells.append(cell.cpu().numpy())
