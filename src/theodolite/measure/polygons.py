@@ -107,10 +107,11 @@ def _compacted(points: Array, mask: Array) -> Polygons:
     return Polygons(corners, count)
 
 
-def cut(polygons: Polygons, cell: Array, lines: Array) -> tuple[Polygons, Array]:
-    """Polygons cut by lines (P, 3), line k through polygon ``cell[k]`` (in order); and where each part comes from.
+def cut(polygons: Polygons, cell: Array, forms: Array) -> tuple[Polygons, Array]:
+    """Polygons cut by lines (P, 3) or windows (P, 3, m), number k through polygon ``cell[k]`` (in order).
 
-    After a dozen lines every part keeps only those that may still cross it, so that the work grows with the number of
+    A window cuts into the parts on which one of its members is the largest. Told is also where each part comes from.
+    After a dozen cuts every part keeps only those that may still cross it, so that the work grows with the number of
     parts and not with parts times lines.
     """
     origin = np.arange(len(polygons))
@@ -122,63 +123,93 @@ def cut(polygons: Polygons, cell: Array, lines: Array) -> tuple[Polygons, Array]
         renumbered = np.cumsum(~idle) - 1
         polygons, origin, length, cell = polygons.take(~idle), origin[~idle], length[~idle], renumbered[cell]
         start = np.cumsum(length) - length
-        parts, parent = _rounds(polygons, start, length, lines)
-        cell, chosen = _left_over(parts, parent, start, length, lines)
-        polygons, origin, lines = parts, origin[parent], lines[chosen]
+        parts, parent = _rounds(polygons, start, length, forms)
+        cell, chosen = _left_over(parts, parent, start, length, forms)
+        polygons, origin, forms = parts, origin[parent], forms[chosen]
     finished.append((polygons, origin))
     whole, origin = joined([part for part, _ in finished]), np.concatenate([places for _, places in finished])
     order = np.argsort(origin, kind="stable")
     return whole.take(order), origin[order]
 
 
-def _rounds(polygons: Polygons, start: Array, length: Array, lines: Array) -> tuple[Polygons, Array]:
-    """Every polygon cut by the first dozen of its lines."""
+def _rounds(polygons: Polygons, start: Array, length: Array, forms: Array) -> tuple[Polygons, Array]:
+    """Every polygon cut by the first dozen of its lines or windows."""
     parts, parent = polygons, np.arange(len(polygons))
     for turn in range(min(BLOCK, int(length.max()))):
         active = np.nonzero(length[parent] > turn)[0]
-        own = parts.take(active)
-        values, signs = signed_values(own, lines[start[parent[active]] + turn])
-        crossing = (signs.max(1) > 0) & (signs.min(1) < 0)
-        if not crossing.any():
+        own, by = parts.take(active), forms[start[parent[active]] + turn]
+        new, places = (_split_by_lines if by.ndim == 2 else _split_by_windows)(own, by)
+        if not len(new):
             continue
-        above, below = halves(own.take(crossing), values[crossing], signs[crossing])
-        active = active[crossing]
         rest = np.ones(len(parts), dtype=bool)
-        rest[active] = False
-        parts = joined([parts.take(rest), above, below])
-        parent = np.concatenate([parent[rest], parent[active], parent[active]])
+        rest[active[places]] = False
+        parts, parent = joined([parts.take(rest), new]), np.concatenate([parent[rest], parent[active[places]]])
     return parts, parent
 
 
-def _left_over(parts: Polygons, parent: Array, start: Array, length: Array, lines: Array) -> tuple[Array, Array]:
-    """For each part those of its parent's further lines that may cross it: (part, line) in order."""
+def _split_by_lines(polygons: Polygons, lines: Array) -> tuple[Polygons, Array]:
+    """Both halves of those polygons that a line crosses, and which polygons these are."""
+    values, signs = signed_values(polygons, lines)
+    crossing = np.nonzero((signs.max(1) > 0) & (signs.min(1) < 0))[0]
+    if not len(crossing):
+        return polygons.take(crossing), crossing
+    above, below = halves(polygons.take(crossing), values[crossing], signs[crossing])
+    return joined([above, below]), np.concatenate([crossing, crossing])
+
+
+def _split_by_windows(polygons: Polygons, members: Array) -> tuple[Polygons, Array]:
+    """The parts on which one of the members is the largest, of those polygons on which not one is so throughout."""
+    centre = polygons.centres()
+    value = members[:, 0] + members[:, 1] * centre[:, :1] + members[:, 2] * centre[:, 1:]
+    top = np.take_along_axis(members, value.argmax(1)[:, None, None], 2)
+    contested = np.zeros(len(polygons), dtype=bool)
+    for k in range(members.shape[2]):
+        contested |= (signed_values(polygons, top[:, :, 0] - members[:, :, k])[1] < 0).any(1)
+    chosen = np.nonzero(contested)[0]
+    if not len(chosen):
+        return polygons.take(chosen), chosen
+    own, lines = polygons.take(chosen), members[chosen]
+    found = [_largest(own, lines, k) for k in range(lines.shape[2])]
+    return joined([part for part, _ in found]), np.concatenate([chosen[places] for _, places in found])
+
+
+def _largest(polygons: Polygons, members: Array, k: int) -> tuple[Polygons, Array]:
+    """Where member k is the largest; of equal members the first counts."""
+    piece, places = polygons, np.arange(len(polygons))
+    for other in range(members.shape[2]):
+        if other == k or not len(piece):
+            continue
+        values, signs = signed_values(piece, members[places, :, k] - members[places, :, other])
+        high, low = signs.max(1), signs.min(1)
+        whole = np.nonzero((low >= 0) & ((high > 0) | (k < other)))[0]
+        crossing = np.nonzero((high > 0) & (low < 0))[0]
+        parts, kept = piece.take(whole), whole
+        if len(crossing):
+            above, _ = halves(piece.take(crossing), values[crossing], signs[crossing])
+            parts, kept = joined([parts, above]), np.concatenate([whole, crossing])
+        piece, places = parts, places[kept]
+    return piece, places
+
+
+def _left_over(parts: Polygons, parent: Array, start: Array, length: Array, forms: Array) -> tuple[Array, Array]:
+    """For each part those of its parent's further lines or windows that may cross it: (part, form) in order."""
     count = np.maximum(length[parent] - BLOCK, 0)
     cell = np.repeat(np.arange(len(parts)), count)
     within = np.arange(len(cell)) - np.repeat(np.cumsum(count) - count, count)
     chosen = start[parent[cell]] + BLOCK + within
     centre = parts.centres()
-    radius = parts.radii(centre)
-    near = may_cross(lines[chosen].T, centre[cell].T, radius[cell])
+    radius, middle, own = parts.radii(centre)[cell], centre[cell], forms[chosen]
+    if own.ndim == 2:
+        near = may_cross(own.T, middle.T, radius)
+    else:
+        value = own[:, 0] + own[:, 1] * middle[:, :1] + own[:, 2] * middle[:, 1:]
+        less = np.take_along_axis(own, value.argmax(1)[:, None, None], 2) - own
+        near = may_cross(less.swapaxes(0, 1), (middle[:, :1], middle[:, 1:]), radius[:, None]).any(1)
     return cell[near], chosen[near]
 
 
 def may_cross(line: Any, centre: Any, radius: Any) -> Any:
-    """Whether a line comes as near to a centre as the radius: of numpy arrays or of tensors."""
+    """Whether a line comes nearer to a centre than the radius, never so where it is none: of numpy arrays or of tensors."""
     constant, a, b = line
     value = constant + a * centre[0] + b * centre[1]
-    steep = a * a + b * b
-    return (value * value <= steep * (radius * radius * (1 + 1e-6))) & (steep > 0)
-
-
-def clipped(polygons: Polygons, lines: Array) -> tuple[Polygons, Array]:
-    """The parts on the positive side of a line for each polygon, and which polygons have one."""
-    values, signs = signed_values(polygons, lines)
-    some, crossing = signs.max(1) > 0, (signs.max(1) > 0) & (signs.min(1) < 0)
-    above, _ = (
-        halves(polygons.take(crossing), values[crossing], signs[crossing]) if crossing.any() else (polygons, polygons)
-    )
-    whole = some & ~crossing
-    if not crossing.any():
-        return polygons.take(whole), np.nonzero(whole)[0]
-    kept = np.concatenate([np.nonzero(whole)[0], np.nonzero(crossing)[0]])
-    return joined([polygons.take(whole), above]), kept
+    return value * value < (a * a + b * b) * (radius * radius * (1 + 1e-6))

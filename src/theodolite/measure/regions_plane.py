@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from theodolite.measure.bends import Bend
 from theodolite.measure.piecewise import Program, program_of
-from theodolite.measure.polygons import Array, Polygons, clipped, cut, joined, may_cross, signed_values
+from theodolite.measure.polygons import Array, Polygons, cut, joined, may_cross
 from theodolite.measure.sweep import activation_patterns, check_maps, swept
 
 
@@ -124,40 +124,11 @@ class PlaneCells:
         contested = may_cross((less[:, 0], less[:, 1], less[:, 2]), centre, self.radius[:, None, None]).any(-1)
         cell, window = contested.nonzero(as_tuple=True)
         members = candidates[cell, :, window].cpu().numpy()  # (P, 3, m)
-        return self._replaced(*_cut_by_envelopes(self.polygons, cell.cpu().numpy(), members))
+        return self._replaced(*cut(self.polygons, cell.cpu().numpy(), members))
 
     def _replaced(self, polygons: Polygons, parent: Array) -> tuple[PlaneCells, Tensor]:
         device = self.centre.device
         return PlaneCells.around(polygons, device), torch.from_numpy(parent).to(device)
-
-
-def _cut_by_envelopes(polygons: Polygons, cell: Array, members: Array) -> tuple[Polygons, Array]:
-    """Polygons cut into the parts on which one member (P, 3, m) is the largest, window after window."""
-    length = np.bincount(cell, minlength=len(polygons))
-    start = np.cumsum(length) - length
-    parts, parent = polygons, np.arange(len(polygons))
-    for turn in range(int(length.max(initial=0))):
-        active = np.nonzero(length[parent] > turn)[0]
-        rest = np.ones(len(parts), dtype=bool)
-        rest[active] = False
-        own, lines = parts.take(active), members[start[parent[active]] + turn]
-        kept, owners = [parts.take(rest)], [parent[rest]]
-        for k in range(lines.shape[2]):
-            piece, places = own, np.arange(len(own))
-            for other in range(lines.shape[2]):
-                if other == k or not len(piece):
-                    continue
-                difference = lines[places, :, k] - lines[places, :, other]
-                same = (signed_values(piece, difference)[1] == 0).all(1)
-                above, chosen = clipped(piece, difference)
-                if k < other and same.any():  # of equal members the first counts as the largest
-                    above, chosen = joined([piece.take(same), above]), np.concatenate([np.nonzero(same)[0], chosen])
-                piece, places = above, places[chosen]
-            kept.append(piece)
-            owners.append(parent[active][places])
-        parts, parent = joined(kept), np.concatenate(owners)
-    order = np.argsort(parent, kind="stable")
-    return parts.take(order), parent[order]
 
 
 def slice_through(a: Tensor, b: Tensor, c: Tensor) -> tuple[Slice, Array]:
