@@ -233,3 +233,39 @@ def test_sides_of_the_origins_cell_by_duality_and_by_linear_programming():
         model = mlp((2, 30), seed, outputs=30)
         sides = origin_sides(model[0].weight.detach().numpy(), model[0].bias.detach().numpy())
         assert sides == len(facets(cell_at(model, [0.0, 0.0])))
+
+
+class Maxout(nn.Module):
+    def forward(self, z):
+        return z.reshape(z.shape[0], -1, 2).amax(-1)
+
+
+class Clamped(nn.Module):
+    def forward(self, z):
+        return torch.clamp(z, min=-0.3) + z.clamp(max=0.8).abs()
+
+
+@pytest.mark.parametrize(
+    ("activation", "bends"),
+    [(nn.ReLU6(), 2), (nn.LeakyReLU(0.1), 1), (nn.Hardtanh(-0.4, 0.9), 2), (nn.Hardsigmoid(), 2), (nn.Softshrink(0.2), 2),
+     (nn.PReLU(init=-0.3), 1), (Clamped(), 3), (nn.Identity(), 0)],
+    ids=lambda value: type(value).__name__ if isinstance(value, nn.Module) else "",
+)  # fmt: skip
+def test_every_activation_bends_where_it_should(activation, bends):
+    model = nn.Sequential(mlp((1, 5), 0, outputs=1)[0], activation, nn.Linear(5, 1, dtype=torch.float64))
+    found = regions_on_line(model, [0.0], [1.0], whole=True)
+    assert found.regions == 1 + 5 * bends
+    t = torch.linspace(-20, 20, 997, dtype=torch.float64)
+    torch.testing.assert_close(found(t), model.double()(t[:, None]), rtol=0, atol=1e-9)
+
+
+def test_maxout_bends_where_the_largest_changes():
+    model = nn.Sequential(mlp((2, 8), 3, outputs=1)[0], Maxout(), mlp((4, 6), 1)[0], nn.ReLU())
+    found = regions_in_polygon(model, 1e5 * np.asarray(SQUARE)[:, :])
+    first = nn.Sequential(model[0], Maxout())
+    assert regions_in_polygon(first, 1e5 * np.asarray(SQUARE)).regions == 11  # four lines in general position
+    corners = torch.from_numpy(found.cells.corners.reshape(-1, 2))
+    with torch.no_grad():
+        own = model(corners).reshape(found.regions, -1, 6)
+    rows = torch.cat([torch.ones(len(corners), 1), corners], 1).reshape(found.regions, -1, 3)
+    torch.testing.assert_close(torch.einsum("cok,cpk->cpo", found.maps, rows), own, rtol=0, atol=1e-7)

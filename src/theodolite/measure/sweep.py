@@ -69,7 +69,7 @@ def _cut(
         cells, parent = cells.cut_by_knots(does, signal)
     else:
         cells, parent = cells.cut_by_windows(does.candidates(signal))
-    kept = {slot: held[parent] for slot, held in live.items() if last[slot] > place or slot == source}
+    kept = {slot: held.index_select(0, parent) for slot, held in live.items() if last[slot] > place or slot == source}
     signal = kept[source]
     if isinstance(does, Bend):
         kept[place + 1] = does.applied(signal, does.piece(cells.at_centre(signal)), spent=last[source] <= place)
