@@ -39,46 +39,50 @@ class Cells(Protocol):
 def swept(program: Program, signal: Tensor, cells: Any) -> list[tuple[Any, Tensor]]:
     """Cells on which the network is affine, in parts, each with its maps (C, rows, outputs)."""
     last, done = program.last_use(), []
+    bends = [place for place, step in enumerate(program.steps) if isinstance(step.does, Bend | Maximum)]
     most = max(64, NUMBERS // (program.widest * signal.shape[1]))
-    stack: list[tuple[int, dict[int, Tensor], Any]] = [(0, {0: signal}, cells)]
+    everything = torch.arange(len(cells), device=signal.device)
+    stack: list[tuple[int, dict[int, Tensor], Any, Tensor]] = [(0, {0: signal}, cells, everything)]
     while stack:
-        place, live, cells = stack.pop()
-        if len(cells) > most:
-            for start in reversed(range(0, len(cells), most)):
-                part = slice(start, start + most)
-                stack.append((place, {slot: held[part] for slot, held in live.items()}, cells.take(part)))
-            continue
+        place, live, cells, parent = stack.pop()
+        live = _behind(program, place, live, cells, parent)
+        while place < len(program.steps) and not isinstance(program.steps[place].does, Bend | Maximum):
+            step = program.steps[place]
+            live[place + 1] = step.does.applied([live[source] for source in step.sources], cells.roots())  # type: ignore[union-attr, call-arg, arg-type]
+            live = {slot: held for slot, held in live.items() if last[slot] > place}
+            place += 1
         if place == len(program.steps):
             done.append((cells, live[place].flatten(2)))
             continue
         step = program.steps[place]
-        if isinstance(step.does, Bend | Maximum):
-            cells, live = _cut(step.does, step.sources[0], live, cells, (place, last))
-        else:
-            live[place + 1] = step.does.applied([live[source] for source in step.sources], cells.roots())
-        stack.append((place + 1, {slot: held for slot, held in live.items() if last[slot] > place}, cells))
+        before = live[step.sources[0]]
+        if isinstance(step.does, Bend):
+            cells, parent = cells.cut_by_knots(step.does, before)
+        elif isinstance(step.does, Maximum):
+            cells, parent = cells.cut_by_windows(step.does.candidates(before))
+        size = most if place < bends[-1] else max(64, most // 8)  # what is not cut again stays in a nearer cache
+        for start in reversed(range(0, len(cells), size)):
+            part = slice(start, start + size)
+            stack.append((place + 1, live, cells.take(part), parent[part]))
     return done
 
 
-def _cut(
-    does: Bend | Maximum, source: int, live: dict[int, Tensor], cells: Any, state: tuple[int, list[int]]
-) -> tuple[Any, dict[int, Tensor]]:
-    place, last = state
-    signal = live[source]
-    if isinstance(does, Bend):
-        cells, parent = cells.cut_by_knots(does, signal)
-    else:
-        cells, parent = cells.cut_by_windows(does.candidates(signal))
-    kept = {slot: held.index_select(0, parent) for slot, held in live.items() if last[slot] > place or slot == source}
+def _behind(program: Program, place: int, live: dict[int, Tensor], cells: Any, parent: Tensor) -> dict[int, Tensor]:
+    """The signals of cells that come from others, behind the bend in front of this place; those still needed."""
+    step = program.steps[place - 1] if place else None
+    if step is None or not isinstance(step.does, Bend | Maximum):
+        return {slot: held.index_select(0, parent) for slot, held in live.items()}
+    last, source, does = program.last_use(), step.sources[0], step.does
+    kept = {slot: held.index_select(0, parent) for slot, held in live.items() if last[slot] >= place or slot == source}
     signal = kept[source]
     if isinstance(does, Bend):
-        kept[place + 1] = does.applied(signal, does.piece(cells.at_centre(signal)), spent=last[source] <= place)
+        kept[place] = does.applied(signal, does.piece(cells.at_centre(signal)), spent=last[source] < place)
     else:
         members = does.candidates(signal)
         best = cells.at_centre(members).argmax(-1)  # (C, n)
         chosen = members.gather(3, best[:, None, :, None].expand(-1, members.shape[1], -1, 1)).squeeze(3)
-        kept[place + 1] = chosen.reshape(*chosen.shape[:2], *does.shape)
-    return cells, kept
+        kept[place] = chosen.reshape(*chosen.shape[:2], *does.shape)
+    return {slot: held for slot, held in kept.items() if last[slot] >= place}
 
 
 def check_maps(program: Program, points: Tensor, values: Tensor) -> None:
