@@ -128,7 +128,7 @@ def convolution():
     model = nn.Sequential(nn.Conv2d(1, 8, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(8, 8, 3, padding=1), nn.ReLU(),
                           nn.MaxPool2d(2), nn.Flatten(), nn.Linear(392, 10))  # fmt: skip
     x = torch.rand(3, 1, 28, 28, generator=torch.Generator().manual_seed(1))
-    plane, corners = slice_through(*(0.05 * x))
+    plane, corners = slice_through(*(0.01 * x))
     start = time.process_time()
     found = regions_in_polygon(model, corners, plane=plane)
     spent = time.process_time() - start

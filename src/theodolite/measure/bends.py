@@ -61,13 +61,21 @@ class Maximum:
 
     def candidates(self, signal: Tensor) -> Tensor:
         """The affine maps of the members of each window, (C, rows, n, m); a missing one lies far below all others."""
-        flat = signal.flatten(2)
-        found = flat[:, :, self.windows.clamp(min=0)]
-        missing = self.windows < 0
+        flat, missing = signal.flatten(2), self.windows < 0
+        found = flat.index_select(2, self.windows.clamp(min=0).flatten())
+        found = found.reshape(*flat.shape[:2], *self.windows.shape)
         if bool(missing.any()):
             found = found.masked_fill(missing, 0.0)
             found[:, 0][:, missing] = -1e30
         return found
+
+    def applied(self, signal: Tensor, values: Tensor) -> Tensor:
+        """The affine maps of the largest members, (C, rows, ...), where the largest are those by these values (C, ...)."""
+        best = self.candidates(values.unsqueeze(1))[:, 0].argmax(-1)  # (C, n)
+        entry = self.windows.expand(len(best), -1, -1).gather(2, best.unsqueeze(2)).squeeze(2)
+        flat = signal.flatten(2)
+        chosen = flat.gather(2, entry.unsqueeze(1).expand(-1, flat.shape[1], -1))
+        return chosen.reshape(*flat.shape[:2], *self.shape)
 
 
 def bend(name: str, arguments: Sequence[Any], options: Mapping[str, Any], *, like: Tensor) -> Bend:

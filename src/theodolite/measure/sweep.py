@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from theodolite.measure.bends import Bend, Maximum
-from theodolite.measure.piecewise import Dense, Program
+from theodolite.measure.piecewise import Program
 
 NUMBERS = 1_000_000  # of float64 in one signal at a time: 8 MB, so that a part stays in the cache
 CHECKED = 16
@@ -36,19 +36,21 @@ class Cells(Protocol):
         """The cells cut where the largest member of a window (C, rows, n, m) changes."""
 
 
-def swept(program: Program, signal: Tensor, cells: Any) -> list[tuple[Any, Tensor]]:
+def swept(program: Program, signal: Tensor, cells: Cells) -> list[tuple[Any, Tensor]]:
     """Cells on which the network is affine, in parts, each with its maps (C, rows, outputs)."""
     last, done = program.last_use(), []
     bends = [place for place, step in enumerate(program.steps) if isinstance(step.does, Bend | Maximum)]
     most = max(64, NUMBERS // (program.widest * signal.shape[1]))
     everything = torch.arange(len(cells), device=signal.device)
-    stack: list[tuple[int, dict[int, Tensor], Any, Tensor]] = [(0, {0: signal}, cells, everything)]
+    stack: list[tuple[int, dict[int, Tensor], Cells, Tensor]] = [(0, {0: signal}, cells, everything)]
     while stack:
         place, live, cells, parent = stack.pop()
         live = _behind(program, place, live, cells, parent)
-        while place < len(program.steps) and not isinstance(program.steps[place].does, Bend | Maximum):
+        while place < len(program.steps):
             step = program.steps[place]
-            live[place + 1] = step.does.applied([live[source] for source in step.sources], cells.roots())  # type: ignore[union-attr, call-arg, arg-type]
+            if isinstance(step.does, Bend | Maximum):
+                break
+            live[place + 1] = step.does.applied([live[source] for source in step.sources], cells.roots())
             live = {slot: held for slot, held in live.items() if last[slot] > place}
             place += 1
         if place == len(program.steps):
@@ -67,7 +69,7 @@ def swept(program: Program, signal: Tensor, cells: Any) -> list[tuple[Any, Tenso
     return done
 
 
-def _behind(program: Program, place: int, live: dict[int, Tensor], cells: Any, parent: Tensor) -> dict[int, Tensor]:
+def _behind(program: Program, place: int, live: dict[int, Tensor], cells: Cells, parent: Tensor) -> dict[int, Tensor]:
     """The signals of cells that come from others, behind the bend in front of this place; those still needed."""
     step = program.steps[place - 1] if place else None
     if step is None or not isinstance(step.does, Bend | Maximum):
@@ -78,10 +80,7 @@ def _behind(program: Program, place: int, live: dict[int, Tensor], cells: Any, p
     if isinstance(does, Bend):
         kept[place] = does.applied(signal, does.piece(cells.at_centre(signal)), spent=last[source] < place)
     else:
-        members = does.candidates(signal)
-        best = cells.at_centre(members).argmax(-1)  # (C, n)
-        chosen = members.gather(3, best[:, None, :, None].expand(-1, members.shape[1], -1, 1)).squeeze(3)
-        kept[place] = chosen.reshape(*chosen.shape[:2], *does.shape)
+        kept[place] = does.applied(signal, cells.at_centre(signal))
     return {slot: held for slot, held in kept.items() if last[slot] >= place}
 
 
@@ -113,6 +112,3 @@ def activation_patterns(program: Program, points: Tensor) -> Tensor:
         else:
             live[place + 1] = step.does.applied([live[source] for source in step.sources], roots)
     return torch.cat(found, 1) if found else points.new_zeros((len(points), 0), dtype=torch.uint8)
-
-
-__all__ = ["Cells", "Dense", "activation_patterns", "check_maps", "swept"]
