@@ -17,6 +17,7 @@ from torch.nn.functional import cross_entropy
 
 from theodolite.construct.digits import digits
 from theodolite.measure.regions import regions_in_polygon, regions_on_line, regions_on_lines, slice_through
+from theodolite.measure.sweep import activation_patterns
 from theodolite.report.regions import draw_regions
 from theodolite.theory.regions import line_regions, origin_cell_sides
 
@@ -99,7 +100,6 @@ def sides(model, x):
     found = regions_in_polygon(model, [(-2, -2), (3, -2), (3, 2.5), (-2, 2.5)])
     random = np.random.default_rng(0).uniform((-1.5, -1), (2.5, 1.5), (len(x), 2))
     patterns = {tuple(p): k for k, p in enumerate(found.patterns().tolist())}
-    from theodolite.measure.sweep import activation_patterns
 
     def mean_sides(points):
         own = activation_patterns(found.program, torch.as_tensor(points, dtype=torch.float64)).tolist()
