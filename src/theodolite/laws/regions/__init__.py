@@ -1,0 +1,1 @@
+"""Regions: linear regions of piecewise linear networks."""

@@ -1,0 +1,35 @@
+r"""A random ReLU network has at most $N/(\sqrt\pi\sigma_b)$ breakpoints per unit of length on average, whatever its depth."""
+
+import torch
+from torch import Tensor
+
+from theodolite.law import Law
+from theodolite.measure.line_ensembles import LineEnsemble, line_counts
+from theodolite.reading import Band
+from theodolite.theory.regions import interval_bound
+
+NETS, BIAS = 400, 0.5
+
+
+def predict(widths: tuple[int, ...], half: float) -> Band:
+    return Band(high=interval_bound(sum(widths), bias_std=BIAS, length=2 * half))
+
+
+def measure(widths: tuple[int, ...], half: float, *, generator: torch.Generator, bias_std: float = BIAS) -> Tensor:
+    end = torch.full((1,), half, dtype=torch.float64)
+    regions, _ = line_counts(LineEnsemble(widths=widths, bias_std=bias_std), -end, end, nets=NETS, generator=generator)
+    return regions.double() - 1
+
+
+law = Law(
+    claim="On average the breakpoints per unit of length are at most the number of units times the largest density of a "
+    "bias times the mean slope: linear in the number of units, not exponential in depth.",
+    formula=r"E\,\#\{\text{breakpoints in }I\}\le\frac{N\,|I|}{\sqrt{\pi}\,\sigma_b}",
+    assumes={"biases as spread out as stated": {"bias_std": 0.02}},
+    source="hanin2019",
+    predict=predict,
+    measure=measure,
+    cases=({"widths": (20,), "half": 0.05}, {"widths": (8, 8, 8), "half": 0.05}, {"widths": (8, 8, 8), "half": 1.0}),
+    full=({"widths": (16,) * 8, "half": 0.1},),
+    quantity="breakpoints in an interval",
+)

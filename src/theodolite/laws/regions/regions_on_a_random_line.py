@@ -1,0 +1,54 @@
+r"""On any whole line a random ReLU network has $1+\sum_ln_l\prod_{k<l}(1-2^{-n_k})$ activation regions on average."""
+
+import torch
+from torch import Tensor
+
+from theodolite.law import Law
+from theodolite.measure.line_ensembles import LineEnsemble, line_counts
+from theodolite.theory.regions import line_regions
+
+NETS = 2000
+
+
+def predict(widths: tuple[int, ...], entries: str, inputs: int) -> float:
+    return line_regions(widths)
+
+
+def measure(
+    widths: tuple[int, ...],
+    entries: str,
+    inputs: int,
+    *,
+    generator: torch.Generator,
+    mean: float = 0.0,
+    bias_std: float = 1.0,
+) -> Tensor:
+    start, end = torch.eye(inputs + 1, dtype=torch.float64)[:2, :inputs]
+    ensemble = LineEnsemble(widths=widths, inputs=inputs, entries=entries, mean=mean, bias_std=bias_std)
+    return line_counts(ensemble, start, end, nets=NETS, generator=generator, whole=True)[0].double()
+
+
+law = Law(
+    claim="Depth gives nothing on average: along any line a random ReLU network has one region and one more for every "
+    "unit, but for those behind a layer that is wholly off. The scale of weights and biases does not matter.",
+    formula=r"E\,\#\text{regions}=1+\sum_l n_l\prod_{k<l}(1-2^{-n_k})",
+    assumes={
+        "symmetric weights": {"mean": 1.0},
+        "biases (without them a unit of one active input bends upon that one's bend)": {"bias_std": 0.0},
+        "weights and biases that have densities": {"entries": "sign"},
+    },
+    source="hanin2019",
+    predict=predict,
+    measure=measure,
+    cases=(
+        {"widths": (2, 2, 2), "entries": "gauss", "inputs": 1},
+        {"widths": (3, 2, 4), "entries": "uniform", "inputs": 3},
+        {"widths": (4, 4), "entries": "cauchy", "inputs": 2},
+    ),
+    full=(
+        {"widths": (2, 3, 1, 2), "entries": "uniform", "inputs": 1},
+        {"widths": (6, 6, 6), "entries": "gauss", "inputs": 9},
+    ),
+    tolerance=0.025,  # exact; 16,000 networks know the mean to 0.3 %
+    quantity="activation regions on the line",
+)

@@ -1,0 +1,47 @@
+"""Random networks bend between inputs as theory says; one that knows the data does not."""
+
+import pytest
+import torch
+from torch import nn
+
+import theodolite as th
+from theodolite.construct.digits import digits
+
+
+def network(seed, bias, width=96):
+    generator, layers = torch.Generator().manual_seed(seed), []
+    for fan_in, fan_out in ((64, width), (width, width), (width, 10)):
+        layer = nn.Linear(fan_in, fan_out)
+        layer.weight.data.normal_(0, (2 / fan_in) ** 0.5, generator=generator)
+        layer.bias.data.normal_(0, 1, generator=generator).mul_(bias)
+        layers += [layer, nn.ReLU()]
+    return nn.Sequential(*layers[:-1])
+
+
+def bends(model):
+    x, y = digits()
+    return [r for r in th.read("regions", model, data=(x[:300], y[:300])) if "bends" in r.quantity]
+
+
+def test_random_networks_agree():
+    """Bands of three standard deviations of one draw: of 24 readings, tied in threes, at most one network may stray."""
+    readings = [r for seed in range(8) for r in bends(network(seed, 0.3 * (seed % 2)))]
+    assert len(readings) == 24
+    assert all(r.expected is not None for r in readings)
+    assert sum(r.status in ("above", "below") for r in readings) <= 3
+    assert sum(r.status == "agrees" for r in readings) >= 18
+
+
+def test_a_first_layer_that_bends_among_the_data_does_not():
+    model = network(0, 0.0)
+    x, _ = digits()
+    with torch.no_grad():  # every unit's zero passes through the middle of the data
+        model[0].bias.copy_(-model[0].weight @ x.mean(0))
+    assert {r.status for r in bends(model)} == {"above"}
+
+
+def test_other_networks_have_no_reference_and_smooth_ones_are_skipped():
+    leaky = nn.Sequential(nn.Linear(64, 20), nn.LeakyReLU(), nn.Linear(20, 10))
+    assert {r.status for r in bends(leaky)} == {"no reference"}
+    with pytest.raises(ValueError, match="got Tanh at '1'"):
+        bends(nn.Sequential(nn.Linear(64, 20), nn.Tanh(), nn.Linear(20, 10)))
