@@ -46,7 +46,17 @@ def test_the_command_line_and_the_package_start_without_anything_heavy():
     assert not heavy & imported_after("import theodolite, theodolite.cli, theodolite.catalogue")
 
 
-OPTIONAL = ("pandas", "ray", "dask", "distributed", "lightning", "transformers", "tensorboard", "pynndescent", "openTSNE")
+OPTIONAL = (
+    "pandas",
+    "ray",
+    "dask",
+    "distributed",
+    "lightning",
+    "transformers",
+    "tensorboard",
+    "pynndescent",
+    "openTSNE",
+)
 
 
 def test_a_survey_needs_no_optional_package():
