@@ -42,10 +42,15 @@ def test_law_is_documented(name):
 
 
 def test_verdicts_are_the_same_for_one_and_two_workers():
-    names = LAWS[::10]
+    """To rounding: where an array lies in memory decides how BLAS sums it."""
+    names = LAWS[::16]
     alone = {r.verdict.law.name: r.verdict.readings for r in checked_laws(names, Run(seed=3))}
     shared = {r.verdict.law.name: r.verdict.readings for r in checked_laws(names, Run(seed=3), jobs=2)}
-    assert alone == shared
+    assert alone.keys() == shared.keys()
+    for name, readings in alone.items():
+        for one, other in zip(readings, shared[name], strict=True):
+            assert (one.quantity, one.where, one.status) == (other.quantity, other.where, other.status)
+            assert one.measured == pytest.approx(other.measured, rel=1e-9, abs=1e-12), name
 
 
 def test_names_are_unique():

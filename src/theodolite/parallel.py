@@ -61,15 +61,13 @@ def case_generator(seed: int, case: Mapping[str, Any]) -> torch.Generator:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Torch, and the BLAS that numpy and scipy use, on one thread for the time of the work."""
+    """Torch on one thread for the time of the work."""
     import torch
-    from threadpoolctl import threadpool_limits  # comes with scikit-learn
 
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        with threadpool_limits(1, user_api="blas"):
-            yield
+        yield
     finally:
         torch.set_num_threads(threads)
 

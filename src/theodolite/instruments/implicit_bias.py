@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 import torch
+from threadpoolctl import threadpool_limits  # comes with scikit-learn
 
 from theodolite.instrument import Instrument
 from theodolite.instruments._samples import Samples, samples_of
 from theodolite.measure.readout import Readout, readout
-from theodolite.parallel import one_thread
 from theodolite.reading import Reading, Series
 from theodolite.subject import Subject
 from theodolite.theory import diagonal_nets
@@ -26,7 +26,7 @@ from theodolite.theory.margins import widest_class_margin, widest_margin
 Array = np.ndarray[Any, np.dtype[np.float64]]
 
 SAMPLES, INTERPOLATED, SEPARATED, OUTPUTS = 512, 64, 60, 10
-SCALES = tuple(float(10**power) for power in range(-4, 3))
+SCALES = tuple(float(10**power) for power in np.arange(-4.0, 2.01, 0.5))
 
 
 def read(subject: Subject) -> Iterator[Reading]:
@@ -40,7 +40,7 @@ def read(subject: Subject) -> Iterator[Reading]:
         return
     if found.weight.norm() == 0:
         return
-    with one_thread():  # hundreds of small factorisations, which threads only slow down
+    with threadpool_limits(1, user_api="blas"):  # hundreds of small factorisations, which threads only slow down
         readings = [*_interpolants(found), *_separators(found, samples)]
     yield from readings
 

@@ -17,6 +17,7 @@ from torch.func import functional_call
 from theodolite.batches import Batch
 from theodolite.instrument import Instrument
 from theodolite.measure.rotation import random_rotation
+from theodolite.measure.stateless import first_tensor
 from theodolite.reading import Band, Reading
 from theodolite.state import untouched
 from theodolite.subject import Subject
@@ -148,14 +149,11 @@ def _gap(model: nn.Module, layers: dict[str, nn.Linear], x: Tensor) -> tuple[flo
         f"{name}.weight".lstrip("."): (layer.weight.double() @ turn.T).to(layer.weight.dtype)
         for name, layer in layers.items()
     }
-    before, after = model(x), functional_call(model, weights, (turned,))
-    if not isinstance(before, Tensor):
-        before, after = before["logits"], after["logits"]
+    before, after = first_tensor(model(x)), first_tensor(functional_call(model, weights, (turned,)))
     size = float(before.double().square().mean().sqrt())
     gap = float((after.double() - before.double()).abs().max()) / size if size else 0.0
-    return gap, 1e3 * torch.finfo(
-        x.dtype
-    ).eps  # sums over many inputs and a few layers round in their last three digits
+    # sums over many inputs and a few layers round in their last three digits
+    return gap, 1e3 * torch.finfo(x.dtype).eps
 
 
 instrument = Instrument(
