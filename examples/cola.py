@@ -196,15 +196,16 @@ def said(verdict):
 
 
 def page(path, facts, tables, figures, words):
-    body = [f"<p>{escape(word)}</p>" for word in words]
+    title = "CoLA: a head on frozen embeddings"
+    body = [f"<h1>{title}</h1>", *(f"<p>{escape(word)}</p>" for word in words)]
     body.append(
         "<table>" + "".join(f"<tr><th>{escape(k)}</th><td>{escape(v)}</td></tr>" for k, v in facts.items()) + "</table>"
     )
-    for title, text in tables.items():
-        body.append(f"<h2>{escape(title)}</h2><pre>{escape(text)}</pre>")
-    for title, svg in figures.items():
-        body.append(f"<h2>{escape(title)}</h2><figure>{svg}</figure>")
-    path.write_text(document_page("CoLA: a head on frozen embeddings", "\n".join(body)), encoding="utf-8")
+    for heading, text in tables.items():
+        body.append(f'<h2>{escape(heading)}</h2><pre style="overflow-x: auto">{escape(text)}</pre>')
+    for heading, svg in figures.items():
+        body.append(f"<h2>{escape(heading)}</h2><figure>{svg}</figure>")
+    path.write_text(document_page(title, "\n".join(body)), encoding="utf-8")
 
 
 def main():
