@@ -14,6 +14,7 @@ from theodolite.survey import Survey, read, survey
 from theodolite.version import __version__
 
 if TYPE_CHECKING:
+    from theodolite import bayes
     from theodolite.checking import check
     from theodolite.construct.estimators import NetworkKernelClassifier, NetworkKernelRegressor
     from theodolite.construct.initialisation import initialise_
@@ -34,6 +35,7 @@ _LATER = {
     "NetworkKernelRegressor": "construct.estimators",
     "Subject": "subject",
     "Verdict": "law",
+    "bayes": "bayes",
     "check": "checking",
     "criticality": "theory.propagation",
     "initialise_": "construct.initialisation",
@@ -56,6 +58,7 @@ __all__ = [
     "Survey",
     "Verdict",
     "__version__",
+    "bayes",
     "check",
     "criticality",
     "design",
@@ -68,7 +71,8 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _LATER:
         raise AttributeError(f"module 'theodolite' has no attribute {name!r}")
-    return getattr(importlib.import_module(f"theodolite.{_LATER[name]}"), name)
+    module = importlib.import_module(f"theodolite.{_LATER[name]}")
+    return module if _LATER[name] == name else getattr(module, name)
 
 
 def __dir__() -> list[str]:
