@@ -221,7 +221,11 @@ def _regression(x: Any, y: Any) -> tuple[Tensor, Tensor]:
     """Inputs (P, features) and targets (P) in double precision, refused where no network interpolates them or many do alike."""
     given = torch.as_tensor(x)
     x = given.detach().double()
-    y = torch.as_tensor(y).detach().to(x).squeeze(-1) if torch.as_tensor(y).ndim > 1 else torch.as_tensor(y).detach().to(x)
+    y = (
+        torch.as_tensor(y).detach().to(x).squeeze(-1)
+        if torch.as_tensor(y).ndim > 1
+        else torch.as_tensor(y).detach().to(x)
+    )
     if x.ndim != 2 or y.ndim != 1 or len(x) != len(y) or not len(y):
         raise ValueError(
             f"expected inputs (samples, features) and one target a sample, got {tuple(x.shape)} and {tuple(y.shape)}; of "
