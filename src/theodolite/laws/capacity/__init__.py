@@ -1,0 +1,1 @@
+"""Capacity: memorisation by written-down networks, corrective networks, entropy and widths."""
