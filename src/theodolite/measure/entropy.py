@@ -33,7 +33,9 @@ def greedy_cover(points: Tensor, *, count: int, norm: Norm = "euclidean") -> Cov
     ([4.0, 1.0, 0.0], [0, 2, 1])
     """
     if points.ndim != 2 or not len(points):
-        raise ValueError(f"expected points of shape (samples, coordinates), got {tuple(points.shape)}; flatten the rest")
+        raise ValueError(
+            f"expected points of shape (samples, coordinates), got {tuple(points.shape)}; flatten the rest"
+        )
     if not 1 <= count <= len(points):
         raise ValueError(f"expected between 1 and {len(points)} balls, got {count}; take more samples")
     nearest = torch.full((len(points),), torch.inf, dtype=points.dtype, device=points.device)
@@ -101,7 +103,9 @@ def zigzags(steps: int, *, slope: float = 1.0, refine: int = 1, dtype: torch.dty
     return torch.cat([torch.zeros(len(walks), 1, dtype=dtype), walks], 1)
 
 
-def gaussian_map(inputs: int, outputs: int, *, generator: torch.Generator, dtype: torch.dtype = torch.float64) -> Tensor:
+def gaussian_map(
+    inputs: int, outputs: int, *, generator: torch.Generator, dtype: torch.dtype = torch.float64
+) -> Tensor:
     """A random matrix (outputs, inputs) that keeps squared lengths on average: entries of variance 1 / outputs."""
     return torch.randn(outputs, inputs, generator=generator, dtype=dtype) / outputs**0.5
 

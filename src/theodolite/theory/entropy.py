@@ -23,7 +23,9 @@ def cube_entropy_number(dimension: int, bits: int) -> float:
     0.125
     """
     if bits % dimension:
-        raise ValueError(f"expected a multiple of {dimension} bits, got {bits}; between them the cube is not cut evenly")
+        raise ValueError(
+            f"expected a multiple of {dimension} bits, got {bits}; between them the cube is not cut evenly"
+        )
     return 2.0 ** -(bits // dimension + 1)
 
 

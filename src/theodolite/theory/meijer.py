@@ -14,6 +14,8 @@ FLOOR = 42.0
 """Terms below e^-42 of the largest are left out, and the step lets no more than that fold back: 1e-18."""
 CELLS = 1 << 21
 """How many points of the contour are held at once."""
+FAR = 1e9
+"""A saddle beyond this has relative corrections below 1e-9, while lnΓ there carries rounding of 1e-6."""
 Array = NDArray[np.float64]
 
 
@@ -74,6 +76,9 @@ def _integral(point: float, shift: float, spread: float, b: Array, counts: Any) 
     a = b - b.min() + shift  # the arguments of the Gamma functions at the saddle
     s = shift - b.min()
     base = gammaln(a)
+    if shift > FAR:  # so far out the peak is a Gaussian to more digits than the logarithm has left
+        value = (counts * base).sum() - s * point - np.log(np.sqrt(2 * np.pi) * spread)
+        return float(value), float(16 * np.finfo(np.float64).eps * ((counts * np.abs(base)).sum() + abs(s * point)))
     step = 2 * np.pi / (9.2 * spread + FLOOR / shift)
     end = 8 * step
     while (counts * (loggamma(a + 1j * end).real - base)).sum() > -FLOOR:

@@ -1,6 +1,6 @@
 r"""Gradients of random ReLU networks, exactly: at one input the gates are fair coins, whatever the weights' sizes.
 
-Weights are symmetric about zero with variance 2 over fan-in, also in the last layer; one output is looked at. Biases do not
+Weights are continuous, symmetric about zero, with variance 2 over fan-in, also in the last layer; one output is looked at. Biases do not
 matter as long as they are symmetric. $n_0$ inputs, hidden widths $n_1..n_L$.
 """
 

@@ -17,7 +17,9 @@ def predict(body: str, bits: int) -> Band:
         exact = cube_entropy_number(2, bits)
     else:
         exact = math.sqrt(0.5)  # a disc by four
-    return Band(0.93 * exact, 2 * exact)  # a sample of some thousand points may be covered by 7 % smaller balls than the set
+    return Band(
+        0.93 * exact, 2 * exact
+    )  # a sample of some thousand points may be covered by 7 % smaller balls than the set
 
 
 def measure(body: str, bits: int, *, generator: torch.Generator, scale: float = 1.0, anchored: bool = True) -> float:
@@ -26,7 +28,10 @@ def measure(body: str, bits: int, *, generator: torch.Generator, scale: float = 
     elif body == "square":
         points = scale * torch.rand(4000, 2, generator=generator, dtype=torch.float64)
     else:
-        angle, power = 2 * math.pi * torch.rand(4000, generator=generator, dtype=torch.float64), torch.linspace(0, 1, 4000).double()
+        angle, power = (
+            2 * math.pi * torch.rand(4000, generator=generator, dtype=torch.float64),
+            torch.linspace(0, 1, 4000).double(),
+        )
         points = scale * power.sqrt()[:, None] * torch.stack([angle.cos(), angle.sin()], 1)
     if not anchored:
         points = points + 6 * torch.rand(len(points), 1, generator=generator, dtype=torch.float64)
@@ -48,7 +53,7 @@ law = Law(
     measure=measure,
     cases=(
         {"body": "lipschitz", "bits": 3},
-        {"body": "lipschitz", "bits": 5},
+        {"body": "lipschitz", "bits": 7},
         {"body": "square", "bits": 6},
         {"body": "disc", "bits": 2},
     ),

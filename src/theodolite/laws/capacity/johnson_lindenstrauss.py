@@ -17,7 +17,9 @@ def measure(bits: int, body: str, *, generator: torch.Generator, share: float = 
     matrix = gaussian_map(k, max(1, round(share * embedding_dimension(k))), generator=generator)
     points = torch.eye(k, dtype=torch.float64)
     if body == "cloud":
-        points = torch.randn(k, k, generator=generator, dtype=torch.float64) * torch.logspace(0, -2, k, dtype=torch.float64)
+        points = torch.randn(k, k, generator=generator, dtype=torch.float64) * torch.logspace(
+            0, -2, k, dtype=torch.float64
+        )
     if aimed:  # the second point lies off the first where the map is weakest
         points[1] = points[0] + torch.linalg.svd(matrix, full_matrices=True)[2][-1] + 0.2 * points[1]
     return embedding(matrix, points).distortion

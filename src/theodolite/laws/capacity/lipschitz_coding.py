@@ -12,7 +12,9 @@ def predict(bits: int, side: str) -> float:
 
 
 def measure(bits: int, side: str, *, slope: float = 1.0, lifted: float = 0.0) -> float:
-    if side == "packing":  # more functions than codes, this far apart: two share a code, and half their distance is lost
+    if (
+        side == "packing"
+    ):  # more functions than codes, this far apart: two share a code, and half their distance is lost
         corners = zigzags(bits + 1, slope=slope)
         gaps = torch.cdist(corners, corners, p=torch.inf)
         return 0.5 * float(gaps[~torch.eye(len(corners), dtype=torch.bool)].min())
