@@ -111,7 +111,8 @@ class LinearPosterior:
     def weights(self) -> Tensor:
         r"""$\theta_*$, the shortest weights that fit: the posterior mean, whatever the widths."""
         U, s, V = self._svd
-        return V.mH @ ((U.mH @ self.y) / s)
+        found: Tensor = V.mH @ ((U.mH @ self.y) / s)
+        return found
 
     @cached_property
     def evidence(self) -> Estimate:

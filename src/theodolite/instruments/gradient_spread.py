@@ -7,6 +7,7 @@ For plain ReLU networks of linear layers theory knows the variance of its logari
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 from torch import Tensor, nn
@@ -68,11 +69,7 @@ def _relu_sizes(model: nn.Module) -> tuple[int, ...] | None:
         type(part) is (nn.ReLU if i % 2 else nn.Linear) for i, part in enumerate(parts)
     )
     linear = [part for part in parts if isinstance(part, nn.Linear)]
-    if (
-        not chain
-        or len(parts) % 2 == 0
-        or any(a.out_features != b.in_features for a, b in zip(linear, linear[1:], strict=False))
-    ):
+    if not chain or len(parts) % 2 == 0 or any(a.out_features != b.in_features for a, b in pairwise(linear)):
         return None
     return tuple(layer.in_features for layer in linear)
 

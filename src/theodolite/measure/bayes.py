@@ -17,7 +17,7 @@ Quantity = Literal["evidence", "scale", "perpendicular", "perpendicular squared"
 
 @dataclass(frozen=True, kw_only=True)
 class Problem:
-    r"""What a deep linear network is asked: ``sizes`` $n_0..n_L$, prior ``variance``, P ``samples`` of $\|\theta_*\|^2$ ``norm2``.
+    r"""A deep linear network of ``sizes`` $n_0..n_L$, prior ``variance``, and P ``samples`` of $\|\theta_*\|^2$ ``norm2``.
 
     In the basis of the samples' span, the Gram matrix is taken to be the identity: its determinant only shifts the log
     evidence. ``noise`` adds observation noise of that variance, which the closed forms leave out.
@@ -60,7 +60,7 @@ class Draws:
         return Estimate(mean, error)
 
     def quantity(self, name: Quantity) -> Estimate:
-        r"""The evidence, or a posterior mean: of $\tau^2$, $\|\theta_\perp\|^{2}$, $\|\theta_\perp\|^4$, or $\|\theta_*\|^2/\tau^2$ (the fit)."""
+        r"""The log evidence, or a posterior mean: $\tau^2$, $\|\theta_\perp\|^2$, its square, or $\|\theta_*\|^2/\tau^2$."""
         if name == "evidence":
             return self.log_evidence()
         tau2, free = self.log_tau2.exp(), self.problem.sizes[0] - self.problem.samples
@@ -70,7 +70,7 @@ class Draws:
 
 
 def prior_draws(problem: Problem, *, draws: int, generator: torch.Generator) -> Draws:
-    r"""Networks drawn from the prior, matrix by matrix, all but the first layer; weights are the Gaussian likelihood of the targets.
+    r"""Networks drawn from the prior, matrix by matrix, all but the first layer, weighted by the likelihood of the targets.
 
     The first layer is averaged over exactly (Rao-Blackwell): given the others the function is Gaussian. Good for small
     networks; for large ones take `tilted_draws`.
@@ -88,9 +88,10 @@ def prior_draws(problem: Problem, *, draws: int, generator: torch.Generator) -> 
 
 
 def tilted_draws(problem: Problem, *, ratio: float, draws: int, generator: torch.Generator) -> Draws:
-    r"""The layers' squared norms from Gamma laws of shape $\frac{n_l}2-\frac P2(1-\frac1z)$, near their posterior; ``ratio`` is z.
+    r"""The layers' squared norms from Gamma laws of shape $\frac{n_l}2-\frac P2(1-\frac1z)$, near their posterior.
 
-    Any positive z is right, a good one makes the weights nearly equal: the ratio of the posterior scale to the samples' own.
+    ``ratio`` is z. Any positive z is right, a good one makes the weights nearly equal: the ratio of the posterior
+    scale to the samples' own.
     """
     n0, *hidden = problem.sizes
     log_tau2 = torch.full((draws,), math.log(problem.variance / n0), dtype=torch.float64)
@@ -106,10 +107,10 @@ def tilted_draws(problem: Problem, *, ratio: float, draws: int, generator: torch
 def product_log_norms(
     sizes: Sequence[int], *, nets: int, generator: torch.Generator, copies: int = 1, gated: bool = False
 ) -> Tensor:
-    r"""$\ln\|\theta\|$ of ``nets`` products $W^{(L+1)}\cdots W^{(1)}$, entries $N(0,1/n_{l-1})$, layer sizes $n_0..n_L$, one output.
+    r"""$\ln\|\theta\|$ of ``nets`` products $W^{(L+1)}\cdots W^{(1)}$ with one output, entries $N(0,1/n_{l-1})$.
 
-    ``copies`` repeats every unit; ``gated`` shrinks a random half of the entries tenfold, as a leaky ReLU of slope 0.1 does,
-    and scales so that the mean square stays.
+    ``sizes`` are $n_0..n_L$. ``copies`` repeats every unit; ``gated`` shrinks a random half of the entries tenfold, as
+    a leaky ReLU of slope 0.1 does, and scales so that the mean square stays.
     """
     v = torch.ones(nets, 1, dtype=torch.float64)
     for fan_in in reversed(sizes):
@@ -118,7 +119,8 @@ def product_log_norms(
         if gated:
             on = torch.rand(v.shape, generator=generator, dtype=torch.float64) < 0.5
             v = v * torch.where(on, 1.0, 0.1) * math.sqrt(2 / 1.01)
-    return v.norm(dim=1).log()
+    found: Tensor = v.norm(dim=1).log()
+    return found
 
 
 def _log_gamma_draws(shape: float, draws: int, generator: torch.Generator) -> Tensor:

@@ -2,6 +2,7 @@ r"""How many balls cover a set, and how well random maps keep its distances: ent
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -107,7 +108,7 @@ def gaussian_map(
     inputs: int, outputs: int, *, generator: torch.Generator, dtype: torch.dtype = torch.float64
 ) -> Tensor:
     """A random matrix (outputs, inputs) that keeps squared lengths on average: entries of variance 1 / outputs."""
-    return torch.randn(outputs, inputs, generator=generator, dtype=dtype) / outputs**0.5
+    return torch.randn(outputs, inputs, generator=generator, dtype=dtype) / math.sqrt(outputs)
 
 
 @dataclass(frozen=True)

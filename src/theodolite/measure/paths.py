@@ -35,7 +35,8 @@ def conditional_gradients(ensemble: Ensemble, inputs: Tensor, *, nets: int, gene
     r"""The same at one input ($n_0$), (nets, $n_0$), without drawing a matrix: n times cheaper, and exact.
 
     Forwards a layer is Gaussian given the one in front. Backwards, of a matrix W only $Wa=z$ is known, so that
-    $v^\top W=\frac{v\cdot z}{|a|^2}a^\top+\sqrt{C_w/n}\,|v|\,g^\top(1-\frac{aa^\top}{|a|^2})$ with a fresh Gaussian g. Nothing is assumed of gates.
+    $v^\top W=\frac{v\cdot z}{|a|^2}a^\top+\sqrt{C_w/n}\,|v|\,g^\top(1-\frac{aa^\top}{|a|^2})$ with a fresh Gaussian g. Nothing
+    is assumed of gates.
     """
     if ensemble.entries != "gauss" or ensemble.mean or ensemble.copies != 1 or ensemble.residual:
         raise ValueError("expected plain Gaussian weights, got others; draw the weights with drawn_gradients instead")
@@ -65,7 +66,7 @@ def conditional_gradients(ensemble: Ensemble, inputs: Tensor, *, nets: int, gene
 
 
 def path_sum(weights: Sequence[Tensor], gates: Sequence[Tensor], x: Tensor) -> float:
-    r"""$\sum_{\gamma}x_{\gamma_0}\prod_lw^{(l)}_\gamma\xi^{(l)}_\gamma$ over every path from an input to the one output, one by one.
+    r"""$\sum_{\gamma}x_{\gamma_0}\prod_lw^{(l)}_\gamma\xi^{(l)}_\gamma$ over all paths from an input to the output, one by one.
 
     ``weights`` are (fan out, fan in); ``gates`` are 0 or 1 for each hidden unit.
 

@@ -45,10 +45,12 @@ class LinearNet:
 
 
 def log_evidence(net: LinearNet, *, samples: int, norm2: float, log_det: float = 0.0) -> Estimate:
-    r"""$\ln Z=-\frac12\ln\det XX^\top-\frac P2\ln\pi\|\theta_*\|^2-\sum\ln\Gamma(\frac{n_l}2)+\ln G(\|\theta_*\|^2/M\,|\,\frac P2,\frac{n_l}2)$.
+    r"""The log evidence, with a bound on its rounding error.
 
-    The density of the P targets under the prior: ``samples`` is P, ``norm2`` $\|\theta_*\|^2=y^\top(XX^\top)^{-1}y$, ``log_det``
-    $\ln\det XX^\top$. ``stderr`` bounds the rounding error. Source: hanin2023, Theorem 1.
+    $\ln Z=-\frac12\ln\det XX^\top-\frac P2\ln\pi\|\theta_*\|^2-\sum_l\ln\Gamma(\frac{n_l}2)
+    +\ln G(\|\theta_*\|^2/M\,|\,\frac P2,\frac{n_1}2,\dots)$ is the density of the P targets under the prior.
+    ``samples`` is P, ``norm2`` $\|\theta_*\|^2=y^\top(XX^\top)^{-1}y$, ``log_det`` $\ln\det XX^\top$.
+    Source: hanin2023, Theorem 1.
     Differs from the source: normalised as a density of the targets, argument $\|\theta_*\|^2/M$ with M as above.
 
     >>> found = log_evidence(LinearNet(4), samples=2, norm2=3.0)  # no hidden layer: a Gaussian of variance 1/4
@@ -57,8 +59,9 @@ def log_evidence(net: LinearNet, *, samples: int, norm2: float, log_det: float =
     """
     _check(samples, norm2)
     G = log_meijer(math.log(norm2) - net.log_scale, net.parameters(samples / 2))
-    value = G.value - 0.5 * log_det - samples / 2 * math.log(math.pi * norm2)
-    return Estimate(value - sum(math.lgamma(n / 2) for n in net.widths), G.stderr)
+    parts = [-0.5 * log_det, -samples / 2 * math.log(math.pi * norm2), -sum(math.lgamma(n / 2) for n in net.widths)]
+    rounding = 4 * math.ulp(1.0) * sum(abs(part) for part in parts)
+    return Estimate(G.value + sum(parts), G.stderr + rounding)
 
 
 def scale_moment(net: LinearNet, power: float, *, samples: int, norm2: float) -> float:
@@ -85,11 +88,11 @@ def perpendicular_moment(net: LinearNet, power: int = 1, *, samples: int, norm2:
     if free <= 0:
         return 0.0
     ratio = math.exp(math.lgamma(free + power) - math.lgamma(free))
-    return ratio * 2**power * scale_moment(net, power, samples=samples, norm2=norm2)
+    return ratio * 2.0**power * scale_moment(net, power, samples=samples, norm2=norm2)
 
 
 def log_scale_density(net: LinearNet, log_tau2: Array, *, samples: int, norm2: float) -> Array:
-    r"""The posterior log density of $u=\ln\tau^2$ at many points: prior (a Meijer function) times $\tau^{-P}e^{-\|\theta_*\|^2/2\tau^2}$.
+    r"""The posterior log density of $\ln\tau^2$ at many points: a Meijer function times $\tau^{-P}e^{-\|\theta_*\|^2/2\tau^2}$.
 
     Needs a hidden layer: without one $\tau^2=\sigma^2/n_0$ is known.
     """
@@ -195,10 +198,10 @@ def best_log_evidence(*, samples: int, norm2: float, log_det: float = 0.0) -> fl
 
 
 def log_norm_moments(sizes: Sequence[int]) -> tuple[float, float]:
-    r"""Mean $\frac12\sum[\psi(\frac n2)+\ln\frac2n]$ and variance $\frac14\sum\psi'(\frac n2)$ of $\ln\|\theta\|$ under the prior, $\sigma=1$.
+    r"""Mean $\frac12\sum[\psi(\frac n2)+\ln\frac2n]$ and variance $\frac14\sum\psi'(\frac n2)$ of $\ln\|\theta\|$ a priori.
 
-    $\|\theta\|^2=\prod_{l=0}^L\chi^2_{n_l}/n_l$ over ``sizes`` $n_0,\dots,n_L$, the inputs included: about a log-normal of
-    variance $\frac12\sum1/n_l$. Wide first, $\|\theta\|\to1$; deep first, 0: only $\sum1/n_l$ counts.
+    $\|\theta\|^2=\prod_{l=0}^L\chi^2_{n_l}/n_l$ at $\sigma=1$, over ``sizes`` $n_0..n_L$, inputs included:
+    about a log-normal of variance $\frac12\sum1/n_l$. Wide first, $\|\theta\|\to1$; deep first, 0: only $\sum1/n_l$ counts.
 
     >>> mean, variance = log_norm_moments((20,) * 11)
     >>> round(mean, 4), round(variance, 4)

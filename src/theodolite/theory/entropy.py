@@ -26,7 +26,7 @@ def cube_entropy_number(dimension: int, bits: int) -> float:
         raise ValueError(
             f"expected a multiple of {dimension} bits, got {bits}; between them the cube is not cut evenly"
         )
-    return 2.0 ** -(bits // dimension + 1)
+    return math.exp2(-(bits // dimension + 1))
 
 
 def ball_entropy_bound(dimension: int, bits: int) -> float:
@@ -35,7 +35,7 @@ def ball_entropy_bound(dimension: int, bits: int) -> float:
     >>> ball_entropy_bound(2, 2)
     0.5
     """
-    return 2.0 ** (-bits / dimension)
+    return math.exp2(-bits / dimension)
 
 
 def separated_points_bounds(dimension: int, radius: float) -> tuple[float, float]:

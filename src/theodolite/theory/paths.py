@@ -1,7 +1,7 @@
 r"""Gradients of random ReLU networks, exactly: at one input the gates are fair coins, whatever the weights' sizes.
 
-Weights are continuous, symmetric about zero, with variance 2 over fan-in, also in the last layer; one output is looked at. Biases do not
-matter as long as they are symmetric. $n_0$ inputs, hidden widths $n_1..n_L$.
+Weights are continuous and symmetric about zero, of variance 2 over fan-in, also in the last layer; one output is looked at.
+Biases do not matter as long as they are symmetric. $n_0$ inputs, hidden widths $n_1..n_L$.
 """
 
 from __future__ import annotations
@@ -62,11 +62,13 @@ def gradient_second_moment(inputs: int, widths: Sequence[int], *, kurtosis: floa
 def log_gradient_moments(
     inputs: int, widths: Sequence[int], *, entry: bool = False, on: float = 0.5
 ) -> tuple[float, float]:
-    r"""Mean and variance of $\ln r$, $r=\|\nabla_xz_q\|^2/E\|\nabla_xz_q\|^2=\frac{\chi^2_{n_0}}{n_0}\prod_l\frac{2S_l}{n_l}$, Gaussian weights.
+    r"""Mean and variance of $\ln r$, $r=\|\nabla_xz_q\|^2/E\|\nabla_xz_q\|^2$, for Gaussian weights.
 
-    $S_l=\sum_{i\le n_l}\xi_ig_i^2$ is chi-squared with a binomial number of degrees of freedom; dead layers (S = 0) are left
-    out. About a normal of mean $-\beta/2$, variance $\beta=5\sum1/n_l+2/n_0$. With ``entry`` of one derivative instead of
-    the gradient: $\chi^2_1$ in place of $\chi^2_{n_0}/n_0$. ``on`` is the chance that a unit is on: 1 for linear networks.
+    $r=\frac{\chi^2_{n_0}}{n_0}\prod_l\frac{2S_l}{n_l}$, where $S_l=\sum_{i\le n_l}\xi_ig_i^2$ is chi-squared
+    with a binomial number of degrees of freedom; dead layers (S = 0) are left out. About a normal of
+    mean $-\beta/2$, variance $\beta=5\sum1/n_l+2/n_0$. With ``entry`` of one derivative
+    instead of the gradient: $\chi^2_1$ in place of $\chi^2_{n_0}/n_0$.
+    ``on`` is the chance that a unit is on: 1 for linear networks.
     Source: hanin2018. Differs from the source: exact; lecture notes leave out the factor of the inputs.
 
     >>> mean, variance = log_gradient_moments(10, (20,) * 10)
@@ -131,7 +133,7 @@ def spread_words(hidden_layers: int, width: float, variance: float, *, relu: boo
     wide = width_for_spread(hidden_layers) if relu else math.ceil(width * variance * (NINETY / math.log(MODERATE)) ** 2)
     if wide <= width:
         return f"{seen} The layers are wide enough; few inputs spread it."
-    return f"{seen} Seeds will differ in the step they bear; widen to {wide}, or use fewer layers, normalisation or residual paths."
+    return f"{seen} Seeds will differ in the step they bear; widen to {wide}, or use normalisation or residual paths."
 
 
 def _gated(A: float, B: float, n: int, fan_in: int, kurtosis: float) -> tuple[float, float]:

@@ -1,4 +1,4 @@
-r"""At the prior of largest evidence the unseen weights have $\|\theta_\perp\|^2\to\|\theta_*\|^2(1-\alpha)/\alpha$, at any depth and width."""
+r"""Under the prior of largest evidence $\|\theta_\perp\|^2\to\|\theta_*\|^2(1-\alpha)/\alpha$ at any depth and width."""
 
 import math
 

@@ -1,4 +1,4 @@
-r"""In large deep linear networks the posterior scale solves one equation, $\kappa z=\sigma^{2(L+1)}\prod_l(1+\frac P{n_l}(\frac1z-1))$."""
+r"""In large deep linear networks the posterior scale solves $\kappa z=\sigma^{2(L+1)}\prod_l(1+\frac P{n_l}(\frac1z-1))$."""
 
 import torch
 

@@ -1,4 +1,4 @@
-r"""The weights of a random deep linear network have $E\ln\|\theta\|=\frac12\sum_{l=0}^L[\psi(\frac{n_l}2)+\ln\frac2{n_l}]$, about $-\frac{L+1}{2n}$."""
+r"""The weights of a random deep linear network have $E\ln\|\theta\|=\frac12\sum_l[\psi(\frac{n_l}2)+\ln\frac2{n_l}]$."""
 
 import torch
 from torch import Tensor

@@ -41,7 +41,8 @@ law = Law(
     full=({"points": 2048, "dimension": 352}, {"points": 4096, "dimension": 384}),
     repeats=4,
     quantity="least ratio of distances",
-    erratum="Lecture notes ask for a linear 1-Lipschitz map into 8 log k / eps^2 dimensions that shrinks no distance below 1 - eps. "
-    "On a simplex there is none. A random map is 1-Lipschitz on the points only; its extension to the space is not linear.",
+    erratum="Lecture notes ask for a linear 1-Lipschitz map into 8 log k / eps^2 dimensions that shrinks no distance "
+    "below 1 - eps. On a simplex there is none. A random map is 1-Lipschitz on the points only; "
+    "its extension to the space is not linear.",
     refuted=at_least_half,
 )

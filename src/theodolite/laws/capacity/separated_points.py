@@ -26,7 +26,8 @@ law = Law(
     claim="Balls of radius one half about points one apart do not overlap, and about a largest such set balls of radius 1 "
     "cover: so their number is between R^d and (1+2R)^d. A stable code of n numbers of a set therefore cannot be "
     "much more accurate than its entropy number at n log bits.",
-    formula=r"R^d\le\#\{\text{points one apart}\}\le(1+2R)^d\ \Rightarrow\ \epsilon_{\lceil n\log_2(3R/\delta_n)\rceil}\le8\delta_n",
+    formula=r"R^d\le\#\{\text{points one apart}\}\le(1+2R)^d\ \Rightarrow\ "
+    r"\epsilon_{\lceil n\log_2(3R/\delta_n)\rceil}\le8\delta_n",
     assumes={"so many dimensions": {"more": 1}, "points one apart": {"closer": 0.3}},
     source="carl1981; cohen2022",
     predict=predict,

@@ -1,4 +1,4 @@
-r"""At one input the gates of a random ReLU network are independent fair coins, through all layers: k are on with chance $2^{-k}$."""
+r"""At one input the gates of a random ReLU network are independent fair coins: any k are on with chance $2^{-k}$."""
 
 import torch
 from torch import Tensor

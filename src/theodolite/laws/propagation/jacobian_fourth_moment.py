@@ -1,4 +1,4 @@
-r"""One derivative of a random ReLU network has fourth moment $\frac{12}{n_0^2}\prod_l(1+\frac5{n_l})$; other kurtosis, by recursion."""
+r"""A derivative of a random ReLU network has fourth moment $\frac{12}{n_0^2}\prod_l(1+\frac5{n_l})$, Gaussian weights."""
 
 import math
 
