@@ -1,7 +1,4 @@
-"""Bayesian regression with a deep linear network: exact evidence, exact posterior, and a choice of depth and width.
-
-The model has no noise: it interpolates the targets, so it wants independent samples, at most as many as there are features.
-"""
+"""A deep linear network that fits its samples exactly."""
 
 from __future__ import annotations
 
@@ -15,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from theodolite.bayes.results import Prediction, Selection, new_inputs, samples_of, selection
 from theodolite.reading import Estimate
 from theodolite.theory.bayes import (
     LinearNet,
@@ -26,46 +24,6 @@ from theodolite.theory.bayes import (
     perpendicular_moment,
     scale_moment,
 )
-
-
-@dataclass(frozen=True)
-class Prediction:
-    """At each new input the posterior mean and variance, and ``samples`` of the whole function there, (draws, inputs)."""
-
-    mean: Tensor
-    variance: Tensor
-    samples: Tensor
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """One shape: its hidden ``widths``, prior variance, log evidence, and its ``weight`` among the shapes compared."""
-
-    widths: tuple[int, ...]
-    prior_variance: float
-    evidence: Estimate
-    weight: float
-
-
-@dataclass(frozen=True)
-class Selection:
-    """Shapes by falling evidence. ``bound`` is the log evidence that no prior on the scale can exceed."""
-
-    candidates: tuple[Candidate, ...]
-    bound: float
-
-    @property
-    def best(self) -> Candidate:
-        """The shape of largest evidence."""
-        return self.candidates[0]
-
-    def __str__(self) -> str:
-        lines = [f"{'hidden layers':>13} {'width':>6} {'prior variance':>14} {'log evidence':>13} {'weight':>7}"]
-        for row in self.candidates:
-            width = str(row.widths[0]) if row.widths else "-"
-            lines.append(f"{len(row.widths):>13} {width:>6} {row.prior_variance:>14.5g} {row.evidence.value:>13.4f} "
-                         f"{row.weight:>7.3f}")  # fmt: skip
-        return "\n".join([*lines, f"no prior on the scale exceeds {self.bound:.4f}"])
 
 
 @dataclass(frozen=True)
@@ -135,12 +93,7 @@ class LinearPosterior:
         A draw is one function: a scale from its exact posterior times a Gaussian direction. Without a generator the
         draws are those of seed 0.
         """
-        rows = torch.as_tensor(x).to(self.x)
-        if rows.ndim != 2 or rows.shape[1] != self.x.shape[1]:
-            raise ValueError(
-                f"expected inputs of shape (samples, {self.x.shape[1]}), got {tuple(rows.shape)}; use the features of "
-                "the data"
-            )
+        rows = new_inputs(x, self.x)
         V = self._svd[2]
         across = rows - rows @ V.mH @ V
         across = across.where(across.norm(dim=1, keepdim=True) > 1e-12 * rows.norm(dim=1, keepdim=True), 0.0)
@@ -161,19 +114,13 @@ class LinearPosterior:
         probabilities of the shapes, all equal before. Depth 0 is one shape, whatever the width.
         """
         shapes = list(dict.fromkeys((int(n),) * int(depth) for depth in depths for n in widths))
-        if not shapes:
-            raise ValueError("expected at least one depth and one width, got none; pass depths=(0, 1, 2), say")
         found = []
         for shape in shapes:
             net = LinearNet(self.x.shape[1], shape, self.net.variance)
             if tune:
                 net = LinearNet(net.inputs, shape, best_variance(net, **self._seen))
             found.append((shape, net.variance, log_evidence(net, **self._seen, log_det=self._log_det)))
-        top = max(row[2].value for row in found)
-        total = sum(math.exp(row[2].value - top) for row in found)
-        rows = [Candidate(*row, math.exp(row[2].value - top) / total) for row in found]
-        bound = best_log_evidence(**self._seen, log_det=self._log_det)
-        return Selection(tuple(sorted(rows, key=lambda row: -row.evidence.value)), bound)
+        return selection(found, best_log_evidence(**self._seen, log_det=self._log_det))
 
     @cached_property
     def _svd(self) -> Any:
@@ -219,33 +166,20 @@ class LinearPosterior:
 
 
 def _regression(x: Any, y: Any) -> tuple[Tensor, Tensor]:
-    """Inputs (P, features) and targets (P) in double precision, refused where no network interpolates them or many do alike."""
-    given = torch.as_tensor(x)
-    x = given.detach().double()
-    y = (
-        torch.as_tensor(y).detach().to(x).squeeze(-1)
-        if torch.as_tensor(y).ndim > 1
-        else torch.as_tensor(y).detach().to(x)
-    )
-    if x.ndim != 2 or y.ndim != 1 or len(x) != len(y) or not len(y):
-        raise ValueError(
-            f"expected inputs (samples, features) and one target a sample, got {tuple(x.shape)} and {tuple(y.shape)}; of "
-            "several outputs take one at a time"
-        )
-    if not bool(x.isfinite().all() and y.isfinite().all()):
-        raise ValueError("expected finite inputs and targets, got others; drop the samples that are not")
+    """The samples, refused where no network interpolates them."""
+    x, y = samples_of(x, y)
     samples, features = x.shape
     if samples > features:
         raise ValueError(
-            f"expected at most as many samples as features ({features}), got {samples}; the model has no noise and cannot fit "
-            "more: take fewer samples, or more features (products of columns, random features)"
+            f"expected at most as many samples as features ({features}), got {samples}; without noise the model cannot fit "
+            "more: take NoisyLinearPosterior, fewer samples, or more features (products of columns)"
         )
     rows: Sequence[int] = torch.unique(x, dim=0, return_inverse=True)[1].tolist()
     if len(set(rows)) < samples:
         second = next(i for i, row in enumerate(rows) if row in rows[:i])
         raise ValueError(
             f"expected different inputs, got the same in samples {rows.index(rows[second])} and {second}; keep one of them, "
-            "with the mean of their targets"
+            "with the mean of their targets, or take NoisyLinearPosterior"
         )
     s = torch.linalg.svdvals(x)
     rank = int((s > s[0] * features * torch.finfo(torch.float64).eps).sum())
