@@ -43,6 +43,10 @@ def design_table(design: Any) -> RenderableType:
     kind = Text.assemble(("criticality: ", "bold"), point.kind, ". ", point.reason)
     parts: list[RenderableType] = [Text(design.title, style="bold"), kind, Text(""), table, Text("")]
     parts += [Text.assemble(("step sizes: ", "bold"), *_step_words(design)), Text("")]
+    for reading in (
+        r for answer in design.answers if answer.instrument.name == "spread of gradients" for r in answer.readings
+    ):
+        parts += [Text.assemble(("gradients: ", "bold"), reading.meaning), Text("")]
     return Group(*parts, survey_table(design.answers, ()))
 
 

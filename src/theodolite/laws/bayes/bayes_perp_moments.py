@@ -31,8 +31,8 @@ def measure(
 law = Law(
     claim="Across the samples the posterior weights have a uniform direction and a squared length whose k-th moment is "
     "exact: the Meijer function with P/2 - k in place of P/2 over that of the evidence.",
-    formula=r"E\|\theta_\perp\|^{2k}=\|\theta_*\|^{2k}\frac{\Gamma(\frac{n_0-P}2+k)}{\Gamma(\frac{n_0-P}2)}"
-    r"\frac{G(x|\frac P2-k,\frac{n_l}2)}{G(x|\frac P2,\frac{n_l}2)}",
+    formula=r"E\|\theta_\perp\|^{2k}=\|\theta_*\|^{2k}\frac{\Gamma(\frac{n_0-P}{2}+k)}{\Gamma(\frac{n_0-P}{2})}"
+    r"\frac{G(x|\frac{P}{2}-k,\frac{n_l}{2})}{G(x|\frac{P}{2},\frac{n_l}{2})}",
     assumes={"no noise": {"noise": 0.5}, "weights of variance 1 over fan-in": {"variance": 1.6}},
     source="hanin2023, Theorem 1",
     predict=predict,

@@ -1,4 +1,4 @@
-r"""In large deep linear networks the posterior scale solves $\kappa z=\sigma^{2(L+1)}\prod_l(1+\frac P{n_l}(\frac1z-1))$."""
+r"""In large deep linear networks the posterior scale solves $\kappa z=\sigma^{2(L+1)}\prod_l(1+\frac{P}{n_l}(\frac{1}{z}-1))$."""
 
 import torch
 
@@ -34,8 +34,8 @@ def measure(
 law = Law(
     claim="As samples and widths grow together the length of the weights across the samples is fixed by a root z: 1 where "
     "the samples outvote the prior, as they do at large depth, and the prior's own value in a shallow, very wide network.",
-    formula=r"\|\theta_\perp\|^2\to\frac{1-\alpha}\alpha\|\theta_*\|^2z,\quad"
-    r"\kappa z=\sigma^{2(L+1)}\prod_l\left(1+\tfrac P{n_l}(\tfrac1z-1)\right),\quad\kappa=\|\theta_*\|^2/\alpha",
+    formula=r"\|\theta_\perp\|^2\to\frac{1-\alpha}{\alpha}\|\theta_*\|^2z,\quad"
+    r"\kappa z=\sigma^{2(L+1)}\prod_l\left(1+\tfrac{P}{n_l}(\tfrac{1}{z}-1)\right),\quad\kappa=\|\theta_*\|^2/\alpha",
     assumes={
         "weights of variance 1 over fan-in": {"variance": 1.4},
         "samples and widths large": {"smaller": 50},

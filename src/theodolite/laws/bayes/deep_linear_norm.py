@@ -1,4 +1,4 @@
-r"""The weights of a random deep linear network have $E\ln\|\theta\|=\frac12\sum_l[\psi(\frac{n_l}2)+\ln\frac2{n_l}]$."""
+r"""The weights of a random deep linear network have $E\ln\|\theta\|=\frac{1}{2}\sum_l[\psi(\frac{n_l}{2})+\ln\frac{2}{n_l}]$."""
 
 import torch
 from torch import Tensor
@@ -28,8 +28,8 @@ def measure(
 law = Law(
     claim="The squared norm of a product of L + 1 Gaussian matrices with one output is a product of chi-squared variables "
     "over their means, so its logarithm has exact moments: mean and variance grow as depth over width.",
-    formula=r"\|\theta\|^2=\prod_{l=0}^L\chi^2_{n_l}/n_l,\qquad"
-    r"E\ln\|\theta\|=\tfrac12\sum_{l=0}^L\left[\psi(\tfrac{n_l}2)+\ln\tfrac2{n_l}\right]\approx-\frac{L+1}{2n}",
+    formula=r"\|\theta\|^2=\prod_{l=0}^L\chi^2_{n_l}/n_l,\qquad "
+    r"E\ln\|\theta\|=\tfrac{1}{2}\sum_{l=0}^L\left[\psi(\tfrac{n_l}{2})+\ln\tfrac{2}{n_l}\right]\approx-\frac{L+1}{2n}",
     assumes={"units independent": {"copies": 4}, "no nonlinearity": {"gated": True}},
     source="hanin2023",
     predict=predict,

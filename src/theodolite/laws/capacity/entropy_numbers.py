@@ -1,4 +1,4 @@
-r"""Greedy covering finds entropy numbers within a factor two: $\frac1{n+1}$ for Lipschitz functions, $2^{-(k+1)}$ for cubes."""
+r"""Greedy covering finds entropy numbers within a factor two: $\frac{1}{n+1}$ for Lipschitz functions, $2^{-(k+1)}$ for cubes."""
 
 import math
 
@@ -42,7 +42,7 @@ def measure(body: str, bits: int, *, generator: torch.Generator, scale: float = 
 law = Law(
     claim="The radius of a greedy cover by 2^n balls lies between the entropy number of the set and twice that; n bits leave "
     "1/(n+1) of a Lipschitz function open, and 2^-(k+1) of a point in a square at two times k bits.",
-    formula=r"\epsilon_n\le r_{\mathrm{greedy}}\le2\epsilon_n,\quad\epsilon_n(\mathrm{Lip}_1,f(0)=0)=\frac1{n+1}",
+    formula=r"\epsilon_n\le r_{\mathrm{greedy}}\le2\epsilon_n,\quad\epsilon_n(\mathrm{Lip}_1,f(0)=0)=\frac{1}{n+1}",
     assumes={
         "slopes and sides at most 1": {"scale": 3.0},
         "f(0) = 0": {"anchored": False},

@@ -32,7 +32,7 @@ def measure(
 law = Law(
     claim="Over the pairs of a simplex of k corners the mean squared ratio of distances under a linear map of norm 1 into m "
     "dimensions is at most m/(k-1), so some pair comes closer than that: keeping half takes m of order k, not log k.",
-    formula=r"\min_{i<j}\frac{\|A(e_i-e_j)\|}{\|e_i-e_j\|}\le\sqrt{\frac m{k-1}}\quad\text{for linear }A,\ \|A\|\le1",
+    formula=r"\min_{i<j}\frac{\|A(e_i-e_j)\|}{\|e_i-e_j\|}\le\sqrt{\frac{m}{k-1}}\quad\text{for linear }A,\ \|A\|\le1",
     assumes={"norm at most 1": {"stretched": True}, "corners of a simplex": {"flat": True}},
     source="dasgupta2003; cohen2022",
     predict=predict,

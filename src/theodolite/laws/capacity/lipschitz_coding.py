@@ -1,4 +1,4 @@
-r"""n bits describe a function of slope at most 1 with f(0) = 0 on [0, 1] to within $\frac1{n+1}$, and no code does better."""
+r"""n bits describe a function of slope at most 1 with f(0) = 0 on [0, 1] to within $\frac{1}{n+1}$, and no code does better."""
 
 import torch
 
@@ -26,7 +26,7 @@ def measure(bits: int, side: str, *, slope: float = 1.0, lifted: float = 0.0) ->
 law = Law(
     claim="A grid of n + 1 steps and one bit each after the first, up or down, follow every such function within a step; "
     "and 2^(n+1) zigzags lie two steps apart, so n bits cannot do better: the entropy number is exact.",
-    formula=r"\epsilon_n=\frac1{n+1}",
+    formula=r"\epsilon_n=\frac{1}{n+1}",
     assumes={"slopes at most 1": {"slope": 1.5}, "f(0) = 0": {"lifted": 0.5}},
     source="kolmogorov1959",
     predict=predict,

@@ -1,4 +1,4 @@
-r"""A derivative of a random ReLU network has fourth moment $\frac{12}{n_0^2}\prod_l(1+\frac5{n_l})$, Gaussian weights."""
+r"""A derivative of a random ReLU network has fourth moment $\frac{12}{n_0^2}\prod_l(1+\frac{5}{n_l})$, Gaussian weights."""
 
 import math
 
@@ -42,7 +42,7 @@ def measure(
 law = Law(
     claim="The fourth moment of a derivative is exact at any widths, for Gaussian weights a product of 1 + 5/n, and for any "
     "symmetric weights by a recursion of two numbers in which their kurtosis enters.",
-    formula=r"E\left(\frac{\partial z}{\partial x_p}\right)^4=\frac{12}{n_0^2}\prod_{l=1}^L\left(1+\frac5{n_l}\right)",
+    formula=r"E\left(\frac{\partial z}{\partial x_p}\right)^4=\frac{12}{n_0^2}\prod_{l=1}^L\left(1+\frac{5}{n_l}\right)",
     assumes={
         "units independent given the layer in front": {"copies": 4},
         "weights symmetric about zero": {"mean": 0.4},

@@ -29,7 +29,7 @@ def measure(
 law = Law(
     claim="He's variance keeps the mean square of every derivative of the output, not only that of the signal: 2 over the "
     "number of inputs, however narrow the layers; biases change nothing.",
-    formula=r"E\left(\frac{\partial z}{\partial x_p}\right)^2=\frac2{n_0}",
+    formula=r"E\left(\frac{\partial z}{\partial x_p}\right)^2=\frac{2}{n_0}",
     assumes={
         "weights of variance 2 over fan-in": {"weight_variance": 1.5},
         "weights symmetric about zero": {"mean": 0.3},
