@@ -34,7 +34,8 @@ def measure(
 law = Law(
     claim="Given the scale of its weights a deep linear network is Bayesian linear regression, so that with Gaussian noise only "
     "an integral over the scale is left, whose prior density is a Meijer function.",
-    formula=r"Z=\int p(\tau)\,N(y;0,\tau^2XX^\top+\nu)\,d\tau,\quad\tau^2=\frac{\sigma^2}{n_0}\prod_l\frac{\sigma^2}{n_l}\chi^2_{n_l}",
+    formula=r"Z=\int p(\tau)\,N(y;0,\tau^2XX^\top+\nu)\,d\tau,\quad "
+    r"\tau^2=\frac{\sigma^2}{n_0}\prod_l\frac{\sigma^2}{n_l}\chi^2_{n_l}",
     assumes={"noise of the variance named": {"louder": 3.0}, "weights of variance 1 over fan-in": {"variance": 2.0}},
     source="hanin2023",
     predict=predict,
