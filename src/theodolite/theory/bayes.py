@@ -50,7 +50,7 @@ def log_evidence(net: LinearNet, *, samples: int, norm2: float, log_det: float =
     $\ln Z=-\frac12\ln\det XX^\top-\frac P2\ln\pi\|\theta_*\|^2-\sum_l\ln\Gamma(\frac{n_l}2)
     +\ln G(\|\theta_*\|^2/M\,|\,\frac P2,\frac{n_1}2,\dots)$ is the density of the P targets under the prior.
     ``samples`` is P, ``norm2`` $\|\theta_*\|^2=y^\top(XX^\top)^{-1}y$, ``log_det`` $\ln\det XX^\top$.
-    Source: hanin2023, Theorem 1.
+    Source: hanin2023.
     Differs from the source: normalised as a density of the targets, argument $\|\theta_*\|^2/M$ with M as above.
 
     >>> found = log_evidence(LinearNet(4), samples=2, norm2=3.0)  # no hidden layer: a Gaussian of variance 1/4
@@ -146,7 +146,7 @@ def posterior_ratio(net: LinearNet, *, samples: int, norm2: float) -> float:
     r"""The root z of $\kappa z=\sigma^{2(L+1)}\prod_l(1+\alpha_l(\frac1z-1))$, $\kappa=\|\theta_*\|^2n_0/P$, $\alpha_l=P/n_l$.
 
     $\|\theta_\perp\|^2\to\frac{1-\alpha}{\alpha}\|\theta_*\|^2z$ as samples and widths grow in proportion, $\alpha=P/n_0$: z is 1
-    where the data outvote the prior, and $\sigma^2/\kappa$ without hidden layers. Source: hanin2023, Theorem 3.
+    where the data outvote the prior, and $\sigma^2/\kappa$ without hidden layers. Source: hanin2023.
 
     >>> posterior_ratio(LinearNet(10), samples=5, norm2=2.0)
     0.25

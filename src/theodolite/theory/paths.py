@@ -69,7 +69,7 @@ def log_gradient_moments(
     mean $-\beta/2$, variance $\beta=5\sum1/n_l+2/n_0$. With ``entry`` of one derivative
     instead of the gradient: $\chi^2_1$ in place of $\chi^2_{n_0}/n_0$.
     ``on`` is the chance that a unit is on: 1 for linear networks.
-    Source: hanin2018. Differs from the source: exact; lecture notes leave out the factor of the inputs.
+    Source: hanin2020products. Differs from the source: exact; lecture notes leave out the factor of the inputs.
 
     >>> mean, variance = log_gradient_moments(10, (20,) * 10)
     >>> round(mean, 3), round(variance, 3)

@@ -31,7 +31,7 @@ law = Law(
     "in every direction, and its variance at a new input is the squared part across times the mean squared scale.",
     formula=r"\mathrm{Var}[f(x)\mid y]=\|x_\perp\|^2\,E[\tau^2\mid y],\quad E[f(x)\mid y]=\theta_*\cdot x",
     assumes={"no noise": {"noise": 0.5}, "weights of variance 1 over fan-in": {"variance": 1.6}},
-    source="hanin2023, Theorem 1",
+    source="hanin2023",
     predict=predict,
     measure=measure,
     cases=({"sizes": (4, 3), "samples": 2}, {"sizes": (5, 4, 4), "samples": 3}),

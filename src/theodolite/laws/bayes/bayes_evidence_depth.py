@@ -32,7 +32,7 @@ law = Law(
     "give: depth lets the samples choose the scale. Where the scale was right from the start, depth only costs.",
     formula=r"Z(L)<Z(L+1)\le\max_\tau N(y;0,\tau^2XX^\top),\quad\sigma=1,\ \kappa\ne1",
     assumes={"targets not of the prior's own scale": {"right": True}},
-    source="hanin2023, Theorem 4",
+    source="hanin2023",
     predict=predict,
     measure=measure,
     cases=(

@@ -40,7 +40,7 @@ law = Law(
         "weights of variance 1 over fan-in": {"variance": 1.4},
         "samples and widths large": {"smaller": 50},
     },
-    source="hanin2023, Theorem 3",
+    source="hanin2023",
     predict=predict,
     measure=measure,
     cases=(
