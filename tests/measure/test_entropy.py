@@ -77,6 +77,13 @@ def test_the_code_follows_random_lipschitz_functions(bits):
     assert len(torch.unique((back * 1e6).round(), dim=0)) <= 2**bits
 
 
+def test_the_code_keeps_double_precision():
+    # the steepest function is a whole step off at every node, to the last digit
+    line = torch.linspace(0, 1, 73, dtype=torch.float64)[None]
+    for bits in (2, 5):
+        assert float((line - lipschitz_code(line, bits=bits)).abs().max()) == pytest.approx(1 / (bits + 1), abs=1e-14)
+
+
 def test_a_code_wants_a_grid_that_fits():
     with pytest.raises(ValueError, match="expected a multiple of 3 steps"):
         lipschitz_code(torch.zeros(1, 6), bits=2)

@@ -118,7 +118,7 @@ def product_log_norms(
         v = torch.bmm(v[:, None], W)[:, 0].repeat(1, copies) / math.sqrt(fan_in)
         if gated:
             on = torch.rand(v.shape, generator=generator, dtype=torch.float64) < 0.5
-            v = v * torch.where(on, 1.0, 0.1) * math.sqrt(2 / 1.01)
+            v = v * (0.1 + 0.9 * on.double()) * math.sqrt(2 / 1.01)
     found: Tensor = v.norm(dim=1).log()
     return found
 

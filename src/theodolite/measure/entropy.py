@@ -84,7 +84,7 @@ def lipschitz_code(values: Tensor, *, bits: int) -> Tensor:
     levels = [level, level]
     for node in range(2, bits + 2):
         up = values[:, node * stride] >= level
-        level = level + torch.where(up, h, -h)
+        level = level + h * (2 * up.to(values.dtype) - 1)
         levels.append(level)
     nodes = torch.stack(levels, 1)  # (count, bits + 2)
     share = torch.arange(stride, dtype=values.dtype, device=values.device) / stride
