@@ -50,7 +50,7 @@ def test_json_holds_everything():
     document = json.loads(th.design(activation="gelu", depth=3, width=32).json())
     assert document["criticality"]["kind"] == "half-stable"
     assert document["initialisations"][0]["phase"]["correlation_depth"] is None  # infinite
-    assert len(document["readings"]) == 9
+    assert len(document["readings"]) == 10
     assert document["learning_rates"]["single"] > 0
 
 
@@ -84,3 +84,22 @@ def test_the_global_random_state_is_left_alone():
 def test_bad_input_gets_one_clear_line(keywords):
     with pytest.raises(ValueError, match="^expected"):
         th.design(**{"depth": 3, "width": 16, **keywords})
+
+
+def test_the_spread_of_gradients_is_measured_and_advises_a_width():
+    narrow, wide = (th.design(activation="relu", depth=12, width=width).answers[-1] for width in (24, 300))
+    (reading,) = narrow.readings
+    assert narrow.instrument.name == "spread of gradients"
+    assert reading.status == "agrees"
+    assert "widen to 1" in reading.meaning
+    assert "One step size serves every seed" in wide.readings[0].meaning
+    (linear,) = th.design(activation="identity", depth=6, width=40).answers[-1].readings
+    assert linear.status == "agrees"
+    (tanh,) = th.design(activation="tanh", depth=6, width=40).answers[-1].readings
+    assert tanh.status == "no reference"
+
+
+def test_networks_too_large_to_draw_often_have_no_spread():
+    from theodolite.construct.gradient_spread import gradient_spread
+
+    assert gradient_spread(th.Mlp(100, "relu", 2.0), 4096) == ()

@@ -15,6 +15,7 @@ from theodolite.version import __version__
 
 if TYPE_CHECKING:
     from theodolite import nn, optim
+    from theodolite import bayes
     from theodolite.checking import check
     from theodolite.construct.corrective import CorrectiveNetwork, corrective
     from theodolite.construct.estimators import NetworkKernelClassifier, NetworkKernelRegressor
@@ -66,7 +67,7 @@ _LATER = {
     "quadratic": "construct.quadratic",
     "rotation_invariance": "invariance",
 }
-_MODULES = ("nn", "optim")
+_MODULES = ("bayes", "nn", "optim")
 
 __all__ = [
     "Activation",
@@ -93,6 +94,7 @@ __all__ = [
     "Verdict",
     "Watch",
     "__version__",
+    "bayes",
     "check",
     "corrective",
     "criticality",

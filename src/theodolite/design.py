@@ -120,6 +120,7 @@ def design(
     kernel of the infinitely wide network is asked how it would learn the targets; otherwise inputs have unit power and a
     cosine of 0.5. ``samples`` is how many examples a step of full-batch descent averages over (those of the data, or 1000).
     """
+    from theodolite.construct.gradient_spread import gradient_spread
     from theodolite.theory.activations import Activation
     from theodolite.theory.capacity import memory
     from theodolite.theory.propagation import criticality
@@ -137,6 +138,7 @@ def design(
     count, inputs = samples or (1000 if x is None else len(x)), width if x is None else x[0].numel()
     rates = _rates(spec, inputs, width, (power, cosine), count)
     answers = [Answer(_SIGNALS, tuple(readings)), Answer(_STEPS, tuple(_step_reading(spec, width, (power, cosine))))]
+    answers.append(Answer(_SPREAD, gradient_spread(spec, width, where=options[0].name, seed=SEED)))
     kernel = None if x is None or y is None else _kernel(spec, x, y)
     known = samples or (None if x is None else len(x))
     return Design(sigma.name, depth, width, point, options, tuple(a for a in answers if a.readings), rates, kernel,
@@ -316,4 +318,12 @@ _STEPS = Instrument(
     cost="backward",
     laws=("lr-width-scaling", "ntk-infinite-recursion"),
     name="step size",
+)
+_SPREAD = Instrument(
+    question="How much will gradients differ between seeds?",
+    read=lambda subject: (),
+    needs=frozenset(),
+    cost="backward",
+    laws=("jacobian-log-normal",),
+    name="spread of gradients",
 )

@@ -60,7 +60,7 @@ def preactivations(
     for width in (*ensemble.widths, outputs):
         fan_in = signal.shape[-1]
         size = (nets, fan_in, max(1, width // ensemble.copies))
-        weights = _drawn(ensemble.entries, size, like=inputs, generator=generator).add_(ensemble.mean)
+        weights = random_entries(ensemble.entries, size, like=inputs, generator=generator).add_(ensemble.mean)
         weights = weights.mul_(math.sqrt(ensemble.weight_variance / fan_in))
         bias = torch.randn(nets, 1, size[-1], generator=generator, dtype=inputs.dtype)
         z = torch.baddbmm(bias.mul_(math.sqrt(ensemble.bias_variance)), signal, weights)
@@ -72,7 +72,7 @@ def preactivations(
     return tuple(found)
 
 
-def _drawn(entries: Entries, size: tuple[int, ...], *, like: Tensor, generator: torch.Generator) -> Tensor:
+def random_entries(entries: Entries, size: tuple[int, ...], *, like: Tensor, generator: torch.Generator) -> Tensor:
     """Independent entries of mean 0 and variance 1."""
     if entries == "gauss":
         return torch.randn(size, generator=generator, dtype=like.dtype)

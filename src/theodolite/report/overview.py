@@ -45,6 +45,10 @@ def design_table(design: Any) -> RenderableType:
     parts += [Text.assemble(("step sizes: ", "bold"), *_step_words(design)), Text("")]
     if design.capacity is not None:
         parts += [Text.assemble(("capacity: ", "bold"), _memory_words(design.capacity)), Text("")]
+    for reading in (
+        r for answer in design.answers if answer.instrument.name == "spread of gradients" for r in answer.readings
+    ):
+        parts += [Text.assemble(("gradients: ", "bold"), reading.meaning), Text("")]
     return Group(*parts, survey_table(design.answers, ()))
 
 

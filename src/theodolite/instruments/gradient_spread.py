@@ -1,0 +1,83 @@
+"""How much do gradients differ from one draw of the initial weights to the next, as depth over width says?
+
+A copy of the model is initialised afresh many times; the size of the gradient of an output by the input is taken each time.
+For plain ReLU networks of linear layers theory knows the variance of its logarithm: five times the sum of one over the widths.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+from torch import Tensor, nn
+
+from theodolite.instrument import Instrument
+from theodolite.measure.redraws import log_spread, redrawn_gradients
+from theodolite.reading import Band, Reading
+from theodolite.subject import Subject
+from theodolite.theory.paths import log_gradient_variance, spread_factor, spread_words
+
+DRAWS, INPUTS = 200, 16
+UNIFORM = 1.8  # the kurtosis of torch's default weights
+
+
+def read(subject: Subject) -> Iterator[Reading]:
+    """The variance between draws of the log of the squared gradient, beside that of a random ReLU network of these widths."""
+    assert subject.model is not None
+    batch = next(subject.batches())
+    found = redrawn_gradients(
+        subject.model, tuple(_few(value) for value in batch.inputs),
+        {name: _few(value) for name, value in batch.keywords.items()}, draws=DRAWS,
+    )  # fmt: skip
+    measured, error = log_spread(found.squares)
+    sizes = _relu_sizes(subject.model)
+    band, meaning = None, ""
+    if sizes is None:
+        meaning = (
+            f"Between draws of the weights the size of a gradient varies by a factor of {spread_factor(measured):.3g} (5th to "
+            "95th percentile). Theory knows plain ReLU networks of linear layers only. If it is large, seeds will differ in the "
+            "step they bear; widen, or use normalisation or residual paths."
+        )
+    else:
+        inputs, *widths = sizes
+        # A quarter: torch's weights are uniform, for which the log variance is scaled, and inputs share draws
+        band = Band.around(log_gradient_variance(inputs, widths, kurtosis=UNIFORM), rel=0.25)
+        narrow = len(widths) / sum(1 / n for n in widths) if widths else float(inputs)
+        meaning = spread_words(len(widths), narrow, measured)
+    if found.kept:
+        some = ", ".join(found.kept[:4]) + (" and others" if len(found.kept) > 4 else "")
+        meaning += f" Not initialised afresh, for want of reset_parameters: {some}."
+    yield Reading(
+        quantity="variance of the log of the squared gradient between draws", measured=measured, stderr=error,
+        where=f"{DRAWS} draws of the weights", expected=band, meaning=meaning,
+    )  # fmt: skip
+
+
+def _few(value: Any) -> Any:
+    return value[:INPUTS] if isinstance(value, Tensor) and value.ndim else value
+
+
+def _relu_sizes(model: nn.Module) -> tuple[int, ...] | None:
+    """Inputs and hidden widths of a plain chain of linear layers and ReLUs that torch initialises; else None."""
+    parts = [
+        m
+        for m in model.modules()
+        if not list(m.children()) and not isinstance(m, nn.Flatten | nn.Identity | nn.Dropout)
+    ]
+    chain = isinstance(model, nn.Sequential) and all(
+        type(part) is (nn.ReLU if i % 2 else nn.Linear) for i, part in enumerate(parts)
+    )
+    linear = [part for part in parts if isinstance(part, nn.Linear)]
+    if not chain or len(parts) % 2 == 0 or any(a.out_features != b.in_features for a, b in pairwise(linear)):
+        return None
+    return tuple(layer.in_features for layer in linear)
+
+
+instrument = Instrument(
+    question="How much do gradients differ between draws of the initial weights?",
+    read=read,
+    needs={"model", "data"},
+    cost="backward",
+    laws=("jacobian-log-normal", "jacobian-fourth-moment", "gates-bernoulli"),
+)

@@ -1,0 +1,1 @@
+"""Bayes: Bayesian deep linear networks."""

@@ -1,0 +1,41 @@
+r"""k points of any space go into $26\log_2k$ dimensions by a random linear map with all distances kept within a factor two."""
+
+import torch
+
+from theodolite.law import Law
+from theodolite.measure.entropy import embedding, gaussian_map
+from theodolite.reading import Band
+from theodolite.theory.entropy import embedding_dimension
+
+
+def predict(bits: int, body: str) -> Band:
+    return Band(low=1.0, high=2.0)
+
+
+def measure(bits: int, body: str, *, generator: torch.Generator, share: float = 1.0, aimed: bool = False) -> float:
+    k = 2**bits
+    matrix = gaussian_map(k, max(1, round(share * embedding_dimension(k))), generator=generator)
+    points = torch.eye(k, dtype=torch.float64)
+    if body == "cloud":
+        points = torch.randn(k, k, generator=generator, dtype=torch.float64) * torch.logspace(
+            0, -2, k, dtype=torch.float64
+        )
+    if aimed:  # the second point lies off the first where the map is weakest
+        points[1] = points[0] + torch.linalg.svd(matrix, full_matrices=True)[2][-1] + 0.2 * points[1]
+    return embedding(matrix, points).distortion
+
+
+law = Law(
+    claim="A Gaussian matrix into 4 log k / (d^2/2 - d^3/3) dimensions, d = 0.6, keeps every distance of k points within a "
+    "factor two of each other, whatever the points and their dimension, if it does not know them.",
+    formula=r"m\ge\frac{4\ln k}{\delta^2/2-\delta^3/3}\ \Rightarrow\ \frac{\max_{i<j}\|A(x_i-x_j)\|/\|x_i-x_j\|}"
+    r"{\min_{i<j}\|A(x_i-x_j)\|/\|x_i-x_j\|}\le\sqrt{\tfrac{1+\delta}{1-\delta}}",
+    assumes={"enough dimensions": {"share": 0.15}, "map drawn without regard to the points": {"aimed": True}},
+    source="dasgupta2003",
+    predict=predict,
+    measure=measure,
+    cases=({"bits": 8, "body": "simplex"}, {"bits": 9, "body": "simplex"}, {"bits": 8, "body": "cloud"}),
+    full=({"bits": 11, "body": "simplex"},),
+    repeats=6,
+    quantity="distortion",
+)

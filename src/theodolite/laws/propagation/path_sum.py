@@ -1,0 +1,43 @@
+r"""A ReLU network without biases is a sum over paths: input times weights along the path, if every gate on it is open."""
+
+import math
+
+import torch
+
+from theodolite.law import Law
+from theodolite.measure.paths import path_sum
+from theodolite.reading import Band
+
+
+def predict(widths: tuple[int, ...]) -> Band:
+    return Band(high=-11.0)  # an identity: nothing but rounding in double precision
+
+
+def measure(
+    widths: tuple[int, ...], *, generator: torch.Generator, bias: float = 0.0, other_gates: bool = False
+) -> float:
+    x, other = torch.randn(2, widths[0], generator=generator, dtype=torch.float64).abs()
+    weights, gates = [], []
+    signal, elsewhere = x, -other
+    for fan_in, fan_out in zip(widths, (*widths[1:], 1), strict=True):
+        w = torch.randn(fan_out, fan_in, generator=generator, dtype=torch.float64) * (2 / fan_in) ** 0.5
+        z, at_other = w @ signal + bias, w @ elsewhere + bias
+        weights.append(w)
+        gates.append(((at_other if other_gates else z) > 0).double())
+        signal, elsewhere = z.relu(), at_other.relu()
+    return math.log10(abs(path_sum(weights, gates[:-1], x) - float(z)) + 1e-17)
+
+
+law = Law(
+    claim="The output of a ReLU network is a polynomial in its weights with one term for every path from input to output; "
+    "the input decides which paths are open.",
+    formula=r"z=\sum_{p}x_p\sum_{\gamma:p\to\mathrm{out}}\ \prod_{l=1}^{L+1}w^{(l)}_\gamma\prod_{l=1}^L\xi^{(l)}_\gamma",
+    assumes={"no biases": {"bias": 1.0}, "gates of the same input": {"other_gates": True}},
+    source="hanin2018",
+    predict=predict,
+    measure=measure,
+    cases=({"widths": (3, 4, 3)}, {"widths": (2, 5, 4, 5)}),
+    full=({"widths": (4, 6, 6, 6)},),
+    repeats=12,
+    quantity="log10 of the distance between the sum over paths and the output",
+)

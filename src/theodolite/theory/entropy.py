@@ -1,0 +1,73 @@
+"""Entropy numbers of sets that are known exactly, dimensions that keep distances, and what counting allows."""
+
+from __future__ import annotations
+
+import math
+
+
+def lipschitz_entropy_number(bits: int) -> float:
+    r"""$\epsilon_n=\frac1{n+1}$ for functions on [0, 1] with f(0) = 0 and slopes at most 1, in the sup norm.
+
+    Source: kolmogorov1959. Without f(0) = 0 the set is not compact and has no entropy numbers.
+
+    >>> lipschitz_entropy_number(3)
+    0.25
+    """
+    return 1 / (bits + 1)
+
+
+def cube_entropy_number(dimension: int, bits: int) -> float:
+    r"""$\epsilon_n=2^{-(k+1)}$ for $[0,1]^d$ in the sup norm at $n=dk$ bits: the cube cut in half k times along each axis.
+
+    >>> cube_entropy_number(2, 4)
+    0.125
+    """
+    if bits % dimension:
+        raise ValueError(
+            f"expected a multiple of {dimension} bits, got {bits}; between them the cube is not cut evenly"
+        )
+    return math.exp2(-(bits // dimension + 1))
+
+
+def ball_entropy_bound(dimension: int, bits: int) -> float:
+    r"""$\epsilon_n\ge2^{-n/d}$ for the unit ball of any norm in d dimensions, by volume.
+
+    >>> ball_entropy_bound(2, 2)
+    0.5
+    """
+    return math.exp2(-bits / dimension)
+
+
+def separated_points_bounds(dimension: int, radius: float) -> tuple[float, float]:
+    r"""A ball of ``radius`` R holds at least $R^d$ and at most $(1+2R)^d$ points one apart (as many as fit): by volume.
+
+    The upper end is what limits every stable code of d numbers from below (Carl's inequality). Source: carl1981.
+
+    >>> separated_points_bounds(2, 4.0)
+    (16.0, 81.0)
+    """
+    return radius**dimension, (1 + 2 * radius) ** dimension
+
+
+def embedding_dimension(points: int, *, distortion: float = 2.0) -> int:
+    r"""$m\ge4\ln k/(\frac{\delta^2}2-\frac{\delta^3}3)$: into so many dimensions k points go with this distortion, linearly.
+
+    $(1+\delta)/(1-\delta)$ is the squared distortion. Source: dasgupta2003.
+
+    >>> embedding_dimension(2**10)  # 26 dimensions a bit
+    257
+    """
+    square = distortion**2
+    delta = (square - 1) / (square + 1)
+    return math.ceil(4 * math.log(points) / (delta**2 / 2 - delta**3 / 3))
+
+
+def contraction_bound(points: int, dimension: int) -> float:
+    r"""$\sqrt{m/(k-1)}$: every linear map of norm 1 into m dimensions shrinks some two corners of a simplex of k to this or less.
+
+    The mean squared ratio over pairs is $\mathrm{tr}(A^\top A)/(k-1)\le m/(k-1)$ on the simplex's own space.
+
+    >>> round(contraction_bound(2048, 352), 3)
+    0.415
+    """
+    return min(1.0, math.sqrt(dimension / (points - 1)))
