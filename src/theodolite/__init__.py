@@ -14,8 +14,7 @@ from theodolite.survey import Survey, read, survey
 from theodolite.version import __version__
 
 if TYPE_CHECKING:
-    from theodolite import nn, optim
-    from theodolite import bayes
+    from theodolite import bayes, nn, optim
     from theodolite.checking import check
     from theodolite.construct.corrective import CorrectiveNetwork, corrective
     from theodolite.construct.estimators import NetworkKernelClassifier, NetworkKernelRegressor
