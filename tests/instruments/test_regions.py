@@ -6,6 +6,7 @@ from torch import nn
 
 import theodolite as th
 from theodolite.construct.digits import digits
+from theodolite.pictures import Cells
 
 
 def network(seed, bias, width=96):
@@ -45,3 +46,27 @@ def test_other_networks_have_no_reference_and_smooth_ones_are_skipped():
     assert {r.status for r in bends(leaky)} == {"no reference"}
     with pytest.raises(ValueError, match="got Tanh at '1'"):
         bends(nn.Sequential(nn.Linear(64, 20), nn.Tanh(), nn.Linear(20, 10)))
+
+
+def test_the_cells_are_a_picture_that_fills_the_triangle_and_shows_the_answers():
+    model, (x, _) = network(1, 0.3), digits()
+    survey = th.survey(th.Subject(model, data=x), instruments=["regions"])
+    (cells,) = [r for r in survey.readings if r.quantity.startswith("cells")]
+    picture = cells.series
+    assert isinstance(picture, Cells)
+    assert len(picture.polygons) == len(picture.groups) == cells.measured
+
+    def area(corners):
+        turned = [*corners[1:], corners[0]]
+        return abs(sum(a * d - b * c for (a, b), (c, d) in zip(corners, turned, strict=True))) / 2
+
+    assert sum(area(p) for p in picture.polygons) == pytest.approx(area(picture.points), rel=1e-9)
+    inputs = x[:400][:: 400 // 3][:3]
+    for corner, answer in zip(picture.points, model(inputs).argmax(1).tolist(), strict=True):
+        own = [g for p, g in zip(picture.polygons, picture.groups, strict=True) if any(near(corner, c) for c in p)]
+        assert own == [answer]
+    assert "data:image/png;base64" in survey.html()
+
+
+def near(one, other):
+    return abs(one[0] - other[0]) + abs(one[1] - other[1]) < 1e-9

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import torch
@@ -19,12 +20,14 @@ from theodolite.instrument import Instrument
 from theodolite.instruments._samples import samples_of
 from theodolite.measure.bends import Bend, Maximum
 from theodolite.measure.piecewise import Program, dense_layers, program_of
-from theodolite.measure.regions import regions_in_polygon, regions_on_lines, slice_through
+from theodolite.measure.regions import PlaneRegions, regions_in_polygon, regions_on_lines, slice_through
+from theodolite.pictures import Cells
 from theodolite.reading import Band, Reading
 from theodolite.subject import Subject
 from theodolite.theory.regions import segment_breakpoints
 
 PAIRS, SAMPLES, UNITS, WORK = 30, 400, 20_000, 60_000
+DRAWN = 20_000  # cells of a picture, at most
 Segments = tuple[Tensor, Tensor]
 
 
@@ -59,8 +62,23 @@ def read(subject: Subject) -> Iterator[Reading]:
         yield Reading(
             quantity="cells in the triangle of three inputs", measured=float(cells.regions),
             meaning=f"The network is affine on each of {cells.regions} cells of this triangle; a typical one is {median:.2g} "
-            "wide, in the units of the inputs. theodolite.report.regions.region_figure draws them.",
+            "wide, in the units of the inputs. The picture shows them, the three inputs marked; a colour is the largest output.",
+            series=_picture(cells, corners),
         )  # fmt: skip
+
+
+def _picture(cells: PlaneRegions, corners: Any) -> Cells | None:
+    """The cells as polygons, each with the place of the largest output at its centre."""
+    if cells.regions > DRAWN:
+        return None
+    centres = torch.as_tensor(cells.cells.centres(), dtype=cells.maps.dtype)
+    ones = torch.cat([torch.ones(len(centres), 1, dtype=centres.dtype), centres], 1).to(cells.maps.device)
+    answers = (cells.maps @ ones[:, :, None])[:, :, 0]  # (cells, outputs)
+    largest = answers.argmax(1) if answers.shape[1] > 1 else (answers[:, 0] > 0).long()
+    polygons = tuple(tuple((float(u), float(v)) for u, v in cells.polygon(k)) for k in range(cells.regions))
+    points = tuple((float(u), float(v)) for u, v in np.asarray(corners))
+    return Cells(x=("cells",), measured=(float(cells.regions),), polygons=polygons, groups=tuple(largest.tolist()),
+                 points=points)  # fmt: skip
 
 
 def _segments(x: Tensor, targets: Tensor | None, pairs: int) -> dict[str, Segments]:

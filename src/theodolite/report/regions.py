@@ -6,6 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from theodolite.pictures import Cells
+from theodolite.report.svg import INK, drawing, inline_svg
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
@@ -21,19 +24,13 @@ def draw_regions(
 
     ``points`` (P, 2) are marked, in the coordinates of the slice.
     """
-    import matplotlib
     import numpy as np
     from matplotlib.collections import PolyCollection
 
-    shade = (0.6180339887 * np.arange(found.regions)) % 1  # the golden ratio keeps neighbours apart
-    palette = matplotlib.colormaps["tab10"]
-    base = np.array([palette(int(g) % 10)[:3] for g in (groups if groups is not None else [0] * found.regions)])
-    colours = base * (0.55 + 0.3 * shade[:, None]) + 0.45 - 0.3 * shade[:, None]
     edge = 0.15 if found.regions <= MOST else 0.0
     polygons = [found.polygon(k) for k in range(found.regions)]
-    axes.add_collection(
-        PolyCollection(polygons, facecolors=np.clip(colours, 0, 1), edgecolors="white", linewidths=edge)
-    )
+    colours = _colours(groups if groups is not None else [0] * found.regions)
+    axes.add_collection(PolyCollection(polygons, facecolors=colours, edgecolors="white", linewidths=edge))
     if points is not None:
         marks = np.asarray(points)
         axes.plot(marks[:, 0], marks[:, 1], "o", color="black", markerfacecolor="white", markersize=6)
@@ -41,6 +38,36 @@ def draw_regions(
     axes.set_aspect("equal")
     axes.set_axis_off()
     axes.set_title(title or f"{found.regions:,} regions", fontsize=10)
+
+
+def _colours(groups: Sequence[int]) -> Any:
+    """A colour for each group and a shade for each cell: the golden ratio keeps neighbours apart."""
+    import matplotlib
+    import numpy as np
+
+    shade = ((0.6180339887 * np.arange(len(groups))) % 1)[:, None]
+    palette = matplotlib.colormaps["tab10"]
+    base = np.array([palette(int(group) % 10)[:3] for group in groups]).reshape(-1, 3)
+    return np.clip(base * (0.55 + 0.3 * shade) + 0.45 - 0.3 * shade, 0, 1)
+
+
+def cells_figure(cells: Cells, *, key: str = "") -> str:
+    """The picture as an inline SVG; the cells themselves as pixels, for there may be thousands."""
+    from matplotlib.collections import PolyCollection
+
+    with drawing(width=380, height=330) as (figure, axes):
+        figure.set_dpi(160)
+        polygons = [list(corners) for corners in cells.polygons]
+        axes.add_collection(
+            PolyCollection(
+                polygons, facecolors=_colours(cells.groups), edgecolors="white", linewidths=0.15, rasterized=True
+            )
+        )
+        axes.plot(*zip(*cells.points, strict=True), "o", color=INK, markerfacecolor="white", markersize=6)
+        axes.autoscale_view()
+        axes.set_aspect("equal")
+        axes.set_axis_off()
+        return inline_svg(figure, f"{len(polygons)} cells of a plane through {len(cells.points)} inputs", key=key)
 
 
 def region_figure(

@@ -8,9 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from theodolite.pictures import Cells
 from theodolite.reading import Band, Reading, Series
 from theodolite.report.figures import series_figure, verdict_figure
 from theodolite.report.formulas import formula, prose
+from theodolite.report.regions import cells_figure
 from theodolite.report.words import (
     MARKS,
     TROUBLE,
@@ -225,7 +227,9 @@ def _plots(readings: Sequence[Reading], name: str) -> list[Plot]:
     plots = []
     for place, (data, where) in enumerate(series.items()):
         caption = where[0] if len(where) == 1 else ""
-        plots.append(Plot(series_figure(data, key=f"{name}-{place}"), caption))
+        key = f"{name}-{place}"
+        figure = cells_figure(data, key=key) if isinstance(data, Cells) else series_figure(data, key=key)
+        plots.append(Plot(figure, caption))
     return plots
 
 
