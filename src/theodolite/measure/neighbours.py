@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -21,6 +21,8 @@ CERTAIN = 1e-9
 """The relative error of a squared distance up to which a row's neighbours count as found."""
 SMALL_RANK, LARGEST_RANK, MANY = 6, 10, 20_000
 """A tree beats matrix products up to so many dimensions, and up to a few more where there are many rows."""
+AT_ONCE = 2048
+"""Rows whose candidates are asked for at a time."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +109,7 @@ def nearest_neighbours(x: Any, count: int = 20, *, method: Method = "auto") -> N
         found, how = _products(centred, wanted), "matrix products"
     del centred
     squares, indices = _settled(points, found, count)
-    distances = squares.sqrt().mul_(rows.scale)
+    distances = squares.sqrt_().mul_(rows.scale)
     return Neighbours(distances.cpu().numpy(), indices.cpu().numpy(), rows, how)
 
 
@@ -142,23 +144,31 @@ def _tree(centred: Tensor, basis: Tensor, wanted: int) -> _Found:
     inside = centred @ basis
     outside = max(float((part - part @ basis @ basis.T).square().sum(1).max()) for part in _parts(centred))
     places = inside.cpu().numpy()
-    near, who = cKDTree(places).query(places, k=wanted + 1, workers=torch.get_num_threads())
+    tree = cKDTree(places)
     rounding = 64 * torch.finfo(torch.float64).eps * float(centred.square().sum(1).max()) ** 0.5
-    squares = torch.from_numpy(near).square()
-    # |d' - d''| <= rounding for lengths makes 2 d rounding for squares; what lies outside adds at most (2 max)^2
-    error = 4 * outside + 2 * rounding * torch.from_numpy(near[:, -1])
-    found = _without_self(torch.from_numpy(who.astype(np.int64)), squares, error)
-    return _Found(*(part.to(centred.device) for part in (found.indices, found.squares, found.beyond, found.error)))
+
+    def search(some: slice) -> _Found:
+        near, who = tree.query(places[some], k=wanted + 1, workers=torch.get_num_threads())
+        # |d' - d''| <= rounding for lengths makes 2 d rounding for squares; what lies outside adds at most (2 max)^2
+        error = 4 * outside + 2 * rounding * torch.from_numpy(near[:, -1])
+        return _without_self(_places(who), torch.from_numpy(near).square_(), error, torch.arange(len(places))[some])
+
+    return _in_parts(search, len(places), AT_ONCE, centred.device)
 
 
 def _products(centred: Tensor, wanted: int) -> _Found:
     from sklearn.neighbors import NearestNeighbors
 
     table = np.ascontiguousarray(centred.numpy())
-    near, who = NearestNeighbors(n_neighbors=wanted + 1, algorithm="brute").fit(table).kneighbors(table)
+    library = NearestNeighbors(n_neighbors=wanted + 1, algorithm="brute").fit(table)
     lengths = centred.square().sum(1)
-    error = _product_error(lengths, lengths, centred.shape[1], torch.float64)
-    return _without_self(torch.from_numpy(who.astype(np.int64)), torch.from_numpy(near).square_(), error)
+
+    def search(some: slice) -> _Found:
+        near, who = library.kneighbors(table[some])
+        error = _product_error(lengths[some], lengths, centred.shape[1], torch.float64)
+        return _without_self(_places(who), torch.from_numpy(near).square_(), error, torch.arange(len(table))[some])
+
+    return _in_parts(search, len(table), AT_ONCE, centred.device)
 
 
 def _blocks(centred: Tensor, wanted: int) -> _Found:
@@ -166,17 +176,32 @@ def _blocks(centred: Tensor, wanted: int) -> _Found:
     single = centred.float()
     lengths = single.square().sum(1)
     exact = centred.square().sum(1)
-    parts = []
+    everyone = torch.arange(len(single), device=single.device)
+
+    def search(some: slice) -> _Found:
+        squares = torch.addmm(lengths[None, :], single[some], single.T, alpha=-2).add_(lengths[some, None])
+        near, who = squares.clamp_(min=0.0).topk(wanted + 1, dim=1, largest=False)
+        error = _product_error(exact[some], exact, centred.shape[1], torch.float32)
+        return _without_self(who, near.double(), error, everyone[some])
+
     with _full_float32():
-        for start in range(0, len(single), rows := max(1, 8 * BLOCK // len(single))):
-            some = slice(start, start + rows)
-            squares = torch.addmm(lengths[None, :], single[some], single.T, alpha=-2).add_(lengths[some, None])
-            near, who = squares.clamp_(min=0.0).topk(wanted + 1, dim=1, largest=False)
-            error = _product_error(exact[some], exact, centred.shape[1], torch.float32)
-            mine = torch.arange(start, start + len(near), device=who.device)
-            parts.append(_without_self(who, near.double(), error, mine))
-    return _Found(*(torch.cat([getattr(part, name) for part in parts])
-                    for name in ("indices", "squares", "beyond", "error")))  # fmt: skip
+        return _in_parts(search, len(single), max(1, 8 * BLOCK // len(single)), single.device)
+
+
+def _places(who: np.ndarray[Any, Any]) -> Tensor:
+    return torch.from_numpy(who.astype(np.int64, copy=False))
+
+
+def _in_parts(search: Callable[[slice], _Found], count: int, at_once: int, device: torch.device) -> _Found:
+    """The candidates of some rows at a time, laid into tables that are made once."""
+    whole: list[Tensor] = []
+    for start in range(0, count, at_once):
+        part = search(slice(start, start + at_once))
+        tables = (part.indices, part.squares, part.beyond, part.error)
+        whole = whole or [t.new_empty((count, *t.shape[1:]), device=device) for t in tables]
+        for table, own in zip(whole, tables, strict=True):
+            table[start : start + at_once] = own
+    return _Found(*whole)
 
 
 @contextmanager
@@ -196,9 +221,8 @@ def _product_error(lengths: Tensor, everyone: Tensor, columns: int, dtype: torch
     return (columns + 8) * torch.finfo(dtype).eps * reach.square()
 
 
-def _without_self(who: Tensor, squares: Tensor, error: Tensor, mine: Tensor | None = None) -> _Found:
+def _without_self(who: Tensor, squares: Tensor, error: Tensor, mine: Tensor) -> _Found:
     """Each row's candidates without the row itself; where ties hid it, the last one goes instead."""
-    mine = torch.arange(len(who)) if mine is None else mine
     is_self = who == mine[:, None]
     is_self[:, -1] |= ~is_self.any(1)
     beyond = squares[:, -1] - error
@@ -216,7 +240,7 @@ def _settled(points: Tensor, found: _Found, count: int) -> tuple[Tensor, Tensor]
         indices[some] = indices[some].gather(1, order)
     everyone = found.indices.shape[1] == len(points) - 1
     lost = squares[:, count - 1] * (1 - CERTAIN) > found.beyond + torch.where(doubtful, 0.0, found.error)
-    squares, indices = squares[:, :count].contiguous(), indices[:, :count].contiguous()
+    squares, indices = squares[:, :count], indices[:, :count]  # parts of larger tables: copies would take as much again
     if everyone:  # every other row is a candidate: nothing can be lost
         return squares, indices
     for some in _row_parts(lost, 4 * len(points)):
