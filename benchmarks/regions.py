@@ -4,6 +4,7 @@ Runs on one thread; times are processor seconds. relucent lives in the environme
 """
 
 import argparse
+import gzip
 import json
 import math
 import os
@@ -120,22 +121,42 @@ def large(sizes):
 
 
 def convolution():
+    """Triangles of three images: MNIST's where the files lie beside the repository, else random ones."""
     import torch
     from torch import nn
 
     from theodolite.measure.regions import regions_in_polygon, slice_through
 
     torch.manual_seed(0)
-    model = nn.Sequential(nn.Conv2d(1, 8, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(8, 8, 3, padding=1), nn.ReLU(),
-                          nn.MaxPool2d(2), nn.Flatten(), nn.Linear(392, 10))  # fmt: skip
-    x = torch.rand(3, 1, 28, 28, generator=torch.Generator().manual_seed(1))
-    plane, corners = slice_through(*(0.01 * x))
-    start = time.process_time()
-    found = regions_in_polygon(model, corners, plane=plane)
-    spent = time.process_time() - start
-    print(
-        f"\na convolutional network with max-pooling on 28 x 28 inputs, triangle of three: {found.regions:,} cells, {spent:.1f} s"
-    )
+    networks = {
+        "two strided convolutions": nn.Sequential(
+            nn.Conv2d(1, 4, 5, stride=2),
+            nn.ReLU(),
+            nn.Conv2d(4, 8, 3, stride=2),
+            nn.ReLU(),
+            nn.Flatten(),
+            nn.Linear(200, 10),
+        ),
+        "one convolution, max-pooling": nn.Sequential(
+            nn.Conv2d(1, 4, 3, stride=2), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(144, 10)
+        ),
+        "a dense convolution, max-pooling": nn.Sequential(
+            nn.Conv2d(1, 4, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(784, 10)
+        ),
+    }
+    images = ROOT.parent / "shared" / "data" / "mnist" / "t10k-images-idx3-ubyte.gz"
+    if images.exists():
+        raw = gzip.decompress(images.read_bytes())[16 : 16 + 3 * 784]
+        x, what = torch.tensor(list(raw), dtype=torch.float64).reshape(3, 1, 28, 28) / 255, "MNIST images"
+    else:
+        x, what = torch.rand(3, 1, 28, 28, generator=torch.Generator().manual_seed(1)).double(), "random images"
+    print(f"\ntriangle of three {what}, 28 x 28")
+    for name, model in networks.items():
+        plane, corners = slice_through(*x)
+        start = time.process_time()
+        found = regions_in_polygon(model.double(), corners, plane=plane)
+        spent = time.process_time() - start
+        print(f"  {name:34} {found.regions:9,d} cells {spent:8.2f} s {1e6 * spent / found.regions:8.1f} us a cell")
 
 
 def peer(width, depth, peers, seconds):
