@@ -21,7 +21,7 @@ from theodolite.theory.kernels import (
 )  # fmt: skip
 from theodolite.theory.specification import Mlp, activation_of
 
-LEDGER_X = torch.tensor([[1.0, 2.0, -1.0, 0.5], [0.5, -1.0, 1.5, 1.0]], dtype=torch.float64)
+KNOWN_X = torch.tensor([[1.0, 2.0, -1.0, 0.5], [0.5, -1.0, 1.5, 1.0]], dtype=torch.float64)
 CLOSED = {
     "identity": torch.clone, "relu": torch.relu, "leaky_relu": nn.functional.leaky_relu, "abs": torch.abs,
     "erf": torch.erf, "gelu": nn.functional.gelu, "sin": torch.sin, "cos": torch.cos, "exp": torch.exp,
@@ -114,18 +114,18 @@ def test_activations_may_differ_from_layer_to_layer():
         dense_layers([1.0, 1.0, 1.0], activation=["relu"])
 
 
-def test_figures_of_the_ledger():
+def test_known_figures():
     cases = {
         ("relu", 2.0, 0.0): ((3.125, 2.25, 1.4093916137), (10.25, 8.5, 3.0747769192)),
         ("tanh", 1.0, 0.0): ((0.1812021004, 0.1707654525, -0.0739616852), (3.1271384890, 3.1341532502, 1.8945441903)),
         ("tanh", 1.5, 0.05): ((0.5084068732, 0.4967137270, -0.0291240445), (4.15636313, 4.16928398, 2.02807472)),
     }
     for (name, weight, bias), (nngp, ntk) in cases.items():
-        kernels = mlp_kernels(Mlp(3, name, weight, bias), LEDGER_X, weight_rate=1.0, bias_rate=1.0)
+        kernels = mlp_kernels(Mlp(3, name, weight, bias), KNOWN_X, weight_rate=1.0, bias_rate=1.0)
         for found, expected in ((kernels.nngp, nngp), (kernels.ntk, ntk)):
             seen = found[0, 0].item(), found[1, 1].item(), found[0, 1].item()
             assert seen == pytest.approx(expected, abs=6e-9 if expected[0] == 4.15636313 else 6e-11)
-    rates = mlp_kernels(Mlp(3, "relu", 2.0), LEDGER_X, weight_rate=2.0, bias_rate=0.5).ntk
+    rates = mlp_kernels(Mlp(3, "relu", 2.0), KNOWN_X, weight_rate=2.0, bias_rate=0.5).ntk
     assert (rates[0, 0].item(), rates[1, 1].item(), rates[0, 1].item()) == pytest.approx(
         (14.5, 11, 3.0369525147), abs=6e-11
     )
@@ -233,7 +233,7 @@ def test_a_jump_makes_the_tangent_kernel_infinite(step):
     assert kernels.nngp[0, 1].item() == pytest.approx(middle + height * math.asin(cosine), rel=1e-12)
 
 
-def test_hermite_gram_of_the_ledger():
+def test_hermite_gram_has_its_known_figures():
     """E σ(w·x)σ(w·y) = Σ σ_j² (x·y)^j for points of unit norm; odd functions are singular on antipodes."""
     x = points(6, d=10)
     x = x / x.norm(dim=1, keepdim=True) * math.sqrt(10)
