@@ -5,15 +5,14 @@ times are processor seconds. Errors are against this package in double precision
 """
 
 import argparse
-import json
-import os
 import resource
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
+
+from peer_process import print_result, result_of
 
 ROOT = Path(__file__).resolve().parent.parent
 PEERS = ROOT / ".venv-peers"
@@ -169,17 +168,11 @@ def inner(tool, folder):
     torch.set_num_threads(1)
     found = RUNS[tool](folder) or {}
     found["rss"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print("RESULT " + json.dumps(found))
+    print_result(found)
 
 
 def process(python, tool, folder):
-    done = subprocess.run([str(python), __file__, "--tool", tool, "--folder", str(folder)], capture_output=True, text=True,
-                          env={**os.environ, **THREADS}, check=False)  # fmt: skip
-    line = next((line for line in done.stdout.splitlines() if line.startswith("RESULT ")), None)
-    if line is None:
-        print(f"{tool} did not run: {(done.stderr.strip().splitlines() or ['no message'])[-1]}")
-        return None
-    return json.loads(line.removeprefix("RESULT "))
+    return result_of(python, __file__, tool, ("--folder", folder), threads=THREADS)
 
 
 def main():

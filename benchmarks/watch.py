@@ -7,15 +7,14 @@ every 100 is timed whole, watched beside bare steps of the same process. `make b
 """
 
 import argparse
-import json
-import os
 import resource
 import statistics
-import subprocess
 import sys
 import time
 import types
 from pathlib import Path
+
+from peer_process import print_result, result_of
 
 ROOT = Path(__file__).resolve().parent.parent
 PEERS = ROOT / ".venv-peers"
@@ -125,13 +124,7 @@ RUNS = {"theodolite": run_theodolite, "cockpit": run_cockpit}
 
 
 def process(python, tool, steps):
-    done = subprocess.run([str(python), __file__, "--tool", tool, "--steps", str(steps)], capture_output=True, text=True,
-                          env={**os.environ, **THREADS}, check=False)  # fmt: skip
-    line = next((line for line in done.stdout.splitlines() if line.startswith("RESULT ")), None)
-    if line is None:
-        print(f"{tool} did not run: {(done.stderr.strip().splitlines() or ['no message'])[-1]}")
-        return None
-    return json.loads(line.removeprefix("RESULT "))
+    return result_of(python, __file__, tool, ("--steps", steps), threads=THREADS)
 
 
 def main():
@@ -149,7 +142,7 @@ def main():
 
         torch.set_num_threads(1)
         found = RUNS[options.tool](options.steps)
-        print("RESULT " + json.dumps({**found, "rss": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}))
+        print_result({**found, "rss": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024})
         return
     if options.only in (None, "theodolite"):
         told(process(sys.executable, "theodolite", options.steps))

@@ -7,6 +7,7 @@ from about $\log d$ examples where every rotation-invariant learner needs about 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from typing import Any, cast
 
@@ -17,7 +18,7 @@ Foreach = Callable[[list[Tensor]], list[Tensor]]
 HALF = (torch.float16, torch.bfloat16)
 
 
-class _Mirror(torch.optim.Optimizer):
+class _Mirror(torch.optim.Optimizer, ABC):
     """Descent in other coordinates: the weights are a function of a dual, and the dual moves by $-\\eta g$.
 
     In float32 and float64 the dual is recomputed from the weights at every step: there is no state, and weights that
@@ -31,15 +32,17 @@ class _Mirror(torch.optim.Optimizer):
             raise ValueError(f"expected a learning rate of at least zero, got {lr}; pass lr=0.01, say")
         super().__init__(params, {"lr": lr, **defaults})
 
+    @abstractmethod
     def _moved(self, weights: list[Tensor], steps: list[Tensor], group: dict[str, Any]) -> None:
         """Move full-precision weights in place, their duals by ``steps``; the steps may be overwritten."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _dual(self, weight: Tensor, group: dict[str, Any]) -> Tensor:
-        raise NotImplementedError
+        """The dual of weights."""
 
+    @abstractmethod
     def _primal(self, dual: Tensor, group: dict[str, Any]) -> Tensor:
-        raise NotImplementedError
+        """The weights of a dual."""
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:

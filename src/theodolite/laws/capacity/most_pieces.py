@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from theodolite.law import Law
-from theodolite.measure.pieces import pieces_on_line
+from theodolite.measure.regions import regions_on_line
 from theodolite.reading import Band
 from theodolite.theory.capacity import most_pieces
 
@@ -44,7 +44,7 @@ def measure(
             linear[2].weight.copy_((-1.0) ** torch.arange(second, dtype=torch.float64).expand(4, -1))
             linear[2].bias.copy_(-torch.linspace(0.01, 0.04, 4, dtype=torch.float64) / second)
         linear[-1].weight.copy_(torch.randn(linear[-1].weight.shape, generator=generator, dtype=torch.float64))
-    return float(pieces_on_line(net, torch.tensor([0.0]), torch.tensor([1.0])))
+    return float(regions_on_line(net, torch.zeros(1, dtype=torch.float64), torch.ones(1, dtype=torch.float64)).pieces)
 
 
 law = Law(
