@@ -12,9 +12,9 @@ import mpmath
 import numpy as np
 import torch
 
-from theodolite.measure.bayes import Problem, tilted_draws
+from theodolite.measure.experiments import Problem, tilted_draws
 from theodolite.theory.bayes import LinearNet, log_evidence, posterior_ratio
-from theodolite.theory.meijer import log_meijer
+from theodolite.theory.bayes._meijer import log_meijer
 
 
 def timed(work, repeats=1):
@@ -37,9 +37,19 @@ def sizes():
                 lambda p=problem, z=z, g=generator: tilted_draws(p, ratio=z, draws=20_000, generator=g)
             )
             sampled = drawn.log_evidence()
-            rows.append({"width": width, "layers": layers, "log_evidence": found.value, "stated_error": found.stderr,
-                         "ms": 1e3 * seconds, "sampled": sampled.value, "sampled_stderr": sampled.stderr,
-                         "effective_share": drawn.effective / 20_000, "sampling_ms": 1e3 * sampling})  # fmt: skip
+            rows.append(
+                {
+                    "width": width,
+                    "layers": layers,
+                    "log_evidence": found.value,
+                    "stated_error": found.stderr,
+                    "ms": 1e3 * seconds,
+                    "sampled": sampled.value,
+                    "sampled_stderr": sampled.stderr,
+                    "effective_share": drawn.effective / 20_000,
+                    "sampling_ms": 1e3 * sampling,
+                }
+            )
     return rows
 
 
@@ -49,8 +59,15 @@ def beside_mpmath():
         with mpmath.workdps(30):
             truth, slow = timed(lambda b=b, x=x: mpmath.log(mpmath.meijerg([[], []], [b, []], x)))
         found, fast = timed(lambda b=b, x=x: log_meijer(math.log(x), b), repeats=20)
-        rows.append({"x": x, "b": b, "error": abs(found.value - float(truth)), "stated_error": found.stderr,
-                     "times_faster": slow / fast})  # fmt: skip
+        rows.append(
+            {
+                "x": x,
+                "b": b,
+                "error": abs(found.value - float(truth)),
+                "stated_error": found.stderr,
+                "times_faster": slow / fast,
+            }
+        )
     return rows
 
 

@@ -14,9 +14,9 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from theodolite.construct.module_kernels import kernel_of
-from theodolite.theory.conv_kernels import ImageKernel
-from theodolite.theory.kernels import Dense
+from theodolite.construct.kernels import kernel_of
+from theodolite.theory.kernels import ImageKernel
+from theodolite.theory.kernels._programs import Dense
 
 HERE = Path(__file__).resolve().parent
 PEER = HERE.parent / ".venv-peers" / "bin" / "python"
@@ -46,8 +46,19 @@ def ours(name, n, size):
 
 
 def main():
-    table = Table("network", "n", "image", "ours, s", "peer, s", "CPU s", "peer", "peer's first call", "difference NNGP", "NTK",
-                  title="both kernels of a convolutional network, float64")  # fmt: skip
+    table = Table(
+        "network",
+        "n",
+        "image",
+        "ours, s",
+        "peer, s",
+        "CPU s",
+        "peer",
+        "peer's first call",
+        "difference NNGP",
+        "NTK",
+        title="both kernels of a convolutional network, float64",
+    )
     for name, n, size in CASES:
         found, wall, cpu = ours(name, n, size)
         with tempfile.TemporaryDirectory() as folder:
@@ -61,8 +72,17 @@ def main():
             apart = [
                 f"{(np.abs(found[k] - theirs[k])[off].max() / np.abs(found[k]).max()):.1e}" for k in ("nngp", "ntk")
             ]
-        table.add_row(name, str(n), f"{size} x {size}", f"{wall:.2f}", f"{peer['wall']:.2f}", f"{cpu:.2f}", f"{peer['cpu']:.2f}",
-                      f"{peer['first']:.2f}", *apart)  # fmt: skip
+        table.add_row(
+            name,
+            str(n),
+            f"{size} x {size}",
+            f"{wall:.2f}",
+            f"{peer['wall']:.2f}",
+            f"{cpu:.2f}",
+            f"{peer['cpu']:.2f}",
+            f"{peer['first']:.2f}",
+            *apart,
+        )
     Console(width=150).print(table)
 
 

@@ -12,13 +12,16 @@ import time
 
 import torch
 
-from theodolite.construct.corrective import corrective
-from theodolite.construct.corrective_groups import least_squares, literal_group
-from theodolite.construct.random_features import CorrectiveFeatures
-from theodolite.construct.representation import profile_units, representation
-from theodolite.measure.statistics import log_slope, mean_estimate
-from theodolite.theory.corrective import contraction_constant, corrective_contraction, dual_scale, separation
-from theodolite.theory.representation import gaussian
+from theodolite.construct.capacity import (
+    CorrectiveFeatures,
+    corrective,
+    least_squares,
+    literal_group,
+    profile_units,
+    representation,
+)
+from theodolite.core.statistics import log_slope, mean_estimate
+from theodolite.theory.capacity import contraction_constant, corrective_contraction, dual_scale, gaussian, separation
 
 INPUTS = 20
 
@@ -30,8 +33,10 @@ def sphere(n, generator):
 
 def contraction(sizes, generator):
     print("\n1. One literal group, random points of the sphere in 20 dimensions, labels +-1, c = 1")
-    print(f"{'n':>5} {'theta':>6} {'N0':>6} {'measured':>9} {'+-':>7} {'theory':>9} {'n/th^4N0':>9} "
-          f"{'constant':>9} {'32/3 log^4 n':>12} {'N0 to contract':>14}")  # fmt: skip
+    print(
+        f"{'n':>5} {'theta':>6} {'N0':>6} {'measured':>9} {'+-':>7} {'theory':>9} {'n/th^4N0':>9} "
+        f"{'constant':>9} {'32/3 log^4 n':>12} {'N0 to contract':>14}"
+    )
     measured = []
     for n in sizes:
         x = sphere(n, generator)
@@ -44,8 +49,11 @@ def contraction(sizes, generator):
                 group = literal_group(x, y[:, None], units=units, theta=theta, generator=generator)
                 left.append(float((y - group.outputs(x)[:, 0]).square().mean()))
             got, plain = mean_estimate(left), n / theta**4 / units
-            print(f"{n:5d} {theta:6.3f} {units:6d} {got.value:9.4g} {got.stderr:7.2g} {theory.factor(units):9.4g} {plain:9.3g} "
-                  f"{got.value / plain:9.0f} {contraction_constant(n):12.0f} {theory.threshold:14.3g}", flush=True)  # fmt: skip
+            print(
+                f"{n:5d} {theta:6.3f} {units:6d} {got.value:9.4g} {got.stderr:7.2g} {theory.factor(units):9.4g} {plain:9.3g} "
+                f"{got.value / plain:9.0f} {contraction_constant(n):12.0f} {theory.threshold:14.3g}",
+                flush=True,
+            )
             if units == 1000:
                 measured.append(type(got)(got.value * theta**4, got.stderr * theta**4))
     slope = log_slope(sizes, measured)
@@ -67,9 +75,12 @@ def practice(sizes, generator):
         ).report
         ended = time.process_time()
         factor = blocks.relative_mse ** (1 / blocks.groups)
-        print(f"n {n:5d}: one solve {one.units:5d} units, error {one.relative_mse:.1e}, {middle - started:5.2f} s; blocks "
-              f"{blocks.units / n:5.1f} n units, factor {factor:.3f} (ideal 0.75), first {blocks.contraction[0]:.3f}, "
-              f"{ended - middle:5.2f} s", flush=True)  # fmt: skip
+        print(
+            f"n {n:5d}: one solve {one.units:5d} units, error {one.relative_mse:.1e}, {middle - started:5.2f} s; blocks "
+            f"{blocks.units / n:5.1f} n units, factor {factor:.3f} (ideal 0.75), first {blocks.contraction[0]:.3f}, "
+            f"{ended - middle:5.2f} s",
+            flush=True,
+        )
 
 
 def rates(generator):
@@ -113,8 +124,10 @@ def descended(phi, y, steps=3000):
 
 
 def polynomials(units, generator):
-    print(f"\n4. Random polynomials of up to 200 monomials, {units} random features on q coordinates each, ridge 1e-8, "
-          "relative squared error on new points; descent takes 3,000 steps")  # fmt: skip
+    print(
+        f"\n4. Random polynomials of up to 200 monomials, {units} random features on q coordinates each, ridge 1e-8, "
+        "relative squared error on new points; descent takes 3,000 steps"
+    )
     for degree, inputs in itertools.product((2, 3), (5, 10, 20, 30)):
         x = torch.rand(5 * units, inputs, generator=generator, dtype=torch.float64) * 2 - 1
         terms = [m for k in range(degree + 1) for m in itertools.combinations_with_replacement(range(inputs), k)]
@@ -132,8 +145,11 @@ def polynomials(units, generator):
             if order == 1:
                 b = descended(phi[:train], y[:train])
                 descent = float((y[train:] - phi[train:] @ b).square().mean() / y[train:].var())
-        print(f"q {degree}, d {inputs:2d} ({len(terms):5d} monomials): ReLU {shown[0]:.1e}, SReLU_1 {shown[1]:.1e}, SReLU_2 "
-              f"{shown[2]:.1e}; SReLU_1 by descent {descent:.1e}; gain {shown[0] / shown[1]:.2g}", flush=True)  # fmt: skip
+        print(
+            f"q {degree}, d {inputs:2d} ({len(terms):5d} monomials): ReLU {shown[0]:.1e}, SReLU_1 {shown[1]:.1e}, SReLU_2 "
+            f"{shown[2]:.1e}; SReLU_1 by descent {descent:.1e}; gain {shown[0] / shown[1]:.2g}",
+            flush=True,
+        )
 
 
 def main():

@@ -61,8 +61,7 @@ def product_time(product, vector, repeats=40):
 def run_theodolite(folder):
     import torch
 
-    from theodolite.measure.curvature import hessian
-    from theodolite.measure.lanczos import extreme_eigenpairs
+    from theodolite.measure.curvature import extreme_eigenpairs, hessian
 
     model, x, y, loss = problem(folder)
     started = time.process_time()
@@ -73,8 +72,14 @@ def run_theodolite(folder):
     found = extreme_eigenpairs(operator, count=COUNT)
     seconds = time.process_time() - started
     wide = extreme_eigenpairs(hessian(model.double(), loss, [(x.double(), y)]), count=COUNT)
-    return {"setup": setup, "ms": milliseconds, "seconds": seconds, "products": found.products,
-            "values": found.values, "truth": wide.values}  # fmt: skip
+    return {
+        "setup": setup,
+        "ms": milliseconds,
+        "seconds": seconds,
+        "products": found.products,
+        "values": found.values,
+        "truth": wide.values,
+    }
 
 
 def run_curvlinops(folder):
@@ -100,8 +105,13 @@ def run_curvlinops(folder):
     wrapped = LinearOperator((size, size), matvec=matvec, dtype=np.float32)
     values = eigsh(wrapped, k=COUNT, which="LA", tol=1e-4, v0=vector.numpy(), return_eigenvectors=False)
     seconds = time.process_time() - started
-    return {"setup": setup, "ms": milliseconds, "seconds": seconds, "products": calls[0],
-            "values": sorted(map(float, values), reverse=True)}  # fmt: skip
+    return {
+        "setup": setup,
+        "ms": milliseconds,
+        "seconds": seconds,
+        "products": calls[0],
+        "values": sorted(map(float, values), reverse=True),
+    }
 
 
 def run_pyhessian(folder):
@@ -126,8 +136,13 @@ def run_pyhessian(folder):
     started = time.process_time()
     values, _ = own.eigenvalues(maxIter=1000, tol=1e-6, top_n=COUNT)
     seconds = time.process_time() - started
-    return {"setup": setup, "ms": milliseconds, "seconds": seconds, "products": calls[0],
-            "values": sorted(map(float, values), reverse=True)}  # fmt: skip
+    return {
+        "setup": setup,
+        "ms": milliseconds,
+        "seconds": seconds,
+        "products": calls[0],
+        "values": sorted(map(float, values), reverse=True),
+    }
 
 
 def run_eigenthings(folder):
@@ -151,12 +166,22 @@ def run_eigenthings(folder):
     found = lanczos(operator, k=COUNT, max_iter=32, which="LA", seed=0)  # its own default of 20 errs by 0.3
     seconds = time.process_time() - started
     values = [float(v) for v in found.eigenvalues]
-    return {"setup": setup, "ms": milliseconds, "seconds": seconds, "products": calls[0],
-            "values": sorted(values, reverse=True)}  # fmt: skip
+    return {
+        "setup": setup,
+        "ms": milliseconds,
+        "seconds": seconds,
+        "products": calls[0],
+        "values": sorted(values, reverse=True),
+    }
 
 
-RUNS = {"theodolite": run_theodolite, "curvlinops": run_curvlinops, "PyHessian": run_pyhessian,
-        "hessian-eigenthings": run_eigenthings, "problem": make_problem}  # fmt: skip
+RUNS = {
+    "theodolite": run_theodolite,
+    "curvlinops": run_curvlinops,
+    "PyHessian": run_pyhessian,
+    "hessian-eigenthings": run_eigenthings,
+    "problem": make_problem,
+}
 
 
 def inner(tool, folder):
@@ -187,19 +212,37 @@ def main():
     from rich.console import Console
     from rich.table import Table
 
-    table = Table("tool", "ms a product", "setup s", "top 10, s", "products", "largest rel. error", "peak MB",
-                  title="Hessian of a digits MLP 64-128-128-10, 26,122 parameters")  # fmt: skip
+    table = Table(
+        "tool",
+        "ms a product",
+        "setup s",
+        "top 10, s",
+        "products",
+        "largest rel. error",
+        "peak MB",
+        title="Hessian of a digits MLP 64-128-128-10, 26,122 parameters",
+    )
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         process(sys.executable, "problem", folder)  # not in this process: a child's peak memory counts its parent's
-        found = {tool: process(sys.executable if tool == "theodolite" else options.peers / "bin/python", tool, folder)
-                 for tool in RUNS if tool != "problem"}  # fmt: skip
+        found = {
+            tool: process(sys.executable if tool == "theodolite" else options.peers / "bin/python", tool, folder)
+            for tool in RUNS
+            if tool != "problem"
+        }
     truth = found["theodolite"]["truth"]
     for tool, row in found.items():
         if row is not None:
             error = max(abs(a - b) / abs(b) for a, b in zip(row["values"], truth, strict=True))
-            table.add_row(tool, f"{row['ms']:.1f}", f"{row['setup']:.2f}", f"{row['seconds']:.2f}", str(row["products"]),
-                          f"{error:.1e}", f"{row['rss']:.0f}")  # fmt: skip
+            table.add_row(
+                tool,
+                f"{row['ms']:.1f}",
+                f"{row['setup']:.2f}",
+                f"{row['seconds']:.2f}",
+                str(row["products"]),
+                f"{error:.1e}",
+                f"{row['rss']:.0f}",
+            )
     Console(width=120).print(table)
 
 

@@ -19,8 +19,16 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 THREADS = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
-SETS = {"line 1": ("torus", 1), "sphere 2": ("sphere", 2), "torus 3": ("torus", 3), "ball 5": ("ball", 5),
-        "cube 10": ("cube", 10), "sphere 10": ("sphere", 10), "gauss 20": ("gauss", 20), "ball 40": ("ball", 40)}  # fmt: skip
+SETS = {
+    "line 1": ("torus", 1),
+    "sphere 2": ("sphere", 2),
+    "torus 3": ("torus", 3),
+    "ball 5": ("ball", 5),
+    "cube 10": ("cube", 10),
+    "sphere 10": ("sphere", 10),
+    "gauss 20": ("gauss", 20),
+    "ball 40": ("ball", 40),
+}
 
 
 def tables(folder, real):
@@ -28,7 +36,7 @@ def tables(folder, real):
     import numpy as np
     import torch
 
-    from theodolite.construct.manifolds import manifold, rotated
+    from theodolite.construct.dimension import manifold, rotated
 
     for n in (2000, 10_000, 50_000):
         g = torch.Generator().manual_seed(n)
@@ -61,13 +69,21 @@ def theodolite(x, job):
 
     if job == "all":
         graph = own.nearest_neighbours(x, 128)
-        found = (own.dimension_twonn(graph), own.dimension_mle(graph), own.dimension_gride(graph, near=4),
-                 own.dimension_correlation(graph), own.dimension_calibrated(graph.rows))  # fmt: skip
+        found = (
+            own.dimension_twonn(graph),
+            own.dimension_mle(graph),
+            own.dimension_gride(graph, near=4),
+            own.dimension_correlation(graph),
+            own.dimension_calibrated(graph.rows),
+        )
         return [(e.value, e.stderr) for e in found]
     if job == "curve":
         return [(e.value, e.stderr) for e in own.gride_curve(x)]
-    jobs = {"twonn": own.dimension_twonn, "mle": lambda x: own.dimension_mle(x, neighbours=(20, 20)),
-            "correlation": own.dimension_correlation}  # fmt: skip
+    jobs = {
+        "twonn": own.dimension_twonn,
+        "mle": lambda x: own.dimension_mle(x, neighbours=(20, 20)),
+        "correlation": own.dimension_correlation,
+    }
     found = jobs[job](x)
     return [(found.value, found.stderr)]
 
@@ -133,8 +149,14 @@ def process(options, tool, job, names):
     )
     command = [str(python), __file__, "--tool", tool, "--job", job, "--folder", str(options.folder), "--tables", *names]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **THREADS, "PYTHONPATH": path},
-                              check=False, timeout=600)  # fmt: skip
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            env={**os.environ, **THREADS, "PYTHONPATH": path},
+            check=False,
+            timeout=600,
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
         return {"error": str(error)[:60]}
     line = next((line for line in done.stdout.splitlines() if line.startswith("RESULT ")), None)
@@ -153,8 +175,16 @@ def speed_table(options, kind, n):
     from rich.table import Table
 
     words = "flat" if kind == "flat" else "with noise of 1e-3 in every column"
-    table = Table("estimator", "tool", "CPU s", "peak MB", "value", "difference from ours", "times slower",
-                  title=f"ball of 5 dimensions in 50 columns, {words}, {n:,} rows")  # fmt: skip
+    table = Table(
+        "estimator",
+        "tool",
+        "CPU s",
+        "peak MB",
+        "value",
+        "difference from ours",
+        "times slower",
+        title=f"ball of 5 dimensions in 50 columns, {words}, {n:,} rows",
+    )
     curve = ["theodolite", "DADApy"] if kind == "flat" and n <= 10_000 else ["theodolite"]
     for job, tools in (("twonn", list(TOOLS)), ("curve", curve)):
         ours = None
@@ -177,8 +207,14 @@ def accuracy(console, options):
 
     from rich.table import Table
 
-    table = Table("set", "estimator", "mean ± mean stated error", "within 3 errors", "scikit-dimension",
-                  title="known manifolds, 2,000 rows in 80 columns, five draws each")  # fmt: skip
+    table = Table(
+        "set",
+        "estimator",
+        "mean ± mean stated error",
+        "within 3 errors",
+        "scikit-dimension",
+        title="known manifolds, 2,000 rows in 80 columns, five draws each",
+    )
     for place, (label, (_, truth)) in enumerate(SETS.items()):
         names = [f"set{place}-{draw}" for draw in range(5)]
         ours = process(options, "theodolite", "all", names)
@@ -194,8 +230,13 @@ def accuracy(console, options):
             inside = sum(abs(value - truth) <= 3 * error for value, error in pairs)
             mean = statistics.mean(value for value, _ in pairs)
             other = f"{statistics.mean(peers[estimator]):.2f}" if estimator in peers else ""
-            table.add_row(label if not index else "", estimator,
-                          f"{mean:.2f} ± {statistics.mean(e for _, e in pairs):.2f}", f"{inside} of 5", other)  # fmt: skip
+            table.add_row(
+                label if not index else "",
+                estimator,
+                f"{mean:.2f} ± {statistics.mean(e for _, e in pairs):.2f}",
+                f"{inside} of 5",
+                other,
+            )
     console.print(table)
 
 

@@ -29,8 +29,15 @@ def model_of(name):
     if name == "mlp":
         model = nn.Sequential(nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10))
         return model, torch.randn(SIZES[name], 784)
-    model = nn.Sequential(nn.Conv2d(3, 16, 3, padding=1), nn.ReLU(), nn.Conv2d(16, 32, 3, padding=1), nn.ReLU(),
-                          nn.AvgPool2d(2), nn.Flatten(), nn.Linear(32 * 8 * 8, 10))  # fmt: skip
+    model = nn.Sequential(
+        nn.Conv2d(3, 16, 3, padding=1),
+        nn.ReLU(),
+        nn.Conv2d(16, 32, 3, padding=1),
+        nn.ReLU(),
+        nn.AvgPool2d(2),
+        nn.Flatten(),
+        nn.Linear(32 * 8 * 8, 10),
+    )
     return model, torch.randn(SIZES[name], 3, 16, 16)
 
 
@@ -82,8 +89,12 @@ def worker(case):
 
 def run(case, *, peer):
     command = [str(PEER), str(HERE / "peer_empirical_ntk.py")] if peer else [sys.executable, __file__, "--case"]
-    done = subprocess.run([*command, json.dumps(case)], capture_output=True, text=True,
-                          env={**os.environ, "JAX_PLATFORMS": "cpu", "PYTHONPATH": str(HERE)})  # fmt: skip
+    done = subprocess.run(
+        [*command, json.dumps(case)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "JAX_PLATFORMS": "cpu", "PYTHONPATH": str(HERE)},
+    )
     if done.returncode:
         return {"error": (done.stderr.strip().splitlines() or [f"exit {done.returncode}"])[-1][:90]}
     return json.loads(done.stdout.strip().splitlines()[-1])
@@ -101,9 +112,24 @@ def main():
     from rich.table import Table
 
     console = Console(width=170)
-    table = Table("model", "outputs", "ours, s", "peer, s", "ratio", "CPU s", "peer", "ratio", "first call", "peer",
-                  "MB above import", "peer", "ratio", "largest relative difference", "brute force, s",
-                  title="empirical tangent kernel, float32")  # fmt: skip
+    table = Table(
+        "model",
+        "outputs",
+        "ours, s",
+        "peer, s",
+        "ratio",
+        "CPU s",
+        "peer",
+        "ratio",
+        "first call",
+        "peer",
+        "MB above import",
+        "peer",
+        "ratio",
+        "largest relative difference",
+        "brute force, s",
+        title="empirical tangent kernel, float32",
+    )
     with tempfile.TemporaryDirectory() as folder:
         for name in SIZES:
             save_for_peer(name, f"{folder}/{name}.npz")

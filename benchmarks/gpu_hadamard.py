@@ -7,8 +7,8 @@ import itertools
 
 import torch
 
-from theodolite.theory import hadamard
-from theodolite.theory.hadamard import _butterflies, hadamard_transform, hadamard_transform_
+from theodolite.theory.dimension import hadamard, hadamard_transform, hadamard_transform_
+from theodolite.theory.dimension.hadamard import _butterflies
 
 SIZES = (12, 13, 14, 16, 18, 20, 22, 24, 26)
 REPEATS = 20

@@ -8,8 +8,9 @@ import time
 
 import torch
 
-from theodolite.theory.kernels import mlp_kernels, plan_of
-from theodolite.theory.specification import Mlp
+from theodolite.theory import Mlp
+from theodolite.theory.kernels import mlp_kernels
+from theodolite.theory.kernels._tiling import plan_of
 
 SPEC = Mlp(3, "relu", 2.0)
 
@@ -86,18 +87,22 @@ def main():
         del kernels
         seconds = best(lambda x=on_device: mlp_kernels(SPEC, x))
         plan = best(lambda x=on_device: plan_of(program(), x))
-        print(f"n={n}: {1e3 * seconds:.2f} ms (of which plan {1e3 * plan:.2f} ms), first call {first:.2f} s, "
-              f"error NNGP {nngp:.1e}, NTK {ntk:.1e}, symmetric {symmetric}")  # fmt: skip
+        print(
+            f"n={n}: {1e3 * seconds:.2f} ms (of which plan {1e3 * plan:.2f} ms), first call {first:.2f} s, "
+            f"error NNGP {nngp:.1e}, NTK {ntk:.1e}, symmetric {symmetric}"
+        )
         torch.cuda.empty_cache()
         for precision in ("default", "highest"):
             other = peer(x, precision)
             if other is not None:
-                print(f"n={n}: neural-tangents, {precision} precision, {1e3 * other[0]:.2f} ms, "
-                      f"error NTK {error(other[1], truth.ntk):.1e}, ratio {other[0] / seconds:.2f}")  # fmt: skip
+                print(
+                    f"n={n}: neural-tangents, {precision} precision, {1e3 * other[0]:.2f} ms, "
+                    f"error NTK {error(other[1], truth.ntk):.1e}, ratio {other[0] / seconds:.2f}"
+                )
 
 
 def program():
-    from theodolite.theory.kernel_program import program_of
+    from theodolite.theory.kernels._programs import program_of
 
     return program_of(SPEC)
 

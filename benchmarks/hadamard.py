@@ -46,7 +46,8 @@ def kronecker(x, torch, hadamard_matrix):
 def ours(levels):
     import torch
 
-    from theodolite.theory.hadamard import _butterflies, hadamard_matrix, hadamard_transform, hadamard_transform_
+    from theodolite.theory.dimension import hadamard_matrix, hadamard_transform, hadamard_transform_
+    from theodolite.theory.dimension.hadamard import _butterflies
 
     torch.set_num_threads(1)
     x = torch.randn(1 << levels)

@@ -10,9 +10,8 @@ import time
 
 import torch
 
-from theodolite.theory.kernel_operators import Kernel
-from theodolite.theory.kernel_solvers import ridge_by_conjugate_gradients
-from theodolite.theory.specification import Mlp
+from theodolite.theory import Mlp
+from theodolite.theory.kernels import Kernel, ridge_by_conjugate_gradients
 
 RANK, RIDGE, TOLERANCE = 300, 1.0, 1e-3
 

@@ -26,7 +26,8 @@ def worker(case):
     import numpy as np
     import torch
 
-    from theodolite.theory.kernels import dense_layers, mlp_kernels
+    from theodolite.theory.kernels import mlp_kernels
+    from theodolite.theory.kernels._programs import dense_layers
 
     imported = time.perf_counter() - START
     layers = dense_layers(case["weights"], activation=case["activation"], bias_variances=case["biases"])
@@ -42,8 +43,18 @@ def worker(case):
             np.savez(case["save"], nngp=found.nngp.numpy(), ntk=found.ntk.numpy())
         del found
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    print(json.dumps({"first": walls[0], "wall": min(walls[1:] or walls), "cpu": min(cpus[1:] or cpus), "imported": imported,
-                      "peak": peak / 1024, "above": (peak - base) / 1024}))  # fmt: skip
+    print(
+        json.dumps(
+            {
+                "first": walls[0],
+                "wall": min(walls[1:] or walls),
+                "cpu": min(cpus[1:] or cpus),
+                "imported": imported,
+                "peak": peak / 1024,
+                "above": (peak - base) / 1024,
+            }
+        )
+    )
 
 
 def run(case, *, peer):
@@ -59,14 +70,36 @@ def run(case, *, peer):
 def times(console, sizes):
     from rich.table import Table
 
-    table = Table("activation", "type", "n", "ours, s", "peer, s", "ratio", "CPU s", "peer", "ratio", "first call", "peer",
-                  "MB above import", "peer", "ratio", title="both kernels, d = 784, three hidden layers")  # fmt: skip
+    table = Table(
+        "activation",
+        "type",
+        "n",
+        "ours, s",
+        "peer, s",
+        "ratio",
+        "CPU s",
+        "peer",
+        "ratio",
+        "first call",
+        "peer",
+        "MB above import",
+        "peer",
+        "ratio",
+        title="both kernels, d = 784, three hidden layers",
+    )
     cases = [(name, dtype, n) for name in ("relu", "erf", "gelu") for dtype in ("float64", "float32") for n in sizes]
     cases += [("tanh", "float64", 500), ("tanh", "float64", 1000)]
     for name, dtype, n in cases:
         weight, bias = VARIANCES[name]
-        case = {"activation": name, "weights": [weight] * 4, "biases": [bias] * 4, "n": n, "d": 784, "dtype": dtype,
-                "repeats": 7 if n <= 2000 else 5}  # fmt: skip
+        case = {
+            "activation": name,
+            "weights": [weight] * 4,
+            "biases": [bias] * 4,
+            "n": n,
+            "d": 784,
+            "dtype": dtype,
+            "repeats": 7 if n <= 2000 else 5,
+        }
         ours = run(case, peer=False)
         theirs = run(case, peer=True) if (name, n) != ("tanh", 1000) else {"error": "not run: 3.6 GB at n = 500"}
         cells = [name, dtype, str(n)]
@@ -86,8 +119,13 @@ def agreement(console):
     import numpy as np
     from rich.table import Table
 
-    table = Table("activation", "depths", "largest relative difference, NNGP", "NTK",
-                  title="agreement in float64, n = 60, variances that differ from layer to layer")  # fmt: skip
+    table = Table(
+        "activation",
+        "depths",
+        "largest relative difference, NNGP",
+        "NTK",
+        title="agreement in float64, n = 60, variances that differ from layer to layer",
+    )
     with tempfile.TemporaryDirectory() as folder:
         for name in ("relu", "erf", "gelu"):
             worst = {"nngp": 0.0, "ntk": 0.0}
@@ -96,8 +134,16 @@ def agreement(console):
                 biases = [0.05 * ((2 * layer) % 3) for layer in range(depth + 1)]
                 files = [f"{folder}/{who}.npz" for who in ("ours", "peer")]
                 for file, peer in zip(files, (False, True), strict=True):
-                    case = {"activation": name, "weights": weights, "biases": biases, "n": 60, "d": 20, "dtype": "float64",
-                            "repeats": 0, "save": file}  # fmt: skip
+                    case = {
+                        "activation": name,
+                        "weights": weights,
+                        "biases": biases,
+                        "n": 60,
+                        "d": 20,
+                        "dtype": "float64",
+                        "repeats": 0,
+                        "save": file,
+                    }
                     got = run(case, peer=peer)
                     if "error" in got:
                         raise SystemExit(f"{name}, depth {depth}: {got['error']}")

@@ -40,8 +40,11 @@ def row(kind, n, d, widths, seed, classes=0):
     what = (
         f"{classes} classes, {100 * report.labels_right:.5g}% right" if classes else f"largest error {report.error:.1e}"
     )
-    print(f"{kind:8} N={n:<8} d={d:<3} widths {report.widths} (of {report.capacity}): {what}, "
-          f"{wall:.1f} s, CPU {cpu:.1f} s, peak {peak:.0f} MB, draw {seed}", flush=True)  # fmt: skip
+    print(
+        f"{kind:8} N={n:<8} d={d:<3} widths {report.widths} (of {report.capacity}): {what}, "
+        f"{wall:.1f} s, CPU {cpu:.1f} s, peak {peak:.0f} MB, draw {seed}",
+        flush=True,
+    )
     return report, wall
 
 

@@ -68,9 +68,10 @@ def networks(stax):
 
     return {
         "mlp": stax.serial(dense(512), stax.Relu(), dense(512), stax.Relu(), dense(10)),
-        "cnn": stax.serial(conv(16, 1), stax.Relu(), conv(32, 1), stax.Relu(), stax.AvgPool((2, 2), (2, 2)), stax.Flatten(),
-                           dense(10)),
-    }  # fmt: skip
+        "cnn": stax.serial(
+            conv(16, 1), stax.Relu(), conv(32, 1), stax.Relu(), stax.AvgPool((2, 2), (2, 2)), stax.Flatten(), dense(10)
+        ),
+    }
 
 
 def main():
@@ -92,8 +93,14 @@ def main():
     own = [given[f"p{i}"] for i in range(len(given.files) - 1)]
     leaves, tree = jax.tree_util.tree_flatten(parameters)
     parameters = jax.tree_util.tree_unflatten(tree, [o.reshape(p.shape) for o, p in zip(own, leaves, strict=True)])
-    kernel = jax.jit(nt.empirical_ntk_fn(apply, trace_axes=(-1,) if case["outputs"] == "trace" else (), vmap_axes=0,
-                                         implementation=nt.NtkImplementation.STRUCTURED_DERIVATIVES))  # fmt: skip
+    kernel = jax.jit(
+        nt.empirical_ntk_fn(
+            apply,
+            trace_axes=(-1,) if case["outputs"] == "trace" else (),
+            vmap_axes=0,
+            implementation=nt.NtkImplementation.STRUCTURED_DERIVATIVES,
+        )
+    )
     base = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     walls, cpus = [], []
     for _ in range(case["repeats"] + 1):

@@ -51,9 +51,11 @@ def network(stax, activation, weights, biases):
     import jax.numpy as jnp
 
     makers = {
-        "relu": stax.Relu, "erf": stax.Erf, "gelu": stax.Gelu,
+        "relu": stax.Relu,
+        "erf": stax.Erf,
+        "gelu": stax.Gelu,
         "tanh": lambda: stax.ElementwiseNumerical(jnp.tanh, deg=25),
-    }  # fmt: skip
+    }
     layers = []
     for position, (weight, bias) in enumerate(zip(weights, biases, strict=True)):
         if position:
@@ -89,8 +91,18 @@ def main():
             np.savez(case["save"], nngp=np.asarray(found.nngp), ntk=np.asarray(found.ntk))
         del found
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    print(json.dumps({"first": walls[0], "wall": min(walls[1:] or walls), "cpu": min(cpus[1:] or cpus), "imported": imported,
-                      "peak": peak / 1024, "above": (peak - base) / 1024}))  # fmt: skip
+    print(
+        json.dumps(
+            {
+                "first": walls[0],
+                "wall": min(walls[1:] or walls),
+                "cpu": min(cpus[1:] or cpus),
+                "imported": imported,
+                "peak": peak / 1024,
+                "above": (peak - base) / 1024,
+            }
+        )
+    )
 
 
 if __name__ == "__main__":

@@ -17,16 +17,20 @@ from rich.console import Console
 from rich.table import Table
 from scipy import integrate
 
-from theodolite.measure.ensembles import Ensemble, conditional_chain, preactivations
-from theodolite.theory.activations import Activation
+from theodolite.measure.experiments import Ensemble, conditional_chain, preactivations
+from theodolite.theory import Activation
 
 torch.set_num_threads(1)
 FUNCTIONS = {
     "tanh": (torch.tanh, math.tanh, mpmath.tanh, ()),
-    "silu": (torch.nn.functional.silu, lambda z: z / (1 + math.exp(-z)) if z > -700 else 0.0,
-             lambda z: z / (1 + mpmath.exp(-z)), ()),
+    "silu": (
+        torch.nn.functional.silu,
+        lambda z: z / (1 + math.exp(-z)) if z > -700 else 0.0,
+        lambda z: z / (1 + mpmath.exp(-z)),
+        (),
+    ),
     "hardtanh": (torch.nn.functional.hardtanh, lambda z: max(-1.0, min(1.0, z)), lambda z: max(-1, min(1, z)), (-1, 1)),
-}  # fmt: skip
+}
 
 
 def timed(function, repeats):
@@ -38,8 +42,17 @@ def timed(function, repeats):
 
 
 def moments(console):
-    table = Table("activation", "K", "Theodolite err", "µs", "scipy.quad err", "µs", "Hermite-100 err", "µs",
-                  title="mean square under N(0, K): relative error and microseconds")  # fmt: skip
+    table = Table(
+        "activation",
+        "K",
+        "Theodolite err",
+        "µs",
+        "scipy.quad err",
+        "µs",
+        "Hermite-100 err",
+        "µs",
+        title="mean square under N(0, K): relative error and microseconds",
+    )
     nodes, weights = np.polynomial.hermite_e.hermegauss(100)
     for name, (torch_function, plain, exact, kinks) in FUNCTIONS.items():
         sigma = Activation(torch_function)
@@ -72,8 +85,15 @@ def moments(console):
 
 
 def sampling(console):
-    table = Table("width", "layers", "by weights, ms a net", "by chain, ms a net", "ratio", "means differ by",
-                  title="squared norm of a random tanh network for two inputs")  # fmt: skip
+    table = Table(
+        "width",
+        "layers",
+        "by weights, ms a net",
+        "by chain, ms a net",
+        "ratio",
+        "means differ by",
+        title="squared norm of a random tanh network for two inputs",
+    )
     x = torch.tensor([[1.0, 2.0, -1.0, 0.5], [0.5, -1.0, 1.5, 1.0]], dtype=torch.float64)
     first = 0.05 + 1.5 * x @ x.T / 4
     for width, hidden, nets in ((64, 4, 512), (256, 4, 128), (1024, 4, 16)):

@@ -19,7 +19,7 @@ from sklearn.linear_model import Ridge, RidgeClassifier
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
-from theodolite.construct.random_features import CorrectiveFeatures
+from theodolite.construct.capacity import CorrectiveFeatures
 
 ALPHAS = tuple(10.0**k for k in range(-6, 3))
 
@@ -64,8 +64,11 @@ def compare(name, x, y, model, sizes, seeds):
                 found.setdefault(label, []).append(score(candidates, model, parts))
         for label, rows in found.items():
             scores, times = np.array(rows).T
-            print(f"  {components:5d} components  {label:28} {scores.mean():.4f} +- {scores.std(ddof=1) / len(rows)**0.5:.4f}  "
-                  f"features {times.mean():.3f} s", flush=True)  # fmt: skip
+            print(
+                f"  {components:5d} components  {label:28} {scores.mean():.4f} +- {scores.std(ddof=1) / len(rows) ** 0.5:.4f}  "
+                f"features {times.mean():.3f} s",
+                flush=True,
+            )
 
 
 def idx(path):

@@ -176,8 +176,9 @@ def peer(width, depth, peers, seconds):
         np.savez(path, *[t.detach().numpy() for m in linear for t in (m.weight, m.bias)])
         command = [str(peers / "bin/python"), __file__, "--inner", str(path)]
         try:
-            done = subprocess.run(command, env={**os.environ, **THREADS}, capture_output=True, text=True, check=False,
-                                  timeout=seconds)  # fmt: skip
+            done = subprocess.run(
+                command, env={**os.environ, **THREADS}, capture_output=True, text=True, check=False, timeout=seconds
+            )
         except subprocess.TimeoutExpired:
             print(f"  relucent   not done in {seconds} s of wall time")
             return

@@ -28,7 +28,7 @@ def measured(kind, widths, batch, steps):
     from torch import nn
     from torch.nn.functional import cross_entropy
 
-    from theodolite.construct.subspace import subspace
+    from theodolite.construct.dimension import subspace
 
     torch.set_num_threads(1)
     torch.manual_seed(0)
@@ -74,8 +74,10 @@ def main():
         for kind in KINDS[: -1 if large else None]:
             command = [sys.executable, __file__, "--as", kind] + ["--large"] * large
             seen = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-            print(f"{kind:>10} {seen['ms']:10.2f} {seen['cpu']:9.2f} {seen['made']:8.2f} {seen['extra']:20.0f} "
-                  f"{seen['extra'] / seen['model']:10.1f}")  # fmt: skip
+            print(
+                f"{kind:>10} {seen['ms']:10.2f} {seen['cpu']:9.2f} {seen['made']:8.2f} {seen['extra']:20.0f} "
+                f"{seen['extra'] / seen['model']:10.1f}"
+            )
 
 
 if __name__ == "__main__":

@@ -150,8 +150,10 @@ def main():
         row = process(options.peers / "bin/python", "cockpit", options.steps)
         if row:
             share = row["run"] / row["run_steps"] / row["step"] - 1
-            print(f"cockpit, economy, every {EVERY}: step {1e3 * row['step']:.0f} ms bare, {1e3 * row['between']:.0f} ms between "
-                  f"looks; a run of {row['run_steps']} steps {100 * share:+.1f} %; peak {row['rss']:.0f} MB")  # fmt: skip
+            print(
+                f"cockpit, economy, every {EVERY}: step {1e3 * row['step']:.0f} ms bare, {1e3 * row['between']:.0f} ms between "
+                f"looks; a run of {row['run_steps']} steps {100 * share:+.1f} %; peak {row['rss']:.0f} MB"
+            )
 
 
 def told(row):
@@ -164,9 +166,11 @@ def told(row):
             f"th.Watch, {level}: a look takes {1e3 * row[level]:.0f} ms, every {EVERY} steps that is {100 * share:.2f} %"
         )
     whole = row["run"] / row["run_steps"] / row["step"] - 1
-    print(f"th.Watch, cheap, a run of {row['run_steps']} steps with {row['looks']} looks: {100 * whole:+.1f} % by processor time "
-          f"against bare steps, {100 * row['wall']:.2f} % by its own clock; a call that is not due takes {1e6 * row['idle']:.2f} "
-          f"µs; peak {row['rss']:.0f} MB")  # fmt: skip
+    print(
+        f"th.Watch, cheap, a run of {row['run_steps']} steps with {row['looks']} looks: {100 * whole:+.1f} % by processor time "
+        f"against bare steps, {100 * row['wall']:.2f} % by its own clock; a call that is not due takes {1e6 * row['idle']:.2f} "
+        f"µs; peak {row['rss']:.0f} MB"
+    )
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from markdown_it import MarkdownIt
 
 from theodolite import catalogue
 from theodolite.cli import main
-from theodolite.files import write_atomically
+from theodolite.io.files import write_atomically
 from theodolite.report.formulas import prose
 from theodolite.report.html import document_page
 from theodolite.report.text import as_text, explanation

@@ -165,12 +165,18 @@ def compact_law(data, sizes):
         return small.evaluate(small.train(None, seed)) - whole.evaluate(whole.train(None, seed))
 
     return th.Law(
-        name="hypothesis-1", topic="dimension", quantity="correlation of the compact head less that of the whole",
+        name="hypothesis-1",
+        topic="dimension",
+        quantity="correlation of the compact head less that of the whole",
         claim="A head whose inputs and width are set by the intrinsic dimension of the embeddings loses nothing.",
-        formula=r"\mathrm{MCC}(k)\ge\mathrm{MCC}(384)-0.03", assumes={"frozen embeddings": None}, source="facco2017",
-        predict=lambda directions, estimator: th.Band(low=-0.03), measure=measure, repeats=5,
+        formula=r"\mathrm{MCC}(k)\ge\mathrm{MCC}(384)-0.03",
+        assumes={"frozen embeddings": None},
+        source="facco2017",
+        predict=lambda directions, estimator: th.Band(low=-0.03),
+        measure=measure,
+        repeats=5,
         cases=tuple({"directions": k, "estimator": name} for name, k in sizes.items()),
-    )  # fmt: skip
+    )
 
 
 def faster_law(data, goal):
@@ -183,11 +189,19 @@ def faster_law(data, goal):
         return math.log(few / head.steps_to(goal, None, seed, (1e-3, 3e-3)))
 
     return th.Law(
-        name="hypothesis-2", topic="dimension", quantity="log of steps in the subspace over steps of the whole",
-        claim="Fewer parameters converge in fewer steps.", formula=r"\mathrm{steps}(d)\le\mathrm{steps}(D)",
-        assumes={"each at its best rate": None}, source="li2018", predict=lambda dimension: th.Band(high=0.0),
-        measure=measure, repeats=4, cases=({"dimension": 100}, {"dimension": 400}), along="dimension",
-    )  # fmt: skip
+        name="hypothesis-2",
+        topic="dimension",
+        quantity="log of steps in the subspace over steps of the whole",
+        claim="Fewer parameters converge in fewer steps.",
+        formula=r"\mathrm{steps}(d)\le\mathrm{steps}(D)",
+        assumes={"each at its best rate": None},
+        source="li2018",
+        predict=lambda dimension: th.Band(high=0.0),
+        measure=measure,
+        repeats=4,
+        cases=({"dimension": 100}, {"dimension": 400}),
+        along="dimension",
+    )
 
 
 def said(verdict):
@@ -264,9 +278,15 @@ def main():
         f"Where the whole head scores {mcc.value:.2f}, there is little to lose, and a hypothesis about losing nothing is "
         "weakly tested; read it beside the scores.",
         f"Hypothesis 2. {said(faster)}",
-    ]  # fmt: skip
-    scale = th.Series(tuple(e.scale for e in curve), tuple(e.value for e in curve), tuple(e.stderr for e in curve),
-                      x_label="distance", y_label="dimension", log="x")  # fmt: skip
+    ]
+    scale = th.Series(
+        tuple(e.scale for e in curve),
+        tuple(e.value for e in curve),
+        tuple(e.stderr for e in curve),
+        x_label="distance",
+        y_label="dimension",
+        log="x",
+    )
     figures = {
         "Matthews correlation against the dimension of the subspace": series_figure(objective.series, key="objective"),
         "Intrinsic dimension across scales": series_figure(scale, key="scale"),

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 import theodolite as th
-from theodolite.construct.networks import network
+from theodolite.construct.propagation import network
 
 SHARPNESS = "largest Hessian eigenvalue"
 torch.set_num_threads(1)

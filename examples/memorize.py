@@ -44,8 +44,11 @@ def memorised(name, x, y, test_x, test_y):
     with torch.no_grad():
         new = [(net(torch.from_numpy(some)).argmax(1)) for some in np.array_split(test_x, -(-len(test_x) // 4096))]
     accuracy = (torch.cat(new).numpy() == test_y).mean()
-    print(f"{name}: {report.points} labels in {report.widths} ReLU units, {seconds:.1f} s, "
-          f"{100 * report.labels_right:.6g}% right; on new images {100 * accuracy:.1f}% (chance 10%)", flush=True)  # fmt: skip
+    print(
+        f"{name}: {report.points} labels in {report.widths} ReLU units, {seconds:.1f} s, "
+        f"{100 * report.labels_right:.6g}% right; on new images {100 * accuracy:.1f}% (chance 10%)",
+        flush=True,
+    )
     return net, float(accuracy)
 
 
@@ -73,8 +76,12 @@ def figure(path, name, nets, x, y):
         answers = net(torch.from_numpy(between)).numpy()
     way.plot(share, np.where(answers.max(1) > 0.5, answers.argmax(1), np.nan), ".", markersize=2.5)
     way.plot([0, 1], [y[0], y[0]], "o", color="black", markersize=7, label=f"two images of a {y[0]}")
-    way.set(xlabel="from one image to the other", ylabel="class answered", yticks=range(10),
-            title="Between two images of one class the answer jumps about")  # fmt: skip
+    way.set(
+        xlabel="from one image to the other",
+        ylabel="class answered",
+        yticks=range(10),
+        title="Between two images of one class the answer jumps about",
+    )
     way.legend(loc="upper center", fontsize=8, framealpha=0.95)
     fig.savefig(path, dpi=130)
     print(f"The figure: {path}")
@@ -96,8 +103,10 @@ def main():
     if options.embeddings:
         with np.load(options.embeddings) as file:
             report = th.memorize(file["x"], file["y"].astype(np.int64)).report
-        print(f"{options.embeddings.name}: {report.points} marks in {report.widths} ReLU units, "
-              f"{report.seconds:.1f} s, {100 * report.labels_right:.6g}% right")  # fmt: skip
+        print(
+            f"{options.embeddings.name}: {report.points} marks in {report.widths} ReLU units, "
+            f"{report.seconds:.1f} s, {100 * report.labels_right:.6g}% right"
+        )
     figure(options.out, name, nets, x, y)
 
 

@@ -16,7 +16,7 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 import theodolite as th
-from theodolite.construct.digits import digits
+from theodolite.io.builtin_network import digits
 
 PROJECTIONS = ("fastfood", "sparse", "dense", "tied")
 
@@ -47,10 +47,17 @@ def mlp():
 
 def conv_net(side):
     inner = (side // 4) ** 2 * 16
-    return nn.Sequential(nn.Unflatten(1, (1, side)) if side == 8 else nn.Identity(),
-                         nn.Conv2d(1, 8, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
-                         nn.Conv2d(8, 16, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
-                         nn.Flatten(), nn.Linear(inner, 10))  # fmt: skip
+    return nn.Sequential(
+        nn.Unflatten(1, (1, side)) if side == 8 else nn.Identity(),
+        nn.Conv2d(1, 8, 3, padding=1),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Conv2d(8, 16, 3, padding=1),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(inner, 10),
+    )
 
 
 class Study:
@@ -98,8 +105,16 @@ def drawn(results, path):
         for projection, result in found.items():
             rows = result.rows()
             label = f"{projection}: d90 = {result.value:.0f} ± {result.stderr:.0f}"
-            axis.errorbar([r["dimension"] for r in rows], [r["score"] for r in rows], [r["stderr"] for r in rows],
-                          marker="o", markersize=4, linewidth=1.2, capsize=2, label=label)  # fmt: skip
+            axis.errorbar(
+                [r["dimension"] for r in rows],
+                [r["score"] for r in rows],
+                [r["stderr"] for r in rows],
+                marker="o",
+                markersize=4,
+                linewidth=1.2,
+                capsize=2,
+                label=label,
+            )
         axis.axhline(result.full.value, color="0.4", linewidth=1)
         axis.axhline(result.target, color="0.4", linewidth=1, linestyle="--")
         for height, words in ((result.full.value, "full training"), (result.target, "90 % of it")):
@@ -140,8 +155,9 @@ def main():
         for projection in given.projections:
             study = Study(projection=projection, **setting)
             folder = given.out / title.split(" (")[0].replace(",", "").replace(" ", "-") / projection
-            found = th.objective_dimension(study.train, study.evaluate, repeats=given.repeats, largest=4000,
-                                           out=folder, jobs=given.jobs)  # fmt: skip
+            found = th.objective_dimension(
+                study.train, study.evaluate, repeats=given.repeats, largest=4000, out=folder, jobs=given.jobs
+            )
             results[title][projection] = found
             print(f"{title}, {projection}: {found}\n", flush=True)
     drawn(results, given.out / "objective_dimension.png")

@@ -15,9 +15,9 @@ from sklearn.datasets import make_moons
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from theodolite.construct.digits import digits
+from theodolite.io.builtin_network import digits
 from theodolite.measure.regions import regions_in_polygon, regions_on_line, regions_on_lines, slice_through
-from theodolite.measure.sweep import activation_patterns
+from theodolite.measure.regions._sweeps import activation_patterns
 from theodolite.report.regions import draw_regions
 from theodolite.theory.regions import line_regions, origin_cell_sides
 
@@ -83,8 +83,12 @@ def bounded(widths, nets, far=1e4):
         for seed in range(nets):
             model = network(*widths[: depth + 1], bias=1.0, seed=seed).double()  # ends in the layer's own signals
             sides = torch.from_numpy(np.stack([square, np.roll(square, -1, 0)]))
-            edge = torch.cat([line(torch.cat([torch.zeros(1), line.breakpoints, torch.ones(1)]))
-                              for line in (regions_on_line(model, a, b) for a, b in zip(*sides, strict=True))])  # fmt: skip
+            edge = torch.cat(
+                [
+                    line(torch.cat([torch.zeros(1), line.breakpoints, torch.ones(1)]))
+                    for line in (regions_on_line(model, a, b) for a, b in zip(*sides, strict=True))
+                ]
+            )
             cells = regions_in_polygon(model, square)
             with torch.no_grad():
                 corners = model(torch.from_numpy(cells.cells.corners.reshape(-1, 2)))

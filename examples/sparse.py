@@ -122,8 +122,11 @@ def table(title, data, classes):
         weight, predict = lasso(x, y) if name == "lasso" else chosen_and_trained(name, x, y)
         seconds = time.perf_counter() - start
         guess = predict(test)
-        error = float(((guess > 0) != (labels > 0)).double().mean() if classes
-                      else (guess - labels).square().mean() / labels.square().mean())  # fmt: skip
+        error = float(
+            ((guess > 0) != (labels > 0)).double().mean()
+            if classes
+            else (guess - labels).square().mean() / labels.square().mean()
+        )
         large = weight.abs() > 0.1 * weight.abs().max()
         result.append((name, error, int(large.sum()), seconds))
     print(f"{title}\n{'':16}{'test ' + score:>12}{'large weights':>15}{'seconds':>9}")

@@ -62,7 +62,7 @@ OPTIONAL = (
 def test_a_survey_needs_no_optional_package():
     blocked = "; ".join(f"sys.modules['{name}'] = None" for name in OPTIONAL)
     work = (
-        "import theodolite as th; from theodolite import catalogue; from theodolite.construct.digits import builtin; "
+        "import theodolite as th; from theodolite import catalogue; from theodolite.io.builtin_network import builtin; "
         "[catalogue.instrument(name) for name in catalogue.instrument_names()]; th.survey(builtin(), cost='forward').html()"
     )
     subprocess.run([sys.executable, "-c", f"import sys; {blocked}; {work}"], check=True)
@@ -75,5 +75,5 @@ def test_every_public_name_is_there():
 
 
 def test_verbs_stay_functions_whatever_is_imported_first():
-    code = "import theodolite.survey, theodolite.design, theodolite as th; assert callable(th.survey) and callable(th.design)"
+    code = "import theodolite.verbs.surveying, theodolite.verbs.designing as d, theodolite as th; assert callable(th.survey) and callable(th.design)"
     subprocess.run([sys.executable, "-c", code], check=True)

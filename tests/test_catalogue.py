@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from theodolite import catalogue
-from theodolite.checking import Run, checked_laws
-from theodolite.construct.digits import builtin
-from theodolite.survey import read
+from theodolite.io.builtin_network import builtin
+from theodolite.verbs.checking import Run, checked_laws
+from theodolite.verbs.surveying import read
 
 LAWS = catalogue.law_names()
 INSTRUMENTS = catalogue.instrument_names()

@@ -99,8 +99,11 @@ def test_design_gives_the_exact_critical_point(capsys, activation):
     ]
     point, weight, bias, kind = CRITICAL[activation]
     assert found["kind"] == kind
-    for key, value, tolerance in [("fixed_point", point, 1e-4 if activation == "silu" else 1e-7),
-                                  ("weight_variance", weight, 1e-6), ("bias_variance", bias, 1e-6)]:  # fmt: skip
+    for key, value, tolerance in [
+        ("fixed_point", point, 1e-4 if activation == "silu" else 1e-7),
+        ("weight_variance", weight, 1e-6),
+        ("bias_variance", bias, 1e-6),
+    ]:
         assert found[key] == (None if value is None else pytest.approx(value, abs=tolerance))
     assert found["reason"].endswith(".")
 
@@ -184,14 +187,26 @@ def wrong_shape(folder):
 
 
 BAD = [
-    nonsense, truncated, not_a_number, pickled, needs_an_argument, wrong_shape,
-    lambda _: ["survey", "--data", "digits"], lambda _: ["survey", "--instrument", "sharpnes"],
-    lambda _: ["survey", "--jobs", "0"], lambda folder: ["survey", str(shards(folder)), "--device", "warp"],
-    lambda _: ["design", "--activation", "reluu"], lambda _: ["design", "--activation", "softmax"],
-    lambda _: ["design", "--depth", "0"], lambda _: ["design", "--depth", "deep"],
-    lambda _: ["design", "--data", "nowhere.npz"], lambda _: ["check", "no-such-law"], lambda _: ["explain", "nothing"],
-    lambda _: ["explain"], lambda _: ["frobnicate"],
-]  # fmt: skip
+    nonsense,
+    truncated,
+    not_a_number,
+    pickled,
+    needs_an_argument,
+    wrong_shape,
+    lambda _: ["survey", "--data", "digits"],
+    lambda _: ["survey", "--instrument", "sharpnes"],
+    lambda _: ["survey", "--jobs", "0"],
+    lambda folder: ["survey", str(shards(folder)), "--device", "warp"],
+    lambda _: ["design", "--activation", "reluu"],
+    lambda _: ["design", "--activation", "softmax"],
+    lambda _: ["design", "--depth", "0"],
+    lambda _: ["design", "--depth", "deep"],
+    lambda _: ["design", "--data", "nowhere.npz"],
+    lambda _: ["check", "no-such-law"],
+    lambda _: ["explain", "nothing"],
+    lambda _: ["explain"],
+    lambda _: ["frobnicate"],
+]
 
 
 @pytest.mark.parametrize("make", BAD)
@@ -211,8 +226,13 @@ def test_wrong_input_is_one_line_and_status_2(make, tmp_path, monkeypatch, capsy
 
 def test_a_real_process_gives_the_same(tmp_path):
     (tmp_path / "nonsense.txt").write_text("hello")
-    done = subprocess.run([sys.executable, "-m", "theodolite", "survey", "nonsense.txt"], cwd=tmp_path,
-                          capture_output=True, text=True, check=False)  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-m", "theodolite", "survey", "nonsense.txt"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
 
 
@@ -268,7 +288,7 @@ def test_help_names_every_command(capsys):
 
 
 def test_memorize_writes_a_network_that_answers_the_data(capsys, tmp_path):
-    from theodolite.construct.memorize import load
+    from theodolite.construct.capacity import load
 
     generator = np.random.default_rng(0)
     x, y = generator.standard_normal((80, 3)), generator.uniform(-5, 5, 80)

@@ -20,8 +20,10 @@ def test_the_layer_is_linear_with_the_difference_of_squares():
     torch.testing.assert_close(layer(x), wanted)
     layer(x).sum().backward()
     torch.testing.assert_close(layer.plus.grad, 2 * layer.plus.detach() * x.sum(0))
-    assert torch.autograd.gradgradcheck(lambda u: torch.func.functional_call(layer, {"plus": u}, (x,)).square().sum(),
-                                        (layer.plus.detach().requires_grad_(),))  # fmt: skip
+    assert torch.autograd.gradgradcheck(
+        lambda u: torch.func.functional_call(layer, {"plus": u}, (x,)).square().sum(),
+        (layer.plus.detach().requires_grad_(),),
+    )
 
 
 def test_positive_without_bias():

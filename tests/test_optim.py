@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from theodolite.optim import EGU, EGUpm
-from theodolite.theory.invariance import multiplicative_safe_rate
+from theodolite.theory.bias import multiplicative_safe_rate
 
 KINDS = [(EGU, {}), (EGUpm, {"beta": 0.3})]
 

@@ -11,8 +11,8 @@ from functools import partial
 
 import torch
 
-from theodolite.construct.hadamard_problem import bit_patterns, products_of_bits
-from theodolite.measure.network_learners import gaussian_start, network_outputs, trained_networks
+from theodolite.construct.bias import bit_patterns, products_of_bits
+from theodolite.measure.experiments import gaussian_start, network_outputs, trained_networks
 from theodolite.report.progress import tracked
 
 SIDE, BITS = 32, 5

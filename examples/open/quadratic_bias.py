@@ -6,10 +6,10 @@ has a closed form. In between nothing is known. This measures and claims nothing
 
 import numpy as np
 
-from theodolite.construct.small_problems import quadratic_problem, quadratic_slope
-from theodolite.measure.flows import flow_limit, flowed
-from theodolite.theory.diagonal_nets import least_divergence
-from theodolite.theory.quadratic import linear_flow_limit, parallel_correction, perpendicular_correction
+from theodolite.construct.dynamics import quadratic_problem, quadratic_slope
+from theodolite.measure.experiments import flow_limit, flowed
+from theodolite.theory.bias import least_divergence
+from theodolite.theory.dynamics import linear_flow_limit, parallel_correction, perpendicular_correction
 
 SIZE, SAMPLES = 6, 3
 

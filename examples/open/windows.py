@@ -10,8 +10,8 @@ import numpy as np
 import torch
 
 import theodolite as th
-from theodolite.construct.small_problems import OneHidden
-from theodolite.theory.catapult import OneDatum, run_outcome
+from theodolite.construct.dynamics import OneHidden
+from theodolite.theory.dynamics import OneDatum, run_outcome
 
 SEEDS, STEPS = 6, 80
 

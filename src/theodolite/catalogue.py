@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from theodolite.instrument import Instrument
-    from theodolite.law import Law
+    from theodolite.core.instrument import Instrument
+    from theodolite.core.law import Law
 
 ROOT = Path(__file__).parent
 
@@ -108,7 +108,7 @@ def topics() -> dict[str, str]:
 @functools.cache
 def references() -> dict[str, str]:
     """The bibliography: key to authors, year, title and where it appeared."""
-    text = (ROOT / "references.bib").read_text(encoding="utf-8")
+    text = (ROOT / "laws" / "references.bib").read_text(encoding="utf-8")
     found = {}
     for key, body in re.findall(r"@\w+\{([^,\s]+),(.*?)\n\}", text, flags=re.DOTALL):
         fields = dict(re.findall(r"(\w+)\s*=\s*[{\"](.*?)[}\"],?\s*(?=\n|$)", body))

@@ -43,11 +43,17 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _survey(options: argparse.Namespace) -> int:
-    from theodolite.survey import survey
+    from theodolite.verbs.surveying import survey
 
     out = options.out or (None if options.json else Path("survey"))
-    result = survey(_target(options), instruments=options.instrument, cost=options.cost, jobs=options.jobs,
-                    backend=options.backend, out=out)  # fmt: skip
+    result = survey(
+        _target(options),
+        instruments=options.instrument,
+        cost=options.cost,
+        jobs=options.jobs,
+        backend=options.backend,
+        out=out,
+    )
     if out is not None:
         result.html(out / "report.html")
         result.json(out / "readings.json")
@@ -71,11 +77,11 @@ def _survey(options: argparse.Namespace) -> int:
 
 
 def _target(options: argparse.Namespace) -> Any:
-    from theodolite import load
-    from theodolite.checkpoints import checkpoint
+    from theodolite.io import loading as load
+    from theodolite.io.checkpoints import checkpoint
 
     if options.target is None and options.data is None:
-        from theodolite.construct.digits import builtin
+        from theodolite.io.builtin_network import builtin
 
         return builtin()
     if options.target is None:
@@ -87,12 +93,13 @@ def _target(options: argparse.Namespace) -> Any:
 
 
 def _design(options: argparse.Namespace) -> int:
-    from theodolite import load
-    from theodolite.design import design
+    from theodolite.io import loading as load
+    from theodolite.verbs.designing import design
 
     data = load.dataset(options.data) if options.data else None
-    result = design(activation=options.activation, depth=options.depth, width=options.width,
-                    samples=options.samples, data=data)  # fmt: skip
+    result = design(
+        activation=options.activation, depth=options.depth, width=options.width, samples=options.samples, data=data
+    )
     if options.out is not None:
         result.html(options.out / "design.html")
     if options.json:
@@ -103,14 +110,14 @@ def _design(options: argparse.Namespace) -> int:
 
 
 def _dimension(options: argparse.Namespace) -> int:
-    from theodolite import load
-    from theodolite.dimensions import dimension
+    from theodolite.io import loading as load
+    from theodolite.verbs.dimensions.panel import dimension
 
     x, labels = load.table(options.data)
     if options.method is not None:
         from dataclasses import asdict
 
-        from theodolite.files import plain
+        from theodolite.io.files import plain
         from theodolite.report.words import number
 
         found = dimension(x, options.method)
@@ -132,9 +139,9 @@ def _dimension(options: argparse.Namespace) -> int:
 
 def _check(options: argparse.Namespace) -> int:
     from theodolite import catalogue
-    from theodolite.checking import Run, checked_laws, verdict_record
-    from theodolite.files import write_atomically
+    from theodolite.io.files import write_atomically
     from theodolite.report.progress import tracked
+    from theodolite.verbs.checking import Run, checked_laws, verdict_record
 
     names = catalogue.law_names(options.law)
     run = Run(options.size, options.seed, options.break_assumptions)
@@ -148,7 +155,7 @@ def _check(options: argparse.Namespace) -> int:
         page = atlas_page([r.verdict for r in ordered], catalogue.topics(), catalogue.references(), broken)
         write_atomically(options.out / "atlas.html", page)
     if options.json:
-        from theodolite.files import plain
+        from theodolite.io.files import plain
 
         print(json.dumps(plain([verdict_record(r) for r in ordered]), indent=2, ensure_ascii=False, allow_nan=False))
     else:
@@ -162,8 +169,8 @@ def _check(options: argparse.Namespace) -> int:
 
 
 def _memorize(options: argparse.Namespace) -> int:
-    from theodolite import load
-    from theodolite.construct import memorize as memory
+    from theodolite.construct.capacity import memorizing as memory
+    from theodolite.io import loading as load
     from theodolite.report.overview import memory_words
 
     data = load.dataset(options.data, exact=True)
@@ -206,7 +213,7 @@ def _explain(options: argparse.Namespace) -> int:
     entry = catalogue.entry(options.name)
     subject = catalogue.law(entry.name) if entry.kind == "law" else catalogue.instrument(entry.name)
     if options.json:
-        from theodolite.files import plain
+        from theodolite.io.files import plain
 
         hidden = ("predict", "measure", "refuted", "read")
         facts: dict[str, Any] = {key: value for key, value in vars(subject).items() if key not in hidden}
@@ -318,7 +325,7 @@ def _shared(parser: argparse.ArgumentParser, run: Any, *, out: str = "", jobs: b
 
 
 def _version() -> str:
-    from theodolite.version import __version__
+    from theodolite import __version__
 
     return __version__
 

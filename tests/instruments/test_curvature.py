@@ -6,7 +6,7 @@ from torch import nn
 from torch.nn.functional import cross_entropy, mse_loss
 
 import theodolite as th
-from theodolite.measure.gradients import gradient_moments
+from theodolite.measure.dynamics import gradient_moments
 
 
 def seeded(seed=0):

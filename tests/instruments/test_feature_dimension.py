@@ -4,7 +4,7 @@ import torch
 from torch import nn
 
 import theodolite as th
-from theodolite.construct.manifolds import manifold
+from theodolite.construct.dimension import manifold
 
 
 def test_a_narrow_layer_narrows_the_data():

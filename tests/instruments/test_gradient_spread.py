@@ -3,7 +3,7 @@ import torch
 from torch import nn
 
 import theodolite as th
-from theodolite.measure.redraws import log_spread, redrawn_gradients
+from theodolite.measure.propagation import log_spread, redrawn_gradients
 
 
 def subject(model, x=None):

@@ -7,10 +7,9 @@ from torch import nn
 from torch.nn.functional import cross_entropy, mse_loss
 
 import theodolite as th
-from theodolite.construct.small_problems import diagonal_slope
-from theodolite.measure.flows import flow_limit
-from theodolite.theory.diagonal_nets import least_weighted_norm
-from theodolite.theory.margins import widest_class_margin, widest_margin
+from theodolite.construct.dynamics import diagonal_slope
+from theodolite.measure.experiments import flow_limit
+from theodolite.theory.bias import least_weighted_norm, widest_class_margin, widest_margin
 
 
 class Diagonal(nn.Module):
@@ -51,8 +50,10 @@ def test_least_norm_is_recognised():
     assert "the whole model" in seen["distance to the least norm"].where
 
 
-@pytest.mark.parametrize(("scale", "near", "far"), [(1e-3, "sparsest (least l1 norm)", "least norm"),
-                                                   (10.0, "least norm", "sparsest (least l1 norm)")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("scale", "near", "far"),
+    [(1e-3, "sparsest (least l1 norm)", "least norm"), (10.0, "least norm", "sparsest (least l1 norm)")],
+)
 def test_diagonal_networks_end_where_their_start_says(scale, near, far):
     x, y = problem()
     plus, minus = np.split(flow_limit(diagonal_slope(x, y), np.full(40, scale)), 2)

@@ -4,9 +4,9 @@ from torch import nn
 from torch.nn.functional import cross_entropy, mse_loss
 
 import theodolite as th
-from theodolite.construct.networks import network
+from theodolite.construct.propagation import network
 from theodolite.measure.kernels import kernel_spectrum, output_curvatures
-from theodolite.theory.specification import Mlp
+from theodolite.theory import Mlp
 
 
 def subject(model, *, targets="classes", **facts):

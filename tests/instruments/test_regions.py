@@ -5,8 +5,8 @@ import torch
 from torch import nn
 
 import theodolite as th
-from theodolite.construct.digits import digits
-from theodolite.pictures import Cells
+from theodolite.core.pictures import Cells
+from theodolite.io.builtin_network import digits
 
 
 def network(seed, bias, width=96):

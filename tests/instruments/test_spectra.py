@@ -29,12 +29,20 @@ def by_quantity(readings, quantity):
 @pytest.fixture
 def mixed(tmp_path):
     tensors = {
-        "noise.weight": noise(96, 64), "spiked.weight": spiked(96, 64), "conv.weight": noise(32, 8, 3, 3), "bias": noise(5),
-        "attn.in_proj_weight": noise(96, 32), "lstm.weight_ih_l0": noise(64, 24), "lstm.weight_hh_l0": noise(64, 16),
-        "zero.weight": torch.zeros(10, 10), "one.weight": torch.ones(12, 12), "row.weight": noise(1, 40),
-        "codes.weight": torch.ones(8, 8, dtype=torch.int8), "half.weight": noise(64, 64).to(torch.bfloat16),
+        "noise.weight": noise(96, 64),
+        "spiked.weight": spiked(96, 64),
+        "conv.weight": noise(32, 8, 3, 3),
+        "bias": noise(5),
+        "attn.in_proj_weight": noise(96, 32),
+        "lstm.weight_ih_l0": noise(64, 24),
+        "lstm.weight_hh_l0": noise(64, 16),
+        "zero.weight": torch.zeros(10, 10),
+        "one.weight": torch.ones(12, 12),
+        "row.weight": noise(1, 40),
+        "codes.weight": torch.ones(8, 8, dtype=torch.int8),
+        "half.weight": noise(64, 64).to(torch.bfloat16),
         "bad.weight": torch.full((9, 9), float("nan")),
-    }  # fmt: skip
+    }
     save_file(tensors, tmp_path / "m.safetensors")
     return tmp_path / "m.safetensors"
 
@@ -96,7 +104,7 @@ def test_an_adapter_shows_its_rank(tmp_path):
     adapter = noise(80, 4, seed=3, scale=0.1) @ noise(4, 60, seed=4, scale=0.1)
     save_file({"a.weight": base, "b.weight": base.clone()}, tmp_path / "base.safetensors")
     save_file({"a.weight": base + adapter, "b.weight": base.clone()}, tmp_path / "tuned.safetensors")
-    from theodolite.checkpoints import checkpoint
+    from theodolite.io.checkpoints import checkpoint
 
     readings = th.read(
         "training-change", tmp_path / "tuned.safetensors", origin=checkpoint(tmp_path / "base.safetensors")

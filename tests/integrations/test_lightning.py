@@ -38,9 +38,17 @@ def fitted(tmp_path, callbacks, logger=False):
     loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(x, y), batch_size=12)
     model = Classifier()
     trainer = lightning.Trainer(
-        max_epochs=2, accelerator="cpu", devices=1, logger=logger, callbacks=callbacks, enable_checkpointing=False,
-        enable_progress_bar=False, log_every_n_steps=1, enable_model_summary=False, default_root_dir=tmp_path,
-    )  # fmt: skip
+        max_epochs=2,
+        accelerator="cpu",
+        devices=1,
+        logger=logger,
+        callbacks=callbacks,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        log_every_n_steps=1,
+        enable_model_summary=False,
+        default_root_dir=tmp_path,
+    )
     trainer.fit(model, loader)
     return model
 

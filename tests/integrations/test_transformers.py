@@ -9,9 +9,18 @@ from theodolite.integrations.transformers import WatchCallback, next_token_loss
 
 def fitted(model, rows, tmp_path, callback, **options):
     arguments = transformers.TrainingArguments(
-        output_dir=str(tmp_path / "out"), max_steps=6, per_device_train_batch_size=4, learning_rate=1e-2, report_to=[],
-        use_cpu=True, disable_tqdm=True, save_strategy="no", logging_strategy="no", dataloader_pin_memory=False, **options,
-    )  # fmt: skip
+        output_dir=str(tmp_path / "out"),
+        max_steps=6,
+        per_device_train_batch_size=4,
+        learning_rate=1e-2,
+        report_to=[],
+        use_cpu=True,
+        disable_tqdm=True,
+        save_strategy="no",
+        logging_strategy="no",
+        dataloader_pin_memory=False,
+        **options,
+    )
     transformers.Trainer(model=model, args=arguments, train_dataset=rows, callbacks=[callback]).train()
     return callback.watch
 
@@ -19,12 +28,23 @@ def fitted(model, rows, tmp_path, callback, **options):
 def test_a_tiny_bert_is_watched(tmp_path):
     torch.manual_seed(0)
     config = transformers.BertConfig(
-        vocab_size=20, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16, num_labels=3,
+        vocab_size=20,
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=16,
+        num_labels=3,
         max_position_embeddings=16,
-    )  # fmt: skip
+    )
     model = transformers.BertForSequenceClassification(config)
-    rows = [{"input_ids": torch.randint(0, 20, (8,)), "attention_mask": torch.ones(8, dtype=torch.long),
-             "labels": torch.tensor(n % 3)} for n in range(24)]  # fmt: skip
+    rows = [
+        {
+            "input_ids": torch.randint(0, 20, (8,)),
+            "attention_mask": torch.ones(8, dtype=torch.long),
+            "labels": torch.tensor(n % 3),
+        }
+        for n in range(24)
+    ]
     callback = WatchCallback(every=3, page=tmp_path / "run.html")
     watch = fitted(model, rows, tmp_path, callback, optim="sgd")
     assert [record.step for record in watch.records] == [0, 3, 6]

@@ -7,9 +7,9 @@ import math
 import pytest
 import torch
 
-from theodolite.instrument import Answer, Instrument, Skipped
-from theodolite.law import Law
-from theodolite.reading import Band, Reading, Series
+from theodolite.core.instrument import Answer, Instrument, Skipped
+from theodolite.core.law import Law
+from theodolite.core.reading import Band, Reading, Series
 
 SCRIPT = "<script>document.title='pwned'</script>"
 IMAGE = '"><img src=x onerror="document.title=\'pwned\'">'
@@ -36,20 +36,44 @@ def survey():
     many = []
     for place, layer in enumerate(layers):
         many += [
-            Reading(quantity="weight variance", measured=2.0 + (place == 3), stderr=0.01, where=layer,
-                    expected=Band.around(2, rel=0.1), meaning="Too large." if place == 3 else "At criticality."),
-            Reading(quantity="bias variance", measured=0.0, expected=Band(0, 1e-3), where=layer, meaning="As it should."),
-            Reading(quantity="depth scale", measured=10.0 ** (place % 5), stderr=0.5, expected=Band(low=9.0), where=layer),
+            Reading(
+                quantity="weight variance",
+                measured=2.0 + (place == 3),
+                stderr=0.01,
+                where=layer,
+                expected=Band.around(2, rel=0.1),
+                meaning="Too large." if place == 3 else "At criticality.",
+            ),
+            Reading(
+                quantity="bias variance", measured=0.0, expected=Band(0, 1e-3), where=layer, meaning="As it should."
+            ),
+            Reading(
+                quantity="depth scale", measured=10.0 ** (place % 5), stderr=0.5, expected=Band(low=9.0), where=layer
+            ),
             Reading(quantity=f"kurtosis {IMAGE}", measured=math.nan if place == 9 else 3.0, stderr=0.1, where=layer),
-        ]  # fmt: skip
-    named = Series(x=tuple(layers), measured=(1.0,) * 12, stderr=(0.1,) * 12, low=(0.5,) * 12, high=(1.5,) * 12,
-                   x_label=SCRIPT, y_label=IMAGE)  # fmt: skip
+        ]
+    named = Series(
+        x=tuple(layers),
+        measured=(1.0,) * 12,
+        stderr=(0.1,) * 12,
+        low=(0.5,) * 12,
+        high=(1.5,) * 12,
+        x_label=SCRIPT,
+        y_label=IMAGE,
+    )
     some = [
-        Reading(quantity="signal", measured=1.2, stderr=0.02, expected=Band(0.9, 1.2), where="output", series=named,
-                meaning=f"Seen {SCRIPT}, try {IMAGE}"),
+        Reading(
+            quantity="signal",
+            measured=1.2,
+            stderr=0.02,
+            expected=Band(0.9, 1.2),
+            where="output",
+            series=named,
+            meaning=f"Seen {SCRIPT}, try {IMAGE}",
+        ),
         Reading(quantity=SCRIPT, measured=-3.0, stderr=0.1, expected=Band(0, 10), where=IMAGE),
         Reading(quantity="top eigenvalue", measured=3.1e7, stderr=2e5, expected=Band(high=1e6)),
-    ]  # fmt: skip
+    ]
     answers = [
         Answer(_instrument("initialisation", "Is it critical?"), tuple(many), 0.8),
         Answer(_instrument("signal", f"How do signals travel? {SCRIPT}", "forward"), tuple(some), 12.0),
@@ -76,28 +100,79 @@ def power(base, exponent):
 
 LAWS = {
     "gain": Law(
-        name="gain", topic="propagation", quantity="gain", claim="He weights keep the mean square.", tolerance=0.3,
-        formula=r"\mathbb{E}[z^2]=K", assumes={"independent weights": None, "wide": {"width": 1}}, source="he2015, eq. 10",
-        predict=lambda width: 1.0, measure=gain, cases=({"width": 128}, {"width": 256}), repeats=64),
+        name="gain",
+        topic="propagation",
+        quantity="gain",
+        claim="He weights keep the mean square.",
+        tolerance=0.3,
+        formula=r"\mathbb{E}[z^2]=K",
+        assumes={"independent weights": None, "wide": {"width": 1}},
+        source="he2015, eq. 10",
+        predict=lambda width: 1.0,
+        measure=gain,
+        cases=({"width": 128}, {"width": 256}),
+        repeats=64,
+    ),
     "powers": Law(
-        name="powers", topic="propagation", quantity="mean square", claim="Depth acts as a power, $a^l$.", along="exponent",
-        formula=r"K_\ell=a^\ell", assumes={}, source="he2015", predict=power, measure=power, tolerance=0.01,
-        cases=tuple({"base": base, "exponent": depth} for base in (0.5, 1.0, 2.0) for depth in (1, 4, 9))),
+        name="powers",
+        topic="propagation",
+        quantity="mean square",
+        claim="Depth acts as a power, $a^l$.",
+        along="exponent",
+        formula=r"K_\ell=a^\ell",
+        assumes={},
+        source="he2015",
+        predict=power,
+        measure=power,
+        tolerance=0.01,
+        cases=tuple({"base": base, "exponent": depth} for base in (0.5, 1.0, 2.0) for depth in (1, 4, 9)),
+    ),
     "spread": Law(
-        name="spread", topic="kernels", quantity="variance of a mean", claim="Fluctuations fall as one over the width.",
-        formula=r"\mathrm{Var}\propto n^{-1}", assumes={"independent": None}, source="unknown-key", tolerance=0.3,
-        predict=lambda: -1.0, measure=spread, exponent="width", cases=tuple({"width": w} for w in (8, 32, 128)),
-        erratum="A textbook prints $-1/2$.", refuted=lambda: -0.5, repeats=16),
+        name="spread",
+        topic="kernels",
+        quantity="variance of a mean",
+        claim="Fluctuations fall as one over the width.",
+        formula=r"\mathrm{Var}\propto n^{-1}",
+        assumes={"independent": None},
+        source="unknown-key",
+        tolerance=0.3,
+        predict=lambda: -1.0,
+        measure=spread,
+        exponent="width",
+        cases=tuple({"width": w} for w in (8, 32, 128)),
+        erratum="A textbook prints $-1/2$.",
+        refuted=lambda: -0.5,
+        repeats=16,
+    ),
     "wrong": Law(
-        name="wrong", topic="kernels", quantity=f"area {IMAGE}", claim=f"Circles are squares. {SCRIPT}", source=IMAGE,
-        formula=r"\begin{cases}a\\b\end{cases}", assumes={SCRIPT: {"shape": "circle"}}, along="shape",
-        predict=lambda shape: Band(high=1.0), measure=lambda shape: float(len(shape)),
-        cases=({"shape": SCRIPT}, {"shape": ""}), erratum=IMAGE, refuted=lambda shape: 2.0),
+        name="wrong",
+        topic="kernels",
+        quantity=f"area {IMAGE}",
+        claim=f"Circles are squares. {SCRIPT}",
+        source=IMAGE,
+        formula=r"\begin{cases}a\\b\end{cases}",
+        assumes={SCRIPT: {"shape": "circle"}},
+        along="shape",
+        predict=lambda shape: Band(high=1.0),
+        measure=lambda shape: float(len(shape)),
+        cases=({"shape": SCRIPT}, {"shape": ""}),
+        erratum=IMAGE,
+        refuted=lambda shape: 2.0,
+    ),
     "doubtful": Law(
-        name="doubtful", topic="loose", claim="A coin is fair to a percent after a few throws.", formula="p=1/2",
-        assumes={}, source="", tolerance=0.01, predict=lambda: 0.5, cases=({},), repeats=8,
-        measure=lambda *, generator: float(torch.rand(1, generator=generator, dtype=torch.float64))),
-}  # fmt: skip
+        name="doubtful",
+        topic="loose",
+        claim="A coin is fair to a percent after a few throws.",
+        formula="p=1/2",
+        assumes={},
+        source="",
+        tolerance=0.01,
+        predict=lambda: 0.5,
+        cases=({},),
+        repeats=8,
+        measure=lambda *, generator: float(torch.rand(1, generator=generator, dtype=torch.float64)),
+    ),
+}
 
 
 @pytest.fixture(scope="session")

@@ -7,10 +7,10 @@ from xml.etree import ElementTree
 
 import pytest
 
-from theodolite.law import Law
-from theodolite.reading import Band, Series
-from theodolite.report.figures import formula, series_figure, verdict_figure
-from theodolite.report.formulas import prose
+from theodolite.core.law import Law
+from theodolite.core.reading import Band, Series
+from theodolite.report.figures import series_figure, verdict_figure
+from theodolite.report.formulas import formula, prose
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -51,9 +51,18 @@ def test_series_with_names_hostile_and_many(survey, hostile):
 @pytest.mark.parametrize("log", ["", "x", "y", "xy"])
 @pytest.mark.parametrize(
     "values",
-    [(1.0, 2.0, 3.0), (1e-9, 1.0, 1e9), (0.0, -1.0, 5.0), (0.0, 0.0, 0.0), (math.nan, math.inf, 1.0), (-1.0, -2.0, -3.0),
-     (math.nan,) * 3, (3.0, 3.0 + 1e-12, 3.0), (1e300, 1e299, -1e300)],
-)  # fmt: skip
+    [
+        (1.0, 2.0, 3.0),
+        (1e-9, 1.0, 1e9),
+        (0.0, -1.0, 5.0),
+        (0.0, 0.0, 0.0),
+        (math.nan, math.inf, 1.0),
+        (-1.0, -2.0, -3.0),
+        (math.nan,) * 3,
+        (3.0, 3.0 + 1e-12, 3.0),
+        (1e300, 1e299, -1e300),
+    ],
+)
 def test_series_survives_any_numbers(values, log):
     check(series_figure(Series(x=(1.0, 2.0, 3.0), measured=values, stderr=(0.1, 0.0, 0.2), log=log)))
     check(
@@ -150,19 +159,44 @@ def test_refuted_form_is_dashed(verdicts):
 
 
 def test_full_size_and_cases_without_the_axis():
-    law = Law(name="l", claim="c", formula="f", assumes={}, source="", along="n", tolerance=0.1, predict=lambda **_: 2.0,
-              measure=lambda **_: 2.0, cases=({"n": 1}, {"m": 2}), full=({"n": 1000},))  # fmt: skip
+    law = Law(
+        name="l",
+        claim="c",
+        formula="f",
+        assumes={},
+        source="",
+        along="n",
+        tolerance=0.1,
+        predict=lambda **_: 2.0,
+        measure=lambda **_: 2.0,
+        cases=({"n": 1}, {"m": 2}),
+        full=({"n": 1000},),
+    )
     assert {"n=1", "m=2", "n=1000"} <= set(words(verdict_figure(law.check(size="full"))))
-    one_sided = Law(name="l", claim="c", formula="f", assumes={}, source="", predict=lambda: Band(low=1.0),
-                    measure=lambda: 2.0, cases=({},))  # fmt: skip
+    one_sided = Law(
+        name="l",
+        claim="c",
+        formula="f",
+        assumes={},
+        source="",
+        predict=lambda: Band(low=1.0),
+        measure=lambda: 2.0,
+        cases=({},),
+    )
     check(verdict_figure(one_sided.check()))
 
 
 @pytest.mark.parametrize(
     "tex",
-    [r"\lambda_{\max}\to(1+\sqrt{p/n})^2", r"K^*=\tfrac{3+\sqrt{17}}{2}", r"\lVert x\rVert_2\le 1", r"\mathbb{E}[z^2]",
-     r"\operatorname{tr} H = \sum_i \lambda_i", r"$a \ne b$"],
-)  # fmt: skip
+    [
+        r"\lambda_{\max}\to(1+\sqrt{p/n})^2",
+        r"K^*=\tfrac{3+\sqrt{17}}{2}",
+        r"\lVert x\rVert_2\le 1",
+        r"\mathbb{E}[z^2]",
+        r"\operatorname{tr} H = \sum_i \lambda_i",
+        r"$a \ne b$",
+    ],
+)
 def test_formula_is_drawn(tex):
     svg = formula(tex)
     root = ElementTree.fromstring(svg)

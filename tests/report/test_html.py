@@ -5,8 +5,8 @@ from html.parser import HTMLParser
 
 import pytest
 
-from theodolite.instrument import Answer, Instrument
-from theodolite.reading import Band, Reading
+from theodolite.core.instrument import Answer, Instrument
+from theodolite.core.reading import Band, Reading
 from theodolite.report.html import atlas_page, survey_fragment, survey_page
 
 VOID = {"meta", "link", "br", "img", "input", "hr", "wbr"}

@@ -4,10 +4,10 @@ import math
 
 import pytest
 
-from theodolite.instrument import Answer, Instrument, Skipped
-from theodolite.reading import Band, Reading
-from theodolite.report.text import as_text, explanation, number, survey_table, verdict_table
-from theodolite.report.words import expectation, printable, shortened, source_entries, worst_reading
+from theodolite.core.instrument import Answer, Instrument, Skipped
+from theodolite.core.reading import Band, Reading
+from theodolite.report.text import as_text, explanation, survey_table, verdict_table
+from theodolite.report.words import expectation, number, printable, shortened, source_entries, worst_reading
 
 
 @pytest.mark.parametrize(
@@ -42,8 +42,14 @@ def test_survey_summary_rows_and_skips(survey):
     text = as_text(survey_table(answers, skipped), width=140)
     first = text.splitlines()[0]
     readings = [reading for answer in answers for reading in answer.readings]
-    for word, status in (("agree", "agrees"), ("above", "above"), ("below", "below"), ("inconclusive", "inconclusive"),
-                         ("invalid", "invalid"), ("without reference", "no reference")):  # fmt: skip
+    for word, status in (
+        ("agree", "agrees"),
+        ("above", "above"),
+        ("below", "below"),
+        ("inconclusive", "inconclusive"),
+        ("invalid", "invalid"),
+        ("without reference", "no reference"),
+    ):
         count = sum(reading.status == status for reading in readings)
         assert count > 0
         assert f"{count} {word}" in first
@@ -89,9 +95,19 @@ def test_verdicts(verdicts):
 
 def test_law_explained(verdicts):
     text = as_text(explanation(verdicts["spread"].law, references={"unknown-key": "A book."}))
-    for part in ("spread", "kernels", "Fluctuations fall", r"\mathrm{Var}\propto n^{-1}", "no experiment here breaks it",
-                 "A book.", "A textbook prints", "exponent of variance of a mean in width", "16 repeats", "tolerance 0.3",
-                 "width=128"):  # fmt: skip
+    for part in (
+        "spread",
+        "kernels",
+        "Fluctuations fall",
+        r"\mathrm{Var}\propto n^{-1}",
+        "no experiment here breaks it",
+        "A book.",
+        "A textbook prints",
+        "exponent of variance of a mean in width",
+        "16 repeats",
+        "tolerance 0.3",
+        "width=128",
+    ):
         assert part in text
     text = as_text(explanation(verdicts["gain"].law, documentation="Own words."))
     assert "broken by width=1" in text

@@ -9,8 +9,8 @@ import torch.nn.functional as F
 from scipy.integrate import dblquad, quad
 from torch import nn
 
-from theodolite.theory.activations import Activation
-from theodolite.theory.quadrature import Resolution, filled
+from theodolite.theory import Activation
+from theodolite.theory._quadrature import Resolution, filled
 
 # <s^2>, <s'^2> and d<s^2>/dK at K = 1, computed once by composite quadrature with panel edges at the kinks.
 TABLE = {

@@ -3,8 +3,7 @@ import dataclasses
 import pytest
 import torch
 
-from theodolite.theory.activations import Activation
-from theodolite.theory.specification import Mlp, activation_of
+from theodolite.theory import Activation, Mlp, activation_of
 
 
 def test_depth_or_widths():

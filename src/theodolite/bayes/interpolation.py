@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from theodolite.bayes.results import Prediction, Selection, new_inputs, samples_of, selection
-from theodolite.reading import Estimate
+from theodolite.core.reading import Estimate
 from theodolite.theory.bayes import (
     LinearNet,
     best_log_evidence,

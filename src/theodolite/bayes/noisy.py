@@ -12,9 +12,8 @@ import numpy as np
 import torch
 
 from theodolite.bayes.results import Prediction, Selection, new_inputs, samples_of, selection
-from theodolite.reading import Estimate
-from theodolite.theory.bayes import LinearNet
-from theodolite.theory.bayes_noise import ScalePosterior, log_likelihood, noisy_scale_posterior
+from theodolite.core.reading import Estimate
+from theodolite.theory.bayes import LinearNet, ScalePosterior, log_likelihood, noisy_scale_posterior
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from theodolite.reading import Estimate
+from theodolite.core.reading import Estimate
 
 
 @dataclass(frozen=True)
@@ -48,8 +48,10 @@ class Selection:
         lines = [f"{'hidden layers':>13} {'width':>6} {'prior variance':>14} {'log evidence':>13} {'weight':>7}"]
         for row in self.candidates:
             width = str(row.widths[0]) if row.widths else "-"
-            lines.append(f"{len(row.widths):>13} {width:>6} {row.prior_variance:>14.5g} {row.evidence.value:>13.4f} "
-                         f"{row.weight:>7.3f}")  # fmt: skip
+            lines.append(
+                f"{len(row.widths):>13} {width:>6} {row.prior_variance:>14.5g} {row.evidence.value:>13.4f} "
+                f"{row.weight:>7.3f}"
+            )
         return "\n".join([*lines, f"no prior on the scale exceeds {self.bound:.4f}"])
 
 

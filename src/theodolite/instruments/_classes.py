@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from theodolite.subject import Subject
+from theodolite.core.subject import Subject
 
 
 def classes_of(subject: Subject) -> int | None:
@@ -30,6 +30,9 @@ def classes_of(subject: Subject) -> int | None:
 def classifier_of(subject: Subject, classes: int) -> tuple[str, nn.Linear] | None:
     """The last linear layer with one row a class."""
     assert subject.model is not None
-    found = [(name, layer) for name, layer in subject.model.named_modules()
-             if isinstance(layer, nn.Linear) and layer.out_features == classes]  # fmt: skip
+    found = [
+        (name, layer)
+        for name, layer in subject.model.named_modules()
+        if isinstance(layer, nn.Linear) and layer.out_features == classes
+    ]
     return found[-1] if found else None

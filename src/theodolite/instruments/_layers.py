@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from torch import nn
 
-from theodolite.measure.propagation import ACTIVATIONS, Signal, signals
-from theodolite.measure.variances import layer_variances
-from theodolite.reading import Estimate
-from theodolite.subject import Subject
-from theodolite.theory.activations import Activation
+from theodolite.core.reading import Estimate
+from theodolite.core.subject import Subject
+from theodolite.measure.propagation import Signal, layer_variances, signals
+from theodolite.measure.propagation.signal_flow import ACTIVATIONS
+from theodolite.theory import Activation
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from theodolite.measure.stateless import Inputs
-from theodolite.subject import Subject
+from theodolite.core.subject import Subject
+from theodolite.measure.functional import Inputs
 
 ENOUGH = 4096
 """How many samples are read before some of them are chosen."""

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from theodolite.core.subject import Subject
+from theodolite.io.weights import Weight, owners_of, readable
 from theodolite.measure.spectra import Spectrum, WeightMatrix, gram_eigenvalues, weight_matrices
-from theodolite.subject import Subject
-from theodolite.weights import Weight, owners_of, readable
 
 if TYPE_CHECKING:
     import numpy as np

@@ -12,18 +12,18 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor, nn
 
-from theodolite.instrument import Instrument
-from theodolite.measure.layer_features import layer_inputs
-from theodolite.reading import Band, Reading, Series
-from theodolite.subject import Subject
-from theodolite.theory.products import (
+from theodolite.core.instrument import Instrument
+from theodolite.core.reading import Band, Reading, Series
+from theodolite.core.subject import Subject
+from theodolite.measure.propagation import layer_inputs
+from theodolite.theory.spectra import (
     condition_number_bound,
+    density_exponent,
     endpoint_exponent,
     feature_exponent_bound,
     majorisation_slack,
     product_bound_applies,
 )
-from theodolite.theory.spectra import density_exponent
 
 MOST_ROWS = 1024
 
@@ -42,12 +42,21 @@ def read(subject: Subject) -> Iterator[Reading]:
         if slack:
             ranks = tuple(float(rank) for rank in range(1, len(slack) + 1))
             yield Reading(
-                quantity="majorisation slack, least over ranks", where=name, measured=min(slack), expected=Band(low=-1e-6),
+                quantity="majorisation slack, least over ranks",
+                where=name,
+                measured=min(slack),
+                expected=Band(low=-1e-6),
                 meaning=f"Never negative, by Horn's theorem. Per rank it is {slack[-1] / len(slack):.2g} in log units: 0 where "
                 "features and weights share their directions, larger where the layer mixes them.",
-                series=Series(x=ranks, measured=tuple(slack), x_label="rank k", y_label="slack of the first k",
-                              low=(0.0,) * len(slack), high=(float("inf"),) * len(slack)),
-            )  # fmt: skip
+                series=Series(
+                    x=ranks,
+                    measured=tuple(slack),
+                    x_label="rank k",
+                    y_label="slack of the first k",
+                    low=(0.0,) * len(slack),
+                    high=(float("inf"),) * len(slack),
+                ),
+            )
     for name, (x, w, y) in spectra.items():
         yield _condition(name, x, w, y, layers[name].in_features)
     for name, (x, w, y) in spectra.items():
@@ -60,11 +69,13 @@ def _condition(name: str, x: Tensor, w: Tensor, y: Tensor, inner: int) -> Readin
     applies = product_bound_applies(inner, len(x), len(w))
     bound = condition_number_bound(kappas[0], kappas[1]) if applies else None
     return Reading(
-        quantity="condition number of the features behind the layer", where=name, measured=kappas[2],
+        quantity="condition number of the features behind the layer",
+        where=name,
+        measured=kappas[2],
         expected=None if bound is None else Band(high=bound * (1 + 1e-6)),
         meaning=f"Features in front {kappas[0]:.3g}, weights {kappas[1]:.3g}, on non-zero singular values. "
         + ("At most the product of the two." if applies else _NOT_HERE),
-    )  # fmt: skip
+    )
 
 
 def _exponent(name: str, x: Tensor, w: Tensor, y: Tensor, inner: int) -> Reading:
@@ -73,11 +84,13 @@ def _exponent(name: str, x: Tensor, w: Tensor, y: Tensor, inner: int) -> Reading
     bound = feature_exponent_bound(_kappa(x), weight, weight_rank=len(w), feature_rank=len(y)) if applies else None
     density = f", a density exponent of {density_exponent(weight):.3g}" if weight > 0 else ""
     return Reading(
-        quantity="rank exponent of the features behind the layer", where=name, measured=behind,
+        quantity="rank exponent of the features behind the layer",
+        where=name,
+        measured=behind,
         expected=None if bound is None else Band(high=bound + 1e-6),
         meaning=f"By end points: features in front {before:.3g}, weights {weight:.3g}{density}. Steeper weights, with a "
         "smaller density exponent, make steeper features. " + ("" if applies else _NOT_HERE),
-    )  # fmt: skip
+    )
 
 
 _NOT_HERE = "Few data in a wide input: the bound by condition numbers does not apply here, only the majorisation does."

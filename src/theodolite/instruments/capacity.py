@@ -12,17 +12,17 @@ from dataclasses import dataclass
 
 from torch import nn
 
-from theodolite.instrument import Instrument
-from theodolite.reading import Band, Reading
-from theodolite.subject import Subject
+from theodolite.core.instrument import Instrument
+from theodolite.core.reading import Band, Reading
+from theodolite.core.subject import Subject
 from theodolite.theory.capacity import (
-    Kind,
     certain_capacity,
     classifier_capacity,
     construction_capacity,
     impossible_from,
     theorem_widths,
 )
+from theodolite.theory.capacity.memory_bounds import Kind
 
 NEUTRAL = (nn.Sequential, nn.Flatten, nn.Identity, nn.Dropout)
 
@@ -89,12 +89,14 @@ def read(subject: Subject) -> Iterator[Reading]:
     else:
         fits = "Some targets are out of its reach."
     yield Reading(
-        quantity="samples, beside what the widths certainly hold", where=f"{words}, {chain.activation}",
-        measured=float(samples), expected=Band(high=float(certain)),
+        quantity="samples, beside what the widths certainly hold",
+        where=f"{words}, {chain.activation}",
+        measured=float(samples),
+        expected=Band(high=float(certain)),
         meaning=f"Hidden layers of {words} certainly hold {certain} points of {chain.outputs} outputs, and there are {samples}. "
         f"{fits} From {never} points on a line on, some cannot be fitted. Widths of {' x '.join(map(str, advised))} "
         "certainly hold the data.",
-    )  # fmt: skip
+    )
 
 
 def _certain(chain: Chain, classes: bool) -> int:
@@ -110,10 +112,12 @@ def _counted(subject: Subject, samples: int, chain: Chain) -> Reading:
     assert subject.model is not None
     parameters = sum(parameter.numel() for parameter in subject.model.parameters())
     return Reading(
-        quantity="parameters a sample", measured=parameters / samples, where=subject.name,
+        quantity="parameters a sample",
+        measured=parameters / samples,
+        where=subject.name,
         meaning=f"{parameters} parameters for {samples} samples. What they can certainly hold is not read off: {chain.unlike}. "
         "For a number with a theorem, look at a chain of linear layers with ReLU.",
-    )  # fmt: skip
+    )
 
 
 instrument = Instrument(

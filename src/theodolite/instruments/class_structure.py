@@ -12,13 +12,12 @@ from collections.abc import Iterator
 import torch
 from torch.nn.functional import cross_entropy
 
-from theodolite.instrument import Instrument
+from theodolite.core.instrument import Instrument
+from theodolite.core.reading import Band, Reading
+from theodolite.core.subject import Subject
 from theodolite.instruments._classes import classes_of
-from theodolite.measure.class_structure import CELLS, Parts, pair_gradients, pair_structure
-from theodolite.measure.curvature import fisher, top_hessian_eigenvalues
-from theodolite.measure.traces import trace
-from theodolite.reading import Band, Reading
-from theodolite.subject import Subject
+from theodolite.measure.curvature import Parts, fisher, pair_gradients, pair_structure, top_hessian_eigenvalues, trace
+from theodolite.measure.curvature.classes import CELLS
 from theodolite.theory.curvature import cross_class_rank
 
 PRODUCTS, MOST_CLASSES = 40, 30
@@ -45,17 +44,26 @@ def read(subject: Subject) -> Iterator[Reading]:
     left = total.value
     for name, part in parts.traces.items():
         left -= part
-        yield _share(f"share of the {name} part in the trace of G", part / total.value, total.stderr * part / total.value**2,
-                     f"Of the curvature {100 * part / total.value:.0f} % is in the {WORDS[name]}.")  # fmt: skip
+        yield _share(
+            f"share of the {name} part in the trace of G",
+            part / total.value,
+            total.stderr * part / total.value**2,
+            f"Of the curvature {100 * part / total.value:.0f} % is in the {WORDS[name]}.",
+        )
     within = left / total.value
-    yield _share("share of the within part in the trace of G", within, total.stderr / total.value,
-                 f"{100 * within:.0f} % of the curvature is in how samples of one class differ: the bulk.")  # fmt: skip
+    yield _share(
+        "share of the within part in the trace of G",
+        within,
+        total.stderr / total.value,
+        f"{100 * within:.0f} % of the curvature is in how samples of one class differ: the bulk.",
+    )
     here = int(present.sum())
     yield Reading(
-        quantity="rank of the parts between classes", measured=float(parts.rank("class", "cross", "equal", tolerance=1e-9)),
+        quantity="rank of the parts between classes",
+        measured=float(parts.rank("class", "cross", "equal", tolerance=1e-9)),
         expected=Band(0.0, float(here * (classes - 1)) if here < classes else float(cross_class_rank(classes))),
         meaning=f"At most C(C-1) = {cross_class_rank(classes)} directions; eigenvalues too small to tell are not counted.",
-    )  # fmt: skip
+    )
     if subject.loss is not None:
         yield _overlap(subject, parts, here)
 
@@ -68,10 +76,12 @@ def _overlap(subject: Subject, parts: Parts, count: int) -> Reading:
     share = float((top.vectors @ span).square().sum() / count)
     chance = span.shape[1] / top.vectors.shape[1]
     return Reading(
-        quantity="share of the top eigenvectors in the span of class gradients", measured=share, expected=Band(chance, 1.0),
+        quantity="share of the top eigenvectors in the span of class gradients",
+        measured=share,
+        expected=Band(chance, 1.0),
         meaning=f"Of the {count} steepest directions of the cross-entropy {100 * share:.0f} % lies in the span of the mean "
         f"gradients of the classes; of random directions it would be {100 * chance:.2g} %.",
-    )  # fmt: skip
+    )
 
 
 def _share(quantity: str, value: float, error: float, meaning: str) -> Reading:

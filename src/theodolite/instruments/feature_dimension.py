@@ -11,7 +11,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from theodolite.instrument import Instrument
+from theodolite.core.instrument import Instrument
+from theodolite.core.reading import Band, Estimate, Reading, Series
+from theodolite.core.subject import Subject
 from theodolite.measure.dimension import (
     dimension_calibrated,
     directions_needed,
@@ -22,10 +24,8 @@ from theodolite.measure.dimension import (
     twonn_fit,
     variances,
 )
-from theodolite.measure.layer_features import feature_samples, matrix_layers
+from theodolite.measure.propagation import feature_samples, matrix_layers
 from theodolite.measure.spectra import feature_decay
-from theodolite.reading import Band, Estimate, Reading, Series
-from theodolite.subject import Subject
 
 MOST, FEWEST = 1000, 40
 """Samples that are looked at, and distinct rows below which a layer is left out."""
@@ -53,12 +53,22 @@ def read(subject: Subject) -> Iterator[Reading]:
     if not told:
         return
     series = Series(
-        x=tuple(told), measured=tuple(value.value for value, _, _ in told.values()),
-        stderr=tuple(value.stderr for value, _, _ in told.values()), x_label="layer", y_label="dimension of the features",
-    )  # fmt: skip
+        x=tuple(told),
+        measured=tuple(value.value for value, _, _ in told.values()),
+        stderr=tuple(value.stderr for value, _, _ in told.values()),
+        x_label="layer",
+        y_label="dimension of the features",
+    )
     for name, (value, words, rank) in told.items():
-        yield Reading(quantity="dimension of the features", where=name, measured=value.value, stderr=value.stderr,
-                      expected=Band(high=float(rank)), meaning=words + " " + _shape(told), series=series)  # fmt: skip
+        yield Reading(
+            quantity="dimension of the features",
+            where=name,
+            measured=value.value,
+            stderr=value.stderr,
+            expected=Band(high=float(rank)),
+            meaning=words + " " + _shape(told),
+            series=series,
+        )
 
 
 def _window(count: int) -> tuple[int, int]:

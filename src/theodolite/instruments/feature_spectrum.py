@@ -10,11 +10,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from theodolite.instrument import Instrument
-from theodolite.measure.layer_features import feature_covariances, matrix_layers
+from theodolite.core.instrument import Instrument
+from theodolite.core.reading import Band, Reading, Series
+from theodolite.core.subject import Subject
+from theodolite.measure.propagation import feature_covariances, matrix_layers
 from theodolite.measure.spectra import FeatureCovariance, feature_decay
-from theodolite.reading import Band, Reading, Series
-from theodolite.subject import Subject
 
 
 def read(subject: Subject) -> Iterator[Reading]:
@@ -31,10 +31,12 @@ def read(subject: Subject) -> Iterator[Reading]:
         if math.isfinite(decay.participation_ratio):
             most = float(min(decay.dimension, decay.samples - 1))
             yield Reading(
-                quantity="participation ratio of the features", where=name, measured=decay.participation_ratio,
+                quantity="participation ratio of the features",
+                where=name,
+                measured=decay.participation_ratio,
                 expected=Band(high=most),
                 meaning=f"As if {decay.participation_ratio:.3g} of {decay.dimension} directions shared the variance equally.",
-            )  # fmt: skip
+            )
 
 
 def _exponent(name: str, covariance: FeatureCovariance) -> Reading | None:
@@ -52,12 +54,22 @@ def _exponent(name: str, covariance: FeatureCovariance) -> Reading | None:
     ranks = range(1, len(values) + 1)
     line = [anchor * (rank / middle) ** -decay.alpha if first <= rank <= last else math.nan for rank in ranks]
     return Reading(
-        quantity="alpha-ReQ, decay of the feature spectrum", where=name, measured=decay.alpha, stderr=decay.stderr,
+        quantity="alpha-ReQ, decay of the feature spectrum",
+        where=name,
+        measured=decay.alpha,
+        stderr=decay.stderr,
         meaning=f"Ranks {first} to {last}, R² {decay.r_squared:.3f}; neighbouring windows give {decay.low:.3g} to "
         f"{decay.high:.3g}, which is the honest error. Far above 1: a few directions rule; far below: noise does.{note}",
-        series=Series(x=tuple(float(rank) for rank in ranks), measured=tuple(values.tolist()), x_label="rank",
-                      y_label="variance", log="xy", line=tuple(line), line_label=f"slope −{decay.alpha:.2f}"),
-    )  # fmt: skip
+        series=Series(
+            x=tuple(float(rank) for rank in ranks),
+            measured=tuple(values.tolist()),
+            x_label="rank",
+            y_label="variance",
+            log="xy",
+            line=tuple(line),
+            line_label=f"slope −{decay.alpha:.2f}",
+        ),
+    )
 
 
 instrument = Instrument(

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from theodolite.instrument import Instrument
-from theodolite.measure.gradients import gradient_moments
-from theodolite.reading import Reading
-from theodolite.subject import Subject
+from theodolite.core.instrument import Instrument
+from theodolite.core.reading import Reading
+from theodolite.core.subject import Subject
+from theodolite.measure.dynamics import gradient_moments
 
 
 def read(subject: Subject) -> Iterator[Reading]:
@@ -21,21 +21,27 @@ def read(subject: Subject) -> Iterator[Reading]:
     if found is None:
         return
     yield Reading(
-        quantity="trace of the gradients' covariance", measured=found.scatter.value, stderr=found.scatter.stderr,
+        quantity="trace of the gradients' covariance",
+        measured=found.scatter.value,
+        stderr=found.scatter.stderr,
         meaning=f"Over {found.samples} samples: the mean gradient of a batch of B of them has this over B as its variance.",
-    )  # fmt: skip
+    )
     yield Reading(
-        quantity="squared norm of the mean gradient", measured=found.signal.value, stderr=found.signal.stderr,
+        quantity="squared norm of the mean gradient",
+        measured=found.signal.value,
+        stderr=found.signal.stderr,
         meaning="Freed of the share that noise adds to it; below zero means that noise hides it wholly.",
-    )  # fmt: skip
+    )
     if found.signal.value > 3 * found.signal.stderr:
         scale = found.scatter.value / found.signal.value
         error = scale * found.signal.stderr / found.signal.value
         yield Reading(
-            quantity="simple noise scale", measured=scale, stderr=error,
+            quantity="simple noise scale",
+            measured=scale,
+            stderr=error,
             meaning=f"Batches well below {scale:.3g} samples are ruled by noise: there, doubling the batch allows nearly double "
             "the step. Well above it larger batches bring little.",
-        )  # fmt: skip
+        )
 
 
 instrument = Instrument(

@@ -12,11 +12,11 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from theodolite.instrument import Instrument
-from theodolite.measure.redraws import log_spread, redrawn_gradients
-from theodolite.reading import Band, Reading
-from theodolite.subject import Subject
-from theodolite.theory.paths import log_gradient_variance, spread_factor, spread_words
+from theodolite.core.instrument import Instrument
+from theodolite.core.reading import Band, Reading
+from theodolite.core.subject import Subject
+from theodolite.measure.propagation import log_spread, redrawn_gradients
+from theodolite.theory.propagation import log_gradient_variance, spread_factor, spread_words
 
 DRAWS, INPUTS = 200, 16
 UNIFORM = 1.8  # the kurtosis of torch's default weights
@@ -27,9 +27,11 @@ def read(subject: Subject) -> Iterator[Reading]:
     assert subject.model is not None
     batch = next(subject.batches())
     found = redrawn_gradients(
-        subject.model, tuple(_few(value) for value in batch.inputs),
-        {name: _few(value) for name, value in batch.keywords.items()}, draws=DRAWS,
-    )  # fmt: skip
+        subject.model,
+        tuple(_few(value) for value in batch.inputs),
+        {name: _few(value) for name, value in batch.keywords.items()},
+        draws=DRAWS,
+    )
     measured, error = log_spread(found.squares)
     sizes = _relu_sizes(subject.model)
     band, meaning = None, ""
@@ -49,9 +51,13 @@ def read(subject: Subject) -> Iterator[Reading]:
         some = ", ".join(found.kept[:4]) + (" and others" if len(found.kept) > 4 else "")
         meaning += f" Not initialised afresh, for want of reset_parameters: {some}."
     yield Reading(
-        quantity="variance of the log of the squared gradient between draws", measured=measured, stderr=error,
-        where=f"{DRAWS} draws of the weights", expected=band, meaning=meaning,
-    )  # fmt: skip
+        quantity="variance of the log of the squared gradient between draws",
+        measured=measured,
+        stderr=error,
+        where=f"{DRAWS} draws of the weights",
+        expected=band,
+        meaning=meaning,
+    )
 
 
 def _few(value: Any) -> Any:

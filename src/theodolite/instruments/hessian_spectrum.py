@@ -12,15 +12,19 @@ from collections.abc import Iterator
 
 import torch
 
-from theodolite.instrument import Instrument
-from theodolite.measure.class_structure import outlier_gap
-from theodolite.measure.curvature import gauss_newton, hessian
-from theodolite.measure.lanczos import extreme_eigenpairs
-from theodolite.measure.operators import Operator
-from theodolite.measure.spectral_density import SpectralDensity, spectral_density
-from theodolite.measure.traces import trace
-from theodolite.reading import SIGMAS, Band, Reading, Series
-from theodolite.subject import Subject
+from theodolite.core.instrument import Instrument
+from theodolite.core.reading import SIGMAS, Band, Reading, Series
+from theodolite.core.subject import Subject
+from theodolite.measure.curvature import (
+    Operator,
+    SpectralDensity,
+    extreme_eigenpairs,
+    gauss_newton,
+    hessian,
+    outlier_gap,
+    spectral_density,
+    trace,
+)
 
 TOP, PROBES, STEPS, PRODUCTS, POINTS = 15, 3, 24, 30, 81
 
@@ -38,21 +42,30 @@ def read(subject: Subject) -> Iterator[Reading]:
     if int((values > 0).sum()) > 1:
         place, ratio = outlier_gap(values)
         yield Reading(
-            quantity="eigenvalues above the largest gap", measured=float(place),
+            quantity="eigenvalues above the largest gap",
+            measured=float(place),
             meaning=f"Among the {len(values)} largest the widest gap, by a factor {ratio:.2f}, lies behind number {place}. "
-            + ("It is faint: no clear outliers." if ratio < 1.5 else "Those above it stand apart from the bulk: as many "
-               "directions of the loss are much steeper than the others."),
+            + (
+                "It is faint: no clear outliers."
+                if ratio < 1.5
+                else "Those above it stand apart from the bulk: as many "
+                "directions of the loss are much steeper than the others."
+            ),
             series=_density_series(density, low.values[0], top.values[0]),
-        )  # fmt: skip
+        )
     yield Reading(
-        quantity="lowest Hessian eigenvalue", measured=low.values[0], stderr=low.errors[0] / SIGMAS,
+        quantity="lowest Hessian eigenvalue",
+        measured=low.values[0],
+        stderr=low.errors[0] / SIGMAS,
         meaning=_lowest(low.values[0] / top.values[0]),
-    )  # fmt: skip
+    )
     negative = density.mass_below(-1e-3 * top.values[0])
     yield Reading(
-        quantity="share of eigenvalues below -1e-3 of the largest", measured=negative.value, stderr=negative.stderr,
+        quantity="share of eigenvalues below -1e-3 of the largest",
+        measured=negative.value,
+        stderr=negative.stderr,
         meaning="Directions of clearly negative curvature; they come from residuals and fade as these do.",
-    )  # fmt: skip
+    )
     yield from _traces(subject, operator)
 
 
@@ -62,17 +75,23 @@ def _traces(subject: Subject, operator: Operator) -> Iterator[Reading]:
     try:
         other = trace(gauss_newton(subject.model, subject.loss, subject.data), products=PRODUCTS)
     except TypeError:  # several outputs, which the Gauss-Newton matrix does not know
-        yield Reading(quantity="trace of the Hessian", measured=total.value, stderr=total.stderr,
-                      meaning="The sum of all curvatures; the model answers several tensors, so it stands alone.")  # fmt: skip
+        yield Reading(
+            quantity="trace of the Hessian",
+            measured=total.value,
+            stderr=total.stderr,
+            meaning="The sum of all curvatures; the model answers several tensors, so it stands alone.",
+        )
         return
     error = math.hypot(total.stderr, other.stderr)
     yield Reading(
-        quantity="trace of the Hessian", measured=total.value, stderr=total.stderr,
+        quantity="trace of the Hessian",
+        measured=total.value,
+        stderr=total.stderr,
         expected=Band.around(other.value, abs=max(3 * SIGMAS * error, 1e-6 * abs(other.value))),
         meaning=f"The Gauss-Newton matrix has the trace {other.value:.4g}, known here to {error:.2g}: equal to that of the "
         "Hessian where activations are piecewise linear and no weight is used twice. Apart, the difference is curvature of "
         "the activations themselves, weighted by residuals.",
-    )  # fmt: skip
+    )
 
 
 def _density_series(density: SpectralDensity, low: float, high: float) -> Series:
@@ -81,9 +100,13 @@ def _density_series(density: SpectralDensity, low: float, high: float) -> Series
     values, errors = density.density(at, width=width)
     floor = 1 / (100 * density.size * width)
     return Series(
-        x=tuple(at.tolist()), measured=tuple(values.clamp_min(floor).tolist()), stderr=tuple(errors.tolist()),
-        x_label="eigenvalue", y_label="density", log="y",
-    )  # fmt: skip
+        x=tuple(at.tolist()),
+        measured=tuple(values.clamp_min(floor).tolist()),
+        stderr=tuple(errors.tolist()),
+        x_label="eigenvalue",
+        y_label="density",
+        log="y",
+    )
 
 
 def _lowest(ratio: float) -> str:

@@ -15,13 +15,12 @@ import numpy as np
 import torch
 from threadpoolctl import threadpool_limits  # comes with scikit-learn
 
-from theodolite.instrument import Instrument
+from theodolite.core.instrument import Instrument
+from theodolite.core.reading import Reading, Series
+from theodolite.core.subject import Subject
 from theodolite.instruments._samples import Samples, samples_of
-from theodolite.measure.readout import Readout, readout
-from theodolite.reading import Reading, Series
-from theodolite.subject import Subject
-from theodolite.theory import diagonal_nets
-from theodolite.theory.margins import widest_class_margin, widest_margin
+from theodolite.measure.bias import Readout, readout
+from theodolite.theory.bias import diagonal_nets, widest_class_margin, widest_margin
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -77,15 +76,21 @@ def _interpolants(found: Readout) -> Iterator[Reading]:
     for name, other in candidates.items():
         gap, random = _distance(weights, other), (1 - number / wide) ** 0.5
         note = f" Weights that know nothing of the samples would lie at {random:.2f}." if name == "least norm" else ""
-        yield Reading(quantity=f"distance to the {name}", where=found.name, measured=gap, meaning=(
-            f"{what}so far, over its own norm, it lies from the {name}.{note}"))  # fmt: skip
+        yield Reading(
+            quantity=f"distance to the {name}",
+            where=found.name,
+            measured=gap,
+            meaning=(f"{what}so far, over its own norm, it lies from the {name}.{note}"),
+        )
     best = int(np.argmin(away))
     yield Reading(
-        quantity="distance to the nearest diagonal network's end", where=found.name, measured=away[best],
+        quantity="distance to the nearest diagonal network's end",
+        where=found.name,
+        measured=away[best],
         meaning=f"{what}a diagonal network started at {SCALES[best]:.2g} of the root of the mean weight would have come nearest. "
         "Small starts end sparse, large ones at the least norm; the ends of the range are as good as these.",
         series=Series(x=SCALES, measured=tuple(away), x_label="scale of the start", y_label="distance", log="x"),
-    )  # fmt: skip
+    )
 
 
 def _separators(found: Readout, samples: Samples) -> Iterator[Reading]:
@@ -110,15 +115,18 @@ def _separators(found: Readout, samples: Samples) -> Iterator[Reading]:
     what = f"On {right} samples, spread over the data, all classes against each other, bias counted as a weight"
     what += f" ({len(places) - right} on the wrong side are left out): " if right < len(places) else ": "
     yield Reading(
-        quantity="margin over the widest margin", where=found.name, measured=least / widest,
+        quantity="margin over the widest margin",
+        where=found.name,
+        measured=least / widest,
         meaning=f"{what}the least margin is {least:.3g} for a readout of norm 1, the widest possible {widest:.3g}. Training on "
         "at fixed features nears 1, as one over the logarithm of time.",
-    )  # fmt: skip
+    )
     yield Reading(
-        quantity="distance to the direction of widest margin", where=found.name,
+        quantity="distance to the direction of widest margin",
+        where=found.name,
         measured=_distance(weights / np.linalg.norm(weights), other / np.linalg.norm(other)),
         meaning=f"{what}0 is the same direction, 1.41 a right angle. The widest margin on other samples is another.",
-    )  # fmt: skip
+    )
 
 
 def _gaps(logits: Array, y: Any) -> Array:

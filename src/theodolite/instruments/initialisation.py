@@ -10,12 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from theodolite.instrument import Instrument
+from theodolite.core.instrument import Instrument
+from theodolite.core.reading import Band, Reading
+from theodolite.core.subject import Subject
 from theodolite.instruments._layers import Layer, layers_of
-from theodolite.reading import Band, Reading
-from theodolite.subject import Subject
-from theodolite.theory.propagation import Criticality, criticality, phase
-from theodolite.theory.signals import critical_band
+from theodolite.theory.propagation import Criticality, critical_band, criticality, phase
 
 
 def read(subject: Subject) -> Iterator[Reading]:
@@ -45,8 +44,14 @@ def _weight_reading(layer: Layer, point: Criticality | None, hidden: int, when: 
                 f"{hidden} such layers a signal changes by a factor of about {ratio**hidden:.3g}. "
                 + _advice(ratio, band)
             )
-    return Reading(quantity="C_w, weight variance × fan-in", where=layer.name, measured=layer.weight.value,
-                   stderr=layer.weight.stderr, expected=band, meaning=meaning)  # fmt: skip
+    return Reading(
+        quantity="C_w, weight variance × fan-in",
+        where=layer.name,
+        measured=layer.weight.value,
+        stderr=layer.weight.stderr,
+        expected=band,
+        meaning=meaning,
+    )
 
 
 def _advice(ratio: float, band: Band) -> str:
@@ -67,8 +72,14 @@ def _bias_reading(layer: Layer, point: Criticality | None, hidden: int, when: st
             f"Biases {when}; criticality asks for {point.bias_variance:.4g}, and within the band they shift the variance "
             f"by less than its own scale over {hidden} layers. Larger ones make inputs alike; try smaller biases."
         )
-    return Reading(quantity="C_b, bias variance", where=layer.name, measured=layer.bias.value, stderr=layer.bias.stderr,
-                   expected=band, meaning=meaning)  # fmt: skip
+    return Reading(
+        quantity="C_b, bias variance",
+        where=layer.name,
+        measured=layer.bias.value,
+        stderr=layer.bias.stderr,
+        expected=band,
+        meaning=meaning,
+    )
 
 
 def _depth_scales(layers: Sequence[Layer], hidden: int) -> Iterator[Reading]:
@@ -83,12 +94,14 @@ def _depth_scales(layers: Sequence[Layer], hidden: int) -> Iterator[Reading]:
         found = phase(members[0].activation, weight_variance=weight, bias_variance=bias)  # type: ignore[arg-type]
         scale = min(found.correlation_depth, 1e6)
         yield Reading(
-            quantity="depth scale of correlations, layers", where=f"{name}, mean of {len(members)} layers",
-            measured=scale, expected=Band(low=float(hidden)),
+            quantity="depth scale of correlations, layers",
+            where=f"{name}, mean of {len(members)} layers",
+            measured=scale,
+            expected=Band(low=float(hidden)),
             meaning=f"Mean variances C_w = {weight:.4g}, C_b = {bias:.4g} put {name} {_phase_words(found.name, scale, hidden)}: "
             f"what two inputs have apart changes by a factor e in {scale:.3g} layers, and there are {hidden}. "
             + (_ENOUGH if scale >= hidden else _SHORT),
-        )  # fmt: skip
+        )
 
 
 _ENOUGH = "Nothing to change."

@@ -14,14 +14,14 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from theodolite.batches import Batch
-from theodolite.instrument import Instrument
-from theodolite.measure.rotation import random_rotation
-from theodolite.measure.stateless import first_tensor
-from theodolite.reading import Band, Reading
-from theodolite.state import untouched
-from theodolite.subject import Subject
-from theodolite.theory.invariance import hadamard_lower_bound, multiplicative_loss
+from theodolite.core.instrument import Instrument
+from theodolite.core.reading import Band, Reading
+from theodolite.core.state import untouched
+from theodolite.core.subject import Subject
+from theodolite.io.batches import Batch
+from theodolite.measure import first_tensor
+from theodolite.measure.bias import random_rotation
+from theodolite.theory.bias import hadamard_lower_bound, multiplicative_loss
 
 ROWS = 64
 MOST_INPUTS = 4096  # a rotation of more inputs is a matrix of more than 128 MB
@@ -47,9 +47,12 @@ def read(subject: Subject) -> Iterator[Reading]:
     where = ", ".join(layers)
     symmetric = bool(layers) and gap <= floor
     yield Reading(
-        quantity="change of the outputs when inputs and first weights turn together", where=where, measured=gap,
-        expected=Band(high=floor) if layers else None, meaning=_seen(bool(layers), symmetric),
-    )  # fmt: skip
+        quantity="change of the outputs when inputs and first weights turn together",
+        where=where,
+        measured=gap,
+        expected=Band(high=floor) if layers else None,
+        meaning=_seen(bool(layers), symmetric),
+    )
     if symmetric:
         count = sum(len(own) for own in subject.data)
         yield _cost(count, inputs, where, subject.momentum)

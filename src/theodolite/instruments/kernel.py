@@ -16,8 +16,11 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
-from theodolite.instrument import Instrument
+from theodolite.core.instrument import Instrument
+from theodolite.core.reading import Band, Estimate, Reading, Series
+from theodolite.core.subject import Subject
 from theodolite.instruments._samples import Samples, samples_of
+from theodolite.measure import first_tensor
 from theodolite.measure.kernels import (
     curvature_through_kernel,
     empirical_ntk,
@@ -26,11 +29,8 @@ from theodolite.measure.kernels import (
     kernel_spectrum,
     output_curvatures,
     target_rows,
-)  # fmt: skip
-from theodolite.measure.stateless import first_tensor
-from theodolite.reading import Band, Estimate, Reading, Series
-from theodolite.subject import Subject
-from theodolite.theory.learning_rates import step_limit
+)
+from theodolite.theory.kernels import step_limit
 
 PAIRS, MOST, OUTPUTS = 1280, 256, 128
 """At most so many pairs of sample and output, samples, and outputs a sample (more are too dear)."""
@@ -89,9 +89,13 @@ def _step(subject: Subject, samples: Samples, full: Tensor) -> Iterator[Reading]
         band = Band(high=edge)
         advice = _advice(largest.value, edge, subject.lr)
     yield Reading(
-        quantity="largest eigenvalue of the kernel in the loss", where=f"{len(full)} samples", measured=largest.value,
-        stderr=largest.stderr, expected=band, meaning=f"The Gauss-Newton curvature of the loss on these samples. {advice}",
-    )  # fmt: skip
+        quantity="largest eigenvalue of the kernel in the loss",
+        where=f"{len(full)} samples",
+        measured=largest.value,
+        stderr=largest.stderr,
+        expected=band,
+        meaning=f"The Gauss-Newton curvature of the loss on these samples. {advice}",
+    )
 
 
 def _largest(full: Tensor, curvatures: Tensor, rows: Tensor, whole: int) -> float:
@@ -117,19 +121,29 @@ def _spectrum(mean: Tensor) -> Iterator[Reading]:
     singular = not math.isfinite(condition)
     if singular:
         condition = 1 / torch.finfo(torch.float32).eps
-    series = Series(x=tuple(float(i + 1) for i in range(len(values))), x_label="rank", y_label="eigenvalue", log="xy",
-                    measured=tuple(max(float(v), 1e-12 * spectrum.largest) for v in values))  # fmt: skip
+    series = Series(
+        x=tuple(float(i + 1) for i in range(len(values))),
+        x_label="rank",
+        y_label="eigenvalue",
+        log="xy",
+        measured=tuple(max(float(v), 1e-12 * spectrum.largest) for v in values),
+    )
     yield Reading(
-        quantity="condition number of the tangent kernel", where=f"{len(values)} samples", measured=condition, series=series,
+        quantity="condition number of the tangent kernel",
+        where=f"{len(values)} samples",
+        measured=condition,
+        series=series,
         meaning=("Singular to rounding: some samples cannot be told apart by it. " if singular else "")
         + f"Gradient descent needs some {condition:.3g} times more steps for the slowest direction than for the fastest; "
         "normalised inputs, a critical initialisation or adaptive steps even it out.",
-    )  # fmt: skip
+    )
     rank = spectrum.effective_rank
     yield Reading(
-        quantity="effective rank of the tangent kernel", where=f"{len(values)} samples", measured=rank,
+        quantity="effective rank of the tangent kernel",
+        where=f"{len(values)} samples",
+        measured=rank,
         meaning=f"As if {rank:.3g} of {len(values)} directions were learnt at one speed; few: outputs move together.",
-    )  # fmt: skip
+    )
 
 
 def _alignment(mean: Tensor, before: Tensor | None, targets: Tensor) -> Iterator[Reading]:
@@ -140,12 +154,18 @@ def _alignment(mean: Tensor, before: Tensor | None, targets: Tensor) -> Iterator
             continue
         found = _with_halves(partial(_aligned, kernel, targets), len(kernel))
         yield Reading(
-            quantity="alignment of the kernel with the targets", where=when, measured=found.value, stderr=found.stderr,
+            quantity="alignment of the kernel with the targets",
+            where=when,
+            measured=found.value,
+            stderr=found.stderr,
             expected=Band(low=chance),
             meaning=f"1 would learn the targets in one stroke, {chance:.2g} is chance. "
-            + ("Low: the kernel has little of the targets' structure; more features or training would help."
-               if found.value < 2 * chance else "Samples of like target pull each other along."),
-        )  # fmt: skip
+            + (
+                "Low: the kernel has little of the targets' structure; more features or training would help."
+                if found.value < 2 * chance
+                else "Samples of like target pull each other along."
+            ),
+        )
 
 
 def _aligned(kernel: Tensor, targets: Tensor, rows: Tensor) -> float:
@@ -178,10 +198,12 @@ def drift_reading(mean: Tensor, before: Tensor) -> Reading:
     else:
         word = "It has turned: the network learns features, and kernel predictions from the start do not hold."
     return Reading(
-        quantity="drift of the tangent kernel since the start", where="relative, Frobenius", measured=drift,
+        quantity="drift of the tangent kernel since the start",
+        where="relative, Frobenius",
+        measured=drift,
         meaning=f"Its size changed by a factor {grown:.3g}, its shape by {turned:.2g} of its norm. {word} In theory the drift "
         "of the NTK parametrisation falls as 1 over the width.",
-    )  # fmt: skip
+    )
 
 
 def _at_origin(subject: Subject, samples: Samples) -> Tensor | None:

@@ -13,14 +13,14 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from theodolite.instrument import Instrument
+from theodolite.core.instrument import Instrument
+from theodolite.core.reading import Band, Reading
+from theodolite.core.subject import Subject
 from theodolite.instruments._layers import layers_of, signals_of
 from theodolite.instruments._samples import samples_of
-from theodolite.measure.stateless import first_tensor
-from theodolite.reading import Band, Reading
-from theodolite.subject import Subject
-from theodolite.theory.kernel_inference import leave_one_out_residuals, one_hot_targets
-from theodolite.theory.kernels import Layers, dense_layers, mlp_kernels
+from theodolite.measure import first_tensor
+from theodolite.theory.kernels import leave_one_out_residuals, mlp_kernels, one_hot_targets
+from theodolite.theory.kernels._programs import Layers, dense_layers
 
 MOST = 800
 RIDGES = (1e-6, 1e-4, 1e-2)
@@ -52,8 +52,10 @@ def _layers(subject: Subject) -> Layers | None:
     seen = signals_of(subject)
     known = {layer.name: layer for layer in layers_of(subject)}
     names = [f"{signal.layer}.weight".lstrip(".") for signal in seen]
-    plain = [s.kind == "Linear" and (s.between == "the input" if place == 0 else s.function is not None)
-             for place, s in enumerate(seen)]  # fmt: skip
+    plain = [
+        s.kind == "Linear" and (s.between == "the input" if place == 0 else s.function is not None)
+        for place, s in enumerate(seen)
+    ]
     if len(seen) < 2 or not all(plain) or set(names) != set(known) or len(set(names)) != len(names):
         return None
     ordered = [known[name] for name in names]
@@ -61,8 +63,11 @@ def _layers(subject: Subject) -> Layers | None:
     if any(activation is None for activation in activations):
         return None
     biases = [layer.bias.value if layer.bias is not None else 0.0 for layer in ordered]
-    return dense_layers([layer.weight.value for layer in ordered], bias_variances=biases,
-                        activation=[a for a in activations if a is not None])  # fmt: skip
+    return dense_layers(
+        [layer.weight.value for layer in ordered],
+        bias_variances=biases,
+        activation=[a for a in activations if a is not None],
+    )
 
 
 def _left_out(kernel: Tensor, targets: Tensor) -> Tensor:
@@ -81,20 +86,29 @@ def _classes(kernel: Tensor, answers: Tensor, targets: Tensor) -> Iterator[Readi
     ]
     chance = float(torch.bincount(targets).max()) / n
     yield Reading(
-        quantity="accuracy of the infinitely wide network", where=f"{n} samples, each left out", measured=shares[0],
-        stderr=_error(shares[0], n), expected=Band(low=chance),
+        quantity="accuracy of the infinitely wide network",
+        where=f"{n} samples, each left out",
+        measured=shares[0],
+        stderr=_error(shares[0], n),
+        expected=Band(low=chance),
         meaning=f"The tangent kernel of layers like these answers {shares[0]:.1%} of samples it has not seen rightly; the "
         f"largest class alone would give {chance:.1%}. Near that, this architecture's kernel does not suit the data.",
-    )  # fmt: skip
+    )
     yield Reading(
-        quantity="accuracy of the model", where=f"the same {n} samples", measured=shares[1], stderr=_error(shares[1], n),
-        expected=Band(low=max(0.0, shares[0] - 3 * _error(shares[0], n))), meaning=_verdict(shares[1] - shares[0]),
-    )  # fmt: skip
+        quantity="accuracy of the model",
+        where=f"the same {n} samples",
+        measured=shares[1],
+        stderr=_error(shares[1], n),
+        expected=Band(low=max(0.0, shares[0] - 3 * _error(shares[0], n))),
+        meaning=_verdict(shares[1] - shares[0]),
+    )
     yield Reading(
-        quantity="samples on which model and infinitely wide network agree", where=f"the same {n} samples",
-        measured=shares[2], stderr=_error(shares[2], n),
+        quantity="samples on which model and infinitely wide network agree",
+        where=f"the same {n} samples",
+        measured=shares[2],
+        stderr=_error(shares[2], n),
         meaning="Where the two differ either features were learnt or the kernel is too simple; such samples are worth a look.",
-    )  # fmt: skip
+    )
 
 
 def _numbers(kernel: Tensor, answers: Tensor, targets: Tensor) -> Iterator[Reading]:
@@ -107,15 +121,22 @@ def _numbers(kernel: Tensor, answers: Tensor, targets: Tensor) -> Iterator[Readi
     shares = [1 - float((said - targets).square().sum()) / total for said in (wide, answers)]
     errors = [float((said - targets).square().sum(1).std()) * math.sqrt(n) / total for said in (wide, answers)]
     yield Reading(
-        quantity="explained share of the infinitely wide network", where=f"{n} samples, each left out", measured=shares[0],
-        stderr=errors[0], expected=Band(low=0.0),
+        quantity="explained share of the infinitely wide network",
+        where=f"{n} samples, each left out",
+        measured=shares[0],
+        stderr=errors[0],
+        expected=Band(low=0.0),
         meaning=f"The tangent kernel of layers like these explains {shares[0]:.1%} of the variance of targets it has not "
         "seen. Near 0, this architecture's kernel does not suit the data.",
-    )  # fmt: skip
+    )
     yield Reading(
-        quantity="explained share of the model", where=f"the same {n} samples", measured=shares[1], stderr=errors[1],
-        expected=Band(low=shares[0] - 3 * errors[0]), meaning=_verdict(shares[1] - shares[0]),
-    )  # fmt: skip
+        quantity="explained share of the model",
+        where=f"the same {n} samples",
+        measured=shares[1],
+        stderr=errors[1],
+        expected=Band(low=shares[0] - 3 * errors[0]),
+        meaning=_verdict(shares[1] - shares[0]),
+    )
 
 
 def _error(share: float, number: int) -> float:
@@ -126,12 +147,16 @@ def _error(share: float, number: int) -> float:
 
 def _verdict(gain: float) -> str:
     if gain < -0.02:
-        return "Worse than the kernel of its own infinite width, which needs no training; try longer training, a critical " \
-            "initialisation or another step size."  # fmt: skip
+        return (
+            "Worse than the kernel of its own infinite width, which needs no training; try longer training, a critical "
+            "initialisation or another step size."
+        )
     if gain < 0.02:
         return "As good as the kernel of its own infinite width: no sign of features beyond lazy training."
-    return "Better than the kernel of its own infinite width: it has learnt features, or it was trained on these samples; " \
-        "compare on data it has not seen."  # fmt: skip
+    return (
+        "Better than the kernel of its own infinite width: it has learnt features, or it was trained on these samples; "
+        "compare on data it has not seen."
+    )
 
 
 instrument = Instrument(

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from theodolite.instrument import Instrument
+from theodolite.core.instrument import Instrument
+from theodolite.core.reading import Band, Reading
+from theodolite.core.subject import Subject
 from theodolite.instruments._spectra import layer_spectra
-from theodolite.reading import Band, Reading
-from theodolite.subject import Subject
-from theodolite.theory.ranks import noise_effective_rank, noise_stable_rank
+from theodolite.theory.spectra import noise_effective_rank, noise_stable_rank
 
 
 def read(subject: Subject) -> Iterator[Reading]:
@@ -19,27 +19,38 @@ def read(subject: Subject) -> Iterator[Reading]:
         spectrum, noise = layer.spectrum, noise_stable_rank(layer.spectrum.rows, layer.spectrum.columns)
         share = spectrum.stable_rank / noise
         yield Reading(
-            quantity="stable rank", where=layer.name, measured=spectrum.stable_rank, expected=_edge_band(noise, spectrum.rows),
-            meaning=f"{share:.2f} of what noise of this shape has. " + (
-                "A few directions carry the norm: low-rank structure." if share < 0.8 else "The norm is spread as in noise."
+            quantity="stable rank",
+            where=layer.name,
+            measured=spectrum.stable_rank,
+            expected=_edge_band(noise, spectrum.rows),
+            meaning=f"{share:.2f} of what noise of this shape has. "
+            + (
+                "A few directions carry the norm: low-rank structure."
+                if share < 0.8
+                else "The norm is spread as in noise."
             ),
-        )  # fmt: skip
+        )
     for layer in layers:
         assert layer.spectrum is not None
         spectrum, noise = layer.spectrum, noise_effective_rank(layer.spectrum.rows, layer.spectrum.columns)
         yield Reading(
-            quantity="effective rank", where=layer.name, measured=spectrum.effective_rank, expected=Band.around(noise, rel=0.05),
+            quantity="effective rank",
+            where=layer.name,
+            measured=spectrum.effective_rank,
+            expected=Band.around(noise, rel=0.05),
             meaning=f"By the entropy of the singular values; noise of this shape has {noise:.4g}.",
-        )  # fmt: skip
+        )
     for layer in layers:
         assert layer.spectrum is not None
         smaller = min(layer.spectrum.rows, layer.spectrum.columns)
         yield Reading(
-            quantity="numerical rank", where=layer.name, measured=float(layer.spectrum.numerical_rank),
+            quantity="numerical rank",
+            where=layer.name,
+            measured=float(layer.spectrum.numerical_rank),
             expected=Band(smaller, smaller),
             meaning="Eigenvalues above rounding in the stored precision. Fewer than the smaller side: the matrix can be "
             "factorised without loss.",
-        )  # fmt: skip
+        )
 
 
 def _edge_band(noise: float, rows: int) -> Band:

@@ -16,14 +16,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from theodolite.instrument import Instrument
+from theodolite.core.instrument import Instrument
+from theodolite.core.pictures import Cells
+from theodolite.core.reading import Band, Reading
+from theodolite.core.subject import Subject
 from theodolite.instruments._samples import samples_of
-from theodolite.measure.bends import Bend, Maximum
-from theodolite.measure.piecewise import Program, dense_layers, program_of
 from theodolite.measure.regions import PlaneRegions, regions_in_polygon, regions_on_lines, slice_through
-from theodolite.pictures import Cells
-from theodolite.reading import Band, Reading
-from theodolite.subject import Subject
+from theodolite.measure.regions._bends import Bend, Maximum
+from theodolite.measure.regions._piecewise import Program, dense_layers, program_of
 from theodolite.theory.regions import segment_breakpoints
 
 PAIRS, SAMPLES, UNITS, WORK = 30, 400, 20_000, 60_000
@@ -60,11 +60,12 @@ def read(subject: Subject) -> Iterator[Reading]:
         cells = regions_in_polygon(subject.model, corners, plane=plane)
         median = float(np.median(np.sqrt(cells.areas)))
         yield Reading(
-            quantity="cells in the triangle of three inputs", measured=float(cells.regions),
+            quantity="cells in the triangle of three inputs",
+            measured=float(cells.regions),
             meaning=f"The network is affine on each of {cells.regions} cells of this triangle; a typical one is {median:.2g} "
             "wide, in the units of the inputs. The picture shows them, the three inputs marked; a colour is the largest output.",
             series=_picture(cells, corners),
-        )  # fmt: skip
+        )
 
 
 def _picture(cells: PlaneRegions, corners: Any) -> Cells | None:
@@ -77,8 +78,9 @@ def _picture(cells: PlaneRegions, corners: Any) -> Cells | None:
     largest = answers.argmax(1) if answers.shape[1] > 1 else (answers[:, 0] > 0).long()
     polygons = tuple(tuple((float(u), float(v)) for u, v in cells.polygon(k)) for k in range(cells.regions))
     points = tuple((float(u), float(v)) for u, v in np.asarray(corners))
-    return Cells(x=("cells",), measured=(float(cells.regions),), polygons=polygons, groups=tuple(largest.tolist()),
-                 points=points)  # fmt: skip
+    return Cells(
+        x=("cells",), measured=(float(cells.regions),), polygons=polygons, groups=tuple(largest.tolist()), points=points
+    )
 
 
 def _segments(x: Tensor, targets: Tensor | None, pairs: int) -> dict[str, Segments]:

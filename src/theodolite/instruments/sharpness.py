@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from theodolite.instrument import Instrument
+from theodolite.core.instrument import Instrument
+from theodolite.core.reading import SIGMAS, Band, Reading
+from theodolite.core.subject import Subject
 from theodolite.measure.curvature import top_hessian_eigenvalues
-from theodolite.reading import SIGMAS, Band, Reading
-from theodolite.subject import Subject
 from theodolite.theory.dynamics import step_size_edge
 
 
@@ -22,9 +22,12 @@ def read(subject: Subject) -> Iterator[Reading]:
     value, error = top.values[0], top.errors[0] / SIGMAS  # a bound, which three standard errors must cover
     edge = step_size_edge(subject.lr, momentum=subject.momentum)
     yield Reading(
-        quantity="largest Hessian eigenvalue", measured=value, stderr=error, expected=Band(high=edge),
+        quantity="largest Hessian eigenvalue",
+        measured=value,
+        stderr=error,
+        expected=Band(high=edge),
         meaning=sharpness_meaning(value / edge, converged=top.converged),
-    )  # fmt: skip
+    )
 
 
 def sharpness_meaning(ratio: float, *, converged: bool = True) -> str:

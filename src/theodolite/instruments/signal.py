@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from theodolite.instrument import Instrument
+from theodolite.core.instrument import Instrument
+from theodolite.core.reading import Band, Reading
+from theodolite.core.subject import Subject
 from theodolite.instruments._layers import activation_of, signals_of
 from theodolite.measure.propagation import Signal
-from theodolite.reading import Band, Reading
-from theodolite.subject import Subject
-from theodolite.theory.activations import Activation
-from theodolite.theory.propagation import next_covariance, next_variance
-from theodolite.theory.signals import correlation_spread, signal_spread
+from theodolite.theory import Activation
+from theodolite.theory.propagation import correlation_spread, next_covariance, next_variance, signal_spread
 
 
 def read(subject: Subject) -> Iterator[Reading]:
@@ -40,12 +39,24 @@ def _norm(signal: Signal, before: Signal | None, sigma: Activation | None) -> Re
         # Inputs differ in norm: two points at one spread either side of the mean carry the curvature of the map.
         points = [max(0.0, before.mean_square + sign * before.spread) for sign in (-1, 1)]
         mean = sum(next_variance(sigma, K, weight_variance=weight, bias_variance=bias) for K in points) / 2
-        spread = signal_spread(sigma, before.mean_square, weight_variance=weight, bias_variance=bias,
-                               width=before.units, units=signal.units)  # fmt: skip
+        spread = signal_spread(
+            sigma,
+            before.mean_square,
+            weight_variance=weight,
+            bias_variance=bias,
+            width=before.units,
+            units=signal.units,
+        )
         band = Band(max(0.0, mean - 3 * spread), mean + 3 * spread)
         meaning = _meaning(signal.mean_square, band, "larger", "smaller")
-    return Reading(quantity="mean square of the signal", where=signal.layer, measured=signal.mean_square,
-                   stderr=signal.stderr, expected=band, meaning=meaning)  # fmt: skip
+    return Reading(
+        quantity="mean square of the signal",
+        where=signal.layer,
+        measured=signal.mean_square,
+        stderr=signal.stderr,
+        expected=band,
+        meaning=meaning,
+    )
 
 
 def _cosine(signal: Signal, before: Signal | None, sigma: Activation | None) -> Reading:
@@ -57,14 +68,20 @@ def _cosine(signal: Signal, before: Signal | None, sigma: Activation | None) -> 
         spread = correlation_spread(mean, width=before.units, units=signal.units)
         band = Band(max(-1.0, mean - 3 * spread), min(1.0, mean + 3 * spread))
         meaning = _meaning(signal.cosine, band, "more alike", "less alike")
-    return Reading(quantity="mean cosine between inputs", where=signal.layer, measured=signal.cosine,
-                   stderr=signal.cosine_stderr, expected=band,
-                   meaning=meaning)  # fmt: skip
+    return Reading(
+        quantity="mean cosine between inputs",
+        where=signal.layer,
+        measured=signal.cosine,
+        stderr=signal.cosine_stderr,
+        expected=band,
+        meaning=meaning,
+    )
 
 
 def _correlation(signal: Signal, sigma: Activation, K: float, cosine: float) -> float:
-    K11, K22, K12 = next_covariance(sigma, (K, K, cosine * K), weight_variance=signal.weight_variance,
-                                    bias_variance=signal.bias_variance or 0.0)  # fmt: skip
+    K11, K22, K12 = next_covariance(
+        sigma, (K, K, cosine * K), weight_variance=signal.weight_variance, bias_variance=signal.bias_variance or 0.0
+    )
     return K12 / (K11 * K22) ** 0.5 if K11 * K22 > 0 else 0.0
 
 

@@ -11,11 +11,11 @@ from collections.abc import Iterator
 
 from torch.utils.data import DataLoader
 
-from theodolite.instrument import Instrument
-from theodolite.measure.fluctuations import Sgd, SgdRun, block_ratio, block_trend, sgd_run
-from theodolite.reading import SIGMAS, Band, Estimate, Reading
-from theodolite.subject import Subject
-from theodolite.theory.stationarity import dissipation
+from theodolite.core.instrument import Instrument
+from theodolite.core.reading import SIGMAS, Band, Estimate, Reading
+from theodolite.core.subject import Subject
+from theodolite.measure.dynamics import Sgd, SgdRun, block_ratio, block_trend, sgd_run
+from theodolite.theory.dynamics import dissipation
 
 BATCH, SETTLE, STEPS, BLOCKS = 64, 200, 1000, 20
 PATIENCE = 120.0
@@ -32,8 +32,15 @@ def read(subject: Subject) -> Iterator[Reading]:
     """The trend of the loss, and only where there is none the balance of pull and noise."""
     assert subject.model is not None and subject.loss is not None and subject.lr is not None
     how = Sgd(subject.lr, subject.momentum, _batch_size(subject))
-    run = sgd_run(subject.model, subject.loss, subject.data, how=how, steps=(SETTLE, STEPS), patience=PATIENCE,
-                  progress=subject.notebook.progress)  # fmt: skip
+    run = sgd_run(
+        subject.model,
+        subject.loss,
+        subject.data,
+        how=how,
+        steps=(SETTLE, STEPS),
+        patience=PATIENCE,
+        progress=subject.notebook.progress,
+    )
     if not run.finite:
         raise ValueError(
             f"expected a step at which SGD stays finite, got lr={subject.lr:g}, where it ran away; lower it"
@@ -69,20 +76,28 @@ def _trend(run: SgdRun, where: str) -> Reading:
     mean = max(float(abs(run.losses.mean())), 1e-300)
     falls = "falls" if trend.value < 0 else "rises"
     return Reading(
-        quantity="change of the loss over a short run of SGD, relative", where=where, measured=trend.value / mean,
-        stderr=trend.stderr / mean, expected=Band(-STEADY, STEADY),
+        quantity="change of the loss over a short run of SGD, relative",
+        where=where,
+        measured=trend.value / mean,
+        stderr=trend.stderr / mean,
+        expected=Band(-STEADY, STEADY),
         meaning=f"Drifting: the loss still {falls}, so the balance of stationary SGD is not asked for. Train on."
-        if drifting(trend) else "The loss neither falls nor rises beyond its error.",
-    )  # fmt: skip
+        if drifting(trend)
+        else "The loss neither falls nor rises beyond its error.",
+    )
 
 
 def _balance(run: SgdRun, where: str, how: Sgd) -> Reading:
     demanded = dissipation(1.0, lr=how.lr, momentum=how.momentum) * run.squares
     ratio = block_ratio(run.pulls, demanded, blocks=BLOCKS)
     return Reading(
-        quantity="pull of the loss over what stationary SGD demands", where=where, measured=ratio.value, stderr=ratio.stderr,
-        expected=BALANCED, meaning=balance_meaning(ratio),
-    )  # fmt: skip
+        quantity="pull of the loss over what stationary SGD demands",
+        where=where,
+        measured=ratio.value,
+        stderr=ratio.stderr,
+        expected=BALANCED,
+        meaning=balance_meaning(ratio),
+    )
 
 
 def _batch_size(subject: Subject) -> int:
@@ -98,8 +113,5 @@ instrument = Instrument(
     read=read,
     needs={"model", "data", "loss", "lr"},
     cost="train",
-    laws=(
-        "constant-step-noise-floor",
-        "fluctuation-dissipation",
-    ),
+    laws=("constant-step-noise-floor", "fluctuation-dissipation"),
 )

@@ -2,7 +2,7 @@
 
 Random directions are added behind each layer, on the first batch, and the change of the answer is measured over the size of
 what was added. Where only linear layers and 1-Lipschitz activations follow, the product of their spectral norms bounds it.
-For a direction of your own use `theodolite.measure.layer_features.steering_gains`.
+For a direction of your own use `theodolite.measure.propagation.layer_features.steering_gains`.
 """
 
 from __future__ import annotations
@@ -12,16 +12,27 @@ from collections.abc import Iterator
 import torch
 from torch import nn
 
-from theodolite.instrument import Instrument
-from theodolite.measure.layer_features import feature_covariances, matrix_layers, steering_gains
+from theodolite.core.instrument import Instrument
+from theodolite.core.reading import Band, Reading
+from theodolite.core.statistics import mean_estimate
+from theodolite.core.subject import Subject
+from theodolite.measure.propagation import feature_covariances, matrix_layers, steering_gains
 from theodolite.measure.spectra import feature_decay
-from theodolite.measure.statistics import mean_estimate
-from theodolite.reading import Band, Reading
-from theodolite.subject import Subject
 
 DIRECTIONS, SEED = 8, 0
-CONTRACTIONS = (nn.ReLU, nn.LeakyReLU, nn.Tanh, nn.Sigmoid, nn.ELU, nn.Softplus, nn.Hardtanh, nn.ReLU6, nn.Identity,
-                nn.Dropout, nn.Flatten)  # fmt: skip
+CONTRACTIONS = (
+    nn.ReLU,
+    nn.LeakyReLU,
+    nn.Tanh,
+    nn.Sigmoid,
+    nn.ELU,
+    nn.Softplus,
+    nn.Hardtanh,
+    nn.ReLU6,
+    nn.Identity,
+    nn.Dropout,
+    nn.Flatten,
+)
 
 
 def read(subject: Subject) -> Iterator[Reading]:
@@ -37,13 +48,19 @@ def read(subject: Subject) -> Iterator[Reading]:
         found, bound = mean_estimate(gains.cpu()), _bound(subject.model, name)
         quality = feature_decay(covariances[name], window=(2, max(3, width // 2))).participation_ratio
         yield Reading(
-            quantity="gain of a random direction", where=name, measured=found.value, stderr=found.stderr,
+            quantity="gain of a random direction",
+            where=name,
+            measured=found.value,
+            stderr=found.stderr,
             expected=None if bound is None else Band(0.0, bound),
-            meaning=f"Mean over {DIRECTIONS} directions, {width} features of participation ratio {quality:.3g}. " + (
-                "A direction added here is amplified on its way to the answer." if found.value > 1
+            meaning=f"Mean over {DIRECTIONS} directions, {width} features of participation ratio {quality:.3g}. "
+            + (
+                "A direction added here is amplified on its way to the answer."
+                if found.value > 1
                 else "A direction added here fades on its way to the answer."
-            ) + ("" if bound is not None else " What follows is not a plain chain of layers, so no bound is known."),
-        )  # fmt: skip
+            )
+            + ("" if bound is not None else " What follows is not a plain chain of layers, so no bound is known."),
+        )
 
 
 def _bound(model: nn.Module, name: str) -> float | None:

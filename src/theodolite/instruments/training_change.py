@@ -13,11 +13,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from theodolite.instrument import Instrument
+from theodolite.core.instrument import Instrument
+from theodolite.core.reading import Band, Reading
+from theodolite.core.subject import Subject
+from theodolite.io.weights import owners_of, readable
 from theodolite.measure.spectra import Spectrum, marchenko_pastur_bulk, power_law, spectrum_of, weight_matrices
-from theodolite.reading import Band, Reading
-from theodolite.subject import Subject
-from theodolite.weights import owners_of, readable
 
 
 @dataclass(frozen=True)
@@ -38,29 +38,38 @@ def read(subject: Subject) -> Iterator[Reading]:
     changes = list(_changes(subject))
     for change in changes:
         yield Reading(
-            quantity="size of the change over the size at the start", where=change.name, measured=change.relative,
+            quantity="size of the change over the size at the start",
+            where=change.name,
+            measured=change.relative,
             meaning="The Frobenius norm of the difference over that of the start. Far below 0.1: the layer hardly moved.",
-        )  # fmt: skip
+        )
     moved = [change for change in changes if change.relative > 0]
     for change in moved:
         smaller = min(change.difference.rows, change.difference.columns)
         yield Reading(
-            quantity="rank of the change", where=change.name, measured=float(change.rank),
+            quantity="rank of the change",
+            where=change.name,
+            measured=float(change.rank),
             expected=Band(high=float(smaller)),
             meaning=f"Stable rank {change.difference.stable_rank:.3g}, effective rank {change.difference.effective_rank:.3g} "
             f"of {smaller}, counted above the rounding of the stored weights. An adapter of rank r would show r.",
-        )  # fmt: skip
+        )
     for change in moved:
         yield Reading(
-            quantity="spikes in the change", where=change.name, measured=float(change.spikes), expected=Band(high=0.0),
+            quantity="spikes in the change",
+            where=change.name,
+            measured=float(change.spikes),
+            expected=Band(high=0.0),
             meaning="Directions of the difference that noise of its size would not have: what was learnt, rather than shaken.",
-        )  # fmt: skip
+        )
     for change in moved:
         if math.isfinite(change.alpha_before) and math.isfinite(change.alpha_after):
             yield Reading(
-                quantity="change of alpha", where=change.name, measured=change.alpha_after - change.alpha_before,
+                quantity="change of alpha",
+                where=change.name,
+                measured=change.alpha_after - change.alpha_before,
                 meaning=f"From {change.alpha_before:.3g} to {change.alpha_after:.3g}. Downwards: the tail has grown heavier.",
-            )  # fmt: skip
+            )
 
 
 def _changes(subject: Subject) -> Iterator[Change]:

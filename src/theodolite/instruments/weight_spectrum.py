@@ -13,12 +13,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from theodolite.instrument import Instrument
+from theodolite.core.instrument import Instrument
+from theodolite.core.reading import Band, Reading, Series
+from theodolite.core.subject import Subject
 from theodolite.instruments._spectra import LayerSpectrum, layer_spectra
+from theodolite.io.workers import case_generator
 from theodolite.measure.spectra import Bulk, PowerLaw, Spectrum, marchenko_pastur_bulk, power_law
-from theodolite.parallel import case_generator
-from theodolite.reading import Band, Reading, Series
-from theodolite.subject import Subject
 from theodolite.theory.spectra import marchenko_pastur_density, null_alpha, structure
 
 LEVEL = 0.05
@@ -52,8 +52,12 @@ def _fitted(name: str, spectrum: Spectrum) -> tuple[PowerLaw, Bulk]:
 
 def _unread(layer: LayerSpectrum) -> Reading:
     shape = f"{layer.spectrum.rows} x {layer.spectrum.columns}, " if layer.spectrum is not None else ""
-    return Reading(quantity="matrix without a spectrum to fit", where=layer.name, measured=0.0,
-                   meaning=f"{shape}{layer.reason}. It is named here so that nothing is left out in silence.")  # fmt: skip
+    return Reading(
+        quantity="matrix without a spectrum to fit",
+        where=layer.name,
+        measured=0.0,
+        meaning=f"{shape}{layer.reason}. It is named here so that nothing is left out in silence.",
+    )
 
 
 def _exponent(name: str, how: str, spectrum: Spectrum, found: tuple[PowerLaw, Bulk]) -> Reading:
@@ -69,8 +73,15 @@ def _exponent(name: str, how: str, spectrum: Spectrum, found: tuple[PowerLaw, Bu
     if fit.p_value is not None:
         parts.append(f", p {fit.p_value:.2g} ({'no' if fit.p_value < 0.1 else 'a'} power law by Clauset's rule of 0.1)")
     words = "".join(parts) + ". " + _against_null(fit.alpha, null) + (f" {how[0].upper()}{how[1:]}." if how else "")
-    return Reading(quantity="alpha, exponent of the tail", where=name, measured=fit.alpha, stderr=fit.stderr,
-                   expected=null, meaning=words, series=_density(spectrum, fit, bulk))  # fmt: skip
+    return Reading(
+        quantity="alpha, exponent of the tail",
+        where=name,
+        measured=fit.alpha,
+        stderr=fit.stderr,
+        expected=null,
+        meaning=words,
+        series=_density(spectrum, fit, bulk),
+    )
 
 
 def _against_null(alpha: float, null: Band | None) -> str:
@@ -94,17 +105,23 @@ def _spikes(name: str, spectrum: Spectrum, found: tuple[PowerLaw, Bulk]) -> Read
     words = f"{bulk.spikes} eigenvalues above the edge hold {bulk.share:.1%} of the squared norm: " + (
         "directions that training has written." if bulk.spikes else "no direction stands out of the noise."
     )
-    return Reading(quantity="spikes above the edge of noise", where=name, measured=float(bulk.spikes),
-                   expected=Band(high=0.0), meaning=words)  # fmt: skip
+    return Reading(
+        quantity="spikes above the edge of noise",
+        where=name,
+        measured=float(bulk.spikes),
+        expected=Band(high=0.0),
+        meaning=words,
+    )
 
 
 def _surprise(name: str, spectrum: Spectrum, found: tuple[PowerLaw, Bulk]) -> Reading:
     fit, bulk = found
     seen = structure(spectrum.rows, spectrum.columns, alpha=fit.alpha, bulk_distance=bulk.distance, excess=bulk.excess)
     words = f"Most telling: {seen.cause}. " + (
-        "Noise would hardly show as much: this matrix has structure." if seen.at(LEVEL)
+        "Noise would hardly show as much: this matrix has structure."
+        if seen.at(LEVEL)
         else "It could be noise: untrained, or trained too little to show in its spectrum."
-    )  # fmt: skip
+    )
     return Reading(
         quantity="p-value against noise", where=name, measured=seen.p_value, expected=Band(low=LEVEL), meaning=words
     )
@@ -126,12 +143,17 @@ def _density(spectrum: Spectrum, fit: PowerLaw, bulk: Bulk) -> Series:
     noise = np.asarray(marchenko_pastur_density(x / scale, p / n)) / scale if scale > 0 else np.zeros_like(x)
     tail = fit.tail / total * (fit.alpha - 1) / fit.xmin * (x / fit.xmin) ** -fit.alpha
     return Series(
-        x=tuple(x.tolist()), measured=tuple((counts / (total * width)).tolist()),
+        x=tuple(x.tolist()),
+        measured=tuple((counts / (total * width)).tolist()),
         stderr=tuple((np.sqrt(counts) / (total * width)).tolist()),
-        low=tuple(np.where(noise > 0, noise, np.inf).tolist()), high=tuple(np.where(noise > 0, noise, -np.inf).tolist()),
-        x_label="eigenvalue of WᵀW", y_label="density", log="xy",
-        line=tuple(np.where(x >= 0.99 * fit.xmin, tail, np.nan).tolist()), line_label=f"power law, α = {fit.alpha:.2f}",
-    )  # fmt: skip
+        low=tuple(np.where(noise > 0, noise, np.inf).tolist()),
+        high=tuple(np.where(noise > 0, noise, -np.inf).tolist()),
+        x_label="eigenvalue of WᵀW",
+        y_label="density",
+        log="xy",
+        line=tuple(np.where(x >= 0.99 * fit.xmin, tail, np.nan).tolist()),
+        line_label=f"power law, α = {fit.alpha:.2f}",
+    )
 
 
 instrument = Instrument(

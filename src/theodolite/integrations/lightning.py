@@ -8,8 +8,8 @@ from typing import Any
 from lightning.pytorch import LightningModule, Trainer
 from lightning.pytorch.callbacks import Callback
 
-from theodolite.starts import optimiser_step
-from theodolite.watch import Watch
+from theodolite.verbs.watching.starts import optimiser_step
+from theodolite.verbs.watching.watch import Watch
 
 
 class WatchCallback(Callback):  # type: ignore[misc]  # of a package that need not be there

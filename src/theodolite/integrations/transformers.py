@@ -9,8 +9,8 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 from transformers import TrainerCallback
 
-from theodolite.starts import optimiser_step
-from theodolite.watch import Watch
+from theodolite.verbs.watching.starts import optimiser_step
+from theodolite.verbs.watching.watch import Watch
 
 
 class WatchCallback(TrainerCallback):  # type: ignore[misc]  # of a package that need not be there

@@ -164,8 +164,13 @@ def draw(axes: Axes, curve: Curve, group: int, scale: Scale) -> None:
     x, y = [curve.x[place] for place in seen], [curve.measured[place] for place in seen]
     errors = [curve.stderr[place] if math.isfinite(curve.stderr[place]) else 0.0 for place in seen]
     if any(errors):
-        axes.vlines(x, [max(v - e, scale.y[0]) for v, e in zip(y, errors, strict=True)],
-                    [v + e for v, e in zip(y, errors, strict=True)], color=colour, linewidth=1.2)  # fmt: skip
+        axes.vlines(
+            x,
+            [max(v - e, scale.y[0]) for v, e in zip(y, errors, strict=True)],
+            [v + e for v, e in zip(y, errors, strict=True)],
+            color=colour,
+            linewidth=1.2,
+        )
     marker = MARKERS[max(group, 0) % len(MARKERS)]
     axes.plot(x, y, linestyle="none", marker=marker, color=colour, markeredgewidth=0)
 

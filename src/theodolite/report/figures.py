@@ -28,8 +28,8 @@ from theodolite.report.words import case_words, expectation, number, plain, prin
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from theodolite.law import Case, Verdict
-    from theodolite.reading import Band, Reading, Series
+    from theodolite.core.law import Case, Verdict
+    from theodolite.core.reading import Band, Reading, Series
 
 __all__ = ["formula", "series_figure", "verdict_figure"]
 
@@ -88,8 +88,10 @@ def _places(cases: Sequence[Case], along: str | None) -> tuple[list[float], tupl
     """Where each case stands along x, and the names there where they are no numbers."""
     if along is None:
         alike = all(case.keys() == cases[0].keys() for case in cases)  # then the axis can name the keywords
-        words = [", ".join(("" if alike else f"{key}=") + _short(case[key]) for key in _varying(cases) if key in case)
-                 for case in cases]  # fmt: skip
+        words = [
+            ", ".join(("" if alike else f"{key}=") + _short(case[key]) for key in _varying(cases) if key in case)
+            for case in cases
+        ]
         return [float(place) for place in range(len(cases))], tuple(words)
     values = [case[along] for case in cases]
     if all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):

@@ -15,16 +15,12 @@ if TYPE_CHECKING:
     from jinja2 import Environment
     from markupsafe import Markup
 
-    from theodolite.instrument import Answer, Skipped
-    from theodolite.law import Verdict
+    from theodolite.core.instrument import Answer, Skipped
+    from theodolite.core.law import Verdict
 
 __all__ = ["atlas_page", "document_page", "survey_fragment", "survey_page", "watch_page"]
 
-COUNT_WORDS: Mapping[str, str] = {
-    "agrees": "agree",
-    "no reference": "without reference",
-    "holds": "hold",
-}
+COUNT_WORDS: Mapping[str, str] = {"agrees": "agree", "no reference": "without reference", "holds": "hold"}
 """How a status is said of several; others keep their word."""
 
 

@@ -35,10 +35,13 @@ def design_table(design: Any) -> RenderableType:
     table = plain_table("initialisation", "C_w", "C_b", "phase", "χ∥", "χ⊥", "depth scale")
     for option in design.options:
         table.add_row(
-            option.name, plain(option.weight_variance), plain(option.bias_variance), option.phase.name,
+            option.name,
+            plain(option.weight_variance),
+            plain(option.bias_variance),
+            option.phase.name,
             *(plain(chi, digits=4) for chi in (option.phase.chi_parallel, option.phase.chi_perpendicular)),
             _depth(option.phase.correlation_depth),
-        )  # fmt: skip
+        )
     point = design.criticality
     kind = Text.assemble(("criticality: ", "bold"), point.kind, ". ", point.reason)
     parts: list[RenderableType] = [Text(design.title, style="bold"), kind, Text(""), table, Text("")]
@@ -64,8 +67,10 @@ def _memory_words(memory: Any) -> str:
 def memory_words(report: Any, dtype: str) -> str:
     """What a memorising network holds and how well, in a few lines."""
     widths = " x ".join(str(width) for width in report.widths)
-    lines = [f"{report.points} points in hidden layers of {widths} {report.activation} units, which can hold "
-             f"{report.capacity}; written down in {report.seconds:.2f} s, in {dtype.removeprefix('torch.')}."]  # fmt: skip
+    lines = [
+        f"{report.points} points in hidden layers of {widths} {report.activation} units, which can hold "
+        f"{report.capacity}; written down in {report.seconds:.2f} s, in {dtype.removeprefix('torch.')}."
+    ]
     if report.merged:
         lines.append(f"{report.merged} rows that repeat others were merged.")
     if report.labels_right is None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    from theodolite.notebook import Notebook
+    from theodolite.io.notebook import Notebook
 
 Item = TypeVar("Item")
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from theodolite.pictures import Cells
+from theodolite.core.pictures import Cells
 from theodolite.report.svg import INK, drawing, inline_svg
 
 if TYPE_CHECKING:

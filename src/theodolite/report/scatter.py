@@ -20,9 +20,15 @@ def scatter_figure(
         for place, name in enumerate(told):
             own = [pair for pair, label in zip(places, labels, strict=True) if label == name] if name else list(places)
             axes.scatter(
-                [x for x, _ in own], [y for _, y in own], s=11, linewidths=0, alpha=0.75, label=name,
-                marker=MARKERS[place // len(GROUPS)], color=GROUPS[place % len(GROUPS)] if name else INK,
-            )  # fmt: skip
+                [x for x, _ in own],
+                [y for _, y in own],
+                s=11,
+                linewidths=0,
+                alpha=0.75,
+                label=name,
+                marker=MARKERS[place // len(GROUPS)],
+                color=GROUPS[place % len(GROUPS)] if name else INK,
+            )
         axes.set_xticks([])
         axes.set_yticks([])
         for side in ("left", "bottom"):

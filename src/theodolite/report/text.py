@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-    from theodolite.instrument import Answer, Instrument, Skipped
-    from theodolite.law import Law, Verdict
-    from theodolite.reading import Reading
+    from theodolite.core.instrument import Answer, Instrument, Skipped
+    from theodolite.core.law import Law, Verdict
+    from theodolite.core.reading import Reading
 
 __all__ = ["as_text", "explanation", "number", "survey_table", "verdict_table"]
 
@@ -107,7 +107,7 @@ def explanation(
     from rich.console import Group
     from rich.text import Text
 
-    from theodolite.law import Law
+    from theodolite.core.law import Law
 
     if isinstance(subject, Law):
         kind, asked = "law" + (f" · {subject.topic}" if subject.topic else ""), subject.claim

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from theodolite.pictures import Cells
-from theodolite.reading import Band, Reading, Series
+from theodolite.core.pictures import Cells
+from theodolite.core.reading import Band, Reading, Series
 from theodolite.report.figures import series_figure, verdict_figure
 from theodolite.report.formulas import formula, prose
 from theodolite.report.regions import cells_figure
@@ -26,8 +26,8 @@ from theodolite.report.words import (
 )
 
 if TYPE_CHECKING:
-    from theodolite.instrument import Answer, Instrument
-    from theodolite.law import Law, Verdict
+    from theodolite.core.instrument import Answer, Instrument
+    from theodolite.core.law import Law, Verdict
 
 FEW_FIGURES = 8
 """Up to so many figures stand open on a page; more wait closed until they are asked for."""
@@ -306,5 +306,6 @@ def _bullet(reading: Reading, strip: tuple[float, float] | None) -> Bullet | Non
         return round(100 * min(1.0, max(0.0, (value - low) / (high - low))), 2)
 
     left, right = reading.interval
-    return Bullet(part(reading.expected.low), part(reading.expected.high), part(left), part(right),
-                  part(reading.measured))  # fmt: skip
+    return Bullet(
+        part(reading.expected.low), part(reading.expected.high), part(left), part(right), part(reading.measured)
+    )

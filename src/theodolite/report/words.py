@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
-    from theodolite.instrument import Answer
-    from theodolite.law import Verdict
-    from theodolite.reading import Band, Reading
+    from theodolite.core.instrument import Answer
+    from theodolite.core.law import Verdict
+    from theodolite.core.reading import Band, Reading
 
 Outcome = Literal["holds", "broken", "inconclusive"]
 

@@ -12,9 +12,9 @@ import numpy as np
 import torch
 from torch import nn
 
-from theodolite.theory.closed_forms import CLOSED_FORMS, ClosedForm, angle, geometric_mean, homogeneous
-from theodolite.theory.functions import checked, named
-from theodolite.theory.quadrature import LARGEST, Array, Line, Resolution, gaussian_line, plane_mean
+from theodolite.theory._closed_forms import CLOSED_FORMS, ClosedForm, angle, geometric_mean, homogeneous
+from theodolite.theory._elementwise import checked, named
+from theodolite.theory._quadrature import LARGEST, Array, Line, Resolution, gaussian_line, plane_mean
 
 Elementwise = Callable[[torch.Tensor], torch.Tensor]
 

@@ -2,9 +2,9 @@ r"""With prior variance 1 every further layer raises the evidence of a deep line
 
 import torch
 
-from theodolite.law import Law
-from theodolite.measure.bayes import Problem, tilted_draws
-from theodolite.reading import Band, Estimate
+from theodolite.core.law import Law
+from theodolite.core.reading import Band, Estimate
+from theodolite.measure.experiments import Problem, tilted_draws
 from theodolite.theory.bayes import LinearNet, best_log_evidence, log_evidence, posterior_ratio
 
 INPUTS, SAMPLES, DRAWS = 60, 30, 6000

@@ -2,9 +2,9 @@ r"""The evidence of a deep linear network is a Meijer function $G^{L+1,0}_{0,L+1
 
 import torch
 
-from theodolite.law import Law
-from theodolite.measure.bayes import Problem, prior_draws
-from theodolite.reading import Band, Estimate
+from theodolite.core.law import Law
+from theodolite.core.reading import Band, Estimate
+from theodolite.measure.experiments import Problem, prior_draws
 from theodolite.theory.bayes import LinearNet, log_evidence
 
 DRAWS = 12_000

@@ -3,11 +3,10 @@ r"""With noise on the targets the evidence of a deep linear network is one integ
 import numpy as np
 import torch
 
-from theodolite.law import Law
-from theodolite.measure.bayes import Problem, prior_draws
-from theodolite.reading import Band, Estimate
-from theodolite.theory.bayes import LinearNet
-from theodolite.theory.bayes_noise import noisy_scale_posterior
+from theodolite.core.law import Law
+from theodolite.core.reading import Band, Estimate
+from theodolite.measure.experiments import Problem, prior_draws
+from theodolite.theory.bayes import LinearNet, noisy_scale_posterior
 
 DRAWS, NORM2 = 12_000, 2.0
 

@@ -2,9 +2,9 @@ r"""The length of the weights that no sample sees has posterior moments that are
 
 import torch
 
-from theodolite.law import Law
-from theodolite.measure.bayes import Problem, prior_draws
-from theodolite.reading import Estimate
+from theodolite.core.law import Law
+from theodolite.core.reading import Estimate
+from theodolite.measure.experiments import Problem, prior_draws
 from theodolite.theory.bayes import LinearNet, perpendicular_moment
 
 DRAWS, NORM2 = 12_000, 1.2

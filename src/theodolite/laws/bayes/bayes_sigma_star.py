@@ -4,9 +4,9 @@ import math
 
 import torch
 
-from theodolite.law import Law
-from theodolite.measure.bayes import Draws, Problem, tilted_draws
-from theodolite.reading import Estimate
+from theodolite.core.law import Law
+from theodolite.core.reading import Estimate
+from theodolite.measure.experiments import Draws, Problem, tilted_draws
 
 DRAWS, NORM2 = 1500, 2.0
 

@@ -2,9 +2,9 @@ r"""In large deep linear networks the posterior scale solves $\kappa z=\sigma^{2
 
 import torch
 
-from theodolite.law import Law
-from theodolite.measure.bayes import Problem, tilted_draws
-from theodolite.reading import Estimate
+from theodolite.core.law import Law
+from theodolite.core.reading import Estimate
+from theodolite.measure.experiments import Problem, tilted_draws
 from theodolite.theory.bayes import LinearNet, posterior_ratio
 
 DRAWS, NORM2 = 4000, 2.0
@@ -36,10 +36,7 @@ law = Law(
     "the samples outvote the prior, as they do at large depth, and the prior's own value in a shallow, very wide network.",
     formula=r"\|\theta_\perp\|^2\to\frac{1-\alpha}{\alpha}\|\theta_*\|^2z,\quad"
     r"\kappa z=\sigma^{2(L+1)}\prod_l\left(1+\tfrac{P}{n_l}(\tfrac{1}{z}-1)\right),\quad\kappa=\|\theta_*\|^2/\alpha",
-    assumes={
-        "weights of variance 1 over fan-in": {"variance": 1.4},
-        "samples and widths large": {"smaller": 50},
-    },
+    assumes={"weights of variance 1 over fan-in": {"variance": 1.4}, "samples and widths large": {"smaller": 50}},
     source="hanin2023",
     predict=predict,
     measure=measure,

@@ -3,8 +3,8 @@ r"""The weights of a random deep linear network have $E\ln\|\theta\|=\frac{1}{2}
 import torch
 from torch import Tensor
 
-from theodolite.law import Law
-from theodolite.measure.bayes import product_log_norms
+from theodolite.core.law import Law
+from theodolite.measure.experiments import product_log_norms
 from theodolite.theory.bayes import log_norm_moments
 
 NETS = 300

@@ -4,10 +4,11 @@ from functools import partial
 
 import torch
 
-from theodolite.law import Law
-from theodolite.measure.rotation import random_rotation
-from theodolite.measure.sparse_learners import Optimiser, descent_weights, outside_span
-from theodolite.reading import Band
+from theodolite.core.law import Law
+from theodolite.core.reading import Band
+from theodolite.measure.bias import random_rotation
+from theodolite.measure.experiments import descent_weights, outside_span
+from theodolite.measure.experiments.sparse_learners import Optimiser
 
 FEATURES, EXAMPLES, PROBLEMS = 32, 8, 12
 OPTIMISERS: dict[str, Optimiser] = {

@@ -3,11 +3,11 @@ r"""With any fixed features a predictor linear in the labels loses at least $1-k
 import torch
 from torch import Tensor
 
-from theodolite.construct.hadamard_problem import sparse_problem
-from theodolite.law import Law
-from theodolite.measure.sparse_learners import multiplicative_weights
-from theodolite.reading import Band
-from theodolite.theory.invariance import hadamard_lower_bound
+from theodolite.construct.bias import sparse_problem
+from theodolite.core.law import Law
+from theodolite.core.reading import Band
+from theodolite.measure.experiments import multiplicative_weights
+from theodolite.theory.bias import hadamard_lower_bound
 
 SIDE, SEEN = 32, 12
 ATTAIN = ("Hadamard rows", "one-hot")
@@ -24,8 +24,11 @@ def feature_map(name: str, x: Tensor, generator: torch.Generator) -> Tensor:
         return x if name == "Hadamard rows" else torch.eye(SIDE, dtype=x.dtype)
     width = 2 * SIDE
     weight = torch.randn(SIDE, width, generator=generator, dtype=torch.float64) / SIDE**0.5
-    return {"random": torch.randn(SIDE, width, generator=generator, dtype=torch.float64),
-            "ReLU features": torch.relu(x @ weight), "cosine features": torch.cos(2 * x @ weight)}[name]  # fmt: skip
+    return {
+        "random": torch.randn(SIDE, width, generator=generator, dtype=torch.float64),
+        "ReLU features": torch.relu(x @ weight),
+        "cosine features": torch.cos(2 * x @ weight),
+    }[name]
 
 
 def measure(features: str, *, generator: torch.Generator, learner: str = "least squares") -> list[float]:

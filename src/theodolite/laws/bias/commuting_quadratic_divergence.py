@@ -2,10 +2,10 @@ r"""Gradient flow on quadratic models whose curvatures commute projects in Kullb
 
 import numpy as np
 
-from theodolite.law import Law
-from theodolite.measure.flows import flow_limit
-from theodolite.reading import Band
-from theodolite.theory.diagonal_nets import least_divergence
+from theodolite.core.law import Law
+from theodolite.core.reading import Band
+from theodolite.measure.experiments import flow_limit
+from theodolite.theory.bias import least_divergence
 
 SIZE, SAMPLES = 6, 3
 

@@ -2,10 +2,10 @@ r"""From a large start a diagonal network ends at the least weighted $\ell_2$ no
 
 import numpy as np
 
-from theodolite.construct.small_problems import diagonal_slope, interpolation
-from theodolite.law import Law
-from theodolite.measure.flows import flow_limit
-from theodolite.theory.diagonal_nets import least_weighted_norm
+from theodolite.construct.dynamics import diagonal_slope, interpolation
+from theodolite.core.law import Law
+from theodolite.measure.experiments import flow_limit
+from theodolite.theory.bias import least_weighted_norm
 
 
 def predict(instance: int) -> float:

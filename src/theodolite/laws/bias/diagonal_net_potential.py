@@ -2,11 +2,11 @@ r"""Of all interpolants a diagonal network finds the one of least $\sum\alpha^2\
 
 import numpy as np
 
-from theodolite.construct.small_problems import interpolation
-from theodolite.law import Law
-from theodolite.measure.flows import flow_limit
-from theodolite.reading import Band
-from theodolite.theory.diagonal_nets import least_potential
+from theodolite.construct.dynamics import interpolation
+from theodolite.core.law import Law
+from theodolite.core.reading import Band
+from theodolite.measure.experiments import flow_limit
+from theodolite.theory.bias import least_potential
 
 PROBE = np.cos(np.arange(10))
 

@@ -2,11 +2,11 @@ r"""From a small start a diagonal network ends near the interpolant of least $\e
 
 import numpy as np
 
-from theodolite.construct.small_problems import diagonal_slope, interpolation
-from theodolite.law import Law
-from theodolite.measure.flows import flow_limit
-from theodolite.reading import Band
-from theodolite.theory.diagonal_nets import least_l1_norm
+from theodolite.construct.dynamics import diagonal_slope, interpolation
+from theodolite.core.law import Law
+from theodolite.core.reading import Band
+from theodolite.measure.experiments import flow_limit
+from theodolite.theory.bias import least_l1_norm
 
 
 def predict(instance: int, alpha: float) -> Band:

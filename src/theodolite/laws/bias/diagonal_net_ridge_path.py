@@ -2,9 +2,9 @@ r"""Weakly penalised by its potential, least squares ends where the diagonal net
 
 import numpy as np
 
-from theodolite.construct.small_problems import interpolation
-from theodolite.law import Law
-from theodolite.theory.diagonal_nets import least_potential
+from theodolite.construct.dynamics import interpolation
+from theodolite.core.law import Law
+from theodolite.theory.bias import least_potential
 
 SCALE = 0.3
 

@@ -2,10 +2,10 @@ r"""A diagonal network moves as $\beta=2\alpha^2\theta_0^2\sinh(-4X^\top\int r)$
 
 import numpy as np
 
-from theodolite.construct.small_problems import diagonal_slope, interpolation
-from theodolite.law import Law
-from theodolite.measure.flows import flowed
-from theodolite.theory.diagonal_nets import sinh_solution
+from theodolite.construct.dynamics import diagonal_slope, interpolation
+from theodolite.core.law import Law
+from theodolite.measure.experiments import flowed
+from theodolite.theory.bias import sinh_solution
 
 
 def predict(alpha: float, time: float, factor: float = 1.0) -> float:

@@ -2,7 +2,7 @@ r"""For small starts the potential is $\ln(1/\alpha^2)$ times the $\ell_1$ norm,
 
 import numpy as np
 
-from theodolite.law import Law
+from theodolite.core.law import Law
 
 WEIGHTS = np.array([1.5, -0.4, 0.8, 0.2])
 

@@ -5,13 +5,18 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from theodolite.construct.hadamard_problem import sparse_problems
-from theodolite.law import Law
-from theodolite.measure.network_learners import gaussian_start, network_outputs, trained_networks
-from theodolite.measure.rotation import random_rotation
-from theodolite.measure.sparse_learners import least_squares_weights, multiplicative_weights
-from theodolite.reading import Band
-from theodolite.theory.invariance import hadamard_lower_bound, multiplicative_loss
+from theodolite.construct.bias import sparse_problems
+from theodolite.core.law import Law
+from theodolite.core.reading import Band
+from theodolite.measure.bias import random_rotation
+from theodolite.measure.experiments import (
+    gaussian_start,
+    least_squares_weights,
+    multiplicative_weights,
+    network_outputs,
+    trained_networks,
+)
+from theodolite.theory.bias import hadamard_lower_bound, multiplicative_loss
 
 SIDE, PROBLEMS = 128, 16
 LINES = ("gradient descent", "EGU", "squared weights")
@@ -33,8 +38,14 @@ def measure(learner: str, k: int, *, generator: torch.Generator, turned: bool = 
     seen, labels = x[:, :k], y[:, :k]
     if learner == "network":
         start = gaussian_start(PROBLEMS, (SIDE, 64, 1), activation="tanh", generator=generator)
-        own = trained_networks(start, seen / SIDE**0.5, labels, activation="tanh", steps=300,
-                               optimiser=partial(torch.optim.SGD, lr=0.1, momentum=0.9))  # fmt: skip
+        own = trained_networks(
+            start,
+            seen / SIDE**0.5,
+            labels,
+            activation="tanh",
+            steps=300,
+            optimiser=partial(torch.optim.SGD, lr=0.1, momentum=0.9),
+        )
         return (network_outputs(own, x / SIDE**0.5, "tanh") - y).square().mean(1)
     if learner == "gradient descent":
         w = least_squares_weights(seen, labels)

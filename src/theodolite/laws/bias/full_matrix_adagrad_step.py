@@ -2,8 +2,8 @@ r"""Full-matrix Adagrad divides by the root of the summed squares: its first ste
 
 import torch
 
-from theodolite.law import Law
-from theodolite.measure.rotation_learners import online_weights
+from theodolite.core.law import Law
+from theodolite.measure.experiments import online_weights
 
 FEATURES = 12
 

@@ -3,9 +3,9 @@ r"""On Gaussian inputs an invariant learner loses at least $(1-k/d)^2$, or $1-k/
 import torch
 from torch import Tensor
 
-from theodolite.law import Law
-from theodolite.measure.sparse_learners import multiplicative_weights
-from theodolite.theory.invariance import gaussian_lower_bound
+from theodolite.core.law import Law
+from theodolite.measure.experiments import multiplicative_weights
+from theodolite.theory.bias import gaussian_lower_bound
 
 SIDE, PROBLEMS, TARGETS = 64, 24, 8
 

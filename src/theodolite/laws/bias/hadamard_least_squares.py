@@ -2,11 +2,12 @@ r"""Least squares, and so gradient descent from zero, loses exactly $1-k/d$ on H
 
 import torch
 
-from theodolite.construct.hadamard_problem import Kind, sparse_problems
-from theodolite.law import Law
-from theodolite.measure.sparse_learners import least_squares_weights
-from theodolite.reading import Band
-from theodolite.theory.invariance import hadamard_lower_bound, unflipped_lower_bound
+from theodolite.construct.bias import sparse_problems
+from theodolite.construct.bias.hadamard_data import Kind
+from theodolite.core.law import Law
+from theodolite.core.reading import Band
+from theodolite.measure.experiments import least_squares_weights
+from theodolite.theory.bias import hadamard_lower_bound, unflipped_lower_bound
 
 SIDE = 128
 

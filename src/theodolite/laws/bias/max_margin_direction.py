@@ -2,10 +2,11 @@ r"""The direction of gradient flow on separable data nears the widest margin onl
 
 import numpy as np
 
-from theodolite.construct.small_problems import separable
-from theodolite.law import Law
-from theodolite.measure.flows import Tail, separating_flow
-from theodolite.theory.margins import widest_margin
+from theodolite.construct.dynamics import separable
+from theodolite.core.law import Law
+from theodolite.measure.experiments import separating_flow
+from theodolite.measure.experiments.flows import Tail
+from theodolite.theory.bias import widest_margin
 
 
 def predict(instance: int) -> float:

@@ -1,10 +1,11 @@
 r"""On separable data time times loss tends to $|\hat w|^2$, one over the squared margin."""
 
-from theodolite.construct.small_problems import separable
-from theodolite.law import Law
-from theodolite.measure.flows import Tail, log_loss_times_time, separating_flow
-from theodolite.reading import Band
-from theodolite.theory.margins import widest_margin
+from theodolite.construct.dynamics import separable
+from theodolite.core.law import Law
+from theodolite.core.reading import Band
+from theodolite.measure.experiments import log_loss_times_time, separating_flow
+from theodolite.measure.experiments.flows import Tail
+from theodolite.theory.bias import widest_margin
 
 
 def predict(instance: int, log_time: float, tail: str) -> Band:

@@ -2,9 +2,9 @@ r"""The widest margin is carried by its support vectors: $|\hat w|^2=\sum a_i=1/
 
 import numpy as np
 
-from theodolite.construct.small_problems import separable
-from theodolite.law import Law
-from theodolite.theory.margins import widest_margin
+from theodolite.construct.dynamics import separable
+from theodolite.core.law import Law
+from theodolite.theory.bias import widest_margin
 
 
 def predict(instance: int) -> float:
@@ -18,10 +18,13 @@ def measure(instance: int, *, bias: float = 0.0, slack: float = 0.0) -> float:
     rows = separable(instance)
     rows = np.hstack([rows, np.full((len(rows), 1), bias)])
     found = minimize(
-        lambda w: 0.5 * w @ w, np.full(rows.shape[1], 0.1), jac=lambda w: w, method="SLSQP",
+        lambda w: 0.5 * w @ w,
+        np.full(rows.shape[1], 0.1),
+        jac=lambda w: w,
+        method="SLSQP",
         constraints={"type": "ineq", "fun": lambda w: rows @ w - (1 - slack), "jac": lambda w: rows},
         options={"ftol": 1e-15, "maxiter": 500},
-    )  # fmt: skip
+    )
     return float(found.x @ found.x)
 
 

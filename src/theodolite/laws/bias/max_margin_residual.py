@@ -1,10 +1,11 @@
 r"""On separable data gradient flow runs as $\hat w\ln t+\tilde w$, with $e^{-x_i\cdot\tilde w}=a_i$ on the support vectors."""
 
-from theodolite.construct.small_problems import separable
-from theodolite.law import Law
-from theodolite.measure.flows import Tail, separating_flow
-from theodolite.reading import Band
-from theodolite.theory.margins import residual_weight, widest_margin
+from theodolite.construct.dynamics import separable
+from theodolite.core.law import Law
+from theodolite.core.reading import Band
+from theodolite.measure.experiments import separating_flow
+from theodolite.measure.experiments.flows import Tail
+from theodolite.theory.bias import residual_weight, widest_margin
 
 INSTANCES = (2, 4)
 

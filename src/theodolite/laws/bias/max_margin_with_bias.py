@@ -2,9 +2,9 @@ r"""With a trained bias gradient flow finds the least $|w|^2+b^2$, not the suppo
 
 import numpy as np
 
-from theodolite.law import Law
-from theodolite.measure.flows import separating_flow
-from theodolite.theory.margins import widest_margin
+from theodolite.core.law import Law
+from theodolite.measure.experiments import separating_flow
+from theodolite.theory.bias import widest_margin
 
 
 def predict(above: float, below: float, bias: str = "homogeneous") -> float:

@@ -3,11 +3,11 @@ r"""Exponentiated gradient learns one feature of d from about $\log d$ examples:
 import torch
 from torch import Tensor
 
-from theodolite.construct.hadamard_problem import sparse_problems
-from theodolite.law import Law
-from theodolite.measure.sparse_learners import least_squares_weights, multiplicative_weights
-from theodolite.reading import Band
-from theodolite.theory.invariance import multiplicative_loss
+from theodolite.construct.bias import sparse_problems
+from theodolite.core.law import Law
+from theodolite.core.reading import Band
+from theodolite.measure.experiments import least_squares_weights, multiplicative_weights
+from theodolite.theory.bias import multiplicative_loss
 
 PROBLEMS = 16
 

@@ -3,9 +3,9 @@ r"""After k examples the weights for all targets have rank k under least squares
 import torch
 from torch import Tensor
 
-from theodolite.construct.hadamard_problem import products_of_bits, sparse_problem
-from theodolite.law import Law
-from theodolite.measure.sparse_learners import least_squares_weights, multiplicative_weights
+from theodolite.construct.bias import products_of_bits, sparse_problem
+from theodolite.core.law import Law
+from theodolite.measure.experiments import least_squares_weights, multiplicative_weights
 
 SIDE = 64
 

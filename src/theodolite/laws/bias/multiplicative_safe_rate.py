@@ -2,11 +2,12 @@ r"""At a rate of $1/(X^2UW_d)$, $W_d\approx\log d$, every step of exponentiated 
 
 import torch
 
-from theodolite.construct.hadamard_problem import Kind, sparse_problems
-from theodolite.law import Law
+from theodolite.construct.bias import sparse_problems
+from theodolite.construct.bias.hadamard_data import Kind
+from theodolite.core.law import Law
+from theodolite.core.reading import Band
 from theodolite.optim import EGU
-from theodolite.reading import Band
-from theodolite.theory.invariance import multiplicative_safe_rate
+from theodolite.theory.bias import multiplicative_safe_rate
 
 PROBLEMS, PASSES = 8, 2
 

@@ -3,9 +3,9 @@ r"""All parities of b bits have the kernel $\prod_i(1+b_ib'_i)$, and their value
 import numpy as np
 import torch
 
-from theodolite.construct.hadamard_problem import bit_patterns, products_of_bits
-from theodolite.law import Law
-from theodolite.reading import Band
+from theodolite.construct.bias import bit_patterns, products_of_bits
+from theodolite.core.law import Law
+from theodolite.core.reading import Band
 
 
 def predict(bits: int, asked: str) -> Band:

@@ -2,11 +2,12 @@ r"""A loss with a power tail turns gradient flow to the least $\sum(x_i\cdot d)^
 
 import numpy as np
 
-from theodolite.construct.small_problems import separable
-from theodolite.law import Law
-from theodolite.measure.flows import Tail, separating_flow
-from theodolite.reading import Band
-from theodolite.theory import margins
+from theodolite.construct.dynamics import separable
+from theodolite.core.law import Law
+from theodolite.core.reading import Band
+from theodolite.measure.experiments import separating_flow
+from theodolite.measure.experiments.flows import Tail
+from theodolite.theory.bias import margins
 
 
 def predict(instance: int, power: float) -> Band:

@@ -3,12 +3,12 @@ r"""Gradient descent learns a sparse target too, if each feature has a rate of i
 import torch
 from torch import Tensor
 
-from theodolite.construct.hadamard_problem import sparse_problems
-from theodolite.law import Law
-from theodolite.measure.rotation import random_rotation
-from theodolite.measure.sparse_learners import multiplicative_weights
-from theodolite.reading import Band
-from theodolite.theory.invariance import hadamard_lower_bound
+from theodolite.construct.bias import sparse_problems
+from theodolite.core.law import Law
+from theodolite.core.reading import Band
+from theodolite.measure.bias import random_rotation
+from theodolite.measure.experiments import multiplicative_weights
+from theodolite.theory.bias import hadamard_lower_bound
 
 SIDE, SEEN, PROBLEMS = 64, 20, 16
 

@@ -3,9 +3,9 @@ r"""On random signs least squares loses $(1-k/d)(1-E\,\mathrm{rank}/d)$ in mean,
 import torch
 from torch import Tensor
 
-from theodolite.construct.hadamard_problem import sparse_problems
-from theodolite.law import Law
-from theodolite.theory.invariance import random_sign_least_squares_loss
+from theodolite.construct.bias import sparse_problems
+from theodolite.core.law import Law
+from theodolite.theory.bias import random_sign_least_squares_loss
 
 SIDE, PROBLEMS, TARGETS = 64, 24, 8
 

@@ -8,12 +8,13 @@ from functools import partial
 
 import torch
 
-from theodolite.construct.hadamard_problem import Kind, sparse_problems
-from theodolite.law import Law
-from theodolite.measure.network_learners import gaussian_start, network_outputs, trained_networks
-from theodolite.measure.sparse_learners import Optimiser, multiplicative_weights
-from theodolite.reading import Band
-from theodolite.theory.invariance import hadamard_lower_bound
+from theodolite.construct.bias import sparse_problems
+from theodolite.construct.bias.hadamard_data import Kind
+from theodolite.core.law import Law
+from theodolite.core.reading import Band
+from theodolite.measure.experiments import gaussian_start, multiplicative_weights, network_outputs, trained_networks
+from theodolite.measure.experiments.sparse_learners import Optimiser
+from theodolite.theory.bias import hadamard_lower_bound
 
 NETS = 64
 OPTIMISERS: dict[str, Optimiser] = {
@@ -48,8 +49,14 @@ def measure(
         outputs = (x @ w[..., None])[..., 0]
     else:
         start = gaussian_start(NETS, (d, *hidden, 1), activation=activation, generator=generator)
-        own = trained_networks(start, x[:, :k] / d**0.5, y[:, :k], activation=activation,
-                               optimiser=OPTIMISERS[optimiser], steps=STEPS[optimiser])  # fmt: skip
+        own = trained_networks(
+            start,
+            x[:, :k] / d**0.5,
+            y[:, :k],
+            activation=activation,
+            optimiser=OPTIMISERS[optimiser],
+            steps=STEPS[optimiser],
+        )
         outputs = network_outputs(own, x / d**0.5, activation)
     return (outputs - y).square().mean(1).tolist()
 

@@ -4,10 +4,10 @@ import math
 
 import torch
 
-from theodolite.law import Law
-from theodolite.measure.rotation import rotation_gap
-from theodolite.measure.rotation_learners import INVARIANT, NOT_INVARIANT
-from theodolite.reading import Band
+from theodolite.core.law import Law
+from theodolite.core.reading import Band
+from theodolite.measure.bias import rotation_gap
+from theodolite.measure.experiments.rotation_learners import INVARIANT, NOT_INVARIANT
 
 LEARNERS = {**INVARIANT, **NOT_INVARIANT}
 EXAMPLES, FEATURES = 8, 6

@@ -3,9 +3,9 @@ r"""Gradient descent on $u$ with $w=u^2$ follows exponentiated gradient on $w$, 
 import torch
 from torch import Tensor
 
-from theodolite.construct.hadamard_problem import sparse_problems
-from theodolite.law import Law
-from theodolite.measure.sparse_learners import multiplicative_weights
+from theodolite.construct.bias import sparse_problems
+from theodolite.core.law import Law
+from theodolite.measure.experiments import multiplicative_weights
 
 TIME, PROBLEMS, SIDE, SEEN = 4.0, 12, 32, 12
 

@@ -3,10 +3,11 @@ r"""Without flipped signs the labels of all rows sum to zero, and guessing so at
 import torch
 from torch import Tensor
 
-from theodolite.construct.hadamard_problem import Kind, sparse_problem
-from theodolite.law import Law
-from theodolite.reading import Band
-from theodolite.theory.invariance import unflipped_lower_bound
+from theodolite.construct.bias import sparse_problem
+from theodolite.construct.bias.hadamard_data import Kind
+from theodolite.core.law import Law
+from theodolite.core.reading import Band
+from theodolite.theory.bias import unflipped_lower_bound
 
 SIDE, ORDERS = 32, 3000
 

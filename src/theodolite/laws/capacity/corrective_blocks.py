@@ -2,9 +2,9 @@ r"""A group of $N_0$ random units fitted by least squares leaves $1-N_0/n$ of un
 
 import torch
 
-from theodolite.construct.corrective_groups import least_squares_group
-from theodolite.law import Law
-from theodolite.reading import Band
+from theodolite.construct.capacity import least_squares_group
+from theodolite.core.law import Law
+from theodolite.core.reading import Band
 
 SAMPLES, INPUTS = 200, 20
 

@@ -5,9 +5,9 @@ from functools import cache
 import torch
 from torch import Tensor
 
-from theodolite.construct.corrective_groups import literal_group
-from theodolite.law import Law
-from theodolite.theory.corrective import Contraction, corrective_contraction, dual_scale, separation
+from theodolite.construct.capacity import literal_group
+from theodolite.core.law import Law
+from theodolite.theory.capacity import Contraction, corrective_contraction, dual_scale, separation
 
 MARGIN, DRAWS = 0.6, 50
 

@@ -5,10 +5,10 @@ from functools import cache
 import torch
 from torch import Tensor
 
-from theodolite.construct.corrective_groups import line_search, literal_group
-from theodolite.law import Law
-from theodolite.reading import Band
-from theodolite.theory.corrective import Contraction, corrective_contraction, dual_kernel, dual_scale
+from theodolite.construct.capacity import line_search, literal_group
+from theodolite.core.law import Law
+from theodolite.core.reading import Band
+from theodolite.theory.capacity import Contraction, corrective_contraction, dual_kernel, dual_scale
 
 SAMPLES, THETA, MARGIN, DRAWS = 8, 2**0.5, 2.0, 40
 

@@ -3,9 +3,8 @@ r"""The noise of a corrective group grows as $\theta^{-4}$ as two points come cl
 import torch
 from torch import Tensor
 
-from theodolite.construct.corrective_groups import literal_group
-from theodolite.construct.separated_points import separated_pairs
-from theodolite.law import Law
+from theodolite.construct.capacity import literal_group, separated_pairs
+from theodolite.core.law import Law
 
 SAMPLES, UNITS, DRAWS = 16, 60, 80
 

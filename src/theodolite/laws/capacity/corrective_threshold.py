@@ -5,10 +5,10 @@ from functools import cache
 import torch
 from torch import Tensor
 
-from theodolite.construct.corrective_groups import literal_group
-from theodolite.law import Law
-from theodolite.reading import Band
-from theodolite.theory.corrective import corrective_contraction, dual_scale
+from theodolite.construct.capacity import literal_group
+from theodolite.core.law import Law
+from theodolite.core.reading import Band
+from theodolite.theory.capacity import corrective_contraction, dual_scale
 
 SAMPLES, GROUPS = 8, 3
 THETA = 2**0.5

@@ -6,9 +6,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from theodolite.law import Law
-from theodolite.reading import Band
-from theodolite.theory.corrective import cosine_density
+from theodolite.core.law import Law
+from theodolite.core.reading import Band
+from theodolite.theory.capacity import cosine_density
 
 
 def predict(frequency: float, phase: float, t: float) -> Band:

@@ -4,10 +4,10 @@ import math
 
 import torch
 
-from theodolite.law import Law
-from theodolite.measure.entropy import greedy_cover, zigzags
-from theodolite.reading import Band
-from theodolite.theory.entropy import cube_entropy_number, lipschitz_entropy_number
+from theodolite.core.law import Law
+from theodolite.core.reading import Band
+from theodolite.measure.capacity import greedy_cover, zigzags
+from theodolite.theory.capacity import cube_entropy_number, lipschitz_entropy_number
 
 
 def predict(body: str, bits: int) -> Band:

@@ -2,11 +2,10 @@
 
 import torch
 
-from theodolite.construct.corrective_groups import least_squares
-from theodolite.construct.representation import profile_units
-from theodolite.law import Law
-from theodolite.reading import Band
-from theodolite.theory.representation import gaussian
+from theodolite.construct.capacity import least_squares, profile_units
+from theodolite.core.law import Law
+from theodolite.core.reading import Band
+from theodolite.theory.capacity import gaussian
 
 POINTS = 60
 

@@ -4,10 +4,10 @@ import math
 
 import torch
 
-from theodolite.construct.memorize import fit_error, in_float32, memorize
-from theodolite.law import Law
-from theodolite.reading import Band
-from theodolite.theory.capacity import Kind
+from theodolite.construct.capacity import fit_error, in_float32, memorize
+from theodolite.core.law import Law
+from theodolite.core.reading import Band
+from theodolite.theory.capacity.memory_bounds import Kind
 
 
 def predict(points: int, classes: int, activation: Kind, error: float) -> Band:
@@ -15,9 +15,15 @@ def predict(points: int, classes: int, activation: Kind, error: float) -> Band:
 
 
 def measure(
-    points: int, classes: int, activation: Kind, error: float, *, generator: torch.Generator,
-    beyond: bool = False, single: bool = False,
-) -> float:  # fmt: skip
+    points: int,
+    classes: int,
+    activation: Kind,
+    error: float,
+    *,
+    generator: torch.Generator,
+    beyond: bool = False,
+    single: bool = False,
+) -> float:
     x = torch.randn(points, 5, generator=generator, dtype=torch.float64)
     y = torch.randint(0, classes, (points,), generator=generator)
     y[:classes] = torch.arange(classes)

@@ -3,9 +3,9 @@ r"""Gaussian frequencies give the labels back through a Gaussian kernel: $E\,F(\
 import torch
 from torch import Tensor
 
-from theodolite.construct.separated_points import separated_pairs
-from theodolite.law import Law
-from theodolite.theory.corrective import dual_kernel, dual_scale
+from theodolite.construct.capacity import separated_pairs
+from theodolite.core.law import Law
+from theodolite.theory.capacity import dual_kernel, dual_scale
 
 SAMPLES, THETA, DRAWS = 20, 0.5, 20_000
 

@@ -2,10 +2,10 @@ r"""No linear map of norm 1 into $32\ln k$ dimensions keeps a simplex of many po
 
 import torch
 
-from theodolite.law import Law
-from theodolite.measure.entropy import embedding
-from theodolite.reading import Band
-from theodolite.theory.entropy import contraction_bound
+from theodolite.core.law import Law
+from theodolite.core.reading import Band
+from theodolite.measure.capacity import embedding
+from theodolite.theory.capacity import contraction_bound
 
 
 def predict(points: int, dimension: int) -> Band:

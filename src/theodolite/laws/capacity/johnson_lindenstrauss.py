@@ -2,10 +2,10 @@ r"""k points of any space go into $26\log_2k$ dimensions by a random linear map 
 
 import torch
 
-from theodolite.law import Law
-from theodolite.measure.entropy import embedding, gaussian_map
-from theodolite.reading import Band
-from theodolite.theory.entropy import embedding_dimension
+from theodolite.core.law import Law
+from theodolite.core.reading import Band
+from theodolite.measure.capacity import embedding, gaussian_map
+from theodolite.theory.capacity import embedding_dimension
 
 
 def predict(bits: int, body: str) -> Band:

@@ -2,9 +2,9 @@ r"""1.1 n random ReLU units, output weights by least squares, fit any labels of 
 
 import torch
 
-from theodolite.construct.corrective import corrective
-from theodolite.law import Law
-from theodolite.reading import Band
+from theodolite.construct.capacity import corrective
+from theodolite.core.law import Law
+from theodolite.core.reading import Band
 
 SAMPLES = 150
 

@@ -2,9 +2,9 @@ r"""n bits describe a function of slope at most 1 with f(0) = 0 on [0, 1] to wit
 
 import torch
 
-from theodolite.law import Law
-from theodolite.measure.entropy import lipschitz_code, zigzags
-from theodolite.theory.entropy import lipschitz_entropy_number
+from theodolite.core.law import Law
+from theodolite.measure.capacity import lipschitz_code, zigzags
+from theodolite.theory.capacity import lipschitz_entropy_number
 
 
 def predict(bits: int, side: str) -> float:

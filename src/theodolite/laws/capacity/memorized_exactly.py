@@ -4,10 +4,10 @@ import math
 
 import torch
 
-from theodolite.construct.memorize import fit_error, in_float32, memorize
-from theodolite.law import Law
-from theodolite.reading import Band
-from theodolite.theory.capacity import Kind
+from theodolite.construct.capacity import fit_error, in_float32, memorize
+from theodolite.core.law import Law
+from theodolite.core.reading import Band
+from theodolite.theory.capacity.memory_bounds import Kind
 
 
 def predict(points: int, inputs: int, outputs: int, activation: Kind) -> Band:
@@ -15,9 +15,15 @@ def predict(points: int, inputs: int, outputs: int, activation: Kind) -> Band:
 
 
 def measure(
-    points: int, inputs: int, outputs: int, activation: Kind, *, generator: torch.Generator,
-    repeated: bool = False, single: bool = False,
-) -> float:  # fmt: skip
+    points: int,
+    inputs: int,
+    outputs: int,
+    activation: Kind,
+    *,
+    generator: torch.Generator,
+    repeated: bool = False,
+    single: bool = False,
+) -> float:
     x = torch.randn(points, inputs, generator=generator, dtype=torch.float64)
     y = 2 * torch.rand(points, outputs, generator=generator, dtype=torch.float64) - 1
     kept = slice(1, None) if repeated else slice(None)

@@ -5,9 +5,9 @@ from itertools import pairwise
 import torch
 from torch import nn
 
-from theodolite.law import Law
+from theodolite.core.law import Law
+from theodolite.core.reading import Band
 from theodolite.measure.regions import regions_on_line
-from theodolite.reading import Band
 from theodolite.theory.capacity import most_pieces
 
 

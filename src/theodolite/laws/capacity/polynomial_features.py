@@ -6,10 +6,9 @@ import math
 import torch
 from torch import Tensor
 
-from theodolite.construct.corrective_groups import least_squares
-from theodolite.construct.random_features import CorrectiveFeatures
-from theodolite.law import Law
-from theodolite.reading import Band
+from theodolite.construct.capacity import CorrectiveFeatures, least_squares
+from theodolite.core.law import Law
+from theodolite.core.reading import Band
 
 UNITS = 200
 

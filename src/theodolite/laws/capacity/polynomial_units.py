@@ -2,8 +2,8 @@ r"""Random features learn polynomials with $d^{q(1+1/a)}$ units for every a: $d^
 
 import torch
 
-from theodolite.law import Law
-from theodolite.theory.corrective import polynomial_units
+from theodolite.core.law import Law
+from theodolite.theory.capacity import polynomial_units
 
 ERROR, FAILURE = 0.1, 0.05
 

@@ -3,10 +3,10 @@ r"""With a groups of N units, each fitted to what is left, the squared error fal
 import torch
 from torch import Tensor
 
-from theodolite.construct.representation import profile_units
-from theodolite.law import Law
-from theodolite.reading import Band
-from theodolite.theory.representation import gaussian, ridge_directions
+from theodolite.construct.capacity import profile_units
+from theodolite.core.law import Law
+from theodolite.core.reading import Band
+from theodolite.theory.capacity import gaussian, ridge_directions
 
 DRAWS, POINTS = 600, 17
 
@@ -27,9 +27,13 @@ def measure(
     directions = ridge_directions(function, like=x)
     draws = DRAWS // len(directions)
     made, affine = profile_units(
-        function, groups=1 if alone else groups, units=units * (groups if alone else 1), step=0.5,
-        profiles=draws * len(directions), generator=generator,
-    )  # fmt: skip
+        function,
+        groups=1 if alone else groups,
+        units=units * (groups if alone else 1),
+        step=0.5,
+        profiles=draws * len(directions),
+        generator=generator,
+    )
     t = (directions @ x.T).repeat(draws, 1)  # (profiles, points)
     values = sum((group.values(t[:, None]) for group in made), affine[:, :1] + affine[:, 1:] * (t + 1))
     mean = values.reshape(draws, len(directions), POINTS).mean(1)

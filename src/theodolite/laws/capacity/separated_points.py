@@ -2,10 +2,10 @@ r"""A ball of radius R in d dimensions holds at most $(1+2R)^d$ points one apart
 
 import torch
 
-from theodolite.law import Law
-from theodolite.measure.entropy import greedy_cover
-from theodolite.reading import Band
-from theodolite.theory.entropy import separated_points_bounds
+from theodolite.core.law import Law
+from theodolite.core.reading import Band
+from theodolite.measure.capacity import greedy_cover
+from theodolite.theory.capacity import separated_points_bounds
 
 
 def predict(dimension: int, radius: float) -> Band:

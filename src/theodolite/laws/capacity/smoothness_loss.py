@@ -3,9 +3,9 @@ r"""Correction spends smoothness: as the first group's smoothing h vanishes, the
 import torch
 from torch import Tensor
 
-from theodolite.construct.representation import profile_units
-from theodolite.law import Law
-from theodolite.theory.representation import gaussian
+from theodolite.construct.capacity import profile_units
+from theodolite.core.law import Law
+from theodolite.theory.capacity import gaussian
 
 DRAWS, POINTS, UNITS = 150, 25, 24
 

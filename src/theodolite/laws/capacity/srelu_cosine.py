@@ -6,10 +6,10 @@ from itertools import pairwise
 import numpy as np
 import torch
 
-from theodolite.construct.smoothed_relu import SReLU
-from theodolite.law import Law
-from theodolite.reading import Band
-from theodolite.theory.corrective import cosine_density, smoothed_cosine_density
+from theodolite.construct.capacity import SReLU
+from theodolite.core.law import Law
+from theodolite.core.reading import Band
+from theodolite.theory.capacity import cosine_density, smoothed_cosine_density
 
 WIDTH, PHASE = 0.5, 0.7
 

@@ -3,9 +3,9 @@ r"""The smoothed ReLU is a ReLU with its kink spread by 2k uniform variables: $1
 import torch
 from torch import Tensor
 
-from theodolite.law import Law
-from theodolite.reading import Band
-from theodolite.theory.smoothed_relu import smoothed_relu
+from theodolite.core.law import Law
+from theodolite.core.reading import Band
+from theodolite.theory.capacity import smoothed_relu
 
 DRAWS = 80_000
 

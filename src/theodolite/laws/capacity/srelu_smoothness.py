@@ -4,8 +4,8 @@ import math
 
 import torch
 
-from theodolite.construct.smoothed_relu import SReLU
-from theodolite.law import Law
+from theodolite.construct.capacity import SReLU
+from theodolite.core.law import Law
 
 
 def predict(order: int) -> float:

@@ -2,8 +2,8 @@ r"""The units that memorise n points in practice are as many as the points, howe
 
 import torch
 
-from theodolite.construct.corrective_groups import least_squares_group
-from theodolite.law import Law
+from theodolite.construct.capacity import least_squares_group
+from theodolite.core.law import Law
 
 
 def predict(inputs: int) -> float:

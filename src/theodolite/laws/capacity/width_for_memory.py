@@ -2,9 +2,10 @@ r"""ReLU layers of width $2\sqrt{Nd_y}$ are the theorem's to hold N points, not 
 
 import math
 
-from theodolite.law import Law
-from theodolite.reading import Band
-from theodolite.theory.capacity import Kind, construction_capacity, theorem_capacity
+from theodolite.core.law import Law
+from theodolite.core.reading import Band
+from theodolite.theory.capacity import construction_capacity, theorem_capacity
+from theodolite.theory.capacity.memory_bounds import Kind
 
 
 def predict(points: int, outputs: int) -> Band:

@@ -3,8 +3,8 @@ r"""One hidden layer of d ReLU cannot fit more than d + 2 points on a line whose
 import numpy as np
 import torch
 
-from theodolite.law import Law
-from theodolite.reading import Band
+from theodolite.core.law import Law
+from theodolite.core.reading import Band
 from theodolite.theory.capacity import impossible_from
 
 

@@ -3,7 +3,7 @@ r"""Collapsed class means point to the corners of a simplex: their cosines are $
 import torch
 from torch.nn.functional import cross_entropy
 
-from theodolite.law import Law
+from theodolite.core.law import Law
 from theodolite.theory.collapse import simplex_cosine
 
 DECAY = 5e-3
@@ -23,8 +23,9 @@ def measure(classes: int, *, generator: torch.Generator, width: int | None = Non
     labels = torch.arange(classes).repeat_interleave(torch.tensor([2] * (classes - 1) + [rare]))
     H = torch.randn(len(labels), d, generator=generator, dtype=torch.float64).requires_grad_()
     W = torch.randn(classes, d, generator=generator, dtype=torch.float64).requires_grad_()
-    optimiser = torch.optim.LBFGS([H, W], lr=1.0, max_iter=60, tolerance_grad=1e-9,
-                                  tolerance_change=1e-14, line_search_fn="strong_wolfe")  # fmt: skip
+    optimiser = torch.optim.LBFGS(
+        [H, W], lr=1.0, max_iter=60, tolerance_grad=1e-9, tolerance_change=1e-14, line_search_fn="strong_wolfe"
+    )
 
     def closure() -> float:
         optimiser.zero_grad()

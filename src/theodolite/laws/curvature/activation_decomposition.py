@@ -2,11 +2,11 @@ r"""The second moment of activations is that of the class means, weighted by cla
 
 import torch
 
-from theodolite.construct.networks import network
-from theodolite.law import Law
-from theodolite.measure.class_structure import activation_structure
-from theodolite.reading import Band
-from theodolite.theory.specification import Mlp
+from theodolite.construct.propagation import network
+from theodolite.core.law import Law
+from theodolite.core.reading import Band
+from theodolite.measure.curvature import activation_structure
+from theodolite.theory import Mlp
 
 
 def predict(activation: str, sizes: tuple[int, ...]) -> Band:

@@ -3,12 +3,12 @@ r"""At zero residual the Hessian of the squared error has the eigenvalues of the
 import torch
 from torch import Tensor
 
-from theodolite.construct.networks import network
-from theodolite.law import Law
+from theodolite.construct.propagation import network
+from theodolite.core.law import Law
+from theodolite.core.reading import Band
 from theodolite.measure.curvature import hessian
 from theodolite.measure.kernels import empirical_ntk
-from theodolite.reading import Band
-from theodolite.theory.specification import Mlp
+from theodolite.theory import Mlp
 
 SAMPLES, OUTPUTS = 5, 2
 

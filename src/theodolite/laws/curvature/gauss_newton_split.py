@@ -4,11 +4,11 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy, mse_loss
 
-from theodolite.construct.networks import network
-from theodolite.law import Law
+from theodolite.construct.propagation import network
+from theodolite.core.law import Law
+from theodolite.core.reading import Band
 from theodolite.measure.curvature import gauss_newton, hessian
-from theodolite.reading import Band
-from theodolite.theory.specification import Mlp
+from theodolite.theory import Mlp
 
 
 def predict(activation: str, loss: str) -> Band:

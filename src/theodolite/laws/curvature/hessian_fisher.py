@@ -3,12 +3,11 @@ r"""Averaged over the model's own labels the Hessian of the log-likelihood loss 
 import torch
 from torch.nn.functional import cross_entropy, one_hot
 
-from theodolite.construct.networks import network
-from theodolite.law import Law
-from theodolite.measure.class_structure import label_gradients
-from theodolite.measure.curvature import hessian
-from theodolite.reading import Band
-from theodolite.theory.specification import Mlp
+from theodolite.construct.propagation import network
+from theodolite.core.law import Law
+from theodolite.core.reading import Band
+from theodolite.measure.curvature import hessian, label_gradients
+from theodolite.theory import Mlp
 
 
 def predict(activation: str) -> float:

@@ -5,11 +5,11 @@ from typing import Literal
 import torch
 from torch.nn.functional import cross_entropy, mse_loss
 
-from theodolite.construct.networks import network
-from theodolite.law import Law
+from theodolite.construct.propagation import network
+from theodolite.core.law import Law
 from theodolite.measure.curvature import gauss_newton, hessian
+from theodolite.theory import Mlp
 from theodolite.theory.curvature import gauss_newton_rank
-from theodolite.theory.specification import Mlp
 
 OUTPUTS, INPUTS, WIDTH = 4, 5, 7
 PARAMETERS = (INPUTS + 1) * WIDTH + (WIDTH + 1) * OUTPUTS
@@ -40,10 +40,7 @@ law = Law(
     claim="Each sample adds as many directions to the Gauss-Newton matrix as it has free outputs: C with squares, C-1 with "
     "softmax, which does not see a constant added to all logits. The whole Hessian has more still.",
     formula=r"\mathrm{rank}\,G=\min(P,mC)\;(\mathrm{squares}),\quad\min(P,m(C-1))\;(\mathrm{softmax})",
-    assumes={
-        "different inputs": {"repeated": True},
-        "the Gauss-Newton part, not the whole Hessian": {"whole": True},
-    },
+    assumes={"different inputs": {"repeated": True}, "the Gauss-Newton part, not the whole Hessian": {"whole": True}},
     source="sagun2017",
     predict=predict,
     measure=measure,

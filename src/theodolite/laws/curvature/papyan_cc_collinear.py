@@ -2,11 +2,11 @@ r"""Class, cross-class and equal-class parts of the Gauss-Newton matrix span C(C
 
 import torch
 
-from theodolite.construct.networks import network
-from theodolite.law import Law
-from theodolite.measure.class_structure import class_structure, label_gradients
+from theodolite.construct.propagation import network
+from theodolite.core.law import Law
+from theodolite.measure.curvature import class_structure, label_gradients
+from theodolite.theory import Mlp
 from theodolite.theory.curvature import cross_class_rank
-from theodolite.theory.specification import Mlp
 
 
 def predict(classes: int) -> float:

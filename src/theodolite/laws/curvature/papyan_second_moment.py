@@ -3,12 +3,11 @@ r"""Under cross-entropy the Gauss-Newton matrix is the second moment of gradient
 import torch
 from torch.nn.functional import cross_entropy, one_hot
 
-from theodolite.construct.networks import network
-from theodolite.law import Law
-from theodolite.measure.class_structure import label_gradients
-from theodolite.measure.curvature import gauss_newton
-from theodolite.reading import Band
-from theodolite.theory.specification import Mlp
+from theodolite.construct.propagation import network
+from theodolite.core.law import Law
+from theodolite.core.reading import Band
+from theodolite.measure.curvature import gauss_newton, label_gradients
+from theodolite.theory import Mlp
 
 
 def predict(classes: int) -> Band:

@@ -4,12 +4,11 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from theodolite.construct.networks import network
-from theodolite.law import Law
-from theodolite.measure.class_structure import class_structure, label_gradients, pair_structure
-from theodolite.measure.curvature import gauss_newton
-from theodolite.reading import Band
-from theodolite.theory.specification import Mlp
+from theodolite.construct.propagation import network
+from theodolite.core.law import Law
+from theodolite.core.reading import Band
+from theodolite.measure.curvature import class_structure, gauss_newton, label_gradients, pair_structure
+from theodolite.theory import Mlp
 
 
 def predict(averages: str, sizes: tuple[int, ...]) -> Band:

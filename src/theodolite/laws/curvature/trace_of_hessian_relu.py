@@ -4,11 +4,11 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from theodolite.construct.networks import network
-from theodolite.law import Law
+from theodolite.construct.propagation import network
+from theodolite.core.law import Law
+from theodolite.core.reading import Band
 from theodolite.measure.curvature import gauss_newton, hessian
-from theodolite.reading import Band
-from theodolite.theory.specification import Mlp
+from theodolite.theory import Mlp
 
 NETS = 4
 
@@ -38,10 +38,7 @@ law = Law(
     claim="The output of a piecewise linear network is linear in each single weight, so the residuals' part of the Hessian "
     "has a zero diagonal and the trace of the Hessian is that of the Gauss-Newton matrix, at any time of training.",
     formula=r"\partial^2_{\mu\mu}f_c=0\;\Rightarrow\;\mathrm{tr}\,H=\mathrm{tr}\,G",
-    assumes={
-        "a piecewise linear activation": {"activation": "tanh"},
-        "each weight is used once": {"tied": True},
-    },
+    assumes={"a piecewise linear activation": {"activation": "tanh"}, "each weight is used once": {"tied": True}},
     source="sagun2017",
     predict=predict,
     measure=measure,

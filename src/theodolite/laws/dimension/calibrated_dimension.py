@@ -2,10 +2,10 @@ r"""Held against cubes and Gaussians of as many rows, TwoNN reads 10 to 40 dimen
 
 import torch
 
-from theodolite.construct.manifolds import manifold
-from theodolite.law import Law
+from theodolite.construct.dimension import manifold
+from theodolite.core.law import Law
+from theodolite.core.reading import Estimate
 from theodolite.measure.dimension import dimension_calibrated, dimension_twonn
-from theodolite.reading import Estimate
 
 
 def predict(kind: str, dimension: int) -> float:

@@ -3,9 +3,9 @@ r"""Classical scaling gives back Euclidean distances exactly: the triangle 3, 4,
 import numpy as np
 import torch
 
-from theodolite.law import Law
-from theodolite.measure.embeddings import classical_mds
-from theodolite.reading import Band
+from theodolite.core.law import Law
+from theodolite.core.reading import Band
+from theodolite.measure.dimension import classical_mds
 
 
 def predict(points: int) -> Band:

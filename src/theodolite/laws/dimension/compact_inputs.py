@@ -5,9 +5,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from theodolite.construct.digits import digits
-from theodolite.law import Law
-from theodolite.reading import Band
+from theodolite.core.law import Law
+from theodolite.core.reading import Band
+from theodolite.io.builtin_network import digits
 
 TRAINED, HIDDEN, NETS, STEPS, BATCH = 1437, 32, 4, 120, 100
 DIRECTIONS = 9  # TwoNN finds 8.9 dimensions in the digits, the maximum likelihood estimate with 20 neighbours 6.8
@@ -33,8 +33,10 @@ def _scores(x: Tensor, y: Tensor, generator: torch.Generator) -> np.ndarray:
     """Several networks of one hidden layer, trained side by side with Adam; their scores on the rest of the digits."""
     from sklearn.metrics import matthews_corrcoef
 
-    own = [(2 / fan) ** 0.5 * torch.randn(NETS, fan, out, generator=generator)
-           for fan, out in ((x.shape[1] + 1, HIDDEN), (HIDDEN + 1, 10))]  # fmt: skip
+    own = [
+        (2 / fan) ** 0.5 * torch.randn(NETS, fan, out, generator=generator)
+        for fan, out in ((x.shape[1] + 1, HIDDEN), (HIDDEN + 1, 10))
+    ]
     own = [weight.requires_grad_() for weight in own]
     optimiser = torch.optim.Adam(own, lr=1e-2)
     for _ in range(STEPS):

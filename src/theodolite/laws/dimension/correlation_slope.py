@@ -2,10 +2,10 @@ r"""The number of pairs closer than r grows as $r^d$."""
 
 import torch
 
-from theodolite.construct.manifolds import manifold, rotated
-from theodolite.law import Law
+from theodolite.construct.dimension import manifold, rotated
+from theodolite.core.law import Law
+from theodolite.core.reading import Estimate
 from theodolite.measure.dimension import dimension_correlation
-from theodolite.reading import Estimate
 
 
 def predict(kind: str, dimension: int) -> float:

@@ -2,10 +2,10 @@ r"""Repeated rows say nothing about dimension: without them TwoNN reads the trut
 
 import torch
 
-from theodolite.construct.manifolds import manifold
-from theodolite.law import Law
+from theodolite.construct.dimension import manifold
+from theodolite.core.law import Law
+from theodolite.core.reading import Estimate
 from theodolite.measure.dimension import dimension_twonn
-from theodolite.reading import Estimate
 
 
 def predict(share: float) -> float:

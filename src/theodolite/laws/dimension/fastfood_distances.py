@@ -5,9 +5,9 @@ import math
 import torch
 from torch import Tensor
 
-from theodolite.construct.projections import fastfood_image
-from theodolite.law import Law
-from theodolite.theory.hadamard import hadamard_transform
+from theodolite.construct.dimension import fastfood_image
+from theodolite.core.law import Law
+from theodolite.theory.dimension import hadamard_transform
 
 LENGTH, DRAWS = 512, 40
 

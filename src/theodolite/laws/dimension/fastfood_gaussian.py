@@ -2,8 +2,8 @@ r"""Every entry of a Fastfood image is exactly Gaussian over the draw, of varian
 
 import torch
 
-from theodolite.law import Law
-from theodolite.theory.hadamard import hadamard_transform
+from theodolite.core.law import Law
+from theodolite.theory.dimension import hadamard_transform
 
 DRAWS = 100_000
 

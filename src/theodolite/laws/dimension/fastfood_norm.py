@@ -4,9 +4,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from theodolite.construct.projections import Fastfood, fastfood_image
-from theodolite.law import Law
-from theodolite.theory.hadamard import hadamard_transform, next_power_of_two
+from theodolite.construct.dimension import Fastfood, fastfood_image
+from theodolite.core.law import Law
+from theodolite.theory.dimension import hadamard_transform, next_power_of_two
 
 DIMENSION, DRAWS = 20, 24
 

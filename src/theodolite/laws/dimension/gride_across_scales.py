@@ -2,10 +2,10 @@ r"""On a manifold without noise Gride reads one dimension at every scale: $n_1=1
 
 import torch
 
-from theodolite.construct.manifolds import manifold, rotated
-from theodolite.law import Law
+from theodolite.construct.dimension import manifold, rotated
+from theodolite.core.law import Law
+from theodolite.core.reading import Estimate
 from theodolite.measure.dimension import dimension_gride
-from theodolite.reading import Estimate
 
 
 def predict(near: int) -> float:

@@ -2,9 +2,9 @@ r"""The fast Walsh-Hadamard transform is orthogonal up to a factor: $HH^\top=L\,
 
 import torch
 
-from theodolite.law import Law
-from theodolite.reading import Band
-from theodolite.theory.hadamard import hadamard_transform
+from theodolite.core.law import Law
+from theodolite.core.reading import Band
+from theodolite.theory.dimension import hadamard_transform
 
 
 def predict(size: int) -> Band:

@@ -2,9 +2,9 @@ r"""Hessian eigenmaps of a flat manifold have $d+1$ vanishing eigenvalues, if th
 
 import torch
 
-from theodolite.construct.manifolds import manifold
-from theodolite.law import Law
-from theodolite.measure.embeddings import hessian_eigenmaps
+from theodolite.construct.dimension import manifold
+from theodolite.core.law import Law
+from theodolite.measure.dimension import hessian_eigenmaps
 
 SMALL = 1e-3
 """An arc of radius 1 bends by 1e-5 within a neighbourhood; the next eigenvalue is about 1e-2."""

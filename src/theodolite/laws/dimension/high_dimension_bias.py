@@ -2,9 +2,9 @@ r"""In ten dimensions and more TwoNN reads low, and it is the edge that does it:
 
 import torch
 
-from theodolite.law import Law
+from theodolite.core.law import Law
+from theodolite.core.reading import Band, Estimate
 from theodolite.measure.dimension import Neighbours, dimension_twonn, distinct_rows
-from theodolite.reading import Band, Estimate
 
 
 def predict(dimension: int) -> Band:

@@ -2,10 +2,10 @@ r"""Isomap unrolls a flat sheet: its coordinates keep the distances along the sh
 
 import torch
 
-from theodolite.construct.manifolds import rolled, unrolled_length
-from theodolite.law import Law
-from theodolite.measure.embeddings import isomap
-from theodolite.reading import Band
+from theodolite.construct.dimension import rolled, unrolled_length
+from theodolite.core.law import Law
+from theodolite.core.reading import Band
+from theodolite.measure.dimension import isomap
 
 
 def predict(turns: float) -> Band:

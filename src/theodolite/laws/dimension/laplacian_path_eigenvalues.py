@@ -4,9 +4,9 @@ import math
 
 import numpy as np
 
-from theodolite.law import Law
-from theodolite.measure.embeddings import laplacian_eigenmaps
-from theodolite.reading import Band
+from theodolite.core.law import Law
+from theodolite.core.reading import Band
+from theodolite.measure.dimension import laplacian_eigenmaps
 
 
 def predict(points: int, order: int) -> Band:

@@ -2,8 +2,8 @@ r"""Data on a d-dimensional subspace has exactly d variances above rounding, in 
 
 import torch
 
-from theodolite.construct.manifolds import rotated
-from theodolite.law import Law
+from theodolite.construct.dimension import rotated
+from theodolite.core.law import Law
 from theodolite.measure.dimension import linear_rank
 
 

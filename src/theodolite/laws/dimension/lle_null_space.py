@@ -2,11 +2,10 @@ r"""On a flat manifold the weights of LLE reproduce its coordinates, which then 
 
 import torch
 
-from theodolite.construct.manifolds import manifold, rotated
-from theodolite.law import Law
-from theodolite.measure.embeddings import lle_weights
-from theodolite.measure.neighbours import nearest_neighbours
-from theodolite.reading import Band
+from theodolite.construct.dimension import manifold, rotated
+from theodolite.core.law import Law
+from theodolite.core.reading import Band
+from theodolite.measure.dimension import lle_weights, nearest_neighbours
 
 NEIGHBOURS = 10
 

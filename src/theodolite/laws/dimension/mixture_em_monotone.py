@@ -5,8 +5,8 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
-from theodolite.law import Law
-from theodolite.reading import Band
+from theodolite.core.law import Law
+from theodolite.core.reading import Band
 
 
 def predict(components: int) -> Band:

@@ -2,10 +2,10 @@ r"""Averaging inverse dimensions is unbiased; averaging the dimensions themselve
 
 import torch
 
-from theodolite.construct.manifolds import manifold, rotated
-from theodolite.law import Law
+from theodolite.construct.dimension import manifold, rotated
+from theodolite.core.law import Law
+from theodolite.core.reading import Estimate
 from theodolite.measure.dimension import dimension_mle
-from theodolite.reading import Estimate
 
 NEIGHBOURS = 6
 

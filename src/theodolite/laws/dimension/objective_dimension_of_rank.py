@@ -2,9 +2,9 @@ r"""The objective dimension of least squares with $k$ constraints is $d_{90}=0.9
 
 import torch
 
-from theodolite.construct.projections import KINDS
-from theodolite.law import Law
-from theodolite.measure.objective_dimension import objective_dimension
+from theodolite.construct.dimension.projections import KINDS
+from theodolite.core.law import Law
+from theodolite.measure.dimension import objective_dimension
 
 PARAMETERS, DIRECTIONS = 100, 20
 

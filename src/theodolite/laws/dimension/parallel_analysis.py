@@ -2,9 +2,9 @@ r"""Shuffled columns tell how many directions are more than chance: as many as w
 
 import torch
 
-from theodolite.law import Law
+from theodolite.core.law import Law
+from theodolite.core.reading import Band
 from theodolite.measure.dimension import dimension_parallel
-from theodolite.reading import Band
 
 
 def predict(factors: int) -> Band:

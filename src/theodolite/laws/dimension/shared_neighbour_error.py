@@ -3,10 +3,10 @@ r"""Rows share neighbours: the textbook error of Gride is a third too small, and
 import numpy as np
 import torch
 
-from theodolite.construct.manifolds import manifold
-from theodolite.law import Law
+from theodolite.construct.dimension import manifold
+from theodolite.core.law import Law
+from theodolite.core.reading import Band
 from theodolite.measure.dimension import Neighbours, dimension_gride, nearest_neighbours
-from theodolite.reading import Band
 
 ROWS, NEAR, DRAWS = 160, 12, 60
 

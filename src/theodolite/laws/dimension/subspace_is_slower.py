@@ -7,10 +7,10 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from theodolite.construct.digits import digits
-from theodolite.construct.subspace import subspace
-from theodolite.law import Law
-from theodolite.reading import Band
+from theodolite.construct.dimension import subspace
+from theodolite.core.law import Law
+from theodolite.core.reading import Band
+from theodolite.io.builtin_network import digits
 
 GOAL, MOST, TRAINED, TESTED = 0.8, 50, 400, 300
 WHOLE_RATES, SUBSPACE_RATES = (0.02,), (0.3,)  # near the best of each: twice or half as much takes longer

@@ -2,9 +2,9 @@ r"""An objective of $k$ directions is reached by a random subspace of $d$ up to 
 
 import torch
 
-from theodolite.construct.projections import KINDS
-from theodolite.law import Law
-from theodolite.reading import Band
+from theodolite.construct.dimension.projections import KINDS
+from theodolite.core.law import Law
+from theodolite.core.reading import Band
 
 PARAMETERS, DIRECTIONS = (100, 28), 20
 

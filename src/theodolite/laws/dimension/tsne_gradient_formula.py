@@ -2,9 +2,9 @@ r"""The gradient of t-SNE is $4\sum_j(p_{ij}-q_{ij})(1+|y_i-y_j|^2)^{-1}(y_i-y_j
 
 import torch
 
-from theodolite.law import Law
-from theodolite.measure.tsne import tsne_affinities, tsne_gradient, tsne_loss
-from theodolite.reading import Band
+from theodolite.core.law import Law
+from theodolite.core.reading import Band
+from theodolite.measure.dimension import tsne_affinities, tsne_gradient, tsne_loss
 
 
 def predict(points: int, perplexity: float) -> Band:

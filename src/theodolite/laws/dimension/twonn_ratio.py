@@ -2,10 +2,10 @@ r"""The ratio of the two nearest distances has the law $1-\mu^{-d}$, whatever th
 
 import torch
 
-from theodolite.construct.manifolds import manifold, rotated
-from theodolite.law import Law
+from theodolite.construct.dimension import manifold, rotated
+from theodolite.core.law import Law
+from theodolite.core.reading import Estimate
 from theodolite.measure.dimension import dimension_twonn
-from theodolite.reading import Estimate
 
 ROWS = 1500
 

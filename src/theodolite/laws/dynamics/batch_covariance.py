@@ -2,10 +2,10 @@ r"""The covariance of a batch gradient depends on how batches are drawn: indepen
 
 import numpy as np
 
-from theodolite.law import Law
-from theodolite.measure.flows import enumerated_batches
-from theodolite.theory import stochastic
-from theodolite.theory.stochastic import Sampler
+from theodolite.core.law import Law
+from theodolite.measure.experiments import enumerated_batches
+from theodolite.theory.dynamics import batch_noise as stochastic
+from theodolite.theory.dynamics.batch_noise import Sampler
 
 SAMPLES, BATCH = 6, 3
 

@@ -2,10 +2,9 @@ r"""Two combinations of output and curvature are each multiplied by a square at 
 
 import torch
 
-from theodolite.construct.quadratic import quadratic
-from theodolite.construct.small_problems import OneHidden, frozen_gate_start
-from theodolite.law import Law
-from theodolite.theory.catapult import catapult_invariants, catapult_with_target
+from theodolite.construct.dynamics import OneHidden, frozen_gate_start, quadratic
+from theodolite.core.law import Law
+from theodolite.theory.dynamics import catapult_invariants, catapult_with_target
 
 TARGET = 0.3
 

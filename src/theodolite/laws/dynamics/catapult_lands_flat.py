@@ -2,9 +2,9 @@ r"""A catapult that converges ends where its step is stable: $\gamma\lambda_\inf
 
 import torch
 
-from theodolite.law import Law
-from theodolite.measure.descent import two_layer_curvature, two_layer_path, two_layer_start
-from theodolite.reading import Band
+from theodolite.core.law import Law
+from theodolite.core.reading import Band
+from theodolite.measure.experiments import two_layer_curvature, two_layer_path, two_layer_start
 
 
 def predict(product: float, width: int) -> Band:

@@ -2,8 +2,8 @@ r"""At its peak the loss of a catapult is proportional to the width."""
 
 import torch
 
-from theodolite.law import Law
-from theodolite.measure.descent import two_layer_path, two_layer_start
+from theodolite.core.law import Law
+from theodolite.measure.experiments import two_layer_path, two_layer_start
 
 
 def predict(product: float) -> float:

@@ -4,10 +4,10 @@ import math
 
 import torch
 
-from theodolite.law import Law
-from theodolite.measure.descent import two_layer_path, two_layer_start
-from theodolite.reading import Band
-from theodolite.theory.catapult import peak_time
+from theodolite.core.law import Law
+from theodolite.core.reading import Band
+from theodolite.measure.experiments import two_layer_path, two_layer_start
+from theodolite.theory.dynamics import peak_time
 
 NARROW, WIDE = 100, 100_000
 DECADES = math.log10(WIDE / NARROW)

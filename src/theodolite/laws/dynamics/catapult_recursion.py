@@ -2,8 +2,8 @@ r"""A two-layer linear network on one datum follows two exact recursions, of its
 
 import torch
 
-from theodolite.law import Law
-from theodolite.measure.descent import two_layer_path, two_layer_start
+from theodolite.core.law import Law
+from theodolite.measure.experiments import two_layer_path, two_layer_start
 from theodolite.theory.dynamics import catapult_path
 
 CURVATURE, OUTPUT = 2.0, 1.5

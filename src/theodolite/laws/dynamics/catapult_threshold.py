@@ -2,9 +2,9 @@ r"""Beyond the edge a two-layer linear network on one datum catapults to flatter
 
 import torch
 
-from theodolite.law import Law
-from theodolite.measure.descent import two_layer_curvature, two_layer_path, two_layer_start
-from theodolite.theory.dynamics import CATAPULT_LIMIT
+from theodolite.core.law import Law
+from theodolite.measure.experiments import two_layer_curvature, two_layer_path, two_layer_start
+from theodolite.theory.dynamics.descent import CATAPULT_LIMIT
 
 STEPS = 200
 COARSE, FINE = 0.25, 0.02

@@ -4,9 +4,9 @@ import math
 
 import numpy as np
 
-from theodolite.law import Law
-from theodolite.measure.flows import stationary_vector
-from theodolite.theory.stochastic import circle_mass
+from theodolite.core.law import Law
+from theodolite.measure.experiments import stationary_vector
+from theodolite.theory.dynamics import circle_mass
 
 
 def predict(sites: int) -> float:

@@ -3,9 +3,9 @@ r"""Descent with a constant step and noisy gradients keeps a variance of $\eta\s
 import torch
 from torch import Tensor
 
-from theodolite.law import Law
-from theodolite.measure.descent import noisy_descent
-from theodolite.theory import dynamics
+from theodolite.core.law import Law
+from theodolite.measure.experiments import noisy_descent
+from theodolite.theory.dynamics import descent as dynamics
 
 CHAINS, STEPS = 4000, 120
 
@@ -17,8 +17,14 @@ def predict(curvature: float, lr: float, noise: float) -> float:
 def measure(
     curvature: float, lr: float, noise: float, *, generator: torch.Generator, memory: float = 0.0, quartic: float = 0.0
 ) -> Tensor:
-    found = noisy_descent(lambda x: curvature * x + quartic * x**3, torch.zeros(CHAINS, dtype=torch.float64),
-                          lrs=[lr] * STEPS, noise=noise, memory=memory, generator=generator)  # fmt: skip
+    found = noisy_descent(
+        lambda x: curvature * x + quartic * x**3,
+        torch.zeros(CHAINS, dtype=torch.float64),
+        lrs=[lr] * STEPS,
+        noise=noise,
+        memory=memory,
+        generator=generator,
+    )
     return found.square()
 
 

@@ -3,11 +3,11 @@ r"""Full-batch gradient descent drives the sharpness up to $2/\eta$ and stays th
 import torch
 from torch import Tensor
 
-from theodolite.construct.networks import network
-from theodolite.law import Law
-from theodolite.reading import Band
+from theodolite.construct.propagation import network
+from theodolite.core.law import Law
+from theodolite.core.reading import Band
+from theodolite.theory import Mlp
 from theodolite.theory.dynamics import step_size_edge
-from theodolite.theory.specification import Mlp
 
 NETS, STEPS, LAST = 16, 1000, 400
 SPEC = Mlp(widths=(16, 16, 16), activation="tanh", weight_variance=1.5, bias_variance=0.1)

@@ -2,8 +2,8 @@ r"""With heavy-ball momentum $\beta$ descent is stable up to a curvature of $(2+
 
 import torch
 
-from theodolite.law import Law
-from theodolite.measure.descent import largest_stable_step
+from theodolite.core.law import Law
+from theodolite.measure.experiments import largest_stable_step
 from theodolite.theory.dynamics import step_size_edge
 
 CURVATURE = 4.0

@@ -3,8 +3,8 @@ r"""Noise across a valley drives SGD to where it is wider, by $-\frac{\alpha\gam
 import numpy as np
 import torch
 
-from theodolite.law import Law
-from theodolite.theory import stochastic
+from theodolite.core.law import Law
+from theodolite.theory.dynamics import batch_noise as stochastic
 
 LR, NOISE, CHAINS, STEPS = 0.02, 0.3, 600, 150
 AT_ZERO = (0.6, 0.8, 1.0)

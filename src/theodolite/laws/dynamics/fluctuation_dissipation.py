@@ -2,8 +2,8 @@ r"""Stationary SGD has $\langle\theta\cdot\nabla L\rangle=\frac\gamma2\langle|\n
 
 import numpy as np
 
-from theodolite.law import Law
-from theodolite.measure.flows import enumerated_batches
+from theodolite.core.law import Law
+from theodolite.measure.experiments import enumerated_batches
 
 SAMPLES, BATCH, DIMENSION = 6, 2, 3
 

@@ -2,10 +2,9 @@ r"""The second-order Taylor model of a one-layer ReLU network is the network wit
 
 import torch
 
-from theodolite.construct.quadratic import quadratic
-from theodolite.construct.small_problems import OneHidden, frozen_gate_start
-from theodolite.law import Law
-from theodolite.theory.catapult import catapult_with_target
+from theodolite.construct.dynamics import OneHidden, frozen_gate_start, quadratic
+from theodolite.core.law import Law
+from theodolite.theory.dynamics import catapult_with_target
 
 TARGET = 0.5
 

@@ -2,11 +2,11 @@ r"""Gradient flow on a linear model ends at $\theta_0-\Phi K^{-1}(\Phi^\top\thet
 
 import numpy as np
 
-from theodolite.construct.small_problems import quadratic_problem, quadratic_slope
-from theodolite.law import Law
-from theodolite.measure.flows import flow_limit
-from theodolite.reading import Band
-from theodolite.theory import quadratic
+from theodolite.construct.dynamics import quadratic_problem, quadratic_slope
+from theodolite.core.law import Law
+from theodolite.core.reading import Band
+from theodolite.measure.experiments import flow_limit
+from theodolite.theory.dynamics import quadratic_models as quadratic
 
 
 def predict(instance: int, samples: int) -> Band:

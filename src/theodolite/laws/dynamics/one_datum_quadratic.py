@@ -2,8 +2,8 @@ r"""A quadratic model on one datum trains as a few numbers do: $g_i'=(1-\gamma r
 
 import numpy as np
 
-from theodolite.law import Law
-from theodolite.theory.catapult import OneDatum
+from theodolite.core.law import Law
+from theodolite.theory.dynamics import OneDatum
 
 SIZE, TARGET = 24, 0.4
 

@@ -2,11 +2,11 @@ r"""Features of a slightly quadratic model move towards the solution, by $\epsil
 
 import numpy as np
 
-from theodolite.construct.small_problems import quadratic_problem, quadratic_slope
-from theodolite.law import Law
-from theodolite.measure.flows import flowed
-from theodolite.reading import Band
-from theodolite.theory.quadratic import feature_drift
+from theodolite.construct.dynamics import quadratic_problem, quadratic_slope
+from theodolite.core.law import Law
+from theodolite.core.reading import Band
+from theodolite.measure.experiments import flowed
+from theodolite.theory.dynamics import feature_drift
 
 EPSILON = 1e-4
 

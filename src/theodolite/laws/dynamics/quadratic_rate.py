@@ -2,9 +2,9 @@ r"""On a quadratic loss the error shrinks by $\max(1-\eta\lambda_{\min},\eta\lam
 
 import torch
 
-from theodolite.law import Law
-from theodolite.measure.descent import descent_path
-from theodolite.theory import dynamics
+from theodolite.core.law import Law
+from theodolite.measure.experiments import descent_path
+from theodolite.theory.dynamics import descent as dynamics
 
 CURVATURES = (0.5, 1.0, 2.0, 4.0, 10.0)
 STEPS = 600

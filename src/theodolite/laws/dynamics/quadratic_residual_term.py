@@ -2,11 +2,11 @@ r"""Where residuals remain, a slightly quadratic model's minimum moves by a term
 
 import numpy as np
 
-from theodolite.construct.small_problems import quadratic_problem, quadratic_slope
-from theodolite.law import Law
-from theodolite.measure.flows import flow_limit
-from theodolite.reading import Band
-from theodolite.theory.quadratic import label_deformation, linear_flow_limit, minimiser_correction
+from theodolite.construct.dynamics import quadratic_problem, quadratic_slope
+from theodolite.core.law import Law
+from theodolite.core.reading import Band
+from theodolite.measure.experiments import flow_limit
+from theodolite.theory.dynamics import label_deformation, linear_flow_limit, minimiser_correction
 
 EPSILON = 1e-4
 

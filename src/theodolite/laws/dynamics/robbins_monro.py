@@ -5,8 +5,8 @@ import math
 import torch
 from torch import Tensor
 
-from theodolite.law import Law
-from theodolite.measure.descent import noisy_descent
+from theodolite.core.law import Law
+from theodolite.measure.experiments import noisy_descent
 from theodolite.theory.dynamics import decaying_steps, mean_square_path
 
 CHAINS, FIRST, START = 2500, 0.5, 1.0

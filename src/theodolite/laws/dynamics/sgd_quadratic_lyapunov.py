@@ -4,8 +4,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from theodolite.law import Law
-from theodolite.theory.stochastic import quadratic_covariance
+from theodolite.core.law import Law
+from theodolite.theory.dynamics import quadratic_covariance
 
 CHAINS, STEPS = 2000, 70
 CURVATURE = np.array([[2.0, 0.6, 0.0], [0.6, 1.0, 0.3], [0.0, 0.3, 0.8]])

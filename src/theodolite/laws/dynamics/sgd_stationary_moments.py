@@ -2,9 +2,10 @@ r"""SGD on linear regression comes to rest with moments that solve one linear eq
 
 import numpy as np
 
-from theodolite.law import Law
-from theodolite.measure.flows import enumerated_batches
-from theodolite.theory.stochastic import Sampler, stationary_regression
+from theodolite.core.law import Law
+from theodolite.measure.experiments import enumerated_batches
+from theodolite.theory.dynamics import stationary_regression
+from theodolite.theory.dynamics.batch_noise import Sampler
 
 SAMPLES, BATCH, DIMENSION = 6, 2, 3
 

@@ -3,9 +3,9 @@ r"""With noise proportional to the Hessian every direction across a valley fluct
 import torch
 from torch import Tensor
 
-from theodolite.law import Law
-from theodolite.measure.descent import noisy_descent
-from theodolite.theory import stochastic
+from theodolite.core.law import Law
+from theodolite.measure.experiments import noisy_descent
+from theodolite.theory.dynamics import batch_noise as stochastic
 
 CHAINS = 4000
 LR, NOISE = 0.05, 0.3

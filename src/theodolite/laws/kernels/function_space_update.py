@@ -3,10 +3,10 @@ r"""A step of size $\gamma$ on $\frac{1}{2m}\sum(z-y)^2$ moves the outputs by $-
 import torch
 from torch import nn
 
-from theodolite.construct.networks import network
-from theodolite.law import Law
+from theodolite.construct.propagation import network
+from theodolite.core.law import Law
 from theodolite.measure.kernels import empirical_ntk
-from theodolite.theory.specification import Mlp
+from theodolite.theory import Mlp
 
 
 def predict(samples: int) -> float:
@@ -40,10 +40,7 @@ law = Law(
     claim="A gradient step on the mean squared error acts on the outputs through the tangent kernel, divided by the number "
     "of samples.",
     formula=r"z'=z-\frac{\gamma}{m}\Theta(z-y)+O(\gamma^2)",
-    assumes={
-        "a small step": {"step": 2.0},
-        "one plain gradient step": {"momentum": 0.9},
-    },
+    assumes={"a small step": {"step": 2.0}, "one plain gradient step": {"momentum": 0.9}},
     source="jacot2018; lee2019",
     predict=predict,
     measure=measure,

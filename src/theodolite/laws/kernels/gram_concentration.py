@@ -6,9 +6,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from theodolite.law import Law
-from theodolite.reading import Band
-from theodolite.theory.hermite import sphere_gram
+from theodolite.core.law import Law
+from theodolite.core.reading import Band
+from theodolite.theory.kernels import sphere_gram
 
 INPUTS, WIDTH, NETS = 20, 400, 24
 

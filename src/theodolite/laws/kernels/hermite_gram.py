@@ -4,8 +4,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from theodolite.law import Law
-from theodolite.theory.hermite import sphere_gram_rank
+from theodolite.core.law import Law
+from theodolite.theory.kernels import sphere_gram_rank
 
 
 def points(arrangement: str) -> Tensor:

@@ -2,7 +2,7 @@ r"""A kernel has Gram matrices without negative eigenvalues; zero ones are allow
 
 import torch
 
-from theodolite.law import Law
+from theodolite.core.law import Law
 
 DIMENSION = 3
 NUMBERS = {"linear": DIMENSION, "quadratic": DIMENSION * (DIMENSION + 1) // 2, "Gaussian": 12}

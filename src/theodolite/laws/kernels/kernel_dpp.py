@@ -5,7 +5,7 @@ from itertools import combinations
 import numpy as np
 import torch
 
-from theodolite.law import Law
+from theodolite.core.law import Law
 
 POINTS = 5
 

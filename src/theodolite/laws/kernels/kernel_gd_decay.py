@@ -4,8 +4,8 @@ import math
 
 import torch
 
-from theodolite.law import Law
-from theodolite.theory.convergence import decay_factor
+from theodolite.core.law import Law
+from theodolite.theory.kernels import decay_factor
 
 SPECTRUM = (0.2, 0.5, 1.0, 2.0)
 STEP = 0.4

@@ -3,9 +3,9 @@ r"""If no weight of a two-layer network moves by more than $\Delta$, its kernel 
 import torch
 from torch import Tensor
 
-from theodolite.law import Law
-from theodolite.reading import Band
-from theodolite.theory.convergence import kernel_change_bound
+from theodolite.core.law import Law
+from theodolite.core.reading import Band
+from theodolite.theory.kernels import kernel_change_bound
 
 WIDTH, INPUTS = 400, 5
 

@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from theodolite.law import Law
+from theodolite.core.law import Law
 
 SAMPLES, DRAWS, NOISE = 5, 4000, 0.3
 

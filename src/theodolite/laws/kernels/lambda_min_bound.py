@@ -4,9 +4,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from theodolite.law import Law
-from theodolite.reading import Band
-from theodolite.theory.hermite import smallest_eigenvalue_bounds
+from theodolite.core.law import Law
+from theodolite.core.reading import Band
+from theodolite.theory.kernels import smallest_eigenvalue_bounds
 
 
 def points(samples: int, dimension: int) -> Tensor:

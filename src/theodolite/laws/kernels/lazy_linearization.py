@@ -6,10 +6,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from theodolite.law import Law
-from theodolite.measure.ensembles import elementwise
-from theodolite.measure.tangent_ensembles import descended, linearly_descended
-from theodolite.reading import Band
+from theodolite.core.law import Law
+from theodolite.core.reading import Band
+from theodolite.measure.experiments import descended, elementwise, linearly_descended
 
 SAMPLES, INPUTS, STEPS, RATE = 4, 3, 18, 0.6
 NETS = {"tanh": 64, "relu": 400}  # gates flip at random, smooth units move all alike

@@ -3,11 +3,10 @@ r"""At criticality a ReLU network's kernel grows with depth in all its parts; of
 import torch
 from torch import Tensor
 
-from theodolite.law import Law
-from theodolite.measure.ensembles import Ensemble, elementwise
-from theodolite.measure.tangent_ensembles import tangent_kernels
-from theodolite.theory.learning_rates import tangent_shares
-from theodolite.theory.specification import Mlp
+from theodolite.core.law import Law
+from theodolite.measure.experiments import Ensemble, elementwise, tangent_kernels
+from theodolite.theory import Mlp
+from theodolite.theory.kernels import tangent_shares
 
 WIDTH, NETS = 64, 24
 CRITICAL = {"relu": 2.0, "tanh": 1.0}

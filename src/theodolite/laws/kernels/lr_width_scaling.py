@@ -3,9 +3,8 @@ r"""In the standard parametrisation the largest stable learning rate falls as $1
 import torch
 from torch import Tensor
 
-from theodolite.law import Law
-from theodolite.measure.ensembles import Ensemble, elementwise
-from theodolite.measure.tangent_ensembles import tangent_kernels
+from theodolite.core.law import Law
+from theodolite.measure.experiments import Ensemble, elementwise, tangent_kernels
 
 SAMPLES, INPUTS, NETS = 8, 4, 200
 

@@ -5,9 +5,9 @@ import math
 import torch
 from torch import Tensor
 
-from theodolite.law import Law
-from theodolite.reading import Band
-from theodolite.theory.concentration import matrix_bernstein_tail
+from theodolite.core.law import Law
+from theodolite.core.reading import Band
+from theodolite.theory.kernels import matrix_bernstein_tail
 
 SIZE, TERMS, DRAWS = 200, 400, 250
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from theodolite.law import Law
-from theodolite.measure.tangent_ensembles import batch_kernels, descended
-from theodolite.reading import Band
+from theodolite.core.law import Law
+from theodolite.core.reading import Band
+from theodolite.measure.experiments import batch_kernels, descended
 
 SAMPLES, INPUTS, NETS, STEPS, RATE = 4, 3, 96, 30, 0.5
 POWERS = {"stable rate of input weights": 1.0, "stable rate of output weights": -1.0, "change of a hidden unit": 0.0}

@@ -4,8 +4,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from theodolite.law import Law
-from theodolite.theory.mercer import brownian_eigenvalue, gaussian_eigenvalue
+from theodolite.core.law import Law
+from theodolite.theory.kernels import brownian_eigenvalue, gaussian_eigenvalue
 
 POINTS = 300
 

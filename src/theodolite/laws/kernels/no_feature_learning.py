@@ -6,8 +6,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from theodolite.law import Law
-from theodolite.measure.tangent_ensembles import descended
+from theodolite.core.law import Law
+from theodolite.measure.experiments import descended
 
 SAMPLES, INPUTS, NETS, STEPS, RATE = 4, 3, 160, 20, 0.8
 

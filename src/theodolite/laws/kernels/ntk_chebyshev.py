@@ -5,12 +5,10 @@ import math
 import torch
 from torch import Tensor
 
-from theodolite.law import Law
-from theodolite.measure.ensembles import Ensemble
-from theodolite.measure.tangent_ensembles import tangent_kernels
-from theodolite.reading import Band
-from theodolite.theory.concentration import chebyshev_tail
-from theodolite.theory.tangent_moments import relu_ntk_mean, relu_ntk_second_moment
+from theodolite.core.law import Law
+from theodolite.core.reading import Band
+from theodolite.measure.experiments import Ensemble, tangent_kernels
+from theodolite.theory.kernels import chebyshev_tail, relu_ntk_mean, relu_ntk_second_moment
 
 NETS = 1500
 WIDTHS = (16, 16)
@@ -35,10 +33,7 @@ law = Law(
     claim="With its exact mean and variance Chebyshev's one-sided inequality bounds the tail of the tangent kernel, and a "
     "union over samples its trace and largest eigenvalue.",
     formula=r"P\{\Theta\geq(1+k\sqrt{V})\,E\,\Theta\}\leq\frac{1}{1+k^2},\quad V=\frac{E\,\Theta^2}{(E\,\Theta)^2}-1",
-    assumes={
-        "weights of variance 2 over fan-in": {"weight_variance": 4.0},
-        "no biases": {"bias_variance": 2.0},
-    },
+    assumes={"weights of variance 2 over fan-in": {"weight_variance": 4.0}, "no biases": {"bias_variance": 2.0}},
     source="hanin2020",
     predict=predict,
     measure=measure,

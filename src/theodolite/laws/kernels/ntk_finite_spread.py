@@ -3,10 +3,9 @@ r"""The tangent kernel of one hidden layer of n units fluctuates with relative v
 import torch
 from torch import Tensor
 
-from theodolite.law import Law
-from theodolite.measure.ensembles import Ensemble
-from theodolite.measure.tangent_ensembles import tangent_kernels
-from theodolite.theory.tangent_moments import one_hidden_layer_spread
+from theodolite.core.law import Law
+from theodolite.measure.experiments import Ensemble, tangent_kernels
+from theodolite.theory.kernels import one_hidden_layer_spread
 
 NETS = 3000
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from theodolite.law import Law
-from theodolite.measure.tangent_ensembles import batch_kernels, descended
+from theodolite.core.law import Law
+from theodolite.measure.experiments import batch_kernels, descended
 
 SAMPLES, INPUTS, NETS, STEPS, RATE = 4, 3, 64, 30, 0.6
 

@@ -3,12 +3,11 @@ r"""Wide random networks have the tangent kernel $\Theta'=\lambda_b+\lambda_wE[\
 import torch
 from torch import Tensor
 
-from theodolite.law import Law
-from theodolite.measure.ensembles import Ensemble, elementwise
-from theodolite.measure.tangent_ensembles import tangent_kernels
-from theodolite.theory.learning_rates import tangent_pair
+from theodolite.core.law import Law
+from theodolite.measure.experiments import Ensemble, elementwise, tangent_kernels
+from theodolite.theory import Mlp
+from theodolite.theory.kernels import tangent_pair
 from theodolite.theory.propagation import first_covariance
-from theodolite.theory.specification import Mlp
 
 WIDTH, NETS, HIDDEN = 96, 64, 3
 FIRST, SECOND = (1.0, 2.0, -1.0, 0.5), (0.5, -1.0, 1.5, 1.0)
@@ -31,9 +30,12 @@ def measure(
     mean: float = 0.0,
 ) -> Tensor:
     ensemble = Ensemble(
-        activation=elementwise(activation), widths=(WIDTH,) * HIDDEN, weight_variance=weight_variance,
-        bias_variance=bias_variance, mean=mean,
-    )  # fmt: skip
+        activation=elementwise(activation),
+        widths=(WIDTH,) * HIDDEN,
+        weight_variance=weight_variance,
+        bias_variance=bias_variance,
+        mean=mean,
+    )
     kernels = tangent_kernels(ensemble, torch.tensor([FIRST, SECOND]), nets=NETS, **RATES, generator=generator)
     other = 1 if entry == "between two inputs" else 0
     return kernels.sum((1, 2))[:, 0, other].double()
@@ -44,10 +46,7 @@ law = Law(
     "with separate rates for weights (over fan-in) and biases.",
     formula=r"\Theta^{(1)}=\lambda_b+\lambda_w\frac{x\cdot x'}{n_0},\quad"
     r"\Theta^{(l+1)}=\lambda_b+\lambda_wE[\sigma\sigma']+C_wE[\dot\sigma\dot\sigma']\,\Theta^{(l)}",
-    assumes={
-        "all hidden layers wide": None,
-        "weights of mean zero": {"mean": 0.3},
-    },
+    assumes={"all hidden layers wide": None, "weights of mean zero": {"mean": 0.3}},
     source="jacot2018, Theorem 1; lee2019",
     predict=predict,
     measure=measure,

@@ -4,9 +4,9 @@ import math
 
 import torch
 
-from theodolite.law import Law
-from theodolite.reading import Band
-from theodolite.theory.concentration import matrix_chernoff_tail
+from theodolite.core.law import Law
+from theodolite.core.reading import Band
+from theodolite.theory.kernels import matrix_chernoff_tail
 
 SAMPLES, INPUTS, NETS = 6, 4, 400
 

@@ -3,10 +3,9 @@ r"""A random ReLU network with L hidden layers has $E\,\Theta(x,x)=2(L+1)|x|^2/n
 import torch
 from torch import Tensor
 
-from theodolite.law import Law
-from theodolite.measure.ensembles import Ensemble
-from theodolite.measure.tangent_ensembles import tangent_kernels
-from theodolite.theory.tangent_moments import relu_ntk_mean
+from theodolite.core.law import Law
+from theodolite.measure.experiments import Ensemble, tangent_kernels
+from theodolite.theory.kernels import relu_ntk_mean
 
 NETS, INPUTS = 1500, 3
 
@@ -34,10 +33,7 @@ law = Law(
     claim="The mean tangent kernel of a ReLU network on its diagonal is the number of weight matrices times twice the "
     "input's power: exactly, however narrow the layers.",
     formula=r"E\,\Theta(x,x)=\frac{2(L+1)\|x\|^2}{n_0}",
-    assumes={
-        "weights of variance 2 over fan-in": {"weight_variance": 1.5},
-        "no biases": {"bias_variance": 0.3},
-    },
+    assumes={"weights of variance 2 over fan-in": {"weight_variance": 1.5}, "no biases": {"bias_variance": 0.3}},
     source="hanin2020, Theorem 1",
     predict=predict,
     measure=measure,

@@ -5,10 +5,9 @@ import math
 import torch
 from torch import Tensor
 
-from theodolite.law import Law
-from theodolite.measure.ensembles import Ensemble
-from theodolite.measure.tangent_ensembles import tangent_kernels
-from theodolite.theory.tangent_moments import independent_gates_cosine, relu_ntk_cosine
+from theodolite.core.law import Law
+from theodolite.measure.experiments import Ensemble, tangent_kernels
+from theodolite.theory.kernels import independent_gates_cosine, relu_ntk_cosine
 
 WIDTH, NETS = 128, 50
 

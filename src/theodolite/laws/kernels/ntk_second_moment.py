@@ -5,10 +5,9 @@ import math
 import torch
 from torch import Tensor
 
-from theodolite.law import Law
-from theodolite.measure.ensembles import Ensemble
-from theodolite.measure.tangent_ensembles import tangent_kernels
-from theodolite.theory.tangent_moments import relu_ntk_mean, relu_ntk_second_moment
+from theodolite.core.law import Law
+from theodolite.measure.experiments import Ensemble, tangent_kernels
+from theodolite.theory.kernels import relu_ntk_mean, relu_ntk_second_moment
 
 NETS = 1500
 
@@ -35,10 +34,7 @@ law = Law(
     claim="The relative second moment of the tangent kernel on its diagonal follows from a two-term linear recursion "
     "between every pair of layers; 5 times depth over width governs it, but not as a plain exponential.",
     formula=r"\frac{E\,\Theta^2}{(E\,\Theta)^2}=\frac{1}{(L+1)^2}\sum_{l,l'}\frac{E\,K_lK_{l'}}{E\,K_l\,E\,K_{l'}}",
-    assumes={
-        "units independent given the layer in front": {"copies": 4},
-        "no biases": {"bias_variance": 0.3},
-    },
+    assumes={"units independent given the layer in front": {"copies": 4}, "no biases": {"bias_variance": 0.3}},
     source="hanin2020, Theorem 1",
     predict=predict,
     measure=measure,

@@ -4,10 +4,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from theodolite.law import Law
-from theodolite.measure.ensembles import Ensemble
-from theodolite.measure.tangent_ensembles import tangent_kernels
-from theodolite.theory.tangent_moments import relu_ntk_cosine
+from theodolite.core.law import Law
+from theodolite.measure.experiments import Ensemble, tangent_kernels
+from theodolite.theory.kernels import relu_ntk_cosine
 
 SAMPLES, WIDTH, NETS = 6, 256, 8
 

@@ -2,8 +2,8 @@ r"""Gradient descent on a quadratic converges below the step size $2/\lambda_{\m
 
 import torch
 
-from theodolite.law import Law
-from theodolite.theory.learning_rates import step_limit
+from theodolite.core.law import Law
+from theodolite.theory.kernels import step_limit
 
 STEPS = 400
 SPECTRUM = (0.5, 1.0, 2.0, 4.0, 10.0)
@@ -32,10 +32,7 @@ def measure(scale: float, *, generator: torch.Generator, momentum: float = 0.0, 
 law = Law(
     claim="Plain gradient descent on a quadratic loss is stable exactly up to two over the largest curvature.",
     formula=r"0<\eta<\frac{2}{\lambda_{\max}}",
-    assumes={
-        "no momentum": {"momentum": 0.5},
-        "a quadratic loss": {"loss": "bounded slope"},
-    },
+    assumes={"no momentum": {"momentum": 0.5}, "a quadratic loss": {"loss": "bounded slope"}},
     source="roberts2022, chapter 9; lee2019",
     predict=predict,
     measure=measure,

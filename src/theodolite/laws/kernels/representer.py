@@ -2,8 +2,8 @@ r"""The minimiser of a loss plus a norm penalty lies in the span of the kernel a
 
 import torch
 
-from theodolite.law import Law
-from theodolite.reading import Band
+from theodolite.core.law import Law
+from theodolite.core.reading import Band
 
 FEATURES, SAMPLES, RIDGE = 12, 4, 0.5
 

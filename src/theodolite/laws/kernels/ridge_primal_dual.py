@@ -3,7 +3,7 @@ r"""Ridge regression is the same in feature and in sample space: $(\Phi\Phi^T+\l
 import numpy as np
 import torch
 
-from theodolite.law import Law
+from theodolite.core.law import Law
 
 
 def drawn(features: int, samples: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -39,10 +39,7 @@ law = Law(
     claim="A ridge regression may be solved with as many unknowns as features or as many as samples; the prediction is the "
     "same, which is the kernel trick.",
     formula=r"(\Phi\Phi^{T}+\lambda I)^{-1}\Phi Y=\Phi(\Phi^{T}\Phi+\lambda I)^{-1}Y",
-    assumes={
-        "a loss summed over samples": {"loss": "mean"},
-        "a quadratic penalty": {"penalty": "quartic"},
-    },
+    assumes={"a loss summed over samples": {"loss": "mean"}, "a quadratic penalty": {"penalty": "quartic"}},
     source="saunders1998",
     predict=predict,
     measure=measure,

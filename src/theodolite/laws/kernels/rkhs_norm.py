@@ -4,14 +4,10 @@ import math
 
 import torch
 
-from theodolite.law import Law
+from theodolite.core.law import Law
 
 POINTS = 400
-FUNCTIONS = {
-    "sin(pi t/2)": lambda t: torch.sin(0.5 * math.pi * t),
-    "t": lambda t: t,
-    "t^2": lambda t: t**2,
-}
+FUNCTIONS = {"sin(pi t/2)": lambda t: torch.sin(0.5 * math.pi * t), "t": lambda t: t, "t^2": lambda t: t**2}
 NORMS = {"sin(pi t/2)": math.pi**2 / 8, "t": 1.0, "t^2": 4 / 3}
 
 

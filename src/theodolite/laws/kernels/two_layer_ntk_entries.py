@@ -3,7 +3,7 @@ r"""The tangent kernel of two layers is a mean over hidden units of $\sigma\sigm
 import torch
 from torch import Tensor, nn
 
-from theodolite.law import Law
+from theodolite.core.law import Law
 from theodolite.measure.kernels import empirical_ntk
 
 WIDTH, INPUTS = 12, 3

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from theodolite.law import Law
-from theodolite.measure.tangent_ensembles import descended
-from theodolite.reading import Band
-from theodolite.theory.activations import Activation
-from theodolite.theory.convergence import weight_movement_bound
+from theodolite.core.law import Law
+from theodolite.core.reading import Band
+from theodolite.measure.experiments import descended
+from theodolite.theory import Activation
+from theodolite.theory.kernels import weight_movement_bound
 
 SAMPLES, STEPS = 3, 120
 TARGETS = (0.3, -0.3, 0.3)

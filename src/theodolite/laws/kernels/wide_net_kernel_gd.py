@@ -6,12 +6,11 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from theodolite.law import Law
-from theodolite.measure.tangent_ensembles import descended
-from theodolite.reading import Band
-from theodolite.theory.kernel_inference import trained_prediction
-from theodolite.theory.kernels import mlp_kernels
-from theodolite.theory.specification import Mlp
+from theodolite.core.law import Law
+from theodolite.core.reading import Band
+from theodolite.measure.experiments import descended
+from theodolite.theory import Mlp
+from theodolite.theory.kernels import mlp_kernels, trained_prediction
 
 WIDTH, NETS, STEPS, RATE, SAMPLES = 192, 400, 50, 0.5, 4
 

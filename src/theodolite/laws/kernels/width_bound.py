@@ -5,11 +5,11 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from theodolite.law import Law
-from theodolite.measure.tangent_ensembles import descended
-from theodolite.reading import Band
-from theodolite.theory.activations import Activation
-from theodolite.theory.convergence import certified_width
+from theodolite.core.law import Law
+from theodolite.core.reading import Band
+from theodolite.measure.experiments import descended
+from theodolite.theory import Activation
+from theodolite.theory.kernels import certified_width
 
 SAMPLES, UNITS = 3, 200_000
 TARGETS = (1.0, -1.0, 1.0)

@@ -5,10 +5,10 @@ import math
 import torch
 from torch import Tensor
 
-from theodolite.law import Law
-from theodolite.measure.ensembles import Ensemble, conditional_chain, correlations, elementwise
+from theodolite.core.law import Law
+from theodolite.measure.experiments import Ensemble, conditional_chain, correlations, elementwise
+from theodolite.theory import Mlp
 from theodolite.theory.propagation import covariance_trajectory, criticality
-from theodolite.theory.specification import Mlp
 
 WIDTH, NETS = 2048, 14
 CRITICAL = {"relu": 2.0, "tanh": 1.0}
@@ -23,9 +23,11 @@ def predict(activation: str, depth: int) -> float:
 
 def measure(activation: str, depth: int, *, generator: torch.Generator, bias_variance: float = 0.0) -> Tensor:
     ensemble = Ensemble(
-        activation=elementwise(activation), widths=(WIDTH,) * (depth - 1), weight_variance=CRITICAL[activation],
+        activation=elementwise(activation),
+        widths=(WIDTH,) * (depth - 1),
+        weight_variance=CRITICAL[activation],
         bias_variance=bias_variance,
-    )  # fmt: skip
+    )
     first = torch.tensor([[1.0, START], [START, 1.0]], dtype=torch.float32)
     return 1 - correlations(conditional_chain(ensemble, first, nets=NETS, generator=generator)[:, -1].double())
 

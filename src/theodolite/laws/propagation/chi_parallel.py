@@ -3,9 +3,9 @@ r"""Scaling the input changes the next squared norm by $\chi_\parallel=\frac{1}{
 import torch
 from torch import Tensor
 
-from theodolite.law import Law
-from theodolite.measure.ensembles import elementwise, perturbation_growth
-from theodolite.theory import propagation
+from theodolite.core.law import Law
+from theodolite.measure.experiments import elementwise, perturbation_growth
+from theodolite.theory.propagation import signal_maps as propagation
 
 UNITS = 40_000
 C_W = 1.5

@@ -3,10 +3,10 @@ r"""The squared norm of a finite layer fluctuates with variance $V/n$, and V gro
 import torch
 from torch import Tensor
 
-from theodolite.law import Law
-from theodolite.measure.ensembles import Ensemble, conditional_chain, elementwise
-from theodolite.theory.finite_width import variance_vertices
-from theodolite.theory.specification import Mlp
+from theodolite.core.law import Law
+from theodolite.measure.experiments import Ensemble, conditional_chain, elementwise
+from theodolite.theory import Mlp
+from theodolite.theory.propagation import variance_vertices
 
 START = 1.5
 NETS = 8000
@@ -27,9 +27,12 @@ def measure(
 ) -> Tensor:
     width = 32
     ensemble = Ensemble(
-        activation=elementwise(activation), widths=(width,) * hidden_layers, weight_variance=weight_variance,
-        bias_variance=bias_variance, copies=copies,
-    )  # fmt: skip
+        activation=elementwise(activation),
+        widths=(width,) * hidden_layers,
+        weight_variance=weight_variance,
+        bias_variance=bias_variance,
+        copies=copies,
+    )
     K = conditional_chain(ensemble, torch.full((1, 1), START), nets=NETS, generator=generator)[:, -1, 0, 0].double()
     return width * (K - K.mean()).square() * (NETS / (NETS - 1))
 

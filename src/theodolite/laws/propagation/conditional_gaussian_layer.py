@@ -3,7 +3,7 @@ r"""Given one layer, the next layer's preactivations are exactly Gaussian, howev
 import torch
 from torch import Tensor
 
-from theodolite.law import Law
+from theodolite.core.law import Law
 
 C_W, C_B = 1.5, 0.1
 DRAWS = 12_000
@@ -39,10 +39,7 @@ law = Law(
     "Gaussian with the covariance of that layer's signals: their fourth moments are Gaussian ones even at width 2.",
     formula=r"z_i\,|\,z^{(l)}\sim N(0,\hat K),\quad "
     r"\hat K_{\alpha\beta}=C_b+\frac{C_w}{n}\sum_j\sigma(z_{j\alpha})\sigma(z_{j\beta})",
-    assumes={
-        "Gaussian weights": {"entries": "sign"},
-        "the layer in front is given": {"given": False},
-    },
+    assumes={"Gaussian weights": {"entries": "sign"}, "the layer in front is given": {"given": False}},
     source="hanin2021; lee2018",
     predict=predict,
     measure=measure,

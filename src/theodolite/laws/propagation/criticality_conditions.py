@@ -2,11 +2,11 @@ r"""The critical weight variance is $1/\langle\sigma'^2\rangle$ at the fixed poi
 
 import torch
 
-from theodolite.law import Law
-from theodolite.measure.ensembles import elementwise, perturbation_growth
-from theodolite.measure.statistics import mean_estimate
-from theodolite.reading import Estimate
-from theodolite.theory.activations import Activation
+from theodolite.core.law import Law
+from theodolite.core.reading import Estimate
+from theodolite.core.statistics import mean_estimate
+from theodolite.measure.experiments import elementwise, perturbation_growth
+from theodolite.theory import Activation
 from theodolite.theory.propagation import criticality
 
 UNITS = 60_000

@@ -3,9 +3,9 @@ r"""A ReLU network without biases answers zero to a given input with probability
 import torch
 from torch import Tensor
 
-from theodolite.law import Law
-from theodolite.measure.ensembles import Ensemble, preactivations
-from theodolite.theory.finite_width import dead_network_probability
+from theodolite.core.law import Law
+from theodolite.measure.experiments import Ensemble, preactivations
+from theodolite.theory.propagation import dead_network_probability
 
 
 def predict(width: int, hidden_layers: int) -> float:

@@ -5,11 +5,11 @@ import math
 import torch
 from torch import Tensor
 
-from theodolite.law import Law
-from theodolite.measure.ensembles import Ensemble, conditional_chain, elementwise
-from theodolite.reading import Band
+from theodolite.core.law import Law
+from theodolite.core.reading import Band
+from theodolite.measure.experiments import Ensemble, conditional_chain, elementwise
+from theodolite.theory import Mlp
 from theodolite.theory.propagation import critical_decay, variance_trajectory
-from theodolite.theory.specification import Mlp
 
 WIDTH, NETS = 1024, 6
 DEPTHS = (6, 8, 11, 16, 23, 32, 45)

@@ -3,10 +3,10 @@ r"""A deep linear network multiplies the squared norm by $C_w$ in every layer, s
 import torch
 from torch import Tensor
 
-from theodolite.law import Law
-from theodolite.measure.ensembles import Ensemble, conditional_chain, elementwise
+from theodolite.core.law import Law
+from theodolite.measure.experiments import Ensemble, conditional_chain, elementwise
+from theodolite.theory import Mlp
 from theodolite.theory.propagation import variance_trajectory
-from theodolite.theory.specification import Mlp
 
 WIDTH, NETS = 64, 600
 
@@ -28,9 +28,11 @@ def measure(
     activation: str = "identity",
 ) -> Tensor:
     ensemble = Ensemble(
-        activation=elementwise(activation), widths=(WIDTH,) * hidden_layers, weight_variance=weight_variance,
+        activation=elementwise(activation),
+        widths=(WIDTH,) * hidden_layers,
+        weight_variance=weight_variance,
         bias_variance=bias_variance,
-    )  # fmt: skip
+    )
     return conditional_chain(ensemble, torch.ones(1, 1), nets=NETS, generator=generator)[:, -1, 0, 0].double()
 
 

@@ -4,9 +4,9 @@ import math
 
 import torch
 
-from theodolite.law import Law
-from theodolite.measure.ensembles import Ensemble, conditional_chain, correlations
-from theodolite.reading import Estimate
+from theodolite.core.law import Law
+from theodolite.core.reading import Estimate
+from theodolite.measure.experiments import Ensemble, conditional_chain, correlations
 from theodolite.theory.propagation import phase
 
 WIDTH, NETS = 1024, 24
@@ -23,9 +23,12 @@ def measure(
 ) -> Estimate:
     """The layers in which the difference of two correlations shrinks by e, the same noise driving both pairs."""
     ensemble = Ensemble(
-        activation=torch.tanh, widths=(WIDTH,) * layers, weight_variance=weight_variance, bias_variance=bias_variance,
+        activation=torch.tanh,
+        widths=(WIDTH,) * layers,
+        weight_variance=weight_variance,
+        bias_variance=bias_variance,
         residual=residual,
-    )  # fmt: skip
+    )
     K = FIXED[weight_variance, bias_variance]
     seen = []
     state = generator.get_state()

@@ -3,9 +3,9 @@ r"""A sum of n weighted inputs has a variance of order one exactly when the weig
 import torch
 from torch import Tensor
 
-from theodolite.law import Law
+from theodolite.core.law import Law
+from theodolite.theory import Mlp
 from theodolite.theory.propagation import first_covariance
-from theodolite.theory.specification import Mlp
 
 C_W, C_B = 1.5, 0.3
 

@@ -3,12 +3,11 @@ r"""Finite width biases the mean squared norm by $\delta/n$, because the varianc
 import torch
 from torch import Tensor
 
-from theodolite.law import Law
-from theodolite.measure.ensembles import Ensemble, conditional_chain, elementwise
-from theodolite.reading import Band
-from theodolite.theory.finite_width import variance_biases
-from theodolite.theory.propagation import variance_trajectory
-from theodolite.theory.specification import Mlp
+from theodolite.core.law import Law
+from theodolite.core.reading import Band
+from theodolite.measure.experiments import Ensemble, conditional_chain, elementwise
+from theodolite.theory import Mlp
+from theodolite.theory.propagation import variance_biases, variance_trajectory
 
 START = 1.5
 HIDDEN = 3
@@ -26,9 +25,12 @@ def measure(
     activation: str, weight_variance: float, bias_variance: float, *, generator: torch.Generator, copies: int = 1
 ) -> Tensor:
     ensemble = Ensemble(
-        activation=elementwise(activation), widths=(WIDTH,) * HIDDEN, weight_variance=weight_variance,
-        bias_variance=bias_variance, copies=copies,
-    )  # fmt: skip
+        activation=elementwise(activation),
+        widths=(WIDTH,) * HIDDEN,
+        weight_variance=weight_variance,
+        bias_variance=bias_variance,
+        copies=copies,
+    )
     return conditional_chain(ensemble, torch.full((1, 1), START), nets=NETS, generator=generator)[:, -1, 0, 0].double()
 
 

@@ -3,8 +3,8 @@ r"""Near equal inputs the covariance map is triangular: its eigenvalues are $\ch
 import torch
 from torch import Tensor
 
-from theodolite.law import Law
-from theodolite.measure.ensembles import elementwise, perturbation_growth
+from theodolite.core.law import Law
+from theodolite.measure.experiments import elementwise, perturbation_growth
 from theodolite.theory.propagation import covariance_jacobian
 
 UNITS = 40_000

@@ -3,9 +3,8 @@ r"""At one input the gates of a random ReLU network are independent fair coins: 
 import torch
 from torch import Tensor
 
-from theodolite.law import Law
-from theodolite.measure.ensembles import Ensemble
-from theodolite.measure.paths import drawn_gradients
+from theodolite.core.law import Law
+from theodolite.measure.experiments import Ensemble, drawn_gradients
 
 NETS = 4000
 

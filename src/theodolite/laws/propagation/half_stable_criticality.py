@@ -3,10 +3,10 @@ r"""GELU and SiLU are critical at a positive fixed point, with biases: (1.983, 0
 import torch
 from torch import Tensor
 
-from theodolite.law import Law
-from theodolite.measure.ensembles import Ensemble, conditional_chain, elementwise
+from theodolite.core.law import Law
+from theodolite.measure.experiments import Ensemble, conditional_chain, elementwise
+from theodolite.theory import Mlp
 from theodolite.theory.propagation import criticality, variance_trajectory
-from theodolite.theory.specification import Mlp
 
 HIDDEN, WIDTH, NETS = 20, 64, 700
 PUBLISHED = {"gelu": (3.5615528, 1.9830583, 0.1729224), "silu": (14.3201736, 1.9880047, 0.5551432)}
@@ -28,10 +28,11 @@ def measure(
 ) -> Tensor:
     start, weight, bias = PUBLISHED[activation]
     ensemble = Ensemble(
-        activation=elementwise(activation), widths=(WIDTH,) * HIDDEN,
+        activation=elementwise(activation),
+        widths=(WIDTH,) * HIDDEN,
         weight_variance=weight if weight_variance is None else weight_variance,
         bias_variance=bias if bias_variance is None else bias_variance,
-    )  # fmt: skip
+    )
     return conditional_chain(ensemble, torch.full((1, 1), start), nets=NETS, generator=generator)[:, -1, 0, 0].double()
 
 

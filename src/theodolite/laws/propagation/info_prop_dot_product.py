@@ -3,11 +3,11 @@ r"""The dot product of two signals follows the covariance map; of the common act
 import torch
 from torch import Tensor
 
-from theodolite.law import Law
-from theodolite.measure.ensembles import Ensemble, elementwise, preactivations
-from theodolite.reading import Band
+from theodolite.core.law import Law
+from theodolite.core.reading import Band
+from theodolite.measure.experiments import Ensemble, elementwise, preactivations
+from theodolite.theory import Mlp
 from theodolite.theory.propagation import covariance_trajectory, criticality, first_covariance
-from theodolite.theory.specification import Mlp
 
 X, Y = (1.0, 2.0, -1.0, 0.5), (0.5, 1.5, 1.5, 1.0)
 HIDDEN = 4

@@ -5,10 +5,10 @@ import math
 import torch
 from torch import Tensor
 
-from theodolite.law import Law
-from theodolite.measure.ensembles import Ensemble, Entries
-from theodolite.measure.paths import drawn_gradients
-from theodolite.theory.paths import jacobian_fourth_moment
+from theodolite.core.law import Law
+from theodolite.measure.experiments import Ensemble, drawn_gradients
+from theodolite.measure.experiments.ensembles import Entries
+from theodolite.theory.propagation import jacobian_fourth_moment
 
 NETS = 3000
 KURTOSIS = {"gauss": 3.0, "uniform": 1.8}  # signs will not do: sums of them are zero now and then, and gates ambiguous

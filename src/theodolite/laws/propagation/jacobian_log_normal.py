@@ -4,11 +4,10 @@ import math
 
 import torch
 
-from theodolite.law import Law
-from theodolite.measure.ensembles import Ensemble
-from theodolite.measure.paths import drawn_gradients
-from theodolite.reading import Estimate
-from theodolite.theory.paths import log_gradient_moments
+from theodolite.core.law import Law
+from theodolite.core.reading import Estimate
+from theodolite.measure.experiments import Ensemble, drawn_gradients
+from theodolite.theory.propagation import log_gradient_moments
 
 NETS = 1200
 
@@ -23,8 +22,8 @@ def without_the_inputs(inputs: int, widths: tuple[int, ...], entry: bool, power:
 
 
 def measure(
-    inputs: int, widths: tuple[int, ...], entry: bool, power: int, *, generator: torch.Generator, copies: int = 1,
-) -> Estimate:  # fmt: skip
+    inputs: int, widths: tuple[int, ...], entry: bool, power: int, *, generator: torch.Generator, copies: int = 1
+) -> Estimate:
     ensemble = Ensemble(activation=torch.relu, widths=widths, weight_variance=2.0, bias_variance=0.2, copies=copies)
     gradient, _ = drawn_gradients(ensemble, torch.linspace(-1, 1.5, inputs)[None], nets=NETS, generator=generator)
     g = gradient[:, 0].double()

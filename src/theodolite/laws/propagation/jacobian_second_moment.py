@@ -3,10 +3,9 @@ r"""One derivative of a random ReLU network has mean square $2/n_0$, exactly, at
 import torch
 from torch import Tensor
 
-from theodolite.law import Law
-from theodolite.measure.ensembles import Ensemble
-from theodolite.measure.paths import drawn_gradients
-from theodolite.theory.paths import jacobian_second_moment
+from theodolite.core.law import Law
+from theodolite.measure.experiments import Ensemble, drawn_gradients
+from theodolite.theory.propagation import jacobian_second_moment
 
 NETS = 2000
 

@@ -3,9 +3,9 @@ r"""A random network's output tends to a Gaussian as $1/n$ in its width n, not f
 import torch
 from torch import Tensor
 
-from theodolite.law import Law
-from theodolite.measure.ensembles import Ensemble, conditional_chain
-from theodolite.reading import Estimate
+from theodolite.core.law import Law
+from theodolite.core.reading import Estimate
+from theodolite.measure.experiments import Ensemble, conditional_chain
 
 HIDDEN = 3
 NETS = 4000

@@ -3,11 +3,11 @@ r"""Layer by layer the covariance of a wide random network follows $K'=C_b+C_wE\
 import torch
 from torch import Tensor
 
-from theodolite.law import Law
-from theodolite.measure.ensembles import Ensemble, elementwise, preactivations
-from theodolite.reading import Band
+from theodolite.core.law import Law
+from theodolite.core.reading import Band
+from theodolite.measure.experiments import Ensemble, elementwise, preactivations
+from theodolite.theory import Mlp
 from theodolite.theory.propagation import covariance_trajectory, first_covariance
-from theodolite.theory.specification import Mlp
 
 X, Y = (1.0, 2.0, -1.0, 0.5), (0.5, -1.0, 1.5, 1.0)
 HIDDEN = 3
@@ -31,9 +31,12 @@ def measure(
     mean: float = 0.0,
 ) -> Tensor:
     ensemble = Ensemble(
-        activation=elementwise(activation), widths=(width,) * HIDDEN, weight_variance=weight_variance,
-        bias_variance=bias_variance, mean=mean,
-    )  # fmt: skip
+        activation=elementwise(activation),
+        widths=(width,) * HIDDEN,
+        weight_variance=weight_variance,
+        bias_variance=bias_variance,
+        mean=mean,
+    )
     nets = 96 * (64 // width)
     inputs = torch.tensor([X, Y], dtype=torch.float32)
     z = preactivations(ensemble, inputs, nets=nets, outputs=64, generator=generator)[-1]  # (nets, 2, 64)

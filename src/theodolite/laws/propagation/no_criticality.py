@@ -2,10 +2,10 @@ r"""Sigmoid and softplus have no critical initialisation: $\chi_\parallel$ and $
 
 import torch
 
-from theodolite.law import Law
-from theodolite.measure.ensembles import elementwise, perturbation_growth
-from theodolite.measure.statistics import mean_estimate
-from theodolite.reading import Band, Estimate
+from theodolite.core.law import Law
+from theodolite.core.reading import Band, Estimate
+from theodolite.core.statistics import mean_estimate
+from theodolite.measure.experiments import elementwise, perturbation_growth
 from theodolite.theory.propagation import chi_parallel, chi_perpendicular, criticality
 
 UNITS = 30_000

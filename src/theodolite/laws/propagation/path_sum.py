@@ -4,9 +4,9 @@ import math
 
 import torch
 
-from theodolite.law import Law
-from theodolite.measure.paths import path_sum
-from theodolite.reading import Band
+from theodolite.core.law import Law
+from theodolite.core.reading import Band
+from theodolite.measure.experiments import path_sum
 
 
 def predict(widths: tuple[int, ...]) -> Band:

@@ -3,11 +3,10 @@ r"""With weights of variance $2/(1+a^2)$ over fan-in a leaky ReLU network of slo
 import torch
 from torch import Tensor
 
-from theodolite.law import Law
-from theodolite.measure.ensembles import Ensemble, preactivations
-from theodolite.theory.activations import Activation
+from theodolite.core.law import Law
+from theodolite.measure.experiments import Ensemble, preactivations
+from theodolite.theory import Activation, Mlp
 from theodolite.theory.propagation import criticality, variance_trajectory
-from theodolite.theory.specification import Mlp
 
 WIDTH, HIDDEN, NETS = 64, 6, 100
 

@@ -3,9 +3,9 @@ r"""In a critical (leaky) ReLU network $E\hat K^2/K^2=(1+c/n)^L$ exactly: depth 
 import torch
 from torch import Tensor
 
-from theodolite.law import Law
-from theodolite.measure.ensembles import Ensemble, conditional_chain
-from theodolite.theory.finite_width import leaky_relu_second_moment
+from theodolite.core.law import Law
+from theodolite.measure.experiments import Ensemble, conditional_chain
+from theodolite.theory.propagation import leaky_relu_second_moment
 
 NETS = 8000
 
@@ -27,9 +27,12 @@ def measure(
         return torch.nn.functional.leaky_relu(z, slope)
 
     ensemble = Ensemble(
-        activation=leaky, widths=(width,) * hidden_layers, weight_variance=2 / (1 + slope**2),
-        bias_variance=bias_variance, copies=copies,
-    )  # fmt: skip
+        activation=leaky,
+        widths=(width,) * hidden_layers,
+        weight_variance=2 / (1 + slope**2),
+        bias_variance=bias_variance,
+        copies=copies,
+    )
     return conditional_chain(ensemble, torch.ones(1, 1), nets=NETS, generator=generator)[:, -1, 0, 0].double().square()
 
 

@@ -3,12 +3,11 @@ r"""The squared norm in a tanh network settles at a positive value as soon as $C
 import torch
 from torch import Tensor
 
-from theodolite.law import Law
-from theodolite.measure.ensembles import Ensemble, conditional_chain
-from theodolite.reading import Band
-from theodolite.theory.finite_width import variance_biases
-from theodolite.theory.propagation import phase
-from theodolite.theory.specification import Mlp
+from theodolite.core.law import Law
+from theodolite.core.reading import Band
+from theodolite.measure.experiments import Ensemble, conditional_chain
+from theodolite.theory import Mlp
+from theodolite.theory.propagation import phase, variance_biases
 
 HIDDEN, WIDTH, NETS = 30, 256, 48
 

@@ -3,12 +3,11 @@ r"""In a critical tanh network the squared norm dies as one over depth, $1/K^{(l
 import torch
 from torch import Tensor
 
-from theodolite.law import Law
-from theodolite.measure.ensembles import Ensemble, conditional_chain
-from theodolite.reading import Band
-from theodolite.theory.finite_width import variance_biases
-from theodolite.theory.propagation import variance_trajectory
-from theodolite.theory.specification import Mlp
+from theodolite.core.law import Law
+from theodolite.core.reading import Band
+from theodolite.measure.experiments import Ensemble, conditional_chain
+from theodolite.theory import Mlp
+from theodolite.theory.propagation import variance_biases, variance_trajectory
 
 WIDTH, NETS = 1024, 8
 

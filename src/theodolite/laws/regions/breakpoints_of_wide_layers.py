@@ -3,8 +3,8 @@ r"""Layer l of a wide ReLU network on one input bends $\frac n\pi[\arctan(\sqrt2
 import torch
 from torch import Tensor
 
-from theodolite.law import Law
-from theodolite.measure.line_ensembles import LineEnsemble, line_counts
+from theodolite.core.law import Law
+from theodolite.measure.experiments import LineEnsemble, line_counts
 from theodolite.theory.regions import interval_breakpoints
 
 NETS, WIDTH = 40, 48

@@ -3,9 +3,9 @@ r"""A random ReLU network has at most $N/(\sqrt\pi\sigma_b)$ breakpoints per uni
 import torch
 from torch import Tensor
 
-from theodolite.law import Law
-from theodolite.measure.line_ensembles import LineEnsemble, line_counts
-from theodolite.reading import Band
+from theodolite.core.law import Law
+from theodolite.core.reading import Band
+from theodolite.measure.experiments import LineEnsemble, line_counts
 from theodolite.theory.regions import interval_bound
 
 NETS, BIAS = 400, 0.5

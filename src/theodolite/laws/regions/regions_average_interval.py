@@ -5,8 +5,8 @@ from functools import cache
 import torch
 from torch import Tensor
 
-from theodolite.law import Law
-from theodolite.measure.line_ensembles import LineEnsemble, line_counts
+from theodolite.core.law import Law
+from theodolite.measure.experiments import LineEnsemble, line_counts
 from theodolite.theory.regions import frozen_gate_breakpoints
 
 NETS = 800

@@ -3,8 +3,8 @@ r"""On any whole line a random ReLU network has $1+\sum_ln_l\prod_{k<l}(1-2^{-n_
 import torch
 from torch import Tensor
 
-from theodolite.law import Law
-from theodolite.measure.line_ensembles import LineEnsemble, line_counts
+from theodolite.core.law import Law
+from theodolite.measure.experiments import LineEnsemble, line_counts
 from theodolite.theory.regions import line_regions
 
 NETS = 2000

@@ -3,7 +3,7 @@ r"""A ReLU layer of n units on one input makes $n+1$ pieces: each unit bends the
 import torch
 from torch import Tensor
 
-from theodolite.law import Law
+from theodolite.core.law import Law
 from theodolite.measure.regions import network_line_counts
 from theodolite.theory.regions import hyperplane_cells
 

@@ -3,8 +3,8 @@ r"""Without biases a unit bends once on a line that misses the origin if two uni
 import torch
 from torch import Tensor
 
-from theodolite.law import Law
-from theodolite.measure.line_ensembles import LineEnsemble, line_counts
+from theodolite.core.law import Law
+from theodolite.measure.experiments import LineEnsemble, line_counts
 from theodolite.theory.regions import line_pieces, line_regions
 
 NETS = 2000

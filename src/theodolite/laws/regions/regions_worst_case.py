@@ -3,9 +3,9 @@ r"""No ReLU network has more regions than $\prod_l\sum_{i\le d_l}\binom{n_l}i\le
 import torch
 from torch import nn
 
-from theodolite.law import Law
+from theodolite.core.law import Law
+from theodolite.core.reading import Band
 from theodolite.measure.regions import regions_in_polygon
-from theodolite.reading import Band
 from theodolite.theory.regions import region_bound
 
 FAR = 1e4

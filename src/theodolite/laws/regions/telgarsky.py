@@ -2,8 +2,8 @@ r"""Depth folds: the tent map applied L times has $2^L$ linear pieces on [0, 1],
 
 from torch import nn
 
-from theodolite.construct.sawtooth import sawtooth
-from theodolite.law import Law
+from theodolite.construct.regions import sawtooth
+from theodolite.core.law import Law
 from theodolite.measure.regions import regions_on_line
 from theodolite.theory.regions import sawtooth_pieces
 

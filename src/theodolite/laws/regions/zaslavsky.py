@@ -3,7 +3,7 @@ r"""n hyperplanes in general position cut $\mathbb R^d$ into $\sum_{i\le d}\bino
 import torch
 from torch import nn
 
-from theodolite.law import Law
+from theodolite.core.law import Law
 from theodolite.measure.regions import regions_in_polygon, regions_on_line
 from theodolite.theory.regions import hyperplane_cells
 

@@ -3,7 +3,7 @@ r"""The cell about the origin of a wide ReLU layer on two inputs has $\pi^2/2$ s
 import numpy as np
 import torch
 
-from theodolite.law import Law
+from theodolite.core.law import Law
 from theodolite.measure.regions import origin_sides
 from theodolite.theory.regions import origin_cell_sides
 

@@ -3,7 +3,7 @@ r"""A Gaussian unit has as many zeros along a path as the features' direction ha
 import torch
 from torch import Tensor
 
-from theodolite.law import Law
+from theodolite.core.law import Law
 from theodolite.measure.regions import network_line_counts
 from theodolite.theory.regions import curve_zeros
 

@@ -2,9 +2,9 @@ r"""A direction planted in noise shows only above $\theta^2=\sqrt{p/n}$, and the
 
 import torch
 
-from theodolite.law import Law
+from theodolite.core.law import Law
+from theodolite.core.reading import Band
 from theodolite.measure.spectra import gram_eigenvalues
-from theodolite.reading import Band
 from theodolite.theory.spectra import noise_edge, spike_location
 
 

@@ -3,8 +3,8 @@ r"""A smaller density exponent of the weights gives steeper features: heavy tail
 import torch
 from torch import Tensor
 
-from theodolite.law import Law
-from theodolite.reading import Band
+from theodolite.core.law import Law
+from theodolite.core.reading import Band
 
 SAMPLES, SIDE = 200, 60
 

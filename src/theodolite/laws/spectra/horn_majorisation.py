@@ -2,8 +2,8 @@ r"""Products of the k largest singular values of XW never exceed those of X time
 
 import torch
 
-from theodolite.law import Law
-from theodolite.reading import Band
+from theodolite.core.law import Law
+from theodolite.core.reading import Band
 
 
 def predict(shape: tuple[int, int, int]) -> Band:

@@ -6,9 +6,9 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from theodolite.law import Law
+from theodolite.core.law import Law
+from theodolite.core.reading import Band
 from theodolite.measure.spectra import condition_number
-from theodolite.reading import Band
 from theodolite.theory.spectra import feature_exponent_bound, power_law_condition_number
 
 SHAPE = (90, 30, 30)

@@ -2,7 +2,7 @@ r"""Eigenvalues that fall exactly as $k^{-b}$ give the condition number $m^{b/2}
 
 import torch
 
-from theodolite.law import Law
+from theodolite.core.law import Law
 from theodolite.measure.spectra import condition_number
 from theodolite.theory.spectra import power_law_condition_number
 

@@ -2,9 +2,9 @@ r"""The largest eigenvalue of a white sample covariance sits at $(1+\sqrt{p/n})^
 
 import torch
 
-from theodolite.law import Law
+from theodolite.core.law import Law
+from theodolite.core.reading import Band
 from theodolite.measure.spectra import gram_eigenvalues
-from theodolite.reading import Band
 from theodolite.theory.spectra import marchenko_pastur_edges, noise_edge
 
 

@@ -2,9 +2,9 @@ r"""The eigenvalues of a white sample covariance follow the Marchenko-Pastur law
 
 import torch
 
-from theodolite.law import Law
+from theodolite.core.law import Law
+from theodolite.core.reading import Band
 from theodolite.measure.spectra import gram_eigenvalues
-from theodolite.reading import Band
 from theodolite.theory.spectra import marchenko_pastur_cdf
 
 COLUMNS = 60

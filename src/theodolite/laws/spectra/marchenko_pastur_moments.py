@@ -2,9 +2,9 @@ r"""The mean powers of the eigenvalues of a white sample covariance are $1,\ 1+q
 
 import torch
 
-from theodolite.law import Law
+from theodolite.core.law import Law
+from theodolite.core.reading import Band
 from theodolite.measure.spectra import gram_eigenvalues
-from theodolite.reading import Band
 from theodolite.theory.spectra import marchenko_pastur_moment
 
 ROWS = 240

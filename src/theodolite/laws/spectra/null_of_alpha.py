@@ -6,9 +6,9 @@ from itertools import product
 import torch
 from torch import Tensor
 
-from theodolite.law import Law
+from theodolite.core.law import Law
+from theodolite.core.reading import Band
 from theodolite.measure.spectra import gram_eigenvalues, marchenko_pastur_bulk, power_law
-from theodolite.reading import Band
 from theodolite.theory.spectra import structure
 
 SHAPES = ((16, 16), (24, 96), (32, 40), (64, 64), (96, 48), (128, 20))

@@ -2,9 +2,9 @@ r"""The error of a fitted exponent is $(\alpha-1)/\sqrt n$ at a known threshold,
 
 import torch
 
-from theodolite.law import Law
+from theodolite.core.law import Law
+from theodolite.core.reading import Band
 from theodolite.measure.spectra import power_law
-from theodolite.reading import Band
 
 COUNT = 480
 

@@ -2,9 +2,9 @@ r"""Clauset's fit finds the exponent of a power-law tail, threshold unknown, wit
 
 import torch
 
-from theodolite.law import Law
+from theodolite.core.law import Law
+from theodolite.core.reading import Band
 from theodolite.measure.spectra import power_law
-from theodolite.reading import Band
 
 COUNT = 1000
 

@@ -4,9 +4,9 @@ import math
 
 import torch
 
-from theodolite.law import Law
+from theodolite.core.law import Law
+from theodolite.core.reading import Band
 from theodolite.measure.spectra import power_law
-from theodolite.reading import Band
 from theodolite.theory.spectra import density_exponent
 
 COUNT = 2000

@@ -2,9 +2,9 @@ r"""ReLU makes the spectrum of Gaussian features flatter, provided they are cent
 
 import torch
 
-from theodolite.law import Law
+from theodolite.core.law import Law
+from theodolite.core.reading import Band
 from theodolite.measure.spectra import feature_decay, gram_eigenvalues
-from theodolite.reading import Band
 
 DIMENSION, SAMPLES = 50, 2000
 

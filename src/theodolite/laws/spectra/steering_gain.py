@@ -3,7 +3,7 @@ r"""A random direction passes a layer with gain $\|W\|_F/\sqrt d$, whatever the 
 import torch
 from torch import Tensor
 
-from theodolite.law import Law
+from theodolite.core.law import Law
 from theodolite.theory.spectra import random_direction_gain, steering_gain_bounds
 
 

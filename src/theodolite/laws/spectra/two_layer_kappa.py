@@ -5,9 +5,9 @@ import math
 import torch
 from torch import Tensor
 
-from theodolite.law import Law
+from theodolite.core.law import Law
+from theodolite.core.reading import Band
 from theodolite.measure.spectra import condition_number
-from theodolite.reading import Band
 from theodolite.theory.spectra import two_layer_exponent_bound
 
 HIDDEN, OUTPUTS = 20, 40

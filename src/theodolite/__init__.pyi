@@ -1,0 +1,32 @@
+from . import bayes as bayes, construct as construct, measure as measure, nn as nn, optim as optim, theory as theory
+from .construct.capacity.corrective_networks import CorrectiveNetwork as CorrectiveNetwork, corrective as corrective
+from .construct.capacity.memorizing import memorize as memorize
+from .construct.capacity.random_features import CorrectiveFeatures as CorrectiveFeatures
+from .construct.capacity.smooth_layers import SReLU as SReLU
+from .construct.dimension.subspaces import Subspace as Subspace, subspace as subspace
+from .construct.dynamics.taylor_models import quadratic as quadratic
+from .construct.kernels.estimators import (
+    NetworkKernelClassifier as NetworkKernelClassifier,
+    NetworkKernelRegressor as NetworkKernelRegressor,
+)
+from .construct.kernels.module_kernels import kernel_of as kernel_of
+from .construct.propagation.initialisation import initialise_ as initialise_
+from .core.instrument import Instrument as Instrument
+from .core.law import Law as Law, Verdict as Verdict
+from .core.reading import Band as Band, Estimate as Estimate, Reading as Reading, Series as Series
+from .core.subject import Subject as Subject
+from .measure.dimension.objectives import (
+    ObjectiveDimension as ObjectiveDimension,
+    objective_dimension as objective_dimension,
+)
+from .theory.activations import Activation as Activation
+from .theory.propagation.critical_points import Criticality as Criticality, criticality as criticality
+from .theory.specification import Mlp as Mlp
+from .verbs.checking import check as check
+from .verbs.designing import Design as Design, design as design
+from .verbs.dimensions.panel import Dimension as Dimension, dimension as dimension
+from .verbs.invariance import RotationInvariance as RotationInvariance, rotation_invariance as rotation_invariance
+from .verbs.surveying import Survey as Survey, read as read, survey as survey
+from .verbs.watching.watch import Watch as Watch
+
+__version__: str

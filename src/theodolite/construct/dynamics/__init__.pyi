@@ -1,0 +1,10 @@
+from .small_problems import (
+    OneHidden as OneHidden,
+    diagonal_slope as diagonal_slope,
+    frozen_gate_start as frozen_gate_start,
+    interpolation as interpolation,
+    quadratic_problem as quadratic_problem,
+    quadratic_slope as quadratic_slope,
+    separable as separable,
+)
+from .taylor_models import Quadratic as Quadratic, Run as Run, quadratic as quadratic

@@ -1,0 +1,239 @@
+"""The infinite-width kernel of a user's own network, read off its layers."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, fx, nn
+
+from theodolite.theory import activation_of
+from theodolite.theory._elementwise import MODULES
+from theodolite.theory.kernels import Average, Convolution, Flatten, ImageKernel, Kernel
+from theodolite.theory.kernels._programs import Dense, Nonlinear, Normalised, Sum
+from theodolite.theory.kernels.matrix_free import Kind
+
+PASSED = (nn.Dropout, nn.AlphaDropout, nn.Dropout1d, nn.Dropout2d, nn.Identity)
+SAME = ("contiguous", "clone")
+FLAT = ("flatten", "view", "reshape")
+SUMS = (operator.add, operator.iadd, torch.add)
+CAN = "Linear, Conv1d, Conv2d, average pooling, activations, residual sums and LayerNorm are read"
+
+Layer = Dense | Nonlinear | Normalised | Sum | Convolution | Average | Flatten
+Program = tuple[Layer, ...]
+
+
+def kernel_of(
+    module: nn.Module, *, kind: Kind = "ntk", weight_variance: float | None = None, bias_variance: float | None = None
+) -> Kernel | ImageKernel:
+    r"""The NTK or NNGP kernel of the network that ``module`` becomes as its hidden layers grow wide.
+
+    Read are Linear layers, convolutions and average pooling (then the kernel is one of images), elementwise activations,
+    residual sums and LayerNorm (as initialised, behind a Linear layer or a sum; its own parameters are taken as fixed);
+    dropout counts as off. Max pooling, BatchNorm and attention have no such kernel and are refused. The variances are those
+    of the module's own weights, $C_w$ = fan-in times mean square, unless they are given. The tangent kernel is in the NTK
+    parametrisation.
+
+    >>> net = nn.Sequential(nn.Linear(3, 64), nn.ReLU(), nn.Linear(64, 1))
+    >>> kernel_of(net, weight_variance=2.0, bias_variance=0.0)(torch.ones(1, 3)).item()
+    4.0
+    """
+    if type(module).__module__.startswith("torch.nn") and not isinstance(module, nn.Sequential):
+        module = nn.Sequential(module)  # a single layer, which would be taken apart
+    try:
+        graph = fx.symbolic_trace(module)
+    except Exception as error:
+        raise ValueError(
+            f"expected a network of fixed structure, got one that cannot be traced: {error}; {CAN}"
+        ) from error
+    found: dict[fx.Node, Program] = {}
+    owners: dict[str, str] = {}
+    for node in graph.graph.nodes:
+        if node.op == "placeholder":
+            if () in found.values():
+                raise ValueError("expected a network of one input, got several; give one that takes one tensor")
+            found[node] = ()
+        elif node.op == "output":
+            source = node.args[0]
+            if not isinstance(source, fx.Node):
+                raise ValueError(
+                    f"expected one output, got {type(source).__name__}; give a network that returns one tensor"
+                )
+            return _kernel(found[source], kind)
+        elif node.op == "call_module":
+            layer = graph.get_submodule(str(node.target))
+            if (
+                isinstance(layer, nn.Linear | nn.Conv1d | nn.Conv2d)
+                and owners.setdefault(str(node.target), node.name) != node.name
+            ):
+                raise ValueError(f"expected each layer of weights to be used once, got {node.target} used again; {CAN}")
+            found[node] = _module(layer, str(node.target), _before(node, found), (weight_variance, bias_variance))
+        else:
+            found[node] = _function(node, found)
+    raise ValueError("expected a network with an output, got none")
+
+
+def _kernel(program: Program, kind: Kind) -> Kernel | ImageKernel:
+    def images(layers: Program) -> bool:
+        return any(
+            isinstance(p, Convolution | Average) or (isinstance(p, Sum) and (images(p.branch) or images(p.skip)))
+            for p in layers
+        )
+
+    return ImageKernel(program, kind) if images(program) else Kernel(_of_vectors(program), kind=kind)
+
+
+def _of_vectors(program: Program) -> tuple[Dense | Nonlinear | Normalised | Sum, ...]:
+    """The program without what only images need."""
+    kept = [layer for layer in program if not isinstance(layer, Convolution | Average | Flatten)]
+    return tuple(Sum(_of_vectors(p.branch), _of_vectors(p.skip)) if isinstance(p, Sum) else p for p in kept)
+
+
+def _before(node: fx.Node, found: dict[fx.Node, Program]) -> Program:
+    source = node.args[0] if node.args else None
+    if not isinstance(source, fx.Node) or source not in found:
+        raise ValueError(f"expected a layer of one signal, got {node.format_node()}; {CAN}")
+    return found[source]
+
+
+def _module(layer: nn.Module, name: str, before: Program, given: tuple[float | None, float | None]) -> Program:
+    if isinstance(layer, nn.Linear):
+        return (*before, _dense(layer, *given))
+    if isinstance(layer, PASSED):
+        return before
+    if isinstance(layer, nn.Flatten):
+        return (*before, Flatten())
+    if isinstance(layer, nn.Conv1d | nn.Conv2d):
+        return (*before, _convolution(layer, name, *given))
+    if isinstance(layer, nn.AvgPool1d | nn.AvgPool2d | nn.AdaptiveAvgPool1d | nn.AdaptiveAvgPool2d):
+        return (*before, _average(layer, name))
+    if isinstance(layer, nn.LayerNorm):
+        return (*before, _normalised(layer, name, before))
+    if type(layer) in MODULES or not list(layer.parameters()):
+        return _activated(before, layer, name)
+    raise ValueError(f"expected layers whose kernel is known, got {type(layer).__name__} at {name!r}; {CAN}")
+
+
+def _convolution(layer: nn.Conv1d | nn.Conv2d, name: str, *given: float | None) -> Convolution:
+    if layer.groups != 1 or layer.padding_mode != "zeros":
+        raise ValueError(
+            f"expected a convolution of one group with zeros around the image, got {layer} at {name!r}; {CAN}"
+        )
+    padding = layer.padding
+    if isinstance(padding, str):
+        reach = [d * (w - 1) for d, w in zip(layer.dilation, layer.kernel_size, strict=True)]
+        if padding == "same" and any(r % 2 for r in reach):
+            raise ValueError(f"expected windows of odd size for padding 'same', got {layer.kernel_size} at {name!r}")
+        padding = tuple(r // 2 if padding == "same" else 0 for r in reach)
+    return Convolution(_dense(layer, *given), layer.kernel_size, layer.stride, padding, layer.dilation)
+
+
+def _average(layer: nn.Module, name: str) -> Average:
+    sizes: list[Any] = [getattr(layer, key, None) for key in ("output_size", "kernel_size", "stride", "padding")]
+    if isinstance(layer, nn.AdaptiveAvgPool1d | nn.AdaptiveAvgPool2d):
+        if sizes[0] in (1, (1,), (1, 1)):
+            return Average()
+        raise ValueError(f"expected an average over the whole image, got output size {sizes[0]} at {name!r}; {CAN}")
+    plain = not getattr(layer, "ceil_mode", False) and getattr(layer, "divisor_override", None) is None
+    if not plain or (not getattr(layer, "count_include_pad", True) and sizes[3] not in (0, (0,), (0, 0))):
+        raise ValueError(f"expected plain average pooling, got {layer} at {name!r}; {CAN}")
+    space = 1 if isinstance(layer, nn.AvgPool1d) else 2
+    window, stride, padding = (s if isinstance(s, tuple) else (s,) * space for s in sizes[1:])
+    return Average(window, stride, padding)
+
+
+def _dense(
+    layer: nn.Linear | nn.Conv1d | nn.Conv2d, weight_variance: float | None, bias_variance: float | None
+) -> Dense:
+    bias: Tensor | None = getattr(layer, "bias", None)
+    fan_in = layer.weight[0].numel()
+    weight = fan_in * _mean_square(layer.weight) if weight_variance is None else weight_variance
+    if bias is None:
+        return Dense(weight)
+    return Dense(weight, _mean_square(bias) if bias_variance is None else bias_variance)
+
+
+def _mean_square(tensor: Tensor) -> float:
+    return float(tensor.detach().to(torch.float64).square().mean())
+
+
+def _normalised(layer: nn.LayerNorm, name: str, before: Program) -> Normalised:
+    if len(layer.normalized_shape) != 1:
+        raise ValueError(f"expected LayerNorm over the last axis, got {layer.normalized_shape} at {name!r}; {CAN}")
+    if before and isinstance(before[-1], Nonlinear):
+        raise ValueError(f"expected LayerNorm behind a Linear layer or a sum, got it behind an activation at {name!r}")
+    own: list[Tensor | None] = [getattr(layer, key, None) for key in ("weight", "bias")]
+    if any(part is not None and bool((part != plain).any()) for part, plain in zip(own, (1, 0), strict=True)):
+        raise ValueError(f"expected LayerNorm as initialised (ones and zeros), got trained parameters at {name!r}")
+    return Normalised(float(layer.eps))
+
+
+def _activated(before: Program, source: Callable[[Tensor], Tensor], name: str) -> Program:
+    try:
+        activation = activation_of(source)
+    except ValueError as error:
+        raise ValueError(f"expected an elementwise activation, got {name!r}: {error}; {CAN}") from error
+    if not _is_gaussian(before):
+        raise ValueError(
+            f"expected a layer of weights before each activation, got {name!r} on a signal that is not Gaussian (the input, "
+            "another activation, or a sum with one); write two activations as one function"
+        )
+    return (*before, Nonlinear(activation))
+
+
+def _is_gaussian(program: Program, start: bool = False) -> bool:
+    """Whether infinitely many channels are Gaussian here: the maps of activations are expectations over Gaussians."""
+    for layer in program:
+        if isinstance(layer, Dense | Convolution):
+            start = True
+        elif isinstance(layer, Nonlinear):
+            start = False
+        elif isinstance(layer, Sum):
+            start = _is_gaussian(layer.branch, start) and _is_gaussian(layer.skip, start)
+    return start
+
+
+def _function(node: fx.Node, found: dict[fx.Node, Program]) -> Program:
+    target: Any = node.target
+    signals = [a for a in (*node.args, *node.kwargs.values()) if isinstance(a, fx.Node)]
+    name = target if isinstance(target, str) else getattr(target, "__name__", str(target))
+    if node.op not in ("call_function", "call_method") or any(s not in found for s in signals):
+        raise ValueError(f"expected layers and activations, got {node.op} {name!r}; {CAN}")
+    if (target in SUMS or name in ("add", "add_")) and len(signals) == 2:
+        return _sum(found[signals[0]], found[signals[1]])
+    before = _before(node, found)
+    if name in SAME:
+        return before
+    if name in FLAT:
+        return (*before, Flatten())
+    if name == "mean":
+        return (*before, _mean(node))
+    if len(signals) == 1 and len(node.args) == 1:
+        function = getattr(torch.Tensor, target) if isinstance(target, str) else target
+        options = {key: value for key, value in node.kwargs.items() if key != "inplace"}
+        return _activated(before, functools.partial(function, **options) if options else function, name)
+    raise ValueError(f"expected an activation or a sum, got {name!r} of {len(node.args)} arguments; {CAN}")
+
+
+def _mean(node: fx.Node) -> Average:
+    axes = node.args[1] if len(node.args) > 1 else node.kwargs.get("dim")
+    found = {axes} if isinstance(axes, int) else set(axes) if isinstance(axes, tuple | list) else set()
+    if found in ({2}, {-1}, {2, 3}, {-1, -2}, {2, -1}):
+        return Average()
+    raise ValueError(f"expected a mean over the axes of an image, got axes {axes}; {CAN}")
+
+
+def _sum(first: Program, second: Program) -> Program:
+    """The sum of two signals: what they have in common, then the rest of both, which may share no weights."""
+    common = 0
+    while common < min(len(first), len(second)) and first[common] is second[common]:
+        common += 1
+    branch, skip = first[common:], second[common:]
+    if not any(part and isinstance(part[-1], Dense | Convolution) for part in (branch, skip)):
+        raise ValueError(
+            f"expected a residual sum in which a branch ends in a layer of weights, got one that does not; {CAN}"
+        )
+    return (*first[:common], Sum(branch, skip))

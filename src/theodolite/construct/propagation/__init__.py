@@ -1,0 +1,5 @@
+"""Networks as a specification writes them, their critical initialisation, their spread over seeds."""
+
+from theodolite.core.lazy import surface
+
+__getattr__, __dir__, __all__ = surface(__name__)

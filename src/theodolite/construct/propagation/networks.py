@@ -1,0 +1,100 @@
+"""Torch networks built and initialised as a specification says."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from theodolite.theory import Activation, Mlp
+
+
+class Elementwise(nn.Module):
+    """A layer that applies an activation.
+
+    >>> Elementwise(Activation("relu"))(torch.tensor([-1.0, 2.0])).tolist()
+    [0.0, 2.0]
+    """
+
+    def __init__(self, activation: Activation) -> None:
+        super().__init__()
+        self.activation = activation
+
+    def forward(self, z: Tensor) -> Tensor:
+        """The activation of each entry."""
+        return self.activation(z)
+
+    def extra_repr(self) -> str:
+        """The activation's name, for printing."""
+        return self.activation.name
+
+
+MODULES: dict[str, type[nn.Module]] = {
+    "identity": nn.Identity,
+    "relu": nn.ReLU,
+    "relu6": nn.ReLU6,
+    "elu": nn.ELU,
+    "selu": nn.SELU,
+    "celu": nn.CELU,
+    "gelu": nn.GELU,
+    "silu": nn.SiLU,
+    "mish": nn.Mish,
+    "tanh": nn.Tanh,
+    "hardtanh": nn.Hardtanh,
+    "hardswish": nn.Hardswish,
+    "hardsigmoid": nn.Hardsigmoid,
+    "sigmoid": nn.Sigmoid,
+    "softplus": nn.Softplus,
+    "softsign": nn.Softsign,
+    "softshrink": nn.Softshrink,
+    "leaky_relu": nn.LeakyReLU,
+    "logsigmoid": nn.LogSigmoid,
+    "tanhshrink": nn.Tanhshrink,
+}
+
+
+@torch.no_grad()
+def network(
+    spec: Mlp,
+    inputs: int,
+    outputs: int,
+    *,
+    width: int | None = None,
+    generator: torch.Generator | None = None,
+    dtype: torch.dtype = torch.float32,
+) -> nn.Sequential:
+    r"""Linear layers and activations in turn: weights $N(0,C_w/\mathrm{fan\,in})$, biases $N(0,C_b)$.
+
+    The hidden widths are those of the specification, or ``width`` for each of its hidden layers.
+
+    >>> net = network(Mlp(2, "relu", 2.0), 10, 3, width=400, generator=torch.Generator().manual_seed(0))
+    >>> [type(layer).__name__ for layer in net]
+    ['Linear', 'ReLU', 'Linear', 'ReLU', 'Linear']
+    >>> round(400 * net[2].weight.var().item(), 1)
+    2.0
+    """
+    widths = _widths(spec, width)
+    if inputs < 1 or outputs < 1:
+        raise ValueError(f"expected at least one input and one output, got {inputs} and {outputs}")
+    layers: list[nn.Module] = []
+    for fan_in, fan_out in zip((inputs, *widths), (*widths, outputs), strict=True):
+        layer = nn.utils.skip_init(nn.Linear, fan_in, fan_out, dtype=dtype)  # type: ignore[no-untyped-call]
+        layer.weight.normal_(0.0, math.sqrt(spec.weight_variance / fan_in), generator=generator)
+        layer.bias.normal_(0.0, math.sqrt(spec.bias_variance), generator=generator)
+        layers += [layer, _module(spec.sigma)]
+    return nn.Sequential(*layers[:-1])
+
+
+def _widths(spec: Mlp, width: int | None) -> tuple[int, ...]:
+    if (spec.widths is None) == (width is None) and spec.hidden_layers:
+        raise ValueError(
+            f"expected the widths of the hidden layers once, got {'both' if width else 'neither'} a specification's "
+            "widths and a width; give Mlp(widths=...) or width=..."
+        )
+    return spec.widths if spec.widths is not None else (width or 0,) * (spec.hidden_layers or 0)
+
+
+def _module(activation: Activation) -> nn.Module:
+    """Torch's own module where the plain name means one, so that printing and surveys recognise it."""
+    return MODULES[activation.name]() if activation.name in MODULES else Elementwise(activation)

@@ -1,0 +1,1 @@
+from .folding import sawtooth as sawtooth

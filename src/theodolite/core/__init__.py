@@ -1,0 +1,1 @@
+"""The nouns (reading, question, law, instrument, subject) and what guards them (checks, state)."""

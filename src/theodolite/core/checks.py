@@ -1,0 +1,101 @@
+"""What is checked before any number is trusted. Each check is silent, or one line: expected, got, do this."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.parameter import UninitializedParameter
+
+from theodolite.io.batches import Batch
+
+
+def check_made(name: str, tensor: Tensor) -> None:
+    """The weights have values."""
+    if isinstance(tensor, UninitializedParameter):
+        raise ValueError(f"expected weights, got {name} not yet made (a lazy module); run one batch through it first")
+    if tensor.is_meta:
+        raise ValueError(f"expected weights, got {name} on the meta device, without values; load the checkpoint first")
+
+
+def check_finite(name: str, tensor: Tensor) -> None:
+    """No weight is NaN or infinite."""
+    if not _finite(tensor):
+        raise ValueError(
+            f"expected finite weights, got {_count_bad(tensor)} of {tensor.numel()} values of {name} NaN or infinite; "
+            "take an earlier checkpoint"
+        )
+
+
+def check_forward(output: Callable[[Batch], Any], batch: Batch) -> None:
+    """The model runs on the first batch, answers finite numbers, and the same ones twice (eval mode)."""
+    with torch.no_grad():
+        try:
+            first = list(tensors_in(output(batch)))
+        except Exception as error:
+            raise ValueError(
+                f"expected a model that runs on the first batch, inputs of shape {batch.shapes()}, got "
+                f"{type(error).__name__}: {_one_line(error)}; check the shapes, or wrap the model so that it takes them"
+            ) from error
+        second = list(tensors_in(output(batch)))
+    if not first:
+        raise ValueError("expected a model that returns a tensor, got none in its answer; wrap it to return one")
+    if not all(_finite(tensor) for tensor in first):
+        raise ValueError("expected finite outputs on the first batch, got NaN or infinity; check the data's scale")
+    if not all(torch.equal(a, b) for a, b in zip(first, second, strict=True)):
+        raise ValueError(
+            "expected the same answer twice in eval mode, got two different ones; make the model deterministic "
+            "(dropout through nn.Dropout, noise from a fixed seed)"
+        )
+
+
+def check_loss(loss_on: Callable[[Batch], Any], batch: Batch) -> None:
+    """The loss is one finite number."""
+    with torch.no_grad():
+        try:
+            value = loss_on(batch)
+        except Exception as error:
+            shape = tuple(batch.target.shape) if isinstance(batch.target, Tensor) else type(batch.target).__name__
+            raise ValueError(
+                f"expected a loss(output, target) that runs on the first batch, target {shape}, got "
+                f"{type(error).__name__}: {_one_line(error)}; check the target's shape and type"
+            ) from error
+    if not isinstance(value, Tensor) or value.numel() != 1 or not _finite(value):
+        got = (
+            f"{tuple(value.shape)} tensor {value.flatten()[:3].tolist()}" if isinstance(value, Tensor) else repr(value)
+        )
+        raise ValueError(
+            f"expected a loss that is one finite number, got {got}; average it over the batch (reduction='mean')"
+        )
+
+
+def tensors_in(answer: Any) -> Iterator[Tensor]:
+    """Every tensor in a model's answer, however it is nested."""
+    if isinstance(answer, Tensor):
+        yield answer
+    elif isinstance(answer, Mapping):
+        for member in answer.values():
+            yield from tensors_in(member)
+    elif isinstance(answer, tuple | list):
+        for member in answer:
+            yield from tensors_in(member)
+
+
+def _finite(tensor: Tensor) -> bool:
+    if not (tensor.is_floating_point() or tensor.is_complex()) or tensor.is_quantized:
+        return True
+    if tensor.dtype.itemsize == 1:  # float8: no isfinite kernel
+        tensor = tensor.float()
+    return bool(torch.isfinite(tensor).all())
+
+
+def _count_bad(tensor: Tensor) -> int:
+    wide = tensor.float() if tensor.dtype.itemsize == 1 else tensor
+    return int((~torch.isfinite(wide)).sum())
+
+
+def _one_line(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0].rstrip(".") if lines else "no message"

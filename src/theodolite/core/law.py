@@ -1,0 +1,130 @@
+"""A law: a theorem that can be run. Prediction and experiment, case by case, end in a verdict."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from theodolite.core.reading import Band, Estimate, Reading, Series
+from theodolite.core.statistics import log_slope, pooled_estimate
+from theodolite.io.workers import case_generator
+
+Case = Mapping[str, Any]
+Size = Literal["quick", "full"]
+Prediction = Callable[..., float | Band]
+OUTSIDE = ("above", "below")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Law:
+    """``predict(**case)`` against ``measure(**case, generator=...)``, within a relative ``tolerance``.
+
+    ``predict`` returns a number, or a `Band` (one-sided, or of absolute width). ``measure`` returns a number, many
+    independent draws of it, or an `Estimate`; it runs ``repeats`` times, or once if it takes no ``generator``. With
+    ``exponent="n"`` the law predicts the slope of log measured on log n; ``along`` names the axis of the figure.
+    ``assumes`` maps each assumption to the keywords of ``measure`` that break it, or None where no experiment can.
+    """
+
+    claim: str
+    formula: str
+    assumes: Mapping[str, Mapping[str, Any] | None]
+    source: str
+    predict: Prediction
+    measure: Callable[..., Any]
+    cases: tuple[Case, ...]
+    full: tuple[Case, ...] = ()
+    tolerance: float = 0.0
+    repeats: int = 8
+    quantity: str = ""
+    along: str | None = None
+    exponent: str | None = None
+    erratum: str | None = None
+    refuted: Prediction | None = None  # the literature's wrong form
+    name: str = ""
+    topic: str = ""
+
+    def cases_of(self, size: Size) -> tuple[Case, ...]:
+        """The cases of a size: ``full`` adds its own and repeats every measurement eight times as often."""
+        return self.cases if size == "quick" else self.cases + self.full
+
+    def measured(self, case: Case, *, breaking: str | None = None, size: Size = "quick", seed: int = 0) -> Estimate:
+        """One case of the experiment; its randomness depends on (seed, case) alone."""
+        if breaking is not None and not self.assumes.get(breaking):
+            can = [text for text, change in self.assumes.items() if change]
+            raise ValueError(f"expected one of the assumptions that can be broken, {can}, got {breaking!r}")
+        keywords = {**case, **(self.assumes[breaking] or {})} if breaking else dict(case)
+        if "generator" not in inspect.signature(self.measure).parameters:
+            return pooled_estimate([self.measure(**keywords)], certain=True)
+        generator = case_generator(seed, case)
+        repeats = self.repeats * (1 if size == "quick" else 8)
+        return pooled_estimate([self.measure(**keywords, generator=generator) for _ in range(repeats)])
+
+    def verdict(self, estimates: Sequence[Estimate], *, size: Size = "quick") -> Verdict:
+        """Lay the estimates of all cases beside their predictions."""
+        pairs = list(zip(self.cases_of(size), estimates, strict=True))
+        wrong = tuple(self._readings(self.refuted, pairs)) if self.refuted else ()
+        return Verdict(self, tuple(self._readings(self.predict, pairs)), wrong, size)
+
+    def check(self, breaking: str | None = None, *, size: Size = "quick", seed: int = 0) -> Verdict:
+        """Run the law; with ``breaking`` one of its assumptions is broken, and it should then not hold."""
+        found = [self.measured(case, breaking=breaking, size=size, seed=seed) for case in self.cases_of(size)]
+        return self.verdict(found, size=size)
+
+    def _readings(self, predict: Prediction, pairs: Sequence[tuple[Case, Estimate]]) -> Iterator[Reading]:
+        quantity = self.quantity or self.name
+        if self.exponent is None:
+            for case, got in pairs:
+                yield Reading(
+                    quantity=quantity,
+                    measured=got.value,
+                    stderr=got.stderr,
+                    expected=self._band(predict(**case)),
+                    where=_words(case),
+                )
+            return
+        groups: dict[str, list[tuple[Case, Estimate]]] = {}
+        for case, got in pairs:
+            groups.setdefault(_words(case, without=self.exponent), []).append((case, got))
+        for where, members in groups.items():
+            x = tuple(float(case[self.exponent]) for case, _ in members)
+            values, errors = zip(*((got.value, got.stderr) for _, got in members), strict=True)
+            slope = log_slope(x, [got for _, got in members])
+            rest = {key: value for key, value in members[0][0].items() if key != self.exponent}
+            yield Reading(
+                quantity=f"exponent of {quantity} in {self.exponent}",
+                measured=slope.value,
+                where=where,
+                stderr=slope.stderr,
+                expected=self._band(predict(**rest)),
+                series=Series(x, values, errors, x_label=self.exponent, y_label=quantity, log="xy"),
+            )
+
+    def _band(self, prediction: float | Band) -> Band:
+        return prediction if isinstance(prediction, Band) else Band.around(prediction, rel=self.tolerance)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What was seen beside what a law says, and (``refuted``) beside the literature's wrong form."""
+
+    law: Law
+    readings: tuple[Reading, ...]
+    refuted: tuple[Reading, ...] = ()
+    size: Size = "quick"
+
+    @property
+    def holds(self) -> bool:
+        """Every reading agrees, and the wrong form, where there is one, is refuted by at least one of them."""
+        wrong_form_fails = not self.refuted or any(r.status in OUTSIDE for r in self.refuted)
+        return wrong_form_fails and all(r.status == "agrees" for r in self.readings)
+
+    @property
+    def broken(self) -> bool:
+        """Some reading lies decisively outside its band: more than merely inconclusive."""
+        return any(r.status in OUTSIDE for r in self.readings)
+
+
+def _words(case: Case, *, without: str | None = None) -> str:
+    return ", ".join(f"{key}={value}" for key, value in case.items() if key != without)

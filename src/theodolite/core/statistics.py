@@ -1,0 +1,81 @@
+"""Numbers with errors from repeated draws."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from theodolite.core.reading import SIGMAS, Estimate
+
+
+def student_inflation(draws: int) -> float:
+    """The factor by which a standard error from few draws grows so that ± 3 of them still cover 99.73 %.
+
+    The quantile of Student's t with ``draws - 1`` degrees of freedom over the normal one; 1 as draws grow.
+    """
+    from scipy.special import ndtr, stdtrit
+
+    return float(stdtrit(draws - 1, ndtr(SIGMAS)) / SIGMAS)
+
+
+def mean_estimate(draws: Any) -> Estimate:
+    """The mean of independent draws and its standard error, widened for small samples by Student's t.
+
+    >>> mean_estimate([1.0, 1.0, 1.0, 1.0])
+    Estimate(value=1.0, stderr=0.0, scale=None)
+    """
+    values = np.asarray(draws, dtype=np.float64).ravel()
+    if values.size < 2:
+        raise ValueError(f"expected at least two draws to know an error, got {values.size}; draw more")
+    error = values.std(ddof=1) / np.sqrt(values.size)
+    return Estimate(float(values.mean()), float(error * student_inflation(values.size)))
+
+
+def pooled_estimate(results: Sequence[Any], *, certain: bool = False) -> Estimate:
+    """One estimate from what an experiment returned, run after run: numbers, arrays of draws, or estimates.
+
+    A single number is refused unless it is ``certain`` (deterministic): its error would be unknown. Estimates are
+    pooled with the larger of their own errors and their spread.
+    """
+    if isinstance(results[0], Estimate):
+        own = sum(result.stderr**2 for result in results) ** 0.5 / len(results)
+        seen = mean_estimate([result.value for result in results]) if len(results) > 1 else results[0]
+        return Estimate(seen.value, max(own, seen.stderr), results[0].scale)
+    draws = np.concatenate([np.asarray(result, dtype=np.float64).ravel() for result in results])
+    return Estimate(float(draws[0])) if certain and draws.size == 1 else mean_estimate(draws)
+
+
+def batch_estimate(statistic: Any, draws: Any, *, batches: int = 20) -> Estimate:
+    """Any statistic of many draws with its error, from the spread over independent batches of them.
+
+    The value is the statistic of all draws; the error is that of the mean over batches.
+    """
+    values = np.asarray(draws, dtype=np.float64)
+    if len(values) < 2 * batches:
+        raise ValueError(f"expected at least {2 * batches} draws for {batches} batches, got {len(values)}; draw more")
+    parts = [float(statistic(part)) for part in np.array_split(values, batches)]
+    return Estimate(float(statistic(values)), mean_estimate(parts).stderr)
+
+
+def log_slope(x: Sequence[float], y: Sequence[Estimate]) -> Estimate:
+    r"""The exponent $p$ of $y\propto x^p$: weighted least squares of log y on log x, with its error.
+
+    Points with errors are weighted by them, and the error of the slope is scaled up by the misfit when the points
+    scatter more than their errors say (never down). Points without errors count alike.
+    """
+    if len(x) < 3:
+        raise ValueError(f"expected at least three points to fit an exponent with its error, got {len(x)}; add cases")
+    a, b = np.log(np.asarray(x, dtype=np.float64)), np.log([estimate.value for estimate in y])
+    relative = np.array([estimate.stderr / abs(estimate.value) for estimate in y])
+    known = bool((relative > 0).all())
+    weight = relative**-2 if known else np.ones_like(a)
+    centre = np.average(a, weights=weight)
+    moment = (weight * (a - centre) ** 2).sum()
+    slope = (weight * (a - centre) * b).sum() / moment
+    rest = b - np.average(b, weights=weight) - slope * (a - centre)
+    misfit = (weight * rest**2).sum() / (len(a) - 2)
+    scale = max(1.0, misfit) if known else misfit
+    inflation = 1.0 if known and misfit <= 1 else student_inflation(len(a) - 1)
+    return Estimate(float(slope), float(np.sqrt(scale / moment) * inflation))

@@ -1,0 +1,121 @@
+"""What the user has: a model with its data, loss and step size, or only the weights of a checkpoint."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import KW_ONLY, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor, nn
+
+from theodolite.core.checks import check_finite, check_forward, check_loss
+from theodolite.core.state import untouched
+from theodolite.io.batches import Batch, Batches
+from theodolite.io.notebook import Notebook
+from theodolite.io.weights import Weight, Weights, readable, weights_of
+
+
+@dataclass(frozen=True)
+class Subject:
+    """Checked once when made: weights finite, forward runs, deterministic in eval mode, outputs and loss finite.
+
+    ``data`` is a DataLoader, a Dataset, tensors, or any collection of batches that can be read again (see `Batches`).
+    ``origin`` is the model, or its state dict, as it was before training. Of a bare checkpoint ``model`` is None and
+    ``weights`` maps names to `Weight`; it is not read when made: tensors that turn out missing, damaged or not finite
+    are named in ``faults`` as they are met. ``activation`` names its nonlinearity, which weights do not show.
+    """
+
+    model: nn.Module | None = None
+    _: KW_ONLY
+    data: Any = None
+    loss: Callable[[Any, Any], Tensor] | None = None
+    lr: float | None = None
+    momentum: float = 0.0
+    origin: Any = None
+    activation: str | None = None
+    weights: Weights = field(default_factory=dict)
+    name: str = ""
+    notebook: Notebook = field(default_factory=Notebook, compare=False, repr=False)
+    faults: dict[str, str] = field(default_factory=dict, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        model = self.model
+        if model is not None and not isinstance(model, nn.Module):
+            raise TypeError(
+                f"expected an nn.Module, got {type(model).__name__}; for a file use theodolite.io.loading.target"
+            )
+        if model is None and (self.data is not None or not self.weights):
+            raise ValueError("expected a model to run the data through, got none; pass the nn.Module")
+        if self.lr is not None and not self.lr > 0:
+            raise ValueError(f"expected a positive learning rate, got {self.lr}; pass the one that training uses")
+        if model is not None:
+            self._set(weights=weights_of(model), name=self.name or type(model).__name__)
+            if self.data is not None and not isinstance(self.data, Batches):
+                self._set(data=Batches(self.data, model))
+        if self.origin is not None and not _are_weights(self.origin):
+            self._set(origin=weights_of(self.origin))
+        with untouched(model):
+            self._check()
+
+    def has(self, need: str) -> bool:
+        """Whether the subject can give what an instrument needs."""
+        if need == "loss":
+            return self.loss is not None and self.data is not None and self.data.first().target is not None
+        return bool(self.weights) if need == "weights" else getattr(self, need) is not None
+
+    def readable_weights(self) -> Iterator[tuple[Weight, Tensor]]:
+        """Each weight with its tensor, one or two in memory at a time."""
+        for done, pair in enumerate(readable(self.weights, self.faults)):
+            self.notebook.progress("reading weights", done, len(self.weights))
+            yield pair
+        self.notebook.progress("reading weights", len(self.weights), len(self.weights))
+
+    def noting(self, folder: Path) -> Subject:
+        """The same subject, not checked again, with a notebook in this folder."""
+        same = copy.copy(self)
+        object.__setattr__(same, "notebook", Notebook(folder))
+        return same
+
+    def stepping(self, lr: float | None, momentum: float = 0.0) -> Subject:
+        """The same subject, not checked again, with another step size."""
+        same = copy.copy(self)
+        same._set(lr=lr, momentum=momentum)
+        return same
+
+    def batches(self) -> Iterator[Batch]:
+        """Every batch, on the model's device and in its precision."""
+        assert self.model is not None and self.data is not None, "an instrument that reads data must say so in needs"
+        return (batch.on(self.model) for batch in self.data)
+
+    def output(self, batch: Batch) -> Any:
+        """All that the model answers to a batch."""
+        assert self.model is not None, "an instrument that runs the model must say so in its needs"
+        return self.model(*batch.inputs, **batch.keywords)
+
+    def loss_on(self, batch: Batch) -> Tensor:
+        """The user's loss on a batch; of an answer with named parts the loss is given ``logits``."""
+        assert self.loss is not None, "an instrument that uses the loss must say so in its needs"
+        answer = self.output(batch)
+        named = isinstance(answer, Mapping) and "logits" in answer
+        return self.loss(answer["logits"] if named else answer, batch.target)
+
+    def _set(self, **values: Any) -> None:
+        for key, value in values.items():
+            object.__setattr__(self, key, value)
+
+    def _check(self) -> None:
+        if self.model is None:
+            return
+        for weight in self.weights.values():
+            check_finite(weight.name, weight.read())
+        if self.data is not None:
+            batch = self.data.first().on(self.model)
+            check_forward(self.output, batch)
+            if self.loss is not None and batch.target is not None:
+                check_loss(self.loss_on, batch)
+
+
+def _are_weights(origin: Any) -> bool:
+    return isinstance(origin, Mapping) and all(isinstance(weight, Weight) for weight in origin.values())

@@ -1,0 +1,1 @@
+"""Checkpoints, weights, batches, targets of the command line, atomic files, partial results, worker processes."""

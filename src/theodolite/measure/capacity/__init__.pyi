@@ -1,0 +1,12 @@
+from .covering import (
+    Cover as Cover,
+    Embedding as Embedding,
+    distances as distances,
+    embedding as embedding,
+    entropy_interval as entropy_interval,
+    gaussian_map as gaussian_map,
+    greedy_cover as greedy_cover,
+    lipschitz_code as lipschitz_code,
+    pair_distances as pair_distances,
+    zigzags as zigzags,
+)

@@ -1,0 +1,35 @@
+from .classes import (
+    Parts as Parts,
+    activation_structure as activation_structure,
+    batch_of as batch_of,
+    class_structure as class_structure,
+    label_errors as label_errors,
+    label_gradients as label_gradients,
+    outlier_gap as outlier_gap,
+    pair_gradients as pair_gradients,
+    pair_structure as pair_structure,
+)
+from .densities import SpectralDensity as SpectralDensity, spectral_density as spectral_density
+from .hessians import (
+    empirical_fisher as empirical_fisher,
+    fisher as fisher,
+    gauss_newton as gauss_newton,
+    hessian as hessian,
+    top_hessian_eigenvalues as top_hessian_eigenvalues,
+)
+from .lanczos import Eigenpairs as Eigenpairs, Symmetric as Symmetric, extreme_eigenpairs as extreme_eigenpairs
+from .operators import (
+    Operator as Operator,
+    Point as Point,
+    derivative as derivative,
+    operator_of as operator_of,
+    point_of as point_of,
+)
+from .traces import (
+    Diagonal as Diagonal,
+    Squared as Squared,
+    diagonal as diagonal,
+    frobenius_norm as frobenius_norm,
+    plain_trace as plain_trace,
+    trace as trace,
+)

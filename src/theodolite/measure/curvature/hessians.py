@@ -1,0 +1,228 @@
+r"""The matrices of curvature of a loss over a data set, and the ends of their spectra with error bounds.
+
+With outputs $z$, loss $L=\frac{1}{N}\sum_i\ell(z_i,y_i)$ and Jacobian $J=\partial z/\partial\theta$: the Hessian is
+$H=\frac{1}{N}\sum J^T(\nabla_z^2\ell)J+\sum_c\frac{\partial\ell}{\partial z_c}\nabla^2z_c$, its first term the Gauss-Newton
+matrix $G$. Batches of different size count by their number of samples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from theodolite.io.batches import Batch
+from theodolite.measure.curvature.lanczos import Eigenpairs, extreme_eigenpairs
+from theodolite.measure.curvature.operators import (
+    MEMORY,
+    Graph,
+    Loss,
+    Operator,
+    Point,
+    Product,
+    Reduction,
+    derivative,
+    operator_of,
+    point_of,
+)
+
+Likelihood = Literal["categorical", "gaussian", "bernoulli"]
+
+
+def hessian(
+    model: nn.Module,
+    loss: Loss,
+    data: Any,
+    *,
+    names: Sequence[str] = (),
+    reduction: Reduction = "mean",
+    memory: int = MEMORY,
+    distributed: bool = False,
+) -> Operator:
+    r"""$H=\nabla^2_\theta L$ over all the data, exact, in evaluation mode, for the trainable parameters.
+
+    ``loss(output, target)`` averages over its batch, or sums (``reduction="sum"``: then L is the sum over all the data).
+    ``data`` is anything `Batches` takes;
+    ``names`` restricts to parameters or modules; ``memory`` bounds the graphs that are kept for reuse; ``distributed``
+    sums over a running process group, whose processes must all call. Source: pearlmutter1994.
+
+    >>> x = torch.tensor([[1.0], [3.0]])
+    >>> hessian(nn.Linear(1, 1, bias=False), nn.functional.mse_loss, (x, x))(torch.ones(1)).item()
+    10.0
+    """
+    point = point_of(model, loss, names=names)
+    graph = _hessian_graph(reduction)
+    return operator_of(point, data, graph, memory=memory, distributed=distributed, averaged=reduction == "mean")
+
+
+def gauss_newton(
+    model: nn.Module,
+    loss: Loss,
+    data: Any,
+    *,
+    names: Sequence[str] = (),
+    reduction: Reduction = "mean",
+    memory: int = MEMORY,
+    distributed: bool = False,
+) -> Operator:
+    r"""$G=\frac{1}{N}\sum_iJ_i^T(\nabla_z^2\ell_i)J_i$: the Hessian of the loss in the outputs, carried to the parameters.
+
+    Arguments as for `hessian`; the model must answer one tensor. Source: schraudolph2002.
+
+    >>> x = torch.tensor([[1.0], [3.0]])
+    >>> gauss_newton(nn.Linear(1, 1, bias=False), nn.functional.mse_loss, (x, x))(torch.ones(1)).item()
+    10.0
+    """
+
+    def middle(point: Point, output: Tensor, batch: Batch) -> tuple[Product, float]:
+        slope = torch.autograd.grad(point.value(output, batch), output, create_graph=True)[0]
+
+        def product(vectors: Tensor) -> Tensor:
+            (found,) = derivative([slope], [output], [vectors])
+            return torch.zeros_like(vectors) if found is None else found
+
+        return product, _weight(batch, reduction)
+
+    point, graph = point_of(model, loss, names=names), _sandwich(middle)
+    return operator_of(point, data, graph, memory=memory, distributed=distributed, averaged=reduction == "mean")
+
+
+def fisher(
+    model: nn.Module,
+    data: Any,
+    *,
+    likelihood: Likelihood = "categorical",
+    names: Sequence[str] = (),
+    memory: int = MEMORY,
+    distributed: bool = False,
+) -> Operator:
+    r"""$F=\frac{1}{N}\sum_iE_{y\sim p_\theta(\cdot|x_i)}[\nabla\log p\,\nabla\log p^T]=\frac{1}{N}\sum J_i^TM_iJ_i$, exact.
+
+    ``likelihood``: ``categorical`` over the outputs' axis 1 (softmax; $M=\mathrm{diag}\,p-pp^T$), ``gaussian`` of unit
+    variance ($M=I$), ``bernoulli`` ($M=p(1-p)$). N counts samples, times positions where categorical outputs have more
+    axes. Labels are not used. Source: martens2020.
+
+    >>> x = torch.tensor([[1.0], [3.0]])
+    >>> fisher(nn.Linear(1, 1, bias=False), x, likelihood="gaussian")(torch.ones(1)).item()
+    5.0
+    """
+    if likelihood not in ("categorical", "gaussian", "bernoulli"):
+        raise ValueError(f"expected a likelihood categorical, gaussian or bernoulli, got {likelihood!r}")
+
+    def middle(point: Point, output: Tensor, batch: Batch) -> tuple[Product, float]:
+        z, terms = output.detach(), len(output)
+        if likelihood == "categorical":
+            if z.ndim < 2:
+                raise ValueError(f"expected logits (samples, classes, ...), got {tuple(z.shape)}")
+            p, terms = torch.softmax(z, 1), z.numel() // z.shape[1]
+            return (lambda v: (p * v - p * (p * v).sum(2, keepdim=True)) / terms), float(terms)
+        if likelihood == "gaussian":
+            return (lambda v: v / terms), float(terms)
+        p = torch.sigmoid(z)
+        return (lambda v: p * (1 - p) * v / terms), float(terms)
+
+    return operator_of(point_of(model, names=names), data, _sandwich(middle), memory=memory, distributed=distributed)
+
+
+def empirical_fisher(
+    model: nn.Module,
+    loss: Loss,
+    data: Any,
+    *,
+    names: Sequence[str] = (),
+    memory: int = MEMORY,
+    distributed: bool = False,
+) -> Operator:
+    r"""$\frac{1}{N}\sum_ig_ig_i^T$ with the gradients $g_i$ of the samples at their *given* labels; not the Fisher matrix.
+
+    ``loss`` averages over its batch, and a sample's output depends on that sample alone. Source: kunstner2019.
+
+    >>> x = torch.tensor([[1.0], [2.0]])
+    >>> model = nn.Linear(1, 1, bias=False)
+    >>> _ = nn.init.zeros_(model.weight)
+    >>> empirical_fisher(model, nn.functional.mse_loss, (x, x))(torch.ones(1)).item()  # ((2 x 1)^2 + (2 x 4)^2) / 2
+    34.0
+    """
+
+    def middle(point: Point, output: Tensor, batch: Batch) -> tuple[Product, float]:
+        slope = torch.autograd.grad(point.value(output, batch), output)[0]
+        own = slope.reshape(len(slope), -1)  # a sample's gradient over n
+
+        def product(vectors: Tensor) -> Tensor:
+            along = (vectors.reshape(len(vectors), *own.shape) * own).sum(2, keepdim=True)
+            return (len(own) * own * along).reshape(vectors.shape)
+
+        return product, float(len(batch))
+
+    graph = _sandwich(middle)
+    return operator_of(point_of(model, loss, names=names), data, graph, memory=memory, distributed=distributed)
+
+
+def top_hessian_eigenvalues(
+    model: nn.Module,
+    loss: Loss,
+    data: Any,
+    *,
+    count: int = 10,
+    lowest: bool = False,
+    tolerance: float | None = None,
+    start: Tensor | None = None,
+) -> Eigenpairs:
+    r"""The largest eigenvalues of the Hessian, largest first, each with an error bound; the lowest with ``lowest``.
+
+    Arguments as for `hessian` (build that yourself for names, memory or processes) and `extreme_eigenpairs`. ``start`` is
+    a vector near the ones sought, such as the sum of earlier eigenvectors.
+
+    >>> x = torch.tensor([[1.0, 0.0], [0.0, 3.0]])
+    >>> found = top_hessian_eigenvalues(nn.Linear(2, 1, bias=False), nn.functional.mse_loss, (x, x[:, :1]), count=2)
+    >>> [round(value, 5) for value in found.values]
+    [9.0, 1.0]
+    """
+    return extreme_eigenpairs(hessian(model, loss, data), count=count, lowest=lowest, tolerance=tolerance, start=start)
+
+
+def _weight(batch: Batch, reduction: Reduction) -> float:
+    if reduction not in ("mean", "sum"):
+        raise ValueError(f"expected a reduction mean or sum, got {reduction!r}; say how the loss treats a batch")
+    return float(len(batch)) if reduction == "mean" else 1.0
+
+
+def _hessian_graph(reduction: Reduction) -> Graph:
+    def graph(point: Point, batch: Batch) -> tuple[Product, float]:
+        own = list(point.parameters.values())
+        value = point.value(point.output(batch), batch)
+        slopes = torch.autograd.grad(value, own, create_graph=True, materialize_grads=True)
+
+        def product(vectors: Tensor) -> Tensor:
+            return point.join(derivative(slopes, own, point.split(vectors)), len(vectors))
+
+        return product, _weight(batch, reduction)
+
+    return graph
+
+
+def _sandwich(middle: Callable[[Point, Tensor, Batch], tuple[Product, float]]) -> Graph:
+    """Products with $J^TMJ$, where ``middle`` gives those with M, which acts on the outputs of a batch."""
+
+    def graph(point: Point, batch: Batch) -> tuple[Product, float]:
+        own = list(point.parameters.values())
+        output = point.output(batch)
+        if not isinstance(output, Tensor):
+            raise TypeError(
+                f"expected a model that answers one tensor, got {type(output).__name__}; wrap it to return one"
+            )
+        inner, weight = middle(point, output.detach().requires_grad_(), batch)
+        probe = torch.zeros_like(output, requires_grad=True)  # J^T u is linear in u: its derivative by u is J
+        back = torch.autograd.grad(output, own, probe, create_graph=True, materialize_grads=True)
+
+        def product(vectors: Tensor) -> Tensor:
+            (forward,) = derivative(back, [probe], point.split(vectors))
+            if forward is None:
+                return torch.zeros_like(vectors)
+            return point.join(derivative([output], own, [inner(forward).detach()]), len(vectors))
+
+        return product, weight
+
+    return graph

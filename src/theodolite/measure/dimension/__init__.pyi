@@ -1,0 +1,56 @@
+from .by_distances import (
+    TwoNN as TwoNN,
+    dimension_correlation as dimension_correlation,
+    dimension_gride as dimension_gride,
+    dimension_mle as dimension_mle,
+    dimension_twonn as dimension_twonn,
+    gride_curve as gride_curve,
+    shared_error as shared_error,
+    twonn_fit as twonn_fit,
+)
+from .by_variance import (
+    LocalPca as LocalPca,
+    Mixture as Mixture,
+    dimension_local_pca as dimension_local_pca,
+    dimension_parallel as dimension_parallel,
+    dimension_participation as dimension_participation,
+    dimension_pca as dimension_pca,
+    directions_needed as directions_needed,
+    gaussian_mixture as gaussian_mixture,
+    linear_rank as linear_rank,
+    local_pca as local_pca,
+    rank_of as rank_of,
+    variances as variances,
+)
+from .calibrated import dimension_calibrated as dimension_calibrated, reference_reading as reference_reading
+from .distinct import Rows as Rows, distinct_rows as distinct_rows
+from .embedding_scores import (
+    Quality as Quality,
+    embedding_quality as embedding_quality,
+    planar_embeddings as planar_embeddings,
+)
+from .embeddings import (
+    Embedding as Embedding,
+    classical_mds as classical_mds,
+    dimension_hessian as dimension_hessian,
+    geodesic_distances as geodesic_distances,
+    hessian_eigenmaps as hessian_eigenmaps,
+    isomap as isomap,
+    laplacian_eigenmaps as laplacian_eigenmaps,
+    lle as lle,
+    lle_weights as lle_weights,
+    null_gap as null_gap,
+    spectral_embedding as spectral_embedding,
+)
+from .neighbour_graph import (
+    Neighbours as Neighbours,
+    nearest_neighbours as nearest_neighbours,
+    neighbours_of as neighbours_of,
+)
+from .objectives import ObjectiveDimension as ObjectiveDimension, objective_dimension as objective_dimension
+from .tsne_maps import (
+    tsne as tsne,
+    tsne_affinities as tsne_affinities,
+    tsne_gradient as tsne_gradient,
+    tsne_loss as tsne_loss,
+)

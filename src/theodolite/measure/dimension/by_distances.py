@@ -1,0 +1,217 @@
+"""Intrinsic dimension from distances to nearest neighbours: TwoNN, maximum likelihood, Gride, correlation integral."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import numpy as np
+import torch
+
+from theodolite.core.reading import Estimate
+from theodolite.measure.dimension.distinct import distinct_rows
+from theodolite.measure.dimension.neighbour_graph import Neighbours, neighbours_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+TwoNNRule = Literal["line", "likelihood"]
+
+
+@dataclass(frozen=True)
+class TwoNN:
+    """The dimension by TwoNN, and the line it is the slope of: -log(1 - F) against log(r2/r1)."""
+
+    estimate: Estimate
+    discarded: float
+    logs: NDArray[np.float64]
+    heights: NDArray[np.float64]
+    misfit: float  # largest distance of F from the law, over the part that is fitted
+
+
+def twonn_fit(x: Any, *, discard: float = 0.1, rule: TwoNNRule = "line") -> TwoNN:
+    r"""TwoNN with what it was fitted to. $\mu=r_2/r_1$ has the law $F(\mu)=1-\mu^{-d}$ where the density is constant.
+
+    ``line``: least squares through the origin of $-\log(1-F)$ on $\log\mu$, the largest ``discard`` of the ratios left out;
+    ``likelihood``: $d=(m-1)/(\sum_{i\le m}\log\mu_i+(n-m)\log\mu_m)$, which counts those left out as larger and has the
+    smaller error. The error is that of independent ratios (by the spacings of exponential order statistics, which are
+    independent), widened for the neighbours that rows share. Source: facco2017.
+    """
+    if rule not in get_args(TwoNNRule) or not 0 <= discard < 1:
+        raise ValueError(f"expected a rule among {get_args(TwoNNRule)} and 0 <= discard < 1, got {rule!r}, {discard}")
+    graph = neighbours_of(x, 2)
+    ratios = np.log(graph.distances[:, 1] / graph.distances[:, 0])
+    logs, count = np.sort(ratios), len(ratios)
+    kept = min(int(count * (1 - discard)), count - 1)
+    if kept < 2 or logs[kept - 1] <= 0:
+        raise ValueError(
+            f"expected ratios of distances that differ, got {kept} of {count}; pass more data, or off its lattice"
+        )
+    logs, share = logs[:kept], np.arange(1, kept + 1) / count
+    heights = -np.log1p(-share)
+    if rule == "likelihood":
+        value = (kept - 1) / (logs.sum() + (count - kept) * logs[-1])
+        relative = 1 / math.sqrt(kept)
+    else:
+        value = float(logs @ heights / (logs @ logs))
+        tails = np.cumsum(heights[::-1])[::-1] / (count - np.arange(kept))
+        relative = math.sqrt(float((tails**2).sum())) / float(heights @ heights)
+    widened = _widening(1 / value - ratios, graph.indices[:, :2])
+    estimate = Estimate(float(value), float(value * relative * widened), float(graph.distances[:, 1].mean()))
+    misfit = float(np.abs(share + np.expm1(-value * logs)).max())
+    return TwoNN(estimate, discard, logs, heights, misfit)
+
+
+def dimension_twonn(x: Any, *, discard: float = 0.1, rule: TwoNNRule = "line") -> Estimate:
+    """The dimension by the ratio of the second to the first neighbour's distance: see `twonn_fit`. Source: facco2017.
+
+    >>> x = torch.rand(2000, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    >>> abs(dimension_twonn(x).value - 2) < 0.2
+    True
+    """
+    return twonn_fit(x, discard=discard, rule=rule).estimate
+
+
+def dimension_mle(x: Any, *, neighbours: tuple[int, int] = (10, 20)) -> Estimate:
+    r"""Levina and Bickel's maximum likelihood, averaged over rows as MacKay and Ghahramani, then over k from first to last.
+
+    $1/d_k=\frac1{n(k-1)}\sum_i\sum_{j<k}\log\frac{r_k(i)}{r_j(i)}$: inverse dimensions are averaged, since the mean over
+    rows of the dimensions themselves is too large by (k-1)/(k-2). Source: levina2004; mackay2005.
+
+    >>> x = torch.rand(2000, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    >>> abs(dimension_mle(x).value - 2) < 0.15
+    True
+    """
+    first, last = neighbours
+    if not 2 <= first <= last:
+        raise ValueError(f"expected 2 <= first <= last neighbours, got {neighbours}; pass (10, 20), say")
+    graph = neighbours_of(x, last)
+    logs = np.log(graph.distances[:, :last])
+    values, influences = [], np.zeros(len(graph))
+    for k in range(first, last + 1):
+        own = logs[:, k - 1] - logs[:, : k - 1].mean(1)  # the inverse dimension at each row
+        value = 1 / own.mean()
+        values.append(value)
+        influences -= value**2 * (own - own.mean()) / len(own)
+    influences /= len(values)
+    error = shared_error(influences, graph.indices[:, :last])
+    middle = (first + last) // 2
+    return Estimate(float(np.mean(values)), error, float(graph.distances[:, middle - 1].mean()))
+
+
+def dimension_gride(x: Any, *, near: int = 1, far: int | None = None) -> Estimate:
+    r"""Gride: maximum likelihood from the ratio of the distances to the ``far``-th and ``near``-th neighbours.
+
+    $\mu=r_{n_2}/r_{n_1}$ has the density $d(\mu^d-1)^{n_2-n_1-1}/(B(n_2-n_1,n_1)\mu^{(n_2-1)d+1})$, $n_2=2n_1$ unless told.
+    Larger n1 look at a larger scale. The error is that of the likelihood, widened for shared neighbours. Source: denti2022.
+
+    >>> x = torch.rand(2000, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    >>> abs(dimension_gride(x, near=4).value - 2) < 0.15
+    True
+    """
+    far = 2 * near if far is None else far
+    if not 1 <= near < far:
+        raise ValueError(f"expected 1 <= near < far, got {near} and {far}; leave out far for twice near")
+    graph = neighbours_of(x, far)
+    ratios = np.log(graph.distances[:, far - 1] / graph.distances[:, near - 1])
+    if (ratios <= 0).mean() > 0.5:
+        raise ValueError(f"expected neighbours {near} and {far} at different distances, got a lattice; take others")
+    value, scores, information = _gride(ratios, near, far)
+    error = max(information**-0.5, shared_error(scores / information, graph.indices[:, :far]))
+    return Estimate(value, error, float(graph.distances[:, far - 1].mean()))
+
+
+def gride_curve(x: Any, *, largest: int = 64) -> tuple[Estimate, ...]:
+    """Gride at n1 = 1, 2, 4, ... up to ``largest``, from one pass over neighbours: the dimension across scales."""
+    if not isinstance(x, Neighbours):
+        x = distinct_rows(x)
+        x = neighbours_of(x, min(2 * largest, len(x) - 1))
+    graph: Neighbours = x
+    steps = [2**power for power in range(32) if 2**power <= largest and 2 ** (power + 1) <= graph.count]
+    return tuple(dimension_gride(graph, near=near) for near in steps)
+
+
+def dimension_correlation(x: Any, *, neighbours: tuple[int, int] = (10, 20)) -> Estimate:
+    r"""The slope of the correlation integral between two radii: $\log(C(r_2)/C(r_1))/\log(r_2/r_1)$.
+
+    $C(r)$ is the share of all pairs closer than r; the radii are the medians over rows of the distances to the two
+    ``neighbours``. Counts come from the graph, and for the few rows that have more within $r_2$ than it knows, from all
+    others. Source: grassberger1983.
+
+    >>> x = torch.rand(2000, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    >>> abs(dimension_correlation(x).value - 2) < 0.2
+    True
+    """
+    first, last = neighbours
+    if not 1 <= first < last:
+        raise ValueError(f"expected 1 <= first < last neighbours, got {neighbours}; pass (10, 20), say")
+    if not isinstance(x, Neighbours):
+        x = distinct_rows(x)
+        x = neighbours_of(x, max(last, min(3 * last, len(x) - 1)))
+    graph = neighbours_of(x, last)
+    radii = [float(np.median(graph.distances[:, k - 1])) for k in neighbours]
+    if not 0 < radii[0] < radii[1]:
+        raise ValueError(f"expected two radii, got {radii[0]:g} twice: data on a lattice; take other neighbours")
+    counts = _counts(graph, radii)  # (2, n)
+    totals = counts.sum(1)
+    if totals[0] == 0:
+        raise ValueError("expected pairs closer than the smaller radius, got none; take more neighbours")
+    length = math.log(radii[1] / radii[0])
+    value = math.log(totals[1] / totals[0]) / length
+    share = counts / totals[:, None]
+    error = shared_error((share[1] - share[0]) / length, graph.indices[:, :last])
+    return Estimate(value, error, radii[1])
+
+
+def shared_error(influences: NDArray[np.float64], indices: NDArray[np.int64]) -> float:
+    r"""The standard error of a sum over rows whose terms share neighbours.
+
+    Two rows of which a share $s_{ij}$ of k + 1 neighbours (themselves counted) is common have terms correlated by about
+    $s_{ij}$: $\mathrm{var}=g^\top Sg$ with $S=GG^\top/(k+1)$, G the graph with its diagonal, so that it is never negative.
+    On flat tori it is 0.8 to 1.35 of the spread over draws, where the error of independent rows is 0.6 to 0.85 of it.
+
+    >>> shared_error(np.array([3.0, 4.0]), np.zeros((2, 0), dtype=np.int64))
+    5.0
+    """
+    count = indices.shape[1]
+    gathered = influences + np.bincount(indices.ravel(), np.repeat(influences, count), minlength=len(influences))
+    independent = float((influences**2).sum())
+    return math.sqrt(max(independent, float((gathered**2).sum()) / (count + 1)))
+
+
+def _widening(scores: NDArray[np.float64], indices: NDArray[np.int64]) -> float:
+    return shared_error(scores, indices) / math.sqrt(float((scores**2).sum()))
+
+
+def _gride(ratios: NDArray[np.float64], near: int, far: int) -> tuple[float, NDArray[np.float64], float]:
+    """The maximum of the likelihood by Newton's method, the score of each row there, and the information."""
+    between = far - near - 1
+    value = sum(1 / j for j in range(near, far)) / float(ratios.mean())  # the mean of log mu, times d, is that sum
+    for _ in range(100):
+        grown = np.expm1(np.minimum(value * ratios, 700.0))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            pull = np.where(ratios > 0, ratios * (1 + 1 / grown), 1 / value)
+            bend = np.where(ratios > 0, ratios**2 * (1 + grown) / grown**2, 1 / value**2)
+        scores = 1 / value + between * pull - (far - 1) * ratios
+        information = float((1 / value**2 + between * bend).sum())
+        step = float(scores.sum()) / information
+        value = value + step if value + step > 0 else value / 2
+        if abs(step) <= 1e-12 * value:
+            break
+    return float(value), scores, information
+
+
+def _counts(graph: Neighbours, radii: list[float]) -> NDArray[np.float64]:
+    """How many other rows lie closer than each radius to each row."""
+    counts = np.stack([(graph.distances < radius).sum(1) for radius in radii]).astype(np.float64)
+    full = torch.from_numpy(np.flatnonzero(graph.distances[:, -1] < radii[1]))
+    points = graph.rows.points - graph.rows.points.mean(0)
+    reach = float(points.square().sum(1).max()) ** 0.5 * graph.rows.scale
+    products = radii[0] > 1e-4 * reach  # squares of distances by products err by 1e-13 of that of the reach
+    mode = "use_mm_for_euclid_dist" if products else "donot_use_mm_for_euclid_dist"
+    for some in torch.split(full, max(1, (1 << 21) // len(points))) if len(full) else ():
+        apart = torch.cdist(points[some], points, compute_mode=mode) * graph.rows.scale
+        for place, radius in enumerate(radii):
+            counts[place, some.numpy()] = ((apart < radius).sum(1) - 1).cpu().numpy()
+    return counts

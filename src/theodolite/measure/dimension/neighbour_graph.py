@@ -1,0 +1,302 @@
+"""The exact nearest neighbours of every row, found once and shared by all estimators of dimension."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from theodolite.measure.dimension.distinct import BLOCK, Rows, distinct_rows
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Method = Literal["auto", "tree", "products", "blocks", "approximate"]
+CERTAIN = 1e-9
+"""The relative error of a squared distance up to which a row's neighbours count as found."""
+SMALL_RANK, LARGEST_RANK, MANY = 6, 10, 20_000
+"""A tree beats matrix products up to so many dimensions, and up to a few more where there are many rows."""
+AT_ONCE = 2048
+"""Rows whose candidates are asked for at a time."""
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """The nearest other rows of every distinct row, nearest first, with distances in the units of the data.
+
+    ``method`` says how they were found; ``recall`` is the share of true neighbours among them, 1 unless approximate.
+    """
+
+    distances: NDArray[np.float64] = field(repr=False)  # (n, k)
+    indices: NDArray[np.int64] = field(repr=False)  # (n, k)
+    rows: Rows
+    method: str
+    recall: float = 1.0
+
+    def __len__(self) -> int:
+        return len(self.distances)
+
+    @property
+    def count(self) -> int:
+        """How many neighbours of each row are known."""
+        return int(self.distances.shape[1])
+
+    @property
+    def ties(self) -> float:
+        """The share of rows whose two nearest neighbours are equally far, as on a lattice."""
+        near = self.distances
+        return float((near[:, 1] <= near[:, 0] * (1 + CERTAIN)).mean()) if self.count > 1 else 0.0
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What limits the answer, in words."""
+        own = list(self.rows.notes)
+        if self.ties > 0.01:
+            own.append(
+                f"{100 * self.ties:.0f} % of rows have two nearest neighbours at one distance: data on a lattice"
+            )
+        if self.recall < 1:
+            own.append(f"approximate neighbours, of which {100 * self.recall:.1f} % are the true ones")
+        return tuple(own)
+
+
+@dataclass(frozen=True)
+class _Found:
+    """Candidates nearest first; squared distances right to ``error``, and no other row nearer than ``beyond``."""
+
+    indices: Tensor  # (m, K)
+    squares: Tensor  # (m, K)
+    beyond: Tensor  # (m,)
+    error: Tensor  # (m,)
+
+
+def nearest_neighbours(x: Any, count: int = 20, *, method: Method = "auto") -> Neighbours:
+    r"""The ``count`` nearest other rows of every distinct row of ``x``, exact unless asked otherwise.
+
+    A few more candidates than asked for are found fast, by a kd-tree in the few directions the data spans or by
+    matrix products $|a|^2+|b|^2-2a\cdot b$ of centred rows. Each row's candidates are accepted only where the known
+    error of that method cannot have lost a neighbour; distances that cancellation has touched are taken again from
+    differences, and rows that remain in doubt are compared with all others directly. Shifts of 1e5 and scales of 1e-8
+    therefore change nothing but rounding.
+
+    ``method``: ``tree``, ``products`` (scikit-learn's fused search, CPU), ``blocks`` (torch, any device), ``approximate``
+    (pynndescent, for more rows than a person will wait for; its recall is measured on a sample), or ``auto``.
+
+    >>> nearest_neighbours([[0.0], [1.0], [3.0], [7.0]], 2).distances.tolist()
+    [[1.0, 3.0], [1.0, 2.0], [2.0, 3.0], [4.0, 6.0]]
+    """
+    if method not in get_args(Method):
+        raise ValueError(f"expected a method among {get_args(Method)}, got {method!r}; choose one of them")
+    rows = distinct_rows(x)
+    if not 1 <= count < len(rows):
+        raise ValueError(f"expected from 1 to {len(rows) - 1} neighbours, got {count}; the rows are {len(rows)}")
+    points = rows.points
+    if method == "approximate":
+        return _approximate(rows, count)
+    wanted = min(len(rows) - 1, count + max(8, count // 8))
+    centred = points - points.mean(0)
+    basis = _spanned(centred) if method in ("auto", "tree") else None
+    if basis is not None and (method == "tree" or _prefers_tree(len(points), basis.shape[1])):
+        found, how = _tree(centred, basis, wanted), f"kd-tree in {basis.shape[1]} dimensions"
+    elif method == "blocks" or points.device.type != "cpu":
+        found, how = _blocks(centred, wanted), f"blocked products on {points.device.type}"
+    else:
+        found, how = _products(centred, wanted), "matrix products"
+    del centred
+    squares, indices = _settled(points, found, count)
+    distances = squares.sqrt_().mul_(rows.scale)
+    return Neighbours(distances.cpu().numpy(), indices.cpu().numpy(), rows, how)
+
+
+def neighbours_of(x: Any, count: int) -> Neighbours:
+    """A graph with at least ``count`` neighbours: the one given, where it is one and has them."""
+    if not isinstance(x, Neighbours):
+        return nearest_neighbours(x, count)
+    if x.count < count:
+        raise ValueError(f"expected a graph of at least {count} neighbours, got one of {x.count}; ask for more there")
+    return x
+
+
+def _prefers_tree(count: int, rank: int) -> bool:
+    return rank <= (LARGEST_RANK if count >= MANY else SMALL_RANK)
+
+
+def _spanned(centred: Tensor) -> Tensor | None:
+    """Directions that hold all but 1e-12 of the squared length of some rows; those of the full space where it is small."""
+    if centred.shape[1] <= 3:
+        return torch.eye(centred.shape[1], dtype=centred.dtype, device=centred.device)
+    some = centred[:: max(1, len(centred) // 256)][:400]
+    _, singular, directions = torch.linalg.svd(some, full_matrices=False)
+    left = 1 - singular.square().cumsum(0) / singular.square().sum()
+    rank = int((left > 1e-12).sum()) + 1
+    return directions[:rank].T if rank <= max(2 * LARGEST_RANK, 3) else None
+
+
+def _tree(centred: Tensor, basis: Tensor, wanted: int) -> _Found:
+    """Distances in a subspace are never longer than the true ones, and shorter by no more than what lies outside it."""
+    from scipy.spatial import cKDTree
+
+    inside = centred @ basis
+    outside = max(float((part - part @ basis @ basis.T).square().sum(1).max()) for part in _parts(centred))
+    places = inside.cpu().numpy()
+    tree = cKDTree(places)
+    rounding = 64 * torch.finfo(torch.float64).eps * float(centred.square().sum(1).max()) ** 0.5
+
+    def search(some: slice) -> _Found:
+        near, who = tree.query(places[some], k=wanted + 1, workers=torch.get_num_threads())
+        # |d' - d''| <= rounding for lengths makes 2 d rounding for squares; what lies outside adds at most (2 max)^2
+        error = 4 * outside + 2 * rounding * torch.from_numpy(near[:, -1])
+        return _without_self(_places(who), torch.from_numpy(near).square_(), error, torch.arange(len(places))[some])
+
+    return _in_parts(search, len(places), AT_ONCE, centred.device)
+
+
+def _products(centred: Tensor, wanted: int) -> _Found:
+    from sklearn.neighbors import NearestNeighbors
+
+    table = np.ascontiguousarray(centred.numpy())
+    library = NearestNeighbors(n_neighbors=wanted + 1, algorithm="brute").fit(table)
+    lengths = centred.square().sum(1)
+
+    def search(some: slice) -> _Found:
+        near, who = library.kneighbors(table[some])
+        error = _product_error(lengths[some], lengths, centred.shape[1], torch.float64)
+        return _without_self(_places(who), torch.from_numpy(near).square_(), error, torch.arange(len(table))[some])
+
+    return _in_parts(search, len(table), AT_ONCE, centred.device)
+
+
+def _blocks(centred: Tensor, wanted: int) -> _Found:
+    """In float32 on the tensor's own device; what that cannot decide is settled later, row by row."""
+    single = centred.float()
+    lengths = single.square().sum(1)
+    exact = centred.square().sum(1)
+    everyone = torch.arange(len(single), device=single.device)
+
+    def search(some: slice) -> _Found:
+        squares = torch.addmm(lengths[None, :], single[some], single.T, alpha=-2).add_(lengths[some, None])
+        near, who = squares.clamp_(min=0.0).topk(wanted + 1, dim=1, largest=False)
+        error = _product_error(exact[some], exact, centred.shape[1], torch.float32)
+        return _without_self(who, near.double(), error, everyone[some])
+
+    with _full_float32():
+        return _in_parts(search, len(single), max(1, 8 * BLOCK // len(single)), single.device)
+
+
+def _places(who: np.ndarray[Any, Any]) -> Tensor:
+    return torch.from_numpy(who.astype(np.int64, copy=False))
+
+
+def _in_parts(search: Callable[[slice], _Found], count: int, at_once: int, device: torch.device) -> _Found:
+    """The candidates of some rows at a time, laid into tables that are made once."""
+    whole: list[Tensor] = []
+    for start in range(0, count, at_once):
+        part = search(slice(start, start + at_once))
+        tables = (part.indices, part.squares, part.beyond, part.error)
+        whole = whole or [t.new_empty((count, *t.shape[1:]), device=device) for t in tables]
+        for table, own in zip(whole, tables, strict=True):
+            table[start : start + at_once] = own
+    return _Found(*whole)
+
+
+@contextmanager
+def _full_float32() -> Iterator[None]:
+    """Without the shortened products of some accelerators, whose error is a thousand times larger."""
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("highest")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
+def _product_error(lengths: Tensor, everyone: Tensor, columns: int, dtype: torch.dtype) -> Tensor:
+    """By which a squared distance from products of this precision may err: (d + 8) eps (|a| + max |b|)^2."""
+    reach = lengths.sqrt() + everyone.max().sqrt()
+    return (columns + 8) * torch.finfo(dtype).eps * reach.square()
+
+
+def _without_self(who: Tensor, squares: Tensor, error: Tensor, mine: Tensor) -> _Found:
+    """Each row's candidates without the row itself; where ties hid it, the last one goes instead."""
+    is_self = who == mine[:, None]
+    is_self[:, -1] |= ~is_self.any(1)
+    beyond = squares[:, -1] - error
+    shape = (len(who), who.shape[1] - 1)
+    return _Found(who[~is_self].reshape(shape), squares[~is_self].reshape(shape), beyond, error)
+
+
+def _settled(points: Tensor, found: _Found, count: int) -> tuple[Tensor, Tensor]:
+    """Squared distances and places of the true neighbours."""
+    doubtful = found.squares[:, 0] * 0.1 * CERTAIN < found.error  # cancellation may have touched them
+    squares, indices = found.squares, found.indices
+    for some in _row_parts(doubtful, found.indices.shape[1] * points.shape[1]):
+        exact = (points[some, None] - points[indices[some]]).square_().sum(-1)
+        squares[some], order = exact.sort(dim=1)
+        indices[some] = indices[some].gather(1, order)
+    everyone = found.indices.shape[1] == len(points) - 1
+    lost = squares[:, count - 1] * (1 - CERTAIN) > found.beyond + torch.where(doubtful, 0.0, found.error)
+    squares, indices = squares[:, :count], indices[:, :count]  # parts of larger tables: copies would take as much again
+    if everyone:  # every other row is a candidate: nothing can be lost
+        return squares, indices
+    for some in _row_parts(lost, 4 * len(points)):
+        direct = torch.cdist(points[some], points, compute_mode="donot_use_mm_for_euclid_dist")
+        direct.scatter_(1, some[:, None], torch.inf)
+        near, indices[some] = direct.topk(count, dim=1, largest=False)
+        squares[some] = near.square()
+    return squares, indices
+
+
+def _row_parts(chosen: Tensor, entries: int) -> tuple[Tensor, ...]:
+    places = chosen.nonzero().flatten()
+    return torch.split(places, max(1, BLOCK // max(entries, 1))) if len(places) else ()
+
+
+def _parts(table: Tensor) -> tuple[Tensor, ...]:
+    return torch.split(table, max(1, BLOCK // table.shape[1]))
+
+
+def _approximate(rows: Rows, count: int) -> Neighbours:
+    """By pynndescent, with exact distances, and the share of true neighbours found for 400 rows."""
+    import importlib
+
+    try:
+        library = importlib.import_module("pynndescent")
+    except ImportError as error:
+        raise ImportError(
+            "expected pynndescent for approximate neighbours, got none; pip install pynndescent"
+        ) from error
+    points = rows.points.cpu()
+    table = (points - points.mean(0)).float().numpy()
+    who, _ = library.NNDescent(table, n_neighbors=count + 9, random_state=0).neighbor_graph
+    squares, indices = _exact(points, torch.from_numpy(who.astype(np.int64)).clamp_(min=0), count)
+    for row in squares.isinf().any(1).nonzero().flatten().tolist():  # too few candidates were found: compare with all
+        direct = (points[row] - points).square().sum(1)
+        direct[row] = torch.inf
+        squares[row], indices[row] = direct.topk(count, largest=False)
+    some = torch.arange(0, len(points), max(1, len(points) // 400))
+    direct = torch.cdist(points[some], points, compute_mode="donot_use_mm_for_euclid_dist")
+    direct.scatter_(1, some[:, None], torch.inf)
+    edge = direct.topk(count, dim=1, largest=False).values[:, -1:]
+    recall = float((squares[some].sqrt() <= edge * (1 + CERTAIN)).double().mean())
+    distances = squares.sqrt().mul_(rows.scale)
+    return Neighbours(distances.numpy(), indices.numpy(), rows, "pynndescent", recall)
+
+
+def _exact(points: Tensor, candidates: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """The nearest of the candidates by differences; a row that names itself or one twice loses that candidate."""
+    squares, indices = [], []
+    everyone = torch.arange(len(points))
+    for some in torch.split(everyone, max(1, BLOCK // (candidates.shape[1] * points.shape[1]))):
+        own = candidates[some].sort(dim=1).values
+        exact = (points[some, None] - points[own]).square_().sum(-1)
+        exact[own == some[:, None]] = torch.inf
+        exact[:, 1:][own[:, 1:] == own[:, :-1]] = torch.inf
+        near, order = exact.topk(count, dim=1, largest=False)
+        squares.append(near)
+        indices.append(own.gather(1, order))
+    return torch.cat(squares), torch.cat(indices)

@@ -1,0 +1,5 @@
+"""What a training run shows: gradient noise, travel, the balance of SGD."""
+
+from theodolite.core.lazy import surface
+
+__getattr__, __dir__, __all__ = surface(__name__)

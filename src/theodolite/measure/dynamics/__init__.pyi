@@ -1,0 +1,18 @@
+from .gradient_noise import GradientMoments as GradientMoments, gradient_moments as gradient_moments
+from .sgd_balance import (
+    Sgd as Sgd,
+    SgdRun as SgdRun,
+    block_ratio as block_ratio,
+    block_trend as block_trend,
+    sgd_run as sgd_run,
+)
+from .travel import (
+    Slope as Slope,
+    at_state as at_state,
+    probe_slope as probe_slope,
+    subspace_share as subspace_share,
+    telling_kernel as telling_kernel,
+    telling_norm as telling_norm,
+    trainable_vector as trainable_vector,
+    weight_travel as weight_travel,
+)

@@ -1,0 +1,123 @@
+"""What a look at a training model costs little to know: loss and gradient on a probe, travel, and what the kernel can tell."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from theodolite.core.state import untouched
+from theodolite.measure import promoted
+from theodolite.measure.curvature import point_of
+from theodolite.measure.curvature.operators import Loss
+from theodolite.measure.functional import Inputs
+from theodolite.measure.kernels import empirical_ntk
+
+
+@dataclass(frozen=True)
+class Slope:
+    """The mean loss over all batches and its gradient (P,), either of which may fail to be finite."""
+
+    loss: float
+    gradient: Tensor = field(repr=False)
+
+    @property
+    def norm(self) -> float:
+        """The length of the gradient."""
+        return float(self.gradient.double().norm())
+
+
+def probe_slope(model: nn.Module, loss: Loss, data: Any) -> Slope:
+    """Loss and gradient over all the data in evaluation mode; ``loss`` averages over its batch.
+
+    >>> x = torch.tensor([[1.0], [3.0]])
+    >>> model = nn.Linear(1, 1, bias=False)
+    >>> _ = nn.init.zeros_(model.weight)
+    >>> found = probe_slope(model, nn.functional.mse_loss, (x, x))
+    >>> found.loss, found.gradient.tolist()
+    (5.0, [-10.0])
+    """
+    point = point_of(model, loss)
+    own = list(point.parameters.values())
+    total, samples = 0.0, 0
+    sums = [torch.zeros_like(p) for p in own]
+    with untouched(model), torch.enable_grad():
+        for batch in point.batches(data):
+            value = loss(point.output(batch), batch.target)
+            slopes = torch.autograd.grad(value, own, materialize_grads=True)
+            total += float(value.detach()) * len(batch)
+            for held, slope in zip(sums, slopes, strict=True):
+                held.add_(slope, alpha=len(batch))
+            samples += len(batch)
+    return Slope(total / samples, torch.cat([held.reshape(-1) for held in sums]).detach() / samples)
+
+
+def weight_travel(model: nn.Module, origin: Mapping[str, Tensor]) -> float:
+    r"""$|\theta-\theta_0|/|\theta_0|$ over the trainable parameters.
+
+    >>> model = nn.Linear(1, 1, bias=False)
+    >>> _ = nn.init.constant_(model.weight, 3.0)
+    >>> weight_travel(model, {"weight": torch.tensor([[2.0]])})
+    0.5
+    """
+    moved = size = 0.0
+    for name, parameter in model.named_parameters():
+        if parameter.requires_grad and parameter.is_floating_point():
+            start = promoted(origin[name].to(parameter.device))
+            moved += float((promoted(parameter.detach()) - start).square().sum())
+            size += float(start.square().sum())
+    return float((moved / size) ** 0.5) if size > 0 else float("inf" if moved > 0 else "nan")
+
+
+def trainable_vector(model: nn.Module) -> Tensor:
+    """The trainable parameters as one vector, in the order of derivatives."""
+    own = [p for p in model.parameters() if p.requires_grad and p.is_floating_point()]
+    return torch.cat([promoted(p.detach()).reshape(-1) for p in own])
+
+
+def subspace_share(gradient: Tensor, vectors: Tensor) -> float:
+    """The share of a vector's squared length that lies in the span of some vectors (rows).
+
+    >>> subspace_share(torch.tensor([3.0, 4.0]), torch.tensor([[2.0, 0.0]]))
+    0.36
+    """
+    span = torch.linalg.qr(vectors.double().T)[0]  # (P, k)
+    g = gradient.double()
+    return float((g @ span).square().sum() / g.square().sum())
+
+
+def at_state(model: nn.Module, state: Mapping[str, Tensor]) -> nn.Module:
+    """A copy of the model with other weights and buffers."""
+    other = copy.deepcopy(model)
+    other.load_state_dict(dict(state))
+    return other
+
+
+def telling_norm(kernel: Tensor) -> float:
+    r"""$\|PKP\|_F$ with the mean over samples taken out: what of a kernel tells samples apart.
+
+    0 where every unit is dead, though an output's bias may still move all answers alike.
+
+    >>> telling_norm(torch.ones(3, 3))
+    0.0
+    """
+    K = kernel.double()
+    return float((K - K.mean(0) - K.mean(1, keepdim=True) + K.mean()).norm())
+
+
+def telling_kernel(model: nn.Module, x: Inputs, kernel: Tensor) -> float:
+    """`telling_norm` of a kernel; of a single sample, which is not told from any, the kernel of all but the biases.
+
+    >>> model = nn.Sequential(nn.Linear(1, 1), nn.ReLU(), nn.Linear(1, 1))
+    >>> _ = nn.init.constant_(model[0].bias, -9.0)
+    >>> telling_kernel(model, torch.ones(1, 1), torch.ones(1, 1))  # the unit is off: only the last bias moves the output
+    0.0
+    """
+    if len(kernel) > 1:
+        return telling_norm(kernel)
+    biases = {name: 0.0 for name, _ in model.named_parameters() if "bias" in name.rsplit(".", 1)[-1]}
+    return float(empirical_ntk(model, x, rates=biases).double().sum())

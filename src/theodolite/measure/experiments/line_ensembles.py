@@ -1,0 +1,54 @@
+"""Random ReLU networks of finite width counted along a line, many at once."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from theodolite.measure.regions import network_line_counts
+
+
+@dataclass(frozen=True, kw_only=True)
+class LineEnsemble:
+    """ReLU networks with one output; weights of variance ``weight_variance`` over fan-in, biases of ``bias_std``.
+
+    The rest are ways to leave the theory: a ``mean`` of the weights in units of their standard deviation, or ``entries``
+    other than Gaussian: uniform, Cauchy, or of two values.
+    """
+
+    widths: tuple[int, ...]
+    inputs: int = 1
+    weight_variance: float = 2.0
+    bias_std: float = 1.0
+    mean: float = 0.0
+    entries: str = "gauss"
+
+    def drawn(self, size: tuple[int, ...], generator: torch.Generator) -> Tensor:
+        """Entries of scale one about the mean."""
+        if self.entries == "gauss":
+            draw = torch.randn(size, generator=generator, dtype=torch.float64)
+        elif self.entries == "cauchy":
+            uniform = torch.rand(size, generator=generator, dtype=torch.float64)
+            draw = torch.tan(math.pi * (uniform - 0.5))
+        else:
+            draw = math.sqrt(3) * (2 * torch.rand(size, generator=generator, dtype=torch.float64) - 1)
+            draw = draw.sign() if self.entries == "sign" else draw
+        return draw + self.mean
+
+
+def line_counts(
+    ensemble: LineEnsemble, start: Tensor, end: Tensor, *, nets: int, generator: torch.Generator, whole: bool = False
+) -> tuple[Tensor, Tensor]:
+    """Activation regions and linear pieces of ``nets`` random networks between two inputs, or on the whole line."""
+    weights: list[Tensor] = []
+    biases: list[Tensor | None] = []
+    for fan_in, width in zip((ensemble.inputs, *ensemble.widths), (*ensemble.widths, 1), strict=True):
+        scale = math.sqrt(ensemble.weight_variance / fan_in)
+        weights.append(scale * ensemble.drawn((nets, width, fan_in), generator))
+        biases.append(ensemble.bias_std * (ensemble.drawn((nets, width), generator) - ensemble.mean))
+    if not ensemble.bias_std:
+        biases = [None] * len(weights)
+    return network_line_counts(weights, biases, start=start, end=end, whole=whole)

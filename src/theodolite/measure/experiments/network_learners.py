@@ -1,0 +1,65 @@
+"""Fully connected networks trained on small problems, many side by side, with any elementwise optimiser."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from theodolite.measure.experiments.sparse_learners import Optimiser
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"tanh": torch.tanh, "relu": torch.relu, "linear": lambda z: z}
+GAINS = {"tanh": 1.0, "relu": 2.0, "linear": 1.0}
+Slopes = Callable[[list[Tensor], list[Tensor]], list[Tensor]]
+"""What is stepped along, from weights and gradients."""
+
+
+def gaussian_start(
+    count: int, widths: Sequence[int], *, activation: str, generator: torch.Generator, rotation: Tensor | None = None
+) -> list[Tensor]:
+    """Weights (count, in, out) and zero biases (count, 1, out) of networks with a Gaussian, so rotation-invariant, start."""
+    made = []
+    for place, (inputs, outputs) in enumerate(pairwise(widths)):
+        weight = torch.randn(count, inputs, outputs, generator=generator, dtype=torch.float64)
+        weight *= (GAINS[activation] / inputs) ** 0.5
+        if rotation is not None and not place:
+            weight = rotation @ weight
+        made += [weight, torch.zeros(count, 1, outputs, dtype=torch.float64)]
+    return made
+
+
+def network_outputs(own: Sequence[Tensor], x: Tensor, activation: str) -> Tensor:
+    """Outputs (count, n) of all networks at inputs (count, n, d)."""
+    for place in range(0, len(own), 2):
+        x = torch.baddbmm(own[place + 1], x, own[place])
+        x = ACTIVATIONS[activation](x) if place + 2 < len(own) else x
+    return x[..., 0]
+
+
+def trained_networks(
+    start: Sequence[Tensor],
+    x: Tensor,
+    y: Tensor,
+    *,
+    activation: str,
+    optimiser: Optimiser,
+    steps: int,
+    slopes: Slopes | None = None,
+) -> list[Tensor]:
+    """Weights after full-batch steps on half the mean square of each network, from (count, k, d) and (count, k)."""
+    own = [nn.Parameter(part.clone()) for part in start]
+    stepping = optimiser(own)
+
+    def closure() -> Any:
+        loss = 0.5 * (network_outputs(own, x, activation) - y).square().mean(1).sum()
+        gradients = list(torch.autograd.grad(loss, own))
+        for p, g in zip(own, gradients if slopes is None else slopes(list(own), gradients), strict=True):
+            p.grad = g
+        return loss.detach()
+
+    for _ in range(steps):
+        stepping.step(closure)
+    return [p.detach() for p in own]

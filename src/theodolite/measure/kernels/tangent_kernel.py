@@ -1,0 +1,274 @@
+r"""The empirical tangent kernel of any module, $\Theta_{ij}(x,x')=\sum_\mu\partial_\mu z_i(x)\,\partial_\mu z_j(x')$."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from theodolite.core.state import untouched
+from theodolite.measure import Stateless, count, placed, plain_attention, rows, stateless
+from theodolite.measure.functional import Inputs
+from theodolite.measure.kernels._contraction import Contraction, Formed, Outputs
+from theodolite.measure.kernels._jacobians import Structure, factors, jacobian_rows, structure_of
+
+MEMORY = 1 << 30
+"""Bytes that intermediate results may take unless told otherwise; the kernel itself comes on top."""
+
+Method = Literal["layers", "jacobian"]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a kernel is computed: by ``layers`` or by whole ``jacobian`` rows, in blocks of how many samples, and why.
+
+    ``contracted`` names the parameters that enter by products alone, ``formed`` the others that count, ``frozen`` those
+    that are left out.
+    """
+
+    method: Method
+    block: int
+    outputs: int
+    reason: str
+    contracted: tuple[str, ...] = ()
+    formed: tuple[str, ...] = ()
+    frozen: tuple[str, ...] = ()
+
+
+def empirical_ntk(
+    model: nn.Module,
+    x: Inputs,
+    other: Inputs | None = None,
+    *,
+    outputs: Outputs = "trace",
+    rates: Mapping[str, float] | None = None,
+    frozen: bool = False,
+    memory: int = MEMORY,
+) -> Tensor:
+    r"""$\Theta_{ij}(x,x')=\sum_\mu\eta_\mu\,\partial_\mu z_i(x)\,\partial_\mu z_j(x')$, with the model in evaluation mode.
+
+    ``outputs="full"`` gives (n, m, C, C); ``"trace"`` the mean over outputs $i=j$, (n, m), which tends to the kernel of
+    the infinitely wide network. An answer of several tensors counts by its logits or first tensor, all other axes
+    flattened into C. ``x`` is a tensor, a tuple (positional) or a mapping (by keyword), samples first. ``rates`` maps
+    names of parameters to $\eta_\mu$ (1 where not named; see `fan_in_rates`). Tied tensors count once, half precision is
+    computed in float32, frozen parameters are left out unless ``frozen``. For products with weights (linear,
+    convolution) the derivative is kept as factors; other parameters' derivatives are formed; samples are taken in
+    blocks so that intermediate results fit into ``memory`` bytes. `ntk_plan` says what is done. Source: jacot2018.
+
+    >>> x = torch.tensor([[1.0, 2.0], [0.0, 1.0]])
+    >>> empirical_ntk(nn.Linear(2, 3), x).tolist()  # x.x' + 1
+    [[6.0, 3.0], [3.0, 2.0]]
+    """
+    if outputs not in ("trace", "full"):
+        raise ValueError(f"expected outputs 'trace' or 'full', got {outputs!r}")
+    net = stateless(model, frozen=frozen)
+    rates = _checked(rates or {}, model)
+    x, y = _on(net, x), None if other is None else _on(net, other)
+    with untouched(model), plain_attention():
+        structure = structure_of(net, x)
+        if _refusal(net, structure, x) is None:
+            return Contraction(net, structure, outputs, rates, memory).kernel(x, y)
+        return _by_rows(net, x, y, outputs=outputs, rates=rates)
+
+
+def ntk_plan(
+    model: nn.Module, x: Inputs, *, outputs: Outputs = "trace", frozen: bool = False, memory: int = MEMORY
+) -> Plan:
+    """How `empirical_ntk` would go about it, and why; costs passes of a single sample.
+
+    >>> ntk_plan(nn.Sequential(nn.Linear(4, 8), nn.LayerNorm(8)), torch.ones(2, 4)).formed
+    ('1.weight', '1.bias')
+    """
+    net = stateless(model, frozen=frozen)
+    x = _on(net, x)
+    left = tuple(name for name, p in model.named_parameters() if not p.requires_grad and not frozen)
+    with untouched(model), plain_attention():
+        structure = structure_of(net, x)
+        refusal = _refusal(net, structure, x)
+    if refusal is not None:
+        return Plan(
+            "jacobian",
+            1,
+            structure.outputs,
+            f"the model does not vectorise over samples: {refusal}",
+            (),
+            tuple(net.parameters),
+            left,
+        )
+    work = Contraction(net, structure, outputs, {}, memory)
+    reason = f"one sample takes {work.bytes_per_sample / 2**20:.3g} MiB of the {memory / 2**20:.4g} MiB allowed"
+    return Plan(
+        "layers",
+        min(work.block, count(x)),
+        structure.outputs,
+        reason,
+        tuple(sorted(structure.layered)),
+        structure.other,
+        left,
+    )
+
+
+def fan_in_rates(model: nn.Module, *, weight_rate: float = 1.0, bias_rate: float = 1.0) -> dict[str, float]:
+    """Rates ``weight_rate / fan_in`` for matrices (and kernels) of weights, ``bias_rate`` for all other parameters.
+
+    With them the kernel of a plain network tends to that of the recursion with the same rates as its width grows.
+
+    >>> fan_in_rates(nn.Linear(4, 2), weight_rate=2.0)
+    {'weight': 0.5, 'bias': 1.0}
+    """
+    return {
+        name: weight_rate / torch.Size(p.shape[1:]).numel() if p.ndim > 1 else bias_rate
+        for name, p in model.named_parameters()
+    }
+
+
+def kernel_matrix(kernel: Tensor) -> Tensor:
+    """A full kernel (n, m, C, C) as a matrix over pairs (sample, output), (nC, mC); any other stays as it is.
+
+    >>> kernel_matrix(torch.ones(2, 3, 4, 4)).shape
+    torch.Size([8, 12])
+    """
+    return kernel if kernel.ndim == 2 else kernel.transpose(1, 2).flatten(2).flatten(0, 1)
+
+
+def kernel_drift(before: Tensor, after: Tensor) -> float:
+    r"""$\|\Theta'-\Theta\|_F/\|\Theta\|_F$, by how much a kernel moved: 0 in lazy training. Source: chizat2019.
+
+    >>> kernel_drift(torch.eye(2), 1.5 * torch.eye(2))
+    0.5
+    """
+    return float((after - before).norm() / before.norm())
+
+
+def kernel_alignment(kernel: Tensor, targets: Tensor, *, centred: bool = True) -> float:
+    r"""$\langle K,YY^\top\rangle_F/\|K\|_F\|YY^\top\|_F$: how much a kernel looks like the labels' own, at most 1.
+
+    ``targets`` are (n, C), or whole numbers (n,) that stand for classes. ``centred`` takes both about their means, so
+    that a constant part counts for nothing. Source: cristianini2001; cortes2012.
+
+    >>> y = torch.tensor([[1.0], [-1.0]])
+    >>> round(kernel_alignment(y @ y.T, y), 6)
+    1.0
+    """
+    K, Y = kernel.double(), target_rows(targets).to(kernel.device)
+    if centred:
+        Y = Y - Y.mean(0)
+        K = K - K.mean(0) - K.mean(1, keepdim=True) + K.mean()
+    gram = Y @ Y.T
+    size = K.norm() * gram.norm()
+    return float((K * gram).sum() / size) if size > 0 else 0.0
+
+
+def target_rows(targets: Tensor) -> Tensor:
+    """Targets as float64 rows: classes one-hot, numbers as they are.
+
+    >>> target_rows(torch.tensor([0, 1])).tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
+    if targets.is_floating_point():
+        return targets.double().reshape(len(targets), -1)
+    return torch.nn.functional.one_hot(targets.flatten().long()).double()
+
+
+@dataclass(frozen=True)
+class KernelSpectrum:
+    """Eigenvalues of a kernel, largest first, and what is read off them."""
+
+    values: Tensor
+
+    @property
+    def largest(self) -> float:
+        """The one that limits the step size."""
+        return float(self.values[0])
+
+    @property
+    def condition(self) -> float:
+        """Largest over smallest; infinite where the smallest is zero to rounding."""
+        floor = torch.finfo(self.values.dtype).eps * len(self.values) * self.largest
+        smallest = float(self.values[-1])
+        return self.largest / smallest if smallest > floor else float("inf")
+
+    @property
+    def effective_rank(self) -> float:
+        r"""$\exp(-\sum p_i\log p_i)$, $p_i=\lambda_i/\sum\lambda$: how many directions learn alike. Source: roy2007."""
+        shares = self.values.clamp(min=0) / self.values.clamp(min=0).sum()
+        return float(torch.special.entr(shares).sum().exp())
+
+
+def kernel_spectrum(kernel: Tensor) -> KernelSpectrum:
+    """The eigenvalues of a symmetric kernel, in float64; a full one counts every output of every sample.
+
+    >>> kernel_spectrum(torch.diag(torch.tensor([1.0, 4.0]))).condition
+    4.0
+    """
+    matrix = kernel_matrix(kernel).double()
+    return KernelSpectrum(torch.linalg.eigvalsh(0.5 * (matrix + matrix.T)).flip(0))
+
+
+def output_curvatures(loss: Callable[[Tensor, Tensor], Tensor], outputs: Tensor, targets: Tensor) -> Tensor:
+    r"""$\partial^2L/\partial z_i\partial z_j$ of a loss in the outputs of each sample, (n, C, C), mean or sum as the loss has it.
+
+    The loss must treat samples one by one (as cross-entropy and squared error do).
+
+    >>> output_curvatures(nn.functional.mse_loss, torch.zeros(2, 1), torch.ones(2, 1)).flatten().tolist()
+    [1.0, 1.0]
+    """
+    with torch.enable_grad():
+        z = outputs.detach().clone().requires_grad_()
+        (slope,) = torch.autograd.grad(loss(z, targets), z, create_graph=True)
+        if not slope.requires_grad:  # a loss that is linear in the outputs
+            return torch.zeros(len(z), z[0].numel(), z[0].numel(), dtype=z.dtype, device=z.device)
+        flat = slope.flatten(1)
+        columns = [torch.autograd.grad(flat[:, c].sum(), z, retain_graph=True)[0] for c in range(flat.shape[1])]
+    return torch.stack([column.flatten(1) for column in columns], 1).detach()
+
+
+def curvature_through_kernel(kernel: Tensor, curvatures: Tensor) -> Tensor:
+    r"""$H^{1/2}\Theta H^{1/2}$, (nC, nC), whose eigenvalues are the nonzero ones of the Gauss-Newton matrix $J^\top HJ$.
+
+    ``kernel`` is full, (n, n, C, C), ``curvatures`` are (n, C, C); negative ones of a loss that is not convex count as 0.
+
+    >>> curvature_through_kernel(torch.ones(1, 1, 1, 1), 4 * torch.ones(1, 1, 1)).item()
+    4.0
+    """
+    values, vectors = torch.linalg.eigh(curvatures.double())
+    root = (vectors * values.clamp(min=0).sqrt().unsqueeze(1)) @ vectors.mT  # (n, C, C)
+    return kernel_matrix(torch.einsum("aij,abjk,bkl->abil", root, kernel.double(), root))
+
+
+def _on(net: Stateless, x: Inputs) -> Inputs:
+    return placed(x, next(iter(net.parameters.values())))
+
+
+def _checked(rates: Mapping[str, float], model: nn.Module) -> Mapping[str, float]:
+    unknown = sorted(set(rates) - {name for name, _ in model.named_parameters()})
+    if unknown:
+        raise ValueError(f"expected rates for names among the model's parameters, got {unknown[:3]}; see fan_in_rates")
+    return rates
+
+
+def _refusal(net: Stateless, structure: Structure, x: Inputs) -> str | None:
+    """Why the model cannot be vectorised over samples, if it cannot; tried on one sample and one output."""
+    try:
+        factors(net, structure, rows(x, slice(0, 1)), part=slice(0, 1))
+    except (RuntimeError, NotImplementedError, ValueError, IndexError) as error:
+        return (str(error).strip().splitlines() or [type(error).__name__])[0][:120]
+    return None
+
+
+def _by_rows(net: Stateless, x: Inputs, y: Inputs | None, *, outputs: Outputs, rates: Mapping[str, float]) -> Tensor:
+    """From whole derivatives, one sample at a time on the left."""
+    right = jacobian_rows(net, x if y is None else y)
+    n, m, C = count(x), count(x if y is None else y), next(iter(right.values())).shape[1]
+    like = next(iter(net.parameters.values()))
+    kernel = torch.zeros((n, m) if outputs == "trace" else (n, C, m, C), dtype=like.dtype, device=like.device)
+    for index in range(n):
+        here = slice(index, index + 1)
+        left = {name: value[here] for name, value in right.items()} if y is None else jacobian_rows(net, rows(x, here))
+        for name, value in left.items():
+            rate = rates.get(name, 1.0)
+            Formed(value, rate).add(Formed(right[name], rate), kernel[here])
+    return kernel if outputs == "trace" else kernel.transpose(1, 2)

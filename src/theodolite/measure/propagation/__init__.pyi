@@ -1,0 +1,16 @@
+from .layer_features import (
+    feature_covariances as feature_covariances,
+    feature_samples as feature_samples,
+    layer_inputs as layer_inputs,
+    matrix_layers as matrix_layers,
+    steering_gains as steering_gains,
+)
+from .redraws import GradientDraws as GradientDraws, log_spread as log_spread, redrawn_gradients as redrawn_gradients
+from .signal_flow import (
+    Signal as Signal,
+    Step as Step,
+    Trace as Trace,
+    is_matrix_layer as is_matrix_layer,
+    signals as signals,
+)
+from .weight_spread import LayerVariances as LayerVariances, fan_in as fan_in, layer_variances as layer_variances

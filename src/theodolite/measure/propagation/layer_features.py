@@ -1,0 +1,152 @@
+"""What flows into and out of the layers of a model, gathered over batches in one pass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from theodolite.measure.propagation.signal_flow import is_matrix_layer
+from theodolite.measure.spectra import FeatureCovariance, feature_rows
+
+WIDEST = 4096
+"""Features of more dimensions than this are left out: their covariance would not fit where the model does."""
+
+
+def matrix_layers(model: nn.Module) -> dict[str, nn.Module]:
+    """The layers that multiply by a matrix of weights, by name."""
+    return {name: module for name, module in model.named_modules() if is_matrix_layer(module)}
+
+
+@torch.no_grad()
+def feature_covariances(
+    run: Callable[[Any], Any], batches: Iterable[Any], layers: Mapping[str, nn.Module]
+) -> dict[str, FeatureCovariance]:
+    """The covariance of every layer's output over all batches, one pass, positions pooled.
+
+    ``run`` calls the model on a batch. A layer that runs twice in a pass counts both times; one whose features have more
+    than `WIDEST` dimensions is left out.
+    """
+    found: dict[str, FeatureCovariance] = {}
+
+    def keep(name: str) -> Callable[..., None]:
+        def hook(module: nn.Module, args: Any, output: Any) -> None:
+            features = output[0] if isinstance(output, tuple | list) else output
+            if isinstance(features, Tensor) and features.ndim >= 2:
+                rows = feature_rows(features)
+                if rows.shape[1] <= WIDEST:
+                    part = FeatureCovariance.of(rows)
+                    found[name] = found[name] + part if name in found else part
+
+        return hook
+
+    with ExitStack() as stack:
+        for name, module in layers.items():
+            stack.callback(module.register_forward_hook(keep(name)).remove)
+        for batch in batches:
+            run(batch)
+    return found
+
+
+@torch.no_grad()
+def feature_samples(
+    run: Callable[[Any], Any], batches: Iterable[Any], layers: Mapping[str, nn.Module], *, most: int
+) -> dict[str, Tensor]:
+    """Every layer's output on the first ``most`` samples, and the first layer's input as ``input``; positions pooled.
+
+    ``run`` calls the model on a batch. A layer that runs twice in a pass keeps what it gave first.
+    """
+    found: dict[str, list[Tensor]] = {}
+    seen: set[str] = set()
+
+    def keep(name: str) -> Callable[..., None]:
+        def hook(module: nn.Module, args: Any, output: Any) -> None:
+            features = output[0] if isinstance(output, tuple | list) else output
+            pairs = [(name, features)]
+            if not seen and args and isinstance(args[0], Tensor) and args[0].is_floating_point():
+                pairs.insert(0, ("input", args[0]))
+            for key, value in pairs:
+                if key not in seen and isinstance(value, Tensor) and value.ndim >= 2:
+                    seen.add(key)
+                    rows = value.flatten(1) if key == "input" else feature_rows(value)
+                    found.setdefault(key, []).append(rows.detach())
+
+        return hook
+
+    with ExitStack() as stack:
+        for name, module in layers.items():
+            stack.callback(module.register_forward_hook(keep(name)).remove)
+        count = 0
+        for batch in batches:
+            run(batch)
+            count += len(batch)
+            seen.clear()
+            if count >= most:
+                break
+    return {name: torch.cat(parts)[:most] for name, parts in found.items()}
+
+
+@torch.no_grad()
+def layer_inputs(run: Callable[[], Any], layers: Mapping[str, nn.Module]) -> dict[str, Tensor]:
+    """What each linear layer is given in one pass, (rows, features); positions are rows."""
+    found: dict[str, Tensor] = {}
+
+    def keep(name: str) -> Callable[..., None]:
+        def hook(module: nn.Module, args: tuple[Any, ...]) -> None:
+            if args and isinstance(args[0], Tensor) and name not in found:
+                found[name] = args[0].detach().flatten(0, -2)
+
+        return hook
+
+    with ExitStack() as stack:
+        for name, module in layers.items():
+            stack.callback(module.register_forward_pre_hook(keep(name)).remove)
+        run()
+    return found
+
+
+@torch.no_grad()
+def steering_gains(run: Callable[[], Any], layer: nn.Module, directions: Tensor, *, step: float = 1e-2) -> Tensor:
+    r"""By how much a direction added behind a layer changes the model's answer: $|f(h+v)-f(h-v)|/2|v|$, for each direction.
+
+    ``directions`` are (count, features); each is added, scaled to ``step`` of the features' root mean square norm, to every
+    sample and position, and the norm of the change of the answer is averaged over samples.
+    """
+    gains = []
+    for direction in directions:
+        ends = [_answer_with(run, layer, direction, sign * step) for sign in (1.0, -1.0)]
+        (high, size), (low, _) = ends
+        change = (high - low).flatten(1).norm(dim=1) / 2
+        gains.append((change / (step * size)).mean())
+    return torch.stack(gains)
+
+
+def _answer_with(run: Callable[[], Any], layer: nn.Module, direction: Tensor, step: float) -> tuple[Tensor, Tensor]:
+    sizes: list[Tensor] = []
+
+    def hook(module: nn.Module, args: Any, output: Any) -> Any:
+        features = output[0] if isinstance(output, tuple | list) else output
+        axis = 1 if features.ndim >= 4 else -1
+        shape = [1] * features.ndim
+        shape[axis] = -1
+        size = features.norm(dim=axis).square().mean().sqrt()
+        sizes.append(size * (features.numel() / len(features) / features.shape[axis]) ** 0.5)
+        moved = features + step * size * (direction / direction.norm()).to(features).reshape(shape)
+        return type(output)((moved, *output[1:])) if isinstance(output, tuple | list) else moved
+
+    handle = layer.register_forward_hook(hook)
+    try:
+        answer = run()
+    finally:
+        handle.remove()
+    return _first_tensor(answer).double(), sizes[0].double()
+
+
+def _first_tensor(answer: Any) -> Tensor:
+    if isinstance(answer, Tensor):
+        return answer
+    members: Sequence[Any] = list(answer.values()) if hasattr(answer, "values") else list(answer)
+    return _first_tensor(members[0])

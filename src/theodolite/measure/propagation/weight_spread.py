@@ -1,0 +1,67 @@
+"""The variances with which a network's weights and biases are spread, layer by layer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from theodolite.core.reading import Estimate
+from theodolite.io.weights import Weight, Weights, owners_of, readable
+
+NOT_SUMS = (nn.Embedding, nn.EmbeddingBag, nn.Bilinear, nn.LayerNorm, nn.RMSNorm)
+
+
+@dataclass(frozen=True)
+class LayerVariances:
+    """A layer's fan-in, its weights' variance times the fan-in, and its biases' variance (None without biases)."""
+
+    name: str
+    fan_in: int
+    weight: Estimate
+    bias: Estimate | None
+
+
+def layer_variances(
+    weights: Weights, *, model: nn.Module | None = None, faults: dict[str, str] | None = None
+) -> Iterator[LayerVariances]:
+    """Every matrix of weights that sums its inputs, in the order of the parameters, one or two tensors in memory.
+
+    A checkpoint tells only names and shapes: a tensor of two or more axes whose name speaks of weights, but not of an
+    embedding, counts; its fan-in is the product of all axes but the first. A ``model`` tells what its layers are.
+    Tensors that cannot be read or are not finite are left out and put into ``faults``.
+    """
+    owners = owners_of(model)
+    faults = {} if faults is None else faults
+    sums = {name: weight for name, weight in weights.items() if _is_sum(weight, owners.get(name))}
+    for weight, tensor in readable(sums, faults):
+        head, _, tail = weight.name.rpartition("weight")
+        inputs = fan_in(weight.shape, owners.get(weight.name))
+        bias = weights.get(f"{head}bias{tail}")
+        spread = None
+        if bias is not None and len(bias.shape) == 1:
+            spread = next((_mean_square(vector, 1) for _, vector in readable({bias.name: bias}, faults)), None)
+        yield LayerVariances(weight.name, inputs, _mean_square(tensor, inputs), spread)
+
+
+def _is_sum(weight: Weight, owner: nn.Module | None) -> bool:
+    if len(weight.shape) < 2 or "weight" not in weight.name or not weight.dtype.is_floating_point:
+        return False
+    return not isinstance(owner, NOT_SUMS) and (owner is not None or "embed" not in weight.name.lower())
+
+
+def _mean_square(tensor: Tensor, scale: int) -> Estimate:
+    """The mean square times ``scale`` with its standard error; initialisations have mean zero."""
+    squares = tensor.detach().to(torch.float64).square().flatten() * scale
+    error = squares.std(correction=0) / squares.numel() ** 0.5 if squares.numel() > 1 else squares.new_tensor(0.0)
+    return Estimate(squares.mean().item(), error.item())
+
+
+def fan_in(shape: tuple[int, ...], owner: nn.Module | None = None) -> int:
+    """How many inputs each output sums: all axes but the first, except in a transposed convolution."""
+    if isinstance(owner, nn.ConvTranspose1d | nn.ConvTranspose2d | nn.ConvTranspose3d):
+        taps = torch.Size(shape[2:]).numel() / torch.Size(owner.stride).numel()  # an output meets only some taps
+        return max(1, round(shape[0] / owner.groups * taps))
+    return torch.Size(shape[1:]).numel()

@@ -1,0 +1,114 @@
+"""Cells carried through a network: each affine map is applied to all of them at once, each bend cuts them."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, Self
+
+import torch
+from torch import Tensor
+
+from theodolite.measure.regions._bends import Bend, Maximum
+from theodolite.measure.regions._piecewise import Program
+
+NUMBERS = 1_000_000  # of float64 in one signal at a time: 8 MB, so that a part stays in the cache
+CHECKED = 16
+RELATIVE, ROUNDING = 1e-9, 1e-13  # a zero nearer than this to an edge lies on it: of the cell, of the terms summed
+
+
+class Cells(Protocol):
+    """Convex cells of a slice, all disjoint, in an order that cutting keeps."""
+
+    def __len__(self) -> int: ...
+
+    def take(self, places: Any) -> Self:
+        """The cells at these places."""
+
+    def roots(self) -> Tensor:
+        """Which of the slices given each cell belongs to, (C,)."""
+
+    def at_centre(self, signal: Tensor) -> Tensor:
+        """The values (C, ...) of affine maps (C, rows, ...) at a point inside each cell."""
+
+    def cut_by_knots(self, bend: Bend, signal: Tensor) -> tuple[Self, Tensor]:
+        """The cells cut where a signal crosses a knot, and for each the cell it comes from."""
+
+    def cut_by_windows(self, candidates: Tensor) -> tuple[Self, Tensor]:
+        """The cells cut where the largest member of a window (C, rows, n, m) changes."""
+
+
+def swept(program: Program, signal: Tensor, cells: Cells) -> list[tuple[Any, Tensor]]:
+    """Cells on which the network is affine, in parts, each with its maps (C, rows, outputs)."""
+    last, done = program.last_use(), []
+    bends = [place for place, step in enumerate(program.steps) if isinstance(step.does, Bend | Maximum)]
+    most = max(64, NUMBERS // (program.widest * signal.shape[1]))
+    everything = torch.arange(len(cells), device=signal.device)
+    stack: list[tuple[int, dict[int, Tensor], Cells, Tensor]] = [(0, {0: signal}, cells, everything)]
+    while stack:
+        place, live, cells, parent = stack.pop()
+        live = _behind(program, place, live, cells, parent)
+        while place < len(program.steps):
+            step = program.steps[place]
+            if isinstance(step.does, Bend | Maximum):
+                break
+            live[place + 1] = step.does.applied([live[source] for source in step.sources], cells.roots())
+            live = {slot: held for slot, held in live.items() if last[slot] > place}
+            place += 1
+        if place == len(program.steps):
+            done.append((cells, live[place].flatten(2)))
+            continue
+        step = program.steps[place]
+        before = live[step.sources[0]]
+        if isinstance(step.does, Bend):
+            cells, parent = cells.cut_by_knots(step.does, before)
+        elif isinstance(step.does, Maximum):
+            cells, parent = cells.cut_by_windows(step.does.candidates(before))
+        size = most if place < bends[-1] else max(64, most // 8)  # what is not cut again stays in a nearer cache
+        for start in reversed(range(0, len(cells), size)):
+            part = slice(start, start + size)
+            stack.append((place + 1, live, cells.take(part), parent[part]))
+    return done
+
+
+def _behind(program: Program, place: int, live: dict[int, Tensor], cells: Cells, parent: Tensor) -> dict[int, Tensor]:
+    """The signals of cells that come from others, behind the bend in front of this place; those still needed."""
+    step = program.steps[place - 1] if place else None
+    if step is None or not isinstance(step.does, Bend | Maximum):
+        return {slot: held.index_select(0, parent) for slot, held in live.items()}
+    last, source, does = program.last_use(), step.sources[0], step.does
+    kept = {slot: held.index_select(0, parent) for slot, held in live.items() if last[slot] >= place or slot == source}
+    signal = kept[source]
+    if isinstance(does, Bend):
+        kept[place] = does.applied(signal, does.piece(cells.at_centre(signal)), spent=last[source] < place)
+    else:
+        kept[place] = does.applied(signal, cells.at_centre(signal))
+    return {slot: held for slot, held in kept.items() if last[slot] >= place}
+
+
+def check_maps(program: Program, points: Tensor, values: Tensor) -> None:
+    """Refuse a network whose own output at some points is not what its affine maps say: it was misread."""
+    if program.model is None:
+        return
+    with torch.no_grad():
+        own = program.model(points[:CHECKED]).flatten(1)
+    apart = (own - values[:CHECKED]).abs().max()
+    if not bool(apart <= 1e-6 * (1 + own.abs().max())):
+        raise ValueError(f"expected a piecewise linear network, got one off its affine pieces by {float(apart):.2g}")
+
+
+def activation_patterns(program: Program, points: Tensor) -> Tensor:
+    """The number of the piece of every bend, and of the largest of every window, at points (P, ...): (P, units)."""
+    live, found = {0: points.to(program.like).unsqueeze(1)}, []
+    roots = torch.zeros(len(points), dtype=torch.long, device=program.like.device)
+    for place, step in enumerate(program.steps):
+        signal = live[step.sources[0]]
+        if isinstance(step.does, Bend):
+            piece = step.does.piece(signal[:, 0])
+            found.append(piece.flatten(1).to(torch.uint8))
+            live[place + 1] = step.does.applied(signal, piece)
+        elif isinstance(step.does, Maximum):
+            value, best = step.does.candidates(signal)[:, 0].max(-1)
+            found.append(best.to(torch.uint8))
+            live[place + 1] = value.reshape(len(value), 1, *step.does.shape)
+        else:
+            live[place + 1] = step.does.applied([live[source] for source in step.sources], roots)
+    return torch.cat(found, 1) if found else points.new_zeros((len(points), 0), dtype=torch.uint8)

@@ -1,0 +1,194 @@
+"""Linear regions in a polygon of a two-dimensional slice: every cell, exactly."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from theodolite.measure.regions._bends import Bend
+from theodolite.measure.regions._piecewise import Program, program_of
+from theodolite.measure.regions._polygons import Array, Polygons, cut, joined, may_cross
+from theodolite.measure.regions._sweeps import activation_patterns, check_maps, swept
+
+
+@dataclass(frozen=True)
+class Slice:
+    """The plane origin + u first + v second in the space of inputs."""
+
+    origin: Tensor
+    first: Tensor
+    second: Tensor
+
+    def points(self, coordinates: Any) -> Tensor:
+        """The inputs at coordinates (u, v), (P, 2)."""
+        uv = torch.as_tensor(np.asarray(coordinates, dtype=np.float64)).to(self.origin.device)
+        u, v = (uv[:, k].reshape(-1, *(1,) * self.origin.ndim) for k in (0, 1))
+        return self.origin + u * self.first + v * self.second
+
+
+@dataclass(frozen=True)
+class PlaneRegions:
+    """The cells of a polygon: on cell k the output at (u, v) is ``maps[k] @ (1, u, v)``, maps (C, outputs, 3)."""
+
+    cells: Polygons
+    maps: Tensor
+    plane: Slice
+    program: Program
+
+    @property
+    def regions(self) -> int:
+        """The number of activation regions."""
+        return len(self.cells)
+
+    @property
+    def areas(self) -> Array:
+        """The area of every cell in units of u and v."""
+        return self.cells.areas()
+
+    def polygon(self, k: int) -> Array:
+        """The corners of cell k in order, (corners, 2)."""
+        corners: Array = self.cells.corners[k, : self.cells.count[k]]
+        return corners
+
+    def patterns(self) -> Tensor:
+        """The activation pattern of every cell: which piece of each bend its centre lies on, (C, units)."""
+        with torch.no_grad():
+            centres = self.plane.points(self.cells.centres())
+            return torch.cat([activation_patterns(self.program, part) for part in torch.split(centres, 4096)])
+
+    def distinct_maps(self, *, digits: int = 7) -> int:
+        """How many different affine maps the cells carry: at most the number of regions."""
+        flat = self.maps.flatten(1)
+        scale = flat.abs().amax(0).clamp(min=1e-300)
+        return len(torch.unique(torch.round(flat / scale, decimals=digits) + 0.0, dim=0))
+
+
+@dataclass(frozen=True)
+class PlaneCells:
+    """Polygons of a slice with their centres and radii, as `swept` asks for them."""
+
+    polygons: Polygons
+    centre: Tensor
+    radius: Tensor
+
+    @classmethod
+    def around(cls, polygons: Polygons, device: torch.device) -> PlaneCells:
+        """The cells of these polygons."""
+        centre = polygons.centres()
+        return cls(polygons, torch.from_numpy(centre).to(device), torch.from_numpy(polygons.radii(centre)).to(device))
+
+    def __len__(self) -> int:
+        return len(self.polygons)
+
+    def take(self, places: Any) -> PlaneCells:
+        """The cells at these places."""
+        return PlaneCells(self.polygons.take(places), self.centre[places], self.radius[places])
+
+    def roots(self) -> Tensor:
+        """All lie in one slice."""
+        return torch.zeros(len(self), dtype=torch.long, device=self.centre.device)
+
+    def at_centre(self, signal: Tensor) -> Tensor:
+        """The values of affine maps (C, 3, ...) at the centres."""
+        u, v = (self.centre[:, k].reshape(-1, *(1,) * (signal.ndim - 2)) for k in (0, 1))
+        return torch.addcmul(torch.addcmul(signal[:, 0], u, signal[:, 1]), v, signal[:, 2])
+
+    def cut_by_knots(self, bend: Bend, signal: Tensor) -> tuple[PlaneCells, Tensor]:
+        """Cut by the zero lines of every unit less each of its knots."""
+        flat = signal.flatten(2)
+        steep = flat[:, 1].square().addcmul_(flat[:, 2], flat[:, 2])
+        reach = steep.mul_((self.radius.square() * (1 + 1e-6)).unsqueeze(1))
+        middle = self.at_centre(flat)
+        cells, lines = [], []
+        for knot in bend.knots:
+            cell, unit = ((middle - knot).square_() < reach).nonzero(as_tuple=True)  # never where a unit is constant
+            own = flat[cell, :, unit]
+            own[:, 0] -= knot
+            cells.append(cell.cpu().numpy())
+            lines.append(own.cpu().numpy())
+        cell, line = np.concatenate(cells), np.concatenate(lines)
+        if len(lines) > 1:
+            order = np.argsort(cell, kind="stable")
+            cell, line = cell[order], line[order]
+        return self._replaced(*cut(self.polygons, cell, line))
+
+    def cut_by_windows(self, candidates: Tensor) -> tuple[PlaneCells, Tensor]:
+        """Cut where the largest member of a window changes."""
+        best = self.at_centre(candidates).argmax(-1)[:, None, :, None].expand(-1, 3, -1, 1)
+        less = candidates.gather(3, best) - candidates
+        centre = (self.centre[:, 0, None, None], self.centre[:, 1, None, None])
+        contested = may_cross((less[:, 0], less[:, 1], less[:, 2]), centre, self.radius[:, None, None]).any(-1)
+        cell, window = contested.nonzero(as_tuple=True)
+        members = candidates[cell, :, window].cpu().numpy()  # (P, 3, m)
+        return self._replaced(*cut(self.polygons, cell.cpu().numpy(), members))
+
+    def _replaced(self, polygons: Polygons, parent: Array) -> tuple[PlaneCells, Tensor]:
+        device = self.centre.device
+        return PlaneCells.around(polygons, device), torch.from_numpy(parent).to(device)
+
+
+def slice_through(a: Tensor, b: Tensor, c: Tensor) -> tuple[Slice, Array]:
+    """The plane through three inputs, with orthonormal directions, and their coordinates in it, (3, 2).
+
+    >>> plane, corners = slice_through(torch.zeros(3), torch.tensor([2.0, 0, 0]), torch.tensor([1.0, 1, 0]))
+    >>> corners.tolist()
+    [[0.0, 0.0], [2.0, 0.0], [1.0, 1.0]]
+    """
+    a, b, c = (x.detach().to(torch.float64) for x in (a, b, c))
+    first = (b - a) / (b - a).norm()
+    rest = (c - a) - ((c - a) * first).sum() * first
+    if not float(rest.norm()) > 1e-9 * float((c - a).norm()) or not bool(torch.isfinite(first).all()):
+        raise ValueError("expected three inputs that span a plane, got some on one line; choose others")
+    second = rest / rest.norm()
+    corners = [[0.0, 0.0], [float((b - a).norm()), 0.0], [float(((c - a) * first).sum()), float(rest.norm())]]
+    return Slice(a, first, second), np.asarray(corners)
+
+
+def regions_in_polygon(model: nn.Module, corners: Any, *, plane: Slice | None = None) -> PlaneRegions:
+    """All cells on which a piecewise linear network is affine, inside a convex polygon of a slice of its inputs.
+
+    ``corners`` (V, 2) go around the polygon in coordinates of ``plane`` (see `slice_through`), which may be left out for
+    a network of two inputs. Reads the same modules as `regions_on_line`. Cells are found layer by layer: in each the
+    network is affine so far, and is cut by the zero lines of the next layer's units.
+
+    >>> net = nn.Sequential(nn.Linear(2, 2), nn.ReLU(), nn.Linear(2, 1))
+    >>> _ = net[0].weight.data.copy_(torch.eye(2)), net[0].bias.data.zero_()
+    >>> regions_in_polygon(net, [(-1, -1), (1, -1), (1, 1), (-1, 1)]).regions
+    4
+    """
+    polygon = _checked_polygon(corners)
+    if plane is None:
+        plane = Slice(torch.zeros(2, dtype=torch.float64), *torch.eye(2, dtype=torch.float64))
+    program = program_of(model, tuple(plane.origin.shape))
+    plane = Slice(*(x.detach().to(program.like) for x in (plane.origin, plane.first, plane.second)))
+    rows = torch.stack([plane.origin, plane.first, plane.second])
+    if not bool(torch.isfinite(rows).all()) or int(torch.linalg.matrix_rank(rows[1:].flatten(1))) < 2:
+        raise ValueError("expected a slice of two independent finite directions, got a degenerate one; choose others")
+    with torch.no_grad():
+        parts = swept(
+            program, rows[None], PlaneCells.around(Polygons(polygon[None], np.array([len(polygon)])), rows.device)
+        )
+        cells = joined([part.polygons for part, _ in parts])
+        maps = torch.cat([own for _, own in parts]).mT.contiguous()  # (C, outputs, 3)
+        some = np.linspace(0, len(cells) - 1, 16).astype(int)
+        centre = cells.take(some).centres()
+        ones = torch.from_numpy(np.column_stack([np.ones(len(some)), centre])).to(maps.device)
+        check_maps(program, plane.points(centre), torch.einsum("cok,ck->co", maps[torch.from_numpy(some)], ones))
+    return PlaneRegions(cells, maps, plane, program)
+
+
+def _checked_polygon(corners: Any) -> Array:
+    points = np.asarray(corners, dtype=np.float64)
+    if points.ndim != 2 or points.shape[1] != 2 or len(points) < 3 or not np.isfinite(points).all():
+        raise ValueError(f"expected at least three finite corners (u, v), got an array of shape {points.shape}")
+    edges = np.roll(points, -1, 0) - points
+    turns = edges[:, 0] * np.roll(edges[:, 1], -1) - edges[:, 1] * np.roll(edges[:, 0], -1)
+    area = 0.5 * abs((points[:, 0] * np.roll(points[:, 1], -1) - points[:, 1] * np.roll(points[:, 0], -1)).sum())
+    small = 1e-12 * (edges**2).sum()
+    if not area > small or (turns.min() < -small and turns.max() > small):
+        raise ValueError("expected the corners of a convex polygon in order, got others; cut it into convex parts")
+    return points

@@ -1,0 +1,17 @@
+from .bulk import Bulk as Bulk, marchenko_pastur_bulk as marchenko_pastur_bulk
+from .eigenvalues import condition_number as condition_number, gram_eigenvalues as gram_eigenvalues
+from .feature_spectra import (
+    FeatureCovariance as FeatureCovariance,
+    FeatureDecay as FeatureDecay,
+    feature_decay as feature_decay,
+    feature_rows as feature_rows,
+)
+from .matrices import WeightMatrix as WeightMatrix, weight_matrices as weight_matrices
+from .tail_rivals import Comparison as Comparison, likelihood_ratio as likelihood_ratio
+from .tails import (
+    PowerLaw as PowerLaw,
+    bootstrap_p_value as bootstrap_p_value,
+    positive as positive,
+    power_law as power_law,
+)
+from .weight_spectra import Spectrum as Spectrum, spectrum_of as spectrum_of

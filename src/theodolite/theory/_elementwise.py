@@ -1,0 +1,177 @@
+"""Elementwise functions by name, and the check that a callable is one."""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+Elementwise = Callable[[torch.Tensor], torch.Tensor]
+
+
+def identity(z: torch.Tensor) -> torch.Tensor:
+    """The identity.
+
+    >>> identity(torch.tensor(2.0)).item()
+    2.0
+    """
+    return z.clone()
+
+
+def quadratic(z: torch.Tensor) -> torch.Tensor:
+    """The square.
+
+    >>> quadratic(torch.tensor(3.0)).item()
+    9.0
+    """
+    return z * z
+
+
+OWN: dict[str, Elementwise] = {"identity": identity, "quadratic": quadratic}
+ALIASES = {
+    "linear": "identity",
+    "swish": "silu",
+    "arctan": "atan",
+    "square": "quadratic",
+    "absolute": "abs",
+    "hard_tanh": "hardtanh",
+    "hard_swish": "hardswish",
+    "hardsilu": "hardswish",
+    "hard_sigmoid": "hardsigmoid",
+    "log_sigmoid": "logsigmoid",
+    "leakyrelu": "leaky_relu",
+    "soft_sign": "softsign",
+    "soft_plus": "softplus",
+    "expit": "sigmoid",
+}
+KNOWN = (
+    "abs",
+    "atan",
+    "celu",
+    "cos",
+    "elu",
+    "erf",
+    "exp",
+    "gelu",
+    "hardsigmoid",
+    "hardswish",
+    "hardtanh",
+    "identity",
+    "leaky_relu",
+    "linear",
+    "logsigmoid",
+    "mish",
+    "quadratic",
+    "relu",
+    "relu6",
+    "selu",
+    "sigmoid",
+    "silu",
+    "sin",
+    "softplus",
+    "softshrink",
+    "softsign",
+    "swish",
+    "tanh",
+    "tanhshrink",
+)
+MODULES: dict[type[nn.Module], str] = {
+    nn.Identity: "identity",
+    nn.ReLU: "relu",
+    nn.ReLU6: "relu6",
+    nn.ELU: "elu",
+    nn.SELU: "selu",
+    nn.CELU: "celu",
+    nn.GELU: "gelu",
+    nn.SiLU: "silu",
+    nn.Mish: "mish",
+    nn.Tanh: "tanh",
+    nn.Hardtanh: "hardtanh",
+    nn.Hardswish: "hardswish",
+    nn.Hardsigmoid: "hardsigmoid",
+    nn.Sigmoid: "sigmoid",
+    nn.Softplus: "softplus",
+    nn.Softsign: "softsign",
+    nn.Softshrink: "softshrink",
+    nn.LeakyReLU: "leaky_relu",
+    nn.LogSigmoid: "logsigmoid",
+    nn.Tanhshrink: "tanhshrink",
+    nn.PReLU: "prelu",
+}
+
+
+def named(source: Any, parameters: Mapping[str, Any]) -> tuple[str, Elementwise]:
+    """The name and the function that a name, a callable or a module stands for.
+
+    >>> named("swish", {})[0]
+    'silu'
+    """
+    if isinstance(source, nn.Module):
+        name = MODULES.get(type(source), type(source).__name__)
+        plain = not isinstance(source, nn.GELU) or source.approximate == "none"
+        return (name if plain else f"{name}({source.extra_repr()})"), source
+    if callable(source):
+        return _name_of(source, parameters), functools.partial(source, **parameters) if parameters else source
+    if not isinstance(source, str):
+        raise ValueError(
+            f"expected the name of an activation or an elementwise torch callable, got {type(source).__name__}; "
+            f"give one of {', '.join(KNOWN)}, or a function"
+        )
+    name = ALIASES.get(source.strip().lower(), source.strip().lower())
+    function = OWN.get(name)
+    for library in (F, torch, torch.special):
+        function = function or getattr(library, name, None)
+    if not callable(function) or name.startswith("_") or name.endswith("_"):
+        near = difflib.get_close_matches(name, KNOWN, n=3, cutoff=0.5)
+        hint = f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(KNOWN)}"
+        raise ValueError(
+            f"expected the name of an elementwise function in torch.nn.functional or torch, got {source!r}; "
+            f"{hint} Any elementwise torch callable works too."
+        )
+    if not parameters:
+        return name, function
+    words = ", ".join(f"{key}={value}" for key, value in parameters.items())
+    return f"{name}({words})", functools.partial(function, **parameters)
+
+
+def _name_of(function: Any, parameters: Mapping[str, Any]) -> str:
+    """A known name only for the torch function of that name, called plainly; else what it calls itself, in brackets."""
+    if isinstance(function, functools.partial):
+        return f"{_name_of(function.func, {})}({', '.join(f'{k}={v}' for k, v in function.keywords.items())})"
+    name = ALIASES.get(getattr(function, "__name__", ""), getattr(function, "__name__", type(function).__name__))
+    originals = [OWN.get(name), *(getattr(library, name, None) for library in (F, torch, torch.special))]
+    if any(function is original for original in originals):
+        return name if not parameters else f"{name}({', '.join(f'{k}={v}' for k, v in parameters.items())})"
+    return name if name.startswith("<") else f"<{name}>"
+
+
+def checked(name: str, function: Elementwise) -> None:
+    """Nothing for an elementwise, deterministic, finite function of float64; a ValueError that says why otherwise."""
+    z = torch.linspace(-8.0, 8.0, 130, dtype=torch.float64)
+    advice = "give a function that maps each number of a float64 tensor by itself, such as torch.tanh"
+    try:
+        with torch.no_grad(), warnings.catch_warnings(), torch.random.fork_rng(devices=[]):
+            warnings.simplefilter("ignore")
+            first: Any = function(z.clone())
+            again, zero = function(z.clone()), function(z.new_zeros(3))
+            turned, part = function(z.flip(0).reshape(13, 10).clone()), function(z[:37].clone())
+    except Exception as error:
+        raise ValueError(f"expected an elementwise function, got {name}, which fails: {error}; {advice}") from error
+    if not isinstance(first, torch.Tensor) or first.shape != z.shape or turned.shape != (13, 10):
+        shape = tuple(first.shape) if isinstance(first, torch.Tensor) else type(first).__name__
+        raise ValueError(f"expected an elementwise function, got {name}, which makes {shape} of shape (130,); {advice}")
+    if first.dtype != torch.float64:
+        raise ValueError(f"expected a function that keeps float64, got {name}, which returns {first.dtype}; {advice}")
+    if not (torch.isfinite(first).all() and torch.isfinite(zero).all()):
+        raise ValueError(f"expected a function finite on the whole line, got {name}, which is not; {advice}")
+    if not torch.equal(first, again):
+        raise ValueError(f"expected a deterministic function, got {name}, which is random; {advice}")
+    whole = torch.cat([first, first[:37]])
+    if not torch.allclose(torch.cat([turned.reshape(-1).flip(0), part]), whole, rtol=1e-12, atol=1e-12):
+        raise ValueError(f"expected an elementwise function, got {name}, which mixes its entries; {advice}")

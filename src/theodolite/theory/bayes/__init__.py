@@ -1,0 +1,5 @@
+"""Bayesian deep linear networks: evidence and posterior, exact at any widths."""
+
+from theodolite.core.lazy import surface
+
+__getattr__, __dir__, __all__ = surface(__name__)

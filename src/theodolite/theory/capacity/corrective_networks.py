@@ -1,0 +1,211 @@
+"""Corrective networks: a cosine as a mean of ReLUs, the data's Fourier dual, and how much one random group corrects."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from theodolite.theory.capacity.smoothing import smoothing_transform
+
+
+def cosine_density(t: Tensor, frequency: Tensor, phase: Tensor, *, half: float = 1.0) -> Tensor:
+    r"""$\eta(T)$ with $\cos(\alpha t+\psi)=E\,\eta(T)(t-T)_+$ for $|t|\le a$, T uniform on $[-a-1,a+1]$.
+
+    $\eta=2(a+1)g''$, g the cosine on $[-a,a]$ and, with $s=T+a+1$, $c_0=\cos(\psi-\alpha a)$,
+    $c_1=-\alpha\sin(\psi-\alpha a)$, a cubic that rises to it from nothing:
+    $$g''=c_0(6-12s)+c_1(6s-2)\ (T<-a),\qquad -\alpha^2\cos(\alpha T+\psi)\ (|T|\le a),\qquad 0\ (T>a).$$
+    Arguments broadcast; ``half`` is a.
+
+    Source: bresler2020. Differs from the source: any taper will do there; this is the cubic.
+
+    >>> import numpy as np
+    >>> T, w = np.polynomial.legendre.leggauss(60)
+    >>> T, w = torch.tensor(np.concatenate([T / 2 - 1.5, (T + 1) * 0.65 - 1])), torch.tensor(np.concatenate([w / 2, w * 0.65]))
+    >>> eta = cosine_density(T, torch.tensor(3.0), torch.tensor(0.4))
+    >>> abs(float((w * eta * (0.3 - T)).sum()) / 4 - math.cos(3 * 0.3 + 0.4)) < 1e-6
+    True
+    """
+    start = phase - frequency * half
+    value, slope = torch.cos(start), -frequency * torch.sin(start)
+    s = t + half + 1
+    rise = value * (6 - 12 * s) + slope * (6 * s - 2)
+    wave = -(frequency**2) * torch.cos(frequency * t + phase)
+    second = torch.where(t < -half, rise, torch.where(t <= half, wave, torch.zeros_like(wave)))
+    inside = t.abs() <= half + 1
+    return 2 * (half + 1) * torch.where(inside, second, torch.zeros_like(second))
+
+
+def cosine_density_bound(frequency: float, *, half: float = 1.0) -> float:
+    r"""$|\eta|\le2(a+1)\max(\alpha^2,6+4\alpha)$: where the network's $1/\theta^2$ comes from.
+
+    >>> cosine_density_bound(10.0)
+    400.0
+    """
+    return 2 * (half + 1) * max(frequency**2, 6 + 4 * abs(frequency))
+
+
+def smoothed_cosine_density(t: Tensor, frequency: Tensor, phase: Tensor, *, order: int, width: float = 1.0) -> Tensor:
+    r"""$\eta$ for SReLU units: $\cos(\alpha t+\psi)=E\,\eta(T)\,\mathrm{SReLU}_k(t-T)$ for $|t|\le1$, T uniform on $\pm(2+w)$.
+
+    The density of the ReLU, made wider by w, over $\hat B_k(\alpha)$, for smoothing multiplies a cosine by it.
+
+    Source: bresler2020.
+    """
+    damping = smoothing_transform(frequency, order, width=width)
+    return cosine_density(t, frequency, phase, half=1 + width) / damping
+
+
+def separation(x: Tensor) -> float:
+    r"""$\theta=\min_{j\ne k}|x_j-x_k|$; infinite for one point.
+
+    >>> separation(torch.eye(3, dtype=torch.float64)) == 2**0.5
+    True
+    """
+    least, block = math.inf, max(1, 2**22 // max(len(x), 1))
+    for start in range(0, len(x), block):
+        rows = x[start : start + block]
+        distances = torch.cdist(rows, x, compute_mode="donot_use_mm_for_euclid_dist")
+        distances[torch.arange(len(rows)), torch.arange(start, start + len(rows))] = math.inf
+        least = min(least, float(distances.min()))
+    return least
+
+
+def dual_scale(samples: int, theta: float, *, margin: float = 1.0) -> float:
+    r"""$\sigma=\sqrt{2c\log n}/\theta$, at which points $\theta$ apart have $K_{jk}\le n^{-c}$; ``margin`` is c.
+
+    Source: bresler2020.
+
+    >>> dual_scale(round(math.exp(2)), 1.0, margin=2.0) == math.sqrt(4 * math.log(7))
+    True
+    """
+    if samples < 1 or not theta > 0:
+        raise ValueError(f"expected at least one sample and a positive separation, got {samples} and {theta}")
+    return math.sqrt(2 * margin * math.log(max(samples, 2))) / min(theta, 2.0)
+
+
+def dual_kernel(x: Tensor, *, scale: float) -> Tensor:
+    r"""$K=e^{-\sigma^2|x-x'|^2/2}$, through which Gaussian frequencies give labels back.
+
+    For $F(\xi)=\sum_jy_je^{i\xi\cdot x_j}$ and $\xi\sim N(0,\sigma^2I)$, $E\,F(\xi)e^{-i\xi\cdot x_j}=(Ky)_j$.
+
+    Source: rahimi2007; bresler2020.
+    """
+    distances = torch.cdist(x, x, compute_mode="donot_use_mm_for_euclid_dist")
+    return torch.exp(-0.5 * scale**2 * distances**2)
+
+
+@dataclass(frozen=True)
+class Contraction:
+    """What one group of N units leaves of the squared residual: ``bias + noise / N``, as shares of it."""
+
+    bias: float
+    noise: float
+    noise_stderr: float
+
+    def factor(self, units: int) -> float:
+        """The expected share that one group of so many units leaves; above 1 the scheme diverges."""
+        return self.bias + self.noise / units
+
+    @property
+    def threshold(self) -> float:
+        """The width of a group from which on the literal scheme contracts."""
+        return self.noise / (1 - self.bias) if self.bias < 1 else math.inf
+
+
+def corrective_contraction(
+    x: Tensor, y: Tensor, *, scale: float, generator: torch.Generator, draws: int = 4000
+) -> Contraction:
+    r"""$\frac{E|y-\hat y|^2}{|y|^2}=\frac{|(I-K)y|^2}{|y|^2}+\frac1{N_0}\frac{E\,|F|^2\eta^2\sum_j(t_j-T)_+^2-|Ky|^2}{|y|^2}$.
+
+    $t_j=\xi\cdot x_j/\alpha$, $\alpha=\max_j|\xi\cdot x_j|$. The mean over T is exact; that over $\xi$ is of ``draws``
+    frequencies, its error in ``noise_stderr``.
+
+    Source: bresler2020, Theorem 1. Differs from the source: exact, with its constant, where a rate is given there.
+    """
+    smooth = dual_kernel(x, scale=scale) @ y
+    xi = scale * torch.randn(draws, x.shape[1], generator=generator, dtype=x.dtype, device=generator.device)
+    angles = xi.to(x.device) @ x.T  # (draws, n)
+    transform = torch.complex(torch.cos(angles) @ y, torch.sin(angles) @ y)
+    alpha = angles.abs().amax(1, keepdim=True)
+    moments = transform.abs() ** 2 * _unit_moment(angles / alpha, alpha, -transform.angle()[:, None]).sum(1)
+    energy = float(y.square().sum())
+    spread = float(moments.std()) / math.sqrt(draws)
+    return Contraction(
+        bias=float((y - smooth).square().sum()) / energy,
+        noise=(float(moments.mean()) - float(smooth.square().sum())) / energy,
+        noise_stderr=spread / energy,
+    )
+
+
+def _unit_moment(t: Tensor, alpha: Tensor, phase: Tensor) -> Tensor:
+    r"""$E\,\eta(T)^2(t-T)_+^2=4\int g''^2(t-T)_+^2dT$ for $|t|\le1$, in closed form."""
+    value, slope = torch.cos(phase - alpha), -alpha * torch.sin(phase - alpha)
+    rise = torch.zeros_like(t)
+    for node, weight in ((-math.sqrt(0.6), 5 / 18), (0.0, 8 / 18), (math.sqrt(0.6), 5 / 18)):  # exact to degree five
+        s = 0.5 + 0.5 * node
+        rise = rise + weight * (value * (6 - 12 * s) + slope * (6 * s - 2)) ** 2 * (t + 2 - s) ** 2
+    twice, length = 2 * alpha, t + 1
+    upper, lower = 2 * phase - twice, twice * t + 2 * phase  # the angles at T = -1 and at T = t
+    wave = (
+        -(length**2) * torch.sin(upper) / twice
+        + 2 * length * torch.cos(upper) / twice**2
+        + 2 * (torch.sin(upper) - torch.sin(lower)) / twice**3
+    )
+    return 4 * (rise + alpha**4 * (length**3 / 6 + wave / 2))
+
+
+def contraction_constant(samples: int, *, margin: float = 1.0) -> float:
+    r"""The constant hidden in $\tilde O(n/(\theta^4N_0))$, to leading order: $\frac{32}3c^2\log^4n$.
+
+    From $\frac23n\alpha^4/N_0$ with $\alpha=\sigma\sqrt{2\log n}$, $\sigma=\sqrt{2c\log n}/\theta$.
+
+    >>> round(contraction_constant(30))
+    1427
+    """
+    return 32 / 3 * margin**2 * math.log(samples) ** 4
+
+
+def memorisation_bounds(samples: int, dimension: int, theta: float) -> dict[str, float]:
+    r"""Units that published theorems ask for to memorise n points of dimension d, $\theta$ apart, without constants and logs.
+
+    For comparison only: assumptions differ (random data, gradient descent, several layers), and no constant is known.
+
+    Source: allenzhu2019; du2019; ji2020; oymak2020; song2019; daniely2019; kawaguchi2019; bresler2020.
+
+    >>> round(memorisation_bounds(100, 10, 0.5)["Bresler and Nagaraj 2020: n / theta^4"])
+    1600
+    """
+    n, d = float(samples), float(dimension)
+    return {
+        "Allen-Zhu, Li, Song 2019: n^24 d / theta^8": n**24 * d / theta**8,
+        "Ji and Telgarsky 2020, at worst: n^24 / theta^8": n**24 / theta**8,
+        "Du and others 2019: n^6": n**6,
+        "Song and Yang 2019: n^4": n**4,
+        "Oymak and Soltanolkotabi 2020, d <= n <= c d^2: n^2 / d": n**2 / d,
+        "Daniely 2019, n = d^c: n / d": n / d,
+        "Kawaguchi and Huang 2019: n": n,
+        "Bresler and Nagaraj 2020: n / theta^4": n / theta**4,
+    }
+
+
+def polynomial_units(
+    dimension: int, degree: int, *, order: float, error: float = 1.0, failure: float = 1.0, constant: float = 1.0
+) -> float:
+    r"""$N=\bigl(C\,d^{q(a+1)}/(\epsilon\delta)\bigr)^{1/a}$ random features learn a polynomial of degree q; ``order`` is a.
+
+    $d^{2q}/(\epsilon\delta)$ for $a=1$, $d^q$ as a grows: two statements of one bound.
+
+    Source: bresler2020. Differs from the source: C(a, q) is not known; it grows with a.
+
+    >>> round(polynomial_units(10, 2, order=1, error=0.1)), round(polynomial_units(10, 2, order=100, error=0.1))
+    (100000, 107)
+    """
+    if min(dimension, degree, order, error, failure) <= 0:
+        raise ValueError(
+            "expected positive dimension, degree, order, error and failure probability, got one that is not"
+        )
+    logarithm = math.log(constant / (error * failure)) + degree * (order + 1) * math.log(dimension)
+    return math.exp(logarithm / order)

@@ -1,0 +1,39 @@
+from .batch_noise import (
+    Stationary as Stationary,
+    batch_covariance as batch_covariance,
+    batch_shares as batch_shares,
+    circle_mass as circle_mass,
+    entropic_drift as entropic_drift,
+    quadratic_covariance as quadratic_covariance,
+    stationary_regression as stationary_regression,
+    valley_fluctuation as valley_fluctuation,
+)
+from .descent import (
+    Catapult as Catapult,
+    best_quadratic_step as best_quadratic_step,
+    catapult_path as catapult_path,
+    decaying_steps as decaying_steps,
+    mean_square_path as mean_square_path,
+    noise_floor as noise_floor,
+    quadratic_rate as quadratic_rate,
+    step_size_edge as step_size_edge,
+)
+from .one_datum import (
+    OneDatum as OneDatum,
+    Outcome as Outcome,
+    catapult_invariants as catapult_invariants,
+    catapult_with_target as catapult_with_target,
+    peak_time as peak_time,
+    run_outcome as run_outcome,
+)
+from .phases import Moment as Moment, Phase as Phase, training_phase as training_phase
+from .quadratic_models import (
+    QuadraticProblem as QuadraticProblem,
+    feature_drift as feature_drift,
+    label_deformation as label_deformation,
+    linear_flow_limit as linear_flow_limit,
+    minimiser_correction as minimiser_correction,
+    parallel_correction as parallel_correction,
+    perpendicular_correction as perpendicular_correction,
+)
+from .stationarity import batch_scatter as batch_scatter, dissipation as dissipation

@@ -1,0 +1,152 @@
+r"""Which phase a run is in: lazy, stable, catapult, edge, divergent, dead, or undecided, with the numbers that decide.
+
+With curvature $\lambda$ and step $\eta$ the ratio $\rho=\eta\lambda/(2+2\beta)$ is 1 at the edge of stability. A run that
+starts at $\rho<1$ goes down at once (lazy, or stable where its tangent kernel moves). One that starts at $\rho>1$ first goes
+up; it then comes down on flatter ground, $\rho<1$ (catapult), or grows without end (divergent), or loses every unit (dead:
+where the target is 0 its loss is 0 too). The loss alone cannot tell these apart.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from theodolite.theory.dynamics.descent import step_size_edge
+
+Name = Literal["lazy", "stable", "catapult", "edge", "divergent", "dead", "undecided"]
+
+FALLEN = 0.9
+"""A loss below this share of its start has fallen."""
+
+RAISED = 0.8
+"""Where the edge falls below this share of what it was, the step was raised: beyond the edge then is a new launch.
+
+At a constant step it is not: the sharpness overshoots the edge, by as much as a half, before it settles there."""
+
+RUNAWAY, HOPELESS = 1e6, 1e12
+"""A loss that grew by the first factor diverges, unless the curvature falls meanwhile as in a catapult; by the second, it does.
+
+A catapult's loss peaks at about a tenth of the width, which is many times a start that was near its minimum."""
+
+LAZY = 0.5
+"""A convention: a tangent kernel that moved by less than this share of its norm is called lazy."""
+
+GONE = 1e-9
+"""A tangent kernel below this share of its start is dead: rounding leaves it some 1e-7 to 1e-16."""
+
+
+@dataclass(frozen=True)
+class Moment:
+    """What decides a phase, at one step: loss, curvature and its error, step, and what is left of the tangent kernel.
+
+    ``alive`` is the norm of the tangent kernel, as far as it tells samples apart, over that at the start; ``drift`` its
+    relative change. None where it was not measured.
+    """
+
+    step: int
+    loss: float
+    sharpness: float | None = None
+    error: float = 0.0
+    lr: float | None = None
+    momentum: float = 0.0
+    alive: float | None = None
+    drift: float | None = None
+
+    @property
+    def ratio(self) -> float | None:
+        r"""$\rho=\eta\lambda/(2+2\beta)$, 1 at the edge."""
+        if self.sharpness is None or not self.lr:
+            return None
+        return self.sharpness / step_size_edge(self.lr, momentum=self.momentum)
+
+    @property
+    def beyond(self) -> bool:
+        """Whether the curvature lies beyond the edge by more than its error."""
+        ratio = self.ratio
+        return ratio is not None and bool(self.sharpness) and ratio * (1 - self.error / abs(self.sharpness or 1)) > 1
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A name, and in words the numbers that decided it."""
+
+    name: Name
+    reason: str
+
+
+def training_phase(history: Sequence[Moment]) -> Phase:
+    r"""The phase of a run from what was measured at its steps so far, oldest first.
+
+    Source: lewkowycz2020; cohen2021. Differs from the source: *dead*, *edge* and *stable* are told apart from catapult and lazy.
+
+    >>> start = Moment(0, loss=1.0, sharpness=3.0, lr=1.0, alive=1.0)
+    >>> training_phase([start, Moment(9, loss=0.1, sharpness=0.5, lr=1.0, alive=0.2)]).name
+    'catapult'
+    >>> training_phase([start, Moment(9, loss=0.0, sharpness=0.0, lr=1.0, alive=0.0)]).name
+    'dead'
+    """
+    if not history:
+        return Phase("undecided", "Nothing was measured yet.")
+    first, now = history[0], history[-1]
+    lost = next((m for m in history if not math.isfinite(m.loss)), None)
+    if lost is not None:
+        return Phase("divergent", f"The loss is not finite since step {lost.step}; it began at {first.loss:.4g}.")
+    if now.alive is not None and now.alive <= GONE:
+        return Phase(
+            "dead",
+            f"At step {now.step} no weight makes a difference any more: what of the tangent kernel tells samples apart is "
+            f"{now.alive:.2g} of what it was. The loss, {now.loss:.4g}, can be low all the same. "
+            "Start again with a smaller step.",
+        )
+    flatter = now.sharpness is not None and first.sharpness is not None and now.sharpness < first.sharpness
+    if now.loss > (HOPELESS if flatter else RUNAWAY) * max(first.loss, 1e-300):
+        return Phase("divergent", f"The loss grew from {first.loss:.4g} to {now.loss:.4g} by step {now.step}.")
+    ratios = [m for m in history if m.ratio is not None]
+    if not ratios or len(history) < 2:
+        why = "only one look so far" if ratios else "no curvature or no step size was measured (level standard, lr=...)"
+        return Phase("undecided", f"Loss {now.loss:.4g} at step {now.step}; {why}.")
+    return _by_curvature(history, ratios)
+
+
+def _by_curvature(history: Sequence[Moment], known: Sequence[Moment]) -> Phase:
+    launches = [m for before, m in zip((None, *known), known, strict=False) if m.beyond and _raised(before, m)]
+    first, now = known[0], history[-1]
+    ratio = known[-1].ratio or 0.0
+    if launches:
+        start = launches[0]
+        peak = max(m.loss for m in history if m.step >= start.step)
+        seen = (
+            f"At step {start.step} the curvature was {start.ratio:.3g} times what the step can bear; the loss went from "
+            f"{start.loss:.4g} up to {peak:.4g} and is {now.loss:.4g}; the curvature is {ratio:.3g} of the limit now."
+        )
+        if ratio < 1 and now.loss < FALLEN * start.loss:
+            return Phase("catapult", f"{seen} Thrown over the rim, the run came down on flatter ground.")
+        return Phase("undecided", f"{seen} Still in flight: it may come down flatter, diverge or die.")
+    seen = (
+        f"The curvature was {first.ratio:.3g} of what the step can bear at step {first.step} and is {ratio:.3g} now; the loss "
+        f"went from {history[0].loss:.4g} to {now.loss:.4g}."
+    )
+    if (first.ratio or 0) < 0.8 and ratio >= 0.9:
+        return Phase("edge", f"{seen} The curvature has grown to the edge of stability and hovers there.")
+    if now.loss < FALLEN * history[0].loss:
+        return _calm(seen, now.drift)
+    return Phase("undecided", f"{seen} The step is small enough, but the loss has not fallen yet.")
+
+
+def _raised(before: Moment | None, now: Moment) -> bool:
+    """Whether a step begins here, or was raised."""
+    if before is None or not before.lr or not now.lr:
+        return True
+    return step_size_edge(now.lr, momentum=now.momentum) < RAISED * step_size_edge(before.lr, momentum=before.momentum)
+
+
+def _calm(seen: str, drift: float | None) -> Phase:
+    """Every step is stable: lazy only where the tangent kernel is known to stay."""
+    if drift is None:
+        return Phase("stable", f"{seen} Every step is stable; whether features are learnt was not measured.")
+    moved = f"{seen} Every step is stable; the tangent kernel moved by {drift:.2g} of its norm"
+    if drift < LAZY:
+        return Phase("lazy", f"{moved}, as in a linear model.")
+    return Phase("stable", f"{moved}: features are learnt.")

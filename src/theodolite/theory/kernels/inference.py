@@ -1,0 +1,194 @@
+"""What a kernel predicts: ridge regression, Gaussian processes, and wide networks that are trained for a while."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from theodolite.theory.kernels._tiling import Kernels
+
+
+@dataclass(frozen=True)
+class Factor:
+    r"""The Cholesky factor of $K+(\lambda+\mathrm{jitter})I$, and the jitter it took (0 where none was needed)."""
+
+    lower: Tensor
+    jitter: float
+
+    def solve(self, y: Tensor) -> Tensor:
+        """The solution for one or several right sides."""
+        columns = y.reshape(len(y), -1)
+        return torch.cholesky_solve(columns, self.lower).reshape(y.shape)
+
+    @property
+    def log_determinant(self) -> float:
+        """The logarithm of the determinant."""
+        return 2 * float(self.lower.diagonal().log().sum())
+
+
+def cholesky_factor(kernel: Tensor, *, ridge: float = 0.0) -> Factor:
+    r"""The factor of $K+\lambda I$ with as little jitter as it takes: 0, then machine precision times 10, 100, ...
+
+    >>> cholesky_factor(torch.ones(2, 2, dtype=torch.float64)).jitter > 0
+    True
+    """
+    if not (math.isfinite(ridge) and ridge >= 0):
+        raise ValueError(f"expected a ridge of at least 0, got {ridge}")
+    if not bool(torch.isfinite(kernel).all()):
+        raise ValueError("expected a finite kernel, got inf or nan in it; does the activation jump?")
+    n = len(kernel)
+    size = float(kernel.diagonal().mean()) if n else 1.0
+    matrix = kernel.clone()
+    added = ridge
+    matrix.diagonal().add_(ridge)
+    step = 10 * torch.finfo(kernel.dtype).eps * max(size, 1e-300)
+    jitter = 0.0
+    for _ in range(12):
+        lower, info = torch.linalg.cholesky_ex(matrix)
+        if int(info) == 0:
+            return Factor(lower, jitter)
+        jitter = step if jitter == 0.0 else 10 * jitter
+        matrix.diagonal().add_(ridge + jitter - added)
+        added = ridge + jitter
+    raise ValueError(
+        "expected a positive semidefinite kernel, got one with a large negative eigenvalue; is it symmetric?"
+    )
+
+
+@dataclass(frozen=True)
+class Ridge:
+    r"""The dual weights $a=(K+\lambda I)^{-1}y$ of $f(x)=k(x,X)a$, with the jitter that the solution took."""
+
+    weights: Tensor
+    jitter: float
+
+    def predict(self, cross: Tensor) -> Tensor:
+        r"""$f=k(x,X)a$, for the kernel of new points (rows) with the training points."""
+        return cross @ self.weights
+
+
+def kernel_ridge(kernel: Tensor, y: Tensor, *, ridge: float) -> Ridge:
+    r"""Kernel ridge regression: the minimiser of $\frac12\sum_i(f(x_i)-y_i)^2+\frac\lambda2|f|_H^2$.
+
+    ``y`` is (n,) or (n, outputs). With a mean in place of the sum use $n\lambda$. Source: rasmussen2006, section 6.2.
+
+    >>> kernel_ridge(torch.eye(2), torch.tensor([2.0, 4.0]), ridge=1.0).weights
+    tensor([1., 2.])
+    """
+    factor = cholesky_factor(kernel, ridge=ridge)
+    return Ridge(factor.solve(y.to(kernel)), factor.jitter)
+
+
+@dataclass(frozen=True)
+class Posterior:
+    """A Gaussian over predictions: mean (n,) or (n, outputs), and one covariance (n, n) that every output has."""
+
+    mean: Tensor
+    covariance: Tensor
+    jitter: float = 0.0
+
+    @property
+    def variance(self) -> Tensor:
+        """The diagonal of the covariance, at least 0."""
+        return self.covariance.diagonal().clamp(min=0.0)
+
+
+def gp_posterior(kernel: Tensor, y: Tensor, *, cross: Tensor, prior: Tensor, noise: float = 0.0) -> Posterior:
+    r"""The posterior of a Gaussian process: $k(K+\lambda I)^{-1}y$ and $k_{**}-k(K+\lambda I)^{-1}k^T$.
+
+    ``kernel`` is that of the training points, ``cross`` of new points (rows) with them, ``prior`` of the new points: the
+    NNGP kernel gives the posterior of an infinitely wide Bayesian network. The mean is kernel ridge with
+    $\lambda$ = ``noise``. Source: rasmussen2006, algorithm 2.1.
+
+    >>> one = torch.ones(1, 1)
+    >>> gp_posterior(one, torch.ones(1), cross=one, prior=one, noise=1.0).variance
+    tensor([0.5000])
+    """
+    factor = cholesky_factor(kernel, ridge=noise)
+    half = torch.linalg.solve_triangular(factor.lower, cross.T, upper=False)  # (n, new)
+    return Posterior(cross @ factor.solve(y.to(kernel)), prior - half.T @ half, factor.jitter)
+
+
+def log_marginal_likelihood(kernel: Tensor, y: Tensor, *, noise: float) -> float:
+    r"""$-\frac12y^T(K+\lambda I)^{-1}y-\frac12\log\det(K+\lambda I)-\frac n2\log2\pi$, summed over outputs.
+
+    >>> round(log_marginal_likelihood(torch.eye(1), torch.zeros(1), noise=0.0), 6)
+    -0.918939
+    """
+    factor = cholesky_factor(kernel, ridge=noise)
+    targets = y.to(kernel).reshape(len(kernel), -1)
+    fit = float((targets * factor.solve(targets)).sum())
+    return -0.5 * (fit + targets.shape[1] * (factor.log_determinant + len(kernel) * math.log(2 * math.pi)))
+
+
+def leave_one_out_residuals(kernel: Tensor, y: Tensor, *, ridge: float) -> Tensor:
+    r"""$y_i-f_{-i}(x_i)=a_i/[(K+\lambda I)^{-1}]_{ii}$: every point's error when it alone is left out.
+
+    Source: rasmussen2006, equation 5.12.
+
+    >>> leave_one_out_residuals(torch.eye(2), torch.tensor([1.0, 2.0]), ridge=0.5)
+    tensor([1., 2.])
+    """
+    factor = cholesky_factor(kernel, ridge=ridge)
+    inverse = torch.cholesky_inverse(factor.lower).diagonal()
+    weights = factor.solve(y.to(kernel))
+    return weights / inverse.reshape(-1, *[1] * (weights.ndim - 1))
+
+
+def rkhs_norm(kernel: Tensor, weights: Tensor) -> Tensor:
+    r"""$|f|_H=\sqrt{a^TKa}$ of $f=\sum_ia_ik(x_i,\cdot)$; one number for each output.
+
+    >>> rkhs_norm(torch.eye(2), torch.tensor([3.0, 4.0]))
+    tensor(5.)
+    """
+    return (weights * (kernel @ weights)).sum(0).clamp(min=0.0).sqrt()
+
+
+def trained_prediction(
+    train: Kernels, y: Tensor, *, time: float, cross: Kernels, test: Kernels, rate: float = 1.0, discrete: bool = False
+) -> Posterior:
+    r"""What infinitely wide networks predict at time t of gradient flow on $\frac1{2m}\sum(f-y)^2$: mean and covariance.
+
+    With $A=\Theta(x,X)\Theta^{-1}(I-e^{-\gamma\Theta t/m})$ the mean over random starts is $Ay$, the covariance
+    $K(x,x)+AKA^T-AK(X,x)-K(x,X)A^T$. ``discrete`` takes $(I-\gamma\Theta/m)^t$, t steps of gradient descent; ``time``
+    may be infinite. ``train``, ``cross`` (new points by training points) and ``test`` hold both kernels.
+    Source: lee2019, equations 15 and 16, with the factor 1/m of a mean loss.
+
+    >>> one = Kernels(torch.ones(1, 1), torch.ones(1, 1))
+    >>> trained_prediction(one, torch.ones(1), time=math.inf, cross=one, test=one).mean
+    tensor([1.])
+    """
+    if not time >= 0:
+        raise ValueError(f"expected a time of at least 0, got {time}")
+    values, vectors = torch.linalg.eigh(train.ntk)
+    speed = rate * values / max(len(values), 1)
+    tiny = torch.finfo(values.dtype).eps * len(values) * values.abs().max()
+    if discrete:
+        if float(speed.max()) >= 2.0:
+            raise ValueError(
+                f"expected a rate below 2 m / largest eigenvalue = {2 * rate / float(speed.max()):.4g}, got {rate}: "
+                "gradient descent diverges"
+            )
+        learnt = 1 - (1 - speed) ** time if math.isfinite(time) else (values > tiny).to(values)
+    else:
+        learnt = -torch.expm1(-speed.clamp(min=0) * time) if math.isfinite(time) else (values > tiny).to(values)
+    small = values <= tiny
+    limit = rate * time / max(len(values), 1) if math.isfinite(time) else 0.0
+    shares = torch.where(small, torch.full_like(values, limit), learnt / torch.where(small, 1.0, values))
+    operator = cross.ntk @ (vectors * shares) @ vectors.T  # (new, n)
+    mixed = operator @ cross.nngp.T
+    covariance = test.nngp + operator @ train.nngp @ operator.T - mixed - mixed.T
+    return Posterior(operator @ y.to(operator), covariance)
+
+
+def one_hot_targets(labels: Tensor, *, classes: int | None = None) -> Tensor:
+    """Targets for classification by regression: 1 - 1/C in the column of the class and -1/C elsewhere; float64.
+
+    >>> one_hot_targets(torch.tensor([1]), classes=2)
+    tensor([[-0.5000,  0.5000]], dtype=torch.float64)
+    """
+    count = int(labels.max()) + 1 if classes is None else classes
+    return torch.nn.functional.one_hot(labels.long(), count).to(torch.float64) - 1 / count

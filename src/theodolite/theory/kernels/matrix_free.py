@@ -1,0 +1,119 @@
+"""Kernels as objects: functions of two sets of points, and matrices that are multiplied without being stored."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal
+
+from torch import Tensor
+
+from theodolite.theory import Mlp
+from theodolite.theory.kernels._programs import Layers, Program, diagonal_of, program_of
+from theodolite.theory.kernels._tiling import Plan, mean_squares, plan_of, points_of
+
+Kind = Literal["ntk", "nngp"]
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """The NTK or the NNGP kernel of an infinitely wide network, as a function of points.
+
+    >>> import torch
+    >>> kernel = Kernel(Mlp(1, "relu", 2.0), kind="nngp")
+    >>> kernel(torch.tensor([[1.0, 0.0]])).item()
+    1.0
+    """
+
+    spec: Mlp | Layers
+    kind: Kind = "ntk"
+    weight_rate: float | None = None
+    bias_rate: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.kind not in ("ntk", "nngp"):
+            raise ValueError(f"expected kind 'ntk' or 'nngp', got {self.kind!r}")
+
+    @cached_property
+    def program(self) -> Program:
+        """The maps of the network."""
+        return program_of(self.spec, weight_rate=self.weight_rate, bias_rate=self.bias_rate)
+
+    def __call__(self, x: Tensor, other: Tensor | None = None) -> Tensor:
+        """The kernel of all pairs of rows, as a matrix."""
+        return self.matrix(x, other).dense()
+
+    def diagonal(self, x: Tensor) -> Tensor:
+        """The kernel of each point with itself."""
+        inputs = points_of(x)
+        found = diagonal_of(self.program, mean_squares(inputs))
+        return (found.ntk if self.kind == "ntk" else found.nngp).to(inputs)
+
+    def matrix(self, x: Tensor, other: Tensor | None = None) -> KernelMatrix:
+        """The matrix of all pairs, not computed until it is asked for."""
+        return KernelMatrix(self, points_of(x), None if other is None else points_of(other))
+
+
+@dataclass(frozen=True, eq=False)
+class KernelMatrix:
+    """A kernel matrix that is not stored: products, diagonal and blocks are computed tile by tile when asked for."""
+
+    kernel: Kernel
+    x: Tensor
+    other: Tensor | None = None
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The numbers of rows and columns."""
+        return len(self.x), len(self.x if self.other is None else self.other)
+
+    @cached_property
+    def plan(self) -> Plan:
+        """What the tiles need to know of the points."""
+        return plan_of(self.kernel.program, self.x, self.other)
+
+    def dense(self) -> Tensor:
+        """The whole matrix."""
+        if self.kernel.kind == "nngp":
+            return self.plan.kernels(tangent=False).nngp
+        return self.plan.kernels().ntk
+
+    def diagonal(self) -> Tensor:
+        """The diagonal of a symmetric matrix, in time proportional to its length."""
+        if self.other is not None:
+            raise ValueError(
+                "expected one set of points, got two; the diagonal is that of a kernel of points with themselves"
+            )
+        return self.kernel.diagonal(self.x)
+
+    def block(self, rows: slice | Tensor, columns: slice | Tensor) -> Tensor:
+        """Some rows of some columns, as slices or positions."""
+        found = self.plan.part(rows, columns).kernels(tangent=self.kernel.kind == "ntk")
+        return found.ntk if self.kernel.kind == "ntk" else found.nngp
+
+    def __matmul__(self, vectors: Tensor) -> Tensor:
+        """The product with a vector (m,) or several (m, c): memory for them and a few tiles, whatever n and m are."""
+        n, m = self.shape
+        if vectors.ndim not in (1, 2) or len(vectors) != m:
+            raise ValueError(
+                f"expected a vector of {m} numbers, or several as columns, got shape {tuple(vectors.shape)}"
+            )
+        if self.kernel.kind == "ntk" and self.plan.jumps:
+            raise ValueError("expected an activation without jumps, got one that jumps: its tangent kernel is infinite")
+        v = vectors.reshape(m, -1).to(self.x)
+        found = v.new_zeros(n, v.shape[1])
+        tangent = self.kernel.kind == "ntk"
+
+        def use(rows: slice, columns: slice, k: Tensor, t: Tensor | None) -> None:
+            block = k if t is None else t
+            straight = block @ v[columns]
+            mirrored = block.T @ v[rows] if self.other is None and rows != columns else None
+            with self._lock:
+                found[rows] += straight
+                if mirrored is not None:
+                    found[columns] += mirrored
+
+        self.plan.for_each_tile(use, tangent=tangent)
+        return found.reshape(n, *vectors.shape[1:]).to(vectors)

@@ -1,0 +1,76 @@
+"""Kernels of infinitely wide networks: NNGP and NTK of any specification, block by block, exact for parallel points."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from theodolite.theory import Mlp
+from theodolite.theory.kernels._programs import (
+    Dense,
+    Layers,
+    Nonlinear,
+    Normalised,
+    Sum,
+    dense_layers,
+    diagonal_of,
+    program_of,
+)
+from theodolite.theory.kernels._tiling import Kernels, Plan, mean_squares, plan_of, points_of
+
+__all__ = [
+    "Dense",
+    "Kernels",
+    "Layers",
+    "Nonlinear",
+    "Normalised",
+    "Plan",
+    "Sum",
+    "dense_layers",
+    "mlp_kernel_diagonal",
+    "mlp_kernels",
+    "plan_of",
+]
+
+
+def mlp_kernels(
+    spec: Mlp | Layers,
+    x: Tensor,
+    other: Tensor | None = None,
+    *,
+    weight_rate: float | None = None,
+    bias_rate: float | None = None,
+) -> Kernels:
+    r"""NNGP and NTK of an infinitely wide network, for all pairs of rows of ``x`` (and ``other``).
+
+    $K^{(1)}=C_b+C_w\,x\cdot x'/n_0$, $K^{(l+1)}=C_b+C_wE\,\sigma\sigma$; $\Theta^{(1)}=\lambda_b+\lambda_w\,x\cdot x'/n_0$,
+    $\Theta^{(l+1)}=\lambda_b+\lambda_wE\,\sigma\sigma+C_wE\,\sigma'\sigma'\,\Theta^{(l)}$, with rates
+    $\lambda_w,\lambda_b$ that default to $C_w,C_b$: the NTK parametrisation.
+
+    ``spec`` is an `Mlp`, or a sequence of `Dense`, `Nonlinear`, `Normalised` and `Sum` layers (`dense_layers` writes one
+    whose variances and activations differ from layer to layer). ``x`` is float32 or float64 on any device; the result
+    is of that kind. Exact for repeated, near-parallel and antiparallel points: in float64 to about 1e-13, in float32 to
+    about 1e-6 of the largest entry. Memory: the two results and a few tiles. Source: lee2018; jacot2018.
+
+    >>> import torch
+    >>> x = torch.tensor([[1.0, 2.0, -1.0, 0.5], [0.5, -1.0, 1.5, 1.0]], dtype=torch.float64)
+    >>> kernels = mlp_kernels(Mlp(3, "relu", 2.0), x, weight_rate=1.0, bias_rate=1.0)
+    >>> kernels.nngp[0].numpy().round(9), kernels.ntk[0].numpy().round(9)
+    (array([3.125     , 1.40939161]), array([10.25      ,  3.07477692]))
+    """
+    return plan_of(program_of(spec, weight_rate=weight_rate, bias_rate=bias_rate), x, other).kernels()
+
+
+def mlp_kernel_diagonal(
+    spec: Mlp | Layers, x: Tensor, *, weight_rate: float | None = None, bias_rate: float | None = None
+) -> Kernels:
+    r"""The diagonals $K(x,x)$ and $\Theta(x,x)$ alone, in time and memory proportional to the number of points.
+
+    For ReLU with $C_w=2$ and L weight matrices, $\Theta(x,x)=L(\lambda_b+\lambda_w|x|^2/n_0)$.
+
+    >>> import torch
+    >>> mlp_kernel_diagonal(Mlp(3, "relu", 2.0), torch.ones(1, 4)).ntk
+    tensor([8.])
+    """
+    inputs = points_of(x)
+    found = diagonal_of(program_of(spec, weight_rate=weight_rate, bias_rate=bias_rate), mean_squares(inputs))
+    return Kernels(found.nngp.to(inputs), found.ntk.to(inputs))

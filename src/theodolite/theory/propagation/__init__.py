@@ -1,0 +1,5 @@
+"""Signals at initialisation: maps of variance and angle, criticality, depth scales, random ReLU paths."""
+
+from theodolite.core.lazy import surface
+
+__getattr__, __dir__, __all__ = surface(__name__)

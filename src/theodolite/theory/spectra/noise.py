@@ -1,0 +1,224 @@
+"""Spectra of noise (Marchenko-Pastur, its edge, spikes above it) and of power laws (two exponents, condition numbers)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import gammainc, gammaincinv
+
+from theodolite.theory.spectra.nulls import Structure, null_alpha, null_alpha_quantiles, null_quantiles, structure
+from theodolite.theory.spectra.products import (
+    condition_number_bound,
+    endpoint_exponent,
+    feature_exponent_bound,
+    horn_bounds,
+    majorisation_slack,
+    product_bound_applies,
+    random_direction_gain,
+    steering_gain_bounds,
+    two_layer_exponent_bound,
+)
+
+__all__ = [
+    "Structure",
+    "bbp_threshold",
+    "condition_number_bound",
+    "density_exponent",
+    "endpoint_exponent",
+    "feature_exponent_bound",
+    "horn_bounds",
+    "majorisation_slack",
+    "marchenko_pastur_cdf",
+    "marchenko_pastur_density",
+    "marchenko_pastur_edges",
+    "marchenko_pastur_moment",
+    "marchenko_pastur_quantile",
+    "noise_edge",
+    "null_alpha",
+    "null_alpha_quantiles",
+    "null_quantiles",
+    "power_law_condition_number",
+    "product_bound_applies",
+    "random_direction_gain",
+    "rank_exponent",
+    "spike_location",
+    "steering_gain_bounds",
+    "structure",
+    "tracy_widom_cdf",
+    "tracy_widom_quantile",
+    "two_layer_exponent_bound",
+]
+
+TRACY_WIDOM = (46.446, 0.186054, 9.84801)
+"""Shape, scale and shift of the gamma law that approximates Tracy-Widom's for real matrices. Source: chiani2014."""
+
+
+def marchenko_pastur_edges(ratio: float, *, variance: float = 1.0) -> tuple[float, float]:
+    r"""The ends $v(1\mp\sqrt q)^2$ of the spectrum of $X^\top X/n$, X of n by p entries of variance v, $q=p/n$.
+
+    Source: marchenko1967.
+
+    >>> marchenko_pastur_edges(0.25)
+    (0.25, 2.25)
+    """
+    _check(ratio)
+    return variance * (1 - math.sqrt(ratio)) ** 2, variance * (1 + math.sqrt(ratio)) ** 2
+
+
+def marchenko_pastur_density(x: Any, ratio: float, *, variance: float = 1.0) -> Any:
+    r"""$\sqrt{(\lambda_+-x)(x-\lambda_-)}/(2\pi vqx)$ between the edges; for $q>1$ a mass $1-1/q$ at 0 comes beside it.
+
+    Source: marchenko1967.
+
+    >>> round(float(marchenko_pastur_density(1.0, 1.0)), 6) == round(math.sqrt(3) / (2 * math.pi), 6)
+    True
+    """
+    low, high = marchenko_pastur_edges(ratio, variance=variance)
+    x = np.asarray(x, dtype=np.float64)
+    inside = np.clip((high - x) * (x - low), 0.0, None)
+    return np.sqrt(inside) / (2 * math.pi * variance * ratio * np.where(x > 0, x, np.inf))
+
+
+def marchenko_pastur_cdf(x: Any, ratio: float, *, variance: float = 1.0) -> Any:
+    r"""The share of eigenvalues up to x, in closed form; for $q>1$ zeros count, $F_q(x)=1-1/q+F_{1/q}(x/q)/q$.
+
+    >>> [round(float(F), 4) for F in marchenko_pastur_cdf([0.0, 1.0, 4.0], 1.0)]
+    [0.0, 0.609, 1.0]
+    """
+    _check(ratio)
+    x = np.asarray(x, dtype=np.float64) / variance
+    if ratio > 1:
+        inner = 1 - 1 / ratio + marchenko_pastur_cdf(x / ratio, 1 / ratio) / ratio
+        return np.where(x < 0, 0.0, inner)
+    low, high = marchenko_pastur_edges(ratio)
+    y = np.clip(x, low, high)
+    above, below = np.sqrt(high - y), np.sqrt(y - low)
+    angle = np.arctan2(above**2 - below**2, 2 * above * below)
+    other = np.arctan2(low * above**2 - high * below**2, 2 * (1 - ratio) * above * below)
+    inner = math.pi * ratio + above * below - (1 + ratio) * angle + (1 - ratio) * other
+    return np.where(x <= low, 0.0, np.where(x >= high, 1.0, inner / (2 * math.pi * ratio)))
+
+
+def marchenko_pastur_moment(order: int, ratio: float) -> float:
+    r"""$m_k=\sum_{r<k}\frac{q^r}{r+1}\binom kr\binom{k-1}r$: 1, 1, 1+q, 1+3q+q^2, ... at unit variance.
+
+    >>> [marchenko_pastur_moment(k, 0.5) for k in range(4)]
+    [1.0, 1.0, 1.5, 2.75]
+    """
+    terms = (ratio**r / (r + 1) * math.comb(order, r) * math.comb(order - 1, r) for r in range(order))
+    return float(sum(terms)) if order else 1.0
+
+
+def marchenko_pastur_quantile(probability: float, ratio: float) -> float:
+    """The value that a share ``probability`` of the eigenvalues does not exceed, at unit variance.
+
+    >>> round(marchenko_pastur_quantile(0.609, 1.0), 3)
+    1.0
+    """
+    if not 0 <= probability <= 1:
+        raise ValueError(f"expected a probability, got {probability}; pass a number from 0 to 1")
+    if ratio > 1 and probability <= 1 - 1 / ratio:
+        return 0.0
+    low, high = marchenko_pastur_edges(ratio)
+    if probability in (0.0, 1.0):
+        return high if probability else low
+    return float(brentq(lambda x: float(marchenko_pastur_cdf(x, ratio)) - probability, low, high, xtol=1e-14 * high))
+
+
+def noise_edge(rows: int, columns: int, *, variance: float = 1.0) -> tuple[float, float]:
+    r"""Where the largest eigenvalue of $W^\top W$ lies for noise of this shape, and the scale of its fluctuation.
+
+    $\mu=v(\sqrt{n-\frac12}+\sqrt{p-\frac12})^2$ and $s=\sqrt{v\mu}(1/\sqrt{n-\frac12}+1/\sqrt{p-\frac12})^{1/3}$:
+    $(\lambda_{\max}-\mu)/s$ has the Tracy-Widom law, of mean -1.2065. Source: johnstone2001; ma2012 (the halves).
+
+    >>> [round(value, 2) for value in noise_edge(400, 100)]
+    [897.75, 15.93]
+    """
+    a, b = math.sqrt(rows - 0.5), math.sqrt(columns - 0.5)
+    return variance * (a + b) ** 2, variance * (a + b) * (1 / a + 1 / b) ** (1 / 3)
+
+
+def tracy_widom_cdf(x: float) -> float:
+    """The Tracy-Widom distribution of real matrices, right to 0.002 by a shifted gamma law. Source: chiani2014.
+
+    >>> round(tracy_widom_cdf(0.9793), 3)
+    0.95
+    """
+    shape, scale, shift = TRACY_WIDOM
+    return float(gammainc(shape, max(x + shift, 0.0) / scale))
+
+
+def tracy_widom_quantile(probability: float) -> float:
+    """The inverse of `tracy_widom_cdf`.
+
+    >>> round(tracy_widom_quantile(0.99), 1)
+    2.0
+    """
+    shape, scale, shift = TRACY_WIDOM
+    return float(gammaincinv(shape, probability)) * scale - shift
+
+
+def bbp_threshold(ratio: float) -> float:
+    r"""The strength $\theta^2=\sqrt q$ from which a direction planted in noise shows. Source: baik2005; benaych2012.
+
+    W is noise of n by p entries of unit variance plus $\theta\sqrt n\,uv^\top$, u and v of unit length, $q=p/n$.
+
+    >>> bbp_threshold(0.25)
+    0.5
+    """
+    _check(ratio)
+    return math.sqrt(ratio)
+
+
+def spike_location(strength: float, ratio: float) -> float:
+    r"""Where a planted direction of strength $\theta^2$ shows in $W^\top W/n$: $(1+\theta^2)(q+\theta^2)/\theta^2$.
+
+    At and below the threshold it hides at the edge, $(1+\sqrt q)^2$. Source: baik2005; benaych2012, section 3.1.
+
+    >>> spike_location(2.0, 0.5), spike_location(0.1, 0.25) == marchenko_pastur_edges(0.25)[1]
+    (3.75, True)
+    """
+    if strength <= bbp_threshold(ratio):
+        return marchenko_pastur_edges(ratio)[1]
+    return (1 + strength) * (ratio + strength) / strength
+
+
+def density_exponent(rank_exponent: float) -> float:
+    r"""A spectrum $\lambda_k\propto k^{-b}$ has density $\rho(\lambda)\propto\lambda^{-a}$ with $a=1+1/b$.
+
+    Steeper decay means a *smaller* density exponent.
+
+    >>> density_exponent(1.0), density_exponent(0.5)
+    (2.0, 3.0)
+    """
+    return 1 + 1 / rank_exponent
+
+
+def rank_exponent(density_exponent: float) -> float:
+    r"""A density $\rho(\lambda)\propto\lambda^{-a}$, $a>1$, decays with rank as $\lambda_k\propto k^{-b}$, $b=1/(a-1)$.
+
+    >>> rank_exponent(2.0), rank_exponent(4.0) == 1 / 3
+    (1.0, True)
+    """
+    if not density_exponent > 1:
+        raise ValueError(
+            f"expected a density exponent above 1, got {density_exponent}; smaller ones have no finite mass"
+        )
+    return 1 / (density_exponent - 1)
+
+
+def power_law_condition_number(exponent: float, count: int) -> float:
+    r"""$\kappa=m^{b/2}$ for eigenvalues of $A^\top A$ exactly $ck^{-b}$, k = 1..m: only the two ends matter.
+
+    >>> power_law_condition_number(2.0, 10)
+    10.0
+    """
+    return float(count ** (exponent / 2))
+
+
+def _check(ratio: float) -> None:
+    if not ratio > 0:
+        raise ValueError(f"expected a positive ratio of columns to rows, got {ratio}; pass p / n")

@@ -1,0 +1,228 @@
+"""How many directions does the data really use? All estimators of intrinsic dimension side by side, and why they differ."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, get_args, overload
+
+from theodolite.core.reading import Estimate, Reading
+from theodolite.io.files import plain, write_atomically
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from theodolite.core.instrument import Answer, Skipped
+    from theodolite.verbs.dimensions.steps import Plane
+
+Method = Literal[
+    "twonn",
+    "mle",
+    "gride",
+    "correlation",
+    "calibrated",
+    "local-pca",
+    "participation",
+    "pca",
+    "parallel",
+    "marchenko-pastur",
+    "mixture",
+    "isomap",
+    "lle",
+    "hessian",
+]
+FEWEST = 40
+
+
+@dataclass(frozen=True)
+class Dimension:
+    """Every estimate of one data set's dimension, ``words`` that say why they differ, and the ``best`` of them.
+
+    ``curve`` is Gride across scales; ``plane`` the best picture in two coordinates, None where it was not asked for.
+    """
+
+    name: str
+    answers: tuple[Answer, ...]
+    skipped: tuple[Skipped, ...]
+    words: tuple[str, ...]
+    best: Estimate
+    curve: tuple[Estimate, ...]
+    facts: dict[str, str]
+    plane: Plane | None = None
+
+    @property
+    def readings(self) -> tuple[Reading, ...]:
+        """One for each estimator."""
+        return tuple(reading for answer in self.answers for reading in answer.readings)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One flat dictionary an estimator."""
+        return [
+            {
+                "family": a.instrument.name,
+                "estimator": r.where,
+                "value": r.measured,
+                "stderr": r.stderr,
+                "status": r.status,
+                "meaning": r.meaning,
+            }
+            for a in self.answers
+            for r in a.readings
+        ]
+
+    def estimate(self, estimator: str) -> Estimate:
+        """The value and error in the row of that name, as in ``TwoNN``."""
+        found = {reading.where: reading for reading in self.readings}
+        if estimator not in found:
+            raise ValueError(f"expected an estimator among {sorted(found)}, got {estimator!r}; choose one of them")
+        return Estimate(found[estimator].measured, found[estimator].stderr)
+
+    def table(self) -> RenderableType:
+        """For the terminal."""
+        from theodolite.report.overview import dimension_table
+
+        return dimension_table(self)
+
+    def text(self, width: int = 120) -> str:
+        """The table as plain text."""
+        from theodolite.report.text import as_text
+
+        return as_text(self.table(), width=width)
+
+    def html(self, path: str | Path | None = None) -> str:
+        """The whole page; with ``path`` it is also written there."""
+        from theodolite.report.html import survey_page
+        from theodolite.report.scatter import scatter_figure
+        from theodolite.report.views import Plot
+
+        pictures = []
+        if self.plane is not None:
+            p = self.plane
+            spoken = f"{len(p.places)} rows in the plane by {p.name}"
+            caption = (
+                f"{spoken}: trustworthiness {p.trustworthiness:.3f}, continuity {p.continuity:.3f} (1 is perfect)."
+            )
+            pictures.append(Plot(scatter_figure(p.places, p.labels, spoken=spoken), caption))
+        page = survey_page(self.title, self.answers, self.skipped, self.facts, words=self.words, pictures=pictures)
+        if path is not None:
+            write_atomically(path, page)
+        return page
+
+    def json(self, path: str | Path | None = None) -> str:
+        """One JSON document; an error that is not known becomes null."""
+        document = {
+            "data": self.name,
+            "best": asdict(self.best),
+            "words": list(self.words),
+            "estimates": self.rows(),
+            "scales": [asdict(estimate) for estimate in self.curve],
+            "facts": self.facts,
+            "plane": self.plane
+            and {
+                "method": self.plane.name,
+                "trustworthiness": self.plane.trustworthiness,
+                "continuity": self.plane.continuity,
+                "others": self.plane.others,
+            },
+            "skipped": [asdict(skipped) for skipped in self.skipped],
+        }
+        text = json.dumps(plain(document), indent=2, ensure_ascii=False, allow_nan=False)
+        if path is not None:
+            write_atomically(path, text + "\n")
+        return text
+
+    @property
+    def title(self) -> str:
+        """What was asked."""
+        return f"Dimension of {self.name}"
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def _repr_html_(self) -> str:
+        from theodolite.report.html import survey_fragment
+
+        return survey_fragment(self.title, self.answers, self.skipped, self.facts)
+
+
+@overload
+def dimension(x: Any, method: Method) -> Estimate: ...
+@overload
+def dimension(
+    x: Any, method: None = None, *, labels: Any = None, picture: bool = True, name: str = ""
+) -> Dimension: ...
+def dimension(
+    x: Any, method: Method | None = None, *, labels: Any = None, picture: bool = True, name: str = ""
+) -> Dimension | Estimate:
+    """The intrinsic dimension of the rows of ``x``: by one ``method`` an `Estimate`, without one all of them side by side.
+
+    ``x`` is an array, tensor or frame, samples first. ``labels`` colour the picture. Rows that repeat another one and
+    constant columns are removed first.
+
+    >>> import torch, theodolite as th
+    >>> x = torch.rand(1000, 2, generator=torch.Generator().manual_seed(0))
+    >>> abs(th.dimension(x, method="mle").value - 2) < 0.2
+    True
+    """
+    if method is not None:
+        return _single(x, method)
+    from theodolite.measure.dimension import distinct_rows
+    from theodolite.report.progress import tracked
+    from theodolite.verbs.dimensions.steps import Found, steps_of
+    from theodolite.verbs.dimensions.words import explained
+
+    started = time.perf_counter()
+    rows = distinct_rows(x, fewest=FEWEST)
+    state = Found()
+    work = steps_of(rows, state, labels, picture)
+    for step in tracked(work, total=len(work), label="estimating dimension"):
+        step()
+    graph, values = state.graph, state.values
+    assert graph is not None
+    facts = {
+        "rows": f"{rows.given:,} given, {len(rows):,} distinct",
+        "columns": f"{rows.columns + rows.constant} given, {rows.columns} that vary",
+        "neighbours": f"{graph.count} of each row, by {graph.method}",
+        "notes": "; ".join(graph.notes) or "none",
+        "time": f"{time.perf_counter() - started:.1f} s",
+    }
+    best, words = explained(values, state.curve, rows=len(rows), rank=state.rank, notes=graph.notes)
+    return Dimension(
+        name or f"{rows.given:,} rows of {rows.columns + rows.constant} columns",
+        state.answers,
+        tuple(state.skipped),
+        words,
+        best,
+        state.curve,
+        facts,
+        state.plane,
+    )
+
+
+def _single(x: Any, method: str) -> Estimate:
+    from theodolite.measure import dimension as measure
+    from theodolite.measure.dimension import embeddings
+    from theodolite.verbs.dimensions.steps import above_noise
+
+    simple: dict[str, Callable[[Any], Estimate]] = {
+        "twonn": measure.dimension_twonn,
+        "mle": measure.dimension_mle,
+        "gride": measure.dimension_gride,
+        "correlation": measure.dimension_correlation,
+        "calibrated": measure.dimension_calibrated,
+        "local-pca": measure.dimension_local_pca,
+        "participation": measure.dimension_participation,
+        "pca": measure.dimension_pca,
+        "parallel": measure.dimension_parallel,
+        "marchenko-pastur": above_noise,
+        "mixture": lambda x: measure.gaussian_mixture(x).dimension,
+        "isomap": lambda x: Estimate(float(embeddings.isomap(x).dimension)),
+        "lle": lambda x: Estimate(float(embeddings.lle(x).dimension)),
+        "hessian": lambda x: Estimate(float(embeddings.dimension_hessian(x)[0])),
+    }
+    if method not in simple:
+        raise ValueError(f"expected a method among {get_args(Method)}, got {method!r}; leave it out for all of them")
+    return simple[method](measure.distinct_rows(x))

@@ -1,0 +1,365 @@
+"""The steps of estimating dimension: each adds readings to what is found, or says why it could not."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from theodolite.core.instrument import Answer, Instrument, Skipped
+from theodolite.core.reading import Band, Estimate, Reading, Series
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from theodolite.measure.dimension import Neighbours
+
+LARGEST = 128
+"""Neighbours in the shared graph: Gride up to its 64th and 128th."""
+
+
+@dataclass(frozen=True)
+class Plane:
+    """The best picture of the data in two coordinates, and how true it is."""
+
+    name: str
+    places: tuple[tuple[float, float], ...] = field(repr=False)
+    labels: tuple[str, ...] = field(repr=False)
+    trustworthiness: float
+    continuity: float
+    others: dict[str, float]
+
+
+@dataclass
+class Found:
+    """What the steps of the work have found so far."""
+
+    graph: Neighbours | None = None
+    rank: int = 0
+    values: dict[str, Estimate] = field(default_factory=dict)
+    readings: dict[str, list[Reading]] = field(default_factory=dict)
+    skipped: list[Skipped] = field(default_factory=list)
+    curve: tuple[Estimate, ...] = ()
+    plane: Plane | None = None
+
+    @property
+    def answers(self) -> tuple[Answer, ...]:
+        """The readings by family."""
+        return tuple(Answer(_FAMILIES[key], tuple(self.readings[key])) for key in _FAMILIES if self.readings.get(key))
+
+    def add(self, family: str, name: str, found: Estimate, meaning: str, series: Series | None = None) -> None:
+        """One estimate as a reading beside the linear hull, which no manifold in it can exceed."""
+        if not math.isfinite(found.value):
+            self.skipped.append(Skipped(name, "the number is not finite"))
+            return
+        self.values[name] = found
+        error = found.stderr if math.isfinite(found.stderr) else 0.0
+        self.readings.setdefault(family, []).append(
+            Reading(
+                quantity=_QUANTITIES[family],
+                where=name,
+                measured=found.value,
+                stderr=error,
+                expected=Band(high=float(self.rank)),
+                meaning=meaning,
+                series=series,
+            )
+        )
+
+
+def steps_of(rows: Any, state: Found, labels: Any, picture: bool) -> list[Callable[[], None]]:
+    """The steps in order; each adds to the state, or says why it could not."""
+
+    def guarded(name: str, step: Callable[[], None]) -> Callable[[], None]:
+        def run() -> None:
+            try:
+                step()
+            except (ValueError, ArithmeticError, RuntimeError) as error:
+                state.skipped.append(Skipped(name, " ".join(str(error).split()) or type(error).__name__))
+
+        return run
+
+    steps: dict[str, Callable[[], None]] = {
+        "variance": lambda: _variance(rows, state),
+        "nearest neighbours": lambda: _neighbours(rows, state),
+        "scales": lambda: _scales(state),
+        "calibrated": lambda: _calibrated(rows, state),
+        "local PCA": lambda: _local(state),
+        "parallel analysis": lambda: _parallel(rows, state),
+        "Gaussian mixture": lambda: _mixture(rows, state),
+        "Isomap": lambda: _isomap(rows, state),
+        "LLE": lambda: _lle(rows, state),
+        "Hessian LLE": lambda: _hessian(rows, state),
+    }
+    if picture:
+        steps["picture"] = lambda: _picture(rows, state, labels)
+    return [guarded(name, step) for name, step in steps.items()]
+
+
+def _variance(rows: Any, state: Found) -> None:
+    from theodolite.measure.dimension import dimension_participation, directions_needed, rank_of, variances
+
+    found = variances(rows)
+    state.rank = rank_of(found, rows)
+    spectrum = found[: state.rank]
+    series = Series(
+        x=tuple(float(k) for k in range(1, len(spectrum) + 1)),
+        measured=tuple(spectrum.tolist()),
+        x_label="direction",
+        y_label="variance",
+        log="y",
+    )
+    for share in (0.9, 0.95, 0.99):
+        meaning = (
+            f"So many directions hold {100 * share:.0f} % of the variance: the linear hull, in the columns' own units."
+        )
+        state.add(
+            "variance",
+            f"PCA {100 * share:.0f} %",
+            Estimate(float(directions_needed(found, share))),
+            meaning,
+            series if share == 0.95 else None,
+        )
+    state.add(
+        "variance",
+        "participation ratio",
+        dimension_participation(rows),
+        "As if so many directions shared the variance equally.",
+    )
+    state.add(
+        "variance",
+        "above the Marchenko-Pastur edge",
+        above_noise(rows),
+        "Directions of the columns' correlations that noise of as many rows would not have, at 1 %.",
+    )
+
+
+def above_noise(x: Any) -> Estimate:
+    """How many eigenvalues of the correlation matrix exceed what columns without correlation would show (1 %)."""
+    from theodolite.measure.dimension import distinct_rows, variances
+    from theodolite.theory.spectra import noise_edge, tracy_widom_quantile
+
+    rows = distinct_rows(x)
+    n = len(rows) - 1
+    middle, spread = noise_edge(n, rows.columns) if rows.columns > 1 else (float(n), 0.0)
+    values = n * variances(rows, standardised=True)
+    return Estimate(float((values > middle + tracy_widom_quantile(0.99) * spread).sum()))
+
+
+def _neighbours(rows: Any, state: Found) -> None:
+    from theodolite.measure import dimension as measure
+
+    state.graph = graph = measure.nearest_neighbours(rows, min(LARGEST, len(rows) - 1))
+    fit = measure.twonn_fit(graph)
+    some = sorted({round(place * (len(fit.logs) - 1) / 79) for place in range(80)})
+    series = Series(
+        x=tuple(float(fit.logs[i]) for i in some),
+        measured=tuple(float(fit.heights[i]) for i in some),
+        line=tuple(float(fit.estimate.value * fit.logs[i]) for i in some),
+        x_label="log of r2 / r1",
+        y_label="−log(1 − F)",
+        line_label=f"slope {fit.estimate.value:.2f}",
+    )
+    state.add(
+        "neighbours",
+        "TwoNN",
+        fit.estimate,
+        "Ratio of the two nearest distances: the smallest scale there is. The "
+        f"largest {100 * fit.discarded:.0f} % of ratios are left out; the law misses the rest by {fit.misfit:.3f} at "
+        "most.",
+        series,
+    )
+    state.add(
+        "neighbours",
+        "MLE, k = 10 to 20",
+        measure.dimension_mle(graph, neighbours=_few(graph, 10, 20)),
+        "Maximum likelihood over 10 to 20 neighbours: a larger scale, a smaller error, more bias by edges.",
+    )
+    state.add(
+        "neighbours",
+        "correlation dimension",
+        measure.dimension_correlation(graph, neighbours=_few(graph, 10, 20)),
+        "How the number of close pairs grows with distance; dense regions weigh most.",
+    )
+
+
+def _few(graph: Neighbours, first: int, last: int) -> tuple[int, int]:
+    return min(first, graph.count // 2), min(last, graph.count)
+
+
+def _scales(state: Found) -> None:
+    from theodolite.measure.dimension import gride_curve
+
+    assert state.graph is not None
+    state.curve = curve = gride_curve(state.graph)
+    series = Series(
+        x=tuple(e.scale or 0.0 for e in curve),
+        measured=tuple(e.value for e in curve),
+        stderr=tuple(e.stderr for e in curve),
+        x_label="distance",
+        y_label="dimension",
+        log="x",
+    )
+    for power, found in enumerate(curve):
+        near = 2**power
+        state.add(
+            "scales", f"neighbours {near} and {2 * near}", found, "Gride: the dimension seen at this distance.", series
+        )
+
+
+def _calibrated(rows: Any, state: Found) -> None:
+    from theodolite.measure.dimension import dimension_calibrated
+
+    state.add(
+        "neighbours",
+        "TwoNN, calibrated",
+        dimension_calibrated(rows),
+        "The dimension of a cube or Gaussian of as many rows (at most 1,500) that TwoNN would read the same; the "
+        "difference of the two is part of the error.",
+    )
+
+
+def _local(state: Found) -> None:
+    from theodolite.measure.dimension import local_pca
+
+    assert state.graph is not None
+    near = min(30, state.graph.count)
+    found = local_pca(state.graph, neighbours=near)
+    state.add(
+        "manifold",
+        "local PCA 95 %",
+        found.needed,
+        f"Directions that hold 95 % of the variance among {near} neighbours.",
+    )
+    state.add(
+        "manifold",
+        "local participation ratio",
+        found.participation,
+        f"As if so many directions shared the variance; {near} neighbours show {near - 1} at most.",
+    )
+
+
+def _parallel(rows: Any, state: Found) -> None:
+    from theodolite.measure.dimension import dimension_parallel
+
+    some = rows.sample(max(500, min(len(rows), 2_000_000 // rows.columns)))
+    state.add(
+        "variance",
+        "parallel analysis",
+        dimension_parallel(some),
+        "Directions of the columns' correlations that shuffled columns do not have, at 5 %; none in data of "
+        "independent columns.",
+    )
+
+
+def _mixture(rows: Any, state: Found) -> None:
+    from theodolite.measure.dimension import gaussian_mixture
+
+    found = gaussian_mixture(rows)
+    pieces = "one piece" if found.components == 1 else f"{found.components} pieces"
+    state.add(
+        "manifold",
+        "Gaussian mixture",
+        found.dimension,
+        f"BIC chooses {pieces}{' ' + found.note if found.note else ''}; directions that hold 95 % of the variance in "
+        "each, averaged by weight.",
+    )
+
+
+def _isomap(rows: Any, state: Found) -> None:
+    from theodolite.measure.dimension import isomap
+
+    found = isomap(rows, neighbours=min(10, len(rows) - 1))
+    series = Series(
+        x=tuple(float(d) for d in range(1, len(found.residuals) + 1)),
+        measured=found.residuals,
+        x_label="coordinates",
+        y_label="residual variance",
+    )
+    state.add(
+        "manifold",
+        "Isomap",
+        Estimate(float(found.dimension)),
+        f"The last coordinate that explains geodesic distances notably better. {found.note}".strip(),
+        series,
+    )
+
+
+def _lle(rows: Any, state: Found) -> None:
+    from theodolite.measure.dimension import lle
+
+    state.add(
+        "manifold",
+        "LLE",
+        Estimate(float(lle(rows, neighbours=min(12, len(rows) - 1)).dimension)),
+        "Where the eigenvalues jump most: weak evidence.",
+    )
+
+
+def _hessian(rows: Any, state: Found) -> None:
+    from theodolite.measure.dimension import dimension_hessian
+
+    found, gaps = dimension_hessian(rows)
+    told = ", ".join(f"{gap:.3g} at {d}" for d, gap in gaps.items()) or "none could be tried"
+    if found == 0:
+        raise ValueError(
+            f"no assumed dimension has a null space parted from the rest (gaps: {told}): not flat, or not 2 to 4"
+        )
+    state.add("manifold", "Hessian LLE", Estimate(float(found)), f"The null space has one function more; gaps {told}.")
+
+
+def _picture(rows: Any, state: Found, labels: Any) -> None:
+    from theodolite.measure.dimension import planar_embeddings
+
+    most = 600
+    found = list(planar_embeddings(rows, most=most))
+    state.skipped += [Skipped(f"{quality.name} in the plane", quality.failure) for quality in found if quality.failure]
+    best = max(found, key=lambda quality: quality.score)
+    state.plane = Plane(
+        best.name,
+        _pairs(best.coordinates),
+        _labels(labels, rows.sample(most)),
+        best.trustworthiness,
+        best.continuity,
+        {quality.name: quality.score for quality in found if not quality.failure},
+    )
+
+
+def _pairs(places: NDArray[np.float64]) -> tuple[tuple[float, float], ...]:
+    return tuple((float(x), float(y)) for x, y in places)
+
+
+def _labels(labels: Any, rows: Any) -> tuple[str, ...]:
+    if labels is None:
+        return ()
+    told: Sequence[Any] = labels.tolist() if hasattr(labels, "tolist") else list(labels)
+    if len(told) != rows.given:
+        raise ValueError(f"expected one label a row, {rows.given}, got {len(told)}; pass them in the order of the rows")
+    return tuple(str(told[place]) for place in rows.kept.tolist())
+
+
+def _family(name: str, question: str, laws: tuple[str, ...]) -> Instrument:
+    def read(subject: Any) -> Iterator[Reading]:
+        return iter(())
+
+    return Instrument(question=question, read=read, needs=frozenset(), cost="free", laws=laws, name=name)
+
+
+_QUANTITIES = {
+    "neighbours": "dimension by nearest neighbours",
+    "scales": "dimension across scales (Gride)",
+    "variance": "dimension by variance",
+    "manifold": "dimension by local geometry",
+}
+_FAMILIES = {
+    "neighbours": _family(
+        "nearest neighbours",
+        "How fast does the number of neighbours grow with distance?",
+        ("twonn-ratio", "mle-unbiased", "high-dimension-bias"),
+    ),
+    "scales": _family("scales", "Does the answer depend on the scale it is asked at?", ("gride-across-scales",)),
+    "variance": _family("variance", "How many straight directions hold the data?", ("linear-manifold-rank",)),
+    "manifold": _family("manifold", "How many coordinates does the surface itself need?", ("isomap-isometry",)),
+}

@@ -1,0 +1,221 @@
+"""Many instruments, one subject: each instrument whose needs are met is read, the others are skipped with a reason."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args
+
+from theodolite import catalogue
+from theodolite.core.instrument import Answer, Cost, Skipped
+from theodolite.core.records import COLUMNS, row_of, table
+from theodolite.io.files import plain, write_atomically
+from theodolite.io.workers import Backend, completed
+
+if TYPE_CHECKING:
+    from theodolite.core.instrument import Instrument
+    from theodolite.core.reading import Reading
+    from theodolite.core.subject import Subject
+
+
+@dataclass(frozen=True)
+class Survey:
+    """The readings of one subject, in any form a person or a program may want them.
+
+    ``faults`` names the tensors of a checkpoint that could not be read, and why.
+    """
+
+    subject: str
+    answers: tuple[Answer, ...]
+    skipped: tuple[Skipped, ...] = ()
+    facts: Mapping[str, str] = field(default_factory=dict)
+    faults: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def readings(self) -> tuple[Reading, ...]:
+        """Every reading of every instrument."""
+        return tuple(reading for answer in self.answers for reading in answer.readings)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One flat dictionary a reading."""
+        return [{"instrument": a.instrument.name, **row_of(reading)} for a in self.answers for reading in a.readings]
+
+    def text(self, width: int = 120) -> str:
+        """The table as plain text."""
+        from theodolite.report.text import as_text, survey_table
+
+        return as_text(survey_table(self.answers, self.skipped), width=width)
+
+    def html(self, path: str | Path | None = None) -> str:
+        """The whole page; with ``path`` it is also written there."""
+        from theodolite.report.html import survey_page
+
+        page = survey_page(self.subject, self.answers, self.skipped, self.facts)
+        if path is not None:
+            write_atomically(path, page)
+        return page
+
+    def json(self, path: str | Path | None = None) -> str:
+        """One JSON document; numbers that are not finite become null."""
+        document = {
+            "subject": self.subject,
+            "facts": dict(self.facts),
+            "readings": self.rows(),
+            "skipped": [asdict(skipped) for skipped in self.skipped],
+        }
+        text = json.dumps(plain(document), indent=2, ensure_ascii=False, allow_nan=False)
+        if path is not None:
+            write_atomically(path, text + "\n")
+        return text
+
+    def csv(self, path: str | Path) -> Path:
+        """The rows as a table for spreadsheets."""
+        return write_atomically(path, table(self.rows(), ("instrument", *COLUMNS)))
+
+    def frame(self) -> Any:
+        """A pandas DataFrame of `rows`."""
+        try:
+            import pandas
+        except ImportError as error:
+            raise ImportError("expected pandas for a frame, got none; pip install 'theodolite[pandas]'") from error
+        return pandas.DataFrame(self.rows())
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def _repr_html_(self) -> str:
+        from theodolite.report.html import survey_fragment
+
+        return survey_fragment(self.subject, self.answers, self.skipped, self.facts)
+
+
+def survey(
+    target: Subject | str | Path | Any,
+    *,
+    instruments: Iterable[str] = (),
+    cost: Cost = "train",
+    jobs: int = 1,
+    backend: Backend = "loky",
+    out: str | Path | None = None,
+    **facts: Any,
+) -> Survey:
+    """Read every instrument that applies, or those named, up to a ``cost``.
+
+    ``target`` is a Subject, an nn.Module or a path; ``facts`` are the other fields of `Subject` (data, loss, lr, ...).
+    With several ``jobs`` the subject is sent to worker processes. With ``out`` what is found is noted in that folder as
+    it comes, and a survey of the same checkpoint that was killed goes on where it stopped.
+    """
+    from theodolite.io.weights import readable
+    from theodolite.report.progress import tracked
+
+    started = time.perf_counter()
+    subject = subject_of(target, **facts)
+    if out is not None:
+        subject = subject.noting(Path(out) / "notebook")
+    if subject.model is None:  # no instrument reads vectors, but a NaN there is a NaN
+        vectors = {name: weight for name, weight in subject.weights.items() if len(weight.shape) < 2}
+        for _ in readable(vectors, subject.faults):
+            pass
+    names = tuple(catalogue.instrument(name).name for name in instruments) or catalogue.instrument_names()
+    reasons = {name: _reason_to_skip(name, subject, cost) for name in names}
+    order = get_args(Cost)
+    ready = sorted((n for n in names if not reasons[n]), key=lambda n: order.index(catalogue.instrument(n).cost))
+    results: list[Answer | Skipped | None] = [None] * len(ready)
+    work = completed(_answer, [(name, subject) for name in ready], jobs=jobs, backend=backend)
+    bars = tracked(
+        work, total=len(ready), label="reading instruments", notebook=subject.notebook if jobs == 1 else None
+    )
+    for index, (result, faults) in bars:
+        results[index] = result
+        subject.faults.update(faults)
+    answers = tuple(result for result in results if isinstance(result, Answer))
+    if subject.faults and not answers:
+        raise ValueError(next(iter(subject.faults.values())))
+    skipped = [Skipped(name, reason) for name, reason in reasons.items() if reason]
+    skipped += [result for result in results if isinstance(result, Skipped)]
+    skipped += [Skipped(f"weights {name}", reason) for name, reason in subject.faults.items()]
+    facts_seen = _facts(subject, time.perf_counter() - started)
+    return Survey(subject.name, answers, tuple(skipped), facts_seen, dict(subject.faults))
+
+
+def read(name: str, target: Subject | Any, **facts: Any) -> tuple[Reading, ...]:
+    """One instrument's readings of a subject; errors are raised, not collected.
+
+    >>> import torch, theodolite as th
+    >>> model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.ReLU(), torch.nn.Linear(8, 8))
+    >>> readings = th.read("initialisation", model)
+    """
+    from theodolite.core.state import untouched
+
+    subject, chosen = subject_of(target, **facts), catalogue.instrument(name)
+    missing = chosen.missing(subject)
+    if missing:
+        raise ValueError(f"expected a subject with {', '.join(missing)} for {name}, got none; pass them to Subject")
+    with untouched(subject.model):
+        return tuple(_noted(chosen, subject))
+
+
+def _noted(chosen: Instrument, subject: Subject) -> Iterator[Reading]:
+    for reading in chosen.read(subject):
+        subject.notebook.note({"instrument": chosen.name, **row_of(reading)})
+        yield reading
+
+
+def subject_of(target: Any, **facts: Any) -> Subject:
+    """A Subject from what people pass: a Subject, a module, or the path of a checkpoint."""
+    from theodolite.core.subject import Subject
+    from theodolite.io import loading as load
+
+    if isinstance(target, Subject):
+        if facts:
+            raise TypeError(f"expected {', '.join(facts)} inside the Subject, got them beside it; pass them to Subject")
+        return target
+    if isinstance(target, str | Path):
+        return load.target(str(target), **facts)
+    return Subject(target, **facts)
+
+
+def _reason_to_skip(name: str, subject: Subject, cost: Cost) -> str:
+    chosen = catalogue.instrument(name)
+    missing = chosen.missing(subject)
+    if missing:
+        return f"needs {', '.join(missing)}, which this subject does not have"
+    trainable = subject.model is not None and any(p.requires_grad for p in subject.model.parameters())
+    if chosen.cost in ("backward", "hvp", "train") and not trainable:
+        return "needs parameters that are trained, and this subject has none"
+    order = get_args(Cost)
+    return f"costs {chosen.cost}, more than {cost}" if order.index(chosen.cost) > order.index(cost) else ""
+
+
+def _answer(name: str, subject: Subject) -> tuple[Answer | Skipped, dict[str, str]]:
+    """What the instrument says, and the tensors it could not read (a worker's own subject is lost when it ends)."""
+    started = time.perf_counter()
+    try:
+        readings = read(name, subject)
+    except Exception as error:  # one instrument that fails must not lose the others
+        reason = f"{type(error).__name__}: {' '.join(str(error).split()) or 'no message'}"
+        return Skipped(name, reason), subject.faults
+    if not readings:
+        return Skipped(name, "found nothing in this subject that it could read"), subject.faults
+    return Answer(catalogue.instrument(name), readings, time.perf_counter() - started), subject.faults
+
+
+def _facts(subject: Subject, seconds: float) -> dict[str, str]:
+    import torch
+
+    from theodolite import __version__
+
+    sizes = [int(torch.Size(weight.shape).numel()) for weight in subject.weights.values()]
+    kinds = sorted({str(weight.dtype).removeprefix("torch.") for weight in subject.weights.values()})
+    facts = {"parameters": f"{sum(sizes):,} in {len(sizes)} tensors ({', '.join(kinds)})"}
+    if subject.model is not None:
+        facts["device"] = str(next((p.device for p in subject.model.parameters()), "cpu"))
+    if subject.data is not None:
+        facts["data"] = f"first batch {subject.data.first().shapes()}"
+    if subject.lr is not None:
+        facts["learning rate"] = f"{subject.lr:g}"
+    versions = f"theodolite {__version__}, torch {torch.__version__}"
+    return {**facts, "time": f"{seconds:.1f} s", "made with": versions}

@@ -1,0 +1,1 @@
+"""Looks repeated while a model trains."""

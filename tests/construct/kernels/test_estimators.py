@@ -1,0 +1,54 @@
+import numpy as np
+import pytest
+import torch
+from sklearn.datasets import load_digits
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import estimator_checks_generator
+
+from theodolite.construct.kernels import NetworkKernelClassifier, NetworkKernelRegressor
+from theodolite.theory import Mlp
+from theodolite.theory.kernels import mlp_kernels
+
+CHECKS = [
+    pytest.param(estimator, check, id=f"{type(estimator).__name__}-{getattr(check, 'func', check).__name__}-{i}")
+    for model in (NetworkKernelRegressor(), NetworkKernelClassifier())
+    for i, (estimator, check) in enumerate(estimator_checks_generator(model, mark="skip"))
+]
+
+
+@pytest.mark.parametrize(("estimator", "check"), CHECKS)
+def test_scikit_learns_own_checks(estimator, check):
+    check(estimator)
+
+
+def test_the_regressor_is_ridge_with_the_kernel():
+    generator = np.random.default_rng(0)
+    x, y = generator.normal(size=(20, 3)), generator.normal(size=20)
+    model = NetworkKernelRegressor(
+        hidden_layers=2, activation="erf", weight_variance=1.5, kernel="nngp", ridge=0.1
+    ).fit(x, y)
+    kernel = mlp_kernels(Mlp(2, "erf", 1.5, 0.1), torch.from_numpy(x)).nngp.numpy()
+    expected = y.mean() + kernel @ np.linalg.solve(kernel + 0.1 * np.eye(20), y - y.mean())
+    assert np.allclose(model.predict(x), expected, rtol=1e-10)
+    assert model.jitter_ == 0.0
+
+
+def test_pipeline_and_grid_search_on_digits():
+    x, y = load_digits(return_X_y=True)
+    x, y = x[:400], y[:400]
+    search = GridSearchCV(
+        make_pipeline(StandardScaler(), NetworkKernelClassifier()),
+        {"networkkernelclassifier__hidden_layers": [0, 1], "networkkernelclassifier__activation": ["relu", "erf"]},
+        cv=2,
+    ).fit(x[:300], y[:300])
+    assert search.best_params_["networkkernelclassifier__hidden_layers"] == 1
+    assert search.score(x[300:], y[300:]) > 0.9
+
+
+def test_wrong_parameters():
+    with pytest.raises(ValueError, match="nngp"):
+        NetworkKernelRegressor(kernel="rbf").fit([[0.0], [1.0]], [0.0, 1.0])
+    with pytest.raises(ValueError, match="ridge"):
+        NetworkKernelRegressor(ridge=-1.0).fit([[0.0], [1.0]], [0.0, 1.0])

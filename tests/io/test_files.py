@@ -1,0 +1,29 @@
+import os
+import stat
+
+import pytest
+
+from theodolite.io.files import plain, write_atomically
+
+
+def test_a_file_is_written_whole_with_ordinary_rights(tmp_path):
+    path = write_atomically(tmp_path / "deep" / "a.txt", "grüße\n")
+    assert path.read_text(encoding="utf-8") == "grüße\n"
+    mask = os.umask(0)
+    os.umask(mask)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o644 & ~mask
+
+
+def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path):
+    path = write_atomically(tmp_path / "a.txt", "old")
+    with pytest.raises(UnicodeEncodeError):
+        write_atomically(path, "new \ud800")
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_plain_json_has_no_infinities():
+    assert plain({"a": (1.0, float("nan")), 2: {"b": None, "c": True}}) == {
+        "a": [1.0, None],
+        "2": {"b": None, "c": True},
+    }

@@ -1,0 +1,70 @@
+"""The same answers on one core, on several, and on real Dask and Ray clusters."""
+
+import time
+
+import pytest
+
+from theodolite.io.workers import completed
+from theodolite.verbs.checking import Run, checked_laws
+
+
+def square(x):
+    return x * x
+
+
+def wait_for(path, mine):
+    """The first task ends only when the second has; were results held back in order, neither would be seen before."""
+    deadline = time.monotonic() + 120
+    while mine == 0 and not path.exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    if mine == 1:
+        path.touch()
+    return mine
+
+
+def test_one_worker_keeps_the_order():
+    assert list(completed(square, [(i,) for i in range(5)])) == [(i, i * i) for i in range(5)]
+
+
+def test_two_workers_give_every_result():
+    assert sorted(completed(square, [(i,) for i in range(20)], jobs=2)) == [(i, i * i) for i in range(20)]
+
+
+def test_results_come_as_they_are_ready(tmp_path):
+    tasks = [(tmp_path / "done", 0), (tmp_path / "done", 1)]
+    assert [index for index, _ in completed(wait_for, tasks, jobs=2)] == [1, 0]
+
+
+def test_nothing_to_do():
+    assert list(completed(square, [], jobs=2)) == []
+
+
+def test_errors_travel():
+    with pytest.raises(TypeError):
+        list(completed(square, [("a", "b")], jobs=2))
+
+
+@pytest.mark.parametrize("keywords", [{"jobs": 0}, {"jobs": -3}, {"backend": "threads"}])
+def test_bad_settings_get_one_line(keywords):
+    with pytest.raises(ValueError, match="^expected"):
+        list(completed(square, [(1,)], **keywords))
+
+
+def verdicts(**keywords):
+    names = ("relu-critical", "deep-linear-critical")
+    return {r.verdict.law.name: r.verdict.readings for r in checked_laws(names, Run(seed=1), **keywords)}
+
+
+@pytest.mark.filterwarnings("ignore")  # the clusters' own
+@pytest.mark.parametrize("backend", ["dask", "ray"])
+def test_verdicts_are_the_same_on_a_cluster(backend):
+    assert verdicts(jobs=2, backend=backend) == verdicts()
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_an_existing_dask_client_is_used():
+    import distributed
+
+    with distributed.Client(n_workers=1, threads_per_worker=1, dashboard_address=None) as client:
+        assert sorted(completed(square, [(3,), (4,)], jobs=2, backend="dask")) == [(0, 9), (1, 16)]
+        assert client.status == "running"

@@ -1,0 +1,191 @@
+import math
+
+import mpmath
+import numpy as np
+import pytest
+import torch
+from scipy.integrate import quad
+from scipy.special import kve
+
+from theodolite.measure.experiments import Problem, prior_draws, product_log_norms, tilted_draws
+from theodolite.theory.bayes import (
+    LinearNet,
+    best_log_evidence,
+    best_variance,
+    effective_depth,
+    limiting_best_variance,
+    log_evidence,
+    log_norm_moments,
+    log_scale_density,
+    perpendicular_moment,
+    posterior_ratio,
+    scale_moment,
+)
+from theodolite.theory.bayes._meijer import log_meijer, log_meijers
+
+SMALL = [
+    (3.0, [0.5]),
+    (0.01, [0.5, 1.0]),
+    (2.0, [1, 1.5, 2.5]),
+    (1e-3, [1.5, 2, 2, 2]),
+    (50.0, [1.5, 2, 2.5]),
+    (0.3, [0.5, 0.5, 0.5, 0.5]),
+    (20.0, [3, 4, 7, 9]),
+    (1e4, [1.0, 2.5]),
+]
+
+
+@pytest.mark.parametrize(("x", "b"), SMALL)
+def test_meijer_agrees_with_mpmath_within_its_stated_error(x, b):
+    with mpmath.workdps(30):
+        truth = float(mpmath.log(mpmath.meijerg([[], []], [[mpmath.mpf(v) for v in b], []], mpmath.mpf(x))))
+    found = log_meijer(math.log(x), b)
+    assert abs(found.value - truth) <= found.stderr
+    assert found.stderr < 1e-11
+
+
+@pytest.mark.parametrize("order", [0.0, 3.5, 40.0])
+@pytest.mark.parametrize("x", [1e-2, 5.0, 300.0])
+def test_meijer_of_two_parameters_is_a_bessel_function(order, x):
+    found = log_meijer(math.log(x), [2.0, 2.0 + order])
+    truth = math.log(2 * kve(order, 2 * x**0.5)) - 2 * x**0.5 + (2 + order / 2) * math.log(x)
+    assert found.value == pytest.approx(truth, abs=1e-11)
+
+
+def test_meijer_of_large_widths_agrees_with_high_precision_on_another_contour():
+    # widths of 2,000 and 20 layers; mpmath integrates along another vertical line, with another rule, in 40 digits
+    b, log_x = [500.0] + [1000.0] * 20, 143.5
+    found = log_meijer(log_x, b)
+    with mpmath.workdps(40):
+        s = mpmath.mpf(-38)
+
+        def integrand(t):
+            z = mpmath.mpc(s, t)
+            total = mpmath.loggamma(b[0] + z) + 20 * mpmath.loggamma(b[1] + z) - z * log_x
+            return mpmath.exp(total - 119000).real
+
+        truth = 119000 + float(mpmath.log(mpmath.quad(integrand, [0, 20, 40, 80, 160, 260]) / mpmath.pi))
+    assert abs(found.value - truth) <= found.stderr + 1e-9
+    assert found.stderr < 1e-8
+
+
+@pytest.mark.parametrize("log_x", [-1000.0, 1000.0])
+def test_meijer_far_out_is_finite(log_x):
+    found = log_meijer(log_x, [3.0, 5.0, 5.0])
+    assert math.isfinite(found.value)
+
+
+def test_meijer_of_many_points_is_that_of_each():
+    points = np.linspace(-5, 5, 7)
+    values, errors = log_meijers(points, [1.0, 2.0, 2.0])
+    assert values.tolist() == [log_meijer(v, [1.0, 2.0, 2.0]).value for v in points]
+    assert (errors < 1e-12).all()
+
+
+def test_meijer_refuses_nonsense():
+    with pytest.raises(ValueError, match="expected finite logarithms"):
+        log_meijer(math.inf, [1.0])
+    with pytest.raises(ValueError, match="expected at least one finite parameter"):
+        log_meijer(0.0, [])
+
+
+def settings(count=20):
+    generator = np.random.default_rng(5)
+    for _ in range(count):
+        depth = int(generator.integers(1, 6))
+        inputs = int(generator.integers(2, 60))
+        widths = tuple(int(n) for n in generator.integers(2, 120, size=depth))
+        samples = int(generator.integers(1, inputs + 1))
+        yield LinearNet(inputs, widths, float(generator.uniform(0.5, 2))), samples, float(generator.uniform(0.2, 3))
+
+
+@pytest.mark.parametrize(("net", "samples", "norm2"), list(settings()))
+def test_evidence_and_scale_agree_with_importance_sampling(net, samples, norm2):
+    problem = Problem(sizes=(net.inputs, *net.widths), samples=samples, norm2=norm2, variance=net.variance)
+    z = posterior_ratio(net, samples=samples, norm2=norm2)
+    drawn = tilted_draws(problem, ratio=z, draws=20_000, generator=torch.Generator().manual_seed(1))
+    evidence, fit = drawn.log_evidence(), drawn.quantity("fit")
+    assert drawn.effective > 500
+    assert abs(evidence.value - log_evidence(net, samples=samples, norm2=norm2).value) < 3 * evidence.stderr
+    # the mean of 1/tau^2: moments of tau itself may be ruled by draws too rare to see
+    assert abs(fit.value - norm2 * scale_moment(net, -1, samples=samples, norm2=norm2)) < 3 * fit.stderr
+
+
+def test_the_two_samplers_agree():
+    problem = Problem(sizes=(5, 4, 6), samples=2, norm2=0.8)
+    generator = torch.Generator().manual_seed(0)
+    plain = prior_draws(problem, draws=40_000, generator=generator).log_evidence()
+    tilted = tilted_draws(problem, ratio=0.7, draws=40_000, generator=generator).log_evidence()
+    assert abs(plain.value - tilted.value) < 3 * math.hypot(plain.stderr, tilted.stderr)
+
+
+def test_density_of_the_scale_is_normalised_and_has_the_moments():
+    net, seen = LinearNet(8, (5, 9), 1.3), {"samples": 3, "norm2": 1.1}
+
+    def density(u, power=0.0):
+        return math.exp(log_scale_density(net, np.array([u]), **seen)[0] + power * u)
+
+    assert quad(density, -12, 8)[0] == pytest.approx(1, abs=1e-8)
+    assert quad(density, -12, 12, args=(1.0,))[0] == pytest.approx(scale_moment(net, 1, **seen), rel=1e-7)
+    with pytest.raises(ValueError, match="expected a hidden layer"):
+        log_scale_density(LinearNet(8), np.zeros(1), **seen)
+
+
+@pytest.mark.parametrize("widths", [(), (7,), (60, 60), (30, 100, 30)])
+def test_the_best_variance_has_the_largest_evidence(widths):
+    best = best_variance(LinearNet(40, widths), samples=20, norm2=2.0)
+    values = [
+        log_evidence(LinearNet(40, widths, best * factor), samples=20, norm2=2.0).value for factor in (0.99, 1.0, 1.01)
+    ]
+    assert values[1] > max(values[0], values[2])
+    bound = best_log_evidence(samples=20, norm2=2.0)
+    assert values[1] < bound + 1e-9  # attained without hidden layers
+    assert (values[1] == pytest.approx(bound)) == (not widths)
+
+
+def test_known_values_of_the_best_variance_and_the_limit():
+    assert best_variance(LinearNet(40, (60,)), samples=20, norm2=2.0) ** 2 == pytest.approx(4.1016, abs=1e-4)
+    assert best_variance(LinearNet(40, (60, 60)), samples=20, norm2=2.0) ** 3 == pytest.approx(4.192, abs=1e-3)
+    large = best_variance(LinearNet(4000, (6000,) * 3), samples=2000, norm2=2.0)
+    assert large == pytest.approx(
+        limiting_best_variance(LinearNet(4000, (6000,) * 3), samples=2000, norm2=2.0), rel=1e-3
+    )
+
+
+@pytest.mark.parametrize("inputs", [30, 400])
+def test_with_one_hidden_layer_the_length_at_the_best_variance_is_exact(inputs):
+    P = inputs // 3
+    best = best_variance(LinearNet(inputs, (50,)), samples=P, norm2=2.0)
+    found = perpendicular_moment(LinearNet(inputs, (50,), best), samples=P, norm2=2.0)
+    assert found == pytest.approx((1 - P / inputs) * best**2, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("widths", "norm2"), [((3000,) * 2, 2.0), ((3000,) * 8, 2.0), ((800, 3000), 0.2), ((500,), 5.0)]
+)
+def test_the_root_z_is_the_limit_of_exact_posteriors(widths, norm2):
+    net = LinearNet(4000, widths)
+    exact = perpendicular_moment(net, samples=2000, norm2=norm2) / norm2
+    assert exact == pytest.approx(posterior_ratio(net, samples=2000, norm2=norm2), rel=2e-3)
+
+
+def test_depth_beyond_measure_gives_the_posterior_of_the_best_variance():
+    deep = LinearNet(100, (200,) * 400)
+    assert effective_depth(deep, samples=50) == pytest.approx(100)
+    assert posterior_ratio(deep, samples=50, norm2=2.0) == pytest.approx(1, abs=0.02)
+
+
+def test_log_norms_of_drawn_products():
+    logs = product_log_norms((6, 9, 5), nets=20_000, generator=torch.Generator().manual_seed(0))
+    mean, variance = log_norm_moments((6, 9, 5))
+    assert float(logs.mean()) == pytest.approx(mean, abs=4 * math.sqrt(variance / 20_000))
+    assert float(logs.var()) == pytest.approx(variance, rel=0.05)
+
+
+def test_bad_networks_and_targets_are_refused():
+    with pytest.raises(ValueError, match="expected widths of at least 1"):
+        LinearNet(3, (0,))
+    with pytest.raises(ValueError, match="expected a positive prior variance"):
+        LinearNet(3, (2,), -1.0)
+    with pytest.raises(ValueError, match="expected at least one sample"):
+        log_evidence(LinearNet(3), samples=1, norm2=0.0)

@@ -1,0 +1,174 @@
+import math
+
+import numpy as np
+import pytest
+import torch
+from scipy.integrate import quad
+
+from theodolite.theory.capacity import (
+    RadialFunction,
+    contraction_constant,
+    corrective_contraction,
+    cosine_density,
+    cosine_density_bound,
+    dual_kernel,
+    dual_scale,
+    gaussian,
+    memorisation_bounds,
+    one_group_error,
+    polynomial_units,
+    ridge_directions,
+    separation,
+    smoothed_cosine_density,
+    smoothed_relu,
+    smoothed_relu_slope,
+    smoothing_density,
+    smoothing_transform,
+)
+
+
+def tensor(*values):
+    return torch.tensor(values, dtype=torch.float64)
+
+
+@pytest.mark.parametrize("order", [1, 2, 3, 5])
+@pytest.mark.parametrize("width", [1.0, 0.3])
+def test_smoothed_relu_is_the_formula(order, width):
+    """Against the alternating sum of all 2k+1 truncated powers, in exact rational arithmetic's stead: mpmath digits."""
+    import mpmath
+
+    mpmath.mp.dps = 40
+    step = mpmath.mpf(width) / order
+    for t in (-1.2 * width, -0.7 * width, -1e-3, 0.0, 0.2 * width, 0.99 * width, 3.0):
+        total = sum(
+            (-1) ** j * mpmath.binomial(2 * order, j) * max(mpmath.mpf(t) + width - j * step, 0) ** (2 * order + 1)
+            for j in range(2 * order + 1)
+        )
+        exact = float(total / (mpmath.factorial(2 * order + 1) * step ** (2 * order)))
+        assert float(smoothed_relu(tensor(t), order, width=width)) == pytest.approx(exact, abs=1e-14)
+
+
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_smoothed_relu_slope_density_and_autograd_agree(order):
+    t = torch.linspace(-1.3, 1.3, 53, dtype=torch.float64, requires_grad=True)
+    (slope,) = torch.autograd.grad(smoothed_relu(t, order).sum(), t, create_graph=True)
+    assert torch.allclose(slope, smoothed_relu_slope(t, order), atol=1e-13)
+    at = t.detach()
+    finite = (smoothed_relu_slope(at + 1e-5, order) - smoothed_relu_slope(at - 1e-5, order)) / 2e-5
+    assert torch.allclose(finite, smoothing_density(at, order), atol=2e-5)  # kinks of the triangle, within a step
+    assert float(slope[26].detach()) == pytest.approx(0.5, abs=1e-15)
+
+
+def test_smoothed_relu_is_relu_outside_and_has_its_known_values():
+    far = tensor(-5.0, -1.0, 1.0, 7.0)
+    for order in range(5):
+        assert torch.equal(smoothed_relu(far, order), torch.relu(far))
+    assert [float(smoothed_relu(tensor(0.0), k)) for k in (1, 2)] == pytest.approx([1 / 6, 7 / 60], abs=1e-15)
+
+
+def test_smoothing_transform_is_the_densitys():
+    for order in (1, 2):
+        for alpha in (0.5, 3.0, 5.5):
+            integral, _ = quad(
+                lambda t, a=alpha, k=order: math.cos(a * t) * float(smoothing_density(tensor(t), k)), 0, 1, points=[0.5]
+            )
+            assert float(smoothing_transform(tensor(alpha), order)) == pytest.approx(2 * integral, abs=1e-9)
+
+
+def test_frequencies_that_smoothing_kills_are_refused():
+    with pytest.raises(ValueError, match="expected frequencies below"):
+        smoothing_transform(tensor(2 * math.pi), 1)
+    with pytest.raises(ValueError, match="expected frequencies below"):
+        smoothed_cosine_density(tensor(0.0), tensor(30.0), tensor(0.0), order=2, width=0.5)
+    assert float(smoothing_transform(tensor(100.0), 0)) == 1.0  # ReLU damps nothing
+
+
+@pytest.mark.parametrize("bad", [-1, 1.5, True])
+def test_orders_are_whole_numbers(bad):
+    with pytest.raises(ValueError, match="expected an order"):
+        smoothed_relu(tensor(0.0), bad)
+
+
+def test_cosine_density_stays_below_its_bound():
+    t = torch.linspace(-2.5, 2.5, 2001, dtype=torch.float64)
+    for alpha in (0.1, 2.0, 15.0):
+        for psi in (0.0, 1.0, -2.5):
+            top = float(cosine_density(t, tensor(alpha), tensor(psi)).abs().max())
+            assert top <= cosine_density_bound(alpha) * (1 + 1e-12)
+    assert float(cosine_density(tensor(2.2), tensor(3.0), tensor(0.0))) == 0.0
+
+
+def test_separation_against_brute_force_in_blocks():
+    x = torch.randn(70, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    pairs = [float((x[i] - x[j]).norm()) for i in range(70) for j in range(i)]
+    assert separation(x) == pytest.approx(min(pairs), rel=1e-14)
+    assert math.isinf(separation(x[:1]))
+
+
+def test_dual_scale_makes_the_kernel_nearly_the_identity():
+    x = torch.nn.functional.normalize(torch.randn(20, 6, generator=torch.Generator().manual_seed(0)).double(), dim=1)
+    kernel = dual_kernel(x, scale=dual_scale(20, separation(x), margin=1.5))
+    assert float((kernel - torch.eye(20)).abs().max()) == pytest.approx(20**-1.5, rel=1e-9)
+    with pytest.raises(ValueError, match="separation"):
+        dual_scale(5, 0.0)
+
+
+def test_contraction_against_brute_force():
+    """Many small groups, written out: their mean squared error over N0 = 1, 4 standard errors."""
+    g = torch.Generator().manual_seed(0)
+    x = torch.nn.functional.normalize(torch.randn(6, 4, generator=g, dtype=torch.float64), dim=1)
+    y = tensor(1.0, -1.0, 0.5, 2.0, -1.0, 0.3)
+    theory = corrective_contraction(x, y, scale=3.0, generator=g, draws=60_000)
+    draws = 200_000
+    xi = 3.0 * torch.randn(draws, 4, generator=g, dtype=torch.float64)
+    kinks = torch.rand(draws, generator=g, dtype=torch.float64) * 4 - 2
+    angles = xi @ x.T
+    transform = torch.complex(torch.cos(angles) @ y, torch.sin(angles) @ y)
+    alpha = angles.abs().amax(1)
+    weight = transform.abs() * cosine_density(kinks, alpha, -transform.angle())
+    one = torch.relu(angles / alpha[:, None] - kinks[:, None]) * weight[:, None]
+    errors = (one - y).square().sum(1) / y.square().sum()
+    slack = 4 * math.hypot(float(errors.std()) / math.sqrt(draws), theory.noise_stderr)
+    assert abs(theory.factor(1) - float(errors.mean())) < slack
+    assert theory.factor(round(theory.threshold)) == pytest.approx(1.0, rel=1e-3)
+
+
+def test_bounds_and_constants():
+    bounds = memorisation_bounds(10, 5, 0.5)
+    assert bounds["Du and others 2019: n^6"] == 1e6
+    assert min(bounds, key=bounds.get).startswith("Daniely")
+    assert contraction_constant(100, margin=2.0) == pytest.approx(4 * contraction_constant(100))
+    assert polynomial_units(7, 2, order=1, error=0.1, failure=0.2) == pytest.approx(7**4 / 0.02)
+    with pytest.raises(ValueError, match="expected positive"):
+        polynomial_units(7, 2, order=0)
+
+
+def test_radial_functions_are_what_they_say():
+    t = torch.linspace(-2, 2, 9, dtype=torch.float64)
+    g = gaussian(1)
+    assert torch.allclose(g.profile(t), torch.exp(-(t**2) / 2), atol=1e-13)
+    assert torch.allclose(g.profile(t, derivative=1), -t * torch.exp(-(t**2) / 2), atol=1e-13)
+    assert torch.allclose(g.profile(t, derivative=2), (t**2 - 1) * torch.exp(-(t**2) / 2), atol=1e-12)
+    x = torch.rand(50, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64) - 0.5
+    assert torch.allclose(gaussian(2, width=0.7).value(x), torch.exp(-x.square().sum(1) / 0.98), atol=1e-10)
+    with pytest.raises(ValueError, match="one or two variables"):
+        ridge_directions(RadialFunction(torch.exp, 3), like=x)
+
+
+def test_sharpened_profile_smooths_back():
+    g, k, h = gaussian(1), 2, 0.5
+    nodes, weights = np.polynomial.legendre.leggauss(40)
+    t, total = tensor(0.3), 0.0
+    for low in np.arange(-k, k) * h:  # piece by piece between the knots
+        u = torch.as_tensor(low + (nodes + 1) * h / 2)
+        density = smoothing_density(u, k, width=k * h)
+        total += (
+            float((torch.as_tensor(weights) * density * g.profile(t - u, derivative=2, order=k, step=h)).sum()) * h / 2
+        )
+    assert total == pytest.approx((0.09 - 1) * math.exp(-0.045), abs=1e-12)
+
+
+def test_one_group_error_is_for_one_variable():
+    assert one_group_error(gaussian(1), units=10) == pytest.approx(one_group_error(gaussian(1), units=1) / 10)
+    with pytest.raises(ValueError, match="one variable"):
+        one_group_error(gaussian(2), units=1)

@@ -1,0 +1,86 @@
+"""The phase of a run from its numbers, and the noise of batches by enumeration."""
+
+import itertools
+import math
+
+import pytest
+import torch
+
+from theodolite.theory.dynamics import Moment, batch_scatter, dissipation, training_phase
+
+
+def run(*triples, drift=0.01):
+    return [
+        Moment(10 * n, loss, sharpness, 0.0, 1.0, alive=alive, drift=drift)
+        for n, (loss, sharpness, alive) in enumerate(triples)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("history", "name"),
+    [
+        ([], "undecided"),
+        (run((1.0, 1.0, 1.0)), "undecided"),
+        (run((1.0, 1.0, 1.0), (1.0, 1.0, 1.0)), "undecided"),
+        (run((1.0, 1.0, 1.0), (0.5, 1.1, 1.0)), "lazy"),
+        (run((1.0, 1.0, 1.0), (0.5, 1.1, 1.0), drift=2.0), "stable"),
+        (run((1.0, 1.0, 1.0), (0.5, 1.1, 1.0), drift=None), "stable"),
+        (run((1.0, 1.0, 1.0), (0.5, 2.02, 1.0)), "edge"),
+        (run((1.0, 3.0, 1.0), (50.0, 2.5, 1.0)), "undecided"),
+        (run((1.0, 3.0, 1.0), (50.0, 2.5, 1.0), (0.1, 0.4, 1.0)), "catapult"),
+        (run((1e-8, 3.0, 1.0), (50.0, 2.9, 1.0)), "undecided"),  # in flight: far up, but the curvature falls
+        (run((1e-2, 6.0, 1.0), (1e6, 7.0, 1.0)), "divergent"),
+        (run((1.0, 6.0, 1.0), (math.nan, 1.0, 1.0)), "divergent"),
+        (run((1.0, 6.0, 1.0), (0.0, 0.0, 0.0)), "dead"),
+        ([Moment(0, 1.0), Moment(1, 0.5)], "undecided"),
+    ],
+)
+def test_phases(history, name):
+    phase = training_phase(history)
+    assert phase.name == name
+    assert phase.reason.endswith(".")
+
+
+def test_a_step_raised_beyond_the_edge_launches_anew():
+    calm = [Moment(0, 1.0, 1.0, lr=0.1), Moment(10, 0.5, 1.0, lr=0.1)]
+    raised = [*calm, Moment(20, 0.5, 1.0, lr=3.0)]
+    assert training_phase(raised).name == "undecided"
+    assert training_phase([*raised, Moment(30, 0.1, 0.3, lr=3.0)]).name == "catapult"
+    overshoot = [*calm, Moment(20, 0.5, 29.0, lr=0.1), Moment(30, 0.4, 20.0, lr=0.1)]
+    assert training_phase(overshoot).name == "edge"
+    assert training_phase(calm).name == "stable"
+
+
+def test_scatter_of_batches_is_that_of_all_batches_there_are():
+    g = torch.randn(5, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    m, B = 5, 2
+    scatter, signal = torch.cov(g.T).trace().item(), g.mean(0).square().sum().item()
+
+    def spread(means, weights):
+        mean = (weights[:, None] * means).sum(0)
+        return (weights * (means - mean).square().sum(1)).sum().item()
+
+    pairs = torch.stack([g[list(rows)].mean(0) for rows in itertools.combinations(range(m), B)])
+    assert batch_scatter(scatter, signal, batch=B, samples=m) == pytest.approx(spread(pairs, torch.full((10,), 0.1)))
+    draws = torch.stack([g[list(rows)].mean(0) for rows in itertools.product(range(m), repeat=B)])
+    found = batch_scatter(scatter, signal, batch=B, samples=m, sampler="with replacement")
+    assert found == pytest.approx(spread(draws, torch.full((25,), 0.04)))
+    masks = torch.tensor(list(itertools.product((0.0, 1.0), repeat=m)), dtype=torch.float64)
+    chance = torch.prod(torch.where(masks > 0, B / m, 1 - B / m), 1)
+    found = batch_scatter(scatter, signal, batch=B, samples=m, sampler="independent")
+    assert found == pytest.approx(spread(masks @ g / B, chance))
+    assert batch_scatter(scatter, batch=B) == pytest.approx(scatter / B)
+    with pytest.raises(ValueError, match="1 to 5"):
+        batch_scatter(1.0, batch=6, samples=5)
+    with pytest.raises(ValueError, match="sampler"):
+        batch_scatter(1.0, batch=1, sampler="shuffled")
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.6])
+def test_dissipation_balances_a_stationary_linear_recursion(momentum):
+    """In one dimension, L = h x^2/2 with noise of variance s: moments of (x, b) solve a linear system exactly."""
+    h, s, lr = 1.3, 0.7, 0.2
+    A = torch.tensor([[1 - lr * h, -lr * momentum], [h, momentum]], dtype=torch.float64)  # (x, b) to (x', b')
+    N = s * torch.tensor([[lr**2, -lr], [-lr, 1.0]], dtype=torch.float64)
+    C = torch.linalg.solve(torch.eye(4, dtype=torch.float64) - torch.kron(A, A), N.flatten()).reshape(2, 2)
+    assert h * C[0, 0].item() == pytest.approx(dissipation(C[1, 1].item(), lr=lr, momentum=momentum), rel=1e-12)

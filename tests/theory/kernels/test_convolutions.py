@@ -1,0 +1,175 @@
+import itertools
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from theodolite.theory import activation_of
+from theodolite.theory.kernels import Average, Convolution, Flatten, ImageKernel, mlp_kernels
+from theodolite.theory.kernels import convolutions as conv_kernels
+from theodolite.theory.kernels._programs import Dense, Nonlinear, Sum, dense_layers
+
+X = torch.randn(4, 2, 6, 5, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+RELU, TANH, GELU = (Nonlinear(activation_of(name)) for name in ("relu", "tanh", "gelu"))
+LAST = Dense(1.2, 0.1)
+
+
+def convolution(window=3, stride=1, padding=1, dilation=1):
+    return Convolution(Dense(1.6, 0.05), (window,) * 2, (stride,) * 2, (padding,) * 2, (dilation,) * 2)
+
+
+PROGRAMS = {
+    "flatten": (convolution(), RELU, convolution(2, 2, 0), RELU, Flatten(), LAST),
+    "dilated": (convolution(2, 1, 2, 2), GELU, Flatten(), LAST, RELU, LAST),
+    "whole average": (convolution(), RELU, convolution(), TANH, Average(), LAST),
+    "pooling": (convolution(), RELU, Average((2, 2), (2, 1), (1, 0)), convolution(), RELU, Flatten(), LAST, RELU, LAST),
+    "residual": (convolution(), Sum((RELU, convolution())), RELU, Average(), LAST),
+}
+
+
+def sampled(program, x, *, width, generator):
+    """Outputs (width, n) of one random network: the last layer has as many outputs as there are channels."""
+
+    def through(layers, x):
+        for layer in layers:
+            if isinstance(layer, Convolution):
+                fan_in = x.shape[1] * layer.window[0] * layer.window[1]
+                size = (width, x.shape[1], *layer.window)
+                weight = (
+                    torch.randn(size, generator=generator, dtype=x.dtype)
+                    * (layer.dense.weight_variance / fan_in) ** 0.5
+                )
+                bias = torch.randn(width, generator=generator, dtype=x.dtype) * layer.dense.bias_variance**0.5
+                x = F.conv2d(x, weight, bias, layer.stride, layer.padding, layer.dilation)
+            elif isinstance(layer, Average):
+                pooled = F.avg_pool2d(x, layer.window, layer.stride, layer.padding) if layer.window else None
+                x = x.mean((2, 3)) if pooled is None else pooled
+            elif isinstance(layer, Flatten):
+                x = x.flatten(1)
+            elif isinstance(layer, Sum):
+                x = through(layer.branch, x) + through(layer.skip, x)
+            elif isinstance(layer, Nonlinear):
+                x = layer.activation.function(x)
+            else:
+                weight = torch.randn(width, x.shape[1], generator=generator, dtype=x.dtype)
+                bias = torch.randn(width, generator=generator, dtype=x.dtype) * layer.bias_variance**0.5
+                x = F.linear(x, weight * (layer.weight_variance / x.shape[1]) ** 0.5, bias)
+        return x
+
+    return through(program, x).T
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_wide_random_networks_have_this_kernel(name):
+    generator = torch.Generator().manual_seed(1)
+    draws = torch.stack(
+        [(o := sampled(PROGRAMS[name], X, width=128, generator=generator)).T @ o / 128 for _ in range(24)]
+    )
+    expected = ImageKernel(PROGRAMS[name], kind="nngp")(X)
+    error = draws.std(0) / 24**0.5
+    # 4.5 errors of the mean for ten numbers, and finite width: of order depth / channels of the size
+    assert ((draws.mean(0) - expected).abs() < 4.5 * error + 4 / 128 * expected.abs().max()).all()
+
+
+@pytest.mark.parametrize("kind", ["nngp", "ntk"])
+def test_images_of_one_pixel_are_vectors(kind):
+    layers = dense_layers([1.6, 1.6, 1.2], activation="relu", bias_variances=[0.05, 0.05, 0.1])
+    plain = Convolution(Dense(1.6, 0.05), (1,), (1,), (0,), (1,))
+    program = (plain, RELU, plain, RELU, Flatten(), LAST)
+    x = X[:, :, 0, 0]
+    x[3] = x[2] * (1 + 1e-9)
+    found = ImageKernel(program, kind)(x[..., None])
+    assert torch.allclose(found, getattr(mlp_kernels(layers, x), kind), rtol=1e-12)
+
+
+def test_the_tangent_kernel_is_that_of_the_network_it_describes():
+    """A wide network in the NTK parametrisation, by autograd, averaged over draws."""
+    program = (convolution(), RELU, Average((2, 2), (2, 2), (0, 0)), convolution(), RELU, Flatten(), LAST)
+    expected = ImageKernel(program)(X[:2])
+    generator = torch.Generator().manual_seed(2)
+    width, found = 96, []
+    for _ in range(12):
+        shapes = [(width, 2, 3, 3), (width, width, 3, 3), (1, width * 6)]
+        drawn = [torch.randn(s, generator=generator, dtype=X.dtype) for s in shapes]
+        weights = [w.requires_grad_() for w in drawn]
+        biases = [torch.randn(s[0], generator=generator, dtype=X.dtype).requires_grad_() for s in shapes]
+
+        def output(x, weights=weights, biases=biases):
+            scale = [(v / w[0].numel()) ** 0.5 for v, w in zip((1.6, 1.6, 1.2), weights, strict=True)]
+            shift = [v**0.5 * b for v, b in zip((0.05, 0.05, 0.1), biases, strict=True)]
+            h = F.avg_pool2d(F.conv2d(x, scale[0] * weights[0], shift[0], padding=1).relu(), 2)
+            h = F.conv2d(h, scale[1] * weights[1], shift[1], padding=1).relu()
+            return F.linear(h.flatten(1), scale[2] * weights[2], shift[2])
+
+        rows = [
+            torch.cat([g.flatten() for g in torch.autograd.grad(output(X[i : i + 1]), weights + biases)])
+            for i in (0, 1)
+        ]
+        found.append(torch.stack(rows) @ torch.stack(rows).T)
+    draws = torch.stack(found)
+    assert ((draws.mean(0) - expected).abs() < 4 * draws.std(0) / 12**0.5 + 0.03 * expected.abs().max()).all()
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_blocks_products_diagonal_and_two_sets_agree(name, monkeypatch):
+    kernel = ImageKernel(PROGRAMS[name])
+    whole = kernel(X)
+    assert torch.allclose(whole, whole.T)
+    monkeypatch.setattr(conv_kernels, "PAIRS_AT_ONCE", 2 * 900)
+    assert torch.allclose(kernel(X), whole, rtol=1e-9)
+    assert torch.allclose(kernel(X[:3], X[1:]), whole[:3, 1:], rtol=1e-9)
+    assert torch.allclose(kernel.diagonal(X), whole.diagonal(), rtol=1e-9)
+    vectors = torch.randn(4, 2, generator=torch.Generator().manual_seed(3), dtype=X.dtype)
+    assert torch.allclose(kernel.product(X, vectors), whole @ vectors)
+    assert kernel(X.float()).dtype == torch.float32
+
+
+def test_images_that_are_nearly_alike_lose_no_digits():
+    """The tangent kernel falls linearly with the angle: from steps of 1e-9 as from steps of 1e-5."""
+    kernel = ImageKernel((convolution(), RELU, convolution(), RELU, Flatten(), LAST))
+    direction = torch.randn(X[:1].shape, generator=torch.Generator().manual_seed(4), dtype=X.dtype)
+    falls = []
+    for step in (1e-5, 1e-7, 1e-9):
+        pair = torch.cat([X[:1], X[:1] + step * direction])
+        found = kernel(pair)
+        falls.append(((found[0, 0] + found[1, 1]) / 2 - found[0, 1]).item() / step)
+    assert falls == pytest.approx([falls[0]] * 3, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("program", "x", "words"),
+    [
+        ((convolution(), RELU), X, "output is an image"),
+        ((convolution(), LAST), X, "flattened or averaged"),
+        ((convolution(9), RELU, Flatten(), LAST), X, "at least the window"),
+        ((convolution(), Sum((RELU, convolution(2))), Average(), LAST), X, "one size"),
+        ((convolution(), Average(), LAST), X.flatten(1), "expected images"),
+        ((convolution(), Average(), LAST), X / 0, "finite"),
+    ],
+)
+def test_what_cannot_be_is_said(program, x, words):
+    with pytest.raises(ValueError, match=words):
+        ImageKernel(program)(x)
+
+
+def test_all_pixels_pairs_by_brute_force():
+    """The recursion of novak2019 written out for every pair of pixels, against the blocks."""
+    x = X[:2, :, :3, :3]
+    program = (convolution(), RELU, Average(), LAST)
+    found = ImageKernel(program, kind="nngp")(x)
+    size, total = range(3), 0.0
+
+    def first(i, j, p, q):
+        value = 0.05
+        for dy, dx in itertools.product((-1, 0, 1), repeat=2):
+            a, b, c, d = p[0] + dy, p[1] + dx, q[0] + dy, q[1] + dx
+            if all(v in size for v in (a, b, c, d)):
+                value += 1.6 / 9 * (x[i, :, a, b] * x[j, :, c, d]).mean().item()
+        return value
+
+    pixels = list(itertools.product(size, repeat=2))
+    for p, q in itertools.product(pixels, repeat=2):
+        a, b, k = first(0, 0, p, p), first(1, 1, q, q), first(0, 1, p, q)
+        angle = torch.acos(torch.tensor(k / (a * b) ** 0.5, dtype=torch.float64))
+        total += ((a * b) ** 0.5 * (torch.sin(angle) + (torch.pi - angle) * torch.cos(angle)) / (2 * torch.pi)).item()
+    assert found[0, 1].item() == pytest.approx(0.1 + 1.2 * total / 81, rel=1e-12)

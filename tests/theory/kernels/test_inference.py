@@ -1,0 +1,219 @@
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from theodolite.theory import Mlp
+from theodolite.theory.kernels import (
+    Kernel,
+    cholesky_factor,
+    conjugate_gradients,
+    dpp_expected_size,
+    dpp_sample,
+    gp_posterior,
+    kernel_ridge,
+    leave_one_out_residuals,
+    log_marginal_likelihood,
+    mercer_eigenvalues,
+    mercer_functions,
+    mlp_kernels,
+    one_hot_targets,
+    pivoted_cholesky,
+    ridge_by_conjugate_gradients,
+    rkhs_norm,
+    trained_prediction,
+)
+from theodolite.theory.kernels._tiling import Kernels
+
+SPEC = Mlp(2, "erf", 1.5, 0.1)
+
+
+def data(n=25, new=6, d=4, seed=0, outputs=()):
+    generator = torch.Generator().manual_seed(seed)
+    x = torch.randn(n + new, d, generator=generator, dtype=torch.float64)
+    return x[:n], x[n:], torch.randn(n, *outputs, generator=generator, dtype=torch.float64)
+
+
+def test_ridge_primal_and_dual():
+    x, new, y = data()
+    weights = torch.linalg.solve(x.T @ x + 0.3 * torch.eye(4, dtype=torch.float64), x.T @ y)
+    solution = kernel_ridge(x @ x.T, y, ridge=0.3)
+    assert torch.allclose(solution.predict(new @ x.T), new @ weights, rtol=1e-12)
+    assert rkhs_norm(x @ x.T, solution.weights).item() == pytest.approx(weights.norm().item(), rel=1e-12)
+
+
+def test_gaussian_process_is_ridge_with_a_variance():
+    x, new, y = data(outputs=(2,))
+    kernel, cross, prior = mlp_kernels(SPEC, x).nngp, mlp_kernels(SPEC, new, x).nngp, mlp_kernels(SPEC, new).nngp
+    posterior = gp_posterior(kernel, y, cross=cross, prior=prior, noise=0.2)
+    assert torch.allclose(posterior.mean, kernel_ridge(kernel, y, ridge=0.2).predict(cross), rtol=1e-12)
+    inverse = torch.linalg.inv(kernel + 0.2 * torch.eye(25, dtype=torch.float64))
+    assert torch.allclose(posterior.covariance, prior - cross @ inverse @ cross.T, atol=1e-12)
+    assert (posterior.variance > 0).all() and (posterior.variance < prior.diagonal()).all()
+    at_data = gp_posterior(kernel, y, cross=kernel, prior=kernel)
+    assert torch.allclose(at_data.mean, y, atol=1e-8) and at_data.variance.max() < 1e-9
+
+
+def test_leaving_one_out_in_closed_form():
+    x, _, y = data(n=12, outputs=(2,))
+    kernel = mlp_kernels(SPEC, x).ntk
+    found = leave_one_out_residuals(kernel, y, ridge=0.1)
+    for i in range(12):
+        rest = [j for j in range(12) if j != i]
+        model = kernel_ridge(kernel[rest][:, rest], y[rest], ridge=0.1)
+        assert torch.allclose(found[i], y[i] - model.predict(kernel[i : i + 1][:, rest])[0], rtol=1e-9)
+
+
+def test_log_marginal_likelihood_is_a_gaussian_density():
+    x, _, y = data(n=8)
+    kernel = mlp_kernels(SPEC, x).nngp
+    law = torch.distributions.MultivariateNormal(torch.zeros(8).double(), kernel + 0.1 * torch.eye(8).double())
+    assert log_marginal_likelihood(kernel, y, noise=0.1) == pytest.approx(law.log_prob(y).item(), rel=1e-10)
+
+
+@pytest.mark.parametrize("discrete", [False, True])
+def test_gradient_flow_solves_its_equation(discrete):
+    x, new, y = data(n=10, new=3)
+    train, cross, test = mlp_kernels(SPEC, x), mlp_kernels(SPEC, new, x), mlp_kernels(SPEC, new)
+    steps, rate = 7, 1.3
+    eye = torch.eye(10, dtype=torch.float64)
+    one = eye - rate * train.ntk / 10 if discrete else torch.linalg.matrix_exp(-rate * train.ntk / 10)
+    left = eye - torch.linalg.matrix_power(one, steps)
+    A = cross.ntk @ torch.linalg.solve(train.ntk, left)
+    found = trained_prediction(train, y, time=steps, cross=cross, test=test, rate=rate, discrete=discrete)
+    assert torch.allclose(found.mean, A @ y, atol=1e-9)
+    expected = test.nngp + A @ train.nngp @ A.T - A @ cross.nngp.T - cross.nngp @ A.T
+    assert torch.allclose(found.covariance, expected, atol=1e-9)
+
+
+def test_gradient_flow_begins_at_the_prior_and_ends_at_ridge_without_ridge():
+    x, new, y = data(n=10, new=3)
+    train, cross, test = mlp_kernels(SPEC, x), mlp_kernels(SPEC, new, x), mlp_kernels(SPEC, new)
+    start = trained_prediction(train, y, time=0.0, cross=cross, test=test)
+    assert start.mean.abs().max() == 0.0 and torch.allclose(start.covariance, test.nngp)
+    end = trained_prediction(train, y, time=math.inf, cross=cross, test=test)
+    assert torch.allclose(end.mean, kernel_ridge(train.ntk, y, ridge=0.0).predict(cross.ntk), atol=1e-8)
+    late = trained_prediction(train, y, time=1e9, cross=cross, test=test)
+    assert torch.allclose(late.mean, end.mean, atol=1e-8)
+    with pytest.raises(ValueError, match="diverges"):
+        trained_prediction(train, y, time=3, cross=cross, test=test, rate=1e3, discrete=True)
+    with pytest.raises(ValueError, match="time"):
+        trained_prediction(train, y, time=-1.0, cross=cross, test=test)
+
+
+def test_only_the_last_layer_trained_samples_the_posterior():
+    """With Θ = K the trained ensemble is the Gaussian process posterior without noise."""
+    x, new, y = data(n=10, new=3)
+    k, c, t = (mlp_kernels(SPEC, *points).nngp for points in ((x,), (new, x), (new,)))
+    found = trained_prediction(Kernels(k, k), y, time=math.inf, cross=Kernels(c, c), test=Kernels(t, t))
+    posterior = gp_posterior(k, y, cross=c, prior=t)
+    assert torch.allclose(found.mean, posterior.mean, atol=1e-8)
+    assert torch.allclose(found.covariance, posterior.covariance, atol=1e-9)
+
+
+def test_jitter_is_reported():
+    x, _, y = data(n=6)
+    singular = mlp_kernels(SPEC, torch.cat([x, x])).ntk
+    assert kernel_ridge(singular, torch.cat([y, y]), ridge=0.0).jitter > 0
+    assert kernel_ridge(singular, torch.cat([y, y]), ridge=1e-3).jitter == 0
+    with pytest.raises(ValueError, match="positive semidefinite"):
+        cholesky_factor(-torch.eye(3))
+    with pytest.raises(ValueError, match="finite"):
+        cholesky_factor(torch.full((2, 2), math.inf))
+
+
+@pytest.mark.parametrize("kind", ["ntk", "nngp"])
+@pytest.mark.parametrize("name", ["relu", "tanh"])
+def test_matrix_free_products(kind, name, monkeypatch):
+    x, new, _ = data(n=50, new=20)
+    monkeypatch.setattr("theodolite.theory.kernels._tiling.TILE", 16)
+    monkeypatch.setattr("theodolite.theory.kernels._tiling.STRIP", 2)
+    kernel = Kernel(Mlp(2, name, 1.5, 0.1), kind=kind)
+    v = torch.randn(50, 3, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    matrix = kernel.matrix(x)
+    whole = getattr(mlp_kernels(Mlp(2, name, 1.5, 0.1), x), kind)
+    assert torch.allclose(matrix.dense(), whole, rtol=1e-12)
+    assert torch.allclose(matrix @ v, whole @ v, rtol=1e-10, atol=1e-11)
+    assert torch.allclose(matrix @ v[:, 0], whole @ v[:, 0], rtol=1e-10, atol=1e-11)
+    assert torch.allclose(kernel.matrix(new, x) @ v, kernel(new, x) @ v, rtol=1e-10, atol=1e-11)
+    assert torch.allclose(matrix.diagonal(), whole.diagonal(), rtol=1e-12)
+    positions = torch.tensor([3, 7])
+    assert torch.allclose(matrix.block(slice(2, 5), positions), whole[2:5][:, positions], rtol=1e-10)
+    with pytest.raises(ValueError, match="50 numbers"):
+        matrix @ v[:4]
+    with pytest.raises(ValueError, match="ntk"):
+        Kernel(SPEC, kind="rbf")
+
+
+def test_conjugate_gradients_with_a_preconditioner():
+    x, _, y = data(n=200, d=3, outputs=(2,))
+    matrix = Kernel(SPEC).matrix(x)
+    dense = matrix.dense()
+    exact = kernel_ridge(dense, y, ridge=1e-3).weights
+    columns = []
+
+    def column(i):
+        columns.append(i)
+        return matrix.block(slice(None), slice(i, i + 1))[:, 0]
+
+    found = ridge_by_conjugate_gradients(matrix, y, ridge=1e-3, column=column, rank=60, tolerance=1e-10)
+    plain = conjugate_gradients(dense, y, ridge=1e-3, tolerance=1e-10)
+    assert torch.allclose(dense @ found.weights, dense @ exact, atol=1e-6)
+    assert found.converged and found.residual <= 2e-10 and found.iterations < plain.iterations / 3
+    assert len(set(columns)) == len(columns) <= 60
+    assert not conjugate_gradients(dense, y, ridge=1e-6, iterations=2).converged
+
+
+def test_pivoted_cholesky_of_full_rank_is_exact():
+    x, _, _ = data(n=20)
+    kernel = mlp_kernels(SPEC, x).nngp
+    factor = pivoted_cholesky(lambda i: kernel[:, i], kernel.diagonal(), rank=20)
+    assert torch.allclose(factor @ factor.T, kernel, atol=1e-12)
+
+
+def test_mercer_eigenvalues_of_brownian_motion_and_of_the_golden_ratio():
+    n = 800
+    grid = (torch.arange(n, dtype=torch.float64) + 0.5) / n
+    values = mercer_eigenvalues(torch.minimum(grid[:, None], grid))
+    exact = 1 / ((torch.arange(1, 6, dtype=torch.float64) - 0.5) ** 2 * math.pi**2)
+    assert torch.allclose(values[:5], exact, rtol=5e-5)
+    nodes, weights = np.polynomial.hermite_e.hermegauss(60)
+    weights = torch.from_numpy(weights / weights.sum()).sqrt()
+    nodes = torch.from_numpy(nodes)
+    kernel = weights[:, None] * torch.exp(-0.5 * (nodes[:, None] - nodes) ** 2) * weights
+    golden = (1 + math.sqrt(5)) / 2
+    assert torch.allclose(
+        60 * mercer_eigenvalues(kernel)[:4], golden ** -(2 * torch.arange(4.0).double() + 1), rtol=1e-9
+    )
+    values, functions = mercer_functions(
+        torch.minimum(grid[:, None], grid), torch.minimum(grid[:, None], grid), count=1
+    )
+    expected = math.sqrt(2) * torch.sin(0.5 * math.pi * grid)
+    assert torch.allclose(functions[:, 0].abs(), expected, atol=1e-3)
+
+
+def test_a_k_dpp_draws_sets_by_their_determinants():
+    x, _, _ = data(n=5)
+    kernel = mlp_kernels(SPEC, x).nngp
+    generator = torch.Generator().manual_seed(0)
+    sets = [(i, j) for i in range(5) for j in range(i + 1, 5)]
+    weights = np.array([torch.linalg.det(kernel[list(s)][:, list(s)]).item() for s in sets])
+    draws = 4000
+    counts = dict.fromkeys(sets, 0)
+    for _ in range(draws):
+        counts[tuple(dpp_sample(kernel, 2, generator=generator).tolist())] += 1
+    share = np.array([counts[s] for s in sets]) / draws
+    expected = weights / weights.sum()
+    assert (np.abs(share - expected) < 4.5 * np.sqrt(expected * (1 - expected) / draws)).all()
+    assert dpp_expected_size(kernel) == pytest.approx(
+        torch.trace(kernel @ torch.linalg.inv(kernel + torch.eye(5).double())).item()
+    )
+    with pytest.raises(ValueError, match="rank"):
+        dpp_sample(kernel, 6, generator=generator)
+
+
+def test_classes_as_targets():
+    targets = one_hot_targets(torch.tensor([0, 2, 1]))
+    assert targets.argmax(1).tolist() == [0, 2, 1]
+    assert targets.sum(1).abs().max() < 1e-15

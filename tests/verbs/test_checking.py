@@ -1,0 +1,84 @@
+"""Verdicts on disk: kept, reused, measured anew when the law or the run changes; a killed run goes on."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+import theodolite as th
+from theodolite import catalogue
+from theodolite.core.law import Law
+from theodolite.verbs import checking
+from theodolite.verbs.checking import Run, checked_laws
+
+NAMES = ("relu-critical", "deep-linear-critical", "fan-in-scaling")
+
+
+def test_check_takes_names_and_laws():
+    assert th.check("relu-critical").holds
+    law = Law(claim="", formula="", assumes={}, source="", predict=lambda: 1.0, measure=lambda: 1.0, cases=({},))
+    assert th.check(law).holds
+    with pytest.raises(ValueError, match="did you mean"):
+        th.check("relu-criticall")
+
+
+def test_kept_verdicts_are_not_measured_again(tmp_path, monkeypatch):
+    first = {r.verdict.law.name: r.verdict.readings for r in checked_laws(NAMES, out=tmp_path)}
+    monkeypatch.setattr(checking, "_measured", lambda *_: pytest.fail("measured again"))
+    second = {r.verdict.law.name: r.verdict.readings for r in checked_laws(NAMES, out=tmp_path)}
+    assert first == second
+
+
+@pytest.mark.parametrize("run", [Run(seed=1), Run(size="full"), Run(break_assumptions=True)])
+def test_another_run_is_measured_anew(tmp_path, run):
+    list(checked_laws(NAMES[:1], out=tmp_path))
+    old = (tmp_path / "verdicts" / f"{NAMES[0]}.json").read_text()
+    list(checked_laws(NAMES[:1], run, out=tmp_path))
+    assert (tmp_path / "verdicts" / f"{NAMES[0]}.json").read_text() != old
+
+
+@pytest.mark.parametrize("damage", ["", "{", "[]", '{"fingerprint": 3}', "null"])
+def test_a_damaged_file_is_measured_anew(tmp_path, damage):
+    list(checked_laws(NAMES[:1], out=tmp_path))
+    file = tmp_path / "verdicts" / f"{NAMES[0]}.json"
+    whole = file.read_text()
+    file.write_text(damage)
+    assert next(checked_laws(NAMES[:1], out=tmp_path)).verdict.holds
+    assert file.read_text() == whole
+
+
+def test_broken_assumptions_are_reported_and_kept(tmp_path):
+    run = Run(break_assumptions=True)
+    (fresh,) = checked_laws(NAMES[:1], run, out=tmp_path)
+    (kept,) = checked_laws(NAMES[:1], run, out=tmp_path)
+    assert fresh.breaks
+    assert all(fresh.breaks.values())
+    assert kept.breaks == fresh.breaks
+    record = json.loads((tmp_path / "verdicts" / f"{NAMES[0]}.json").read_text())
+    assert record["holds"] is True
+
+
+def test_a_killed_run_goes_on_where_it_stopped(tmp_path):
+    names = catalogue.law_names()[:12]
+    command = [sys.executable, "-m", "theodolite", "check", *names, "--out", str(tmp_path)]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    folder, deadline = tmp_path / "verdicts", time.monotonic() + 300
+    while len(list(folder.glob("*.json"))) < 3:
+        assert process.poll() is None, "the run ended before it could be killed"
+        assert time.monotonic() < deadline, "no verdict was written in five minutes"
+        time.sleep(0.02)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    done = {file.name: file.stat().st_mtime_ns for file in folder.glob("*.json")}
+    assert 0 < len(done) < len(names)
+    assert not (tmp_path / "atlas.html").exists()
+    again = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert again.returncode == 0, again.stdout + again.stderr
+    assert all((folder / name).stat().st_mtime_ns == stamp for name, stamp in done.items())
+    page = (tmp_path / "atlas.html").read_text()
+    assert all(f'id="{name}"' in page for name in names)
+    assert {file.stem for file in folder.glob("*.json")} == set(names)

@@ -1,0 +1,364 @@
+"""The watch reads what is true, leaves training as it was, and survives crashes."""
+
+import csv
+import json
+import math
+
+import pytest
+import torch
+from torch import nn
+from torch.nn.functional import cross_entropy, mse_loss
+
+import theodolite as th
+from theodolite.construct.propagation import network
+from theodolite.measure.curvature import hessian
+from theodolite.verbs.watching import starts
+from theodolite.verbs.watching import watch as watching
+from theodolite.verbs.watching.looks import LOOKS
+
+SHARPNESS = "largest Hessian eigenvalue"
+
+
+def seeded(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def half_square(z, t):
+    return (z - t).square().mean() / 2
+
+
+def classes(samples=60, kinds=3):
+    labels = torch.arange(samples) % kinds
+    return torch.randn(samples, 6, generator=seeded()) + 2 * torch.eye(6)[labels], labels
+
+
+def classifier(seed=0):
+    torch.manual_seed(seed)
+    return nn.Sequential(nn.Linear(6, 12), nn.BatchNorm1d(12), nn.ReLU(), nn.Dropout(0.3), nn.Linear(12, 3))
+
+
+def descend(model, x, y, *, loss=half_square, lr, steps, watch, momentum=0.0):
+    optimiser = torch.optim.SGD(model.parameters(), lr=lr, momentum=momentum)
+    for step in range(steps):
+        watch(step, lr=lr, momentum=momentum)
+        optimiser.zero_grad()
+        loss(model(x), y).backward()
+        optimiser.step()
+    watch.look(steps, lr=lr, momentum=momentum)
+    return watch
+
+
+class FrozenGates(nn.Module):
+    """A ReLU layer whose gates stay as one datum set them at the start."""
+
+    def __init__(self, width, x, generator):
+        super().__init__()
+        self.u = nn.Parameter(torch.randn(width, x.shape[1], generator=generator, dtype=x.dtype))
+        self.v = nn.Parameter(torch.randn(width, generator=generator, dtype=x.dtype))
+        self.register_buffer("gates", (x @ self.u.detach().T >= 0).to(x.dtype)[0])
+
+    def forward(self, x):
+        return ((x @ self.u.T) * self.gates @ self.v / self.u.numel() ** 0.5)[:, None]
+
+
+def one_datum(seed=0, width=400):
+    generator = seeded(seed)
+    x = torch.randn(1, 10, generator=generator, dtype=torch.float64)
+    return FrozenGates(width, x, generator), x, torch.zeros(1, 1, dtype=torch.float64)
+
+
+def test_training_is_bit_for_bit_the_same_with_a_watch():
+    x, y = classes()
+    ends = []
+    for watched in (False, True):
+        model = classifier()
+        optimiser = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+        torch.manual_seed(5)  # dropout
+        watch = th.Watch(model, probe=(x, y), every=2, level="full", batch_size=20) if watched else None
+        for step in range(5):
+            if watch is not None:
+                watch(step, lr=0.1, momentum=0.9)
+                assert model.training
+            optimiser.zero_grad()
+            cross_entropy(model(x[: 20 + step]), y[: 20 + step]).backward()
+            before = [p.grad.clone() for p in model.parameters()]
+            if watch is not None:
+                watch.look(step, lr=0.1, momentum=0.9)
+                assert all(torch.equal(p.grad, g) for p, g in zip(model.parameters(), before, strict=True))
+            optimiser.step()
+        ends.append((model.state_dict(), torch.get_rng_state()))
+    assert all(torch.equal(ends[0][0][name], ends[1][0][name]) for name in ends[0][0])
+    assert torch.equal(ends[0][1], ends[1][1])
+
+
+def test_looks_are_taken_when_due_and_rows_hold_every_reading():
+    x, y = classes()
+    model = classifier()
+    watch = th.Watch(model, probe=[x, y], every=4, level="cheap")
+    taken = [step for step in range(1, 12) if watch(step, lr=0.1)]
+    assert taken == [1, 5, 9]
+    assert watch(11, lr=0.1) is None  # the same step told twice, as when gradients are accumulated
+    assert {row["quantity"] for row in watch.rows()} == {
+        "loss on the probe",
+        "norm of the gradient on the probe",
+        "distance from the starting weights, relative",
+    }
+    model.eval()
+    assert watch.records[0].value("loss on the probe") == pytest.approx(cross_entropy(model(x), y).item(), rel=1e-6)
+    frame = watch.frame()
+    assert list(frame["step"].unique()) == [1, 5, 9]
+    assert json.loads(watch.json())["readings"][0]["step"] == 1
+    assert "undecided" in str(watch) and "3 records" in repr(watch)
+    assert watch.overhead > 0
+
+
+def test_sharpness_begun_from_the_last_look_is_that_of_the_dense_hessian():
+    x, y = classes()
+    model = nn.Sequential(nn.Linear(6, 8), nn.Tanh(), nn.Linear(8, 3))
+    watch = th.Watch(model, probe=(x, y), every=1)
+    descend(model, x, y, loss=cross_entropy, lr=0.2, steps=15, watch=watch, momentum=0.5)
+    dense = torch.linalg.eigvalsh(hessian(model, cross_entropy, (x, y)).dense())[-1].item()
+    last = next(reading for _, reading in watch.records[-1].readings if reading.quantity == SHARPNESS)
+    assert abs(last.measured - dense) <= 3 * last.stderr + 1e-5 * dense
+    assert last.measured == pytest.approx(dense, rel=0.02)
+    assert last.expected.high == pytest.approx(3 / 0.2)
+
+
+def test_full_level_reads_the_top_subspace_noise_and_collapse():
+    x, y = classes()
+    model = nn.Sequential(nn.Linear(6, 8), nn.Tanh(), nn.Linear(8, 3)).double()
+    watch = th.Watch(model, probe=(x.double(), y), level="full")
+    record = watch.look(0, lr=0.1)
+    H = hessian(model, cross_entropy, (x.double(), y)).dense()
+    top = torch.linalg.eigh(H)[1][:, -3:]
+    loss = cross_entropy(model(x.double()), y)
+    g = torch.cat([s.flatten() for s in torch.autograd.grad(loss, list(model.parameters()))])
+    share = ((g @ top).square().sum() / g.square().sum()).item()
+    assert record.value("share of the gradient in the top Hessian directions") == pytest.approx(share, rel=0.02)
+    assert record.value("trace of the gradients' covariance") > 0
+    assert record.value("NC1, scatter within classes over that between") > 0
+    assert any(note.startswith("stationarity") and "batch_size" in note for note in record.notes)
+
+
+def test_full_batch_descent_ends_at_the_edge_and_the_page_shows_it(tmp_path):
+    x = torch.linspace(-1, 1, 20, dtype=torch.float64)[:, None]
+    y = 8 * x**4 - 8 * x**2 + 1
+    spec = th.Mlp(widths=(16, 16, 16), activation="tanh", weight_variance=1.5, bias_variance=0.1)
+    model = network(spec, 1, 1, generator=seeded(), dtype=torch.float64)
+    watch = th.Watch(model, probe=(x, y), loss=half_square, every=40)
+    descend(model, x, y, lr=0.15, steps=800, watch=watch)
+    late = [r.value(SHARPNESS) * 0.15 / 2 for r in watch.records if r.step >= 600]
+    assert 0.97 <= sum(late) / len(late) <= 1.06
+    assert watch.phase.name == "edge"
+    page = watch.html(tmp_path / "run.html")
+    assert "2/lr" in page and "Phase: edge" in page and "of training time" in page and "<script" not in page
+    assert (tmp_path / "run.html").read_text() == page
+
+
+@pytest.mark.parametrize(("product", "phase"), [(1.0, "lazy"), (3.0, "catapult"), (6.0, "divergent")])
+def test_phases_of_the_frozen_gate_model(product, phase):
+    model, x, y = one_datum()
+    watch = th.Watch(model, probe=(x, y), loss=half_square, every=1)
+    sharpest = th.read("sharpness", model, data=(x, y), loss=half_square, lr=1.0)[0].measured
+    descend(model, x, y, lr=product / sharpest, steps=40, watch=watch)
+    assert watch.phase.name == phase, watch.phase.reason
+    assert watch.html()
+
+
+@pytest.mark.parametrize(("product", "phase"), [(1.0, "lazy"), (3.0, "catapult"), (6.0, "divergent")])
+def test_phases_of_a_real_network(product, phase):
+    generator = seeded()
+    x, y = (torch.randn(8, n, generator=generator, dtype=torch.float64) for n in (10, 1))
+    model = network(th.Mlp(1, "tanh", 1.0), 10, 1, width=512, generator=generator, dtype=torch.float64)
+    sharpest = th.read("sharpness", model, data=(x, y), loss=half_square, lr=1.0)[0].measured
+    watch = th.Watch(model, probe=(x, y), loss=half_square, every=10)
+    descend(model, x, y, lr=product / sharpest, steps=120, watch=watch)
+    assert watch.phase.name == phase, watch.phase.reason
+
+
+@pytest.mark.parametrize("samples", [1, 6])
+def test_a_dead_network_is_told_from_a_catapult_though_its_loss_is_zero(samples):
+    x = torch.rand(samples, 4, generator=seeded()) + 0.1
+    model = nn.Sequential(nn.Linear(4, 20), nn.ReLU(), nn.Linear(20, 1))
+    y = torch.zeros(samples, 1)
+    watch = th.Watch(model, probe=(x, y), loss=mse_loss, every=1)
+    watch(0, lr=5.0)
+    with torch.no_grad():
+        model[0].weight.fill_(-1.0)  # every unit off on these inputs
+        model[0].bias.fill_(-1.0)
+        model[2].bias.zero_()
+    record = watch(1, lr=5.0)
+    assert record.value("loss on the probe") == 0
+    assert watch.phase.name == "dead"
+
+
+def test_a_run_that_was_killed_goes_on(tmp_path):
+    x, y = classes()
+
+    def start():
+        return th.Watch(model, probe=(x, y), every=10, level="cheap", out=tmp_path)
+
+    model = classifier()
+    first = {name: value.clone() for name, value in model.state_dict().items()}
+    watch = start()
+    optimiser = torch.optim.SGD(model.parameters(), lr=0.1)
+    saved = None
+    for step in range(35):
+        watch(step, lr=0.1)
+        if step == 15:
+            saved = {name: value.clone() for name, value in model.state_dict().items()}
+        optimiser.zero_grad()
+        cross_entropy(model(x), y).backward()
+        optimiser.step()
+    lines = (tmp_path / "records.jsonl").read_text()
+    (tmp_path / "records.jsonl").write_text(lines[:-40])  # the crash tore the last line
+
+    model = classifier(seed=9)
+    model.load_state_dict(saved)
+    watch = start()
+    assert [r.step for r in watch.records] == [0, 10, 20]
+    assert all(torch.equal(watch._memory.origin[name], value) for name, value in first.items())
+    assert watch(15, lr=0.1) is None
+    assert [r.step for r in watch.records] == [0, 10]  # step 20 will be done again
+    assert watch(20, lr=0.2) is not None
+    again = start()
+    assert [(r.step, r.lr) for r in again.records] == [(0, 0.1), (10, 0.1), (20, 0.2)]
+    travel = watch.records[-1].value("distance from the starting weights, relative")
+    assert again.rows() == watch.rows()
+    assert travel > watch.records[1].value("distance from the starting weights, relative") > 0
+    with (tmp_path / "records.csv").open() as file:
+        assert [row["step"] for row in csv.DictReader(file)] == [str(row["step"]) for row in again.rows()]
+    with pytest.raises(ValueError, match="another folder"):
+        th.Watch(nn.Linear(6, 3), probe=(x, y), out=tmp_path)
+
+
+def test_a_damaged_line_in_the_middle_is_named(tmp_path):
+    x, y = classes()
+    watch = th.Watch(classifier(), probe=(x, y), level="cheap", out=tmp_path)
+    for step in (0, 100, 200):
+        watch(step)
+    lines = (tmp_path / "records.jsonl").read_text().splitlines()
+    (tmp_path / "records.jsonl").write_text("\n".join([lines[0], "{", lines[2]]) + "\n")
+    with pytest.raises(ValueError, match="line 2 damaged"):
+        th.Watch(classifier(), probe=(x, y), level="cheap", out=tmp_path)
+
+
+def test_a_loss_or_gradient_that_is_not_finite_is_recorded_and_training_goes_on(tmp_path):
+    x, y = classes()
+    model = classifier()
+    watch = th.Watch(model, probe=(x, y), every=1, out=tmp_path)
+    watch(0, lr=0.1)
+    with torch.no_grad():
+        model[0].weight[0, 0] = math.nan
+    record = watch(1, lr=0.1)
+    assert record.notes == ("loss is not finite at step 1",)
+    assert watch.phase.name == "divergent"
+    assert math.isnan(record.value("loss on the probe"))
+    assert "loss is not finite at step 1" in watch.html()
+    again = th.Watch(classifier(), probe=(x, y), every=1, out=tmp_path)
+    assert again.phase.name == "divergent" and len(again.rows()) == len(watch.rows())
+
+    root = nn.Linear(1, 1, bias=False)
+    nn.init.zeros_(root.weight)
+    flat = th.Watch(root, probe=(torch.ones(2, 1), torch.ones(2, 1)), loss=lambda z, t: z.abs().sqrt().mean())
+    assert flat.look(3).notes == ("gradient is not finite at step 3",)
+
+
+def test_what_cannot_be_watched_is_refused_in_words():
+    x, y = classes()
+    with pytest.raises(ValueError, match="reduction='mean'"):
+        th.Watch(classifier(), probe=(x, y), loss=nn.CrossEntropyLoss(reduction="none"))
+    with pytest.raises(ValueError, match="same answer twice"):
+        th.Watch(Noisy(), probe=(x, y))
+    with pytest.raises(ValueError, match="a target"):
+        th.Watch(classifier(), probe=x)
+    with pytest.raises(ValueError, match="got every=0"):
+        th.Watch(classifier(), probe=(x, y), every=0)
+    with pytest.raises(ValueError, match="cheap, standard or full"):
+        th.Watch(classifier(), probe=(x, y), level="dear")
+    with pytest.raises(ValueError, match="share of training time"):
+        th.Watch(classifier(), probe=(x, y), budget=-1)
+    single = torch.cat([y[:20], torch.tensor([2])]) % 2
+    single[-1] = 2
+    record = th.Watch(classifier(), probe=(x[:21], single)).look(0)
+    told = next(reading for _, reading in record.readings if reading.quantity.startswith("NC1"))
+    assert "lass 2 has one sample" in told.meaning
+
+
+class Noisy(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(6, 3)
+
+    def forward(self, x):
+        return self.layer(x) + torch.randn(len(x), 3)
+
+
+class Clock:
+    """Time that passes only when it is told to."""
+
+    def __init__(self):
+        self.now = 0.0
+
+    def perf_counter(self):
+        return self.now
+
+
+def test_the_interval_grows_until_watching_stays_within_its_budget(monkeypatch):
+    clock = Clock()
+    monkeypatch.setattr(watching, "time", clock)
+    x, y = classes()
+
+    def slow(z, t):
+        clock.now += 1.0
+        return cross_entropy(z, t)
+
+    watch = th.Watch(classifier(), probe=(x, y), loss=slow, level="cheap", every="auto", budget=0.1)
+    taken = []
+    for step in range(400):
+        if watch(step):
+            taken.append(step)
+        clock.now += 0.5
+    assert taken[0] == 0
+    assert 15 <= len(taken) <= 21  # one look of 1 s for every 20 steps of half a second; the first is in advance
+    assert watch.overhead == pytest.approx(len(taken) / 199.5, rel=1e-6)
+    assert watch.overhead <= 0.1 + 1 / 199.5
+
+
+def test_a_loader_is_read_once_and_a_wrapped_model_is_unwrapped():
+    x, y = classes()
+    loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(x, y), batch_size=25, shuffle=True)
+    model = classifier()
+    watch = th.Watch(nn.DataParallel(model), probe=loader, level="cheap")
+    assert watch.model is model
+    assert watch.look(0).value("loss on the probe") == watch.look(1).value("loss on the probe")
+    assert starts.optimiser_step(torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, nesterov=True)) == (
+        None,
+        0.0,
+    )
+
+
+def test_stationarity_is_refused_while_drifting_and_told_where_sgd_is_stationary(monkeypatch):
+    few = [look for look in LOOKS if look.name in ("loss", "stationarity")]
+    monkeypatch.setattr(watching, "looks_of", lambda level: few)
+    generator = seeded(3)
+    x = torch.randn(128, 4, generator=generator, dtype=torch.float64)
+    y = x @ torch.ones(4, 1, dtype=torch.float64) + torch.randn(128, 1, generator=generator, dtype=torch.float64)
+    model = nn.Linear(4, 1, bias=False).double()
+    nn.init.constant_(model.weight, 1e3)
+    watch = th.Watch(model, probe=(x, y), loss=half_square, every=4, level="full", batch_size=4, samples=128)
+    seen = []
+    for step in range(1400):
+        record = watch(step, lr=0.2)
+        seen += [] if record is None else [record]
+        rows = torch.randperm(128, generator=generator)[:4]
+        (slope,) = torch.autograd.grad(half_square(model(x[rows]), y[rows]), [model.weight])
+        with torch.no_grad():
+            model.weight -= 0.2 * slope
+    told = [note for record in seen for note in record.notes if note.startswith("stationarity")]
+    assert any("40 looks" in note for note in told)
+    assert any("drifting" in note for note in told)
+    quantity = "pull of the loss over what stationary SGD demands"
+    last = next(reading for _, reading in seen[-1].readings if reading.quantity == quantity)
+    assert abs(last.measured - 1) < 3 * last.stderr
+    assert last.stderr < 0.2
