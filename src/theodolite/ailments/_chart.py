@@ -1,0 +1,264 @@
+"""The chart that ailments are judged by: what can be known of a model, its data and its training, each taken once when asked for.
+
+Everything is measured on copies or put back; nothing of the user's is changed. A chart has a budget of seconds, and each
+measurement takes what is left into account: fewer samples and steps make larger errors, never a longer wait.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from theodolite.ailments._fit import Fit, constant_loss, fit_of
+from theodolite.core.reading import Reading
+from theodolite.core.state import untouched
+from theodolite.io.batches import Batch, Batches
+from theodolite.io.weights import Weights, weights_of
+from theodolite.measure.dynamics.trial_runs import TrialRun, trial_run
+from theodolite.measure.propagation.vital_signs import VitalSigns, vital_signs
+
+MOST_BATCHES, MOST_SAMPLES = 64, 4096
+"""What is kept of the data for all measurements together."""
+
+
+@dataclass(frozen=True)
+class Moment:
+    """One look of a run: what was told of it at that step; not a number where nothing was."""
+
+    step: int
+    loss: float = math.nan
+    validation_loss: float = math.nan
+    accuracy: float = math.nan
+    validation_accuracy: float = math.nan
+    lr: float = math.nan
+    gradient_norm: float = math.nan
+    facts: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(eq=False)
+class Chart:
+    """A patient: ``model`` with ``data`` and ``loss`` (or ``weights`` alone), and what is known of its training.
+
+    ``origin`` are the weights before training, ``history`` the looks of a run, ``steps`` how many steps were planned or made,
+    ``events`` what a watch saw happen (such as ``"gradient kept"``, how often a gradient was not cleared between two steps).
+    """
+
+    model: nn.Module | None = None
+    data: Any = None
+    loss: Callable[[Any, Any], Tensor] | None = None
+    optimizer: torch.optim.Optimizer | None = None
+    validation: Any = None
+    origin: Mapping[str, Tensor] | None = None
+    weights: Weights = field(default_factory=dict)
+    history: Sequence[Moment] = ()
+    steps: int | None = None
+    events: Mapping[str, float] = field(default_factory=dict)
+    budget: float = 30.0
+
+    def __post_init__(self) -> None:
+        self.began = time.perf_counter()
+        if self.model is not None and not self.weights:
+            self.weights = weights_of(self.model)
+        self._trials: dict[str, TrialRun | None] = {}
+
+    def has(self, need: str) -> bool:
+        """Whether this is known of the patient."""
+        if need == "loss":
+            return self.loss is not None and bool(self.batches) and self.batches[0].target is not None
+        if need == "data":
+            return self.model is not None and bool(self.batches)
+        if need in ("weights", "history"):
+            return bool(getattr(self, need))
+        return getattr(self, need) is not None
+
+    @property
+    def left(self) -> float:
+        """Seconds of the budget that are left."""
+        return self.budget - (time.perf_counter() - self.began)
+
+    @cached_property
+    def batches(self) -> tuple[Batch, ...]:
+        """Some batches of the data, spread over what could be read in time, on the model's device."""
+        return self._some(self.data)
+
+    @cached_property
+    def held_out(self) -> tuple[Batch, ...]:
+        """Batches of the validation data."""
+        return self._some(self.validation)
+
+    def _some(self, data: Any) -> tuple[Batch, ...]:
+        if data is None or self.model is None:
+            return ()
+        kept, samples = [], 0
+        with untouched(None):
+            for batch in data if isinstance(data, Batches) else Batches(data, self.model, batch_size=64):
+                kept.append(batch.on(self.model))
+                samples += len(batch)
+                if len(kept) >= MOST_BATCHES or samples >= MOST_SAMPLES or self.left < 0.7 * self.budget:
+                    break
+        return tuple(kept)
+
+    def answer(self, model: nn.Module, batch: Batch) -> Any:
+        """What the model answers, and of an answer with named parts the logits."""
+        answer = model(*batch.inputs, **batch.keywords)
+        return answer["logits"] if isinstance(answer, Mapping) and "logits" in answer else answer
+
+    def loss_on(self, model: nn.Module, batch: Batch) -> Tensor:
+        """The user's loss of a model on a batch."""
+        assert self.loss is not None, "an ailment that uses the loss must say so in its needs"
+        return self.loss(self.answer(model, batch), batch.target)
+
+    @cached_property
+    def finite(self) -> bool:
+        """Whether weights, inputs and targets are all finite; what follows is measured only then."""
+        tensors = [t for batch in (*self.batches, *self.held_out) for t in (*batch.tensors(), batch.target)]
+        own = [] if self.model is None else list(self.model.parameters())
+        return all(bool(torch.isfinite(t).all()) for t in (*tensors, *own)
+                   if isinstance(t, Tensor) and t.is_floating_point())
+
+    @cached_property
+    def now(self) -> VitalSigns | None:
+        """Every layer at the present weights, in training mode."""
+        return self._signs(None)
+
+    @cached_property
+    def start(self) -> VitalSigns | None:
+        """Every layer at the weights before training; the present ones where those are not known."""
+        return self.now if self.origin is None else self._signs(self.origin)
+
+    def _signs(self, weights: Mapping[str, Tensor] | None) -> VitalSigns | None:
+        if self.model is None or not self.has("loss") or not self.finite:
+            return None
+        model, batch = self.model, joined(self.batches)
+
+        def loss_of() -> tuple[Tensor, Tensor]:
+            answer = self.answer(model, batch)
+            assert self.loss is not None
+            return self.loss(answer, batch.target), _first(answer)
+
+        try:
+            with at_weights(model, weights), untouched(model, training=True):
+                return vital_signs(model, loss_of)
+        except (RuntimeError, TypeError, ValueError, IndexError):  # their own forward fails in training mode, say
+            return None
+
+    @cached_property
+    def fit(self) -> Fit | None:
+        """Loss and accuracy on training and held-out data in evaluation mode, beside the best constant answer."""
+        if self.model is None or not self.has("loss") or not self.finite:
+            return None
+        with untouched(self.model), torch.no_grad():
+            return fit_of(self.model, self.answer, self.loss, self.batches, self.held_out)
+
+    @cached_property
+    def chance(self) -> float:
+        """The loss of the best answer that does not look at its input."""
+        assert self.loss is not None and self.model is not None
+        return constant_loss(self.model, self.answer, self.loss, self.batches)
+
+    def trial(
+        self,
+        what: str = "as it is",
+        change: Callable[[nn.Module, torch.optim.Optimizer], None] | None = None,
+        *,
+        from_start: bool = True,
+        loss: Callable[[nn.Module, Batch], Tensor] | None = None,
+    ) -> TrialRun | None:
+        """A short training on a copy, ``from_start`` (where the start is known) or from here, with one thing changed.
+
+        None where there is no optimiser, nothing finite, or no time left. Each is made once and kept under its name.
+        """
+        if what not in self._trials:
+            self._trials[what] = self._tried(change, from_start, loss or self.loss_on)
+        return self._trials[what]
+
+    def _tried(self, change: Any, from_start: bool, loss: Any) -> TrialRun | None:
+        if self.model is None or self.optimizer is None or not self.has("loss") or self.left < 0.1 * self.budget:
+            return None
+        cut = max(1, len(self.batches) // 4)
+        training, held_out = self.batches[cut:] or self.batches, self.batches[:cut]
+        weights = self.origin if from_start else None
+        fresh = weights is not None
+
+        def changed(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+            if fresh:
+                optimizer.state.clear()
+                for group in optimizer.param_groups:  # a schedule may have ended at nothing: the step it began with
+                    group["lr"] = group.get("initial_lr", self.largest_lr or group["lr"])
+            if change is not None:
+                change(model, optimizer)
+
+        with at_weights(self.model, weights):
+            try:
+                return trial_run(self.model, self.optimizer, loss, training=training, held_out=held_out, change=changed,
+                                 most_seconds=self.budget / 10)
+            except (RuntimeError, ValueError, TypeError, IndexError):
+                return None
+
+    @cached_property
+    def largest_lr(self) -> float:
+        """The largest step size of the run, 0 where none is known."""
+        seen = [moment.lr for moment in self.history if moment.lr == moment.lr]
+        groups = [] if self.optimizer is None else self.optimizer.param_groups
+        return max([*seen, *(float(group.get("initial_lr", group["lr"])) for group in groups)], default=0.0)
+
+
+def joined(batches: Sequence[Batch], most: int = 256) -> Batch:
+    """Several batches as one of at most so many samples, where their tensors fit together; else the first."""
+    first = batches[0]
+    if len(first) >= most or first.keywords or len(first.inputs) != 1 or not isinstance(first.inputs[0], Tensor):
+        return first
+    few, samples = [], 0
+    for batch in batches:
+        if batch.inputs[0].shape[1:] != first.inputs[0].shape[1:] or not isinstance(batch.target, Tensor):
+            break
+        few.append(batch)
+        samples += len(batch)
+        if samples >= most:
+            break
+    if len(few) < 2 or any(b.target.shape[1:] != first.target.shape[1:] for b in few):
+        return first
+    return Batch((torch.cat([b.inputs[0] for b in few]),), {}, torch.cat([b.target for b in few]))
+
+
+class at_weights:  # noqa: N801  used as a verb
+    """The model at other weights for a while; the very same numbers are put back."""
+
+    def __init__(self, model: nn.Module, weights: Mapping[str, Tensor] | None) -> None:
+        self.model, self.weights = model, weights
+
+    def __enter__(self) -> None:
+        if self.weights is None:
+            return
+        state = self.model.state_dict()
+        self.kept = {name: value.detach().clone() for name, value in state.items()}
+        with torch.no_grad():
+            for name, value in self.weights.items():
+                if name in state and state[name].shape == value.shape:
+                    state[name].copy_(value)
+
+    def __exit__(self, *error: object) -> None:
+        if self.weights is None:
+            return
+        with torch.no_grad():
+            for name, value in self.model.state_dict().items():
+                value.copy_(self.kept[name])
+
+
+def seen(quantity: str, measured: float, *, stderr: float = 0.0, where: str = "", meaning: str = "") -> Reading:
+    """A number that a finding rests on."""
+    return Reading(quantity=quantity, measured=measured, stderr=stderr, where=where, meaning=meaning)
+
+
+def _first(answer: Any) -> Tensor:
+    if isinstance(answer, Tensor):
+        return answer
+    members = answer.values() if isinstance(answer, Mapping) else answer
+    return next(t for t in members if isinstance(t, Tensor))

@@ -1,0 +1,121 @@
+"""Training tried out on a copy: the same optimiser on the same kind of batches, with one thing changed, for a few steps."""
+
+from __future__ import annotations
+
+import copy
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from theodolite.core.state import untouched
+
+Loss = Callable[[nn.Module, Any], Tensor]
+"""The loss of a model on a batch."""
+
+
+@dataclass(frozen=True)
+class TrialRun:
+    """``losses`` of the training steps in turn, and the mean loss on other batches ``before`` and ``after`` them.
+
+    ``stderr`` is that of the change, from batch to batch. ``seconds`` is what it took. A run that blew up ends in infinity.
+    """
+
+    before: float
+    after: float
+    stderr: float
+    losses: tuple[float, ...]
+    seconds: float
+    change: str = ""
+
+    @property
+    def fell(self) -> float:
+        """By how much the loss on other batches fell, as a share of what it was."""
+        return (self.before - self.after) / abs(self.before) if self.before else 0.0
+
+    @property
+    def certain(self) -> float:
+        """The fall of the loss in standard errors."""
+        gone = self.before - self.after
+        return gone / self.stderr if self.stderr > 0 else math.copysign(math.inf, gone) if gone else 0.0
+
+
+def trial_run(
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    loss: Loss,
+    *,
+    training: Sequence[Any],
+    held_out: Sequence[Any],
+    change: Callable[[nn.Module, torch.optim.Optimizer], None] | None = None,
+    most_seconds: float = math.inf,
+) -> TrialRun:
+    """Take one step on each of the ``training`` batches, on copies of model and optimiser, after ``change`` was made to them.
+
+    The loss before and after is on the ``held_out`` batches, in training mode as a step sees it; neither the model nor its
+    buffers, its optimiser or the random state are changed. A run that takes longer than ``most_seconds`` stops early.
+    """
+    started = time.perf_counter()
+    with untouched(None):
+        torch.manual_seed(0)
+        copied, stepper = copied_training(model, optimizer)
+        copied.train()
+        if change is not None:
+            change(copied, stepper)
+        first = _held_out(copied, loss, held_out)
+        seen = []
+        for batch in training:
+            stepper.zero_grad(set_to_none=True)
+            value = loss(copied, batch)
+            seen.append(float(value.detach()))
+            if not math.isfinite(seen[-1]):
+                break
+            value.backward()
+            stepper.step()
+            if time.perf_counter() - started > most_seconds:
+                break
+        last = _held_out(copied, loss, held_out)
+    differences = torch.tensor([b - a for a, b in zip(first, last, strict=True)], dtype=torch.float64)
+    stderr = float(differences.std() / math.sqrt(len(differences))) if len(differences) > 1 else 0.0
+    after = sum(last) / len(last)
+    whole = after if math.isfinite(after) and all(map(math.isfinite, seen)) else math.inf
+    return TrialRun(sum(first) / len(first), whole, stderr, tuple(seen), time.perf_counter() - started)
+
+
+def copied_training(
+    model: nn.Module, optimizer: torch.optim.Optimizer
+) -> tuple[nn.Module, torch.optim.Optimizer]:
+    """A model and its optimiser, copied together so that the copy steps the copy; hooks of the optimiser are left behind."""
+    hooks = ("_optimizer_step_pre_hooks", "_optimizer_step_post_hooks")
+    kept = {name: getattr(optimizer, name) for name in hooks if hasattr(optimizer, name)}
+    watched = [(p, p._backward_hooks) for p in model.parameters() if p._backward_hooks]
+    wrapped = optimizer.__dict__.pop("step", None)  # schedulers wrap the bound method, which would step the original
+    gradients = [(p, p.grad) for p in model.parameters()]
+    try:
+        for name in kept:
+            setattr(optimizer, name, type(kept[name])())
+        for parameter, _ in gradients:
+            parameter.grad = None
+        for parameter, _ in watched:
+            parameter._backward_hooks = None
+        return copy.deepcopy((model, optimizer))
+    finally:
+        for name, hook in kept.items():
+            setattr(optimizer, name, hook)
+        for parameter, gradient in gradients:
+            parameter.grad = gradient
+        for parameter, hook in watched:
+            parameter._backward_hooks = hook
+        if wrapped is not None:
+            optimizer.__dict__["step"] = wrapped
+
+
+@torch.no_grad()
+def _held_out(model: nn.Module, loss: Loss, batches: Sequence[Any]) -> list[float]:
+    with untouched(model, training=True):
+        torch.manual_seed(1)  # the same dropout masks before and after
+        return [float(loss(model, batch)) for batch in batches]
