@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import difflib
 import functools
+import importlib
 import warnings
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import nn
+
+from theodolite.theory._closed_forms import Nonlinearity
 
 Elementwise = Callable[[torch.Tensor], torch.Tensor]
 
@@ -106,6 +110,24 @@ MODULES: dict[type[nn.Module], str] = {
 }
 
 
+@functools.cache
+def nonlinearity(name: str) -> Nonlinearity | None:
+    """What the file of that name in ``nonlinearities/`` defines, or None where there is none.
+
+    >>> nonlinearity("relu_squared").function(torch.tensor(3.0)).item()
+    9.0
+    """
+    if name not in _file_names():
+        return None
+    found: Nonlinearity = importlib.import_module(f"theodolite.theory.nonlinearities.{name}").nonlinearity
+    return found
+
+
+@functools.cache
+def _file_names() -> tuple[str, ...]:
+    return tuple(sorted(path.stem for path in (Path(__file__).parent / "nonlinearities").glob("[!_]*.py")))
+
+
 def named(source: Any, parameters: Mapping[str, Any]) -> tuple[str, Elementwise]:
     """The name and the function that a name, a callable or a module stands for.
 
@@ -121,15 +143,17 @@ def named(source: Any, parameters: Mapping[str, Any]) -> tuple[str, Elementwise]
     if not isinstance(source, str):
         raise ValueError(
             f"expected the name of an activation or an elementwise torch callable, got {type(source).__name__}; "
-            f"give one of {', '.join(KNOWN)}, or a function"
+            f"give one of {', '.join((*KNOWN, *_file_names()))}, or a function"
         )
     name = ALIASES.get(source.strip().lower(), source.strip().lower())
-    function = OWN.get(name)
+    own = nonlinearity(name)
+    function = own.function if own else OWN.get(name)
     for library in (F, torch, torch.special):
         function = function or getattr(library, name, None)
     if not callable(function) or name.startswith("_") or name.endswith("_"):
-        near = difflib.get_close_matches(name, KNOWN, n=3, cutoff=0.5)
-        hint = f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(KNOWN)}"
+        known = (*KNOWN, *_file_names())
+        near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+        hint = f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(known)}"
         raise ValueError(
             f"expected the name of an elementwise function in torch.nn.functional or torch, got {source!r}; "
             f"{hint} Any elementwise torch callable works too."
