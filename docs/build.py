@@ -8,6 +8,7 @@ from __future__ import annotations
 import html
 from pathlib import Path
 
+import rooms  # beside this file
 from markdown_it import MarkdownIt
 
 from theodolite import catalogue
@@ -44,6 +45,7 @@ def index_page() -> str:
 
 
 def build() -> int:
+    write_atomically(rooms.PICTURE, rooms.picture())
     markdown = MarkdownIt("commonmark").enable("table")
     for name, source in PAGES.items():
         page = document_page(name.capitalize(), markdown.render(source.read_text(encoding="utf-8")))
