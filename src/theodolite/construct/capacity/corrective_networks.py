@@ -129,13 +129,7 @@ def corrective(
     >>> net(x).round(decimals=6).tolist()
     [1.0, -1.0, 1.0, 5.0]
     """
-    if method not in get_args(Method):
-        raise ValueError(f"expected a method among {get_args(Method)}, got {method!r}; choose one of them")
-    for name, value in (("groups", groups), ("group_width", group_width)):
-        if value is not None and (type(value) is not int or value < 1):
-            raise ValueError(
-                f"expected {name} to be a positive whole number, got {value!r}; leave it out for the default"
-            )
+    _check_options(method, groups, group_width)
     points, labels, flat = _checked(x, y)
     generator = generator if generator is not None else torch.Generator().manual_seed(0)
     scheme = ("least-squares" if len(points) <= ONE_SOLVE else "block") if method == "auto" else method
@@ -209,6 +203,16 @@ class _Plan:
             return least_squares_group(z, rest, units=units, generator=self.generator)
         theta = min(self.theta if self.theta is not None else 2.0, 2.0)
         return literal_group(z, rest, units=units, theta=theta, generator=self.generator)
+
+
+def _check_options(method: str, groups: int | None, group_width: int | None) -> None:
+    if method not in get_args(Method):
+        raise ValueError(f"expected a method among {get_args(Method)}, got {method!r}; choose one of them")
+    for name, value in (("groups", groups), ("group_width", group_width)):
+        if value is not None and (type(value) is not int or value < 1):
+            raise ValueError(
+                f"expected {name} to be a positive whole number, got {value!r}; leave it out for the default"
+            )
 
 
 def _checked(x: Any, y: Any) -> tuple[Tensor, Tensor, bool]:

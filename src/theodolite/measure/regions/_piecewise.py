@@ -14,75 +14,7 @@ import torch
 from torch import Tensor, fx, nn
 
 from theodolite.measure.regions._bends import ACTIVATIONS, ALIASES, BENT, Bend, Maximum, bend, bend_of, pool_windows
-
-NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
-AFFINE = (
-    nn.Linear,
-    nn.Conv1d,
-    nn.Conv2d,
-    nn.Conv3d,
-    nn.ConvTranspose1d,
-    nn.ConvTranspose2d,
-    nn.AvgPool1d,
-    nn.AvgPool2d,
-    nn.AvgPool3d,
-    nn.AdaptiveAvgPool1d,
-    nn.AdaptiveAvgPool2d,
-    nn.AdaptiveAvgPool3d,
-    nn.Flatten,
-    nn.Unflatten,
-    nn.Dropout,
-    nn.Dropout1d,
-    nn.Dropout2d,
-    nn.Dropout3d,
-    nn.AlphaDropout,
-    nn.Identity,
-    nn.ZeroPad2d,
-    nn.PixelShuffle,
-    *NORMS,
-)
-FUNCTIONS = (
-    "add",
-    "iadd",
-    "add_",
-    "sub",
-    "isub",
-    "neg",
-    "cat",
-    "concat",
-    "stack",
-    "mean",
-    "sum",
-    "linear",
-    "conv1d",
-    "conv2d",
-    "avg_pool1d",
-    "avg_pool2d",
-    "adaptive_avg_pool1d",
-    "adaptive_avg_pool2d",
-    "batch_norm",
-    "dropout",
-    "pad",
-    "getitem",
-    "permute",
-    "transpose",
-    "flatten",
-    "view",
-    "reshape",
-    "unflatten",
-    "squeeze",
-    "unsqueeze",
-    "contiguous",
-    "clone",
-    "detach",
-    "movedim",
-    "narrow",
-    "flip",
-    "roll",
-)
-PRODUCTS = ("mul", "imul", "mul_", "truediv", "div", "matmul")  # affine where only one factor is a signal
-SHAPES = ("flatten", "view", "reshape", "unflatten")
-CAN = "Linear, convolutions, BatchNorm in eval mode, pooling, residual sums and piecewise linear activations are read"
+from theodolite.measure.regions._readable_layers import AFFINE, CAN, FUNCTIONS, NORMS, PRODUCTS, SHAPES
 
 
 @dataclass(frozen=True)
