@@ -30,7 +30,7 @@ from theodolite.measure.kernels import (
     output_curvatures,
     target_rows,
 )
-from theodolite.theory.kernels import step_limit
+from theodolite.theory.dynamics import step_size_edge
 
 PAIRS, MOST, OUTPUTS = 1280, 256, 128
 """At most so many pairs of sample and output, samples, and outputs a sample (more are too dear)."""
@@ -85,7 +85,7 @@ def _step(subject: Subject, samples: Samples, full: Tensor) -> Iterator[Reading]
     largest = _with_halves(lambda rows: _largest(full, curvatures, rows, len(full)), len(full))
     band, advice = None, "Steps of gradient descent must stay below 2 over this."
     if subject.lr is not None:
-        edge = step_limit(1.0, momentum=subject.momentum) / subject.lr
+        edge = step_size_edge(subject.lr, momentum=subject.momentum)
         band = Band(high=edge)
         advice = _advice(largest.value, edge, subject.lr)
     yield Reading(

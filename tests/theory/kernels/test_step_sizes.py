@@ -8,7 +8,6 @@ from theodolite.theory.kernels import (
     kernel_learning,
     learning_rates,
     mlp_kernels,
-    step_limit,
     tangent_pair,
     tangent_shares,
 )
@@ -73,7 +72,6 @@ def test_the_learning_curve_of_a_kernel_is_that_of_descent():
     assert kernel_learning(np.ones((2, 2)), np.ones(2)).condition == float("inf")
 
 
-def test_limits_and_refusals():
-    assert step_limit(10.0, samples=5, momentum=0.5) == pytest.approx(1.5)
+def test_refusals():
     with pytest.raises(ValueError, match="weight variance"):
         tangent_shares(Mlp(1, "relu", 0.0), (1.0, 1.0, 1.0))

@@ -15,7 +15,7 @@ from theodolite.measure import Stateless, count, placed, plain_attention, statel
 from theodolite.measure.experiments import flowed
 from theodolite.measure.functional import Inputs
 from theodolite.measure.kernels import taylor_sum
-from theodolite.theory.dynamics import OneDatum, Outcome, run_outcome
+from theodolite.theory.dynamics import OneDatum, Phase, run_outcome
 
 Parameters = dict[str, Tensor]
 
@@ -34,7 +34,7 @@ class Run:
     losses: tuple[float, ...]
     curvatures: tuple[float, ...]
     end: Parameters = field(repr=False)
-    outcome: Outcome
+    outcome: Phase
 
 
 class Quadratic:

@@ -5,7 +5,7 @@ import numpy as np
 from theodolite.core.law import Law
 from theodolite.measure.experiments import enumerated_batches
 from theodolite.theory.dynamics import batch_noise as stochastic
-from theodolite.theory.dynamics.batch_noise import Sampler
+from theodolite.theory.dynamics.stationarity import Sampler
 
 SAMPLES, BATCH = 6, 3
 

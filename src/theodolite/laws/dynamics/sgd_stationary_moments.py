@@ -5,7 +5,7 @@ import numpy as np
 from theodolite.core.law import Law
 from theodolite.measure.experiments import enumerated_batches
 from theodolite.theory.dynamics import stationary_regression
-from theodolite.theory.dynamics.batch_noise import Sampler
+from theodolite.theory.dynamics.stationarity import Sampler
 
 SAMPLES, BATCH, DIMENSION = 6, 2, 3
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -11,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from theodolite.core.precision import exact_products
 from theodolite.measure.dimension.distinct import BLOCK, Rows, distinct_rows
 
 if TYPE_CHECKING:
@@ -184,7 +184,7 @@ def _blocks(centred: Tensor, wanted: int) -> _Found:
         error = _product_error(exact[some], exact, centred.shape[1], torch.float32)
         return _without_self(who, near.double(), error, everyone[some])
 
-    with _full_float32():
+    with exact_products():
         return _in_parts(search, len(single), max(1, 8 * BLOCK // len(single)), single.device)
 
 
@@ -202,17 +202,6 @@ def _in_parts(search: Callable[[slice], _Found], count: int, at_once: int, devic
         for table, own in zip(whole, tables, strict=True):
             table[start : start + at_once] = own
     return _Found(*whole)
-
-
-@contextmanager
-def _full_float32() -> Iterator[None]:
-    """Without the shortened products of some accelerators, whose error is a thousand times larger."""
-    before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("highest")
-    try:
-        yield
-    finally:
-        torch.set_float32_matmul_precision(before)
 
 
 def _product_error(lengths: Tensor, everyone: Tensor, columns: int, dtype: torch.dtype) -> Tensor:

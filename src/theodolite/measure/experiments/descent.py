@@ -76,12 +76,13 @@ def noisy_descent(
     return x
 
 
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+NAMED_ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "linear": lambda z: z,
     "tanh": torch.tanh,
     "silu": torch.nn.functional.silu,
     "relu": torch.relu,
 }
+"""The activations that experiments are made with, by name."""
 
 
 def two_layer_start(
@@ -130,4 +131,4 @@ def two_layer_path(
 
 
 def _two_layer(u: Tensor, v: Tensor, activation: str) -> Tensor:
-    return (v * ACTIVATIONS[activation](u)).sum(1) / math.sqrt(u.shape[1])
+    return (v * NAMED_ACTIVATIONS[activation](u)).sum(1) / math.sqrt(u.shape[1])

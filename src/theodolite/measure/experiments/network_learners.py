@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from theodolite.measure.experiments.descent import NAMED_ACTIVATIONS
 from theodolite.measure.experiments.sparse_learners import Optimiser
 
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"tanh": torch.tanh, "relu": torch.relu, "linear": lambda z: z}
 GAINS = {"tanh": 1.0, "relu": 2.0, "linear": 1.0}
 Slopes = Callable[[list[Tensor], list[Tensor]], list[Tensor]]
 """What is stepped along, from weights and gradients."""
@@ -35,7 +35,7 @@ def network_outputs(own: Sequence[Tensor], x: Tensor, activation: str) -> Tensor
     """Outputs (count, n) of all networks at inputs (count, n, d)."""
     for place in range(0, len(own), 2):
         x = torch.baddbmm(own[place + 1], x, own[place])
-        x = ACTIVATIONS[activation](x) if place + 2 < len(own) else x
+        x = NAMED_ACTIVATIONS[activation](x) if place + 2 < len(own) else x
     return x[..., 0]
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, fx, nn
 
-from theodolite.measure.regions._bends import ACTIVATIONS, ALIASES, BENT, Bend, Maximum, bend, bend_of, pool_windows
+from theodolite.measure.regions._bends import BENT, BENT_MODULES, SPELLINGS, Bend, Maximum, bend, bend_of, pool_windows
 from theodolite.measure.regions._readable_layers import AFFINE, CAN, FUNCTIONS, NORMS, PRODUCTS, SHAPES
 
 
@@ -219,7 +219,7 @@ class _Reader:
 
     def _module(self, node: fx.Node) -> Affine | Dense | Bend | Maximum:
         layer, before = self.graph.get_submodule(str(node.target)), self.values[node.args[0]]  # type: ignore[index]
-        if type(layer) in ACTIVATIONS:
+        if type(layer) in BENT_MODULES:
             return bend_of(layer, like=before)
         if isinstance(layer, nn.MaxPool1d | nn.MaxPool2d):
             options = {
@@ -243,7 +243,7 @@ class _Reader:
         return Affine(function, shift.unsqueeze(1) if bool(shift.any()) else None)
 
     def _function(self, node: fx.Node, sources: list[fx.Node]) -> Affine | Dense | Bend | Maximum:
-        name = ALIASES.get(_name(node), _name(node))
+        name = SPELLINGS.get(_name(node), _name(node))
         args, kwargs = fx.node.map_arg((node.args, node.kwargs), lambda n: n if n in self.slots else self.values[n])
         before, after = [self.values[s] for s in sources], self.values[node]
         if name in BENT and len(sources) == 1:

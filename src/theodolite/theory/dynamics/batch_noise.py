@@ -3,12 +3,13 @@ r"""Stochastic gradients exactly: what a batch does to the gradient's mean and c
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
+from theodolite.theory.dynamics.stationarity import Sampler
+
 Array = np.ndarray[Any, np.dtype[np.float64]]
-Sampler = Literal["independent", "without replacement", "with replacement"]
 
 
 def batch_shares(samples: int, batch: int, sampler: Sampler) -> tuple[float, float]:

@@ -11,7 +11,9 @@ def step_size_edge(lr: float, momentum: float = 0.0) -> float:
     r"""The curvature $(2+2\beta)/\eta$ at which steps of size $\eta$ with heavy-ball momentum $\beta$ stop being stable.
 
     Along an eigenvector of curvature $\lambda$ the step is $x_{t+1}=(1+\beta-\eta\lambda)x_t-\beta x_{t-1}$, whose roots leave
-    the unit circle at -1 when $\eta\lambda=2+2\beta$. Source: cohen2021; polyak1964.
+    the unit circle at -1 when $\eta\lambda=2+2\beta$. Given a curvature in place of the step, it is the largest stable step:
+    for $\frac{1}{2m}\sum(z-y)^2$ the curvature is $\lambda_{\max}(\Theta)/m$ of the tangent kernel.
+    Source: cohen2021; polyak1964.
 
     >>> step_size_edge(0.1), step_size_edge(0.1, momentum=0.5)
     (20.0, 30.0)

@@ -15,7 +15,7 @@ from typing import Literal
 
 from theodolite.theory.dynamics.descent import step_size_edge
 
-Name = Literal["lazy", "stable", "catapult", "edge", "divergent", "dead", "undecided"]
+Name = Literal["lazy", "stable", "catapult", "edge", "divergent", "dead", "slow", "undecided"]
 
 FALLEN = 0.9
 """A loss below this share of its start has fallen."""
@@ -77,7 +77,9 @@ class Phase:
 
 
 def training_phase(history: Sequence[Moment]) -> Phase:
-    r"""The phase of a run from what was measured at its steps so far, oldest first.
+    r"""The phase of a run that goes on, from what was measured at its steps so far, oldest first.
+
+    `run_outcome` says how a finished run of an exact model ended.
 
     Source: lewkowycz2020; cohen2021. Differs from the source: *dead*, *edge* and *stable* are told apart from catapult and lazy.
 
@@ -108,6 +110,37 @@ def training_phase(history: Sequence[Moment]) -> Phase:
         why = "only one look so far" if ratios else "no curvature or no step size was measured (level standard, lr=...)"
         return Phase("undecided", f"Loss {now.loss:.4g} at step {now.step}; {why}.")
     return _by_curvature(history, ratios)
+
+
+def run_outcome(losses: Sequence[float], curvatures: Sequence[float], *, lr: float, fitted: float = 1e-6) -> Phase:
+    r"""How a finished run of an exact model ended: lazy, catapult, divergent, dead or slow.
+
+    From the losses and the tangent kernel's largest eigenvalue at each step, known to rounding. A run that goes on, or whose
+    curvature is an estimate taken now and then, has a `training_phase`: it leaves open what this decides.
+
+    *Divergent*: not finite, or $10^{12}$ times the start and not falling. *Dead*: no tangent kernel is left, so that nothing
+    moves any more (with target 0 the loss is 0 too). *Slow*: the loss is not below ``fitted`` of its start. Else *catapult*
+    where $\gamma\lambda_0>2$ and *lazy* where not. Source: lewkowycz2020. Differs from the source: dead and slow are told.
+
+    >>> run_outcome([1.0, 4.0, 0.0], [3.0, 2.0, 1.0], lr=1.0).name, run_outcome([1.0, 0.0], [3.0, 0.0], lr=1.0).name
+    ('catapult', 'dead')
+    """
+    if len(losses) != len(curvatures) or len(losses) < 2:
+        raise ValueError(
+            f"expected a loss and a curvature for each of two steps or more, got {len(losses)} and {len(curvatures)}"
+        )
+    first, last, product = losses[0], losses[-1], lr * curvatures[0]
+    seen = (
+        f"step times curvature went from {product:.4g} to {lr * curvatures[-1]:.4g}, the loss from {first:.4g} "
+        f"by {max(losses):.4g} to {last:.4g} in {len(losses) - 1} steps"
+    )
+    if not math.isfinite(last) or (last > 1e12 * first and last >= 0.5 * max(losses)):
+        return Phase("divergent", seen)
+    if curvatures[-1] <= 1e-14 * curvatures[0]:
+        return Phase("dead", seen)
+    if last > fitted * first:
+        return Phase("slow", seen)
+    return Phase("catapult" if product > 2 else "lazy", seen)
 
 
 def _by_curvature(history: Sequence[Moment], known: Sequence[Moment]) -> Phase:

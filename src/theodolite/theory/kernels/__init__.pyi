@@ -56,7 +56,6 @@ from .step_sizes import (
     depth_exponents as depth_exponents,
     kernel_learning as kernel_learning,
     learning_rates as learning_rates,
-    step_limit as step_limit,
     tangent_pair as tangent_pair,
     tangent_shares as tangent_shares,
 )

@@ -12,8 +12,9 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
+from theodolite.core.precision import exact_products
 from theodolite.theory.kernels._blocks import Scratch
-from theodolite.theory.kernels._cores import exact_products, one_core, run_in_threads
+from theodolite.theory.kernels._cores import one_core, run_in_threads
 from theodolite.theory.kernels._dual_maps import Pairs
 from theodolite.theory.kernels._programs import (
     Dense,

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from theodolite.theory import Mlp
+from theodolite.theory.dynamics import step_size_edge
 from theodolite.theory.propagation import covariance_trajectory
 from theodolite.theory.propagation.signal_maps import Covariance
 
@@ -66,15 +67,6 @@ def tangent_pair(
     bias = spec.bias_variance if bias_rate is None else bias_rate
     shares = tangent_shares(spec, covariance)
     return _triple(sum(weight * s.weights[i] + bias * s.biases[i] for s in shares) for i in range(3))
-
-
-def step_limit(largest: float, *, samples: int = 1, momentum: float = 0.0) -> float:
-    r"""$\eta<2(1+\beta)m/\lambda_{\max}$: beyond it descent on $\frac{1}{2m}\sum(z-y)^2$ diverges, $\beta$ the momentum.
-
-    >>> step_limit(4.0, samples=10)
-    5.0
-    """
-    return 2.0 * (1.0 + momentum) * samples / largest
 
 
 @dataclass(frozen=True)
@@ -190,7 +182,7 @@ def kernel_learning(
     energy = ((vectors.T @ targets.reshape(len(targets), -1)) ** 2).sum(1)
     losses = tuple(float(energy @ np.exp(-2 * t * np.clip(values, 0, None) / largest) / energy.sum()) for t in times)
     condition = largest / float(values[0]) if values[0] > floor else math.inf
-    limit = step_limit(largest, samples=len(targets))
+    limit = step_size_edge(largest / len(targets))
     return KernelLearning(largest, condition, limit, tuple(float(t) for t in times), losses)
 
 
