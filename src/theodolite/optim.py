@@ -14,7 +14,6 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-Foreach = Callable[[list[Tensor]], list[Tensor]]
 HALF = (torch.float16, torch.bfloat16)
 
 

@@ -21,7 +21,6 @@ from theodolite.theory.bayes import (
     effective_depth,
     log_evidence,
     log_scale_density,
-    perpendicular_moment,
     scale_moment,
 )
 
@@ -81,11 +80,6 @@ class LinearPosterior:
     def effective_depth(self) -> float:
         r"""$P\sum1/n_l$: near 0 the prior sets the scale of what the samples leave open, from some units on the samples do."""
         return effective_depth(self.net, samples=len(self.y))
-
-    @cached_property
-    def free_norm2(self) -> float:
-        r"""$E\|\theta_\perp\|^2$: the mean squared length of the weights across all samples, which no sample sees."""
-        return perpendicular_moment(self.net, 1, **self._seen)
 
     def predict(self, x: Any, *, draws: int = 100, generator: torch.Generator | None = None) -> Prediction:
         r"""Mean $\theta_*\cdot x$, variance $\|x_\perp\|^2E\tau^2$ with $x_\perp$ the part of x across the samples, and draws.

@@ -14,7 +14,7 @@ from theodolite.core.checks import check_finite, check_forward, check_loss
 from theodolite.core.state import untouched
 from theodolite.io.batches import Batch, Batches
 from theodolite.io.notebook import Notebook
-from theodolite.io.weights import Weight, Weights, readable, weights_of
+from theodolite.io.weights import Weight, Weights, weights_of
 
 
 @dataclass(frozen=True)
@@ -64,13 +64,6 @@ class Subject:
         if need == "loss":
             return self.loss is not None and self.data is not None and self.data.first().target is not None
         return bool(self.weights) if need == "weights" else getattr(self, need) is not None
-
-    def readable_weights(self) -> Iterator[tuple[Weight, Tensor]]:
-        """Each weight with its tensor, one or two in memory at a time."""
-        for done, pair in enumerate(readable(self.weights, self.faults)):
-            self.notebook.progress("reading weights", done, len(self.weights))
-            yield pair
-        self.notebook.progress("reading weights", len(self.weights), len(self.weights))
 
     def noting(self, folder: Path) -> Subject:
         """The same subject, not checked again, with a notebook in this folder."""

@@ -84,11 +84,8 @@ def test_the_literal_scheme_says_when_it_diverges():
     good = corrective(x, y, method="literal", group_width=round(theory.threshold * 30), groups=3)
     assert not good.report.diverged
     assert good.report.relative_mse < 0.1
-    expected = good.report.contraction[0] / (8 / (2**0.5) ** 4 / (good.report.units / 3))
-    assert good.report.hidden_constant == pytest.approx(expected)
     searched = corrective(x, y, method="line-search", group_width=20, groups=10)
     assert all(factor <= 1 for factor in searched.report.contraction)
-    assert searched.report.hidden_constant is None
 
 
 def test_literal_outputs_share_units():

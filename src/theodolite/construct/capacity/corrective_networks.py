@@ -37,13 +37,6 @@ class CorrectiveReport:
     """Smallest distance between two points on the sphere; None where it was not looked at."""
     diverged: bool
 
-    @property
-    def hidden_constant(self) -> float | None:
-        r"""The first group's factor over $n/(\theta^4N_0)$, which the theorem's $\\tilde O$ hides; of the literal scheme."""
-        if self.theta is None or self.method != "literal" or not math.isfinite(self.theta):
-            return None
-        return self.contraction[0] * self.theta**4 * (self.units / self.groups) / self.samples
-
     def __str__(self) -> str:
         apart = "" if self.theta is None or math.isinf(self.theta) else f", points {self.theta:.3g} apart on the sphere"
         end = "; it diverged: widen the groups, or take least squares" if self.diverged else ""

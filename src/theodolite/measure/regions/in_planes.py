@@ -60,12 +60,6 @@ class PlaneRegions:
             centres = self.plane.points(self.cells.centres())
             return torch.cat([activation_patterns(self.program, part) for part in torch.split(centres, 4096)])
 
-    def distinct_maps(self, *, digits: int = 7) -> int:
-        """How many different affine maps the cells carry: at most the number of regions."""
-        flat = self.maps.flatten(1)
-        scale = flat.abs().amax(0).clamp(min=1e-300)
-        return len(torch.unique(torch.round(flat / scale, decimals=digits) + 0.0, dim=0))
-
 
 @dataclass(frozen=True)
 class PlaneCells:

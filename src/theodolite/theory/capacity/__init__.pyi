@@ -1,9 +1,7 @@
 from .corrective_networks import (
     Contraction as Contraction,
-    contraction_constant as contraction_constant,
     corrective_contraction as corrective_contraction,
     cosine_density as cosine_density,
-    cosine_density_bound as cosine_density_bound,
     dual_kernel as dual_kernel,
     dual_scale as dual_scale,
     memorisation_bounds as memorisation_bounds,
@@ -12,7 +10,6 @@ from .corrective_networks import (
     smoothed_cosine_density as smoothed_cosine_density,
 )
 from .entropy import (
-    ball_entropy_bound as ball_entropy_bound,
     contraction_bound as contraction_bound,
     cube_entropy_number as cube_entropy_number,
     embedding_dimension as embedding_dimension,
@@ -27,7 +24,6 @@ from .memory_bounds import (
     impossible_from as impossible_from,
     memory as memory,
     most_pieces as most_pieces,
-    source_impossible_from as source_impossible_from,
     theorem_capacity as theorem_capacity,
     theorem_widths as theorem_widths,
 )

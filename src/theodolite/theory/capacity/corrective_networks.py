@@ -38,15 +38,6 @@ def cosine_density(t: Tensor, frequency: Tensor, phase: Tensor, *, half: float =
     return 2 * (half + 1) * torch.where(inside, second, torch.zeros_like(second))
 
 
-def cosine_density_bound(frequency: float, *, half: float = 1.0) -> float:
-    r"""$|\eta|\le2(a+1)\max(\alpha^2,6+4\alpha)$: where the network's $1/\theta^2$ comes from.
-
-    >>> cosine_density_bound(10.0)
-    400.0
-    """
-    return 2 * (half + 1) * max(frequency**2, 6 + 4 * abs(frequency))
-
-
 def smoothed_cosine_density(t: Tensor, frequency: Tensor, phase: Tensor, *, order: int, width: float = 1.0) -> Tensor:
     r"""$\eta$ for SReLU units: $\cos(\alpha t+\psi)=E\,\eta(T)\,\mathrm{SReLU}_k(t-T)$ for $|t|\le1$, T uniform on $\pm(2+w)$.
 
@@ -155,17 +146,6 @@ def _unit_moment(t: Tensor, alpha: Tensor, phase: Tensor) -> Tensor:
         + 2 * (torch.sin(upper) - torch.sin(lower)) / twice**3
     )
     return 4 * (rise + alpha**4 * (length**3 / 6 + wave / 2))
-
-
-def contraction_constant(samples: int, *, margin: float = 1.0) -> float:
-    r"""The constant hidden in $\tilde O(n/(\theta^4N_0))$, to leading order: $\frac{32}3c^2\log^4n$.
-
-    From $\frac23n\alpha^4/N_0$ with $\alpha=\sigma\sqrt{2\log n}$, $\sigma=\sqrt{2c\log n}/\theta$.
-
-    >>> round(contraction_constant(30))
-    1427
-    """
-    return 32 / 3 * margin**2 * math.log(samples) ** 4
 
 
 def memorisation_bounds(samples: int, dimension: int, theta: float) -> dict[str, float]:

@@ -29,15 +29,6 @@ def cube_entropy_number(dimension: int, bits: int) -> float:
     return math.exp2(-(bits // dimension + 1))
 
 
-def ball_entropy_bound(dimension: int, bits: int) -> float:
-    r"""$\epsilon_n\ge2^{-n/d}$ for the unit ball of any norm in d dimensions, by volume.
-
-    >>> ball_entropy_bound(2, 2)
-    0.5
-    """
-    return math.exp2(-bits / dimension)
-
-
 def separated_points_bounds(dimension: int, radius: float) -> tuple[float, float]:
     r"""A ball of ``radius`` R holds at least $R^d$ and at most $(1+2R)^d$ points one apart (as many as fit): by volume.
 

@@ -117,21 +117,6 @@ def impossible_from(widths: Sequence[int], *, activation: Kind = "relu") -> int:
     return most_pieces(widths, activation=activation) + 2
 
 
-def source_impossible_from(widths: Sequence[int], *, activation: Kind = "relu") -> int:
-    r"""The same as published: $(p-1)d_1+2<N$, or $p(p-1)d_1d_2+(p-1)d_2+2<N$ with two hidden layers.
-
-    Source: yun2019, Theorem 3.3.
-
-    >>> source_impossible_from([8, 8])
-    139
-    """
-    widths, p = _checked(widths, 1), _pieces_of(activation)
-    if len(widths) > 2:
-        raise ValueError(f"expected one or two hidden layers, got {len(widths)}; use impossible_from")
-    most = (p - 1) * widths[0] if len(widths) == 1 else p * (p - 1) * widths[0] * widths[1] + (p - 1) * widths[1]
-    return most + 3
-
-
 def theorem_widths(
     samples: int, *, activation: Kind = "relu", outputs: int = 1, classes: int | None = None
 ) -> tuple[int, ...]:

@@ -10,7 +10,6 @@ from .batch_noise import (
 )
 from .descent import (
     Catapult as Catapult,
-    best_quadratic_step as best_quadratic_step,
     catapult_path as catapult_path,
     decaying_steps as decaying_steps,
     mean_square_path as mean_square_path,

@@ -34,15 +34,6 @@ def quadratic_rate(lowest: float, highest: float, *, lr: float) -> float:
     return max(abs(1 - lr * lowest), abs(1 - lr * highest))
 
 
-def best_quadratic_step(lowest: float, highest: float) -> float:
-    r"""$\eta=2/(\lambda_{\min}+\lambda_{\max})$, where the rate is $(\kappa-1)/(\kappa+1)$.
-
-    >>> quadratic_rate(1.0, 3.0, lr=best_quadratic_step(1.0, 3.0))
-    0.5
-    """
-    return 2 / (lowest + highest)
-
-
 def noise_floor(curvature: float, *, lr: float, noise: float) -> float:
     r"""The stationary variance $\eta\sigma^2/\lambda(2-\eta\lambda)$ along a direction, for noise of variance $\sigma^2$.
 
