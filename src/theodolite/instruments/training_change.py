@@ -21,7 +21,7 @@ from theodolite.measure.spectra import Spectrum, marchenko_pastur_bulk, power_la
 
 
 @dataclass(frozen=True)
-class Change:
+class _Change:
     """A matrix before and after: the size of the difference, its spectrum, and the two exponents."""
 
     name: str
@@ -72,7 +72,7 @@ def read(subject: Subject) -> Iterator[Reading]:
             )
 
 
-def _changes(subject: Subject) -> Iterator[Change]:
+def _changes(subject: Subject) -> Iterator[_Change]:
     owners, shapes = owners_of(subject.model), {name: weight.shape for name, weight in subject.weights.items()}
     origin = subject.origin or {}
     both = {name: w for name, w in subject.weights.items() if name in origin and w.shape == origin[name].shape}
@@ -97,7 +97,7 @@ def _changes(subject: Subject) -> Iterator[Change]:
                 yield _change(new.name, old.matrix, new.matrix)
 
 
-def _change(name: str, old: Tensor, new: Tensor) -> Change:
+def _change(name: str, old: Tensor, new: Tensor) -> _Change:
     difference = spectrum_of(new.double() - old.double())
     start, size = old.double().norm().item(), math.sqrt(difference.trace)
     bulk = marchenko_pastur_bulk(difference.eigenvalues, difference.rows, difference.columns) if size > 0 else None
@@ -107,7 +107,7 @@ def _change(name: str, old: Tensor, new: Tensor) -> Change:
         rank < min(old.shape) // 2
     )  # then what lies below is rounding, not noise of training: all of it stands out
     spikes = rank if low_rank else bulk.spikes if bulk is not None and not bulk.reason else 0
-    return Change(name, min(size / max(start, 1e-300), 1e300), difference, rank, spikes, *exponents)
+    return _Change(name, min(size / max(start, 1e-300), 1e300), difference, rank, spikes, *exponents)
 
 
 def _rounding(matrix: Tensor) -> float:

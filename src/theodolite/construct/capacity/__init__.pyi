@@ -9,7 +9,6 @@ from .corrective_networks import (
     CorrectiveNetwork as CorrectiveNetwork,
     CorrectiveReport as CorrectiveReport,
     corrective as corrective,
-    on_sphere as on_sphere,
 )
 from .memorizing import (
     Memorized as Memorized,

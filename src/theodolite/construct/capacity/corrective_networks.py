@@ -77,12 +77,12 @@ class CorrectiveNetwork(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """The outputs, one row for each point; one number where the labels were a vector."""
-        z = on_sphere(x.to(self.centre.dtype), self.centre, self.scale, lift=self.lift)
+        z = _on_sphere(x.to(self.centre.dtype), self.centre, self.scale, lift=self.lift)
         outputs: Tensor = self.readout(torch.relu(self.hidden(z)))
         return outputs[..., 0] if self.flat else outputs
 
 
-def on_sphere(x: Tensor, centre: Tensor, scale: Tensor, *, lift: bool) -> Tensor:
+def _on_sphere(x: Tensor, centre: Tensor, scale: Tensor, *, lift: bool) -> Tensor:
     """The points of the unit sphere at which the network's units look."""
     if lift:
         u = (x - centre) / scale
@@ -129,7 +129,7 @@ def corrective(
     lift = not bool(((points.norm(dim=1) - 1).abs() < 1e-6).all()) or points.shape[1] < 2
     centre, scale = points.mean(0), points.std(0, correction=0).square().mean().sqrt()
     scale = torch.where(scale > 0, scale, torch.ones_like(scale))
-    z = on_sphere(points, centre, scale, lift=lift)
+    z = _on_sphere(points, centre, scale, lift=lift)
     theta = separation(z) if len(z) <= PAIRS or scheme in ("literal", "line-search") else None
     if theta == 0:
         raise ValueError("expected points that differ in double precision, got two that do not; rescale or merge them")

@@ -53,7 +53,7 @@ def noise_statistics(n: int, p: int, random: np.random.Generator) -> tuple[float
     return fit.alpha, other, fit.distance, fit.tail / p, p * bulk.distance, bulk.excess, float(bulk.spikes > 0)
 
 
-def draws_of(p: int) -> int:
+def _draws_of(p: int) -> int:
     """More where they are cheap: a draw costs the square of the side."""
     return int(np.clip(10_000 * (256 / p) ** 1.5, 400, 10_000))
 
@@ -62,7 +62,7 @@ def cell(p: int, ratio: float, seed: int) -> Floats:
     """The quantiles of every statistic at one shape, and in a last row how often noise showed a spike."""
     n = round(p * ratio)
     random = np.random.default_rng([seed, p, n])
-    draws = np.array([noise_statistics(n, p, random) for _ in range(draws_of(p))])
+    draws = np.array([noise_statistics(n, p, random) for _ in range(_draws_of(p))])
     quantiles = np.quantile(draws[:, :-1], PROBABILITIES, axis=0).T
     return np.vstack([quantiles, np.full(len(PROBABILITIES), draws[:, -1].mean())])
 
@@ -79,7 +79,7 @@ def null_table(seed: int = 0, *, jobs: int = 1) -> dict[str, object]:
         "seed": seed,
         "sides": SIDES,
         "ratios": RATIOS,
-        "draws": [draws_of(p) for p in SIDES],
+        "draws": [_draws_of(p) for p in SIDES],
         "probabilities": PROBABILITIES,
         "quantiles": {name: _rounded(_smoothed(table[:, :, k], name)) for k, name in enumerate(STATISTICS)},
         "spikes": _rounded(table[:, :, -1, 0]),
@@ -94,7 +94,7 @@ def _smoothed(quantiles: Floats, statistic: str) -> Floats:
     """
     kept = np.asarray(SIDES) >= SMOOTH_FROM
     sides = np.asarray(SIDES, dtype=np.float64)[kept]
-    weights = np.sqrt([draws_of(int(p)) for p in sides])[:, None]
+    weights = np.sqrt([_draws_of(int(p)) for p in sides])[:, None]
     third = np.log(sides) if statistic in GROWING else sides ** (-2 / 3)
     basis = np.stack([np.ones_like(sides), sides ** (-1 / 3), third], axis=1)
     if statistic == "excess":

@@ -52,6 +52,8 @@ def greedy_cover(points: Tensor, *, count: int, norm: Norm = "euclidean") -> Cov
 def entropy_interval(points: Tensor, *, bits: int, norm: Norm = "euclidean") -> tuple[float, float]:
     r"""Between which values $\epsilon_n$ of the sample lies, the least radius of $2^n$ balls that cover it, n ``bits``.
 
+    How finely n bits can name a point of a data set: what any code or quantiser of that length must lose.
+
     >>> entropy_interval(torch.linspace(0, 1, 5)[:, None], bits=1)  # the best two balls have radius 1/4
     (0.25, 0.5)
     """

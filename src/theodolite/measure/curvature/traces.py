@@ -84,6 +84,8 @@ def trace(operator: Symmetric, *, products: int = 100, generator: torch.Generato
 def frobenius_norm(operator: Symmetric, *, products: int = 100, generator: torch.Generator | None = None) -> Estimate:
     r"""$|A|_F=\sqrt{\mathrm{tr}\,A^2}$ by XTrace of the square; its error by the square root's slope.
 
+    Squared trace over squared norm is the number of directions that share the curvature of a positive matrix.
+
     >>> class Diagonal:
     ...     size, like = 2, torch.tensor([3.0, 4.0], dtype=torch.float64)
     ...     def __call__(self, v): return v * self.like

@@ -23,6 +23,8 @@ Expansion = Callable[[Mapping[str, Tensor], Inputs], Tensor]
 def linearize(model: nn.Module) -> Expansion:
     r"""$z_{lin}(\theta,x)=z(\theta_0,x)+\nabla z(\theta_0,x)\cdot(\theta-\theta_0)$ about the model's present weights.
 
+    Train it beside the model to see what learning features adds.
+
     The answer is called with parameters by name (those left out stay at $\theta_0$) and a batch. Source: lee2019.
 
     >>> line = linearize(nn.Linear(1, 1, bias=False))

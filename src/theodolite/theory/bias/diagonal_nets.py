@@ -124,6 +124,8 @@ def least_l1_norm(x: Array, y: Array) -> Array:
 def least_ridge_potential(x: Array, y: Array, *, scale: float, ridge: float, shape: Array | float = 1.0) -> Array:
     r"""The least $|X\beta-y|^2+\lambda Q(\beta)$, which tends to the interpolant of least Q as $\lambda\to0$.
 
+    For labels with noise, where the interpolant fits too much: the ridge trades the fit against the potential.
+
     With an error of order $\lambda$. Its dual is that of the interpolant with $\frac\lambda4|\nu|^2$ more,
     since $\nu=\frac2\lambda(y-X\beta)$.
     """

@@ -83,6 +83,8 @@ def ridge_directions(function: RadialFunction, *, like: Tensor, radius: float = 
 def one_group_error(function: RadialFunction, *, units: int) -> float:
     r"""Mean squared error on $[-1,1]$ of one group of ReLUs with uniform kinks, in one dimension.
 
+    To choose the number of units: what `representation` with one group will leave.
+
     $\frac1N\bigl(2\int g''(T)^2(t-T)_+^2dT-h(t)^2\bigr)$, its mean over t; h is the function less its tangent at -1.
 
     Source: bresler2020, Theorem 2. Differs from the source: exact, where a bound $C_f^2/N$ is given there.

@@ -69,6 +69,8 @@ def dead_network_probability(*, width: int, hidden_layers: int) -> float:
 def excess_kurtosis(second_moment: float) -> float:
     r"""$\kappa=3(E\hat K^2/K^2-1)$: of one output unit over networks, given the relative second moment of its variance.
 
+    What is left of width in the outputs at the start: `edgeworth_distance` turns it into a distance to the Gaussian process.
+
     >>> excess_kurtosis(1.0)
     0.0
     """
@@ -77,6 +79,8 @@ def excess_kurtosis(second_moment: float) -> float:
 
 def edgeworth_distance(kurtosis: float) -> float:
     r"""$\frac{\kappa}{24}\max|He_3\varphi|=0.02294\,\kappa$: distance (Kolmogorov-Smirnov) to a Gaussian, to first order.
+
+    To know from which width on the outputs of a random network may be taken for Gaussian.
 
     The largest $|z^3-3z|\varphi(z)$ is at $z^2=3-\sqrt6$.
 

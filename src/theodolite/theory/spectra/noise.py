@@ -101,6 +101,8 @@ def noise_edge(rows: int, columns: int, *, variance: float = 1.0) -> tuple[float
 def tracy_widom_cdf(x: float) -> float:
     """The Tracy-Widom distribution of real matrices, right to 0.002 by a shifted gamma law. Source: chiani2014.
 
+    One less its value at the scaled largest eigenvalue is the p-value of "nothing but noise".
+
     >>> round(tracy_widom_cdf(0.9793), 3)
     0.95
     """
