@@ -30,6 +30,8 @@ def sinh_solution(exposure: Array, *, scale: float, shape: Array | float = 1.0) 
 def potential(beta: Array, *, scale: float, shape: Array | float = 1.0) -> float:
     r"""$Q=\sum_iw_iq(\beta_i/w_i)$, $w=\alpha^2\theta_0^2$, $q(z)=2-\sqrt{4+z^2}+z\,\mathrm{arcsinh}(z/2)$.
 
+    Of all vectors that fit the data, gradient flow from a start of this scale ends at the one of least Q.
+
     For small $\alpha$, $Q=\sum|\beta_i|(\ln|\beta_i|-1-\ln w_i)$, so that $Q/\ln\alpha^{-2}\to|\beta|_1$; for large $\alpha$,
     $\alpha^2Q\to\frac14\sum\beta_i^2/\theta_{0i}^2$. Source: woodworth2020.
     Differs from the source: some state $Q\to|\beta|_1$ without the logarithm.
