@@ -75,5 +75,8 @@ def test_every_public_name_is_there():
 
 
 def test_verbs_stay_functions_whatever_is_imported_first():
-    code = "import theodolite.verbs.surveying, theodolite.verbs.designing as d, theodolite as th; assert callable(th.survey) and callable(th.design)"
+    code = (
+        "import theodolite.verbs.surveying, theodolite.verbs.designing, theodolite as th; "
+        "assert callable(th.survey) and callable(th.design)"
+    )
     subprocess.run([sys.executable, "-c", code], check=True)

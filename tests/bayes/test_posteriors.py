@@ -178,7 +178,7 @@ def test_noisy_evidence_stands_to_its_stated_error_for_wide_and_deep_networks(da
         from theodolite.theory.bayes import LinearNet, log_likelihood, log_scale_prior
 
         fine = np.linspace(grid[0] - 1, grid[-1] + 1, 4 * len(grid))  # wider and finer
-        logs = log_scale_prior(LinearNet(9, widths), fine) + log_likelihood(fine, *found._spectrum, noise=0.3)
+        logs = log_scale_prior(LinearNet(9, widths), fine) + log_likelihood(fine, *found._spectrum, noise_variance=0.3)
         value = logs.max() + math.log(np.exp(logs - logs.max()).sum() * (fine[1] - fine[0]))
         assert value == pytest.approx(found.evidence.value, abs=1e-8)
 

@@ -16,7 +16,7 @@ from theodolite.theory._closed_forms import CLOSED_FORMS, ClosedForm, angle, geo
 from theodolite.theory._elementwise import checked, named
 from theodolite.theory._quadrature import LARGEST, Array, Line, Resolution, gaussian_line, plane_mean
 
-Elementwise = Callable[[torch.Tensor], torch.Tensor]
+_Elementwise = Callable[[torch.Tensor], torch.Tensor]
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -37,12 +37,12 @@ class Activation:
     """
 
     name: str
-    function: Elementwise
+    function: _Elementwise
     exact: ClosedForm | None
     _resolution: Resolution
     _lines: dict[float, Line]
 
-    def __init__(self, source: str | Elementwise | Activation, **parameters: Any) -> None:
+    def __init__(self, source: str | _Elementwise | Activation, **parameters: Any) -> None:
         if isinstance(source, Activation):
             name, function = source.name, source.function
         elif isinstance(source, nn.Module):

@@ -62,7 +62,7 @@ class Mlp:
         return activation_of(self.activation)
 
     @property
-    def layers(self) -> int:
+    def weight_layers(self) -> int:
         """The number of weight matrices: one more than hidden layers."""
         return (self.hidden_layers or 0) + 1
 

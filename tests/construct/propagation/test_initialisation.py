@@ -48,7 +48,7 @@ def test_a_deep_network_passes_signals_at_criticality_and_not_otherwise():
 def test_the_first_layer_can_aim_at_the_fixed_point():
     model = nn.Sequential(nn.Linear(500, 500), nn.GELU(), nn.Linear(500, 500))
     x = 10 * torch.randn(200, 500, generator=seeded())
-    initialise_(model, "gelu", input_power=x.square().mean().item(), generator=seeded(1))
+    initialise_(model, "gelu", mean_square=x.square().mean().item(), generator=seeded(1))
     for depth in (1, 3):
         assert model[:depth](x).square().mean().item() == pytest.approx(criticality("gelu").fixed_point, rel=0.15)
 
@@ -86,5 +86,5 @@ def test_precision_and_global_randomness_are_respected():
 def test_bad_input_gets_one_clear_line():
     with pytest.raises(ValueError, match="expected an activation that has a critical initialisation"):
         initialise_(nn.Linear(2, 2), "sigmoid")
-    with pytest.raises(ValueError, match="expected a positive input power"):
-        initialise_(nn.Linear(2, 2), "gelu", input_power=0.0)
+    with pytest.raises(ValueError, match="expected a positive mean square"):
+        initialise_(nn.Linear(2, 2), "gelu", mean_square=0.0)

@@ -101,7 +101,7 @@ def settings(count=20):
 
 @pytest.mark.parametrize(("net", "samples", "norm2"), list(settings()))
 def test_evidence_and_scale_agree_with_importance_sampling(net, samples, norm2):
-    problem = Problem(sizes=(net.inputs, *net.widths), samples=samples, norm2=norm2, variance=net.variance)
+    problem = Problem(sizes=(net.inputs, *net.widths), samples=samples, norm2=norm2, prior_variance=net.prior_variance)
     z = posterior_ratio(net, samples=samples, norm2=norm2)
     drawn = tilted_draws(problem, ratio=z, draws=20_000, generator=torch.Generator().manual_seed(1))
     evidence, fit = drawn.log_evidence(), drawn.quantity("fit")

@@ -128,7 +128,7 @@ def test_contraction_against_brute_force():
     weight = transform.abs() * cosine_density(kinks, alpha, -transform.angle())
     one = torch.relu(angles / alpha[:, None] - kinks[:, None]) * weight[:, None]
     errors = (one - y).square().sum(1) / y.square().sum()
-    slack = 4 * math.hypot(float(errors.std()) / math.sqrt(draws), theory.noise_stderr)
+    slack = 4 * math.hypot(float(errors.std()) / math.sqrt(draws), theory.noise_share_stderr)
     assert abs(theory.factor(1) - float(errors.mean())) < slack
     assert theory.factor(round(theory.threshold)) == pytest.approx(1.0, rel=1e-3)
 
@@ -163,7 +163,7 @@ def test_sharpened_profile_smooths_back():
         u = torch.as_tensor(low + (nodes + 1) * h / 2)
         density = smoothing_density(u, k, width=k * h)
         total += (
-            float((torch.as_tensor(weights) * density * g.profile(t - u, derivative=2, order=k, step=h)).sum()) * h / 2
+            float((torch.as_tensor(weights) * density * g.profile(t - u, derivative=2, order=k, box=h)).sum()) * h / 2
         )
     assert total == pytest.approx((0.09 - 1) * math.exp(-0.045), abs=1e-12)
 

@@ -45,7 +45,7 @@ def test_closed_form_of_the_perpendicular_drift_is_the_integral_along_the_linear
 
     def rate(t):
         theta = limit + vectors @ (np.exp(-t * values.clip(0)) * (vectors.T @ (start - limit)))
-        return -np.einsum("aij,j,a->i", problem.curvatures, theta, phi.T @ theta - problem.targets)
+        return -np.einsum("aij,j,a->i", problem.second_derivatives, theta, phi.T @ theta - problem.targets)
 
     outside = np.eye(7) - phi @ np.linalg.pinv(phi)
     np.testing.assert_allclose(
@@ -64,7 +64,7 @@ def test_minimum_without_interpolation_moves_by_the_residual_term_too():
 
 def test_feature_drift_at_a_time_and_in_the_end():
     problem, start = quadratic_problem(0, parameters=7, samples=3)
-    F = problem.curvatures[1]
+    F = problem.second_derivatives[1]
     for time in (0.3, 2.0):
         moved = flowed(quadratic_slope(problem, 0.0), start, time=time) - start
         np.testing.assert_allclose(feature_drift(F, problem, start=start, time=time), F @ moved, atol=1e-8)

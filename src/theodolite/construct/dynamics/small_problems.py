@@ -30,7 +30,7 @@ def quadratic_slope(problem: QuadraticProblem, epsilon: float) -> Any:
     r"""The gradient of $\frac12\sum_\alpha(z_\alpha-y_\alpha)^2$ as a function of the parameters."""
 
     def slope(theta: Array) -> Array:
-        bent = problem.curvatures @ theta  # (m, D)
+        bent = problem.second_derivatives @ theta  # (m, D)
         r = problem.features.T @ theta + 0.5 * epsilon * (bent @ theta) - problem.targets
         return np.asarray(problem.features @ r + epsilon * r @ bent)
 

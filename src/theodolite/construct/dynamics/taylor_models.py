@@ -27,7 +27,7 @@ OVERFLOW = 1e30
 
 
 @dataclass(frozen=True)
-class Run:
+class QuadraticRun:
     """Outputs (steps + 1, samples, outputs), losses and largest tangent-kernel eigenvalues, start first, and where it ended."""
 
     outputs: Tensor
@@ -83,7 +83,7 @@ class Quadratic:
         jacobian = self._jacobian(*self._traced(parameters or self.start))
         return jacobian @ jacobian.T
 
-    def descended(self, y: Tensor, *, lr: float, steps: int, watch: bool = True) -> Run:
+    def descended(self, y: Tensor, *, lr: float, steps: int, watch: bool = True) -> QuadraticRun:
         r"""Gradient descent on $\frac12\sum(z-y)^2$ from the start; ``watch`` takes the tangent kernel at every step.
 
         Without it the kernel is taken at the start and at the end alone. Stops where the outputs overflow.
@@ -104,7 +104,9 @@ class Quadratic:
             slope = torch.autograd.grad(z, list(moved.values()), r)
             point = {name: p - lr * s for (name, p), s in zip(point.items(), slope, strict=True)}
         ends = curvatures if watch else [curvatures[0]] * (len(losses) - 1) + [curvatures[-1]]
-        return Run(torch.stack(outputs), tuple(losses), tuple(curvatures), point, run_outcome(losses, ends, lr=lr))
+        return QuadraticRun(
+            torch.stack(outputs), tuple(losses), tuple(curvatures), point, run_outcome(losses, ends, lr=lr)
+        )
 
     def _traced(self, parameters: Parameters) -> tuple[Parameters, Tensor]:
         moved = {name: parameters[name].detach().requires_grad_() for name in self.start}

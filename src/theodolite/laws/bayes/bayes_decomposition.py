@@ -19,7 +19,7 @@ def predict(sizes: tuple[int, ...], samples: int) -> float:
 def measure(
     sizes: tuple[int, ...], samples: int, *, generator: torch.Generator, variance: float = 1.0, noise: float = 0.0
 ) -> Estimate:
-    problem = Problem(sizes=sizes, samples=samples, norm2=NORM2, variance=variance, noise=noise)
+    problem = Problem(sizes=sizes, samples=samples, norm2=NORM2, prior_variance=variance, noise_variance=noise)
     drawn = prior_draws(problem, draws=DRAWS, generator=generator)
     directions = torch.randn(DRAWS, sizes[0] - samples, generator=generator, dtype=torch.float64)
     answers = (0.5 * drawn.log_tau2).exp() * (directions @ torch.tensor(NEW[samples : sizes[0]], dtype=torch.float64))

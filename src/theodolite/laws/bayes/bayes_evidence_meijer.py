@@ -24,7 +24,7 @@ def measure(
     variance: float = 1.0,
     noise: float = 0.0,
 ) -> Estimate:
-    problem = Problem(sizes=sizes, samples=samples, norm2=norm2, variance=variance, noise=noise)
+    problem = Problem(sizes=sizes, samples=samples, norm2=norm2, prior_variance=variance, noise_variance=noise)
     return prior_draws(problem, draws=DRAWS, generator=generator).log_evidence()
 
 

@@ -13,7 +13,7 @@ DRAWS, NORM2 = 12_000, 2.0
 
 def predict(sizes: tuple[int, ...], samples: int, noise: float) -> Band:
     spectrum, squares = np.ones(samples), np.full(samples, NORM2 / samples)
-    found = noisy_scale_posterior(LinearNet(sizes[0], sizes[1:]), spectrum, squares, noise=noise)
+    found = noisy_scale_posterior(LinearNet(sizes[0], sizes[1:]), spectrum, squares, noise_variance=noise)
     return Band.around(found.evidence.value, abs=0.05)  # exact: 8 x 12,000 draws know the log of the mean to 0.005
 
 
@@ -26,7 +26,7 @@ def measure(
     louder: float = 1.0,
     variance: float = 1.0,
 ) -> Estimate:
-    problem = Problem(sizes=sizes, samples=samples, norm2=NORM2, variance=variance, noise=louder * noise)
+    problem = Problem(sizes=sizes, samples=samples, norm2=NORM2, prior_variance=variance, noise_variance=louder * noise)
     return prior_draws(problem, draws=DRAWS, generator=generator).log_evidence()
 
 

@@ -23,7 +23,7 @@ def measure(
     variance: float = 1.0,
     noise: float = 0.0,
 ) -> Estimate:
-    problem = Problem(sizes=sizes, samples=samples, norm2=NORM2, variance=variance, noise=noise)
+    problem = Problem(sizes=sizes, samples=samples, norm2=NORM2, prior_variance=variance, noise_variance=noise)
     drawn = prior_draws(problem, draws=DRAWS, generator=generator)
     return drawn.quantity("perpendicular" if power == 1 else "perpendicular squared")
 

@@ -24,7 +24,7 @@ def measure(d: int, k: int, *, generator: torch.Generator, update: str = "egu", 
     if update == "least squares":
         w = least_squares_weights(seen, labels)
     else:
-        w = multiplicative_weights(seen, labels, update=update, lr=0.3, steps=400, start=start / d)
+        w = multiplicative_weights(seen, labels, update=update, lr=0.3, steps=400, initial_weight=start / d)
     return ((x @ w[..., None])[..., 0] - y).square().mean(1)
 
 

@@ -11,7 +11,7 @@ from theodolite.theory.bias import margins
 
 
 def predict(instance: int, power: float) -> Band:
-    return Band.around(float(margins.power_tail_direction(separable(instance), power=power)[0]), abs=1e-5)
+    return Band.around(float(margins.power_tail_direction(separable(instance), exponent=power)[0]), abs=1e-5)
 
 
 def widest(instance: int, power: float) -> Band:
@@ -21,7 +21,7 @@ def widest(instance: int, power: float) -> Band:
 
 def measure(instance: int, power: float, *, tail: Tail | None = None) -> float:
     """The first component of the direction at log t = 80, where |w| is t^(1/(p + 2)): what is left is one over that."""
-    w = separating_flow(separable(instance), until=80.0, tail=tail or power)
+    w = separating_flow(separable(instance), log_time=80.0, tail=tail or power)
     return float(w[0] / np.linalg.norm(w))
 
 

@@ -19,7 +19,7 @@ def distance(x: Tensor, y: Tensor, update: str, lr: float, rate: float) -> Tenso
     two_signed = "pm" if update == "two signs" else ""
     steps = round(TIME / lr)
     found = [
-        multiplicative_weights(x, y, update=name + two_signed, lr=own, steps=steps, start=1 / SIDE)
+        multiplicative_weights(x, y, update=name + two_signed, lr=own, steps=steps, initial_weight=1 / SIDE)
         for name, own in (("egu", lr), ("spindly", rate * lr))
     ]
     return torch.as_tensor((found[0] - found[1]).norm(dim=1) / found[0].norm(dim=1))

@@ -7,17 +7,17 @@ import torch
 from theodolite.construct.capacity import fit_error, in_float32, memorize
 from theodolite.core.law import Law
 from theodolite.core.reading import Band
-from theodolite.theory.capacity.memory_bounds import Kind
+from theodolite.theory.capacity.memory_bounds import MemorizingActivation
 
 
-def predict(points: int, classes: int, activation: Kind, error: float) -> Band:
+def predict(points: int, classes: int, activation: MemorizingActivation, error: float) -> Band:
     return Band(high=-7.0)  # rounding of slopes up to 2 (classes - 1) times the rounding of the values
 
 
 def measure(
     points: int,
     classes: int,
-    activation: Kind,
+    activation: MemorizingActivation,
     error: float,
     *,
     generator: torch.Generator,

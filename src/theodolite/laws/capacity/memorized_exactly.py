@@ -7,10 +7,10 @@ import torch
 from theodolite.construct.capacity import fit_error, in_float32, memorize
 from theodolite.core.law import Law
 from theodolite.core.reading import Band
-from theodolite.theory.capacity.memory_bounds import Kind
+from theodolite.theory.capacity.memory_bounds import MemorizingActivation
 
 
-def predict(points: int, inputs: int, outputs: int, activation: Kind) -> Band:
+def predict(points: int, inputs: int, outputs: int, activation: MemorizingActivation) -> Band:
     return Band(high=-7.0)  # weights grow to about 1e5 here, and rounding costs 1e-16 of that a few hundred times
 
 
@@ -18,7 +18,7 @@ def measure(
     points: int,
     inputs: int,
     outputs: int,
-    activation: Kind,
+    activation: MemorizingActivation,
     *,
     generator: torch.Generator,
     repeated: bool = False,

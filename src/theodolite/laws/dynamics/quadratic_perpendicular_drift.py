@@ -24,7 +24,7 @@ def path_from_zero(instance: int) -> Band:
     values, vectors = np.linalg.eigh(problem.features @ problem.features.T)
     moved = (-np.expm1(-np.outer(times, np.clip(values, 0, None))) * (vectors.T @ (start - limit))) @ vectors.T
     residuals = (start - moved) @ problem.features - problem.targets  # theta_t = theta_0 - moved
-    rates = np.einsum("aij,tj,ta->ti", problem.curvatures, moved, residuals)
+    rates = np.einsum("aij,tj,ta->ti", problem.second_derivatives, moved, residuals)
     integral = 0.01 * (rates[1:] + rates[:-1]).sum(0) / 2
     return _band(-(integral - problem.features @ (np.linalg.pinv(problem.features) @ integral)))
 

@@ -17,7 +17,7 @@ def predict(activation: str, variance: float) -> float:
 
 def measure(activation: str, variance: float, *, generator: torch.Generator, step: float = 1e-3) -> Tensor:
     return C_W * perturbation_growth(
-        elementwise(activation), variance, kind="perpendicular", step=step, units=UNITS, generator=generator
+        elementwise(activation), variance, kind="perpendicular", perturbation=step, units=UNITS, generator=generator
     )
 
 

@@ -27,7 +27,7 @@ def measure(
 ) -> Tensor:
     function = elementwise(activation)
     return weight_variance * perturbation_growth(
-        function, variance, kind=entry, step=step, units=UNITS, generator=generator
+        function, variance, kind=entry, perturbation=step, units=UNITS, generator=generator
     )
 
 

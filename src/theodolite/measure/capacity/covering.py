@@ -112,7 +112,7 @@ def gaussian_map(
 
 
 @dataclass(frozen=True)
-class Embedding:
+class LinearEmbedding:
     """What a linear ``matrix`` does to points: the least and the largest ratio of distances after and before."""
 
     least: float
@@ -130,7 +130,7 @@ class Embedding:
         return float(torch.linalg.matrix_norm(self.matrix, 2)) / self.largest
 
 
-def embedding(matrix: Tensor, points: Tensor) -> Embedding:
+def embedding(matrix: Tensor, points: Tensor) -> LinearEmbedding:
     """How a linear map (outputs, inputs) changes the distances between different points (samples, inputs).
 
     >>> found = embedding(2 * torch.eye(2), torch.tensor([[0.0, 0.0], [1.0, 0.0], [3.0, 4.0]]))
@@ -141,7 +141,7 @@ def embedding(matrix: Tensor, points: Tensor) -> Embedding:
     ratios = after[before > 0] / before[before > 0]
     if not ratios.numel():
         raise ValueError("expected at least two different points, got none; pass more")
-    return Embedding(float(ratios.min()), float(ratios.max()), matrix)
+    return LinearEmbedding(float(ratios.min()), float(ratios.max()), matrix)
 
 
 def pair_distances(points: Tensor) -> Tensor:

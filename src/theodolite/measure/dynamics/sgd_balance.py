@@ -45,7 +45,7 @@ class Sgd:
 
     lr: float
     momentum: float = 0.0
-    batch: int = 64
+    batch_size: int = 64
 
 
 def sgd_run(
@@ -80,7 +80,7 @@ def sgd_run(
                 _check_pace(time.perf_counter() - started, sum(steps), patience)
             if progress is not None and step % 100 == 0:
                 progress("running SGD", step, sum(steps))
-            rows = torch.randperm(len(whole), generator=generator)[: how.batch].to(own[0].device)
+            rows = torch.randperm(len(whole), generator=generator)[: how.batch_size].to(own[0].device)
             part = batch_of(whole, rows)
             value = loss(point.output(part), part.target)
             slopes = torch.autograd.grad(value, own, materialize_grads=True)

@@ -8,12 +8,12 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-Slope = Callable[[Tensor], Tensor]
+_Slope = Callable[[Tensor], Tensor]
 """The gradient at each row of a block of points, (k, d) to (k, d)."""
 
 
 def descent_path(
-    slope: Slope, start: Tensor, *, lrs: Tensor, steps: int, momentum: float = 0.0, nesterov: bool = False
+    slope: _Slope, start: Tensor, *, lrs: Tensor, steps: int, momentum: float = 0.0, nesterov: bool = False
 ) -> Tensor:
     r"""Points of gradient descent from one start with several step sizes side by side, (steps + 1, k, d).
 
@@ -34,7 +34,7 @@ def descent_path(
 
 
 def largest_stable_step(
-    slope: Slope,
+    slope: _Slope,
     start: Tensor,
     *,
     between: tuple[float, float],
@@ -61,16 +61,22 @@ def largest_stable_step(
 
 
 def noisy_descent(
-    slope: Slope, start: Tensor, *, lrs: Sequence[float], noise: float, generator: torch.Generator, memory: float = 0.0
+    slope: _Slope,
+    start: Tensor,
+    *,
+    lrs: Sequence[float],
+    noise_variance: float,
+    generator: torch.Generator,
+    memory: float = 0.0,
 ) -> Tensor:
-    r"""Where chains $x'=x-\eta_t(\nabla L+\xi_t)$ end, $\xi_t$ Gaussian of standard deviation ``noise``.
+    r"""Where chains $x'=x-\eta_t(\nabla L+\xi_t)$ end, $\xi_t$ Gaussian of variance ``noise_variance``.
 
     With ``memory`` the noise has that correlation from step to step. Runaways are held at 1e6.
     """
     x = start.clone()
-    xi = torch.randn(x.shape, generator=generator, dtype=x.dtype)
+    xi, size = torch.randn(x.shape, generator=generator, dtype=x.dtype), math.sqrt(noise_variance)
     for lr in lrs:
-        x = (x - lr * (slope(x) + noise * xi)).clamp(-1e6, 1e6)
+        x = (x - lr * (slope(x) + size * xi)).clamp(-1e6, 1e6)
         fresh = torch.randn(x.shape, generator=generator, dtype=x.dtype)
         xi = memory * xi + math.sqrt(1 - memory**2) * fresh if memory else fresh
     return x
@@ -103,19 +109,25 @@ def two_layer_start(
     return (plus + minus) / 2, (plus - minus) / 2
 
 
-def two_layer_curvature(u: Tensor, v: Tensor, *, activation: str = "linear") -> float:
+def two_layer_curvature(input_weights: Tensor, output_weights: Tensor, *, activation: str = "linear") -> float:
     r"""The tangent kernel $|\nabla f|^2$ of $f=v\cdot\sigma(u)/\sqrt n$, by automatic differentiation."""
-    own = u.detach().requires_grad_(), v.detach().requires_grad_()
+    own = input_weights.detach().requires_grad_(), output_weights.detach().requires_grad_()
     slopes = torch.autograd.grad(_two_layer(*own, activation).sum(), own)
     return float(sum(slope.square().sum() for slope in slopes))
 
 
 def two_layer_path(
-    u: Tensor, v: Tensor, *, lrs: Tensor, steps: int, activation: str = "linear", momentum: float = 0.0
+    input_weights: Tensor,
+    output_weights: Tensor,
+    *,
+    lrs: Tensor,
+    steps: int,
+    activation: str = "linear",
+    momentum: float = 0.0,
 ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
     r"""Outputs (steps + 1, k) of $f=v\cdot\sigma(u)/\sqrt n$ under descent on $f^2/2$ for k step sizes, and where it ends."""
-    k, rate = len(lrs), lrs.to(u)[:, None]
-    own = u.detach().expand(k, -1).clone(), v.detach().expand(k, -1).clone()
+    k, rate = len(lrs), lrs.to(input_weights)[:, None]
+    own = input_weights.detach().expand(k, -1).clone(), output_weights.detach().expand(k, -1).clone()
     velocity = torch.zeros_like(own[0]), torch.zeros_like(own[1])
     outputs = []
     for step in range(steps + 1):

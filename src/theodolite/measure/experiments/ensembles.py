@@ -11,12 +11,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-Elementwise = Callable[[Tensor], Tensor]
+_Elementwise = Callable[[Tensor], Tensor]
 Entries = Literal["gauss", "uniform", "sign"]
 MOST = 2_000_000  # numbers drawn at once
 
 
-def elementwise(name: str) -> Elementwise:
+def elementwise(name: str) -> _Elementwise:
     """The torch function of this name, from torch.nn.functional or torch; the identity under its own name.
 
     >>> elementwise("identity")(torch.tensor(2.0)).item()
@@ -38,7 +38,7 @@ class Ensemble:
     standard deviation), each unit of a layer copied ``copies`` times, or a ``residual`` path around every layer.
     """
 
-    activation: Elementwise
+    activation: _Elementwise
     widths: tuple[int, ...]
     weight_variance: float
     bias_variance: float = 0.0
@@ -119,7 +119,7 @@ def _chain(ensemble: Ensemble, first: Tensor, nets: int, generator: torch.Genera
     return torch.stack(found, 1)
 
 
-def safe_cholesky(K: Tensor) -> Tensor:
+def safe_cholesky(covariance: Tensor) -> Tensor:
     """The lower triangular root of covariance matrices (..., B, B), with zeros where a variance is used up.
 
     Unlike the library's it takes singular ones: equal inputs, dead layers.
@@ -127,35 +127,41 @@ def safe_cholesky(K: Tensor) -> Tensor:
     >>> safe_cholesky(torch.ones(2, 2)).tolist()
     [[1.0, 0.0], [1.0, 0.0]]
     """
-    root = torch.zeros_like(K)
-    for j in range(K.shape[-1]):
+    root = torch.zeros_like(covariance)
+    for j in range(covariance.shape[-1]):
         row = root[..., j, :j]
-        pivot = (K[..., j, j] - row.square().sum(-1)).clamp(min=0)
-        small = pivot <= 1e-12 * K[..., j, j]
+        pivot = (covariance[..., j, j] - row.square().sum(-1)).clamp(min=0)
+        small = pivot <= 1e-12 * covariance[..., j, j]
         inverse = torch.where(small, 0.0, pivot.where(~small, torch.ones_like(pivot)).rsqrt())
         root[..., j, j] = torch.where(small, 0.0, pivot.sqrt())
-        rest = K[..., j + 1 :, j] - (root[..., j + 1 :, :j] @ row.unsqueeze(-1)).squeeze(-1)
+        rest = covariance[..., j + 1 :, j] - (root[..., j + 1 :, :j] @ row.unsqueeze(-1)).squeeze(-1)
         root[..., j + 1 :, j] = rest * inverse.unsqueeze(-1)
     return root
 
 
-def correlations(K: Tensor) -> Tensor:
+def correlations(covariance: Tensor) -> Tensor:
     """The correlation of the first two inputs in covariance matrices (..., B, B)."""
-    return K[..., 0, 1] / (K[..., 0, 0] * K[..., 1, 1]).sqrt()
+    return covariance[..., 0, 1] / (covariance[..., 0, 0] * covariance[..., 1, 1]).sqrt()
 
 
 def perturbation_growth(
-    activation: Elementwise, variance: float, *, kind: str, step: float = 1e-3, units: int, generator: torch.Generator
+    activation: _Elementwise,
+    variance: float,
+    *,
+    kind: str,
+    perturbation: float = 1e-3,
+    units: int,
+    generator: torch.Generator,
 ) -> Tensor:
     r"""By how much a small change of a Gaussian signal grows through a nonlinearity: one draw for each unit.
 
     With ``kind="parallel"`` the signal is scaled: the change of $\sigma^2$ over that of the variance. With
     ``"perpendicular"`` a second, slightly different signal of the same variance is taken: $(\sigma(u)-\sigma(v))^2$ over
     $E(u-v)^2$. With ``"mixed"`` the variance of one of two equal signals grows: the change of $\sigma(u)\sigma(v)$.
-    Times $C_w$ these are the entries of the derivative of the covariance map. ``step`` is relative to the variance.
+    Times $C_w$ these are the entries of the derivative of the covariance map. ``perturbation`` is relative to the variance.
     """
     g = torch.randn(3, units, generator=generator, dtype=torch.float64)
-    change = step * variance
+    change = perturbation * variance
     if kind == "parallel":
         up, down = (activation(g[0] * math.sqrt(variance + sign * change)) for sign in (0.5, -0.5))
         return (up.square() - down.square()) / change

@@ -18,11 +18,11 @@ Slopes = Callable[[list[Tensor], list[Tensor]], list[Tensor]]
 
 
 def gaussian_start(
-    count: int, widths: Sequence[int], *, activation: str, generator: torch.Generator, rotation: Tensor | None = None
+    count: int, sizes: Sequence[int], *, activation: str, generator: torch.Generator, rotation: Tensor | None = None
 ) -> list[Tensor]:
     """Weights (count, in, out) and zero biases (count, 1, out) of networks with a Gaussian, so rotation-invariant, start."""
     made = []
-    for place, (inputs, outputs) in enumerate(pairwise(widths)):
+    for place, (inputs, outputs) in enumerate(pairwise(sizes)):
         weight = torch.randn(count, inputs, outputs, generator=generator, dtype=torch.float64)
         weight *= (GAINS[activation] / inputs) ** 0.5
         if rotation is not None and not place:

@@ -50,7 +50,7 @@ def ridge_weights(x: Tensor, y: Tensor) -> Tensor:
     return torch.as_tensor(torch.linalg.solve(x.T @ x + torch.eye(x.shape[1], dtype=x.dtype), x.T @ y))
 
 
-def online_weights(x: Tensor, y: Tensor, *, power: float, lr: float = 0.3) -> Tensor:
+def online_weights(x: Tensor, y: Tensor, *, exponent: float, lr: float = 0.3) -> Tensor:
     r"""Online steps $w-\eta A_t^{-p}g_t$, $A_t=I+\sum g_jg_j^\top$: p = 1 is online Newton, 1/2 full-matrix Adagrad."""
     d = x.shape[1]
     w, matrix = torch.zeros(d, dtype=x.dtype), torch.eye(d, dtype=x.dtype)
@@ -58,7 +58,7 @@ def online_weights(x: Tensor, y: Tensor, *, power: float, lr: float = 0.3) -> Te
         slope = (row @ w - label) * row
         matrix = matrix + torch.outer(slope, slope)
         values, vectors = torch.linalg.eigh(matrix)
-        w = w - lr * vectors @ (values**-power * (vectors.T @ slope))
+        w = w - lr * vectors @ (values**-exponent * (vectors.T @ slope))
     return w
 
 
@@ -162,8 +162,8 @@ INVARIANT: dict[str, Learner] = {
     "RMSNorm on inputs": network_learner(partial(SGD, lr=0.3), inputs=root_mean_square_normed),
     "least squares": linear_learner(least_squares_weights),
     "ridge": linear_learner(ridge_weights),
-    "online Newton": linear_learner(partial(online_weights, power=1.0)),
-    "full Adagrad": linear_learner(partial(online_weights, power=0.5)),
+    "online Newton": linear_learner(partial(online_weights, exponent=1.0)),
+    "full Adagrad": linear_learner(partial(online_weights, exponent=0.5)),
     "VAW": vaw_predictions,
 }
 NOT_INVARIANT: dict[str, Learner] = {
@@ -179,11 +179,13 @@ NOT_INVARIANT: dict[str, Learner] = {
     "features capped": network_learner(partial(SGD, lr=0.3), inputs=capped),
     "lasso": linear_learner(lasso_weights),
     "EGU": linear_learner(
-        lambda x, y: multiplicative_weights(x[None], y[None], update="egu", lr=0.2, steps=60, start=1 / x.shape[1])[0]
+        lambda x, y: multiplicative_weights(
+            x[None], y[None], update="egu", lr=0.2, steps=60, initial_weight=1 / x.shape[1]
+        )[0]
     ),
     "Spindly": linear_learner(
         lambda x, y: multiplicative_weights(
-            x[None], y[None], update="spindlypm", lr=0.2, steps=60, start=1 / x.shape[1]
+            x[None], y[None], update="spindlypm", lr=0.2, steps=60, initial_weight=1 / x.shape[1]
         )[0]
     ),
 }

@@ -16,11 +16,11 @@ from theodolite.core.state import untouched
 from theodolite.measure import Stateless, count, placed, plain_attention, rows, stateless
 from theodolite.measure.functional import Inputs
 
-Expansion = Callable[[Mapping[str, Tensor], Inputs], Tensor]
+_Expansion = Callable[[Mapping[str, Tensor], Inputs], Tensor]
 """Outputs (samples, outputs) as a function of parameters by name and a batch."""
 
 
-def linearize(model: nn.Module) -> Expansion:
+def linearize(model: nn.Module) -> _Expansion:
     r"""$z_{lin}(\theta,x)=z(\theta_0,x)+\nabla z(\theta_0,x)\cdot(\theta-\theta_0)$ about the model's present weights.
 
     The answer is called with parameters by name (those left out stay at $\theta_0$) and a batch. Source: lee2019.
@@ -32,7 +32,7 @@ def linearize(model: nn.Module) -> Expansion:
     return taylor_expand(model, 1)
 
 
-def taylor_expand(model: nn.Module, order: int) -> Expansion:
+def taylor_expand(model: nn.Module, order: int) -> _Expansion:
     r"""$\sum_{k\leq order}\frac{1}{k!}\,D^kz(\theta_0,x)[\theta-\theta_0]^k$, the expansion of a model in its weights.
 
     By nested forward derivatives: order k costs about $2^k$ forward passes and no stored Jacobian.

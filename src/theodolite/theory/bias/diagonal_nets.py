@@ -27,7 +27,7 @@ def sinh_solution(exposure: Array, *, scale: float, shape: Array | float = 1.0) 
     return np.asarray(2 * (scale * shape) ** 2 * np.sinh(np.clip(-4 * exposure, -LARGEST, LARGEST)))
 
 
-def potential(beta: Array, *, scale: float, shape: Array | float = 1.0) -> float:
+def potential(weight: Array, *, scale: float, shape: Array | float = 1.0) -> float:
     r"""$Q=\sum_iw_iq(\beta_i/w_i)$, $w=\alpha^2\theta_0^2$, $q(z)=2-\sqrt{4+z^2}+z\,\mathrm{arcsinh}(z/2)$.
 
     For small $\alpha$, $Q=\sum|\beta_i|(\ln|\beta_i|-1-\ln w_i)$, so that $Q/\ln\alpha^{-2}\to|\beta|_1$; for large $\alpha$,
@@ -37,8 +37,8 @@ def potential(beta: Array, *, scale: float, shape: Array | float = 1.0) -> float
     >>> abs(potential(np.array([2.0]), scale=1.0) - (2 - 8**0.5 + 2 * float(np.arcsinh(1.0)))) < 1e-15
     True
     """
-    w = np.broadcast_to((scale * np.asarray(shape)) ** 2, np.shape(beta))
-    z = np.asarray(beta) / w
+    w = np.broadcast_to((scale * np.asarray(shape)) ** 2, np.shape(weight))
+    z = np.asarray(weight) / w
     root = np.sqrt(4 + z**2)
     return float(np.sum(w * (z * np.arcsinh(z / 2) - z**2 / (2 + root))))  # 2 - root without cancellation
 

@@ -99,20 +99,20 @@ def dual_kernel(x: Tensor, *, scale: float) -> Tensor:
 
 @dataclass(frozen=True)
 class Contraction:
-    """What one group of N units leaves of the squared residual: ``bias + noise / N``, as shares of it."""
+    """What one group of N units leaves of the squared residual: ``bias_share + noise_share / N``, as shares of it."""
 
-    bias: float
-    noise: float
-    noise_stderr: float
+    bias_share: float
+    noise_share: float
+    noise_share_stderr: float
 
     def factor(self, units: int) -> float:
         """The expected share that one group of so many units leaves; above 1 the scheme diverges."""
-        return self.bias + self.noise / units
+        return self.bias_share + self.noise_share / units
 
     @property
     def threshold(self) -> float:
         """The width of a group from which on the literal scheme contracts."""
-        return self.noise / (1 - self.bias) if self.bias < 1 else math.inf
+        return self.noise_share / (1 - self.bias_share) if self.bias_share < 1 else math.inf
 
 
 def corrective_contraction(
@@ -121,7 +121,7 @@ def corrective_contraction(
     r"""$\frac{E|y-\hat y|^2}{|y|^2}=\frac{|(I-K)y|^2}{|y|^2}+\frac1{N_0}\frac{E\,|F|^2\eta^2\sum_j(t_j-T)_+^2-|Ky|^2}{|y|^2}$.
 
     $t_j=\xi\cdot x_j/\alpha$, $\alpha=\max_j|\xi\cdot x_j|$. The mean over T is exact; that over $\xi$ is of ``draws``
-    frequencies, its error in ``noise_stderr``.
+    frequencies, its error in ``noise_share_stderr``.
 
     Source: bresler2020, Theorem 1. Differs from the source: exact, with its constant, where a rate is given there.
     """
@@ -134,9 +134,9 @@ def corrective_contraction(
     energy = float(y.square().sum())
     spread = float(moments.std()) / math.sqrt(draws)
     return Contraction(
-        bias=float((y - smooth).square().sum()) / energy,
-        noise=(float(moments.mean()) - float(smooth.square().sum())) / energy,
-        noise_stderr=spread / energy,
+        bias_share=float((y - smooth).square().sum()) / energy,
+        noise_share=(float(moments.mean()) - float(smooth.square().sum())) / energy,
+        noise_share_stderr=spread / energy,
     )
 
 

@@ -26,7 +26,7 @@ from .one_datum import (
     peak_time as peak_time,
     run_outcome as run_outcome,
 )
-from .phases import Moment as Moment, Phase as Phase, training_phase as training_phase
+from .phases import Moment as Moment, TrainingPhase as TrainingPhase, training_phase as training_phase
 from .quadratic_models import (
     QuadraticProblem as QuadraticProblem,
     feature_drift as feature_drift,

@@ -12,7 +12,7 @@ import numpy as np
 from theodolite.theory.dynamics.descent import Catapult
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
-Kind = Literal["lazy", "catapult", "divergent", "dead", "slow"]
+_Kind = Literal["lazy", "catapult", "divergent", "dead", "slow"]
 
 OVERFLOW = 1e100
 
@@ -103,7 +103,7 @@ class OneDatum:
 class Outcome:
     """How a run ended, and in words the numbers that decided it."""
 
-    kind: Kind
+    kind: _Kind
     reason: str
 
 

@@ -16,7 +16,7 @@ def batch_scatter(
     scatter: float,
     signal: float = 0.0,
     *,
-    batch: int,
+    batch_size: int,
     samples: int | None = None,
     sampler: Sampler = "without replacement",
 ) -> float:
@@ -27,19 +27,19 @@ def batch_scatter(
     *independent* with probability B/m, divided by B: $\frac{1}{B}(1-\frac{B}{m})\frac{1}{m}\sum|g_i|^2$, which is not centred.
     Without ``samples`` m is infinite.
 
-    >>> batch_scatter(2.0, batch=2, samples=4), batch_scatter(2.0, batch=2, samples=4, sampler="with replacement")
+    >>> batch_scatter(2.0, batch_size=2, samples=4), batch_scatter(2.0, batch_size=2, samples=4, sampler="with replacement")
     (0.5, 0.75)
     """
-    if batch < 1 or (samples is not None and batch > samples):
-        raise ValueError(f"expected a batch of 1 to {samples or 'any number of'} samples, got {batch}")
-    rest = 1.0 if samples is None else 1 - batch / samples
+    if batch_size < 1 or (samples is not None and batch_size > samples):
+        raise ValueError(f"expected a batch of 1 to {samples or 'any number of'} samples, got {batch_size}")
+    rest = 1.0 if samples is None else 1 - batch_size / samples
     part = 1.0 if samples is None else (samples - 1) / samples
     if sampler == "without replacement":
-        return rest * scatter / batch
+        return rest * scatter / batch_size
     if sampler == "with replacement":
-        return part * scatter / batch
+        return part * scatter / batch_size
     if sampler == "independent":
-        return rest * (part * scatter + signal) / batch
+        return rest * (part * scatter + signal) / batch_size
     raise ValueError(f"expected a sampler without replacement, with replacement or independent, got {sampler!r}")
 
 

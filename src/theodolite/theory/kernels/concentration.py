@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 
-def matrix_bernstein_tail(t: float, *, variance: float, bound: float, dimensions: int) -> float:
+def matrix_bernstein_tail(deviation: float, *, variance: float, bound: float, dimensions: int) -> float:
     r"""$P(\|\sum S_j\|\geq t)\leq(d_1+d_2)\exp\frac{-t^2/2}{U+Rt/3}$ for independent centred matrices with $\|S_j\|\leq R$.
 
     ``variance`` is $U=\max(\|\sum E SS^\top\|,\|\sum E S^\top S\|)$, ``bound`` R, ``dimensions`` $d_1+d_2$. At most 1.
@@ -14,7 +14,7 @@ def matrix_bernstein_tail(t: float, *, variance: float, bound: float, dimensions
     >>> matrix_bernstein_tail(0.0, variance=1.0, bound=1.0, dimensions=4)
     1.0
     """
-    return min(1.0, dimensions * math.exp(-0.5 * t * t / (variance + bound * t / 3)))
+    return min(1.0, dimensions * math.exp(-0.5 * deviation * deviation / (variance + bound * deviation / 3)))
 
 
 def matrix_chernoff_tail(excess: float, *, mean: float, bound: float, size: int) -> float:

@@ -15,7 +15,7 @@ from theodolite.theory.kernels._programs import (
     diagonal_of,
     program_of,
 )
-from theodolite.theory.kernels._tiling import Kernels, Plan, mean_squares, plan_of, points_of
+from theodolite.theory.kernels._tiling import Kernels, TilePlan, mean_squares, plan_of, points_of
 
 __all__ = [
     "Dense",
@@ -23,8 +23,8 @@ __all__ = [
     "Layers",
     "Nonlinear",
     "Normalised",
-    "Plan",
     "Sum",
+    "TilePlan",
     "dense_layers",
     "mlp_kernel_diagonal",
     "mlp_kernels",
