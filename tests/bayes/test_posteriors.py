@@ -67,7 +67,7 @@ def test_selection_prefers_depth_where_the_scale_is_wrong_and_no_shape_once_tune
     shapes = wrong.select(depths=(0, 1, 3), widths=(20, 80))
     assert len(shapes.candidates) == 5  # depth 0 counts once
     assert shapes.best.widths == (20, 20, 20)
-    assert sum(row.weight for row in shapes.candidates) == pytest.approx(1)
+    assert sum(row.posterior_weight for row in shapes.candidates) == pytest.approx(1)
     alone = th.bayes.LinearPosterior(x, 6 * y, widths=(80,))
     assert next(r for r in shapes.candidates if r.widths == (80,)).evidence == alone.evidence
     tuned = wrong.select(depths=(0, 1, 3), widths=(20, 80), tune=True)

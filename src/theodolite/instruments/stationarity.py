@@ -36,7 +36,7 @@ def read(subject: Subject) -> Iterator[Reading]:
         subject.model,
         subject.loss,
         subject.data,
-        how=how,
+        sgd=how,
         steps=(SETTLE, STEPS),
         patience=PATIENCE,
         progress=subject.notebook.progress,

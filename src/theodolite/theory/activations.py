@@ -42,13 +42,13 @@ class Activation:
     _resolution: Resolution
     _lines: dict[float, Line]
 
-    def __init__(self, source: str | _Elementwise | Activation, **parameters: Any) -> None:
-        if isinstance(source, Activation):
-            name, function = source.name, source.function
-        elif isinstance(source, nn.Module):
-            name, function = named(source, {})[0], copy.deepcopy(source).to(torch.float64)
+    def __init__(self, activation: str | _Elementwise | Activation, **parameters: Any) -> None:
+        if isinstance(activation, Activation):
+            name, function = activation.name, activation.function
+        elif isinstance(activation, nn.Module):
+            name, function = named(activation, {})[0], copy.deepcopy(activation).to(torch.float64)
         else:
-            name, function = named(source, parameters)
+            name, function = named(activation, parameters)
         checked(name, function)
         set_ = object.__setattr__
         set_(self, "name", name)

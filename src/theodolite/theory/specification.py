@@ -71,7 +71,7 @@ def _is_whole(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def activation_of(source: str | Callable[[torch.Tensor], torch.Tensor] | Activation) -> Activation:
+def activation_of(activation: str | Callable[[torch.Tensor], torch.Tensor] | Activation) -> Activation:
     """The `Activation` that a name or a callable stands for; one that is already made is returned as it is.
 
     One name is one object, so that what was integrated for it once is remembered.
@@ -79,9 +79,9 @@ def activation_of(source: str | Callable[[torch.Tensor], torch.Tensor] | Activat
     >>> activation_of("tanh") is activation_of("tanh")
     True
     """
-    if isinstance(source, Activation):
-        return source
-    return _named(source) if isinstance(source, str) else Activation(source)
+    if isinstance(activation, Activation):
+        return activation
+    return _named(activation) if isinstance(activation, str) else Activation(activation)
 
 
 @lru_cache(maxsize=256)

@@ -199,6 +199,6 @@ def test_representation_in_the_plane():
     assert errors[1] < 1e-5
     assert errors[1] < errors[0] / 20
     with pytest.raises(ValueError, match="expected frequencies below"):
-        representation(gaussian(1, width=0.1), groups=2)
+        representation(gaussian(1, scale=0.1), groups=2)
     with pytest.raises(ValueError, match="at least one group"):
         representation(gaussian(1), groups=0)

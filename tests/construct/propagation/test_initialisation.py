@@ -19,7 +19,7 @@ def test_linear_layers_reach_the_critical_variances():
         assert share == pytest.approx(1, abs=5 * (2 / layer.weight.numel()) ** 0.5)
         assert layer.bias.var().item() == pytest.approx(point.bias_variance, rel=5 * (2 / len(layer.bias)) ** 0.5)
     assert done.layers == ("0", "2")
-    assert done.left == {}
+    assert done.untouched == {}
 
 
 @pytest.mark.parametrize("kind", [nn.Conv1d, nn.Conv2d, nn.Conv3d])
@@ -68,7 +68,7 @@ def test_what_is_frozen_tied_or_unknown_is_left_and_named():
     before = {name: p.clone() for name, p in model.named_parameters()}
     done = initialise_(model, "tanh", generator=seeded())
     assert done.layers == ("a",)
-    assert {"embed", "frozen", "b", "head", "normed"} <= set(done.left)
+    assert {"embed", "frozen", "b", "head", "normed"} <= set(done.untouched)
     changed = {name for name, p in model.named_parameters() if not torch.equal(p, before[name])}
     assert changed == {"a.weight", "a.bias"}
 

@@ -37,7 +37,7 @@ def test_momentum_is_that_of_torch():
 def test_edges():
     start = torch.ones(1, dtype=torch.float64)
     for momentum in (0.0, 0.8):
-        found = largest_stable_step(lambda x: 2 * x, start, between=(0.1, 4.0), momentum=momentum)
+        found = largest_stable_step(lambda x: 2 * x, start, bracket=(0.1, 4.0), momentum=momentum)
         assert step_size_edge(found, momentum=momentum) == pytest.approx(2.0, rel=1e-3)
     with pytest.raises(ValueError, match="positive step"):
         step_size_edge(-1.0)

@@ -36,9 +36,9 @@ def test_one_sample_has_a_closed_form_in_log_time(size):
 
 
 def test_logistic_and_power_tails():
-    w = separating_flow(np.array([[1.0]]), log_time=30.0, tail="logistic")[0]
+    w = separating_flow(np.array([[1.0]]), log_time=30.0, loss_tail="logistic")[0]
     assert w + np.exp(w) == pytest.approx(1 + np.exp(30.0) - 1, rel=1e-6)  # w' = 1/(1 + e^w) from 0 at t = 1
-    w = separating_flow(np.array([[1.0]]), log_time=30.0, tail=2.0)[0]
+    w = separating_flow(np.array([[1.0]]), log_time=30.0, loss_tail=2.0)[0]
     assert (1 + w) ** 4 == pytest.approx(4 * (np.exp(30.0) - 1) + 1, rel=1e-6)
 
 

@@ -32,11 +32,11 @@ class Units:
         """Within which of its kink a unit is smooth."""
         return max(self.order, 1) * self.box
 
-    def values(self, t: Tensor, *, slope: bool = False) -> Tensor:
+    def values(self, t: Tensor, *, derivative: bool = False) -> Tensor:
         """The sum at each t, or its slope; one row for each profile."""
-        function = smoothed_relu_slope if slope else smoothed_relu
+        function = smoothed_relu_slope if derivative else smoothed_relu
         at = t - self.threshold[..., None]  # (profiles, units, points)
-        return torch.einsum("pu,put->pt", self.output, function(at, self.order, width=self.width))
+        return torch.einsum("pu,put->pt", self.output, function(at, self.order, smoothing_width=self.width))
 
 
 def profile_units(
@@ -61,12 +61,12 @@ def profile_units(
         density = function.profile(kinks, derivative=2, order=order, box=box)
         for earlier in made:
             rank = earlier.order - order
-            bumps = smoothing_density(kinks[..., None] - earlier.threshold[:, None], rank, width=rank * box)
+            bumps = smoothing_density(kinks[..., None] - earlier.threshold[:, None], rank, smoothing_width=rank * box)
             density = density - torch.einsum("pnu,pu->pn", bumps, earlier.output)
         made.append(Units(kinks, density * (2 * half / units), order, box))
     edge = torch.tensor([-1.0], dtype=torch.float64, device=made[0].threshold.device)
     value = function.profile(edge) - sum(group.values(edge)[:, 0] for group in made[:-1])
-    slope = function.profile(edge, derivative=1) - sum(group.values(edge, slope=True)[:, 0] for group in made[:-1])
+    slope = function.profile(edge, derivative=1) - sum(group.values(edge, derivative=True)[:, 0] for group in made[:-1])
     return made, torch.stack([value.expand(profiles), slope.expand(profiles)], 1)
 
 
@@ -81,7 +81,7 @@ class RidgeNetwork(nn.Module):
             count = group.threshold.numel()
             weight = directions.repeat_interleave(group.threshold.shape[1], 0)
             self.hidden.append(_linear(weight, -group.threshold.reshape(-1)))
-            self.activations.append(SReLU(group.order, width=group.width))
+            self.activations.append(SReLU(group.order, smoothing_width=group.width))
             self.readouts.append(_linear(share * group.output.reshape(1, count), None))
         slope = share * affine[:, 1] @ directions
         self.affine = _linear(slope[None], share * (affine[:, 0] + affine[:, 1]).sum()[None])

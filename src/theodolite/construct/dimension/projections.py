@@ -72,12 +72,12 @@ class Fastfood(nn.Module):
     Source: le2013. Differs from the source: see the law fastfood-norm for the normalisation that is missing there.
     """
 
-    def __init__(self, sizes: Sequence[int], dimension: int, generator: torch.Generator) -> None:
+    def __init__(self, tensor_sizes: Sequence[int], dimension: int, generator: torch.Generator) -> None:
         super().__init__()
-        self.sizes = tuple(sizes)
+        self.sizes = tuple(tensor_sizes)
         self.width = next_power_of_two(dimension)
-        self.blocks = [min(max(LEAST_BLOCK, self.width), next_power_of_two(size)) for size in sizes]
-        padded = [-(-size // block) * block for size, block in zip(sizes, self.blocks, strict=True)]
+        self.blocks = [min(max(LEAST_BLOCK, self.width), next_power_of_two(size)) for size in tensor_sizes]
+        padded = [-(-size // block) * block for size, block in zip(tensor_sizes, self.blocks, strict=True)]
         self.starts = [0, *accumulate(padded)]
         total = self.starts[-1]
         index = torch.randperm(total, generator=generator, dtype=torch.int32).remainder_(self.width)
@@ -144,9 +144,9 @@ class Tied(nn.Module):
     The cheapest projection there is: one look-up in a table of $v$ and $-v$. Source: weinberger2009 (the sign hash).
     """
 
-    def __init__(self, sizes: Sequence[int], dimension: int, generator: torch.Generator) -> None:
+    def __init__(self, tensor_sizes: Sequence[int], dimension: int, generator: torch.Generator) -> None:
         super().__init__()
-        self.sizes, self.starts = tuple(sizes), [0, *accumulate(sizes)]
+        self.sizes, self.starts = tuple(tensor_sizes), [0, *accumulate(tensor_sizes)]
         total = self.starts[-1]
         index = torch.randperm(total, generator=generator, dtype=torch.int32).remainder_(dimension)
         counts = torch.full((dimension,), total // dimension, dtype=torch.float64)
@@ -194,9 +194,9 @@ class Sparse(nn.Module):
     Source: li2006. Differs from the source: the number of entries in a column is fixed, so that its norm is exactly 1.
     """
 
-    def __init__(self, sizes: Sequence[int], dimension: int, generator: torch.Generator) -> None:
+    def __init__(self, tensor_sizes: Sequence[int], dimension: int, generator: torch.Generator) -> None:
         super().__init__()
-        self.sizes, starts = tuple(sizes), [0, *accumulate(sizes)]
+        self.sizes, starts = tuple(tensor_sizes), [0, *accumulate(tensor_sizes)]
         total, self.dimension = starts[-1], dimension
         self.count = math.isqrt(total - 1) + 1
         edges = torch.linspace(0, total, self.count + 1, dtype=torch.float64).long()  # stretches of whole rows
@@ -240,15 +240,15 @@ class _Entries:
 class DenseProjection(nn.Module):
     """A Gaussian matrix with normalised columns, stored whole: the reference, for small models."""
 
-    def __init__(self, sizes: Sequence[int], dimension: int, generator: torch.Generator) -> None:
+    def __init__(self, tensor_sizes: Sequence[int], dimension: int, generator: torch.Generator) -> None:
         super().__init__()
-        total = sum(sizes)
+        total = sum(tensor_sizes)
         if total * dimension > MOST_DENSE:
             raise ValueError(
                 f"expected a dense projection of at most {MOST_DENSE:,} numbers, got {total:,} x {dimension:,}; "
                 "use projection='fastfood'"
             )
-        self.starts = [0, *accumulate(sizes)]
+        self.starts = [0, *accumulate(tensor_sizes)]
         matrix = torch.randn(total, dimension, generator=generator)
         self.register_buffer("matrix", matrix.div_(matrix.norm(dim=0)), persistent=False)
 
@@ -270,18 +270,18 @@ KINDS: dict[str, type[Fastfood | Sparse | DenseProjection | Tied]] = {
 }
 
 
-def fastfood_image(coordinates: Tensor, size: int, generator: torch.Generator) -> Tensor:
+def fastfood_image(coordinates: Tensor, length: int, generator: torch.Generator) -> Tensor:
     r"""$[HG\Pi HBv]_{1..D}/\sqrt{L\sum g^2}$ with one block of $L=2^{\lceil\log_2D\rceil}$: the textbook form.
 
     $E|y|^2=(D/L)|v|^2$. Any axes may come before the last of ``coordinates``, all with the same random draw.
     """
-    padded = next_power_of_two(max(size, coordinates.shape[-1]))
+    padded = next_power_of_two(max(length, coordinates.shape[-1]))
     signs = _signs(padded, generator).to(coordinates)
     order = torch.randperm(padded, generator=generator).to(coordinates.device)
     g = torch.randn(padded, generator=generator, dtype=torch.float64).to(coordinates)
     first = hadamard_transform(nn.functional.pad(coordinates, (0, padded - coordinates.shape[-1])) * signs)
     scale = 1 / math.sqrt(padded * float(g.square().sum()))
-    return hadamard_transform(first[..., order] * g, scale=scale)[..., :size]
+    return hadamard_transform(first[..., order] * g, scale=scale)[..., :length]
 
 
 def _signs(size: int, generator: torch.Generator) -> Tensor:

@@ -20,7 +20,7 @@ class Initialised:
 
     criticality: Criticality
     layers: tuple[str, ...]
-    left: dict[str, str]
+    untouched: dict[str, str]
 
 
 @torch.no_grad()

@@ -26,7 +26,7 @@ def measure(
 
     def drawn(log_variance: float) -> Draws:
         problem = Problem(sizes=(inputs, *widths), samples=samples, norm2=NORM2, prior_variance=math.exp(log_variance))
-        return tilted_draws(problem, ratio=1.0, draws=DRAWS, generator=torch.Generator().manual_seed(seed))
+        return tilted_draws(problem, scale_ratio=1.0, draws=DRAWS, generator=torch.Generator().manual_seed(seed))
 
     low, high = -1.0, 3.0
     for _ in range(

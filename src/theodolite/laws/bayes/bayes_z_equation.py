@@ -28,7 +28,7 @@ def measure(
     z = posterior_ratio(net, samples=samples, norm2=NORM2)  # only steers the draws: any z is right
     sizes = tuple(n // smaller for n in (inputs, *widths))
     problem = Problem(sizes=sizes, samples=samples // smaller, norm2=NORM2, prior_variance=variance)
-    return tilted_draws(problem, ratio=z, draws=DRAWS, generator=generator).quantity("perpendicular")
+    return tilted_draws(problem, scale_ratio=z, draws=DRAWS, generator=generator).quantity("perpendicular")
 
 
 law = Law(

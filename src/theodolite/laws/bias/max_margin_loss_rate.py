@@ -20,8 +20,8 @@ def measure(instance: int, log_time: float, tail: Tail, *, power: float = 0.0, w
     if weight != 1.0:
         rows = rows.copy()
         rows[widest_margin(rows).support[0]] *= weight
-    w = separating_flow(rows, log_time=log_time, tail=power or tail)
-    return min(log_loss_times_time(rows, w, log_time=log_time, tail=tail), 1e300)
+    w = separating_flow(rows, log_time=log_time, loss_tail=power or tail)
+    return min(log_loss_times_time(rows, w, log_time=log_time, loss_tail=tail), 1e300)
 
 
 law = Law(

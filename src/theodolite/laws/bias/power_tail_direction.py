@@ -21,7 +21,7 @@ def widest(instance: int, power: float) -> Band:
 
 def measure(instance: int, power: float, *, tail: Tail | None = None) -> float:
     """The first component of the direction at log t = 80, where |w| is t^(1/(p + 2)): what is left is one over that."""
-    w = separating_flow(separable(instance), log_time=80.0, tail=tail or power)
+    w = separating_flow(separable(instance), log_time=80.0, loss_tail=tail or power)
     return float(w[0] / np.linalg.norm(w))
 
 

@@ -9,7 +9,7 @@ ERROR, FAILURE = 0.1, 0.05
 
 
 def predict(degree: int, order: int) -> float:
-    low, high = (polynomial_units(d, degree, order=order, error=ERROR, failure=FAILURE) for d in (10, 100))
+    low, high = (polynomial_units(d, degree, order=order, error=ERROR, failure_probability=FAILURE) for d in (10, 100))
     return float(torch.log10(torch.tensor(high / low, dtype=torch.float64)))
 
 

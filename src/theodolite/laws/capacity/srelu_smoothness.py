@@ -15,7 +15,7 @@ def predict(order: int) -> float:
 def measure(step: float, order: int, *, activation: str = "srelu") -> float:
     """The difference of order 2k+2 across the first knot, -w: nothing but the jump of derivative 2k+1 is left in it."""
     count = 2 * order + 2
-    function = SReLU(order, width=1.0) if activation == "srelu" else torch.nn.GELU()
+    function = SReLU(order, smoothing_width=1.0) if activation == "srelu" else torch.nn.GELU()
     points = -1 + (torch.arange(count + 1, dtype=torch.float64) - count / 2) * step
     signs = torch.tensor([(-1.0) ** j * math.comb(count, j) for j in range(count + 1)], dtype=torch.float64)
     return abs(float((signs * function(points)).sum()))

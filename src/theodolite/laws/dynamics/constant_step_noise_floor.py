@@ -28,7 +28,7 @@ def measure(
         torch.zeros(CHAINS, dtype=torch.float64),
         lrs=[lr] * STEPS,
         noise_variance=noise_variance,
-        memory=memory,
+        noise_correlation=memory,
         generator=generator,
     )
     return found.square()

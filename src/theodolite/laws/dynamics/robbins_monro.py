@@ -24,7 +24,9 @@ def triangle(exponent: float, steps: int) -> float:
 def measure(exponent: float, steps: int, *, generator: torch.Generator, memory: float = 0.0) -> Tensor:
     lrs = [FIRST / t**exponent for t in range(1, steps + 1)]
     start = torch.full((CHAINS,), START, dtype=torch.float64)
-    return noisy_descent(lambda x: x, start, lrs=lrs, noise_variance=1.0, memory=memory, generator=generator).square()
+    return noisy_descent(
+        lambda x: x, start, lrs=lrs, noise_variance=1.0, noise_correlation=memory, generator=generator
+    ).square()
 
 
 law = Law(

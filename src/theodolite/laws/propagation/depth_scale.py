@@ -27,7 +27,7 @@ def measure(
         widths=(WIDTH,) * layers,
         weight_variance=weight_variance,
         bias_variance=bias_variance,
-        residual=residual,
+        with_skips=residual,
     )
     K = FIXED[weight_variance, bias_variance]
     seen = []

@@ -92,15 +92,15 @@ def lipschitz_code(values: Tensor, *, bits: int) -> Tensor:
     return torch.cat([lines.flatten(1), nodes[:, -1:]], 1)
 
 
-def zigzags(steps: int, *, slope: float = 1.0, refine: int = 1, dtype: torch.dtype = torch.float64) -> Tensor:
-    r"""All $2^k$ functions from 0 with slopes ± ``slope`` on k equal steps of [0, 1]: (2^k, k refine + 1) values.
+def zigzags(steps: int, *, steepness: float = 1.0, refine: int = 1, dtype: torch.dtype = torch.float64) -> Tensor:
+    r"""All $2^k$ functions from 0 with slopes ± ``steepness`` on k equal steps of [0, 1]: (2^k, k refine + 1) values.
 
     >>> zigzags(2).tolist()
     [[0.0, -0.5, -1.0], [0.0, 0.5, 0.0], [0.0, -0.5, 0.0], [0.0, 0.5, 1.0]]
     """
     bits = (torch.arange(2**steps)[:, None] >> torch.arange(steps)) & 1
     signs = (2 * bits - 1).to(dtype).repeat_interleave(refine, 1)
-    walks = signs.cumsum(1) * (slope / (steps * refine))
+    walks = signs.cumsum(1) * (steepness / (steps * refine))
     return torch.cat([torch.zeros(len(walks), 1, dtype=dtype), walks], 1)
 
 

@@ -37,7 +37,7 @@ def largest_stable_step(
     slope: _Slope,
     start: Tensor,
     *,
-    between: tuple[float, float],
+    bracket: tuple[float, float],
     momentum: float = 0.0,
     nesterov: bool = False,
     steps: int = 400,
@@ -46,10 +46,10 @@ def largest_stable_step(
 
     Growth is told by the largest norms over the third and the last quarter of the steps.
 
-    >>> round(largest_stable_step(lambda x: x, torch.ones(1).double(), between=(0.1, 5.0)), 2)
+    >>> round(largest_stable_step(lambda x: x, torch.ones(1).double(), bracket=(0.1, 5.0)), 2)
     2.0
     """
-    low, high = between
+    low, high = bracket
     for _ in range(2):
         grid = torch.linspace(low, high, 100, dtype=torch.float64)
         norms = descent_path(slope, start, lrs=grid, steps=steps, momentum=momentum, nesterov=nesterov).norm(dim=2)
@@ -67,18 +67,18 @@ def noisy_descent(
     lrs: Sequence[float],
     noise_variance: float,
     generator: torch.Generator,
-    memory: float = 0.0,
+    noise_correlation: float = 0.0,
 ) -> Tensor:
     r"""Where chains $x'=x-\eta_t(\nabla L+\xi_t)$ end, $\xi_t$ Gaussian of variance ``noise_variance``.
 
-    With ``memory`` the noise has that correlation from step to step. Runaways are held at 1e6.
+    With ``noise_correlation`` the noise has that correlation from step to step. Runaways are held at 1e6.
     """
     x = start.clone()
     xi, size = torch.randn(x.shape, generator=generator, dtype=x.dtype), math.sqrt(noise_variance)
     for lr in lrs:
         x = (x - lr * (slope(x) + size * xi)).clamp(-1e6, 1e6)
         fresh = torch.randn(x.shape, generator=generator, dtype=x.dtype)
-        xi = memory * xi + math.sqrt(1 - memory**2) * fresh if memory else fresh
+        xi = noise_correlation * xi + math.sqrt(1 - noise_correlation**2) * fresh if noise_correlation else fresh
     return x
 
 

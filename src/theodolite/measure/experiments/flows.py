@@ -62,7 +62,12 @@ Tail = Literal["exponential", "logistic"] | float
 
 
 def separating_flow(
-    rows: Array, *, log_time: float, tail: Tail = "exponential", start: Array | None = None, first_log_time: float = 0.0
+    signed_x: Array,
+    *,
+    log_time: float,
+    loss_tail: Tail = "exponential",
+    start: Array | None = None,
+    first_log_time: float = 0.0,
 ) -> Array:
     r"""w at $\ln t$ = ``log_time`` under gradient flow on $\sum\ell(z_i\cdot w)$, integrated in $s=\ln t$, to $t=e^{300}$.
 
@@ -75,17 +80,17 @@ def separating_flow(
     """
     from scipy.integrate import solve_ivp
 
-    z = np.asarray(rows, dtype=float)
+    z = np.asarray(signed_x, dtype=float)
     w0 = np.zeros(z.shape[1]) if start is None else np.asarray(start, dtype=float)
 
     def push(s: float, w: Array) -> Array:
         u = z @ w
-        if tail == "exponential":
+        if loss_tail == "exponential":
             pull = np.exp(np.minimum(s - u, 600.0))
-        elif tail == "logistic":
+        elif loss_tail == "logistic":
             pull = np.exp(s - np.logaddexp(0.0, u))
         else:
-            pull = np.exp(s - (float(tail) + 1) * np.log1p(np.maximum(u, 0.0)))
+            pull = np.exp(s - (float(loss_tail) + 1) * np.log1p(np.maximum(u, 0.0)))
         return np.asarray(pull @ z)
 
     with warnings.catch_warnings():
@@ -96,10 +101,10 @@ def separating_flow(
     return np.asarray(path.y[:, -1])
 
 
-def log_loss_times_time(rows: Array, weight: Array, *, log_time: float, tail: Tail = "exponential") -> float:
+def log_loss_times_time(signed_x: Array, weight: Array, *, log_time: float, loss_tail: Tail = "exponential") -> float:
     r"""$t\,L(w)$ at a time that need not be a number of double precision: $\sum e^{s-z_i\cdot w}$."""
-    u = np.asarray(rows, dtype=float) @ weight
-    if tail == "logistic":
+    u = np.asarray(signed_x, dtype=float) @ weight
+    if loss_tail == "logistic":
         log_loss = np.where(
             u > 30.0, -u, np.log(np.logaddexp(0.0, -np.minimum(u, 30.0)))
         )  # log(1 + e^-u) is e^-u there

@@ -26,15 +26,15 @@ class LineEnsemble:
     mean: float = 0.0
     entries: str = "gauss"
 
-    def drawn(self, size: tuple[int, ...], generator: torch.Generator) -> Tensor:
+    def drawn(self, shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
         """Entries of scale one about the mean."""
         if self.entries == "gauss":
-            draw = torch.randn(size, generator=generator, dtype=torch.float64)
+            draw = torch.randn(shape, generator=generator, dtype=torch.float64)
         elif self.entries == "cauchy":
-            uniform = torch.rand(size, generator=generator, dtype=torch.float64)
+            uniform = torch.rand(shape, generator=generator, dtype=torch.float64)
             draw = torch.tan(math.pi * (uniform - 0.5))
         else:
-            draw = math.sqrt(3) * (2 * torch.rand(size, generator=generator, dtype=torch.float64) - 1)
+            draw = math.sqrt(3) * (2 * torch.rand(shape, generator=generator, dtype=torch.float64) - 1)
             draw = draw.sign() if self.entries == "sign" else draw
         return draw + self.mean
 

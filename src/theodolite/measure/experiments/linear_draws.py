@@ -91,17 +91,17 @@ def prior_draws(problem: Problem, *, draws: int, generator: torch.Generator) -> 
     return Draws(log_tau2, _log_likelihood(problem, log_tau2), problem)
 
 
-def tilted_draws(problem: Problem, *, ratio: float, draws: int, generator: torch.Generator) -> Draws:
+def tilted_draws(problem: Problem, *, scale_ratio: float, draws: int, generator: torch.Generator) -> Draws:
     r"""The layers' squared norms from Gamma laws of shape $\frac{n_l}2-\frac P2(1-\frac1z)$, near their posterior.
 
-    ``ratio`` is z. Any positive z is right, a good one makes the weights nearly equal: the ratio of the posterior
+    ``scale_ratio`` is z. Any positive z is right, a good one makes the weights nearly equal: the ratio of the posterior
     scale to the samples' own.
     """
     n0, *hidden = problem.sizes
     log_tau2 = torch.full((draws,), math.log(problem.prior_variance / n0), dtype=torch.float64)
     log_weights = torch.zeros(draws, dtype=torch.float64)
     for n in hidden:
-        shape = max(0.25, n / 2 - problem.samples / 2 * (1 - 1 / ratio))
+        shape = max(0.25, n / 2 - problem.samples / 2 * (1 - 1 / scale_ratio))
         gamma = _log_gamma_draws(shape, draws, generator)
         log_tau2 = log_tau2 + math.log(2 * problem.prior_variance / n) + gamma
         log_weights = log_weights + (n / 2 - shape) * gamma + math.lgamma(shape) - math.lgamma(n / 2)

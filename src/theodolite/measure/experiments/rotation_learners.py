@@ -18,18 +18,18 @@ STEPS, WIDTH = 5, 8
 def network_learner(
     optimiser: Optimiser,
     *,
-    slopes: Callable[[], Slopes] | None = None,
-    inputs: Callable[[Tensor], Tensor] | None = None,
+    gradient_map: Callable[[], Slopes] | None = None,
+    input_map: Callable[[Tensor], Tensor] | None = None,
 ) -> Learner:
     """A tanh network of one hidden layer, some steps of an optimiser; its Gaussian first layer turns with the data."""
 
     def learn(x: Tensor, y: Tensor, test: Tensor, *, seed: int, rotation: Tensor | None = None) -> Tensor:
         generator = torch.Generator().manual_seed(seed)
         own = gaussian_start(1, (x.shape[1], WIDTH, 1), activation="tanh", generator=generator, rotation=rotation)
-        fed, asked = (x, test) if inputs is None else (inputs(x), inputs(test))
-        along = slopes() if slopes is not None else None
+        fed, asked = (x, test) if input_map is None else (input_map(x), input_map(test))
+        along = gradient_map() if gradient_map is not None else None
         own = trained_networks(
-            own, fed[None], y[None], activation="tanh", optimiser=optimiser, steps=STEPS, slopes=along
+            own, fed[None], y[None], activation="tanh", optimiser=optimiser, steps=STEPS, gradient_map=along
         )
         return network_outputs(own, asked[None], "tanh")[0]
 
@@ -155,11 +155,11 @@ INVARIANT: dict[str, Learner] = {
     "momentum": network_learner(partial(SGD, lr=0.2, momentum=0.9)),
     "Nesterov": network_learner(partial(SGD, lr=0.2, momentum=0.9, nesterov=True)),
     "weight decay": network_learner(partial(SGD, lr=0.3, weight_decay=0.1)),
-    "normalised": network_learner(partial(SGD, lr=0.3), slopes=normalised_slopes),
-    "LARS": network_learner(partial(SGD, lr=1.0), slopes=layerwise_slopes),
-    "Muon": network_learner(partial(SGD, lr=1.0), slopes=polar_slopes),
-    "Shampoo": network_learner(partial(SGD, lr=0.3), slopes=shampoo_slopes),
-    "RMSNorm on inputs": network_learner(partial(SGD, lr=0.3), inputs=root_mean_square_normed),
+    "normalised": network_learner(partial(SGD, lr=0.3), gradient_map=normalised_slopes),
+    "LARS": network_learner(partial(SGD, lr=1.0), gradient_map=layerwise_slopes),
+    "Muon": network_learner(partial(SGD, lr=1.0), gradient_map=polar_slopes),
+    "Shampoo": network_learner(partial(SGD, lr=0.3), gradient_map=shampoo_slopes),
+    "RMSNorm on inputs": network_learner(partial(SGD, lr=0.3), input_map=root_mean_square_normed),
     "least squares": linear_learner(least_squares_weights),
     "ridge": linear_learner(ridge_weights),
     "online Newton": linear_learner(partial(online_weights, exponent=1.0)),
@@ -174,9 +174,9 @@ NOT_INVARIANT: dict[str, Learner] = {
     "RMSprop": network_learner(partial(torch.optim.RMSprop, lr=0.1)),
     "Adadelta": network_learner(partial(torch.optim.Adadelta, lr=50.0)),
     "Rprop": network_learner(partial(torch.optim.Rprop, lr=0.1)),
-    "sign descent": network_learner(partial(SGD, lr=1.0), slopes=signed_slopes),
-    "LayerNorm on inputs": network_learner(partial(SGD, lr=0.3), inputs=layer_normed),
-    "features capped": network_learner(partial(SGD, lr=0.3), inputs=capped),
+    "sign descent": network_learner(partial(SGD, lr=1.0), gradient_map=signed_slopes),
+    "LayerNorm on inputs": network_learner(partial(SGD, lr=0.3), input_map=layer_normed),
+    "features capped": network_learner(partial(SGD, lr=0.3), input_map=capped),
     "lasso": linear_learner(lasso_weights),
     "EGU": linear_learner(
         lambda x, y: multiplicative_weights(

@@ -153,7 +153,7 @@ DENSE = 2000
 
 
 def top_ntk_eigenvalue(
-    model: nn.Module, x: Inputs, *, frozen: bool = False, tolerance: float = 1e-4, dense: int = DENSE
+    model: nn.Module, x: Inputs, *, frozen: bool = False, tolerance: float = 1e-4, dense_below: int = DENSE
 ) -> Estimate:
     r"""$\lambda_{\max}$ of the full tangent kernel on a batch: descent on $\frac12\sum(z-y)^2$ needs $\eta<2/\lambda_{\max}$.
 
@@ -165,7 +165,7 @@ def top_ntk_eigenvalue(
     from theodolite.measure.kernels.tangent_kernel import empirical_ntk, kernel_spectrum
 
     product = NtkProduct(model, x, frozen=frozen)
-    if product.size <= dense:
+    if product.size <= dense_below:
         return Estimate(kernel_spectrum(empirical_ntk(model, x, outputs="full", frozen=frozen)).largest)
     from scipy.sparse.linalg import LinearOperator, eigsh
 

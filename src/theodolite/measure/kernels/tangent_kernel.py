@@ -226,15 +226,15 @@ def output_curvatures(loss: Callable[[Tensor, Tensor], Tensor], outputs: Tensor,
     return torch.stack([column.flatten(1) for column in columns], 1).detach()
 
 
-def curvature_through_kernel(kernel: Tensor, curvatures: Tensor) -> Tensor:
+def curvature_through_kernel(kernel: Tensor, loss_curvatures: Tensor) -> Tensor:
     r"""$H^{1/2}\Theta H^{1/2}$, (nC, nC), whose eigenvalues are the nonzero ones of the Gauss-Newton matrix $J^\top HJ$.
 
-    ``kernel`` is full, (n, n, C, C), ``curvatures`` are (n, C, C); negative ones of a loss that is not convex count as 0.
+    ``kernel`` is full, (n, n, C, C), ``loss_curvatures`` are (n, C, C); negative ones of a loss that is not convex count as 0.
 
     >>> curvature_through_kernel(torch.ones(1, 1, 1, 1), 4 * torch.ones(1, 1, 1)).item()
     4.0
     """
-    values, vectors = torch.linalg.eigh(curvatures.double())
+    values, vectors = torch.linalg.eigh(loss_curvatures.double())
     root = (vectors * values.clamp(min=0).sqrt().unsqueeze(1)) @ vectors.mT  # (n, C, C)
     return kernel_matrix(torch.einsum("aij,abjk,bkl->abil", root, kernel.double(), root))
 

@@ -87,19 +87,19 @@ def widest_class_margin(features: Array, labels: Array, *, classes: int) -> tupl
     return np.asarray(found.weight.reshape(classes, -1) @ basis), found.margin
 
 
-def residual_weight(margin: Margin, x: Array, labels: Array | None = None) -> Array:
+def residual_weight(solution: Margin, x: Array, labels: Array | None = None) -> Array:
     r"""$\tilde w$ in the span of the support vectors with $e^{-z_i\cdot\tilde w}=a_i$: there $w(t)-\hat w\ln t\to\tilde w$.
 
     For gradient flow on $\sum e^{-z_i\cdot w}$, in the generic case. Source: soudry2018, Theorem 4.
     """
-    if not margin.generic:
+    if not solution.generic:
         raise ValueError(
             "expected linearly independent support vectors with multipliers above 0, got a degenerate case; "
             "there the direction converges as log log t / log t and the residual has no limit of this form"
         )
     z, _ = _signed(x, labels)
-    rows = z[list(margin.support)]
-    return np.asarray(np.linalg.pinv(rows) @ -np.log(margin.multipliers[list(margin.support)]))
+    rows = z[list(solution.support)]
+    return np.asarray(np.linalg.pinv(rows) @ -np.log(solution.multipliers[list(solution.support)]))
 
 
 def power_tail_direction(x: Array, labels: Array | None = None, *, exponent: float) -> Array:

@@ -47,15 +47,17 @@ def cosine_density_bound(frequency: float, *, half: float = 1.0) -> float:
     return 2 * (half + 1) * max(frequency**2, 6 + 4 * abs(frequency))
 
 
-def smoothed_cosine_density(t: Tensor, frequency: Tensor, phase: Tensor, *, order: int, width: float = 1.0) -> Tensor:
+def smoothed_cosine_density(
+    t: Tensor, frequency: Tensor, phase: Tensor, *, order: int, smoothing_width: float = 1.0
+) -> Tensor:
     r"""$\eta$ for SReLU units: $\cos(\alpha t+\psi)=E\,\eta(T)\,\mathrm{SReLU}_k(t-T)$ for $|t|\le1$, T uniform on $\pm(2+w)$.
 
     The density of the ReLU, made wider by w, over $\hat B_k(\alpha)$, for smoothing multiplies a cosine by it.
 
     Source: bresler2020.
     """
-    damping = smoothing_transform(frequency, order, width=width)
-    return cosine_density(t, frequency, phase, half=1 + width) / damping
+    damping = smoothing_transform(frequency, order, smoothing_width=smoothing_width)
+    return cosine_density(t, frequency, phase, half=1 + smoothing_width) / damping
 
 
 def separation(x: Tensor) -> float:
@@ -192,7 +194,13 @@ def memorisation_bounds(samples: int, dimension: int, theta: float) -> dict[str,
 
 
 def polynomial_units(
-    dimension: int, degree: int, *, order: float, error: float = 1.0, failure: float = 1.0, constant: float = 1.0
+    dimension: int,
+    degree: int,
+    *,
+    order: float,
+    error: float = 1.0,
+    failure_probability: float = 1.0,
+    constant: float = 1.0,
 ) -> float:
     r"""$N=\bigl(C\,d^{q(a+1)}/(\epsilon\delta)\bigr)^{1/a}$ random features learn a polynomial of degree q; ``order`` is a.
 
@@ -203,9 +211,9 @@ def polynomial_units(
     >>> round(polynomial_units(10, 2, order=1, error=0.1)), round(polynomial_units(10, 2, order=100, error=0.1))
     (100000, 107)
     """
-    if min(dimension, degree, order, error, failure) <= 0:
+    if min(dimension, degree, order, error, failure_probability) <= 0:
         raise ValueError(
             "expected positive dimension, degree, order, error and failure probability, got one that is not"
         )
-    logarithm = math.log(constant / (error * failure)) + degree * (order + 1) * math.log(dimension)
+    logarithm = math.log(constant / (error * failure_probability)) + degree * (order + 1) * math.log(dimension)
     return math.exp(logarithm / order)

@@ -32,7 +32,9 @@ def _checked(widths: Sequence[int], outputs: int) -> tuple[int, ...]:
     return tuple(int(width) for width in widths)
 
 
-def theorem_capacity(first: int, second: int, *, activation: MemorizingActivation = "relu", outputs: int = 1) -> int:
+def theorem_capacity(
+    first_width: int, second_width: int, *, activation: MemorizingActivation = "relu", outputs: int = 1
+) -> int:
     r"""Points that two hidden layers certainly fit by the theorem: $4\lfloor d_1/4\rfloor\lfloor d_2/4d_y\rfloor$ for ReLU.
 
     For hard-tanh $4\lfloor d_1/2\rfloor\lfloor d_2/2d_y\rfloor$.
@@ -42,11 +44,11 @@ def theorem_capacity(first: int, second: int, *, activation: MemorizingActivatio
     (10000, 10000)
     """
     unit = 2 * (_pieces_of(activation) == 2) or 1
-    return 4 * (first // (2 * unit)) * (second // (2 * unit * outputs))
+    return 4 * (first_width // (2 * unit)) * (second_width // (2 * unit * outputs))
 
 
 def construction_capacity(
-    first: int, second: int, *, activation: MemorizingActivation = "relu", outputs: int = 1
+    first_width: int, second_width: int, *, activation: MemorizingActivation = "relu", outputs: int = 1
 ) -> int:
     r"""Points that `construct.capacity.memorize` can hold in two hidden layers: $2d_1\lfloor d_2/4d_y\rfloor$ for ReLU.
 
@@ -58,7 +60,7 @@ def construction_capacity(
     (20000, 10000)
     """
     unit = 4 if _pieces_of(activation) == 2 else 2
-    return first * 2 * (second // (unit * outputs))
+    return first_width * 2 * (second_width // (unit * outputs))
 
 
 def certain_capacity(widths: Sequence[int], *, activation: MemorizingActivation = "relu", outputs: int = 1) -> int:

@@ -44,27 +44,27 @@ def hadamard_transform_(x: Tensor, *, scale: float = 1.0) -> Tensor:
         return _transformed(x, x, scale)
 
 
-def hadamard_matrix(size: int, *, dtype: torch.dtype = torch.float64, device: Any = None) -> Tensor:
+def hadamard_matrix(side: int, *, dtype: torch.dtype = torch.float64, device: Any = None) -> Tensor:
     """The matrix itself, by Sylvester's doubling; for tests and small digits.
 
     >>> hadamard_matrix(2).tolist()
     [[1.0, 1.0], [1.0, -1.0]]
     """
-    if size < 1 or size & (size - 1):
-        raise ValueError(f"expected a power of two, got {size}; pad to {next_power_of_two(max(size, 1))}")
+    if side < 1 or side & (side - 1):
+        raise ValueError(f"expected a power of two, got {side}; pad to {next_power_of_two(max(side, 1))}")
     h = torch.ones(1, 1, dtype=dtype, device=device)
-    while len(h) < size:
+    while len(h) < side:
         h = torch.cat([torch.cat([h, h], 1), torch.cat([h, -h], 1)])
     return h
 
 
-def next_power_of_two(size: int) -> int:
-    """The smallest power of two that is at least ``size``.
+def next_power_of_two(number: int) -> int:
+    """The smallest power of two that is at least ``number``.
 
     >>> next_power_of_two(199_210)
     262144
     """
-    return 1 << max(size - 1, 0).bit_length()
+    return 1 << max(number - 1, 0).bit_length()
 
 
 class _Transform(torch.autograd.Function):

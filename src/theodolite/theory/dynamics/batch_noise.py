@@ -119,16 +119,16 @@ def valley_fluctuation(curvature: float, *, lr: float, noise_to_curvature: float
     return noise_to_curvature * lr / (2 - lr * curvature)
 
 
-def entropic_drift(slope: Array, *, lr: float, noise_to_curvature: float) -> float:
+def entropic_drift(trace_gradient: Array, *, lr: float, noise_to_curvature: float) -> float:
     r"""$-\frac{\alpha\gamma^2}4|\nabla\sum h_i|^2$: what noise adds a step to the Hessian's trace in a valley.
 
     For $L=\frac12\sum h_i(\hat\theta)\bar\theta_i^2$ with noise $\alpha\nabla^2_{\bar\theta}L$ across the valley, none along it,
-    and ``slope`` $=\nabla_{\hat\theta}\sum h_i$. Source: wei2019. Differs from the source: which has half of it.
+    and ``trace_gradient`` $=\nabla_{\hat\theta}\sum h_i$. Source: wei2019. Differs from the source: which has half of it.
 
     >>> entropic_drift(np.array([2.0, 0.0]), lr=0.1, noise_to_curvature=0.5)
     -0.005000000000000001
     """
-    return -0.25 * noise_to_curvature * lr**2 * float(slope @ slope)
+    return -0.25 * noise_to_curvature * lr**2 * float(trace_gradient @ trace_gradient)
 
 
 def circle_mass(sites: int) -> float:

@@ -21,7 +21,7 @@ def step_size_edge(lr: float, momentum: float = 0.0) -> float:
     return (2 + 2 * momentum) / lr
 
 
-def quadratic_rate(lowest: float, highest: float, *, lr: float) -> float:
+def quadratic_rate(smallest: float, largest: float, *, lr: float) -> float:
     r"""The factor $\rho=\max(|1-\eta\lambda_{\min}|,|1-\eta\lambda_{\max}|)$ a step by which the error shrinks in the long run.
 
     Below 1 exactly for $0<\eta<2/\lambda_{\max}$. Source: nesterov2004, section 2.1.
@@ -29,16 +29,16 @@ def quadratic_rate(lowest: float, highest: float, *, lr: float) -> float:
     >>> quadratic_rate(0.5, 2.0, lr=0.8)
     0.6000000000000001
     """
-    return max(abs(1 - lr * lowest), abs(1 - lr * highest))
+    return max(abs(1 - lr * smallest), abs(1 - lr * largest))
 
 
-def best_quadratic_step(lowest: float, highest: float) -> float:
+def best_quadratic_step(smallest: float, largest: float) -> float:
     r"""$\eta=2/(\lambda_{\min}+\lambda_{\max})$, where the rate is $(\kappa-1)/(\kappa+1)$.
 
     >>> quadratic_rate(1.0, 3.0, lr=best_quadratic_step(1.0, 3.0))
     0.5
     """
-    return 2 / (lowest + highest)
+    return 2 / (smallest + largest)
 
 
 def noise_floor(curvature: float, *, lr: float, noise_variance: float) -> float:

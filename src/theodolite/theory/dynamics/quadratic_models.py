@@ -57,12 +57,12 @@ def linear_flow_limit(features: Array, targets: Array, start: Array) -> Array:
     return np.asarray(start - np.linalg.pinv(features.T) @ (features.T @ start - targets))
 
 
-def label_deformation(problem: QuadraticProblem, limit: Array) -> Array:
+def label_deformation(problem: QuadraticProblem, end: Array) -> Array:
     r"""$Y^I_\alpha=-\frac12\theta^{F\top}F_\alpha\theta^F$: a linear model on $Y+\epsilon Y^I$ ends as the quadratic one.
 
     Exact to first order within the span of the data. Differs from the source: which prints $Y+\Phi Y^I$.
     """
-    return np.asarray(-0.5 * np.einsum("i,aij,j->a", limit, problem.second_derivatives, limit))
+    return np.asarray(-0.5 * np.einsum("i,aij,j->a", end, problem.second_derivatives, end))
 
 
 def parallel_correction(problem: QuadraticProblem, start: Array) -> Array:

@@ -14,7 +14,7 @@ Sampler = Literal["without replacement", "with replacement", "independent"]
 
 def batch_scatter(
     scatter: float,
-    signal: float = 0.0,
+    squared_mean: float = 0.0,
     *,
     batch_size: int,
     samples: int | None = None,
@@ -22,7 +22,7 @@ def batch_scatter(
 ) -> float:
     r"""$\mathrm{tr}\,\mathrm{Cov}\,\nabla L^B$ of a batch of B of m samples, from those of single samples.
 
-    ``scatter`` is $\mathrm{tr}\,\Sigma=\frac{1}{m-1}\sum|g_i-\bar g|^2$, ``signal`` is $|\bar g|^2$. Without replacement
+    ``scatter`` is $\mathrm{tr}\,\Sigma=\frac{1}{m-1}\sum|g_i-\bar g|^2$, ``squared_mean`` is $|\bar g|^2$. Without replacement
     $\frac{1}{B}(1-\frac{B}{m})\mathrm{tr}\,\Sigma$; with replacement $\frac{1}{B}\frac{m-1}{m}\mathrm{tr}\,\Sigma$; each sample
     *independent* with probability B/m, divided by B: $\frac{1}{B}(1-\frac{B}{m})\frac{1}{m}\sum|g_i|^2$, which is not centred.
     Without ``samples`` m is infinite.
@@ -39,7 +39,7 @@ def batch_scatter(
     if sampler == "with replacement":
         return part * scatter / batch_size
     if sampler == "independent":
-        return rest * (part * scatter + signal) / batch_size
+        return rest * (part * scatter + squared_mean) / batch_size
     raise ValueError(f"expected a sampler without replacement, with replacement or independent, got {sampler!r}")
 
 

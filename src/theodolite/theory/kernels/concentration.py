@@ -17,17 +17,17 @@ def matrix_bernstein_tail(deviation: float, *, variance: float, bound: float, di
     return min(1.0, dimensions * math.exp(-0.5 * deviation * deviation / (variance + bound * deviation / 3)))
 
 
-def matrix_chernoff_tail(excess: float, *, mean: float, bound: float, size: int) -> float:
+def matrix_chernoff_tail(relative_excess: float, *, mean: float, bound: float, side: int) -> float:
     r"""$P(\lambda_{\max}(\sum X_k)\geq(1+\epsilon)\mu)\leq m\,[e^\epsilon/(1+\epsilon)^{1+\epsilon}]^{\mu/R}$.
 
     For independent positive semidefinite m x m matrices with $\lambda_{\max}(X_k)\leq R$ surely and
     $\mu=\lambda_{\max}(E\sum X_k)$. At most 1. Source: tropp2015, Theorem 5.1.1.
 
-    >>> matrix_chernoff_tail(0.0, mean=1.0, bound=0.1, size=3)
+    >>> matrix_chernoff_tail(0.0, mean=1.0, bound=0.1, side=3)
     1.0
     """
-    exponent = excess - (1 + excess) * math.log1p(excess)
-    return min(1.0, size * math.exp(exponent * mean / bound))
+    exponent = relative_excess - (1 + relative_excess) * math.log1p(relative_excess)
+    return min(1.0, side * math.exp(exponent * mean / bound))
 
 
 def chebyshev_tail(deviations: float) -> float:

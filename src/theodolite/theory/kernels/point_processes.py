@@ -37,8 +37,8 @@ def dpp_expected_size(kernel: Tensor) -> float:
     return float((values / (1 + values)).sum())
 
 
-def dpp_sample(kernel: Tensor, size: int, *, generator: torch.Generator) -> Tensor:
-    r"""Positions of ``size`` points drawn with probability proportional to $\det K_S$: diverse ones. A k-DPP.
+def dpp_sample(kernel: Tensor, count: int, *, generator: torch.Generator) -> Tensor:
+    r"""Positions of ``count`` points drawn with probability proportional to $\det K_S$: diverse ones. A k-DPP.
 
     Eigenvectors are chosen by the elementary symmetric polynomials of the eigenvalues, then points one by one from
     their span. Source: kulesza2011, algorithms 1 and 2.
@@ -49,9 +49,9 @@ def dpp_sample(kernel: Tensor, size: int, *, generator: torch.Generator) -> Tens
     values, vectors = torch.linalg.eigh(kernel.to(torch.float64).cpu())
     values = values.clamp(min=0.0)
     rank = int((values > 1e-12 * values.max()).sum()) if len(values) else 0
-    if not 0 <= size <= rank:
-        raise ValueError(f"expected a size between 0 and the rank of the kernel, {rank}, got {size}")
-    basis = vectors[:, _eigenvectors(values / values.max() if size else values, size, generator)]  # (n, size)
+    if not 0 <= count <= rank:
+        raise ValueError(f"expected a size between 0 and the rank of the kernel, {rank}, got {count}")
+    basis = vectors[:, _eigenvectors(values / values.max() if count else values, count, generator)]  # (n, size)
     found: list[int] = []
     while basis.shape[1]:
         weights = basis.square().sum(1).clamp(min=0.0)
