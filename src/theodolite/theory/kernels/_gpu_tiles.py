@@ -1,4 +1,4 @@
-"""Both kernels of a homogeneous network in one GPU kernel: a tile of the Gram matrix and the recursion in registers.
+"""Both kernels of a homogeneous network in one GPU program: a tile of the Gram matrix and the recursion in registers.
 
 The products are made of bfloat16 halves, three for each (high x high, high x low, low x high), which is as good as
 float32: sixteen bits of each number, and sums in float32. Tiles on and above the diagonal are computed and written twice.
@@ -50,7 +50,7 @@ def fused_layers(program: Program, steps: Sequence[TileStep]) -> tuple[list[_Lay
 
 
 @triton.jit  # type: ignore[misc,untyped-decorator,unused-ignore]
-def _tiles(  # type: ignore[no-untyped-def]  # Triton takes an annotation for a value that the kernel uses
+def _tiles(  # type: ignore[no-untyped-def]  # Triton takes an annotation for a value that the program uses
     high,
     low,
     scale,

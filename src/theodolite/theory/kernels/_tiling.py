@@ -1,4 +1,4 @@
-"""All pairs of points in tiles that fit the cache: shared among threads, or one fused kernel on a GPU."""
+"""All pairs of points in tiles that fit the cache: shared among threads, or one fused pass on a GPU."""
 
 from __future__ import annotations
 
@@ -70,23 +70,23 @@ def mean_squares(x: Tensor) -> Tensor:
 
 
 def fused_kernels(plan: TilePlan) -> Kernels | None:
-    """Both kernels by one fused GPU kernel, where the points are on a GPU, Triton is there and the case is covered."""
+    """Both kernels by one fused GPU program, where the points are on a GPU, Triton is there and the case is covered."""
     if not plan.x.is_cuda or importlib.util.find_spec("triton") is None:
         return None
-    from theodolite.theory.kernels import _gpu_tiles as triton_kernels
+    from theodolite.theory.kernels import _gpu_tiles as gpu_tiles
 
-    layers = triton_kernels.fused_layers(plan.program, plan.steps)
+    layers = gpu_tiles.fused_layers(plan.program, plan.steps)
     if layers is None or not plan.symmetric or plan.x.dtype != torch.float32 or plan.row_scale is None:
         return None
     try:
-        nngp, ntk, near = triton_kernels.homogeneous_kernels(plan.x, plan.row_scale, layers)
+        nngp, ntk, near = gpu_tiles.homogeneous_kernels(plan.x, plan.row_scale, layers)
     except torch.cuda.OutOfMemoryError:
         raise
     except (
         Exception
     ) as error:  # no compiler for Triton's launcher, a device it does not know: the plain path is slower only
         warnings.warn(
-            f"the fused GPU kernel could not be built ({type(error).__name__}: {error}); using plain torch",
+            f"the fused GPU program could not be built ({type(error).__name__}: {error}); using plain torch",
             RuntimeWarning,
             stacklevel=2,
         )

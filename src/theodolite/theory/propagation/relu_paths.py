@@ -118,19 +118,23 @@ def width_for_spread(hidden_layers: int, *, factor: float = MODERATE) -> int:
     return high
 
 
-def spread_words(hidden_layers: int, width: float, variance: float, *, relu: bool = True) -> str:
+def spread_words(hidden_layers: int, width: float, log_variance: float, *, relu: bool = True) -> str:
     """What a log variance of gradients between draws means for a network of this shape, and how wide to make it.
 
     For ReLU the width is exact; for others it is scaled up from this one, as the variance falls as 1 over the width.
     """
-    factor = spread_factor(variance)
+    factor = spread_factor(log_variance)
     seen = (
         f"Between draws of the weights the size of a gradient varies by a factor of {factor:.3g} (5th to 95th percentile): "
         f"it grows exponentially with the root of depth over width, here {hidden_layers}/{width:.4g}."
     )
     if factor <= MODERATE:
         return f"{seen} One step size serves every seed."
-    wide = width_for_spread(hidden_layers) if relu else math.ceil(width * variance * (NINETY / math.log(MODERATE)) ** 2)
+    wide = (
+        width_for_spread(hidden_layers)
+        if relu
+        else math.ceil(width * log_variance * (NINETY / math.log(MODERATE)) ** 2)
+    )
     if wide <= width:
         return f"{seen} The layers are wide enough; few inputs spread it."
     return f"{seen} Seeds will differ in the step they bear; widen to {wide}, or use normalisation or residual paths."
