@@ -93,7 +93,7 @@ def rates(generator):
         found = []
         for units in sizes:
             made, affine = profile_units(
-                gaussian(1), groups=groups, units=units, step=0.5, profiles=300, generator=generator
+                gaussian(1), groups=groups, units=units, box=0.5, profiles=300, generator=generator
             )
             values = sum(group.values(t) for group in made) + affine[:, :1] + affine[:, 1:] * (t + 1)
             found.append(mean_estimate((values - torch.exp(-(t**2) / 2)).square().mean(1)))

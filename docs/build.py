@@ -23,7 +23,7 @@ SITE = HERE / "site"
 PAGES = {"guide": HERE / "guide.md", "glossary": HERE / "glossary.md"}
 
 
-def entry_page(entry: catalogue.Entry) -> str:
+def entry_page(entry: catalogue.CatalogueEntry) -> str:
     subject = catalogue.law(entry.name) if entry.kind == "law" else catalogue.instrument(entry.name)
     text = as_text(explanation(subject, references=catalogue.references(), documentation=entry.docstring), width=96)
     link = f'<p><a href="../atlas.html#{entry.name}">its figure and readings in the atlas</a></p>'

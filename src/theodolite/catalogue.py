@@ -20,7 +20,7 @@ ROOT = Path(__file__).parent
 
 
 @dataclass(frozen=True)
-class Entry:
+class CatalogueEntry:
     """A law or an instrument as its file shows it, without importing it."""
 
     name: str
@@ -45,14 +45,14 @@ class Entry:
 
 
 @functools.cache
-def entries() -> tuple[Entry, ...]:
+def entries() -> tuple[CatalogueEntry, ...]:
     """Every law, by topic and name, then every instrument."""
-    laws = [Entry(_name(p), "law", p.parent.name, p) for p in sorted(ROOT.glob("laws/*/[!_]*.py"))]
-    instruments = [Entry(_name(p), "instrument", "", p) for p in sorted(ROOT.glob("instruments/[!_]*.py"))]
+    laws = [CatalogueEntry(_name(p), "law", p.parent.name, p) for p in sorted(ROOT.glob("laws/*/[!_]*.py"))]
+    instruments = [CatalogueEntry(_name(p), "instrument", "", p) for p in sorted(ROOT.glob("instruments/[!_]*.py"))]
     return (*laws, *instruments)
 
 
-def entry(name: str) -> Entry:
+def entry(name: str) -> CatalogueEntry:
     """The entry of that name; hyphens and underscores are alike."""
     wanted = name.replace("_", "-")
     found = next((e for e in entries() if e.name == wanted), None)

@@ -19,8 +19,8 @@ class Layer:
     """A layer's variances and the activation that feeds it; None where there is none or it cannot be told, and why."""
 
     name: str
-    weight: Estimate
-    bias: Estimate | None
+    weight_variance: Estimate
+    bias_variance: Estimate | None
     activation: Activation | None
     between: str
 
@@ -29,7 +29,7 @@ def layers_of(subject: Subject) -> list[Layer]:
     """The layers in the order of the parameters, with their weights from before training where those are known."""
     found = list(layer_variances(subject.origin or subject.weights, model=subject.model, faults=subject.faults))
     fed = _fed_by(subject, [layer.name for layer in found])
-    return [Layer(layer.name, layer.weight, layer.bias, *fed[layer.name]) for layer in found]
+    return [Layer(layer.name, layer.weight_variance, layer.bias_variance, *fed[layer.name]) for layer in found]
 
 
 def signals_of(subject: Subject) -> tuple[Signal, ...]:
@@ -40,7 +40,7 @@ def signals_of(subject: Subject) -> tuple[Signal, ...]:
     return signals(subject.model, *batch.inputs, **batch.keywords) if len(batch) > 1 else ()
 
 
-def activation_of(signal: Signal) -> Activation | None:
+def signal_activation(signal: Signal) -> Activation | None:
     """The nonlinearity that feeds the layer, known by its moments; None where it is not an elementwise function."""
     if signal.function is None:
         return None
@@ -66,7 +66,7 @@ def _fed_by(subject: Subject, names: Sequence[str]) -> dict[str, tuple[Activatio
 
 
 def _described(signal: Signal) -> tuple[Activation | None, str]:
-    sigma = activation_of(signal)
+    sigma = signal_activation(signal)
     if sigma is not None:
         return sigma, ""
     if signal.between == "the input":

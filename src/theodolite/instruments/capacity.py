@@ -22,7 +22,7 @@ from theodolite.theory.capacity import (
     impossible_from,
     theorem_widths,
 )
-from theodolite.theory.capacity.memory_bounds import Kind
+from theodolite.theory.capacity.memory_bounds import MemorizingActivation
 
 NEUTRAL = (nn.Sequential, nn.Flatten, nn.Identity, nn.Dropout)
 
@@ -33,7 +33,7 @@ class _Chain:
 
     widths: tuple[int, ...] = ()
     outputs: int = 0
-    activation: Kind = "relu"
+    activation: MemorizingActivation = "relu"
     unlike: str = ""
 
 
@@ -59,7 +59,7 @@ def _chain_of(model: nn.Module) -> _Chain:
     kinds = set(between[:-1])
     if not hidden or len(kinds) != 1 or "" in kinds or between[-1]:
         return _Chain(unlike="it is not linear layers with one activation between each two and none at the end")
-    kind: Kind = "relu" if kinds == {"relu"} else "hardtanh"
+    kind: MemorizingActivation = "relu" if kinds == {"relu"} else "hardtanh"
     return _Chain(tuple(layer.out_features for layer in hidden), linear[-1].out_features, kind)
 
 

@@ -26,7 +26,7 @@ def read(subject: Subject) -> Iterator[Reading]:
     for layer, point in zip(layers, points, strict=True):
         yield _weight_reading(layer, point, hidden, when)
     for layer, point in zip(layers, points, strict=True):
-        if layer.bias is not None:
+        if layer.bias_variance is not None:
             yield _bias_reading(layer, point, hidden, when)
     yield from _depth_scales(layers, hidden)
 
@@ -38,7 +38,7 @@ def _weight_reading(layer: Layer, point: Criticality | None, hidden: int, when: 
             meaning = f"{point.reason} No weight variance keeps signals alive at every depth; try another activation."
         else:
             band = Band(*critical_band(point.weight_variance, hidden_layers=hidden))
-            ratio = layer.weight.value / point.weight_variance
+            ratio = layer.weight_variance.value / point.weight_variance
             meaning = (
                 f"Weights {when} carry {ratio:.3g} times the critical variance of {layer.activation.name}: over "
                 f"{hidden} such layers a signal changes by a factor of about {ratio**hidden:.3g}. "
@@ -47,8 +47,8 @@ def _weight_reading(layer: Layer, point: Criticality | None, hidden: int, when: 
     return Reading(
         quantity="C_w, weight variance × fan-in",
         where=layer.name,
-        measured=layer.weight.value,
-        stderr=layer.weight.stderr,
+        measured=layer.weight_variance.value,
+        stderr=layer.weight_variance.stderr,
         expected=band,
         meaning=meaning,
     )
@@ -63,7 +63,7 @@ def _advice(ratio: float, band: Band) -> str:
 
 
 def _bias_reading(layer: Layer, point: Criticality | None, hidden: int, when: str) -> Reading:
-    assert layer.bias is not None
+    assert layer.bias_variance is not None
     band, meaning = None, f"Biases {when}. {layer.between}"
     if point is not None and point.bias_variance is not None:
         scale = (point.fixed_point or 1.0) / hidden
@@ -75,8 +75,8 @@ def _bias_reading(layer: Layer, point: Criticality | None, hidden: int, when: st
     return Reading(
         quantity="C_b, bias variance",
         where=layer.name,
-        measured=layer.bias.value,
-        stderr=layer.bias.stderr,
+        measured=layer.bias_variance.value,
+        stderr=layer.bias_variance.stderr,
         expected=band,
         meaning=meaning,
     )
@@ -89,8 +89,8 @@ def _depth_scales(layers: Sequence[Layer], hidden: int) -> Iterator[Reading]:
         if layer.activation is not None:
             groups.setdefault(layer.activation.name, []).append(layer)
     for name, members in groups.items():
-        weight = sum(layer.weight.value for layer in members) / len(members)
-        bias = sum(layer.bias.value for layer in members if layer.bias is not None) / len(members)
+        weight = sum(layer.weight_variance.value for layer in members) / len(members)
+        bias = sum(layer.bias_variance.value for layer in members if layer.bias_variance is not None) / len(members)
         found = phase(members[0].activation, weight_variance=weight, bias_variance=bias)  # type: ignore[arg-type]
         scale = min(found.correlation_depth, 1e6)
         yield Reading(

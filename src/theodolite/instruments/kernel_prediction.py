@@ -62,9 +62,9 @@ def _layers(subject: Subject) -> Layers | None:
     activations = [layer.activation for layer in ordered[1:]]
     if any(activation is None for activation in activations):
         return None
-    biases = [layer.bias.value if layer.bias is not None else 0.0 for layer in ordered]
+    biases = [layer.bias_variance.value if layer.bias_variance is not None else 0.0 for layer in ordered]
     return dense_layers(
-        [layer.weight.value for layer in ordered],
+        [layer.weight_variance.value for layer in ordered],
         bias_variances=biases,
         activation=[a for a in activations if a is not None],
     )

@@ -23,7 +23,7 @@ from theodolite.core.subject import Subject
 from theodolite.instruments._samples import samples_of
 from theodolite.measure.regions import PlaneRegions, regions_in_polygon, regions_on_lines, slice_through
 from theodolite.measure.regions._bends import Bend, Maximum
-from theodolite.measure.regions._piecewise import Program, dense_layers, program_of
+from theodolite.measure.regions._piecewise import PiecewiseProgram, affine_maps, piecewise_program
 from theodolite.theory.regions import segment_breakpoints
 
 PAIRS, SAMPLES, UNITS, WORK = 30, 400, 20_000, 60_000
@@ -42,7 +42,7 @@ def read(subject: Subject) -> Iterator[Reading]:
     ):
         return
     x = samples.x.detach().double()
-    program = program_of(subject.model, tuple(x.shape[1:]))
+    program = piecewise_program(subject.model, tuple(x.shape[1:]))
     units = program.widest * sum(isinstance(step.does, Bend | Maximum) for step in program.steps)
     if not units:
         return
@@ -110,8 +110,8 @@ def _segments(x: Tensor, targets: Tensor | None, pairs: int) -> dict[str, Segmen
     return found
 
 
-def _reading(kind: str, counts: np.ndarray, program: Program, ends: Segments) -> Reading:
-    layers = dense_layers(program)
+def _reading(kind: str, counts: np.ndarray, program: PiecewiseProgram, ends: Segments) -> Reading:
+    layers = affine_maps(program)
     quantity = f"bends between two inputs {kind}"
     seen = f"On the straight way between them the network bends {counts.mean():.3g} times on average"
     if layers is None:

@@ -36,7 +36,7 @@ def read(subject: Subject) -> Iterator[Reading]:
         subject.model,
         subject.loss,
         subject.data,
-        how=how,
+        sgd=how,
         steps=(SETTLE, STEPS),
         patience=PATIENCE,
         progress=subject.notebook.progress,
@@ -45,7 +45,7 @@ def read(subject: Subject) -> Iterator[Reading]:
         raise ValueError(
             f"expected a step at which SGD stays finite, got lr={subject.lr:g}, where it ran away; lower it"
         )
-    where = f"{STEPS} steps, batches of {how.batch}"
+    where = f"{STEPS} steps, batches of {how.batch_size}"
     yield _trend(run, where)
     if not drifting(block_trend(run.losses, blocks=BLOCKS)):
         yield _balance(run, where, how)

@@ -67,7 +67,9 @@ def _exponent(name: str, how: str, spectrum: Spectrum, found: tuple[PowerLaw, Bu
             quantity="alpha, exponent of the tail", where=name, measured=0.0, meaning=f"No fit: {fit.reason}."
         )
     null = (
-        null_alpha(spectrum.rows, spectrum.columns, level=LEVEL) if min(spectrum.rows, spectrum.columns) >= 8 else None
+        null_alpha(spectrum.rows, spectrum.columns, significance=LEVEL)
+        if min(spectrum.rows, spectrum.columns) >= 8
+        else None
     )
     parts = [f"Tail of {fit.tail} of {len(spectrum.eigenvalues)} eigenvalues, Kolmogorov distance {fit.distance:.3f}"]
     if fit.p_value is not None:

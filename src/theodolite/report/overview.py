@@ -117,7 +117,7 @@ def _step_words(design: Any) -> list[str]:
     words = [
         f"under {first} initialisation plain gradient descent on the mean squared error stays stable below "
         f"{plain(rates.single, digits=3)} for all parameters alike, and that falls as 1 over the width. By layer: weights "
-        f"{plain(hidden.weights * hidden.fan_in, digits=3)} over fan-in, biases {plain(hidden.biases, digits=3)}."
+        f"{plain(hidden.weight_lr * hidden.fan_in, digits=3)} over fan-in, biases {plain(hidden.bias_lr, digits=3)}."
     ]
     if design.kernel is not None:
         left = ", ".join(

@@ -1,4 +1,4 @@
-"""Elementwise functions by name, and the check that a callable is one."""
+"""_Elementwise functions by name, and the check that a callable is one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from torch import nn
 
 from theodolite.theory._closed_forms import Nonlinearity
 
-Elementwise = Callable[[torch.Tensor], torch.Tensor]
+_Elementwise = Callable[[torch.Tensor], torch.Tensor]
 
 
 def identity(z: torch.Tensor) -> torch.Tensor:
@@ -28,16 +28,16 @@ def identity(z: torch.Tensor) -> torch.Tensor:
     return z.clone()
 
 
-def quadratic(z: torch.Tensor) -> torch.Tensor:
+def square(z: torch.Tensor) -> torch.Tensor:
     """The square.
 
-    >>> quadratic(torch.tensor(3.0)).item()
+    >>> square(torch.tensor(3.0)).item()
     9.0
     """
     return z * z
 
 
-OWN: dict[str, Elementwise] = {"identity": identity, "quadratic": quadratic}
+OWN: dict[str, _Elementwise] = {"identity": identity, "quadratic": square}
 ALIASES = {
     "linear": "identity",
     "swish": "silu",
@@ -128,7 +128,7 @@ def _file_names() -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in (Path(__file__).parent / "nonlinearities").glob("[!_]*.py")))
 
 
-def named(source: Any, parameters: Mapping[str, Any]) -> tuple[str, Elementwise]:
+def named(source: Any, parameters: Mapping[str, Any]) -> tuple[str, _Elementwise]:
     """The name and the function that a name, a callable or a module stands for.
 
     >>> named("swish", {})[0]
@@ -175,7 +175,7 @@ def _name_of(function: Any, parameters: Mapping[str, Any]) -> str:
     return name if name.startswith("<") else f"<{name}>"
 
 
-def checked(name: str, function: Elementwise) -> None:
+def checked(name: str, function: _Elementwise) -> None:
     """Nothing for an elementwise, deterministic, finite function of float64; a ValueError that says why otherwise."""
     z = torch.linspace(-8.0, 8.0, 130, dtype=torch.float64)
     advice = "give a function that maps each number of a float64 tensor by itself, such as torch.tanh"

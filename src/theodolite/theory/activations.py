@@ -16,7 +16,7 @@ from theodolite.theory._closed_forms import CLOSED_FORMS, ClosedForm, angle, geo
 from theodolite.theory._elementwise import checked, named, nonlinearity
 from theodolite.theory._quadrature import LARGEST, Array, Line, Resolution, gaussian_line, plane_mean
 
-Elementwise = Callable[[torch.Tensor], torch.Tensor]
+_Elementwise = Callable[[torch.Tensor], torch.Tensor]
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -37,18 +37,18 @@ class Activation:
     """
 
     name: str
-    function: Elementwise
+    function: _Elementwise
     exact: ClosedForm | None
     _resolution: Resolution
     _lines: dict[float, Line]
 
-    def __init__(self, source: str | Elementwise | Activation, **parameters: Any) -> None:
-        if isinstance(source, Activation):
-            name, function = source.name, source.function
-        elif isinstance(source, nn.Module):
-            name, function = named(source, {})[0], copy.deepcopy(source).to(torch.float64)
+    def __init__(self, activation: str | _Elementwise | Activation, **parameters: Any) -> None:
+        if isinstance(activation, Activation):
+            name, function = activation.name, activation.function
+        elif isinstance(activation, nn.Module):
+            name, function = named(activation, {})[0], copy.deepcopy(activation).to(torch.float64)
         else:
-            name, function = named(source, parameters)
+            name, function = named(activation, parameters)
         checked(name, function)
         set_ = object.__setattr__
         set_(self, "name", name)

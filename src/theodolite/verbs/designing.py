@@ -16,7 +16,7 @@ from theodolite.io.files import plain, write_atomically
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from theodolite.theory.capacity import Memory
+    from theodolite.theory.capacity import MemoryBounds
     from theodolite.theory.kernels import KernelLearning, LearningRates
     from theodolite.theory.propagation import Criticality, Phase
 
@@ -50,7 +50,7 @@ class Design:
     answers: tuple[Answer, ...]
     rates: LearningRates
     kernel: KernelLearning | None = None
-    capacity: Memory | None = None
+    capacity: MemoryBounds | None = None
 
     @property
     def readings(self) -> tuple[Reading, ...]:
@@ -186,7 +186,7 @@ def _columns(data: Any) -> tuple[Any, Any]:
 def _rates(spec: Any, inputs: int, width: int, signal: tuple[float, float], samples: int) -> LearningRates:
     from theodolite.theory.kernels import learning_rates
 
-    return learning_rates(spec, inputs=inputs, width=width, power=signal[0], cosine=signal[1], samples=samples)
+    return learning_rates(spec, inputs=inputs, width=width, mean_square=signal[0], cosine=signal[1], samples=samples)
 
 
 def _kernel(spec: Any, x: Any, y: Any) -> KernelLearning | None:

@@ -250,7 +250,7 @@ def test_density_lies_within_its_stated_error(told):
     known = extreme_eigenpairs(matrix, count=told) if told else None
     found = spectral_density(matrix, probes=8, steps=50, known=known)
     at, width = torch.linspace(-2, 7, 60, dtype=torch.float64), 0.15
-    density, errors = found.density(at, width=width)
+    density, errors = found.density(at, bump_width=width)
     exact = torch.exp(-0.5 * ((at[:, None] - values) / width) ** 2).mean(1) / (width * (2 * torch.pi) ** 0.5)
     inside = (density - exact).abs() <= 3 * errors + 1e-12
     assert inside.double().mean() >= 0.95

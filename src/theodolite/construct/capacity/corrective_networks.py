@@ -10,10 +10,10 @@ from typing import Any, Literal, get_args
 import torch
 from torch import Tensor, nn
 
-from theodolite.construct.capacity.corrective_groups import Group, least_squares_group, line_search, literal_group
+from theodolite.construct.capacity.corrective_groups import UnitGroup, least_squares_group, line_search, literal_group
 from theodolite.theory.capacity import separation
 
-Method = Literal["auto", "least-squares", "block", "literal", "line-search"]
+_Method = Literal["auto", "least-squares", "block", "literal", "line-search"]
 ONE_SOLVE = 3000
 """Beyond so many points the one least-squares problem, n by 1.1 n, is cut into blocks."""
 PAIRS = 20_000
@@ -56,7 +56,7 @@ class CorrectiveNetwork(nn.Module):
     centre: Tensor
     scale: Tensor
 
-    def __init__(self, centre: Tensor, scale: Tensor, *, lift: bool, groups: Sequence[Group], mean: Tensor) -> None:
+    def __init__(self, centre: Tensor, scale: Tensor, *, lift: bool, groups: Sequence[UnitGroup], mean: Tensor) -> None:
         super().__init__()
         self.register_buffer("centre", centre)
         self.register_buffer("scale", scale)
@@ -96,7 +96,7 @@ def corrective(
     x: Any,
     y: Any,
     *,
-    method: Method = "auto",
+    method: _Method = "auto",
     groups: int | None = None,
     group_width: int | None = None,
     tolerance: float = 1e-12,
@@ -165,7 +165,7 @@ class _Plan:
     theta: float | None
     generator: torch.Generator
 
-    def made(self, z: Tensor, labels: Tensor) -> tuple[list[Group], list[float]]:
+    def made(self, z: Tensor, labels: Tensor) -> tuple[list[UnitGroup], list[float]]:
         """The groups, and what each left of the squared residual."""
         count, literal = len(z), self.scheme in ("literal", "line-search")
         full = max(math.ceil(1.1 * count), count + 4)
@@ -173,7 +173,7 @@ class _Plan:
         units = self.group_width or (count if literal else default)
         most = self.groups or {"block": math.ceil(20 * count / units), "least-squares": 1}.get(self.scheme, 4)
         rest, energy = labels.clone(), float(labels.square().sum())
-        made: list[Group] = []
+        made: list[UnitGroup] = []
         contraction: list[float] = []
         while len(made) < most:
             before = float(rest.square().sum())
@@ -191,7 +191,7 @@ class _Plan:
                 break
         return made, contraction
 
-    def _group(self, z: Tensor, rest: Tensor, units: int) -> Group:
+    def _group(self, z: Tensor, rest: Tensor, units: int) -> UnitGroup:
         if self.scheme in ("least-squares", "block"):
             return least_squares_group(z, rest, units=units, generator=self.generator)
         theta = min(self.theta if self.theta is not None else 2.0, 2.0)
@@ -199,8 +199,8 @@ class _Plan:
 
 
 def _check_options(method: str, groups: int | None, group_width: int | None) -> None:
-    if method not in get_args(Method):
-        raise ValueError(f"expected a method among {get_args(Method)}, got {method!r}; choose one of them")
+    if method not in get_args(_Method):
+        raise ValueError(f"expected a method among {get_args(_Method)}, got {method!r}; choose one of them")
     for name, value in (("groups", groups), ("group_width", group_width)):
         if value is not None and (type(value) is not int or value < 1):
             raise ValueError(

@@ -5,12 +5,12 @@ import torch
 from theodolite.construct.capacity import fit_error, in_float32, memorize
 from theodolite.core.law import Law
 from theodolite.core.reading import Band, Estimate
-from theodolite.theory.capacity.memory_bounds import Kind
+from theodolite.theory.capacity.memory_bounds import MemorizingActivation
 
 DRAWS = 3
 
 
-def predict(points: int, classes: int, activation: Kind, error: float) -> Band:
+def predict(points: int, classes: int, activation: MemorizingActivation, error: float) -> Band:
     # Slopes of 2 (classes - 1) magnify the rounding of the values, which grows with one over the smallest gap between
     # projected points, about points^2: width x 1e-16 x points^2, times a few.
     return Band(high=2 * (classes - 1) * 1e-11 * points**2)
@@ -19,7 +19,7 @@ def predict(points: int, classes: int, activation: Kind, error: float) -> Band:
 def measure(
     points: int,
     classes: int,
-    activation: Kind,
+    activation: MemorizingActivation,
     error: float,
     *,
     generator: torch.Generator,
@@ -35,7 +35,7 @@ def measure(
 
 
 def _largest_error(
-    points: int, classes: int, activation: Kind, error: float, single: bool, generator: torch.Generator
+    points: int, classes: int, activation: MemorizingActivation, error: float, single: bool, generator: torch.Generator
 ) -> float:
     x = torch.randn(points, 5, generator=generator, dtype=torch.float64)
     y = torch.randint(0, classes, (points,), generator=generator)

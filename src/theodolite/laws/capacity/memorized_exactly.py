@@ -5,12 +5,12 @@ import torch
 from theodolite.construct.capacity import fit_error, in_float32, memorize
 from theodolite.core.law import Law
 from theodolite.core.reading import Band, Estimate
-from theodolite.theory.capacity.memory_bounds import Kind
+from theodolite.theory.capacity.memory_bounds import MemorizingActivation
 
 DRAWS = 6
 
 
-def predict(points: int, inputs: int, outputs: int, activation: Kind) -> Band:
+def predict(points: int, inputs: int, outputs: int, activation: MemorizingActivation) -> Band:
     # Slopes are one over the smallest gap between projected points, about points^2; rounding costs 1e-16 of that in each
     # of some ten to a hundred terms, in three layers.
     return Band(high=1e-11 * points**2)
@@ -20,7 +20,7 @@ def measure(
     points: int,
     inputs: int,
     outputs: int,
-    activation: Kind,
+    activation: MemorizingActivation,
     *,
     generator: torch.Generator,
     repeated: bool = False,
@@ -35,7 +35,11 @@ def measure(
 
 
 def _largest_error(
-    size: tuple[int, int, int], activation: Kind, generator: torch.Generator, repeated: bool, single: bool
+    size: tuple[int, int, int],
+    activation: MemorizingActivation,
+    generator: torch.Generator,
+    repeated: bool,
+    single: bool,
 ) -> float:
     points, inputs, outputs = size
     x = torch.randn(points, inputs, generator=generator, dtype=torch.float64)

@@ -11,7 +11,7 @@ SAMPLES, BATCH = 6, 3
 
 
 def predict(instance: int, sampler: Sampler) -> float:
-    return float(stochastic.batch_covariance(_gradients(instance), batch=BATCH, sampler=sampler).sum())
+    return float(stochastic.batch_covariance(_gradients(instance), batch_size=BATCH, sampler=sampler).sum())
 
 
 def measure(instance: int, sampler: Sampler, *, drawn: Sampler | None = None) -> float:

@@ -12,7 +12,7 @@ SAMPLES, BATCH, DIMENSION = 6, 2, 3
 
 def predict(sampler: Sampler, lr: float) -> float:
     x, y = _data()
-    return float(np.trace(stationary_regression(x, y, lr=lr, batch=BATCH, sampler=sampler).covariance))
+    return float(np.trace(stationary_regression(x, y, lr=lr, batch_size=BATCH, sampler=sampler).covariance))
 
 
 def measure(sampler: Sampler, lr: float, *, drawn: Sampler | None = None, steps: int = 20_000) -> float:

@@ -18,18 +18,18 @@ STEPS, WIDTH = 5, 8
 def _network_learner(
     optimiser: Optimiser,
     *,
-    slopes: Callable[[], Slopes] | None = None,
-    inputs: Callable[[Tensor], Tensor] | None = None,
+    gradient_map: Callable[[], Slopes] | None = None,
+    input_map: Callable[[Tensor], Tensor] | None = None,
 ) -> Learner:
     """A tanh network of one hidden layer, some steps of an optimiser; its Gaussian first layer turns with the data."""
 
     def learn(x: Tensor, y: Tensor, test: Tensor, *, seed: int, rotation: Tensor | None = None) -> Tensor:
         generator = torch.Generator().manual_seed(seed)
         own = gaussian_start(1, (x.shape[1], WIDTH, 1), activation="tanh", generator=generator, rotation=rotation)
-        fed, asked = (x, test) if inputs is None else (inputs(x), inputs(test))
-        along = slopes() if slopes is not None else None
+        fed, asked = (x, test) if input_map is None else (input_map(x), input_map(test))
+        along = gradient_map() if gradient_map is not None else None
         own = trained_networks(
-            own, fed[None], y[None], activation="tanh", optimiser=optimiser, steps=STEPS, slopes=along
+            own, fed[None], y[None], activation="tanh", optimiser=optimiser, steps=STEPS, gradient_map=along
         )
         return network_outputs(own, asked[None], "tanh")[0]
 
@@ -50,7 +50,7 @@ def ridge_weights(x: Tensor, y: Tensor) -> Tensor:
     return torch.as_tensor(torch.linalg.solve(x.T @ x + torch.eye(x.shape[1], dtype=x.dtype), x.T @ y))
 
 
-def online_weights(x: Tensor, y: Tensor, *, power: float, lr: float = 0.3) -> Tensor:
+def online_weights(x: Tensor, y: Tensor, *, exponent: float, lr: float = 0.3) -> Tensor:
     r"""Online steps $w-\eta A_t^{-p}g_t$, $A_t=I+\sum g_jg_j^\top$: p = 1 is online Newton, 1/2 full-matrix Adagrad."""
     d = x.shape[1]
     w, matrix = torch.zeros(d, dtype=x.dtype), torch.eye(d, dtype=x.dtype)
@@ -58,7 +58,7 @@ def online_weights(x: Tensor, y: Tensor, *, power: float, lr: float = 0.3) -> Te
         slope = (row @ w - label) * row
         matrix = matrix + torch.outer(slope, slope)
         values, vectors = torch.linalg.eigh(matrix)
-        w = w - lr * vectors @ (values**-power * (vectors.T @ slope))
+        w = w - lr * vectors @ (values**-exponent * (vectors.T @ slope))
     return w
 
 
@@ -155,15 +155,15 @@ INVARIANT: dict[str, Learner] = {
     "momentum": _network_learner(partial(SGD, lr=0.2, momentum=0.9)),
     "Nesterov": _network_learner(partial(SGD, lr=0.2, momentum=0.9, nesterov=True)),
     "weight decay": _network_learner(partial(SGD, lr=0.3, weight_decay=0.1)),
-    "normalised": _network_learner(partial(SGD, lr=0.3), slopes=_normalised_slopes),
-    "LARS": _network_learner(partial(SGD, lr=1.0), slopes=_layerwise_slopes),
-    "Muon": _network_learner(partial(SGD, lr=1.0), slopes=_polar_slopes),
-    "Shampoo": _network_learner(partial(SGD, lr=0.3), slopes=_shampoo_slopes),
-    "RMSNorm on inputs": _network_learner(partial(SGD, lr=0.3), inputs=_root_mean_square_normed),
+    "normalised": _network_learner(partial(SGD, lr=0.3), gradient_map=_normalised_slopes),
+    "LARS": _network_learner(partial(SGD, lr=1.0), gradient_map=_layerwise_slopes),
+    "Muon": _network_learner(partial(SGD, lr=1.0), gradient_map=_polar_slopes),
+    "Shampoo": _network_learner(partial(SGD, lr=0.3), gradient_map=_shampoo_slopes),
+    "RMSNorm on inputs": _network_learner(partial(SGD, lr=0.3), input_map=_root_mean_square_normed),
     "least squares": _linear_learner(least_squares_weights),
     "ridge": _linear_learner(ridge_weights),
-    "online Newton": _linear_learner(partial(online_weights, power=1.0)),
-    "full Adagrad": _linear_learner(partial(online_weights, power=0.5)),
+    "online Newton": _linear_learner(partial(online_weights, exponent=1.0)),
+    "full Adagrad": _linear_learner(partial(online_weights, exponent=0.5)),
     "VAW": vaw_predictions,
 }
 NOT_INVARIANT: dict[str, Learner] = {
@@ -174,16 +174,18 @@ NOT_INVARIANT: dict[str, Learner] = {
     "RMSprop": _network_learner(partial(torch.optim.RMSprop, lr=0.1)),
     "Adadelta": _network_learner(partial(torch.optim.Adadelta, lr=50.0)),
     "Rprop": _network_learner(partial(torch.optim.Rprop, lr=0.1)),
-    "sign descent": _network_learner(partial(SGD, lr=1.0), slopes=_signed_slopes),
-    "LayerNorm on inputs": _network_learner(partial(SGD, lr=0.3), inputs=_layer_normed),
-    "features capped": _network_learner(partial(SGD, lr=0.3), inputs=_capped),
+    "sign descent": _network_learner(partial(SGD, lr=1.0), gradient_map=_signed_slopes),
+    "LayerNorm on inputs": _network_learner(partial(SGD, lr=0.3), input_map=_layer_normed),
+    "features capped": _network_learner(partial(SGD, lr=0.3), input_map=_capped),
     "lasso": _linear_learner(_lasso_weights),
     "EGU": _linear_learner(
-        lambda x, y: multiplicative_weights(x[None], y[None], update="egu", lr=0.2, steps=60, start=1 / x.shape[1])[0]
+        lambda x, y: multiplicative_weights(
+            x[None], y[None], update="egu", lr=0.2, steps=60, initial_weight=1 / x.shape[1]
+        )[0]
     ),
     "Spindly": _linear_learner(
         lambda x, y: multiplicative_weights(
-            x[None], y[None], update="spindlypm", lr=0.2, steps=60, start=1 / x.shape[1]
+            x[None], y[None], update="spindlypm", lr=0.2, steps=60, initial_weight=1 / x.shape[1]
         )[0]
     ),
 }

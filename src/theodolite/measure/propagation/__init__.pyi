@@ -8,7 +8,7 @@ from .layer_features import (
 from .redraws import GradientDraws as GradientDraws, log_spread as log_spread, redrawn_gradients as redrawn_gradients
 from .signal_flow import (
     Signal as Signal,
-    Step as Step,
+    SignalStep as SignalStep,
     Trace as Trace,
     is_matrix_layer as is_matrix_layer,
     signals as signals,

@@ -20,8 +20,8 @@ class LayerVariances:
 
     name: str
     fan_in: int
-    weight: Estimate
-    bias: Estimate | None
+    weight_variance: Estimate
+    bias_variance: Estimate | None
 
 
 def layer_variances(

@@ -17,7 +17,7 @@ from .entropy import (
     separated_points_bounds as separated_points_bounds,
 )
 from .memory_bounds import (
-    Memory as Memory,
+    MemoryBounds as MemoryBounds,
     certain_capacity as certain_capacity,
     classifier_capacity as classifier_capacity,
     construction_capacity as construction_capacity,

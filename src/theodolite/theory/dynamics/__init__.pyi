@@ -23,7 +23,12 @@ from .one_datum import (
     catapult_with_target as catapult_with_target,
     peak_time as peak_time,
 )
-from .phases import Moment as Moment, Phase as Phase, run_outcome as run_outcome, training_phase as training_phase
+from .phases import (
+    Moment as Moment,
+    TrainingPhase as TrainingPhase,
+    run_outcome as run_outcome,
+    training_phase as training_phase,
+)
 from .quadratic_models import (
     QuadraticProblem as QuadraticProblem,
     feature_drift as feature_drift,

@@ -50,15 +50,17 @@ def catapult_invariants(output: float, curvature: float, *, coupling: float) -> 
     return 0.5 * (curvature / coupling + 2 * output / root), 0.5 * (curvature / coupling - 2 * output / root)
 
 
-def peak_time(width: float, product: float) -> float:
+def peak_time(width: float, lr_times_curvature: float) -> float:
     r"""$T\approx\frac12\ln m/\ln(\gamma\lambda_0-1)$: steps until a catapult peaks, up to a constant, for $2<\gamma\lambda_0<4$.
 
     >>> round(peak_time(1e4, 3.0), 3)  # 1.66 steps a decade of width
     6.644
     """
-    if not 2 < product < 4:
-        raise ValueError(f"expected a step between 2 and 4 over the curvature, got {product}; only there it catapults")
-    return 0.5 * math.log(width) / math.log(product - 1)
+    if not 2 < lr_times_curvature < 4:
+        raise ValueError(
+            f"expected a step between 2 and 4 over the curvature, got {lr_times_curvature}; only there it catapults"
+        )
+    return 0.5 * math.log(width) / math.log(lr_times_curvature - 1)
 
 
 @dataclass(frozen=True)

@@ -75,8 +75,8 @@ class LayerRate:
 
     layer: int
     fan_in: int
-    weights: float
-    biases: float
+    weight_lr: float
+    bias_lr: float
     share: float
 
 
@@ -97,9 +97,9 @@ class LearningRates:
 
 
 def learning_rates(
-    spec: Mlp, *, inputs: int, width: int, power: float = 1.0, cosine: float = 0.5, samples: int = 1
+    spec: Mlp, *, inputs: int, width: int, mean_square: float = 1.0, cosine: float = 0.5, samples: int = 1
 ) -> LearningRates:
-    r"""Step sizes for a network of hidden layers of ``width`` on data of this mean ``power`` $|x|^2/n_0$ and ``cosine``.
+    r"""Step sizes for a network of hidden layers of ``width`` on data of ``mean_square`` $|x|^2/n_0$ and ``cosine``.
 
     The largest eigenvalue is that of the constant direction, $\lambda_{\max}/m=\Theta_{12}+(\Theta_{11}-\Theta_{12})/m$, which
     dominates when inputs have a common part. Weights may move as 1/fan-in, biases as 1: so the single rate falls as
@@ -107,11 +107,11 @@ def learning_rates(
     Source: roberts2022, chapter 9; jacot2018.
 
     >>> rates = learning_rates(Mlp(3, "relu", 2.0), inputs=64, width=256)
-    >>> round(rates.layers[0].weights * 64 / (rates.layers[1].weights * 256), 6)
+    >>> round(rates.layers[0].weight_lr * 64 / (rates.layers[1].weight_lr * 256), 6)
     1.0
     """
-    start = spec.bias_variance + spec.weight_variance * power
-    across = spec.bias_variance + spec.weight_variance * power * cosine
+    start = spec.bias_variance + spec.weight_variance * mean_square
+    across = spec.bias_variance + spec.weight_variance * mean_square * cosine
     shares = tangent_shares(spec, (start, start, across))
     fans = [inputs, *[width] * (len(shares) - 1)]
 

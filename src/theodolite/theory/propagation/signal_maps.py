@@ -71,16 +71,16 @@ def first_covariance(spec: Mlp, first: object, second: object) -> Covariance:
     return K11, K22, K12
 
 
-def variance_trajectory(spec: Mlp, variance: float, *, layers: int | None = None) -> tuple[float, ...]:
+def variance_trajectory(spec: Mlp, variance: float, *, weight_layers: int | None = None) -> tuple[float, ...]:
     r"""$K^{(1)},K^{(2)},\dots$: the variance of each layer of preactivations, beginning with the one given.
 
-    ``layers`` defaults to the number of weight matrices. A variance that overflows stays infinite.
+    ``weight_layers`` defaults to the number of weight matrices. A variance that overflows stays infinite.
 
     >>> variance_trajectory(Mlp(2, "identity", 0.5), 1.0)
     (1.0, 0.5, 0.25)
     """
     found = [float(variance)]
-    for _ in range((layers or spec.layers) - 1):
+    for _ in range((weight_layers or spec.weight_layers) - 1):
         last = found[-1]
         found.append(_step(spec, last) if last < LARGEST else math.inf)
     return tuple(found)
@@ -93,7 +93,9 @@ def _step(spec: Mlp, variance: float) -> float:
     return next_variance(spec.sigma, variance, weight_variance=spec.weight_variance, bias_variance=spec.bias_variance)
 
 
-def covariance_trajectory(spec: Mlp, covariance: Covariance, *, layers: int | None = None) -> tuple[Covariance, ...]:
+def covariance_trajectory(
+    spec: Mlp, covariance: Covariance, *, weight_layers: int | None = None
+) -> tuple[Covariance, ...]:
     r"""$(K_{11},K_{22},K_{12})$ of each layer of preactivations, beginning with the one given.
 
     This is the recursion of the Gaussian process that a network becomes as its width grows. Source: lee2018.
@@ -102,7 +104,7 @@ def covariance_trajectory(spec: Mlp, covariance: Covariance, *, layers: int | No
     ((1.0, 1.0, 1.0), (1.0, 1.0, 1.0))
     """
     found = [covariance]
-    for _ in range((layers or spec.layers) - 1):
+    for _ in range((weight_layers or spec.weight_layers) - 1):
         found.append(
             next_covariance(
                 spec.sigma, found[-1], weight_variance=spec.weight_variance, bias_variance=spec.bias_variance

@@ -291,9 +291,9 @@ def _balance(scene: Scene) -> Iterator[Reading]:
     centre = memory.centre = here if memory.centre is None else memory.centre
     pull = float(((here - centre).double() * scene.slope.gradient.double()).sum())
     noise = batch_scatter(
-        found.scatter.value, found.signal.value, batch=how.size, samples=how.samples, sampler=how.sampler
+        found.scatter.value, found.squared_mean.value, batch_size=how.size, samples=how.samples, sampler=how.sampler
     )
-    square = max(found.signal.value, 0.0) + noise
+    square = max(found.squared_mean.value, 0.0) + noise
     memory.window = [*memory.window, (scene.slope.loss, pull, dissipation(square, lr=subject.lr))][-LONGEST:]
     losses, pulls, demanded = (list(column) for column in zip(*memory.window, strict=True))
     trend = block_trend(losses, blocks=BLOCKS) if len(losses) >= SHORTEST else None

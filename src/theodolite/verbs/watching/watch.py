@@ -20,7 +20,7 @@ from theodolite.core.records import COLUMNS, LEADING, Log, Record, table
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
 from theodolite.io.files import plain, write_atomically
-from theodolite.theory.dynamics import Moment, Phase, training_phase
+from theodolite.theory.dynamics import Moment, TrainingPhase, training_phase
 from theodolite.theory.dynamics.stationarity import Sampler
 from theodolite.verbs.watching.looks import LEVELS, LOOKS, SHARPNESS, Batching, Level, Memory, Scene, looks_of
 from theodolite.verbs.watching.starts import bare_model, full_precision, kept_probe, starting_weights, wait_for
@@ -125,7 +125,7 @@ class Watch:
         return record
 
     @property
-    def phase(self) -> Phase:
+    def phase(self) -> TrainingPhase:
         """Lazy, stable, catapult, edge, divergent, dead or undecided, with the numbers that decided."""
         return training_phase(_history(self.records))
 
