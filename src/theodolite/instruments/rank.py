@@ -64,4 +64,5 @@ instrument = Instrument(
     needs={"weights"},
     cost="free",
     laws=("marchenko-pastur", "bbp-spikes"),
+    of_weights=("spectra",),
 )

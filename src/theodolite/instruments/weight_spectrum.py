@@ -162,4 +162,5 @@ instrument = Instrument(
     needs={"weights"},
     cost="free",
     laws=("marchenko-pastur", "null-of-alpha", "bbp-spikes"),
+    of_weights=("spectra",),
 )
