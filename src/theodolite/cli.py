@@ -47,11 +47,13 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _survey(options: argparse.Namespace) -> int:
+    from theodolite.io.loading import asked_subject
     from theodolite.verbs.surveying import survey
 
     out = options.out or (None if options.json else Path("survey"))
+    facts = {"against": options.against, "device": options.device, "lr": options.lr, "activation": options.activation}
     result = survey(
-        _target(options),
+        asked_subject(options.target, options.data, **facts),
         instruments=options.instrument,
         cost=options.cost,
         jobs=options.jobs,
@@ -67,22 +69,6 @@ def _survey(options: argparse.Namespace) -> int:
             file=sys.stderr,
         )
     return WRONG_INPUT if result.faults else DONE
-
-
-def _target(options: argparse.Namespace) -> Any:
-    from theodolite.io import loading as load
-    from theodolite.io.checkpoints import checkpoint
-
-    if options.target is None and options.data is None:
-        from theodolite.io.builtin_network import builtin
-
-        return builtin()
-    if options.target is None:
-        raise ValueError("expected a model to run the data through, got data alone; name package.module:function")
-    data = load.dataset(options.data) if options.data else None
-    origin = checkpoint(options.against, device=options.device) if options.against else None
-    facts = {"lr": options.lr, "activation": options.activation, "loss": load.default_loss(data), "origin": origin}
-    return load.target(options.target, data=data, device=options.device, **facts)
 
 
 def _design(options: argparse.Namespace) -> int:

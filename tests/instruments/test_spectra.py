@@ -8,8 +8,8 @@ from safetensors.torch import save_file
 from torch import nn
 
 import theodolite as th
-from theodolite.instruments import _spectra
-from theodolite.instruments._spectra import layer_spectra
+from theodolite.instruments._common import spectra as _spectra
+from theodolite.instruments._common.spectra import layer_spectra
 from theodolite.io.store import Store
 
 

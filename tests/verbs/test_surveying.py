@@ -191,7 +191,7 @@ def test_a_survey_of_weights_imports_only_what_it_reads(tmp_path):
 
 
 def test_a_matrix_that_cannot_be_decomposed_is_named_and_the_rest_is_surveyed(tmp_path, monkeypatch):
-    from theodolite.instruments import _spectra
+    from theodolite.instruments._common import spectra as _spectra
 
     save_file({"a.weight": torch.eye(9), "b.weight": torch.eye(10)}, tmp_path / "m.safetensors")
     whole = _spectra.gram_eigenvalues

@@ -19,7 +19,7 @@ class Question:
     """What is asked, what a subject must have for it, what the answer costs, and the ``laws`` it rests on.
 
     ``cost`` is the dearest thing done: nothing beyond reading weights, forward passes, gradients, Hessian-vector products,
-    or training. ``of_weights`` names what is to be computed from each weight while it is in memory (`instruments._weights`).
+    or training. ``of_weights`` names what is to be computed from each weight while it is in memory.
     """
 
     question: str

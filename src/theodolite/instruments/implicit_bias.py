@@ -18,7 +18,7 @@ from threadpoolctl import threadpool_limits  # comes with scikit-learn
 from theodolite.core.instrument import Instrument
 from theodolite.core.reading import Reading, Series
 from theodolite.core.subject import Subject
-from theodolite.instruments._samples import Samples, spread_samples
+from theodolite.instruments._common.samples import Samples, spread_samples
 from theodolite.measure.bias import Readout, readout
 from theodolite.theory.bias import diagonal_nets, widest_class_margin, widest_margin
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from theodolite.core.instrument import Instrument
 from theodolite.core.reading import Band, Reading
 from theodolite.core.subject import Subject
-from theodolite.instruments._layers import FedLayer, layers_of
+from theodolite.instruments._common.layers import FedLayer, layers_of
 from theodolite.theory.propagation import Criticality, critical_band, criticality, phase
 
 

@@ -19,8 +19,8 @@ from torch import Tensor, nn
 from theodolite.core.instrument import Instrument
 from theodolite.core.reading import Band, Estimate, Reading, Series
 from theodolite.core.subject import Subject
-from theodolite.instruments._drift import drift_reading
-from theodolite.instruments._samples import Samples, spread_samples
+from theodolite.instruments._common.drift import drift_reading
+from theodolite.instruments._common.samples import Samples, spread_samples
 from theodolite.measure import first_tensor
 from theodolite.measure.kernels import (
     curvature_through_kernel,

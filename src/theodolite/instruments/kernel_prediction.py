@@ -16,8 +16,8 @@ from torch import Tensor
 from theodolite.core.instrument import Instrument
 from theodolite.core.reading import Band, Reading
 from theodolite.core.subject import Subject
-from theodolite.instruments._layers import layers_of, signals_of
-from theodolite.instruments._samples import spread_samples
+from theodolite.instruments._common.layers import layers_of, signals_of
+from theodolite.instruments._common.samples import spread_samples
 from theodolite.measure import first_tensor
 from theodolite.theory.kernels import leave_one_out_residuals, mlp_kernels, one_hot_targets
 from theodolite.theory.kernels._programs import Layers, dense_layers

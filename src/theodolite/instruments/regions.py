@@ -19,7 +19,7 @@ from torch import Tensor
 from theodolite.core.instrument import Instrument
 from theodolite.core.reading import Band, CellPicture, Reading
 from theodolite.core.subject import Subject
-from theodolite.instruments._samples import spread_samples
+from theodolite.instruments._common.samples import spread_samples
 from theodolite.measure.regions import PlaneRegions, regions_in_polygon, regions_on_lines, slice_through
 from theodolite.measure.regions._bends import Bend, Maximum
 from theodolite.measure.regions._piecewise import Program, dense_layers, program_of

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from theodolite.core.instrument import Instrument
 from theodolite.core.reading import Band, Reading
 from theodolite.core.subject import Subject
-from theodolite.instruments._changes import weight_changes
+from theodolite.instruments._common.changes import weight_changes
 
 
 def read(subject: Subject) -> Iterator[Reading]:

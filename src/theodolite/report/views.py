@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from theodolite.core.reading import Band, CellPicture, Reading, Series
 from theodolite.report.figures import series_figure, verdict_figure
 from theodolite.report.formulas import formula, prose
-from theodolite.report.regions import cells_figure
 from theodolite.report.words import (
     MARKS,
     TROUBLE,
@@ -227,9 +226,16 @@ def _plots(readings: Sequence[Reading], name: str) -> list[Plot]:
     for place, (data, where) in enumerate(series.items()):
         caption = where[0] if len(where) == 1 else ""
         key = f"{name}-{place}"
-        figure = cells_figure(data, key=key) if isinstance(data, CellPicture) else series_figure(data, key=key)
-        plots.append(Plot(figure, caption))
+        plots.append(Plot(_figure(data, key), caption))
     return plots
+
+
+def _figure(data: Series, key: str) -> str:
+    if isinstance(data, CellPicture):
+        from theodolite.report.regions import cells_figure  # few pages have one
+
+        return cells_figure(data, key=key)
+    return series_figure(data, key=key)
 
 
 def _places_series(readings: Sequence[Reading]) -> Series:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from theodolite.core.rows import COLUMNS, csv_text, row_of
+from theodolite.core.reading_rows import COLUMNS, csv_text, row_of
 from theodolite.io.files import json_ready, write_atomically
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from theodolite import catalogue
 from theodolite.core.law import Law, Size, Verdict
 from theodolite.core.reading import Estimate
-from theodolite.core.rows import COLUMNS, known_number, row_of
+from theodolite.core.reading_rows import COLUMNS, known_number, row_of
 from theodolite.io.store import Store
 from theodolite.io.workers import Backend, completed, one_thread
 from theodolite.verbs._shown import Shown

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from theodolite import catalogue
 from theodolite.core.question import Answer, Cost, Skipped
-from theodolite.core.rows import row_of
+from theodolite.core.reading_rows import row_of
 from theodolite.io.workers import Backend, completed
 from theodolite.verbs._shown import Sheet, ShownAnswers
 
@@ -113,7 +113,7 @@ def _read_weights(subject: Subject, names: Sequence[str]) -> None:
     """All that these instruments ask of weights, each tensor read once; of a checkpoint also whether all are finite."""
     asked = dict.fromkeys(part for name in names for part in catalogue.question(name).of_weights)
     if asked or subject.model is None:
-        from theodolite.instruments._weights import weighed
+        from theodolite.instruments._common.weights import weighed
 
         weighed(subject, *asked)
 

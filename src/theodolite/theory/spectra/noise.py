@@ -9,49 +9,6 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import gammainc, gammaincinv
 
-from theodolite.theory.spectra.nulls import Structure, null_alpha, null_alpha_quantiles, null_quantiles, structure
-from theodolite.theory.spectra.products import (
-    condition_number_bound,
-    endpoint_exponent,
-    feature_exponent_bound,
-    horn_bounds,
-    majorisation_slack,
-    product_bound_applies,
-    random_direction_gain,
-    steering_gain_bounds,
-    two_layer_exponent_bound,
-)
-
-__all__ = [
-    "Structure",
-    "bbp_threshold",
-    "condition_number_bound",
-    "density_exponent",
-    "endpoint_exponent",
-    "feature_exponent_bound",
-    "horn_bounds",
-    "majorisation_slack",
-    "marchenko_pastur_cdf",
-    "marchenko_pastur_density",
-    "marchenko_pastur_edges",
-    "marchenko_pastur_moment",
-    "marchenko_pastur_quantile",
-    "noise_edge",
-    "null_alpha",
-    "null_alpha_quantiles",
-    "null_quantiles",
-    "power_law_condition_number",
-    "product_bound_applies",
-    "random_direction_gain",
-    "rank_exponent",
-    "spike_location",
-    "steering_gain_bounds",
-    "structure",
-    "tracy_widom_cdf",
-    "tracy_widom_quantile",
-    "two_layer_exponent_bound",
-]
-
 TRACY_WIDOM = (46.446, 0.186054, 9.84801)
 """Shape, scale and shift of the gamma law that approximates Tracy-Widom's for real matrices. Source: chiani2014."""
 
@@ -143,6 +100,8 @@ def noise_edge(rows: int, columns: int, *, variance: float = 1.0) -> tuple[float
 
 def tracy_widom_cdf(x: float) -> float:
     """The Tracy-Widom distribution of real matrices, right to 0.002 by a shifted gamma law. Source: chiani2014.
+
+    One less its value at the scaled largest eigenvalue is the p-value of "nothing but noise".
 
     >>> round(tracy_widom_cdf(0.9793), 3)
     0.95

@@ -16,8 +16,8 @@ import torch
 from theodolite import catalogue
 from theodolite.core.question import Question
 from theodolite.core.reading import SIGMAS, Band, Reading
-from theodolite.instruments._drift import drift_reading
-from theodolite.instruments._samples import spread_samples
+from theodolite.instruments._common.drift import drift_reading
+from theodolite.instruments._common.samples import spread_samples
 from theodolite.instruments.sharpness import sharpness_meaning
 from theodolite.measure import first_tensor, placed
 from theodolite.measure.dynamics import at_state, telling_kernel, weight_travel

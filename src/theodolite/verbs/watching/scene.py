@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from torch import Tensor
 
 from theodolite.core.subject import Subject
-from theodolite.instruments._classes import classes_of
+from theodolite.instruments._common.classes import classes_of
 from theodolite.measure.curvature import Eigenpairs, Operator, extreme_eigenpairs, hessian
 from theodolite.measure.dynamics import Slope, probe_slope
 

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from theodolite.core.reading import Reading
-from theodolite.core.rows import COLUMNS
+from theodolite.core.reading_rows import COLUMNS
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
 from theodolite.theory.dynamics import Phase, training_phase

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from theodolite.instruments._weights import InHand, WeightPart
+from theodolite.instruments._common.weights import InHand, WeightPart
 from theodolite.measure.propagation import fan_in, mean_square, sums_inputs
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from theodolite.core.subject import Subject
-from theodolite.instruments._weights import InHand, WeightPart, weighed
+from theodolite.instruments._common.weights import InHand, WeightPart, weighed
 from theodolite.measure.spectra import Spectrum, gram_eigenvalues, weight_matrices
 
 
@@ -37,7 +37,8 @@ def layer_spectra(subject: Subject) -> list[LayerSpectrum]:
 
 def _find(held: InHand) -> tuple[Any, dict[str, Any]]:
     """For every matrix of the tensor its name, shape and dtype, how it was cut out or why it was not; and its eigenvalues."""
-    facts, eigenvalues = [], {}
+    facts: list[list[Any]] = []
+    eigenvalues: dict[str, Any] = {}
     if held.tensor is not None and held.tensor.ndim != 1:
         for part in weight_matrices(held.name, held.tensor, module=held.owner, shapes=held.shapes):
             if part.matrix is None:

@@ -1,6 +1,6 @@
 """One pass over the weights: all that was asked of a tensor is computed while it is in memory, and kept by its name.
 
-What can be asked under a name, such as ``spectra``, is the `WeightPart` called ``of_weight`` in the file ``_spectra.py`` here.
+What can be asked under a name, such as ``spectra``, is the `WeightPart` called ``of_weight`` in the file ``spectra.py`` here.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def weighed(subject: Subject, *asked: str) -> dict[str, dict[str, Stored]]:
 
 
 def _part(name: str) -> WeightPart:
-    found: WeightPart = importlib.import_module(f"theodolite.instruments._{name}").of_weight
+    found: WeightPart = importlib.import_module(f"theodolite.instruments._common.{name}").of_weight
     return found
 
 

@@ -9,7 +9,7 @@ from torch import nn
 
 from theodolite.core.reading import Estimate
 from theodolite.core.subject import Subject
-from theodolite.instruments._weights import weighed
+from theodolite.instruments._common.weights import weighed
 from theodolite.measure.propagation import Signal, signals
 from theodolite.measure.propagation.signal_flow import ACTIVATIONS
 from theodolite.theory import Activation

@@ -10,9 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from theodolite.core.rows import known_number
+from theodolite.core.reading_rows import known_number
 from theodolite.core.subject import Subject
-from theodolite.instruments._weights import InHand, WeightPart, weighed
+from theodolite.instruments._common.weights import InHand, WeightPart, weighed
 from theodolite.measure.spectra import marchenko_pastur_bulk, power_law, spectrum_of, weight_matrices
 
 
