@@ -10,11 +10,12 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from theodolite.core.instrument import Instrument
     from theodolite.core.law import Law
+    from theodolite.core.question import Question
 
 ROOT = Path(__file__).parent
 
@@ -83,6 +84,18 @@ def instrument(name: str) -> Instrument:
     return replace(loaded, name=found.name)
 
 
+@functools.cache
+def question(name: str) -> Question:
+    """What the instrument of that name asks, needs and costs, read from its file without importing it."""
+    from theodolite.core.question import Question
+
+    found = entry(name)
+    facts = _literals(found.path) if found.kind == "instrument" else None
+    if facts is None:  # a law, which is refused in words; or an instrument whose facts are computed
+        return instrument(name)
+    return Question(**facts, name=found.name)
+
+
 def law_names(chosen: Iterable[str] = ()) -> tuple[str, ...]:
     """The names of all laws, or of those chosen by their own name or by their topic, in the catalogue's order."""
     known = [e for e in entries() if e.kind == "law"]
@@ -131,3 +144,18 @@ def _docstring(path: Path) -> str:
     if not path.exists():
         return ""
     return ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+
+
+def _literals(path: Path) -> dict[str, Any] | None:
+    """The keywords of ``instrument = Instrument(...)`` in a file, but ``read``; None where one is not a literal."""
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if (
+            isinstance(node, ast.Assign)
+            and ast.unparse(node.targets[0]) == "instrument"
+            and isinstance(node.value, ast.Call)
+        ):
+            try:
+                return {str(k.arg): ast.literal_eval(k.value) for k in node.value.keywords if k.arg != "read"}
+            except ValueError:
+                return None
+    return None

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from theodolite.core.instrument import Instrument
 from theodolite.core.reading import Band, Reading
 from theodolite.core.subject import Subject
-from theodolite.instruments._layers import Layer, layers_of
+from theodolite.instruments._common.layers import FedLayer, layers_of
 from theodolite.theory.propagation import Criticality, critical_band, criticality, phase
 
 
@@ -31,7 +31,7 @@ def read(subject: Subject) -> Iterator[Reading]:
     yield from _depth_scales(layers, hidden)
 
 
-def _weight_reading(layer: Layer, point: Criticality | None, hidden: int, when: str) -> Reading:
+def _weight_reading(layer: FedLayer, point: Criticality | None, hidden: int, when: str) -> Reading:
     band, meaning = None, f"Weights {when}. {layer.between}"
     if point is not None and layer.activation is not None:
         if point.weight_variance is None:
@@ -62,7 +62,7 @@ def _advice(ratio: float, band: Band) -> str:
     return f"With depth {trouble}; try theodolite.initialise_, a residual path or a normalisation."
 
 
-def _bias_reading(layer: Layer, point: Criticality | None, hidden: int, when: str) -> Reading:
+def _bias_reading(layer: FedLayer, point: Criticality | None, hidden: int, when: str) -> Reading:
     assert layer.bias_variance is not None
     band, meaning = None, f"Biases {when}. {layer.between}"
     if point is not None and point.bias_variance is not None:
@@ -82,9 +82,9 @@ def _bias_reading(layer: Layer, point: Criticality | None, hidden: int, when: st
     )
 
 
-def _depth_scales(layers: Sequence[Layer], hidden: int) -> Iterator[Reading]:
+def _depth_scales(layers: Sequence[FedLayer], hidden: int) -> Iterator[Reading]:
     """One for each activation: the phase of the mean variances of the layers it feeds."""
-    groups: dict[str, list[Layer]] = {}
+    groups: dict[str, list[FedLayer]] = {}
     for layer in layers:
         if layer.activation is not None:
             groups.setdefault(layer.activation.name, []).append(layer)
@@ -118,4 +118,5 @@ instrument = Instrument(
     needs={"weights"},
     cost="free",
     laws=("criticality-conditions", "half-stable-criticality", "relu-critical", "depth-scale"),
+    of_weights=("spread",),
 )

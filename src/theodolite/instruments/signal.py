@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from theodolite.core.instrument import Instrument
 from theodolite.core.reading import Band, Reading
 from theodolite.core.subject import Subject
-from theodolite.instruments._layers import signal_activation, signals_of
+from theodolite.instruments._common.layers import signal_activation, signals_of
 from theodolite.measure.propagation import Signal
 from theodolite.theory import Activation
 from theodolite.theory.propagation import correlation_spread, next_covariance, next_variance, signal_spread

@@ -39,7 +39,7 @@ def read(subject: Subject) -> Iterator[Reading]:
         sgd=how,
         steps=(SETTLE, STEPS),
         patience=PATIENCE,
-        progress=subject.notebook.progress,
+        progress=subject.progress,
     )
     if not run.finite:
         raise ValueError(

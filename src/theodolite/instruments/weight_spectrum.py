@@ -16,7 +16,7 @@ import numpy as np
 from theodolite.core.instrument import Instrument
 from theodolite.core.reading import Band, Reading, Series
 from theodolite.core.subject import Subject
-from theodolite.instruments._spectra import LayerSpectrum, layer_spectra
+from theodolite.instruments._common.spectra import LayerSpectrum, layer_spectra
 from theodolite.io.workers import case_generator
 from theodolite.measure.spectra import Bulk, PowerLaw, Spectrum, marchenko_pastur_bulk, power_law
 from theodolite.theory.spectra import marchenko_pastur_density, null_alpha, structure
@@ -164,4 +164,5 @@ instrument = Instrument(
     needs={"weights"},
     cost="free",
     laws=("marchenko-pastur", "null-of-alpha", "bbp-spikes"),
+    of_weights=("spectra",),
 )

@@ -49,7 +49,7 @@ def design_table(design: Any) -> RenderableType:
     if design.capacity is not None:
         parts += [Text.assemble(("capacity: ", "bold"), _memory_words(design.capacity)), Text("")]
     for reading in (
-        r for answer in design.answers if answer.instrument.name == "spread of gradients" for r in answer.readings
+        r for answer in design.answers if answer.question.name == "spread of gradients" for r in answer.readings
     ):
         parts += [Text.assemble(("gradients: ", "bold"), reading.meaning), Text("")]
     return Group(*parts, survey_table(design.answers, ()))
@@ -95,7 +95,7 @@ def dimension_table(found: Any) -> RenderableType:
     last = ""
     for answer in found.answers:
         for reading in answer.readings:
-            family = answer.instrument.name
+            family = answer.question.name
             told = number(reading.measured, reading.stderr)
             table.add_row("" if family == last else family, as_cell(reading.where), told, as_cell(reading.meaning))
             last = family

@@ -74,7 +74,14 @@ def test_grid_search_on_digits():
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"n_components": 0}, {"n_components": 2.5}, {"order": -1}, {"smoothing_width": 0.0}, {"subset": 0}, {"bias_range": -1.0}],
+    [
+        {"n_components": 0},
+        {"n_components": 2.5},
+        {"order": -1},
+        {"smoothing_width": 0.0},
+        {"subset": 0},
+        {"bias_range": -1.0},
+    ],
 )
 def test_wrong_parameters(wrong):
     with pytest.raises(ValueError, match="expected"):

@@ -107,7 +107,7 @@ def representation(
 
     ``box`` h is the width of a smoothing box; the function's cutoff times it must stay below $2\pi$.
 
-    >>> from theodolite.theory.capacity.representation import gaussian
+    >>> from theodolite.theory.capacity.ridge_integrals import gaussian
     >>> net = representation(gaussian(1), groups=3, units=400)
     >>> x = torch.linspace(-1, 1, 101, dtype=torch.float64)[:, None]
     >>> bool((net(x) - torch.exp(-x[:, 0] ** 2 / 2)).square().mean() < 1e-4)

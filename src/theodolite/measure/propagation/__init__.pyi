@@ -13,4 +13,10 @@ from .signal_flow import (
     is_matrix_layer as is_matrix_layer,
     signals as signals,
 )
-from .weight_spread import LayerVariances as LayerVariances, fan_in as fan_in, layer_variances as layer_variances
+from .weight_spread import (
+    LayerVariances as LayerVariances,
+    fan_in as fan_in,
+    layer_variances as layer_variances,
+    mean_square as mean_square,
+    sums_inputs as sums_inputs,
+)

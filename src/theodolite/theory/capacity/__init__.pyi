@@ -27,7 +27,7 @@ from .memory_bounds import (
     theorem_capacity as theorem_capacity,
     theorem_widths as theorem_widths,
 )
-from .representation import (
+from .ridge_integrals import (
     RadialFunction as RadialFunction,
     gaussian as gaussian,
     one_group_error as one_group_error,
