@@ -31,10 +31,10 @@ def sizes():
             net, seen = LinearNet(width, (width,) * layers), {"samples": width // 2, "norm2": 2.0}
             found, seconds = timed(lambda net=net, seen=seen: log_evidence(net, **seen), repeats=20)
             z = posterior_ratio(net, **seen)
-            problem = Problem(sizes=(net.inputs, *net.widths), variance=net.variance, **seen)
+            problem = Problem(sizes=(net.inputs, *net.widths), prior_variance=net.prior_variance, **seen)
             generator = torch.Generator().manual_seed(0)
             drawn, sampling = timed(
-                lambda p=problem, z=z, g=generator: tilted_draws(p, ratio=z, draws=20_000, generator=g)
+                lambda p=problem, z=z, g=generator: tilted_draws(p, scale_ratio=z, draws=20_000, generator=g)
             )
             sampled = drawn.log_evidence()
             rows.append(
@@ -80,9 +80,9 @@ def agreement(count=20, draws=20_000):
         widths = tuple(int(n) for n in random.integers(2, 400, size=int(random.integers(1, 8))))
         net = LinearNet(inputs, widths, float(random.uniform(0.5, 2)))
         seen = {"samples": int(random.integers(1, inputs + 1)), "norm2": float(random.uniform(0.2, 3))}
-        problem = Problem(sizes=(inputs, *widths), variance=net.variance, **seen)
+        problem = Problem(sizes=(inputs, *widths), prior_variance=net.prior_variance, **seen)
         drawn = tilted_draws(
-            problem, ratio=posterior_ratio(net, **seen), draws=draws, generator=torch.Generator().manual_seed(1)
+            problem, scale_ratio=posterior_ratio(net, **seen), draws=draws, generator=torch.Generator().manual_seed(1)
         )
         sampled = drawn.log_evidence()
         found.append((sampled.value - log_evidence(net, **seen).value) / sampled.stderr)

@@ -21,7 +21,7 @@ from theodolite.construct.capacity import (
     representation,
 )
 from theodolite.core.statistics import log_slope, mean_estimate
-from theodolite.theory.capacity import contraction_constant, corrective_contraction, dual_scale, gaussian, separation
+from theodolite.theory.capacity import corrective_contraction, dual_scale, gaussian, separation
 
 INPUTS = 20
 
@@ -51,7 +51,7 @@ def contraction(sizes, generator):
             got, plain = mean_estimate(left), n / theta**4 / units
             print(
                 f"{n:5d} {theta:6.3f} {units:6d} {got.value:9.4g} {got.stderr:7.2g} {theory.factor(units):9.4g} {plain:9.3g} "
-                f"{got.value / plain:9.0f} {contraction_constant(n):12.0f} {theory.threshold:14.3g}",
+                f"{got.value / plain:9.0f} {32 / 3 * math.log(n) ** 4:12.0f} {theory.threshold:14.3g}",
                 flush=True,
             )
             if units == 1000:
@@ -93,7 +93,7 @@ def rates(generator):
         found = []
         for units in sizes:
             made, affine = profile_units(
-                gaussian(1), groups=groups, units=units, step=0.5, profiles=300, generator=generator
+                gaussian(1), groups=groups, units=units, box=0.5, profiles=300, generator=generator
             )
             values = sum(group.values(t) for group in made) + affine[:, :1] + affine[:, 1:] * (t + 1)
             found.append(mean_estimate((values - torch.exp(-(t**2) / 2)).square().mean(1)))

@@ -82,8 +82,8 @@ def main():
     if not torch.cuda.is_available():
         raise SystemExit("expected a CUDA device, got none; run this on a machine with a GPU")
     print(torch.cuda.get_device_name(), "torch", torch.__version__)
-    module = hadamard._kernels()
-    print("kernels:", "Triton" if module is not None else "none, plain torch")
+    module = hadamard._gpu_programs()
+    print("GPU programs:", "Triton" if module is not None else "none, plain torch")
     errors()
     times(module)
 

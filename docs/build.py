@@ -8,6 +8,7 @@ from __future__ import annotations
 import html
 from pathlib import Path
 
+import rooms  # beside this file
 from markdown_it import MarkdownIt
 
 from theodolite import catalogue
@@ -22,7 +23,7 @@ SITE = HERE / "site"
 PAGES = {"guide": HERE / "guide.md", "glossary": HERE / "glossary.md"}
 
 
-def entry_page(entry: catalogue.Entry) -> str:
+def entry_page(entry: catalogue.CatalogueEntry) -> str:
     subject = catalogue.law(entry.name) if entry.kind == "law" else catalogue.instrument(entry.name)
     text = as_text(explanation(subject, references=catalogue.references(), documentation=entry.docstring), width=96)
     link = f'<p><a href="../atlas.html#{entry.name}">its figure and readings in the atlas</a></p>'
@@ -44,6 +45,7 @@ def index_page() -> str:
 
 
 def build() -> int:
+    write_atomically(rooms.PICTURE, rooms.picture())
     markdown = MarkdownIt("commonmark").enable("table")
     for name, source in PAGES.items():
         page = document_page(name.capitalize(), markdown.render(source.read_text(encoding="utf-8")))

@@ -7,7 +7,7 @@ import torch
 
 from theodolite import catalogue
 from theodolite.io.builtin_network import builtin
-from theodolite.verbs.checking import Run, checked_laws
+from theodolite.verbs.checking import CheckSettings, checked_laws
 from theodolite.verbs.surveying import read
 
 LAWS = catalogue.law_names()
@@ -44,8 +44,8 @@ def test_law_is_documented(name):
 def test_verdicts_are_the_same_for_one_and_two_workers():
     """To rounding: where an array lies in memory decides how BLAS sums it."""
     names = LAWS[::16]
-    alone = {r.verdict.law.name: r.verdict.readings for r in checked_laws(names, Run(seed=3))}
-    shared = {r.verdict.law.name: r.verdict.readings for r in checked_laws(names, Run(seed=3), jobs=2)}
+    alone = {r.verdict.law.name: r.verdict.readings for r in checked_laws(names, CheckSettings(seed=3))}
+    shared = {r.verdict.law.name: r.verdict.readings for r in checked_laws(names, CheckSettings(seed=3), jobs=2)}
     assert alone.keys() == shared.keys()
     for name, readings in alone.items():
         for one, other in zip(readings, shared[name], strict=True):
@@ -90,6 +90,13 @@ def test_instrument_is_documented_and_names_laws_that_exist(name):
     assert instrument.laws, "an instrument rests on at least one law"
     for law in instrument.laws:
         assert law in LAWS
+
+
+@pytest.mark.parametrize("name", INSTRUMENTS)
+def test_a_question_read_from_the_file_is_the_instrument_s(name):
+    asked, loaded = catalogue.question(name), catalogue.instrument(name)
+    for fact in ("question", "cost", "needs", "laws", "of_weights", "name"):
+        assert getattr(asked, fact) == getattr(loaded, fact)
 
 
 def test_unknown_names_are_answered_with_near_ones():

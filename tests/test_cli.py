@@ -244,7 +244,7 @@ def test_a_closed_pipe_is_no_error():
 
 LAW = '''"""Seven is seven."""
 
-from theodolite.law import Law
+from theodolite.core.law import Law
 
 law = Law(
     claim="Seven is seven.",

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from theodolite.optim import EGU, EGUpm
-from theodolite.theory.bias import multiplicative_safe_rate
+from theodolite.theory.bias import multiplicative_safe_lr
 
 KINDS = [(EGU, {}), (EGUpm, {"beta": 0.3})]
 
@@ -163,7 +163,7 @@ def test_a_batch_at_the_safe_rate_converges_to_the_sparse_target():
     generator = torch.Generator().manual_seed(0)
     x = torch.randn(40, 200, generator=generator).sign()
     w = nn.Parameter(torch.full((200,), 1e-4 / 200))
-    optimiser = EGU([w], lr=multiplicative_safe_rate(1.0, 1.0, 200))
+    optimiser = EGU([w], lr=multiplicative_safe_lr(1.0, 1.0, 200))
     for _ in range(800):
         optimiser.zero_grad()
         (0.5 * (x @ w - x[:, 3]).square().mean()).backward()

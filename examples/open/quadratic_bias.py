@@ -51,7 +51,7 @@ def first_order():
     for epsilon in (0.001, 0.01, 0.03, 0.1, 0.3):
         errors = []
         for seed in range(6):
-            problem, start = quadratic_problem(seed, parameters=7, samples=3)
+            problem, start = quadratic_problem(seed, parameter_count=7, samples=3)
             linear = linear_flow_limit(problem.features, problem.targets, start)
             step = parallel_correction(problem, start) + perpendicular_correction(problem, start)
             try:

@@ -48,7 +48,7 @@ def by_spectrum(name, draw):
         def fate(product, model=model):
             path = model.path(target=0.0, lr=product / model.curvature, steps=3000)
             losses = [min(z * z / 2, 1e300) if abs(z) < 1e150 else math.inf for z in path.outputs]
-            return run_outcome(losses, path.curvatures, lr=product / model.curvature).kind
+            return run_outcome(losses, path.curvatures, lr=product / model.curvature).name
 
         found.append(edge(fate))
     summary(name, found)
@@ -65,7 +65,7 @@ def by_order(order, activation=torch.relu, samples=1, width=100):
 
         def fate(product, taylor=taylor, top=top):
             y = torch.zeros(samples, 1)
-            return taylor.descended(y, lr=product / top, steps=STEPS, watch=False).outcome.kind
+            return taylor.descended(y, lr=product / top, steps=STEPS, watch=False).outcome.name
 
         found.append(edge(fate, low=2.0, high=8.0, rounds=5))  # to 0.1
     kind = "the network" if order == 0 else f"order {order}"
@@ -88,7 +88,7 @@ def fates(product, target, width=1000, seeds=12, steps=1000):
             if curvatures[-1] == 0 or losses[-1] > 1e30 or (losses[-1] < 1e-16 and len(losses) > 2):
                 break
             u, v = u - lr * r * v * open_ / math.sqrt(width), v - lr * r * h / math.sqrt(width)
-        counts[run_outcome(losses, curvatures, lr=lr).kind] += 1
+        counts[run_outcome(losses, curvatures, lr=lr).name] += 1
     shown = ", ".join(f"{kind} {number}" for kind, number in counts.items() if number)
     print(f"  step times curvature {product:4.1f}, target {target:.0f}: {shown}")
 

@@ -23,7 +23,7 @@ from .theory.activations import Activation as Activation
 from .theory.propagation.critical_points import Criticality as Criticality, criticality as criticality
 from .theory.specification import Mlp as Mlp
 from .verbs.checking import check as check
-from .verbs.designing import Design as Design, design as design
+from .verbs.designing.advice import Design as Design, design as design
 from .verbs.dimensions.panel import Dimension as Dimension, dimension as dimension
 from .verbs.invariance import RotationInvariance as RotationInvariance, rotation_invariance as rotation_invariance
 from .verbs.surveying import Survey as Survey, read as read, survey as survey

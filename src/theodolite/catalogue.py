@@ -10,17 +10,18 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from theodolite.core.instrument import Instrument
     from theodolite.core.law import Law
+    from theodolite.core.question import Question
 
 ROOT = Path(__file__).parent
 
 
 @dataclass(frozen=True)
-class Entry:
+class CatalogueEntry:
     """A law or an instrument as its file shows it, without importing it."""
 
     name: str
@@ -45,14 +46,14 @@ class Entry:
 
 
 @functools.cache
-def entries() -> tuple[Entry, ...]:
+def entries() -> tuple[CatalogueEntry, ...]:
     """Every law, by topic and name, then every instrument."""
-    laws = [Entry(_name(p), "law", p.parent.name, p) for p in sorted(ROOT.glob("laws/*/[!_]*.py"))]
-    instruments = [Entry(_name(p), "instrument", "", p) for p in sorted(ROOT.glob("instruments/[!_]*.py"))]
+    laws = [CatalogueEntry(_name(p), "law", p.parent.name, p) for p in sorted(ROOT.glob("laws/*/[!_]*.py"))]
+    instruments = [CatalogueEntry(_name(p), "instrument", "", p) for p in sorted(ROOT.glob("instruments/[!_]*.py"))]
     return (*laws, *instruments)
 
 
-def entry(name: str) -> Entry:
+def entry(name: str) -> CatalogueEntry:
     """The entry of that name; hyphens and underscores are alike."""
     wanted = name.replace("_", "-")
     found = next((e for e in entries() if e.name == wanted), None)
@@ -81,6 +82,18 @@ def instrument(name: str) -> Instrument:
         raise ValueError(f"expected the name of an instrument, got the law {name!r}; `theodolite check` runs it")
     loaded: Instrument = importlib.import_module(found.module).instrument
     return replace(loaded, name=found.name)
+
+
+@functools.cache
+def question(name: str) -> Question:
+    """What the instrument of that name asks, needs and costs, read from its file without importing it."""
+    from theodolite.core.question import Question
+
+    found = entry(name)
+    facts = _literals(found.path) if found.kind == "instrument" else None
+    if facts is None:  # a law, which is refused in words; or an instrument whose facts are computed
+        return instrument(name)
+    return Question(**facts, name=found.name)
 
 
 def law_names(chosen: Iterable[str] = ()) -> tuple[str, ...]:
@@ -131,3 +144,18 @@ def _docstring(path: Path) -> str:
     if not path.exists():
         return ""
     return ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+
+
+def _literals(path: Path) -> dict[str, Any] | None:
+    """The keywords of ``instrument = Instrument(...)`` in a file, but ``read``; None where one is not a literal."""
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if (
+            isinstance(node, ast.Assign)
+            and ast.unparse(node.targets[0]) == "instrument"
+            and isinstance(node.value, ast.Call)
+        ):
+            try:
+                return {str(k.arg): ast.literal_eval(k.value) for k in node.value.keywords if k.arg != "read"}
+            except ValueError:
+                return None
+    return None

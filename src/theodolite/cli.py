@@ -9,7 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from rich.console import RenderableType
+
+    from theodolite.verbs._shown import Shown
 
 DONE, BROKEN, WRONG_INPUT = 0, 1, 2
 
@@ -43,29 +47,20 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _survey(options: argparse.Namespace) -> int:
+    from theodolite.io.loading import asked_subject
     from theodolite.verbs.surveying import survey
 
     out = options.out or (None if options.json else Path("survey"))
+    facts = {"against": options.against, "device": options.device, "lr": options.lr, "activation": options.activation}
     result = survey(
-        _target(options),
+        asked_subject(options.target, options.data, **facts),
         instruments=options.instrument,
         cost=options.cost,
         jobs=options.jobs,
         backend=options.backend,
         out=out,
     )
-    if out is not None:
-        result.html(out / "report.html")
-        result.json(out / "readings.json")
-        result.csv(out / "readings.csv")
-    if options.json:
-        print(result.json())
-    else:
-        from theodolite.report.text import survey_table
-
-        _show(survey_table(result.answers, result.skipped, most=12))
-        assert out is not None
-        print(f"\nThe page: {out / 'report.html'}\nEvery reading: {out / 'readings.csv'}")
+    _present(result, options, out, _SURVEY_FILES, most=12)
     if result.faults:
         name, reason = next(iter(result.faults.items()))
         more = f" (and {len(result.faults) - 1} more)" if len(result.faults) > 1 else ""
@@ -76,36 +71,15 @@ def _survey(options: argparse.Namespace) -> int:
     return WRONG_INPUT if result.faults else DONE
 
 
-def _target(options: argparse.Namespace) -> Any:
-    from theodolite.io import loading as load
-    from theodolite.io.checkpoints import checkpoint
-
-    if options.target is None and options.data is None:
-        from theodolite.io.builtin_network import builtin
-
-        return builtin()
-    if options.target is None:
-        raise ValueError("expected a model to run the data through, got data alone; name package.module:function")
-    data = load.dataset(options.data) if options.data else None
-    origin = checkpoint(options.against, device=options.device) if options.against else None
-    facts = {"lr": options.lr, "activation": options.activation, "loss": load.default_loss(data), "origin": origin}
-    return load.target(options.target, data=data, device=options.device, **facts)
-
-
 def _design(options: argparse.Namespace) -> int:
     from theodolite.io import loading as load
-    from theodolite.verbs.designing import design
+    from theodolite.verbs.designing.advice import design
 
     data = load.dataset(options.data) if options.data else None
     result = design(
         activation=options.activation, depth=options.depth, width=options.width, samples=options.samples, data=data
     )
-    if options.out is not None:
-        result.html(options.out / "design.html")
-    if options.json:
-        print(result.json())
-    else:
-        _show(result.table())
+    _present(result, options, options.out, {"design.html": "The page"})
     return DONE
 
 
@@ -117,55 +91,30 @@ def _dimension(options: argparse.Namespace) -> int:
     if options.method is not None:
         from dataclasses import asdict
 
-        from theodolite.io.files import plain
+        from theodolite.io.files import json_ready
         from theodolite.report.words import number
 
         found = dimension(x, options.method)
-        print(json.dumps(plain(asdict(found))) if options.json else number(found.value, found.stderr))
+        print(json.dumps(json_ready(asdict(found))) if options.json else number(found.value, found.stderr))
         return DONE
     out = options.out or (None if options.json else Path("dimension"))
     result = dimension(x, labels=labels, picture=out is not None, name=Path(options.data).name)
-    if out is not None:
-        result.html(out / "dimension.html")
-        result.json(out / "dimension.json")
-    if options.json:
-        print(result.json())
-    else:
-        _show(result.table())
-        assert out is not None
-        print(f"\nThe page: {out / 'dimension.html'}")
+    _present(result, options, out, {"dimension.html": "The page", "dimension.json": ""})
     return DONE
 
 
 def _check(options: argparse.Namespace) -> int:
     from theodolite import catalogue
-    from theodolite.io.files import write_atomically
     from theodolite.report.progress import tracked
-    from theodolite.verbs.checking import Run, checked_laws, verdict_record
+    from theodolite.verbs.checking import Atlas, CheckSettings, checked_laws
 
     names = catalogue.law_names(options.law)
-    run = Run(options.size, options.seed, options.break_assumptions)
-    found = checked_laws(names, run, jobs=options.jobs, backend=options.backend, out=options.out)
+    settings = CheckSettings(options.size, options.seed, options.break_assumptions)
+    found = checked_laws(names, settings, jobs=options.jobs, backend=options.backend, out=options.out)
     results = {r.verdict.law.name: r for r in tracked(found, total=len(names), label="checking laws")}
-    ordered = [results[name] for name in names]
-    if options.out is not None:
-        from theodolite.report.html import atlas_page
-
-        broken = {r.verdict.law.name: dict(r.breaks) for r in ordered if r.breaks}
-        page = atlas_page([r.verdict for r in ordered], catalogue.topics(), catalogue.references(), broken)
-        write_atomically(options.out / "atlas.html", page)
-    if options.json:
-        from theodolite.io.files import plain
-
-        print(json.dumps(plain([verdict_record(r) for r in ordered]), indent=2, ensure_ascii=False, allow_nan=False))
-    else:
-        from theodolite.report.text import verdict_table
-
-        _show(verdict_table([r.verdict for r in ordered]))
-        if options.out is not None:
-            print(f"\nThe atlas: {options.out / 'atlas.html'}")
-    good = all(r.verdict.holds and all(r.breaks.values()) for r in ordered)
-    return DONE if good else BROKEN
+    atlas = Atlas(tuple(results[name] for name in names))
+    _present(atlas, options, options.out, {"atlas.html": "The atlas"})
+    return DONE if atlas.good else BROKEN
 
 
 def _memorize(options: argparse.Namespace) -> int:
@@ -213,7 +162,7 @@ def _explain(options: argparse.Namespace) -> int:
     entry = catalogue.entry(options.name)
     subject = catalogue.law(entry.name) if entry.kind == "law" else catalogue.instrument(entry.name)
     if options.json:
-        from theodolite.io.files import plain
+        from theodolite.io.files import json_ready
 
         hidden = ("predict", "measure", "refuted", "read")
         facts: dict[str, Any] = {key: value for key, value in vars(subject).items() if key not in hidden}
@@ -221,12 +170,34 @@ def _explain(options: argparse.Namespace) -> int:
             facts["reference"] = catalogue.references().get(facts["source"].partition(",")[0], "")
         else:
             facts["needs"] = sorted(facts["needs"])
-        print(json.dumps(plain({"kind": entry.kind, "notes": entry.docstring, **facts}), indent=2, ensure_ascii=False))
+        print(
+            json.dumps(
+                json_ready({"kind": entry.kind, "notes": entry.docstring, **facts}), indent=2, ensure_ascii=False
+            )
+        )
         return DONE
     from theodolite.report.text import explanation
 
     _show(explanation(subject, references=catalogue.references(), documentation=entry.docstring))
     return DONE
+
+
+_SURVEY_FILES = {"report.html": "The page", "readings.json": "", "readings.csv": "Every reading"}
+
+
+def _present(
+    result: Shown, options: argparse.Namespace, out: Path | None, files: Mapping[str, str], **how: Any
+) -> None:
+    """Write the files, each in the form that its name asks for; then JSON, or the table and where the files are."""
+    for name in files if out is not None else ():
+        assert out is not None
+        getattr(result, Path(name).suffix[1:])(out / name)
+    if options.json:
+        print(result.json())
+        return
+    _show(result.table(**how))
+    if out is not None:
+        print("\n" + "\n".join(f"{words}: {out / name}" for name, words in files.items() if words))
 
 
 def _show(renderable: RenderableType) -> None:

@@ -14,7 +14,6 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-Foreach = Callable[[list[Tensor]], list[Tensor]]
 HALF = (torch.float16, torch.bfloat16)
 
 
@@ -92,7 +91,7 @@ class EGU(_Mirror):
 
     Start from equal small weights, such as 1/d each, or smaller: the smaller, the sparser the solution. A safe rate for the
     loss $\tfrac12(x\cdot w-y)^2$, alone or averaged over a batch, with $|x_i|\le X$ and a target of norm U is
-    $1/(X^2UW_d)$, where $W_d$ is a little above log d (`theory.bias.multiplicative_safe_rate`); half of it
+    $1/(X^2UW_d)$, where $W_d$ is a little above log d (`theory.bias.multiplicative_safe_lr`); half of it
     without the half. So scale the inputs, and average instead of summing. A weight never falls below the smallest normal
     number, so that it can return.
 

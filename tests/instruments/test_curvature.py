@@ -67,6 +67,6 @@ def test_gradient_moments_are_those_of_gradients_one_by_one():
     found = gradient_moments(model, cross_entropy, [(x[:7], labels[:7]), (x[7:], labels[7:])])
     scatter = torch.cov(G.T).trace().item()
     assert found.scatter.value == pytest.approx(scatter)
-    assert found.signal.value == pytest.approx(G.mean(0).square().sum().item() - scatter / 30)
+    assert found.squared_mean.value == pytest.approx(G.mean(0).square().sum().item() - scatter / 30)
     assert found.samples == 30
     assert gradient_moments(model, cross_entropy, (x[:1], labels[:1])) is None

@@ -3,7 +3,7 @@ import torch
 from torch import nn
 
 import theodolite as th
-from theodolite.instruments._layers import layers_of
+from theodolite.instruments._common.layers import layers_of
 
 
 def deep(depth=20, width=128, activation=nn.ReLU):

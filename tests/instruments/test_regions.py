@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 import theodolite as th
-from theodolite.core.pictures import Cells
+from theodolite.core.reading import CellPicture
 from theodolite.io.builtin_network import digits
 
 
@@ -53,7 +53,7 @@ def test_the_cells_are_a_picture_that_fills_the_triangle_and_shows_the_answers()
     survey = th.survey(th.Subject(model, data=x), instruments=["regions"])
     (cells,) = [r for r in survey.readings if r.quantity.startswith("cells")]
     picture = cells.series
-    assert isinstance(picture, Cells)
+    assert isinstance(picture, CellPicture)
     assert len(picture.polygons) == len(picture.groups) == cells.measured
 
     def area(corners):

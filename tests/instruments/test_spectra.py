@@ -8,8 +8,9 @@ from safetensors.torch import save_file
 from torch import nn
 
 import theodolite as th
-from theodolite.instruments import _spectra
-from theodolite.instruments._spectra import layer_spectra
+from theodolite.instruments._common import spectra as _spectra
+from theodolite.instruments._common.spectra import layer_spectra
+from theodolite.io.store import Store
 
 
 def noise(*shape, seed=0, scale=0.05):
@@ -76,7 +77,7 @@ def test_noise_is_not_called_trained_and_a_spike_is(mixed):
 
 def test_a_survey_of_a_checkpoint_goes_on_where_it_stopped(mixed, tmp_path, monkeypatch):
     first = th.survey(mixed, instruments=("weight-spectrum", "rank"), out=tmp_path / "out")
-    assert (tmp_path / "out" / "notebook" / "notes.jsonl").exists()
+    assert "answer rank" in Store(tmp_path / "out")
     monkeypatch.setattr(_spectra, "gram_eigenvalues", lambda matrix: pytest.fail("computed again"))
     second = th.survey(mixed, instruments=("weight-spectrum", "rank"), out=tmp_path / "out")
     assert json.loads(first.json())["readings"] == json.loads(second.json())["readings"]

@@ -3,7 +3,7 @@ import stat
 
 import pytest
 
-from theodolite.io.files import plain, write_atomically
+from theodolite.io.files import json_ready, write_atomically
 
 
 def test_a_file_is_written_whole_with_ordinary_rights(tmp_path):
@@ -23,7 +23,7 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path):
 
 
 def test_plain_json_has_no_infinities():
-    assert plain({"a": (1.0, float("nan")), 2: {"b": None, "c": True}}) == {
+    assert json_ready({"a": (1.0, float("nan")), 2: {"b": None, "c": True}}) == {
         "a": [1.0, None],
         "2": {"b": None, "c": True},
     }

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from theodolite.io.workers import completed
-from theodolite.verbs.checking import Run, checked_laws
+from theodolite.verbs.checking import CheckSettings, checked_laws
 
 
 def square(x):
@@ -52,7 +52,7 @@ def test_bad_settings_get_one_line(keywords):
 
 def verdicts(**keywords):
     names = ("relu-critical", "deep-linear-critical")
-    return {r.verdict.law.name: r.verdict.readings for r in checked_laws(names, Run(seed=1), **keywords)}
+    return {r.verdict.law.name: r.verdict.readings for r in checked_laws(names, CheckSettings(seed=1), **keywords)}
 
 
 @pytest.mark.filterwarnings("ignore")  # the clusters' own

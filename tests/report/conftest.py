@@ -7,8 +7,9 @@ import math
 import pytest
 import torch
 
-from theodolite.core.instrument import Answer, Instrument, Skipped
+from theodolite.core.instrument import Instrument
 from theodolite.core.law import Law
+from theodolite.core.question import Answer, Skipped
 from theodolite.core.reading import Band, Reading, Series
 
 SCRIPT = "<script>document.title='pwned'</script>"

@@ -5,7 +5,8 @@ from html.parser import HTMLParser
 
 import pytest
 
-from theodolite.core.instrument import Answer, Instrument
+from theodolite.core.instrument import Instrument
+from theodolite.core.question import Answer
 from theodolite.core.reading import Band, Reading
 from theodolite.report.html import atlas_page, survey_fragment, survey_page
 
@@ -68,7 +69,7 @@ def test_survey_page_is_whole(survey, hostile):
     ):
         assert word in text
     for answer in answers:
-        assert answer.instrument.question in text
+        assert answer.question.question in text
         for reading in answer.readings:
             assert reading.quantity in text
             assert reading.where in text

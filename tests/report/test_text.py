@@ -4,7 +4,8 @@ import math
 
 import pytest
 
-from theodolite.core.instrument import Answer, Instrument, Skipped
+from theodolite.core.instrument import Instrument
+from theodolite.core.question import Answer, Skipped
 from theodolite.core.reading import Band, Reading
 from theodolite.report.text import as_text, explanation, survey_table, verdict_table
 from theodolite.report.words import expectation, number, printable, shortened, source_entries, worst_reading
@@ -118,7 +119,7 @@ def test_law_explained(verdicts):
 
 
 def test_instrument_explained(survey):
-    text = as_text(explanation(survey[1][1].instrument))
+    text = as_text(explanation(survey[1][1].question))
     for part in ("signal", "How do signals travel?", "model", "forward passes", "some-law"):
         assert part in text
 

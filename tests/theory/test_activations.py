@@ -1,5 +1,6 @@
 import math
 from itertools import pairwise
+from pathlib import Path
 
 import mpmath
 import numpy as np
@@ -9,7 +10,7 @@ import torch.nn.functional as F
 from scipy.integrate import dblquad, quad
 from torch import nn
 
-from theodolite.theory import Activation
+from theodolite.theory import Activation, nonlinearities
 from theodolite.theory._quadrature import Resolution, filled
 
 # <s^2>, <s'^2> and d<s^2>/dK at K = 1, computed once by composite quadrature with panel edges at the kinks.
@@ -29,7 +30,11 @@ TABLE = {
     "hardtanh": (0.516058550962, 0.682689492137, 0.198748043099),
 }
 MOMENTS = ("moment", "slope_moment", "curvature_moment", "fourth_moment", "moment_curvature")
-EXACT = ("identity", "relu", "leaky_relu", "abs", "erf", "sin", "cos", "exp", "quadratic", "gelu")
+FILES = sorted(path.stem for path in Path(nonlinearities.__file__).parent.glob("[!_]*.py"))
+EXACT = (
+    *("identity", "relu", "leaky_relu", "abs", "erf", "sin", "cos", "exp", "quadratic", "gelu"),
+    *(name for name in FILES if Activation(name).exact is not None),
+)
 
 
 def by_quadrature(source):

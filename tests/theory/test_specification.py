@@ -7,10 +7,10 @@ from theodolite.theory import Activation, Mlp, activation_of
 
 
 def test_depth_or_widths():
-    assert Mlp(hidden_layers=3, weight_variance=2.0).layers == 4
+    assert Mlp(hidden_layers=3, weight_variance=2.0).weight_layers == 4
     spec = Mlp(widths=[8, 4], activation=torch.tanh, weight_variance=1)
     assert (spec.hidden_layers, spec.widths, spec.sigma.name) == (2, (8, 4), "tanh")
-    assert Mlp(hidden_layers=2, widths=(3, 3), weight_variance=1.0).layers == 3
+    assert Mlp(hidden_layers=2, widths=(3, 3), weight_variance=1.0).weight_layers == 3
 
 
 def test_an_activation_is_kept():

@@ -13,7 +13,7 @@ import theodolite as th
 from theodolite import catalogue
 from theodolite.core.law import Law
 from theodolite.verbs import checking
-from theodolite.verbs.checking import Run, checked_laws
+from theodolite.verbs.checking import Atlas, CheckSettings, checked_laws
 
 NAMES = ("relu-critical", "deep-linear-critical", "fan-in-scaling")
 
@@ -33,18 +33,20 @@ def test_kept_verdicts_are_not_measured_again(tmp_path, monkeypatch):
     assert first == second
 
 
-@pytest.mark.parametrize("run", [Run(seed=1), Run(size="full"), Run(break_assumptions=True)])
+@pytest.mark.parametrize(
+    "run", [CheckSettings(seed=1), CheckSettings(size="full"), CheckSettings(break_assumptions=True)]
+)
 def test_another_run_is_measured_anew(tmp_path, run):
     list(checked_laws(NAMES[:1], out=tmp_path))
-    old = (tmp_path / "verdicts" / f"{NAMES[0]}.json").read_text()
+    old = (tmp_path / "records.jsonl").read_text()
     list(checked_laws(NAMES[:1], run, out=tmp_path))
-    assert (tmp_path / "verdicts" / f"{NAMES[0]}.json").read_text() != old
+    assert (tmp_path / "records.jsonl").read_text() != old
 
 
 @pytest.mark.parametrize("damage", ["", "{", "[]", '{"fingerprint": 3}', "null"])
 def test_a_damaged_file_is_measured_anew(tmp_path, damage):
     list(checked_laws(NAMES[:1], out=tmp_path))
-    file = tmp_path / "verdicts" / f"{NAMES[0]}.json"
+    file = tmp_path / "records.jsonl"
     whole = file.read_text()
     file.write_text(damage)
     assert next(checked_laws(NAMES[:1], out=tmp_path)).verdict.holds
@@ -52,33 +54,46 @@ def test_a_damaged_file_is_measured_anew(tmp_path, damage):
 
 
 def test_broken_assumptions_are_reported_and_kept(tmp_path):
-    run = Run(break_assumptions=True)
+    run = CheckSettings(break_assumptions=True)
     (fresh,) = checked_laws(NAMES[:1], run, out=tmp_path)
     (kept,) = checked_laws(NAMES[:1], run, out=tmp_path)
     assert fresh.breaks
     assert all(fresh.breaks.values())
     assert kept.breaks == fresh.breaks
-    record = json.loads((tmp_path / "verdicts" / f"{NAMES[0]}.json").read_text())
-    assert record["holds"] is True
+    record = json.loads((tmp_path / "records.jsonl").read_text())
+    assert record["key"] == f"verdict {NAMES[0]}"
+    assert record["value"]["holds"] is True
 
 
 def test_a_killed_run_goes_on_where_it_stopped(tmp_path):
     names = catalogue.law_names()[:12]
     command = [sys.executable, "-m", "theodolite", "check", *names, "--out", str(tmp_path)]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    folder, deadline = tmp_path / "verdicts", time.monotonic() + 300
-    while len(list(folder.glob("*.json"))) < 3:
+    file, deadline = tmp_path / "records.jsonl", time.monotonic() + 300
+    while not file.exists() or file.read_text().count("\n") < 3:
         assert process.poll() is None, "the run ended before it could be killed"
         assert time.monotonic() < deadline, "no verdict was written in five minutes"
         time.sleep(0.02)
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
-    done = {file.name: file.stat().st_mtime_ns for file in folder.glob("*.json")}
+    whole, _, _ = file.read_text().rpartition("\n")
+    done = whole.splitlines()
     assert 0 < len(done) < len(names)
     assert not (tmp_path / "atlas.html").exists()
     again = subprocess.run(command, capture_output=True, text=True, check=False)
     assert again.returncode == 0, again.stdout + again.stderr
-    assert all((folder / name).stat().st_mtime_ns == stamp for name, stamp in done.items())
+    lines = file.read_text().splitlines()
+    assert lines[: len(done)] == done
+    assert {json.loads(line)["key"] for line in lines} == {f"verdict {name}" for name in names}
+    assert len(lines) == len(names)
     page = (tmp_path / "atlas.html").read_text()
     assert all(f'id="{name}"' in page for name in names)
-    assert {file.stem for file in folder.glob("*.json")} == set(names)
+
+
+def test_an_atlas_is_shown_in_every_form(tmp_path):
+    atlas = Atlas(tuple(checked_laws(NAMES, CheckSettings(break_assumptions=True))))
+    assert atlas.good
+    assert [record["law"] for record in json.loads(atlas.json(tmp_path / "atlas.json"))] == list(NAMES)
+    assert list(atlas.frame()["law"]) == [row["law"] for row in atlas.rows()]
+    assert atlas.csv(tmp_path / "atlas.csv").read_text().startswith("law,topic,holds,quantity")
+    assert all(name in str(atlas) and name in atlas.html() and name in atlas._repr_html_() for name in NAMES)

@@ -89,7 +89,7 @@ def test_bad_input_gets_one_clear_line(keywords):
 def test_the_spread_of_gradients_is_measured_and_advises_a_width():
     narrow, wide = (th.design(activation="relu", depth=12, width=width).answers[-1] for width in (24, 300))
     (reading,) = narrow.readings
-    assert narrow.instrument.name == "spread of gradients"
+    assert narrow.question.name == "spread of gradients"
     assert reading.status == "agrees"
     assert "widen to 1" in reading.meaning
     assert "One step size serves every seed" in wide.readings[0].meaning

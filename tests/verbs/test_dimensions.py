@@ -12,7 +12,7 @@ import theodolite as th
 from theodolite.cli import main
 from theodolite.construct.dimension import manifold
 from theodolite.io.loading import table
-from theodolite.verbs.dimensions.panel import Method
+from theodolite.verbs.dimensions.panel import DimensionMethod
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +58,7 @@ def test_text_json_and_page(digits, tmp_path):
     assert "Dimension of digits" in digits._repr_html_()
 
 
-@pytest.mark.parametrize("method", Method.__args__)
+@pytest.mark.parametrize("method", DimensionMethod.__args__)
 def test_one_method_gives_an_estimate(method):
     x = manifold("arc and cube", 300, 2, generator=torch.Generator().manual_seed(0))
     found = th.dimension(x, method=method)

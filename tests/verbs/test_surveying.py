@@ -1,6 +1,10 @@
 """Whole surveys, of every kind of model that people bring."""
 
 import json
+import subprocess
+import sys
+from collections import Counter
+from dataclasses import replace
 
 import pytest
 import torch
@@ -13,6 +17,7 @@ from theodolite import catalogue
 from theodolite.core.instrument import Instrument
 from theodolite.core.reading import Band, Reading
 from theodolite.io.builtin_network import builtin
+from theodolite.io.checkpoints import checkpoint
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +26,7 @@ def survey():
 
 
 def test_the_built_in_network_gets_a_full_survey(survey):
-    assert {answer.instrument.name for answer in survey.answers} == set(catalogue.instrument_names())
+    assert {answer.question.name for answer in survey.answers} == set(catalogue.instrument_names())
     assert survey.skipped == ()
     assert not [reading for reading in survey.readings if reading.status == "invalid"]
 
@@ -134,9 +139,72 @@ def test_any_module_is_surveyed_and_left_as_it_was(kind):
 def test_a_checkpoint_alone(tmp_path):
     save_file({n: p.detach() for n, p in frozen().named_parameters()}, tmp_path / "m.safetensors")
     result = th.survey(tmp_path / "m.safetensors", activation="tanh")
-    assert "initialisation" in {answer.instrument.name for answer in result.answers}
+    assert "initialisation" in {answer.question.name for answer in result.answers}
     assert {skip.instrument for skip in result.skipped} >= {"signal"}
     assert all("needs" in skip.reason for skip in result.skipped)
+
+
+def counted(weights, reads):
+    """The same weights; each call of ``read`` is counted by name."""
+
+    def reading(weight):
+        def read():
+            reads[weight.name] += 1
+            return weight.read()
+
+        return replace(weight, read=read)
+
+    return {name: reading(weight) for name, weight in weights.items()}
+
+
+def test_each_tensor_of_a_checkpoint_is_read_once(tmp_path):
+    model = nn.Sequential(nn.Linear(24, 16), nn.LayerNorm(16), nn.Tanh(), nn.Linear(16, 12))
+    save_file({n: p.detach() for n, p in model.named_parameters()}, tmp_path / "m.safetensors")
+    torch.manual_seed(2)
+    save_file({n: torch.randn_like(p) for n, p in model.named_parameters()}, tmp_path / "base.safetensors")
+    reads, starts = Counter(), Counter()
+    weights = counted(checkpoint(tmp_path / "m.safetensors"), reads)
+    result = th.survey(th.Subject(weights=weights, activation="tanh"))
+    assert {a.question.name for a in result.answers} == {"initialisation", "rank", "weight-spectrum"}
+    assert reads == dict.fromkeys(weights, 1)
+    origin = counted(checkpoint(tmp_path / "base.safetensors"), starts)
+    reads.clear()
+    result = th.survey(th.Subject(weights=weights, origin=origin), out=tmp_path / "out")
+    assert "training-change" in {a.question.name for a in result.answers}
+    assert reads == starts == dict.fromkeys(weights, 1)
+    again = th.survey(th.Subject(weights=weights, origin=origin), out=tmp_path / "out")
+    assert reads == starts == dict.fromkeys(weights, 1)  # all of it was known
+    assert again.rows() == result.rows()
+
+
+def test_a_survey_of_weights_imports_only_what_it_reads(tmp_path):
+    save_file({n: p.detach() for n, p in frozen().named_parameters()}, tmp_path / "m.safetensors")
+    code = (
+        "import sys, theodolite as th; th.survey(sys.argv[1]); "
+        "print(*(m for m in sys.modules if m.startswith('theodolite.instruments.') and not '._' in m))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "m.safetensors")], capture_output=True, text=True, check=True
+    )
+    found = {name.rpartition(".")[2] for name in done.stdout.split()}
+    assert found == {"initialisation", "rank", "weight_spectrum"}
+
+
+def test_a_matrix_that_cannot_be_decomposed_is_named_and_the_rest_is_surveyed(tmp_path, monkeypatch):
+    from theodolite.instruments._common import spectra as _spectra
+
+    save_file({"a.weight": torch.eye(9), "b.weight": torch.eye(10)}, tmp_path / "m.safetensors")
+    whole = _spectra.gram_eigenvalues
+
+    def failing(matrix):
+        if len(matrix) == 9:
+            raise RuntimeError("did not converge")
+        return whole(matrix)
+
+    monkeypatch.setattr(_spectra, "gram_eigenvalues", failing)
+    result = th.survey(tmp_path / "m.safetensors")
+    assert "did not converge" in result.faults["a.weight"]
+    assert any(row["where"] == "b.weight" for row in result.rows() if row["instrument"] == "rank")
 
 
 def instrument(read, **facts):
@@ -149,6 +217,7 @@ def instrument(read, **facts):
 def only(monkeypatch):
     def put(made):
         monkeypatch.setattr(catalogue, "instrument", lambda name: made)
+        monkeypatch.setattr(catalogue, "question", lambda name: made)
         monkeypatch.setattr(catalogue, "instrument_names", lambda: ("x",))
 
     return put

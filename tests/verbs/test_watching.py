@@ -217,7 +217,7 @@ def test_a_run_that_was_killed_goes_on(tmp_path):
     model.load_state_dict(saved)
     watch = start()
     assert [r.step for r in watch.records] == [0, 10, 20]
-    assert all(torch.equal(watch._memory.origin[name], value) for name, value in first.items())
+    assert all(torch.equal(watch._carried.origin[name], value) for name, value in first.items())
     assert watch(15, lr=0.1) is None
     assert [r.step for r in watch.records] == [0, 10]  # step 20 will be done again
     assert watch(20, lr=0.2) is not None
@@ -226,7 +226,7 @@ def test_a_run_that_was_killed_goes_on(tmp_path):
     travel = watch.records[-1].value("distance from the starting weights, relative")
     assert again.rows() == watch.rows()
     assert travel > watch.records[1].value("distance from the starting weights, relative") > 0
-    with (tmp_path / "records.csv").open() as file:
+    with again.csv(tmp_path / "records.csv").open() as file:
         assert [row["step"] for row in csv.DictReader(file)] == [str(row["step"]) for row in again.rows()]
     with pytest.raises(ValueError, match="another folder"):
         th.Watch(nn.Linear(6, 3), probe=(x, y), out=tmp_path)

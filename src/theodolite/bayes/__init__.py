@@ -4,8 +4,8 @@
 `NoisyLinearPosterior` takes any samples.
 """
 
-from theodolite.bayes.interpolation import LinearPosterior
 from theodolite.bayes.noisy import NoisyLinearPosterior
+from theodolite.bayes.posteriors import LinearPosterior
 from theodolite.bayes.results import Candidate, Prediction, Selection
 
 __all__ = ["Candidate", "LinearPosterior", "NoisyLinearPosterior", "Prediction", "Selection"]

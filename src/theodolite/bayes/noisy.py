@@ -84,11 +84,13 @@ class NoisyLinearPosterior:
         shapes = list(dict.fromkeys((int(n),) * int(depth) for depth in depths for n in widths))
         found = [(shape, self.prior_variance, self._scale_of(shape).evidence) for shape in shapes]
         scales = np.linspace(-40, 40, 8001) + math.log(self.prior_variance / self.x.shape[1])
-        return selection(found, float(log_likelihood(scales, *self._spectrum, noise=self.noise_variance).max()))
+        return selection(
+            found, float(log_likelihood(scales, *self._spectrum, noise_variance=self.noise_variance).max())
+        )
 
     def _scale_of(self, widths: tuple[int, ...]) -> ScalePosterior:
         net = LinearNet(self.x.shape[1], widths, self.prior_variance)
-        return noisy_scale_posterior(net, *self._spectrum, noise=self.noise_variance)
+        return noisy_scale_posterior(net, *self._spectrum, noise_variance=self.noise_variance)
 
     @cached_property
     def _svd(self) -> Any:

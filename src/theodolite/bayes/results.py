@@ -24,12 +24,12 @@ class Prediction:
 
 @dataclass(frozen=True)
 class Candidate:
-    """One shape: its hidden ``widths``, prior variance, log evidence, and its ``weight`` among the shapes compared."""
+    """One shape: its hidden ``widths``, prior variance, log evidence, and its ``posterior_weight`` among the shapes compared."""
 
     widths: tuple[int, ...]
     prior_variance: float
     evidence: Estimate
-    weight: float
+    posterior_weight: float
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Selection:
             width = str(row.widths[0]) if row.widths else "-"
             lines.append(
                 f"{len(row.widths):>13} {width:>6} {row.prior_variance:>14.5g} {row.evidence.value:>13.4f} "
-                f"{row.weight:>7.3f}"
+                f"{row.posterior_weight:>7.3f}"
             )
         return "\n".join([*lines, f"no prior on the scale exceeds {self.bound:.4f}"])
 

@@ -1,4 +1,4 @@
-"""A law: a theorem that can be run. Prediction and experiment, case by case, end in a verdict."""
+"""A law: a theorem that can be run. Predict and experiment, case by case, end in a verdict."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from theodolite.io.workers import case_generator
 
 Case = Mapping[str, Any]
 Size = Literal["quick", "full"]
-Prediction = Callable[..., float | Band]
+Predict = Callable[..., float | Band]
 OUTSIDE = ("above", "below")
 
 
@@ -31,7 +31,7 @@ class Law:
     formula: str
     assumes: Mapping[str, Mapping[str, Any] | None]
     source: str
-    predict: Prediction
+    predict: Predict
     measure: Callable[..., Any]
     cases: tuple[Case, ...]
     full: tuple[Case, ...] = ()
@@ -41,7 +41,7 @@ class Law:
     along: str | None = None
     exponent: str | None = None
     erratum: str | None = None
-    refuted: Prediction | None = None  # the literature's wrong form
+    refuted: Predict | None = None  # the literature's wrong form
     name: str = ""
     topic: str = ""
 
@@ -72,7 +72,7 @@ class Law:
         found = [self.measured(case, breaking=breaking, size=size, seed=seed) for case in self.cases_of(size)]
         return self.verdict(found, size=size)
 
-    def _readings(self, predict: Prediction, pairs: Sequence[tuple[Case, Estimate]]) -> Iterator[Reading]:
+    def _readings(self, predict: Predict, pairs: Sequence[tuple[Case, Estimate]]) -> Iterator[Reading]:
         quantity = self.quantity or self.name
         if self.exponent is None:
             for case, got in pairs:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 Status = Literal["agrees", "above", "below", "inconclusive", "invalid", "no reference"]
+Corners = tuple[tuple[float, float], ...]
 SIGMAS = 3.0  # how many standard errors either side of a measurement must fit into the band
 
 
@@ -86,6 +87,15 @@ class Series:
         lengths = {len(self.x), len(self.measured), *(len(values) for values in given if values)}
         if len(lengths) > 1:
             raise ValueError(f"expected as many values as places in every list, got lengths {sorted(lengths)}")
+
+
+@dataclass(frozen=True, slots=True)
+class CellPicture(Series):
+    """Polygons of a plane, each with its group (such as the class answered there), and points marked among them."""
+
+    polygons: tuple[Corners, ...] = ()
+    groups: tuple[int, ...] = ()
+    points: Corners = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,8 +13,19 @@ from torch import Tensor, nn
 from theodolite.core.checks import check_finite, check_forward, check_loss
 from theodolite.core.state import untouched
 from theodolite.io.batches import Batch, Batches
-from theodolite.io.notebook import Notebook
-from theodolite.io.weights import Weight, Weights, readable, weights_of
+from theodolite.io.store import Store
+from theodolite.io.weights import Weight, Weights, weights_of
+
+
+class Progress:
+    """``progress(label, done, total)``: how far work on one thing is, told to whoever ``listener`` is."""
+
+    listener: Callable[[str, int, int], None] | None = None
+
+    def __call__(self, label: str, done: int, total: int) -> None:
+        """Tell it, if anyone listens."""
+        if self.listener is not None:
+            self.listener(label, done, total)
 
 
 @dataclass(frozen=True)
@@ -37,7 +48,8 @@ class Subject:
     activation: str | None = None
     weights: Weights = field(default_factory=dict)
     name: str = ""
-    notebook: Notebook = field(default_factory=Notebook, compare=False, repr=False)
+    store: Store = field(default_factory=Store, compare=False, repr=False)
+    progress: Progress = field(default_factory=Progress, compare=False, repr=False)
     faults: dict[str, str] = field(default_factory=dict, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -65,17 +77,10 @@ class Subject:
             return self.loss is not None and self.data is not None and self.data.first().target is not None
         return bool(self.weights) if need == "weights" else getattr(self, need) is not None
 
-    def readable_weights(self) -> Iterator[tuple[Weight, Tensor]]:
-        """Each weight with its tensor, one or two in memory at a time."""
-        for done, pair in enumerate(readable(self.weights, self.faults)):
-            self.notebook.progress("reading weights", done, len(self.weights))
-            yield pair
-        self.notebook.progress("reading weights", len(self.weights), len(self.weights))
-
-    def noting(self, folder: Path) -> Subject:
-        """The same subject, not checked again, with a notebook in this folder."""
+    def storing(self, folder: Path) -> Subject:
+        """The same subject, not checked again, with what is found kept in this folder."""
         same = copy.copy(self)
-        object.__setattr__(same, "notebook", Notebook(folder))
+        same._set(store=Store(folder))
         return same
 
     def stepping(self, lr: float | None, momentum: float = 0.0) -> Subject:

@@ -22,25 +22,25 @@ from theodolite.theory.capacity import (
     impossible_from,
     theorem_widths,
 )
-from theodolite.theory.capacity.memory_bounds import Kind
+from theodolite.theory.capacity.memory_bounds import MemorizingActivation
 
 NEUTRAL = (nn.Sequential, nn.Flatten, nn.Identity, nn.Dropout)
 
 
 @dataclass(frozen=True)
-class Chain:
+class _Chain:
     """The hidden widths, outputs and activation of a network of linear layers, or why it is not one."""
 
     widths: tuple[int, ...] = ()
     outputs: int = 0
-    activation: Kind = "relu"
+    activation: MemorizingActivation = "relu"
     unlike: str = ""
 
 
-def chain_of(model: nn.Module) -> Chain:
+def _chain_of(model: nn.Module) -> _Chain:
     """Hidden widths in order, where the model is a plain chain of linear layers with one known activation between."""
     if not isinstance(model, nn.Sequential):
-        return Chain(
+        return _Chain(
             unlike=f"a {type(model).__name__} is not an nn.Sequential, so the order of its layers cannot be read"
         )
     linear: list[nn.Linear] = []
@@ -54,13 +54,13 @@ def chain_of(model: nn.Module) -> Chain:
         elif isinstance(module, nn.ReLU | nn.Hardtanh) and between and not between[-1]:
             between[-1] = type(module).__name__.lower()
         else:
-            return Chain(unlike=f"it has {type(module).__name__}, for which there is no such theorem here")
+            return _Chain(unlike=f"it has {type(module).__name__}, for which there is no such theorem here")
     hidden = linear[:-1]
     kinds = set(between[:-1])
     if not hidden or len(kinds) != 1 or "" in kinds or between[-1]:
-        return Chain(unlike="it is not linear layers with one activation between each two and none at the end")
-    kind: Kind = "relu" if kinds == {"relu"} else "hardtanh"
-    return Chain(tuple(layer.out_features for layer in hidden), linear[-1].out_features, kind)
+        return _Chain(unlike="it is not linear layers with one activation between each two and none at the end")
+    kind: MemorizingActivation = "relu" if kinds == {"relu"} else "hardtanh"
+    return _Chain(tuple(layer.out_features for layer in hidden), linear[-1].out_features, kind)
 
 
 def read(subject: Subject) -> Iterator[Reading]:
@@ -70,7 +70,7 @@ def read(subject: Subject) -> Iterator[Reading]:
     for batch in subject.batches():
         samples += len(batch)
         classes &= batch.target is not None and not batch.target.is_floating_point()
-    chain = chain_of(subject.model)
+    chain = _chain_of(subject.model)
     if chain.unlike:
         yield _counted(subject, samples, chain)
         return
@@ -99,7 +99,7 @@ def read(subject: Subject) -> Iterator[Reading]:
     )
 
 
-def _certain(chain: Chain, classes: bool) -> int:
+def _certain(chain: _Chain, classes: bool) -> int:
     found = certain_capacity(chain.widths, activation=chain.activation, outputs=chain.outputs)
     if classes and len(chain.widths) == 3:
         found = max(found, classifier_capacity(chain.widths, classes=chain.outputs, activation=chain.activation))
@@ -108,7 +108,7 @@ def _certain(chain: Chain, classes: bool) -> int:
     return found
 
 
-def _counted(subject: Subject, samples: int, chain: Chain) -> Reading:
+def _counted(subject: Subject, samples: int, chain: _Chain) -> Reading:
     assert subject.model is not None
     parameters = sum(parameter.numel() for parameter in subject.model.parameters())
     return Reading(

@@ -15,7 +15,7 @@ from torch.nn.functional import cross_entropy
 from theodolite.core.instrument import Instrument
 from theodolite.core.reading import Band, Reading
 from theodolite.core.subject import Subject
-from theodolite.instruments._classes import classes_of
+from theodolite.instruments._common.classes import classes_of
 from theodolite.measure.curvature import Parts, fisher, pair_gradients, pair_structure, top_hessian_eigenvalues, trace
 from theodolite.measure.curvature.classes import CELLS
 from theodolite.theory.curvature import cross_class_rank

@@ -14,7 +14,7 @@ from torch import Tensor
 from theodolite.core.instrument import Instrument
 from theodolite.core.reading import Reading
 from theodolite.core.subject import Subject
-from theodolite.instruments._classes import classes_of, classifier_of
+from theodolite.instruments._common.classes import classes_of, classifier_of
 from theodolite.io.batches import Batch
 from theodolite.measure.collapse import layer_collapse
 

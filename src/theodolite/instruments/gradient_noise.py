@@ -28,13 +28,13 @@ def read(subject: Subject) -> Iterator[Reading]:
     )
     yield Reading(
         quantity="squared norm of the mean gradient",
-        measured=found.signal.value,
-        stderr=found.signal.stderr,
+        measured=found.squared_mean.value,
+        stderr=found.squared_mean.stderr,
         meaning="Freed of the share that noise adds to it; below zero means that noise hides it wholly.",
     )
-    if found.signal.value > 3 * found.signal.stderr:
-        scale = found.scatter.value / found.signal.value
-        error = scale * found.signal.stderr / found.signal.value
+    if found.squared_mean.value > 3 * found.squared_mean.stderr:
+        scale = found.scatter.value / found.squared_mean.value
+        error = scale * found.squared_mean.stderr / found.squared_mean.value
         yield Reading(
             quantity="simple noise scale",
             measured=scale,

@@ -97,7 +97,7 @@ def _traces(subject: Subject, operator: Operator) -> Iterator[Reading]:
 def _density_series(density: SpectralDensity, low: float, high: float) -> Series:
     width = (high - low) / 60
     at = torch.linspace(low - 2 * width, high + 2 * width, POINTS, dtype=torch.float64)
-    values, errors = density.density(at, width=width)
+    values, errors = density.density(at, bump_width=width)
     floor = 1 / (100 * density.size * width)
     return Series(
         x=tuple(at.tolist()),

@@ -18,7 +18,7 @@ from threadpoolctl import threadpool_limits  # comes with scikit-learn
 from theodolite.core.instrument import Instrument
 from theodolite.core.reading import Reading, Series
 from theodolite.core.subject import Subject
-from theodolite.instruments._samples import Samples, samples_of
+from theodolite.instruments._common.samples import Samples, spread_samples
 from theodolite.measure.bias import Readout, readout
 from theodolite.theory.bias import diagonal_nets, widest_class_margin, widest_margin
 
@@ -31,7 +31,7 @@ SCALES = tuple(float(10**power) for power in np.arange(-4.0, 2.01, 0.5))
 def read(subject: Subject) -> Iterator[Reading]:
     """Distances of the readout found to the candidates; nothing where there is no linear readout."""
     assert subject.model is not None
-    samples = samples_of(subject, SAMPLES)
+    samples = spread_samples(subject, SAMPLES)
     if samples is None:
         return
     found = readout(subject.model, lambda: _run(subject, samples), samples.x)

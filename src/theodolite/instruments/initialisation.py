@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from theodolite.core.instrument import Instrument
 from theodolite.core.reading import Band, Reading
 from theodolite.core.subject import Subject
-from theodolite.instruments._layers import Layer, layers_of
+from theodolite.instruments._common.layers import FedLayer, layers_of
 from theodolite.theory.propagation import Criticality, critical_band, criticality, phase
 
 
@@ -26,19 +26,19 @@ def read(subject: Subject) -> Iterator[Reading]:
     for layer, point in zip(layers, points, strict=True):
         yield _weight_reading(layer, point, hidden, when)
     for layer, point in zip(layers, points, strict=True):
-        if layer.bias is not None:
+        if layer.bias_variance is not None:
             yield _bias_reading(layer, point, hidden, when)
     yield from _depth_scales(layers, hidden)
 
 
-def _weight_reading(layer: Layer, point: Criticality | None, hidden: int, when: str) -> Reading:
+def _weight_reading(layer: FedLayer, point: Criticality | None, hidden: int, when: str) -> Reading:
     band, meaning = None, f"Weights {when}. {layer.between}"
     if point is not None and layer.activation is not None:
         if point.weight_variance is None:
             meaning = f"{point.reason} No weight variance keeps signals alive at every depth; try another activation."
         else:
             band = Band(*critical_band(point.weight_variance, hidden_layers=hidden))
-            ratio = layer.weight.value / point.weight_variance
+            ratio = layer.weight_variance.value / point.weight_variance
             meaning = (
                 f"Weights {when} carry {ratio:.3g} times the critical variance of {layer.activation.name}: over "
                 f"{hidden} such layers a signal changes by a factor of about {ratio**hidden:.3g}. "
@@ -47,8 +47,8 @@ def _weight_reading(layer: Layer, point: Criticality | None, hidden: int, when: 
     return Reading(
         quantity="C_w, weight variance × fan-in",
         where=layer.name,
-        measured=layer.weight.value,
-        stderr=layer.weight.stderr,
+        measured=layer.weight_variance.value,
+        stderr=layer.weight_variance.stderr,
         expected=band,
         meaning=meaning,
     )
@@ -62,8 +62,8 @@ def _advice(ratio: float, band: Band) -> str:
     return f"With depth {trouble}; try theodolite.initialise_, a residual path or a normalisation."
 
 
-def _bias_reading(layer: Layer, point: Criticality | None, hidden: int, when: str) -> Reading:
-    assert layer.bias is not None
+def _bias_reading(layer: FedLayer, point: Criticality | None, hidden: int, when: str) -> Reading:
+    assert layer.bias_variance is not None
     band, meaning = None, f"Biases {when}. {layer.between}"
     if point is not None and point.bias_variance is not None:
         scale = (point.fixed_point or 1.0) / hidden
@@ -75,22 +75,22 @@ def _bias_reading(layer: Layer, point: Criticality | None, hidden: int, when: st
     return Reading(
         quantity="C_b, bias variance",
         where=layer.name,
-        measured=layer.bias.value,
-        stderr=layer.bias.stderr,
+        measured=layer.bias_variance.value,
+        stderr=layer.bias_variance.stderr,
         expected=band,
         meaning=meaning,
     )
 
 
-def _depth_scales(layers: Sequence[Layer], hidden: int) -> Iterator[Reading]:
+def _depth_scales(layers: Sequence[FedLayer], hidden: int) -> Iterator[Reading]:
     """One for each activation: the phase of the mean variances of the layers it feeds."""
-    groups: dict[str, list[Layer]] = {}
+    groups: dict[str, list[FedLayer]] = {}
     for layer in layers:
         if layer.activation is not None:
             groups.setdefault(layer.activation.name, []).append(layer)
     for name, members in groups.items():
-        weight = sum(layer.weight.value for layer in members) / len(members)
-        bias = sum(layer.bias.value for layer in members if layer.bias is not None) / len(members)
+        weight = sum(layer.weight_variance.value for layer in members) / len(members)
+        bias = sum(layer.bias_variance.value for layer in members if layer.bias_variance is not None) / len(members)
         found = phase(members[0].activation, weight_variance=weight, bias_variance=bias)  # type: ignore[arg-type]
         scale = min(found.correlation_depth, 1e6)
         yield Reading(
@@ -118,4 +118,5 @@ instrument = Instrument(
     needs={"weights"},
     cost="free",
     laws=("criticality-conditions", "half-stable-criticality", "relu-critical", "depth-scale"),
+    of_weights=("spread",),
 )

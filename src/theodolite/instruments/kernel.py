@@ -19,18 +19,18 @@ from torch import Tensor, nn
 from theodolite.core.instrument import Instrument
 from theodolite.core.reading import Band, Estimate, Reading, Series
 from theodolite.core.subject import Subject
-from theodolite.instruments._samples import Samples, samples_of
+from theodolite.instruments._common.drift import drift_reading
+from theodolite.instruments._common.samples import Samples, spread_samples
 from theodolite.measure import first_tensor
 from theodolite.measure.kernels import (
     curvature_through_kernel,
     empirical_ntk,
     kernel_alignment,
-    kernel_drift,
     kernel_spectrum,
     output_curvatures,
     target_rows,
 )
-from theodolite.theory.kernels import step_limit
+from theodolite.theory.dynamics import step_size_edge
 
 PAIRS, MOST, OUTPUTS = 1280, 256, 128
 """At most so many pairs of sample and output, samples, and outputs a sample (more are too dear)."""
@@ -40,11 +40,11 @@ def read(subject: Subject) -> Iterator[Reading]:
     """Readings of the kernel on some of the data, as far as loss, step size and origin are known."""
     model = subject.model
     assert model is not None
-    few = samples_of(subject, 2)
+    few = spread_samples(subject, 2)
     if few is None or not any(p.requires_grad for p in model.parameters()):
         return
     outputs = _answers(model, few)[0].numel()
-    samples = samples_of(subject, min(MOST, PAIRS // outputs)) if outputs <= OUTPUTS else None
+    samples = spread_samples(subject, min(MOST, PAIRS // outputs)) if outputs <= OUTPUTS else None
     if samples is None or len(samples) < 4:
         return
     full = empirical_ntk(model, samples.x, outputs="full")
@@ -85,7 +85,7 @@ def _step(subject: Subject, samples: Samples, full: Tensor) -> Iterator[Reading]
     largest = _with_halves(lambda rows: _largest(full, curvatures, rows, len(full)), len(full))
     band, advice = None, "Steps of gradient descent must stay below 2 over this."
     if subject.lr is not None:
-        edge = step_limit(1.0, momentum=subject.momentum) / subject.lr
+        edge = step_size_edge(subject.lr, momentum=subject.momentum)
         band = Band(high=edge)
         advice = _advice(largest.value, edge, subject.lr)
     yield Reading(
@@ -179,31 +179,6 @@ def _by_chance(kernel: Tensor, targets: Tensor) -> float:
     K, Y = centre @ kernel.cpu() @ centre, centre @ target_rows(targets)
     gram = Y @ Y.T
     return float(K.trace() * gram.trace() / ((n - 1) * K.norm() * gram.norm()).clamp(min=1e-300))
-
-
-def drift_reading(mean: Tensor, before: Tensor) -> Reading:
-    """By how much a kernel moved, and whether that is lazy."""
-    drift = kernel_drift(before, mean)
-    grown = float(mean.trace() / before.trace())
-    turned = kernel_drift(before / before.norm(), mean / mean.norm()) if float(mean.norm()) > 0 else 1.0
-    if float(mean.norm()) == 0:
-        word = (
-            "It is gone: no parameter moves an output any more. The network is dead; start again with a smaller step."
-        )
-    elif drift < 0.1:
-        word = "Lazy: the network trains as a linear model in its parameters; a kernel would do as well. For features try a "
-        word += "smaller output scale, larger steps or less width."
-    elif turned < 0.3:
-        word = "It has grown more than turned: features moved little."
-    else:
-        word = "It has turned: the network learns features, and kernel predictions from the start do not hold."
-    return Reading(
-        quantity="drift of the tangent kernel since the start",
-        where="relative, Frobenius",
-        measured=drift,
-        meaning=f"Its size changed by a factor {grown:.3g}, its shape by {turned:.2g} of its norm. {word} In theory the drift "
-        "of the NTK parametrisation falls as 1 over the width.",
-    )
 
 
 def _at_origin(subject: Subject, samples: Samples) -> Tensor | None:

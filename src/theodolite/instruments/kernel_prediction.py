@@ -16,8 +16,8 @@ from torch import Tensor
 from theodolite.core.instrument import Instrument
 from theodolite.core.reading import Band, Reading
 from theodolite.core.subject import Subject
-from theodolite.instruments._layers import layers_of, signals_of
-from theodolite.instruments._samples import samples_of
+from theodolite.instruments._common.layers import layers_of, signals_of
+from theodolite.instruments._common.samples import spread_samples
 from theodolite.measure import first_tensor
 from theodolite.theory.kernels import leave_one_out_residuals, mlp_kernels, one_hot_targets
 from theodolite.theory.kernels._programs import Layers, dense_layers
@@ -30,7 +30,7 @@ RIDGES = (1e-6, 1e-4, 1e-2)
 def read(subject: Subject) -> Iterator[Reading]:
     """The accuracy (or explained share) of kernel and model on the same samples, and how often they agree."""
     layers = _layers(subject)
-    samples = samples_of(subject, MOST) if layers is not None else None
+    samples = spread_samples(subject, MOST) if layers is not None else None
     if layers is None or samples is None or samples.targets is None or not isinstance(samples.x, Tensor):
         return
     assert subject.model is not None
@@ -62,9 +62,9 @@ def _layers(subject: Subject) -> Layers | None:
     activations = [layer.activation for layer in ordered[1:]]
     if any(activation is None for activation in activations):
         return None
-    biases = [layer.bias.value if layer.bias is not None else 0.0 for layer in ordered]
+    biases = [layer.bias_variance.value if layer.bias_variance is not None else 0.0 for layer in ordered]
     return dense_layers(
-        [layer.weight.value for layer in ordered],
+        [layer.weight_variance.value for layer in ordered],
         bias_variances=biases,
         activation=[a for a in activations if a is not None],
     )

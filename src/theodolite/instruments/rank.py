@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from theodolite.core.instrument import Instrument
 from theodolite.core.reading import Band, Reading
 from theodolite.core.subject import Subject
-from theodolite.instruments._spectra import layer_spectra
+from theodolite.instruments._common.spectra import layer_spectra
 from theodolite.theory.spectra import noise_effective_rank, noise_stable_rank
 
 
@@ -64,4 +64,5 @@ instrument = Instrument(
     needs={"weights"},
     cost="free",
     laws=("marchenko-pastur", "bbp-spikes"),
+    of_weights=("spectra",),
 )

@@ -17,13 +17,12 @@ import torch
 from torch import Tensor
 
 from theodolite.core.instrument import Instrument
-from theodolite.core.pictures import Cells
-from theodolite.core.reading import Band, Reading
+from theodolite.core.reading import Band, CellPicture, Reading
 from theodolite.core.subject import Subject
-from theodolite.instruments._samples import samples_of
+from theodolite.instruments._common.samples import spread_samples
 from theodolite.measure.regions import PlaneRegions, regions_in_polygon, regions_on_lines, slice_through
 from theodolite.measure.regions._bends import Bend, Maximum
-from theodolite.measure.regions._piecewise import Program, dense_layers, program_of
+from theodolite.measure.regions._piecewise import PiecewiseProgram, affine_maps, piecewise_program
 from theodolite.theory.regions import segment_breakpoints
 
 PAIRS, SAMPLES, UNITS, WORK = 30, 400, 20_000, 60_000
@@ -33,7 +32,7 @@ Segments = tuple[Tensor, Tensor]
 
 def read(subject: Subject) -> Iterator[Reading]:
     """Breakpoints along each kind of segment, and the cells of a triangle of three inputs."""
-    samples = samples_of(subject, SAMPLES)
+    samples = spread_samples(subject, SAMPLES)
     if (
         samples is None
         or not isinstance(samples.x, Tensor)
@@ -42,7 +41,7 @@ def read(subject: Subject) -> Iterator[Reading]:
     ):
         return
     x = samples.x.detach().double()
-    program = program_of(subject.model, tuple(x.shape[1:]))
+    program = piecewise_program(subject.model, tuple(x.shape[1:]))
     units = program.widest * sum(isinstance(step.does, Bend | Maximum) for step in program.steps)
     if not units:
         return
@@ -68,7 +67,7 @@ def read(subject: Subject) -> Iterator[Reading]:
         )
 
 
-def _picture(cells: PlaneRegions, corners: Any) -> Cells | None:
+def _picture(cells: PlaneRegions, corners: Any) -> CellPicture | None:
     """The cells as polygons, each with the place of the largest output at its centre."""
     if cells.regions > DRAWN:
         return None
@@ -78,7 +77,7 @@ def _picture(cells: PlaneRegions, corners: Any) -> Cells | None:
     largest = answers.argmax(1) if answers.shape[1] > 1 else (answers[:, 0] > 0).long()
     polygons = tuple(tuple((float(u), float(v)) for u, v in cells.polygon(k)) for k in range(cells.regions))
     points = tuple((float(u), float(v)) for u, v in np.asarray(corners))
-    return Cells(
+    return CellPicture(
         x=("cells",), measured=(float(cells.regions),), polygons=polygons, groups=tuple(largest.tolist()), points=points
     )
 
@@ -110,8 +109,8 @@ def _segments(x: Tensor, targets: Tensor | None, pairs: int) -> dict[str, Segmen
     return found
 
 
-def _reading(kind: str, counts: np.ndarray, program: Program, ends: Segments) -> Reading:
-    layers = dense_layers(program)
+def _reading(kind: str, counts: np.ndarray, program: PiecewiseProgram, ends: Segments) -> Reading:
+    layers = affine_maps(program)
     quantity = f"bends between two inputs {kind}"
     seen = f"On the straight way between them the network bends {counts.mean():.3g} times on average"
     if layers is None:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from theodolite.core.instrument import Instrument
 from theodolite.core.reading import Band, Reading
 from theodolite.core.subject import Subject
-from theodolite.instruments._layers import activation_of, signals_of
+from theodolite.instruments._common.layers import signal_activation, signals_of
 from theodolite.measure.propagation import Signal
 from theodolite.theory import Activation
 from theodolite.theory.propagation import correlation_spread, next_covariance, next_variance, signal_spread
@@ -21,7 +21,7 @@ from theodolite.theory.propagation import correlation_spread, next_covariance, n
 def read(subject: Subject) -> Iterator[Reading]:
     """The mean square and the mean cosine behind every layer on the first batch."""
     seen = signals_of(subject)
-    sigmas = [activation_of(signal) if place else None for place, signal in enumerate(seen)]
+    sigmas = [signal_activation(signal) if place else None for place, signal in enumerate(seen)]
     norms, cosines = [], []
     for place, (signal, sigma) in enumerate(zip(seen, sigmas, strict=True)):
         before = seen[place - 1] if sigma is not None else None

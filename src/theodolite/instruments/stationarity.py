@@ -36,16 +36,16 @@ def read(subject: Subject) -> Iterator[Reading]:
         subject.model,
         subject.loss,
         subject.data,
-        how=how,
+        sgd=how,
         steps=(SETTLE, STEPS),
         patience=PATIENCE,
-        progress=subject.notebook.progress,
+        progress=subject.progress,
     )
     if not run.finite:
         raise ValueError(
             f"expected a step at which SGD stays finite, got lr={subject.lr:g}, where it ran away; lower it"
         )
-    where = f"{STEPS} steps, batches of {how.batch}"
+    where = f"{STEPS} steps, batches of {how.batch_size}"
     yield _trend(run, where)
     if not drifting(block_trend(run.losses, blocks=BLOCKS)):
         yield _balance(run, where, how)

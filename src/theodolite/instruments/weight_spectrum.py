@@ -16,7 +16,7 @@ import numpy as np
 from theodolite.core.instrument import Instrument
 from theodolite.core.reading import Band, Reading, Series
 from theodolite.core.subject import Subject
-from theodolite.instruments._spectra import LayerSpectrum, layer_spectra
+from theodolite.instruments._common.spectra import LayerSpectrum, layer_spectra
 from theodolite.io.workers import case_generator
 from theodolite.measure.spectra import Bulk, PowerLaw, Spectrum, marchenko_pastur_bulk, power_law
 from theodolite.theory.spectra import marchenko_pastur_density, null_alpha, structure
@@ -67,7 +67,9 @@ def _exponent(name: str, how: str, spectrum: Spectrum, found: tuple[PowerLaw, Bu
             quantity="alpha, exponent of the tail", where=name, measured=0.0, meaning=f"No fit: {fit.reason}."
         )
     null = (
-        null_alpha(spectrum.rows, spectrum.columns, level=LEVEL) if min(spectrum.rows, spectrum.columns) >= 8 else None
+        null_alpha(spectrum.rows, spectrum.columns, significance=LEVEL)
+        if min(spectrum.rows, spectrum.columns) >= 8
+        else None
     )
     parts = [f"Tail of {fit.tail} of {len(spectrum.eigenvalues)} eigenvalues, Kolmogorov distance {fit.distance:.3f}"]
     if fit.p_value is not None:
@@ -162,4 +164,5 @@ instrument = Instrument(
     needs={"weights"},
     cost="free",
     laws=("marchenko-pastur", "null-of-alpha", "bbp-spikes"),
+    of_weights=("spectra",),
 )

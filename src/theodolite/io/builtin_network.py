@@ -29,7 +29,7 @@ def digits() -> tuple[Tensor, Tensor]:
     return (x - x.mean()) / x.std(), torch.as_tensor(bunch.target)
 
 
-def network() -> nn.Sequential:
+def untrained() -> nn.Sequential:
     """The architecture, with whatever weights torch gives it."""
     layers: list[nn.Module] = []
     for inputs, outputs in pairwise(WIDTHS):
@@ -39,7 +39,7 @@ def network() -> nn.Sequential:
 
 def builtin() -> Subject:
     """The trained network as a subject: weights, data, loss, step size, and the weights it started from."""
-    model = network()
+    model = untrained()
     model.load_state_dict(load_file(FOLDER / "digits_end.safetensors"))
     return Subject(
         model,
@@ -55,7 +55,7 @@ def builtin() -> Subject:
 def trained(seed: int = SEED) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
     """The weights at He initialisation, and after training on the first 1,437 images."""
     generator = torch.Generator().manual_seed(seed)
-    model = network()
+    model = untrained()
     with torch.no_grad():
         for layer in model:
             if isinstance(layer, nn.Linear):

@@ -34,18 +34,18 @@ def _umask() -> int:
     return mask
 
 
-def plain(value: Any) -> Any:
+def json_ready(value: Any) -> Any:
     """The value in JSON's own types: tuples as lists, numbers that are not finite as null.
 
-    >>> plain({"a": (1, float("inf"))})
+    >>> json_ready({"a": (1, float("inf"))})
     {'a': [1, None]}
     """
     if isinstance(value, Mapping):
-        return {str(key): plain(member) for key, member in value.items()}
+        return {str(key): json_ready(member) for key, member in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(member) for member in value]
+        return [json_ready(member) for member in value]
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if value is None or isinstance(value, bool | int | str):
         return value
-    return plain(value.item()) if hasattr(value, "item") else str(value)
+    return json_ready(value.item()) if hasattr(value, "item") else str(value)

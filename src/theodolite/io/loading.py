@@ -76,6 +76,28 @@ def dataset(name: str, *, exact: bool = False) -> Any:
     return (x, _targets(arrays["y"])) if "y" in arrays else x
 
 
+def asked_subject(
+    name: str | None,
+    data: str | None = None,
+    *,
+    against: str | None = None,
+    device: str = "cpu",
+    lr: float | None = None,
+    activation: str | None = None,
+) -> Subject:
+    """The subject that a command line names; the built-in network where it names none."""
+    if name is None and data is None:
+        from theodolite.io.builtin_network import builtin
+
+        return builtin()
+    if name is None:
+        raise ValueError("expected a model to run the data through, got data alone; name package.module:function")
+    loaded = dataset(data) if data else None
+    origin = checkpoint(against, device=device) if against else None
+    facts = {"lr": lr, "activation": activation, "loss": default_loss(loaded), "origin": origin}
+    return target(name, data=loaded, device=device, **facts)
+
+
 def table(name: str) -> tuple[np.ndarray, np.ndarray | None]:
     """Rows of numbers from the command line, in their own precision, and labels where there are any.
 

@@ -117,7 +117,7 @@ def first_tensor(answer: Any) -> Tensor:
 
 @contextmanager
 def plain_attention() -> Iterator[None]:
-    """Attention by its formula: the fused kernels have no second derivatives and do not vectorise.
+    """Attention by its formula: the fused passes have no second derivatives and do not vectorise.
 
     Torch's notes to itself (slow vectorisation, deprecated parts within) are kept from the user.
     """

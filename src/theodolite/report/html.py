@@ -8,15 +8,15 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from theodolite.report.views import FEW_FIGURES, Entry, Plot, atlas_entry, slug, survey_sections, troubled_rows
+from theodolite.report.views import FEW_FIGURES, AtlasEntry, Plot, atlas_entry, slug, survey_sections, troubled_rows
 from theodolite.report.words import MARKS, printable, status_counts
 
 if TYPE_CHECKING:
     from jinja2 import Environment
     from markupsafe import Markup
 
-    from theodolite.core.instrument import Answer, Skipped
     from theodolite.core.law import Verdict
+    from theodolite.core.question import Answer, Skipped
 
 __all__ = ["atlas_page", "document_page", "survey_fragment", "survey_page", "watch_page"]
 
@@ -96,7 +96,7 @@ def atlas_page(
     """
     seen = broken or {}
     order = {topic: place for place, topic in enumerate(topics)}
-    groups: dict[str, list[Entry]] = {}
+    groups: dict[str, list[AtlasEntry]] = {}
     for verdict in sorted(verdicts, key=lambda verdict: order.get(verdict.law.topic, len(order))):
         entry = atlas_entry(verdict, references, seen.get(verdict.law.name, {}))
         groups.setdefault(verdict.law.topic, []).append(entry)

@@ -49,7 +49,7 @@ def design_table(design: Any) -> RenderableType:
     if design.capacity is not None:
         parts += [Text.assemble(("capacity: ", "bold"), _memory_words(design.capacity)), Text("")]
     for reading in (
-        r for answer in design.answers if answer.instrument.name == "spread of gradients" for r in answer.readings
+        r for answer in design.answers if answer.question.name == "spread of gradients" for r in answer.readings
     ):
         parts += [Text.assemble(("gradients: ", "bold"), reading.meaning), Text("")]
     return Group(*parts, survey_table(design.answers, ()))
@@ -95,7 +95,7 @@ def dimension_table(found: Any) -> RenderableType:
     last = ""
     for answer in found.answers:
         for reading in answer.readings:
-            family = answer.instrument.name
+            family = answer.question.name
             told = number(reading.measured, reading.stderr)
             table.add_row("" if family == last else family, as_cell(reading.where), told, as_cell(reading.meaning))
             last = family
@@ -117,7 +117,7 @@ def _step_words(design: Any) -> list[str]:
     words = [
         f"under {first} initialisation plain gradient descent on the mean squared error stays stable below "
         f"{plain(rates.single, digits=3)} for all parameters alike, and that falls as 1 over the width. By layer: weights "
-        f"{plain(hidden.weights * hidden.fan_in, digits=3)} over fan-in, biases {plain(hidden.biases, digits=3)}."
+        f"{plain(hidden.weight_lr * hidden.fan_in, digits=3)} over fan-in, biases {plain(hidden.bias_lr, digits=3)}."
     ]
     if design.kernel is not None:
         left = ", ".join(

@@ -6,15 +6,15 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    from theodolite.io.notebook import Notebook
+    from theodolite.core.subject import Progress as Told
 
 Item = TypeVar("Item")
 
 
-def tracked(items: Iterable[Item], *, total: int, label: str, notebook: Notebook | None = None) -> Iterator[Item]:
+def tracked(items: Iterable[Item], *, total: int, label: str, inner: Told | None = None) -> Iterator[Item]:
     """The same items, with a progress bar and the time left while they come; silent where nobody watches.
 
-    With a ``notebook`` a second bar shows how far the work on the present item is.
+    With ``inner`` a second bar shows how far the work on the present item is.
     """
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -23,13 +23,17 @@ def tracked(items: Iterable[Item], *, total: int, label: str, notebook: Notebook
     console = Console(stderr=True)
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task(label, total=total)
-        inner = progress.add_task("", total=None, visible=False)
+        present = progress.add_task("", total=None, visible=False)
 
         def step(words: str, done: int, of: int) -> None:
-            progress.update(inner, description=f"  {words}", completed=done, total=of, visible=done < of)
+            progress.update(present, description=f"  {words}", completed=done, total=of, visible=done < of)
 
-        if notebook is not None:
-            notebook.progress = step
-        for item in items:
-            yield item
-            progress.advance(task)
+        if inner is not None:
+            inner.listener = step
+        try:
+            for item in items:
+                yield item
+                progress.advance(task)
+        finally:
+            if inner is not None:
+                inner.listener = None

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from theodolite.core.pictures import Cells
+from theodolite.core.reading import CellPicture
 from theodolite.report.svg import INK, drawing, inline_svg
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def _colours(groups: Sequence[int]) -> Any:
     return np.clip(base * (0.55 + 0.3 * shade) + 0.45 - 0.3 * shade, 0, 1)
 
 
-def cells_figure(cells: Cells, *, key: str = "") -> str:
+def cells_figure(cells: CellPicture, *, key: str = "") -> str:
     """The picture as an inline SVG; the cells themselves as pixels, for there may be thousands."""
     from matplotlib.collections import PolyCollection
 

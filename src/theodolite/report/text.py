@@ -27,8 +27,9 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-    from theodolite.core.instrument import Answer, Instrument, Skipped
+    from theodolite.core.instrument import Instrument
     from theodolite.core.law import Law, Verdict
+    from theodolite.core.question import Answer, Skipped
     from theodolite.core.reading import Reading
 
 __all__ = ["as_text", "explanation", "number", "survey_table", "verdict_table"]
@@ -242,7 +243,7 @@ _Row = tuple[str, str, "Reading", str]
 def _rows(answers: Sequence[Answer], most: int | None) -> Iterator[_Row]:
     """Every reading with its instrument and quantity, each named only where it begins, and what was left out after it."""
     for answer in answers:
-        name = answer.instrument.name
+        name = answer.question.name
         for quantity, readings in by_quantity(answer.readings):
             shown = _telling(readings, most)
             left = len(readings) - len(shown)

@@ -8,11 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from theodolite.core.pictures import Cells
-from theodolite.core.reading import Band, Reading, Series
+from theodolite.core.reading import Band, CellPicture, Reading, Series
 from theodolite.report.figures import series_figure, verdict_figure
 from theodolite.report.formulas import formula, prose
-from theodolite.report.regions import cells_figure
 from theodolite.report.words import (
     MARKS,
     TROUBLE,
@@ -26,8 +24,8 @@ from theodolite.report.words import (
 )
 
 if TYPE_CHECKING:
-    from theodolite.core.instrument import Answer, Instrument
     from theodolite.core.law import Law, Verdict
+    from theodolite.core.question import Answer, Question
 
 FEW_FIGURES = 8
 """Up to so many figures stand open on a page; more wait closed until they are asked for."""
@@ -80,7 +78,7 @@ class Plot:
 
 
 @dataclass(frozen=True)
-class Group:
+class ReadingGroup:
     """All readings of one quantity. A meaning that rows share is told once."""
 
     quantity: str
@@ -94,9 +92,9 @@ class Section:
     """One instrument with all its groups."""
 
     id: str
-    instrument: Instrument
+    question: Question
     seconds: str
-    groups: tuple[Group, ...]
+    groups: tuple[ReadingGroup, ...]
 
     @property
     def rows(self) -> tuple[Row, ...]:
@@ -114,7 +112,7 @@ class Assumption:
 
 
 @dataclass(frozen=True)
-class Entry:
+class AtlasEntry:
     """One law of the atlas."""
 
     id: str
@@ -136,13 +134,13 @@ def survey_sections(answers: Sequence[Answer], *, figures: bool = True) -> list[
     """The answers of a survey, instrument by instrument."""
     sections = []
     for place, answer in enumerate(answers):
-        name = f"i{place}-{slug(answer.instrument.name)}"
+        name = f"i{place}-{slug(answer.question.name)}"
         seconds = f"{answer.seconds:.2g} s" if answer.seconds < 10 else f"{answer.seconds:.0f} s"
         groups = tuple(
             _group(quantity, readings, f"{name}-{number}", figures)
             for number, (quantity, readings) in enumerate(by_quantity(answer.readings))
         )
-        sections.append(Section(name, answer.instrument, seconds if answer.seconds > 0 else "", groups))
+        sections.append(Section(name, answer.question, seconds if answer.seconds > 0 else "", groups))
     return sections
 
 
@@ -152,14 +150,14 @@ def troubled_rows(sections: Sequence[Section]) -> list[tuple[Section, Row]]:
     return sorted(rows, key=lambda pair: TROUBLE.index(pair[1].status) > 0)
 
 
-def atlas_entry(verdict: Verdict, references: Mapping[str, str], broken: Mapping[str, bool]) -> Entry:
+def atlas_entry(verdict: Verdict, references: Mapping[str, str], broken: Mapping[str, bool]) -> AtlasEntry:
     """A law of the atlas with its verdict."""
     law, end = verdict.law, outcome(verdict)
     name = slug(law.name)
     rows = [_row(reading, f"{name}-case-{n}") for n, reading in enumerate(verdict.readings)]
     wrong: list[Row | None] = [_row(reading, "") for reading in verdict.refuted]
     wrong = wrong or [None] * len(rows)
-    return Entry(
+    return AtlasEntry(
         id=name,
         law=law,
         outcome=end,
@@ -195,11 +193,11 @@ def _method(verdict: Verdict) -> str:
     return f"{cases}; relative tolerance {law.tolerance:g}" if law.tolerance else cases
 
 
-def _group(quantity: str, readings: Sequence[Reading], name: str, figures: bool) -> Group:
+def _group(quantity: str, readings: Sequence[Reading], name: str, figures: bool) -> ReadingGroup:
     strip = _common_strip(readings)
     rows = [_row(reading, f"{name}-{place}", strip) for place, reading in enumerate(readings)]
     shared = _shared_meanings(rows) if len(rows) > 1 else ()
-    return Group(quantity, tuple(rows), shared, tuple(_plots(readings, name)) if figures else ())
+    return ReadingGroup(quantity, tuple(rows), shared, tuple(_plots(readings, name)) if figures else ())
 
 
 def _shared_meanings(rows: Sequence[Row]) -> tuple[Meaning, ...]:
@@ -228,9 +226,16 @@ def _plots(readings: Sequence[Reading], name: str) -> list[Plot]:
     for place, (data, where) in enumerate(series.items()):
         caption = where[0] if len(where) == 1 else ""
         key = f"{name}-{place}"
-        figure = cells_figure(data, key=key) if isinstance(data, Cells) else series_figure(data, key=key)
-        plots.append(Plot(figure, caption))
+        plots.append(Plot(_figure(data, key), caption))
     return plots
+
+
+def _figure(data: Series, key: str) -> str:
+    if isinstance(data, CellPicture):
+        from theodolite.report.regions import cells_figure  # few pages have one
+
+        return cells_figure(data, key=key)
+    return series_figure(data, key=key)
 
 
 def _places_series(readings: Sequence[Reading]) -> Series:

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
-    from theodolite.core.instrument import Answer
     from theodolite.core.law import Verdict
+    from theodolite.core.question import Answer
     from theodolite.core.reading import Band, Reading
 
-Outcome = Literal["holds", "broken", "inconclusive"]
+VerdictWord = Literal["holds", "broken", "inconclusive"]
 
 MARKS: Mapping[str, str] = {
     "agrees": "✓",
@@ -109,7 +109,7 @@ def shortened(text: str, limit: int) -> str:
     return f"{text[:head]}…{text[len(text) - (limit - 1 - head) :]}"
 
 
-def outcome(verdict: Verdict) -> Outcome:
+def outcome(verdict: Verdict) -> VerdictWord:
     """Holds, broken, or neither: inconclusive."""
     if verdict.holds:
         return "holds"

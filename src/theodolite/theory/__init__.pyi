@@ -6,6 +6,7 @@ from . import curvature as curvature
 from . import dimension as dimension
 from . import dynamics as dynamics
 from . import kernels as kernels
+from . import nonlinearities as nonlinearities
 from . import propagation as propagation
 from . import regions as regions
 from . import spectra as spectra

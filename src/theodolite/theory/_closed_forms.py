@@ -5,6 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import torch
 
 One = Callable[[float], float]
 Two = Callable[[float, float, float], float]
@@ -22,6 +26,14 @@ class ClosedForm:
     fourth_moment: One | None = None
     moment_curvature: One | None = None
     homogeneous: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Nonlinearity:
+    """An elementwise function that torch has not, and its exact expectations where they are known."""
+
+    function: Callable[[torch.Tensor], torch.Tensor]
+    closed_form: ClosedForm | None = None
 
 
 def exponential(x: float) -> float:

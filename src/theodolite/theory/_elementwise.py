@@ -1,18 +1,22 @@
-"""Elementwise functions by name, and the check that a callable is one."""
+"""_Elementwise functions by name, and the check that a callable is one."""
 
 from __future__ import annotations
 
 import difflib
 import functools
+import importlib
 import warnings
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import nn
 
-Elementwise = Callable[[torch.Tensor], torch.Tensor]
+from theodolite.theory._closed_forms import Nonlinearity
+
+_Elementwise = Callable[[torch.Tensor], torch.Tensor]
 
 
 def identity(z: torch.Tensor) -> torch.Tensor:
@@ -24,16 +28,16 @@ def identity(z: torch.Tensor) -> torch.Tensor:
     return z.clone()
 
 
-def quadratic(z: torch.Tensor) -> torch.Tensor:
+def square(z: torch.Tensor) -> torch.Tensor:
     """The square.
 
-    >>> quadratic(torch.tensor(3.0)).item()
+    >>> square(torch.tensor(3.0)).item()
     9.0
     """
     return z * z
 
 
-OWN: dict[str, Elementwise] = {"identity": identity, "quadratic": quadratic}
+OWN: dict[str, _Elementwise] = {"identity": identity, "quadratic": square}
 ALIASES = {
     "linear": "identity",
     "swish": "silu",
@@ -106,7 +110,25 @@ MODULES: dict[type[nn.Module], str] = {
 }
 
 
-def named(source: Any, parameters: Mapping[str, Any]) -> tuple[str, Elementwise]:
+@functools.cache
+def nonlinearity(name: str) -> Nonlinearity | None:
+    """What the file of that name in ``nonlinearities/`` defines, or None where there is none.
+
+    >>> nonlinearity("relu_squared").function(torch.tensor(3.0)).item()
+    9.0
+    """
+    if name not in _file_names():
+        return None
+    found: Nonlinearity = importlib.import_module(f"theodolite.theory.nonlinearities.{name}").nonlinearity
+    return found
+
+
+@functools.cache
+def _file_names() -> tuple[str, ...]:
+    return tuple(sorted(path.stem for path in (Path(__file__).parent / "nonlinearities").glob("[!_]*.py")))
+
+
+def named(source: Any, parameters: Mapping[str, Any]) -> tuple[str, _Elementwise]:
     """The name and the function that a name, a callable or a module stands for.
 
     >>> named("swish", {})[0]
@@ -121,15 +143,17 @@ def named(source: Any, parameters: Mapping[str, Any]) -> tuple[str, Elementwise]
     if not isinstance(source, str):
         raise ValueError(
             f"expected the name of an activation or an elementwise torch callable, got {type(source).__name__}; "
-            f"give one of {', '.join(KNOWN)}, or a function"
+            f"give one of {', '.join((*KNOWN, *_file_names()))}, or a function"
         )
     name = ALIASES.get(source.strip().lower(), source.strip().lower())
-    function = OWN.get(name)
+    own = nonlinearity(name)
+    function = own.function if own else OWN.get(name)
     for library in (F, torch, torch.special):
         function = function or getattr(library, name, None)
     if not callable(function) or name.startswith("_") or name.endswith("_"):
-        near = difflib.get_close_matches(name, KNOWN, n=3, cutoff=0.5)
-        hint = f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(KNOWN)}"
+        known = (*KNOWN, *_file_names())
+        near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+        hint = f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(known)}"
         raise ValueError(
             f"expected the name of an elementwise function in torch.nn.functional or torch, got {source!r}; "
             f"{hint} Any elementwise torch callable works too."
@@ -151,7 +175,7 @@ def _name_of(function: Any, parameters: Mapping[str, Any]) -> str:
     return name if name.startswith("<") else f"<{name}>"
 
 
-def checked(name: str, function: Elementwise) -> None:
+def checked(name: str, function: _Elementwise) -> None:
     """Nothing for an elementwise, deterministic, finite function of float64; a ValueError that says why otherwise."""
     z = torch.linspace(-8.0, 8.0, 130, dtype=torch.float64)
     advice = "give a function that maps each number of a float64 tensor by itself, such as torch.tanh"

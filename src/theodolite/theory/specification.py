@@ -62,7 +62,7 @@ class Mlp:
         return activation_of(self.activation)
 
     @property
-    def layers(self) -> int:
+    def weight_layers(self) -> int:
         """The number of weight matrices: one more than hidden layers."""
         return (self.hidden_layers or 0) + 1
 
@@ -71,7 +71,7 @@ def _is_whole(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def activation_of(source: str | Callable[[torch.Tensor], torch.Tensor] | Activation) -> Activation:
+def activation_of(activation: str | Callable[[torch.Tensor], torch.Tensor] | Activation) -> Activation:
     """The `Activation` that a name or a callable stands for; one that is already made is returned as it is.
 
     One name is one object, so that what was integrated for it once is remembered.
@@ -79,9 +79,9 @@ def activation_of(source: str | Callable[[torch.Tensor], torch.Tensor] | Activat
     >>> activation_of("tanh") is activation_of("tanh")
     True
     """
-    if isinstance(source, Activation):
-        return source
-    return _named(source) if isinstance(source, str) else Activation(source)
+    if isinstance(activation, Activation):
+        return activation
+    return _named(activation) if isinstance(activation, str) else Activation(activation)
 
 
 @lru_cache(maxsize=256)

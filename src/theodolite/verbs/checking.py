@@ -1,20 +1,23 @@
-"""Many laws at once: over workers, each verdict kept as its own file, a killed run goes on where it stopped."""
+"""Many laws at once: over workers, each verdict stored when it is known, a killed run goes on where it stopped."""
 
 from __future__ import annotations
 
 import hashlib
-import json
-import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from theodolite import catalogue
 from theodolite.core.law import Law, Size, Verdict
 from theodolite.core.reading import Estimate
-from theodolite.io.files import plain, write_atomically
+from theodolite.core.reading_rows import COLUMNS, known_number, row_of
+from theodolite.io.store import Store
 from theodolite.io.workers import Backend, completed, one_thread
+from theodolite.verbs._shown import Shown
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 
 def check(law: str | Law, breaking: str | None = None, *, size: Size = "quick", seed: int = 0) -> Verdict:
@@ -32,7 +35,7 @@ class Checked:
 
 
 @dataclass(frozen=True)
-class Run:
+class CheckSettings:
     """How laws are to be checked: everything their verdicts depend on."""
 
     size: Size = "quick"
@@ -50,26 +53,26 @@ class Run:
 
 def checked_laws(
     names: Iterable[str],
-    run: Run = Run(),  # noqa: B008  immutable
+    settings: CheckSettings = CheckSettings(),  # noqa: B008  immutable
     *,
     jobs: int = 1,
     backend: Backend = "loky",
     out: Path | None = None,
 ) -> Iterator[Checked]:
     """Yield each law's result as it is known. With ``out`` results are kept there, and those found there are reused."""
-    names = tuple(names)
+    store = Store(out)
     waiting = []
     for name in names:
-        kept = _kept(name, run, out)
+        kept = _kept(name, settings, store)
         if kept:
             yield kept
         else:
             waiting.append(name)
     tasks = [
-        (name, breaking, index, run)
+        (name, breaking, index, settings)
         for name in waiting
-        for breaking in _breakings(name, run)
-        for index in range(len(catalogue.law(name).cases_of(run.size)))
+        for breaking in _breakings(name, settings)
+        for index in range(len(catalogue.law(name).cases_of(settings.size)))
     ]
     pending = {name: sum(task[0] == name for task in tasks) for name in waiting}
     estimates: dict[tuple[str, str | None, int], Estimate] = {}
@@ -78,86 +81,98 @@ def checked_laws(
         estimates[name, breaking, index] = estimate
         pending[name] -= 1
         if not pending[name]:
-            yield _finished(name, run, estimates, out)
+            yield _finished(name, settings, estimates, store)
 
 
-def _breakings(name: str, run: Run) -> list[str | None]:
-    broken = [text for text, change in catalogue.law(name).assumes.items() if change] if run.break_assumptions else []
+def _breakings(name: str, settings: CheckSettings) -> list[str | None]:
+    broken = (
+        [text for text, change in catalogue.law(name).assumes.items() if change] if settings.break_assumptions else []
+    )
     return [None, *broken]
 
 
-def _measured(name: str, breaking: str | None, index: int, run: Run) -> Estimate:
+def _measured(name: str, breaking: str | None, index: int, settings: CheckSettings) -> Estimate:
     law = catalogue.law(name)
     with one_thread():  # sums in one order: verdicts are then equal whatever the number of workers
-        return law.measured(law.cases_of(run.size)[index], breaking=breaking, size=run.size, seed=run.seed)
+        return law.measured(
+            law.cases_of(settings.size)[index], breaking=breaking, size=settings.size, seed=settings.seed
+        )
 
 
-def _finished(name: str, run: Run, estimates: Mapping[Any, Estimate], out: Path | None) -> Checked:
+def _finished(name: str, settings: CheckSettings, estimates: Mapping[Any, Estimate], store: Store) -> Checked:
     law = catalogue.law(name)
-    cases = range(len(law.cases_of(run.size)))
-    by_breaking = {breaking: [estimates[name, breaking, i] for i in cases] for breaking in _breakings(name, run)}
-    result = _checked(law, run, by_breaking)
-    if out is not None:
-        record = {
-            "fingerprint": run.fingerprint(name),
-            **verdict_record(result),
-            "estimates": [[breaking, [[e.value, e.stderr] for e in found]] for breaking, found in by_breaking.items()],
-        }
-        write_atomically(_file(name, out), json.dumps(plain(record), indent=1, allow_nan=False))
+    cases = range(len(law.cases_of(settings.size)))
+    by_breaking = {b: [estimates[name, b, i] for i in cases] for b in _breakings(name, settings)}
+    result = _checked(law, settings, by_breaking)
+    pairs = [[breaking, [[e.value, e.stderr] for e in found]] for breaking, found in by_breaking.items()]
+    store.put(f"verdict {name}", {**_document(result), "estimates": pairs}, fingerprint=settings.fingerprint(name))
     return result
 
 
-def _checked(law: Law, run: Run, by_breaking: Mapping[str | None, list[Estimate]]) -> Checked:
-    breaks = {b: law.verdict(found, size=run.size).broken for b, found in by_breaking.items() if b is not None}
-    return Checked(law.verdict(by_breaking[None], size=run.size), breaks)
+def _checked(law: Law, settings: CheckSettings, by_breaking: Mapping[str | None, list[Estimate]]) -> Checked:
+    breaks = {b: law.verdict(found, size=settings.size).broken for b, found in by_breaking.items() if b is not None}
+    return Checked(law.verdict(by_breaking[None], size=settings.size), breaks)
 
 
-def _kept(name: str, run: Run, out: Path | None) -> Checked | None:
-    if out is None or not _file(name, out).exists():
+def _kept(name: str, settings: CheckSettings, store: Store) -> Checked | None:
+    found = store.get(f"verdict {name}", settings.fingerprint(name))
+    if found is None:
         return None
-    try:
-        record = json.loads(_file(name, out).read_text(encoding="utf-8"))
-        if record["fingerprint"] != run.fingerprint(name):
-            return None
-        estimates = {b: [Estimate(_number(v), _number(e)) for v, e in found] for b, found in record["estimates"]}
-        return _checked(catalogue.law(name), run, estimates)
-    except (ValueError, KeyError, TypeError):  # not a file of ours, or of another version: measure again
-        return None
+    estimates = {
+        b: [Estimate(known_number(v), known_number(e)) for v, e in pairs] for b, pairs in found.value["estimates"]
+    }
+    return _checked(catalogue.law(name), settings, estimates)
 
 
-def _number(value: float | None) -> float:
-    return math.nan if value is None else value
+@dataclass(frozen=True)
+class Atlas(Shown):
+    """Laws and how they fared."""
 
+    results: tuple[Checked, ...]
+    columns: ClassVar[tuple[str, ...]] = ("law", "topic", "holds", *COLUMNS)
 
-def _file(name: str, out: Path) -> Path:
-    return out / "verdicts" / f"{name}.json"
+    @property
+    def good(self) -> bool:
+        """Every law holds, and fails where an assumption was broken on purpose."""
+        return all(result.verdict.holds and all(result.breaks.values()) for result in self.results)
 
-
-def verdict_record(result: Checked) -> dict[str, Any]:
-    """A verdict as a dictionary for JSON."""
-    verdict, law = result.verdict, result.verdict.law
-
-    def rows(readings: Iterable[Any]) -> list[dict[str, Any]]:
+    def rows(self) -> list[dict[str, Any]]:
+        """One flat dictionary a reading."""
         return [
-            {
-                "quantity": r.quantity,
-                "where": r.where,
-                "measured": r.measured,
-                "stderr": r.stderr,
-                "expected_low": r.expected.low,
-                "expected_high": r.expected.high,
-                "status": r.status,
-            }
-            for r in readings
+            {"law": v.law.name, "topic": v.law.topic, "holds": v.holds, **row_of(reading)}
+            for v in (result.verdict for result in self.results)
+            for reading in v.readings
         ]
 
+    def table(self) -> RenderableType:
+        """For the terminal."""
+        from theodolite.report.text import verdict_table
+
+        return verdict_table([result.verdict for result in self.results])
+
+    def page(self) -> str:
+        """One HTML document that needs nothing beside it."""
+        from theodolite.report.html import atlas_page
+
+        broken = {r.verdict.law.name: dict(r.breaks) for r in self.results if r.breaks}
+        verdicts = [result.verdict for result in self.results]
+        return atlas_page(verdicts, catalogue.topics(), catalogue.references(), broken)
+
+    def document(self) -> list[dict[str, Any]]:
+        """What `json` writes."""
+        return [_document(result) for result in self.results]
+
+
+def _document(result: Checked) -> dict[str, Any]:
+    verdict, law = result.verdict, result.verdict.law
     record = {
         "law": law.name,
         "topic": law.topic,
         "claim": law.claim,
         "size": verdict.size,
         "holds": verdict.holds,
-        "readings": rows(verdict.readings),
+        "readings": [row_of(reading) for reading in verdict.readings],
         "breaks": dict(result.breaks),
     }
-    return record | ({"erratum": law.erratum, "refuted": rows(verdict.refuted)} if law.erratum else {})
+    wrong = [row_of(reading) for reading in verdict.refuted]
+    return record | ({"erratum": law.erratum, "refuted": wrong} if law.erratum else {})

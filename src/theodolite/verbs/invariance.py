@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from theodolite.measure.bias import RotationGap, rotation_gap
-from theodolite.measure.bias.rotations import Verdict
+from theodolite.measure.bias.rotations import InvarianceVerdict
 from theodolite.theory.bias import gaussian_lower_bound, hadamard_lower_bound, multiplicative_loss
 
 
@@ -19,7 +19,7 @@ class RotationInvariance:
     measured: RotationGap
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> InvarianceVerdict:
         """One of invariant, not invariant, cannot tell, invalid."""
         return self.measured.verdict
 

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from theodolite import catalogue
-from theodolite.core.instrument import Answer, Cost, Skipped
-from theodolite.core.records import COLUMNS, row_of, table
-from theodolite.io.files import plain, write_atomically
+from theodolite.core.question import Answer, Cost, Skipped
+from theodolite.core.reading_rows import row_of
 from theodolite.io.workers import Backend, completed
+from theodolite.verbs._shown import Sheet, ShownAnswers
 
 if TYPE_CHECKING:
-    from theodolite.core.instrument import Instrument
     from theodolite.core.reading import Reading
     from theodolite.core.subject import Subject
 
 
 @dataclass(frozen=True)
-class Survey:
+class Survey(ShownAnswers):
     """The readings of one subject, in any form a person or a program may want them.
 
     ``faults`` names the tensors of a checkpoint that could not be read, and why.
@@ -34,62 +32,18 @@ class Survey:
     facts: Mapping[str, str] = field(default_factory=dict)
     faults: Mapping[str, str] = field(default_factory=dict)
 
-    @property
-    def readings(self) -> tuple[Reading, ...]:
-        """Every reading of every instrument."""
-        return tuple(reading for answer in self.answers for reading in answer.readings)
+    def sheet(self) -> Sheet:
+        """The subject's name, its answers, what was skipped, and the facts beside them."""
+        return Sheet(self.subject, self.answers, self.skipped, self.facts)
 
-    def rows(self) -> list[dict[str, Any]]:
-        """One flat dictionary a reading."""
-        return [{"instrument": a.instrument.name, **row_of(reading)} for a in self.answers for reading in a.readings]
-
-    def text(self, width: int = 120) -> str:
-        """The table as plain text."""
-        from theodolite.report.text import as_text, survey_table
-
-        return as_text(survey_table(self.answers, self.skipped), width=width)
-
-    def html(self, path: str | Path | None = None) -> str:
-        """The whole page; with ``path`` it is also written there."""
-        from theodolite.report.html import survey_page
-
-        page = survey_page(self.subject, self.answers, self.skipped, self.facts)
-        if path is not None:
-            write_atomically(path, page)
-        return page
-
-    def json(self, path: str | Path | None = None) -> str:
-        """One JSON document; numbers that are not finite become null."""
-        document = {
+    def document(self) -> dict[str, Any]:
+        """What `json` writes."""
+        return {
             "subject": self.subject,
             "facts": dict(self.facts),
             "readings": self.rows(),
             "skipped": [asdict(skipped) for skipped in self.skipped],
         }
-        text = json.dumps(plain(document), indent=2, ensure_ascii=False, allow_nan=False)
-        if path is not None:
-            write_atomically(path, text + "\n")
-        return text
-
-    def csv(self, path: str | Path) -> Path:
-        """The rows as a table for spreadsheets."""
-        return write_atomically(path, table(self.rows(), ("instrument", *COLUMNS)))
-
-    def frame(self) -> Any:
-        """A pandas DataFrame of `rows`."""
-        try:
-            import pandas
-        except ImportError as error:
-            raise ImportError("expected pandas for a frame, got none; pip install 'theodolite[pandas]'") from error
-        return pandas.DataFrame(self.rows())
-
-    def __str__(self) -> str:
-        return self.text()
-
-    def _repr_html_(self) -> str:
-        from theodolite.report.html import survey_fragment
-
-        return survey_fragment(self.subject, self.answers, self.skipped, self.facts)
 
 
 def survey(
@@ -108,26 +62,21 @@ def survey(
     With several ``jobs`` the subject is sent to worker processes. With ``out`` what is found is noted in that folder as
     it comes, and a survey of the same checkpoint that was killed goes on where it stopped.
     """
-    from theodolite.io.weights import readable
     from theodolite.report.progress import tracked
 
     started = time.perf_counter()
     subject = subject_of(target, **facts)
     if out is not None:
-        subject = subject.noting(Path(out) / "notebook")
-    if subject.model is None:  # no instrument reads vectors, but a NaN there is a NaN
-        vectors = {name: weight for name, weight in subject.weights.items() if len(weight.shape) < 2}
-        for _ in readable(vectors, subject.faults):
-            pass
-    names = tuple(catalogue.instrument(name).name for name in instruments) or catalogue.instrument_names()
+        subject = subject.storing(Path(out))
+    names = tuple(catalogue.question(name).name for name in instruments) or catalogue.instrument_names()
     reasons = {name: _reason_to_skip(name, subject, cost) for name in names}
     order = get_args(Cost)
-    ready = sorted((n for n in names if not reasons[n]), key=lambda n: order.index(catalogue.instrument(n).cost))
+    ready = sorted((n for n in names if not reasons[n]), key=lambda n: order.index(catalogue.question(n).cost))
+    for _ in tracked(["weights"], total=1, label="reading weights", inner=subject.progress):
+        _read_weights(subject, ready)
     results: list[Answer | Skipped | None] = [None] * len(ready)
     work = completed(_answer, [(name, subject) for name in ready], jobs=jobs, backend=backend)
-    bars = tracked(
-        work, total=len(ready), label="reading instruments", notebook=subject.notebook if jobs == 1 else None
-    )
+    bars = tracked(work, total=len(ready), label="reading instruments", inner=subject.progress if jobs == 1 else None)
     for index, (result, faults) in bars:
         results[index] = result
         subject.faults.update(faults)
@@ -155,13 +104,18 @@ def read(name: str, target: Subject | Any, **facts: Any) -> tuple[Reading, ...]:
     if missing:
         raise ValueError(f"expected a subject with {', '.join(missing)} for {name}, got none; pass them to Subject")
     with untouched(subject.model):
-        return tuple(_noted(chosen, subject))
+        readings = tuple(chosen.read(subject))
+    subject.store.put(f"answer {chosen.name}", [row_of(reading) for reading in readings])
+    return readings
 
 
-def _noted(chosen: Instrument, subject: Subject) -> Iterator[Reading]:
-    for reading in chosen.read(subject):
-        subject.notebook.note({"instrument": chosen.name, **row_of(reading)})
-        yield reading
+def _read_weights(subject: Subject, names: Sequence[str]) -> None:
+    """All that these instruments ask of weights, each tensor read once; of a checkpoint also whether all are finite."""
+    asked = dict.fromkeys(part for name in names for part in catalogue.question(name).of_weights)
+    if asked or subject.model is None:
+        from theodolite.instruments._common.weights import weighed
+
+        weighed(subject, *asked)
 
 
 def subject_of(target: Any, **facts: Any) -> Subject:
@@ -179,7 +133,7 @@ def subject_of(target: Any, **facts: Any) -> Subject:
 
 
 def _reason_to_skip(name: str, subject: Subject, cost: Cost) -> str:
-    chosen = catalogue.instrument(name)
+    chosen = catalogue.question(name)
     missing = chosen.missing(subject)
     if missing:
         return f"needs {', '.join(missing)}, which this subject does not have"
@@ -200,7 +154,7 @@ def _answer(name: str, subject: Subject) -> tuple[Answer | Skipped, dict[str, st
         return Skipped(name, reason), subject.faults
     if not readings:
         return Skipped(name, "found nothing in this subject that it could read"), subject.faults
-    return Answer(catalogue.instrument(name), readings, time.perf_counter() - started), subject.faults
+    return Answer(catalogue.question(name), readings, time.perf_counter() - started), subject.faults
 
 
 def _facts(subject: Subject, seconds: float) -> dict[str, str]:

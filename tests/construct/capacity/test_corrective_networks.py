@@ -84,11 +84,8 @@ def test_the_literal_scheme_says_when_it_diverges():
     good = corrective(x, y, method="literal", group_width=round(theory.threshold * 30), groups=3)
     assert not good.report.diverged
     assert good.report.relative_mse < 0.1
-    expected = good.report.contraction[0] / (8 / (2**0.5) ** 4 / (good.report.units / 3))
-    assert good.report.hidden_constant == pytest.approx(expected)
     searched = corrective(x, y, method="line-search", group_width=20, groups=10)
     assert all(factor <= 1 for factor in searched.report.contraction)
-    assert searched.report.hidden_constant is None
 
 
 def test_literal_outputs_share_units():
@@ -171,7 +168,7 @@ def test_separated_pairs():
 def test_one_group_of_a_representation_has_the_error_foretold():
     t = torch.linspace(-1, 1, 201, dtype=torch.float64)
     made, affine = profile_units(
-        gaussian(1), groups=1, units=20, step=0.5, profiles=3000, generator=torch.Generator().manual_seed(0)
+        gaussian(1), groups=1, units=20, box=0.5, profiles=3000, generator=torch.Generator().manual_seed(0)
     )
     values = made[0].values(t) + affine[:, :1] + affine[:, 1:] * (t + 1)
     weights = torch.full_like(t, 1.0)
@@ -183,7 +180,7 @@ def test_one_group_of_a_representation_has_the_error_foretold():
 def test_representations_are_unbiased_networks():
     t = torch.linspace(-1, 1, 9, dtype=torch.float64)
     made, affine = profile_units(
-        gaussian(1), groups=3, units=5, step=0.5, profiles=20_000, generator=torch.Generator().manual_seed(0)
+        gaussian(1), groups=3, units=5, box=0.5, profiles=20_000, generator=torch.Generator().manual_seed(0)
     )
     assert [group.order for group in made] == [2, 1, 0]
     values = sum(group.values(t) for group in made) + affine[:, :1] + affine[:, 1:] * (t + 1)
@@ -199,6 +196,6 @@ def test_representation_in_the_plane():
     assert errors[1] < 1e-5
     assert errors[1] < errors[0] / 20
     with pytest.raises(ValueError, match="expected frequencies below"):
-        representation(gaussian(1, width=0.1), groups=2)
+        representation(gaussian(1, scale=0.1), groups=2)
     with pytest.raises(ValueError, match="at least one group"):
         representation(gaussian(1), groups=0)

@@ -26,9 +26,9 @@ def test_scikit_learns_own_checks(estimator, check):
 
 def test_features_are_the_formula():
     x = np.random.default_rng(0).normal(size=(7, 5))
-    made = th.CorrectiveFeatures(40, order=2, width=0.5, bias_range=1.5, subset=2, random_state=3).fit(x)
+    made = th.CorrectiveFeatures(40, order=2, smoothing_width=0.5, bias_range=1.5, subset=2, random_state=3).fit(x)
     seen = x @ made.directions_ - made.thresholds_
-    expected = smoothed_relu(torch.from_numpy(seen), 2, width=0.5).numpy() / np.sqrt(40)
+    expected = smoothed_relu(torch.from_numpy(seen), 2, smoothing_width=0.5).numpy() / np.sqrt(40)
     assert np.allclose(made.transform(x), expected, rtol=1e-13)
     assert ((made.directions_ != 0).sum(0) == 2).all()
     assert np.abs(made.thresholds_).max() <= 1.5
@@ -74,7 +74,14 @@ def test_grid_search_on_digits():
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"n_components": 0}, {"n_components": 2.5}, {"order": -1}, {"width": 0.0}, {"subset": 0}, {"bias_range": -1.0}],
+    [
+        {"n_components": 0},
+        {"n_components": 2.5},
+        {"order": -1},
+        {"smoothing_width": 0.0},
+        {"subset": 0},
+        {"bias_range": -1.0},
+    ],
 )
 def test_wrong_parameters(wrong):
     with pytest.raises(ValueError, match="expected"):

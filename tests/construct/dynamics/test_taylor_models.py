@@ -87,7 +87,7 @@ def test_outcomes_of_descent(product, kind):
     net = OneHidden(0, width=64, inputs=3)
     lr = product / frozen_gate_start(net)[1]
     run = th.quadratic(net, net.datum).descended(torch.zeros(1), lr=lr, steps=50, watch=False)
-    assert run.outcome.kind == kind
+    assert run.outcome.name == kind
     assert len(run.curvatures) == 2
 
 
@@ -95,7 +95,7 @@ def test_a_dead_network_is_told_from_one_that_fits():
     net = OneHidden(0, width=20, inputs=3)
     lr = 30 / frozen_gate_start(net)[1]
     run = th.quadratic(net, net.datum, order=0).descended(torch.zeros(1), lr=lr, steps=60, watch=False)
-    assert run.outcome.kind == "dead"
+    assert run.outcome.name == "dead"
     assert run.losses[-1] == 0.0
 
 

@@ -26,9 +26,9 @@ def test_scikit_learns_own_checks(estimator, check):
 def test_the_regressor_is_ridge_with_the_kernel():
     generator = np.random.default_rng(0)
     x, y = generator.normal(size=(20, 3)), generator.normal(size=20)
-    model = NetworkKernelRegressor(
-        hidden_layers=2, activation="erf", weight_variance=1.5, kernel="nngp", ridge=0.1
-    ).fit(x, y)
+    model = NetworkKernelRegressor(hidden_layers=2, activation="erf", weight_variance=1.5, kind="nngp", ridge=0.1).fit(
+        x, y
+    )
     kernel = mlp_kernels(Mlp(2, "erf", 1.5, 0.1), torch.from_numpy(x)).nngp.numpy()
     expected = y.mean() + kernel @ np.linalg.solve(kernel + 0.1 * np.eye(20), y - y.mean())
     assert np.allclose(model.predict(x), expected, rtol=1e-10)
@@ -49,6 +49,6 @@ def test_pipeline_and_grid_search_on_digits():
 
 def test_wrong_parameters():
     with pytest.raises(ValueError, match="nngp"):
-        NetworkKernelRegressor(kernel="rbf").fit([[0.0], [1.0]], [0.0, 1.0])
+        NetworkKernelRegressor(kind="rbf").fit([[0.0], [1.0]], [0.0, 1.0])
     with pytest.raises(ValueError, match="ridge"):
         NetworkKernelRegressor(ridge=-1.0).fit([[0.0], [1.0]], [0.0, 1.0])

@@ -19,7 +19,7 @@ def test_linear_layers_reach_the_critical_variances():
         assert share == pytest.approx(1, abs=5 * (2 / layer.weight.numel()) ** 0.5)
         assert layer.bias.var().item() == pytest.approx(point.bias_variance, rel=5 * (2 / len(layer.bias)) ** 0.5)
     assert done.layers == ("0", "2")
-    assert done.left == {}
+    assert done.untouched == {}
 
 
 @pytest.mark.parametrize("kind", [nn.Conv1d, nn.Conv2d, nn.Conv3d])
@@ -48,7 +48,7 @@ def test_a_deep_network_passes_signals_at_criticality_and_not_otherwise():
 def test_the_first_layer_can_aim_at_the_fixed_point():
     model = nn.Sequential(nn.Linear(500, 500), nn.GELU(), nn.Linear(500, 500))
     x = 10 * torch.randn(200, 500, generator=seeded())
-    initialise_(model, "gelu", input_power=x.square().mean().item(), generator=seeded(1))
+    initialise_(model, "gelu", mean_square=x.square().mean().item(), generator=seeded(1))
     for depth in (1, 3):
         assert model[:depth](x).square().mean().item() == pytest.approx(criticality("gelu").fixed_point, rel=0.15)
 
@@ -68,7 +68,7 @@ def test_what_is_frozen_tied_or_unknown_is_left_and_named():
     before = {name: p.clone() for name, p in model.named_parameters()}
     done = initialise_(model, "tanh", generator=seeded())
     assert done.layers == ("a",)
-    assert {"embed", "frozen", "b", "head", "normed"} <= set(done.left)
+    assert {"embed", "frozen", "b", "head", "normed"} <= set(done.untouched)
     changed = {name for name, p in model.named_parameters() if not torch.equal(p, before[name])}
     assert changed == {"a.weight", "a.bias"}
 
@@ -86,5 +86,5 @@ def test_precision_and_global_randomness_are_respected():
 def test_bad_input_gets_one_clear_line():
     with pytest.raises(ValueError, match="expected an activation that has a critical initialisation"):
         initialise_(nn.Linear(2, 2), "sigmoid")
-    with pytest.raises(ValueError, match="expected a positive input power"):
-        initialise_(nn.Linear(2, 2), "gelu", input_power=0.0)
+    with pytest.raises(ValueError, match="expected a positive mean square"):
+        initialise_(nn.Linear(2, 2), "gelu", mean_square=0.0)

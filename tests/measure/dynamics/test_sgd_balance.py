@@ -52,14 +52,14 @@ def test_a_step_that_runs_away_is_refused():
 def test_a_run_that_would_take_too_long_is_refused_after_ten_steps():
     model, data = regression()
     with pytest.raises(ValueError, match="60 steps of SGD within"):
-        sgd_run(model, half_square, data, how=Sgd(0.1), steps=(10, 50), patience=1e-9)
+        sgd_run(model, half_square, data, sgd=Sgd(0.1), steps=(10, 50), patience=1e-9)
 
 
 def test_pulls_and_squares_telescope_to_the_change_of_the_distance():
     """Without momentum the mean of pull - lr/2 |b|^2 is minus the change of the squared distance over 2 lr T, exactly."""
     model, data = regression()
     model, data = model.double(), tuple(column.double() for column in data)
-    run = sgd_run(model, half_square, data, how=Sgd(0.1, batch=8), steps=(5, 50))
+    run = sgd_run(model, half_square, data, sgd=Sgd(0.1, batch_size=8), steps=(5, 50))
     point = model.weight.detach().clone()
     generator = torch.Generator().manual_seed(0)
     for step in range(55):

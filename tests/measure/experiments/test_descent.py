@@ -37,7 +37,7 @@ def test_momentum_is_that_of_torch():
 def test_edges():
     start = torch.ones(1, dtype=torch.float64)
     for momentum in (0.0, 0.8):
-        found = largest_stable_step(lambda x: 2 * x, start, between=(0.1, 4.0), momentum=momentum)
+        found = largest_stable_step(lambda x: 2 * x, start, bracket=(0.1, 4.0), momentum=momentum)
         assert step_size_edge(found, momentum=momentum) == pytest.approx(2.0, rel=1e-3)
     with pytest.raises(ValueError, match="positive step"):
         step_size_edge(-1.0)
@@ -48,12 +48,12 @@ def test_noise_settles_at_its_floor():
         lambda x: x,
         torch.zeros(20_000, dtype=torch.float64),
         lrs=[0.5] * 40,
-        noise=1.0,
+        noise_variance=1.0,
         generator=torch.Generator().manual_seed(0),
     )
-    assert found.var().item() == pytest.approx(noise_floor(1.0, lr=0.5, noise=1.0), rel=0.05)
-    assert noise_floor(1.0, lr=2.5, noise=1.0) == float("inf")
-    assert mean_square_path([0.5] * 400, curvature=1.0, noise=1.0, start=9.0)[-1] == pytest.approx(1 / 3)
+    assert found.var().item() == pytest.approx(noise_floor(1.0, lr=0.5, noise_variance=1.0), rel=0.05)
+    assert noise_floor(1.0, lr=2.5, noise_variance=1.0) == float("inf")
+    assert mean_square_path([0.5] * 400, curvature=1.0, noise_variance=1.0, mean_square=9.0)[-1] == pytest.approx(1 / 3)
 
 
 def test_two_layers_follow_the_recursion_step_by_step():

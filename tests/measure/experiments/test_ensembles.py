@@ -83,7 +83,7 @@ def test_weights_have_the_variance_asked_for(entries):
 
 
 def test_residual_and_copies():
-    ensemble = Ensemble(activation=torch.tanh, widths=(6, 6), weight_variance=1.0, copies=3, residual=True)
+    ensemble = Ensemble(activation=torch.tanh, widths=(6, 6), weight_variance=1.0, copies=3, with_skips=True)
     z = preactivations(ensemble, torch.ones(1, 3), nets=5, generator=generator())
     assert torch.equal(z[0][..., :2], z[0][..., 2:4])
     chain = conditional_chain(ensemble, torch.eye(2), nets=5, generator=generator())

@@ -29,16 +29,16 @@ def test_flows_that_do_not_end_are_named():
 
 @pytest.mark.parametrize("size", [0.5, 2.0])
 def test_one_sample_has_a_closed_form_in_log_time(size):
-    w = separating_flow(np.array([[size]]), until=200.0)[0]  # exp(size w) = 1 + size^2 (t - 1)
+    w = separating_flow(np.array([[size]]), log_time=200.0)[0]  # exp(size w) = 1 + size^2 (t - 1)
     expected = (200.0 + 2 * np.log(size)) / size
     assert w == pytest.approx(expected, abs=1e-7)
     assert log_loss_times_time(np.array([[size]]), np.array([w]), log_time=200.0) == pytest.approx(size**-2, rel=1e-6)
 
 
 def test_logistic_and_power_tails():
-    w = separating_flow(np.array([[1.0]]), until=30.0, tail="logistic")[0]
+    w = separating_flow(np.array([[1.0]]), log_time=30.0, loss_tail="logistic")[0]
     assert w + np.exp(w) == pytest.approx(1 + np.exp(30.0) - 1, rel=1e-6)  # w' = 1/(1 + e^w) from 0 at t = 1
-    w = separating_flow(np.array([[1.0]]), until=30.0, tail=2.0)[0]
+    w = separating_flow(np.array([[1.0]]), log_time=30.0, loss_tail=2.0)[0]
     assert (1 + w) ** 4 == pytest.approx(4 * (np.exp(30.0) - 1) + 1, rel=1e-6)
 
 

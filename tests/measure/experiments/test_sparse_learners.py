@@ -26,7 +26,7 @@ def data(b=3, k=5, d=8):
 
 def test_squared_weights_are_those_of_the_layer():
     x, y = data()
-    found = multiplicative_weights(x, y, update="spindlypm", lr=0.4, steps=25, start=0.01)
+    found = multiplicative_weights(x, y, update="spindlypm", lr=0.4, steps=25, initial_weight=0.01)
     layer = Spindly(8, 1, bias=False, scale=0.1, dtype=torch.float64)
     optimiser = torch.optim.SGD(layer.parameters(), lr=0.1)
     for _ in range(25):
@@ -35,7 +35,7 @@ def test_squared_weights_are_those_of_the_layer():
         optimiser.step()
     torch.testing.assert_close(found[1], layer.weight.detach()[0])
     with pytest.raises(ValueError, match="expected an update"):
-        multiplicative_weights(x, y, update="odd", lr=0.1, steps=1, start=0.1)
+        multiplicative_weights(x, y, update="odd", lr=0.1, steps=1, initial_weight=0.1)
 
 
 def test_networks_side_by_side_are_networks_alone():
@@ -61,7 +61,7 @@ def test_online_descent_takes_the_examples_in_turn():
     w = torch.zeros(8, dtype=torch.float64)
     for row, label in zip(x[0], y[0], strict=True):
         w = w - 0.1 * (row @ w - label) * row
-    torch.testing.assert_close(descent_weights(x, y, optimiser=partial(torch.optim.SGD, lr=0.1), batch=1)[0], w)
+    torch.testing.assert_close(descent_weights(x, y, optimiser=partial(torch.optim.SGD, lr=0.1), batch_size=1)[0], w)
 
 
 def test_the_forecast_is_ridge_shrunk_by_the_new_point():
@@ -79,4 +79,4 @@ def test_full_matrix_steps_by_an_explicit_root():
     slope = -y[0, 0] * x[0, 0]
     A = torch.eye(8, dtype=torch.float64) + torch.outer(slope, slope)
     wanted = -0.3 * torch.as_tensor(fractional_matrix_power(A.numpy(), -0.5)) @ slope
-    torch.testing.assert_close(online_weights(x[0], y[0], power=0.5), wanted)
+    torch.testing.assert_close(online_weights(x[0], y[0], exponent=0.5), wanted)

@@ -63,7 +63,7 @@ def test_products_equal_the_kernel_times_a_vector(net):
 def test_the_largest_eigenvalue_by_products_equals_the_exact_one(net):
     x = torch.randn(30, 3, dtype=torch.float64)
     exact = kernel_spectrum(empirical_ntk(net, x, outputs="full")).largest
-    found = top_ntk_eigenvalue(net, x, dense=0)
+    found = top_ntk_eigenvalue(net, x, dense_below=0)
     assert found.value == pytest.approx(exact, rel=1e-6)
     assert abs(found.value - exact) <= found.stderr + 1e-9 * exact
     assert top_ntk_eigenvalue(net, x).value == pytest.approx(exact, rel=1e-10)

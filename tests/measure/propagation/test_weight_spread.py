@@ -17,9 +17,9 @@ def test_variances_and_their_errors():
         model.bias.fill_(0.5)
     layer = found(model)["weight"]
     assert layer.fan_in == 400
-    assert abs(layer.weight.value - 1.7) < 4 * layer.weight.stderr
-    assert layer.weight.stderr == pytest.approx(1.7 * (2 / 120_000) ** 0.5, rel=0.05)
-    assert layer.bias.value == 0.25
+    assert abs(layer.weight_variance.value - 1.7) < 4 * layer.weight_variance.stderr
+    assert layer.weight_variance.stderr == pytest.approx(1.7 * (2 / 120_000) ** 0.5, rel=0.05)
+    assert layer.bias_variance.value == 0.25
 
 
 def test_every_kind_of_layer_that_sums_its_inputs():
@@ -60,7 +60,12 @@ def test_a_checkpoint_is_read_by_names_and_shapes():
         "codes.weight": torch.ones(4, 4, dtype=torch.int8),
     }
     (layer,) = layer_variances(weights_of(tensors))
-    assert (layer.name, layer.fan_in, layer.weight.value, layer.bias.value) == ("h.0.weight", 8, 8.0, 0.0)
+    assert (layer.name, layer.fan_in, layer.weight_variance.value, layer.bias_variance.value) == (
+        "h.0.weight",
+        8,
+        8.0,
+        0.0,
+    )
 
 
 def test_fan_in_of_shapes():

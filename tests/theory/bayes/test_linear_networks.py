@@ -101,9 +101,9 @@ def settings(count=20):
 
 @pytest.mark.parametrize(("net", "samples", "norm2"), list(settings()))
 def test_evidence_and_scale_agree_with_importance_sampling(net, samples, norm2):
-    problem = Problem(sizes=(net.inputs, *net.widths), samples=samples, norm2=norm2, variance=net.variance)
+    problem = Problem(sizes=(net.inputs, *net.widths), samples=samples, norm2=norm2, prior_variance=net.prior_variance)
     z = posterior_ratio(net, samples=samples, norm2=norm2)
-    drawn = tilted_draws(problem, ratio=z, draws=20_000, generator=torch.Generator().manual_seed(1))
+    drawn = tilted_draws(problem, scale_ratio=z, draws=20_000, generator=torch.Generator().manual_seed(1))
     evidence, fit = drawn.log_evidence(), drawn.quantity("fit")
     assert drawn.effective > 500
     assert abs(evidence.value - log_evidence(net, samples=samples, norm2=norm2).value) < 3 * evidence.stderr
@@ -115,7 +115,7 @@ def test_the_two_samplers_agree():
     problem = Problem(sizes=(5, 4, 6), samples=2, norm2=0.8)
     generator = torch.Generator().manual_seed(0)
     plain = prior_draws(problem, draws=40_000, generator=generator).log_evidence()
-    tilted = tilted_draws(problem, ratio=0.7, draws=40_000, generator=generator).log_evidence()
+    tilted = tilted_draws(problem, scale_ratio=0.7, draws=40_000, generator=generator).log_evidence()
     assert abs(plain.value - tilted.value) < 3 * math.hypot(plain.stderr, tilted.stderr)
 
 

@@ -23,7 +23,7 @@ SCALES = [1e-8, 1e-6, 1e-4, 1e-2, 0.1, 1.0, 10.0, 100.0, 1e3]
 @pytest.mark.parametrize("scale", SCALES)
 def test_least_potential_interpolates_and_is_stationary(instance, scale):
     x, y, shape = interpolation(instance)
-    beta = least_potential(x, y, scale=scale, shape=shape)
+    beta = least_potential(x, y, scale=scale, initial_shape=shape)
     np.testing.assert_allclose(x @ beta, y, atol=1e-12)
     slope = np.arcsinh(beta / (2 * (scale * shape) ** 2))  # must lie in the span of the samples
     inside = np.linalg.pinv(x) @ (x @ slope)
@@ -37,25 +37,27 @@ def test_least_potential_against_brute_force():
     null = np.linalg.svd(x)[2][3:]
     base = np.linalg.pinv(x) @ y
     found = minimize(
-        lambda s: potential(base + s @ null, scale=0.5, shape=shape),
+        lambda s: potential(base + s @ null, scale=0.5, initial_shape=shape),
         np.zeros(3),
         method="Nelder-Mead",
         options={"xatol": 1e-10, "fatol": 1e-14, "maxiter": 4000},
     )
-    np.testing.assert_allclose(least_potential(x, y, scale=0.5, shape=shape), base + found.x @ null, atol=1e-6)
+    np.testing.assert_allclose(least_potential(x, y, scale=0.5, initial_shape=shape), base + found.x @ null, atol=1e-6)
 
 
 @pytest.mark.parametrize("scale", [1e-4, 1e-2, 1.0, 10.0])
 def test_gradient_flow_ends_at_the_least_potential(scale):
     x, y, shape = interpolation(0)
     plus, minus = np.split(flow_limit(diagonal_slope(x, y), scale * np.concatenate([shape, shape])), 2)
-    np.testing.assert_allclose(plus**2 - minus**2, least_potential(x, y, scale=scale, shape=shape), atol=1e-6)
+    np.testing.assert_allclose(plus**2 - minus**2, least_potential(x, y, scale=scale, initial_shape=shape), atol=1e-6)
 
 
 def test_limits_of_the_start():
     x, y, shape = interpolation(1)
     large = [
-        np.abs(least_potential(x, y, scale=a, shape=shape) - least_weighted_norm(x, y, shape=shape)).max()
+        np.abs(
+            least_potential(x, y, scale=a, initial_shape=shape) - least_weighted_norm(x, y, initial_shape=shape)
+        ).max()
         for a in (5, 10)
     ]
     assert large[0] / large[1] == pytest.approx(16, rel=0.02)
@@ -68,10 +70,12 @@ def test_limits_of_the_start():
 
 def test_ridge_path_ends_at_the_interpolant():
     x, y, shape = interpolation(1)
-    goal = least_potential(x, y, scale=0.3, shape=shape)
-    gaps = [np.abs(least_ridge_potential(x, y, scale=0.3, ridge=r, shape=shape) - goal).max() for r in (1e-3, 1e-4)]
+    goal = least_potential(x, y, scale=0.3, initial_shape=shape)
+    gaps = [
+        np.abs(least_ridge_potential(x, y, scale=0.3, ridge=r, initial_shape=shape) - goal).max() for r in (1e-3, 1e-4)
+    ]
     assert gaps[0] / gaps[1] == pytest.approx(10, rel=0.05)
-    beta = least_ridge_potential(x, y, scale=0.3, ridge=0.1, shape=shape)
+    beta = least_ridge_potential(x, y, scale=0.3, ridge=0.1, initial_shape=shape)
     gradient = 2 * x.T @ (x @ beta - y) + 0.1 * np.arcsinh(beta / (2 * (0.3 * shape) ** 2))
     assert np.abs(gradient).max() < 1e-10
 
@@ -80,7 +84,9 @@ def test_diagonal_network_is_the_divergence_of_its_halves():
     x, y, shape = interpolation(0)
     w = (0.2 * shape) ** 2
     halves = least_divergence(2 * np.hstack([x, -x]), y, start=np.concatenate([w, w]))
-    np.testing.assert_allclose(halves[:10] - halves[10:], least_potential(x, y, scale=0.2, shape=shape), atol=1e-10)
+    np.testing.assert_allclose(
+        halves[:10] - halves[10:], least_potential(x, y, scale=0.2, initial_shape=shape), atol=1e-10
+    )
 
 
 def test_redundant_samples_change_nothing():

@@ -18,7 +18,7 @@ def labelled(instance, samples=30, dimension=5, shift=0.4):
 @pytest.mark.parametrize("instance", range(5))
 def test_free_bias_is_the_support_vector_machine(instance):
     x, y = labelled(instance)
-    ours = widest_margin(x, y, bias="free")
+    ours = widest_margin(x, y, intercept="free")
     other = SVC(kernel="linear", C=1e9, tol=1e-9).fit(x, y)
     np.testing.assert_allclose(ours.weight, other.coef_[0], rtol=1e-4, atol=1e-4 * np.abs(ours.weight).max())
     assert abs(float(y @ ours.multipliers)) < 1e-8 * ours.multipliers.sum()
@@ -67,7 +67,7 @@ def test_two_classes_agree_with_two_signs():
 def test_flow_to_log_t_300_keeps_the_residual_that_multipliers_fix():
     rows = separable(2)
     found = widest_margin(rows)
-    w = separating_flow(rows, until=300.0)
+    w = separating_flow(rows, log_time=300.0)
     rest = w - 300.0 * found.weight
     support = rows[list(found.support)]
     np.testing.assert_allclose(support @ rest, support @ residual_weight(found, rows), atol=1e-6)
@@ -76,12 +76,12 @@ def test_flow_to_log_t_300_keeps_the_residual_that_multipliers_fix():
 def test_power_tails_are_stationary_and_tend_to_the_widest_margin():
     rows = separable(4)
     for power in (0.5, 1.0, 3.0):
-        d = power_tail_direction(rows, power=power)
+        d = power_tail_direction(rows, exponent=power)
         pull = rows.T @ (rows @ d) ** (-power - 1)
         np.testing.assert_allclose(pull / np.linalg.norm(pull), d, atol=1e-10)
     best = widest_margin(rows).weight
     best = best / np.linalg.norm(best)
-    gaps = [np.linalg.norm(power_tail_direction(rows, power=p) - best) for p in (300.0, 3000.0)]
+    gaps = [np.linalg.norm(power_tail_direction(rows, exponent=p) - best) for p in (300.0, 3000.0)]
     assert gaps[0] / gaps[1] == pytest.approx(10, rel=0.05)  # as one over the power
     assert gaps[1] < 1e-3
 
@@ -90,18 +90,18 @@ def test_named_outcomes():
     with pytest.raises(ValueError, match="expected classes that a plane separates"):
         widest_margin(np.array([[1.0, 0.0], [-1.0, 0.0]]))
     with pytest.raises(ValueError, match="expected classes that a plane separates"):
-        widest_margin(*labelled(0)[:1], np.where(np.arange(30) % 2, 1, -1), bias="free")
+        widest_margin(*labelled(0)[:1], np.where(np.arange(30) % 2, 1, -1), intercept="free")
     with pytest.raises(ValueError, match="expected finite samples"):
         widest_margin(np.array([[np.nan]]))
     with pytest.raises(ValueError, match="labels -1 or 1"):
         widest_margin(np.ones((2, 1)), np.array([0, 1]))
     with pytest.raises(ValueError, match="none, free or homogeneous"):
-        widest_margin(np.ones((2, 1)), bias="perhaps")
+        widest_margin(np.ones((2, 1)), intercept="perhaps")
     with pytest.raises(ValueError, match="a power above 0"):
-        power_tail_direction(np.ones((2, 1)), power=0.0)
+        power_tail_direction(np.ones((2, 1)), exponent=0.0)
     degenerate = widest_margin(np.array([[1.0, 1.0], [1.0, -1.0], [1.0, 0.0]]))  # three on the margin, one of no weight
     assert not degenerate.generic
     with pytest.raises(ValueError, match="degenerate"):
         residual_weight(degenerate, np.array([[1.0, 1.0], [1.0, -1.0], [1.0, 0.0]]))
     with pytest.raises(ValueError, match="look for NaN"):
-        separating_flow(np.array([[np.nan]]), until=5.0)
+        separating_flow(np.array([[np.nan]]), log_time=5.0)

@@ -31,7 +31,7 @@ def test_the_safe_rate_is_safe_to_all_orders():
     """The change of D is at most -z^2/(rate X^2) + |w|(e^z - 1 - z): negative for all z the rate allows."""
     for dimension in (2, 3, 10, 128, 10_000, 10**8):
         top = invariance.largest_norm(dimension)
-        rate = invariance.multiplicative_safe_rate(1.0, 1.0, dimension)
+        rate = invariance.multiplicative_safe_lr(1.0, 1.0, dimension)
         z = torch.linspace(1e-4, rate * (top + 1), 1000, dtype=torch.float64)
         assert (top * (torch.expm1(z) - z) - z**2 / rate).max() < 0
 
@@ -40,7 +40,7 @@ def test_worst_examples_at_the_safe_rate():
     """Signs of any sort, chosen to raise the norm, do not raise the relative entropy to the target."""
     generator = torch.Generator().manual_seed(0)
     d = 64
-    rate = invariance.multiplicative_safe_rate(1.0, 1.0, d)
+    rate = invariance.multiplicative_safe_lr(1.0, 1.0, d)
     w, worst = torch.full((d,), 1 / d, dtype=torch.float64), -1.0
     for _ in range(400):
         rows = 2.0 * torch.randint(0, 2, (200, d), generator=generator).double() - 1

@@ -7,10 +7,8 @@ from scipy.integrate import quad
 
 from theodolite.theory.capacity import (
     RadialFunction,
-    contraction_constant,
     corrective_contraction,
     cosine_density,
-    cosine_density_bound,
     dual_kernel,
     dual_scale,
     gaussian,
@@ -45,7 +43,7 @@ def test_smoothed_relu_is_the_formula(order, width):
             for j in range(2 * order + 1)
         )
         exact = float(total / (mpmath.factorial(2 * order + 1) * step ** (2 * order)))
-        assert float(smoothed_relu(tensor(t), order, width=width)) == pytest.approx(exact, abs=1e-14)
+        assert float(smoothed_relu(tensor(t), order, smoothing_width=width)) == pytest.approx(exact, abs=1e-14)
 
 
 @pytest.mark.parametrize("order", [1, 2, 3])
@@ -79,7 +77,7 @@ def test_frequencies_that_smoothing_kills_are_refused():
     with pytest.raises(ValueError, match="expected frequencies below"):
         smoothing_transform(tensor(2 * math.pi), 1)
     with pytest.raises(ValueError, match="expected frequencies below"):
-        smoothed_cosine_density(tensor(0.0), tensor(30.0), tensor(0.0), order=2, width=0.5)
+        smoothed_cosine_density(tensor(0.0), tensor(30.0), tensor(0.0), order=2, smoothing_width=0.5)
     assert float(smoothing_transform(tensor(100.0), 0)) == 1.0  # ReLU damps nothing
 
 
@@ -94,7 +92,8 @@ def test_cosine_density_stays_below_its_bound():
     for alpha in (0.1, 2.0, 15.0):
         for psi in (0.0, 1.0, -2.5):
             top = float(cosine_density(t, tensor(alpha), tensor(psi)).abs().max())
-            assert top <= cosine_density_bound(alpha) * (1 + 1e-12)
+            bound = 4 * max(alpha**2, 6 + 4 * alpha)  # where the 1 / theta^2 of the network comes from
+            assert top <= bound * (1 + 1e-12)
     assert float(cosine_density(tensor(2.2), tensor(3.0), tensor(0.0))) == 0.0
 
 
@@ -128,7 +127,7 @@ def test_contraction_against_brute_force():
     weight = transform.abs() * cosine_density(kinks, alpha, -transform.angle())
     one = torch.relu(angles / alpha[:, None] - kinks[:, None]) * weight[:, None]
     errors = (one - y).square().sum(1) / y.square().sum()
-    slack = 4 * math.hypot(float(errors.std()) / math.sqrt(draws), theory.noise_stderr)
+    slack = 4 * math.hypot(float(errors.std()) / math.sqrt(draws), theory.noise_share_stderr)
     assert abs(theory.factor(1) - float(errors.mean())) < slack
     assert theory.factor(round(theory.threshold)) == pytest.approx(1.0, rel=1e-3)
 
@@ -137,8 +136,7 @@ def test_bounds_and_constants():
     bounds = memorisation_bounds(10, 5, 0.5)
     assert bounds["Du and others 2019: n^6"] == 1e6
     assert min(bounds, key=bounds.get).startswith("Daniely")
-    assert contraction_constant(100, margin=2.0) == pytest.approx(4 * contraction_constant(100))
-    assert polynomial_units(7, 2, order=1, error=0.1, failure=0.2) == pytest.approx(7**4 / 0.02)
+    assert polynomial_units(7, 2, order=1, error=0.1, failure_probability=0.2) == pytest.approx(7**4 / 0.02)
     with pytest.raises(ValueError, match="expected positive"):
         polynomial_units(7, 2, order=0)
 
@@ -150,7 +148,7 @@ def test_radial_functions_are_what_they_say():
     assert torch.allclose(g.profile(t, derivative=1), -t * torch.exp(-(t**2) / 2), atol=1e-13)
     assert torch.allclose(g.profile(t, derivative=2), (t**2 - 1) * torch.exp(-(t**2) / 2), atol=1e-12)
     x = torch.rand(50, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64) - 0.5
-    assert torch.allclose(gaussian(2, width=0.7).value(x), torch.exp(-x.square().sum(1) / 0.98), atol=1e-10)
+    assert torch.allclose(gaussian(2, scale=0.7).value(x), torch.exp(-x.square().sum(1) / 0.98), atol=1e-10)
     with pytest.raises(ValueError, match="one or two variables"):
         ridge_directions(RadialFunction(torch.exp, 3), like=x)
 
@@ -161,9 +159,9 @@ def test_sharpened_profile_smooths_back():
     t, total = tensor(0.3), 0.0
     for low in np.arange(-k, k) * h:  # piece by piece between the knots
         u = torch.as_tensor(low + (nodes + 1) * h / 2)
-        density = smoothing_density(u, k, width=k * h)
+        density = smoothing_density(u, k, smoothing_width=k * h)
         total += (
-            float((torch.as_tensor(weights) * density * g.profile(t - u, derivative=2, order=k, step=h)).sum()) * h / 2
+            float((torch.as_tensor(weights) * density * g.profile(t - u, derivative=2, order=k, box=h)).sum()) * h / 2
         )
     assert total == pytest.approx((0.09 - 1) * math.exp(-0.045), abs=1e-12)
 

@@ -27,7 +27,7 @@ def test_batch_moments_are_those_of_every_batch(sampler, batch):
     np.testing.assert_allclose(chances @ drawn, g.mean(0), atol=1e-14)
     centred = drawn - g.mean(0)
     np.testing.assert_allclose(
-        batch_covariance(g, batch=batch, sampler=sampler), (centred.T * chances) @ centred, atol=1e-14
+        batch_covariance(g, batch_size=batch, sampler=sampler), (centred.T * chances) @ centred, atol=1e-14
     )
 
 
@@ -36,8 +36,8 @@ def test_batch_moments_are_those_of_every_batch(sampler, batch):
 def test_pull_equals_noise_and_a_step_keeps_the_moments(sampler, lr):
     rng = np.random.default_rng(1)
     x, y = rng.normal(size=(6, 2)), rng.normal(size=6)
-    rest = stationary_regression(x, y, lr=lr, batch=2, sampler=sampler)
-    assert rest.pull == pytest.approx(rest.noise, rel=1e-12)
+    rest = stationary_regression(x, y, lr=lr, batch_size=2, sampler=sampler)
+    assert rest.pull == pytest.approx(rest.dissipation, rel=1e-12)
     weights, chances = enumerated_batches(6, 2, sampler)
     moved = np.zeros((2, 2))
     for weight, chance in zip(weights, chances, strict=True):
@@ -54,7 +54,7 @@ def test_lyapunov_equation():
     S = quadratic_covariance(H, C, lr=lr)
     np.testing.assert_allclose(H @ S + S @ H - lr * H @ S @ H, lr * C, atol=1e-12)
     np.testing.assert_allclose(
-        valley_fluctuation(2.0, lr=0.05, noise=0.3),
+        valley_fluctuation(4.0, lr=0.05, noise_to_curvature=0.3),
         quadratic_covariance(np.eye(1) * 4.0, np.eye(1) * 1.2, lr=0.05)[0, 0],
     )
 
@@ -82,13 +82,13 @@ def test_small_and_large_circles():
 def test_bad_input_is_answered_in_one_line():
     x, y = np.random.default_rng(0).normal(size=(6, 2)), np.ones(6)
     with pytest.raises(ValueError, match="expected a batch of 1 to 6"):
-        stationary_regression(x, y, lr=0.1, batch=7, sampler="with replacement")
+        stationary_regression(x, y, lr=0.1, batch_size=7, sampler="with replacement")
     with pytest.raises(ValueError, match="expected a sampler"):
         batch_shares(4, 2, "shuffled")
     with pytest.raises(ValueError, match="second moments stay finite"):
-        stationary_regression(x, y, lr=50.0, batch=1, sampler="with replacement")
+        stationary_regression(x, y, lr=50.0, batch_size=1, sampler="with replacement")
     with pytest.raises(ValueError, match="expected curvatures between"):
         quadratic_covariance(np.eye(2), np.eye(2), lr=2.5)
-    with pytest.raises(ValueError, match="below 1/curvature"):
-        valley_fluctuation(3.0, lr=0.5, noise=0.1)
-    assert entropic_drift(np.zeros(2), lr=0.1, noise=1.0) == 0
+    with pytest.raises(ValueError, match="below 2/curvature"):
+        valley_fluctuation(6.0, lr=0.5, noise_to_curvature=0.1)
+    assert entropic_drift(np.zeros(2), lr=0.1, noise_to_curvature=1.0) == 0

@@ -79,7 +79,7 @@ def test_edges_of_the_window_and_the_time_of_the_peak():
 )
 def test_runs_are_named_with_the_numbers_that_decided(losses, curvatures, kind):
     outcome = run_outcome(losses, curvatures, lr=1.0)
-    assert outcome.kind == kind
+    assert outcome.name == kind
     assert "step times curvature went from" in outcome.reason
 
 

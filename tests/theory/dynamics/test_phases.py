@@ -61,19 +61,21 @@ def test_scatter_of_batches_is_that_of_all_batches_there_are():
         return (weights * (means - mean).square().sum(1)).sum().item()
 
     pairs = torch.stack([g[list(rows)].mean(0) for rows in itertools.combinations(range(m), B)])
-    assert batch_scatter(scatter, signal, batch=B, samples=m) == pytest.approx(spread(pairs, torch.full((10,), 0.1)))
+    assert batch_scatter(scatter, signal, batch_size=B, samples=m) == pytest.approx(
+        spread(pairs, torch.full((10,), 0.1))
+    )
     draws = torch.stack([g[list(rows)].mean(0) for rows in itertools.product(range(m), repeat=B)])
-    found = batch_scatter(scatter, signal, batch=B, samples=m, sampler="with replacement")
+    found = batch_scatter(scatter, signal, batch_size=B, samples=m, sampler="with replacement")
     assert found == pytest.approx(spread(draws, torch.full((25,), 0.04)))
     masks = torch.tensor(list(itertools.product((0.0, 1.0), repeat=m)), dtype=torch.float64)
     chance = torch.prod(torch.where(masks > 0, B / m, 1 - B / m), 1)
-    found = batch_scatter(scatter, signal, batch=B, samples=m, sampler="independent")
+    found = batch_scatter(scatter, signal, batch_size=B, samples=m, sampler="independent")
     assert found == pytest.approx(spread(masks @ g / B, chance))
-    assert batch_scatter(scatter, batch=B) == pytest.approx(scatter / B)
+    assert batch_scatter(scatter, batch_size=B) == pytest.approx(scatter / B)
     with pytest.raises(ValueError, match="1 to 5"):
-        batch_scatter(1.0, batch=6, samples=5)
+        batch_scatter(1.0, batch_size=6, samples=5)
     with pytest.raises(ValueError, match="sampler"):
-        batch_scatter(1.0, batch=1, sampler="shuffled")
+        batch_scatter(1.0, batch_size=1, sampler="shuffled")
 
 
 @pytest.mark.parametrize("momentum", [0.0, 0.6])

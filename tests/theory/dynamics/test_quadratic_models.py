@@ -19,7 +19,7 @@ from theodolite.theory.dynamics import (
 
 @pytest.mark.parametrize("instance", range(3))
 def test_errors_of_the_first_order_shrink_with_epsilon(instance):
-    problem, start = quadratic_problem(instance, parameters=7, samples=3)
+    problem, start = quadratic_problem(instance, parameter_count=7, samples=3)
     linear = linear_flow_limit(problem.features, problem.targets, start)
     expected = parallel_correction(problem, start) + perpendicular_correction(problem, start)
     errors = [
@@ -31,21 +31,21 @@ def test_errors_of_the_first_order_shrink_with_epsilon(instance):
 
 
 def test_labels_deformed_by_epsilon_give_the_parallel_part_exactly():
-    problem, start = quadratic_problem(0, parameters=7, samples=3)
+    problem, start = quadratic_problem(0, parameter_count=7, samples=3)
     limit = linear_flow_limit(problem.features, problem.targets, start)
     deformed = linear_flow_limit(problem.features, problem.targets + 0.1 * label_deformation(problem, limit), start)
     np.testing.assert_allclose(deformed, limit + 0.1 * parallel_correction(problem, start), atol=1e-14)
 
 
 def test_closed_form_of_the_perpendicular_drift_is_the_integral_along_the_linear_path():
-    problem, start = quadratic_problem(2, parameters=7, samples=3)
+    problem, start = quadratic_problem(2, parameter_count=7, samples=3)
     phi = problem.features
     limit = linear_flow_limit(phi, problem.targets, start)
     values, vectors = np.linalg.eigh(phi @ phi.T)
 
     def rate(t):
         theta = limit + vectors @ (np.exp(-t * values.clip(0)) * (vectors.T @ (start - limit)))
-        return -np.einsum("aij,j,a->i", problem.curvatures, theta, phi.T @ theta - problem.targets)
+        return -np.einsum("aij,j,a->i", problem.second_derivatives, theta, phi.T @ theta - problem.targets)
 
     outside = np.eye(7) - phi @ np.linalg.pinv(phi)
     np.testing.assert_allclose(
@@ -54,7 +54,7 @@ def test_closed_form_of_the_perpendicular_drift_is_the_integral_along_the_linear
 
 
 def test_minimum_without_interpolation_moves_by_the_residual_term_too():
-    problem, start = quadratic_problem(1, parameters=3, samples=6)
+    problem, start = quadratic_problem(1, parameter_count=3, samples=6)
     errors = []
     for e in (2e-4, 1e-4):
         change = flow_limit(quadratic_slope(problem, e), start) - flow_limit(quadratic_slope(problem, 0.0), start)
@@ -63,8 +63,8 @@ def test_minimum_without_interpolation_moves_by_the_residual_term_too():
 
 
 def test_feature_drift_at_a_time_and_in_the_end():
-    problem, start = quadratic_problem(0, parameters=7, samples=3)
-    F = problem.curvatures[1]
+    problem, start = quadratic_problem(0, parameter_count=7, samples=3)
+    F = problem.second_derivatives[1]
     for time in (0.3, 2.0):
         moved = flowed(quadratic_slope(problem, 0.0), start, time=time) - start
         np.testing.assert_allclose(feature_drift(F, problem, start=start, time=time), F @ moved, atol=1e-8)
@@ -73,8 +73,8 @@ def test_feature_drift_at_a_time_and_in_the_end():
 
 
 def test_what_theory_does_not_cover_is_refused():
-    fits, start = quadratic_problem(0, parameters=7, samples=3)
-    misses, other = quadratic_problem(0, parameters=3, samples=6)
+    fits, start = quadratic_problem(0, parameter_count=7, samples=3)
+    misses, other = quadratic_problem(0, parameter_count=3, samples=6)
     with pytest.raises(ValueError, match="expected targets that the linear model fits"):
         parallel_correction(misses, other)
     with pytest.raises(ValueError, match="no minimiser near"):

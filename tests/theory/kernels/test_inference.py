@@ -46,7 +46,7 @@ def test_ridge_primal_and_dual():
 def test_gaussian_process_is_ridge_with_a_variance():
     x, new, y = data(outputs=(2,))
     kernel, cross, prior = mlp_kernels(SPEC, x).nngp, mlp_kernels(SPEC, new, x).nngp, mlp_kernels(SPEC, new).nngp
-    posterior = gp_posterior(kernel, y, cross=cross, prior=prior, noise=0.2)
+    posterior = gp_posterior(kernel, y, cross=cross, prior=prior, noise_variance=0.2)
     assert torch.allclose(posterior.mean, kernel_ridge(kernel, y, ridge=0.2).predict(cross), rtol=1e-12)
     inverse = torch.linalg.inv(kernel + 0.2 * torch.eye(25, dtype=torch.float64))
     assert torch.allclose(posterior.covariance, prior - cross @ inverse @ cross.T, atol=1e-12)
@@ -69,7 +69,7 @@ def test_log_marginal_likelihood_is_a_gaussian_density():
     x, _, y = data(n=8)
     kernel = mlp_kernels(SPEC, x).nngp
     law = torch.distributions.MultivariateNormal(torch.zeros(8).double(), kernel + 0.1 * torch.eye(8).double())
-    assert log_marginal_likelihood(kernel, y, noise=0.1) == pytest.approx(law.log_prob(y).item(), rel=1e-10)
+    assert log_marginal_likelihood(kernel, y, noise_variance=0.1) == pytest.approx(law.log_prob(y).item(), rel=1e-10)
 
 
 @pytest.mark.parametrize("discrete", [False, True])
@@ -81,7 +81,7 @@ def test_gradient_flow_solves_its_equation(discrete):
     one = eye - rate * train.ntk / 10 if discrete else torch.linalg.matrix_exp(-rate * train.ntk / 10)
     left = eye - torch.linalg.matrix_power(one, steps)
     A = cross.ntk @ torch.linalg.solve(train.ntk, left)
-    found = trained_prediction(train, y, time=steps, cross=cross, test=test, rate=rate, discrete=discrete)
+    found = trained_prediction(train, y, time=steps, cross=cross, prior=test, lr=rate, discrete=discrete)
     assert torch.allclose(found.mean, A @ y, atol=1e-9)
     expected = test.nngp + A @ train.nngp @ A.T - A @ cross.nngp.T - cross.nngp @ A.T
     assert torch.allclose(found.covariance, expected, atol=1e-9)
@@ -90,23 +90,23 @@ def test_gradient_flow_solves_its_equation(discrete):
 def test_gradient_flow_begins_at_the_prior_and_ends_at_ridge_without_ridge():
     x, new, y = data(n=10, new=3)
     train, cross, test = mlp_kernels(SPEC, x), mlp_kernels(SPEC, new, x), mlp_kernels(SPEC, new)
-    start = trained_prediction(train, y, time=0.0, cross=cross, test=test)
+    start = trained_prediction(train, y, time=0.0, cross=cross, prior=test)
     assert start.mean.abs().max() == 0.0 and torch.allclose(start.covariance, test.nngp)
-    end = trained_prediction(train, y, time=math.inf, cross=cross, test=test)
+    end = trained_prediction(train, y, time=math.inf, cross=cross, prior=test)
     assert torch.allclose(end.mean, kernel_ridge(train.ntk, y, ridge=0.0).predict(cross.ntk), atol=1e-8)
-    late = trained_prediction(train, y, time=1e9, cross=cross, test=test)
+    late = trained_prediction(train, y, time=1e9, cross=cross, prior=test)
     assert torch.allclose(late.mean, end.mean, atol=1e-8)
     with pytest.raises(ValueError, match="diverges"):
-        trained_prediction(train, y, time=3, cross=cross, test=test, rate=1e3, discrete=True)
+        trained_prediction(train, y, time=3, cross=cross, prior=test, lr=1e3, discrete=True)
     with pytest.raises(ValueError, match="time"):
-        trained_prediction(train, y, time=-1.0, cross=cross, test=test)
+        trained_prediction(train, y, time=-1.0, cross=cross, prior=test)
 
 
 def test_only_the_last_layer_trained_samples_the_posterior():
     """With Θ = K the trained ensemble is the Gaussian process posterior without noise."""
     x, new, y = data(n=10, new=3)
     k, c, t = (mlp_kernels(SPEC, *points).nngp for points in ((x,), (new, x), (new,)))
-    found = trained_prediction(Kernels(k, k), y, time=math.inf, cross=Kernels(c, c), test=Kernels(t, t))
+    found = trained_prediction(Kernels(k, k), y, time=math.inf, cross=Kernels(c, c), prior=Kernels(t, t))
     posterior = gp_posterior(k, y, cross=c, prior=t)
     assert torch.allclose(found.mean, posterior.mean, atol=1e-8)
     assert torch.allclose(found.covariance, posterior.covariance, atol=1e-9)

@@ -8,7 +8,6 @@ from theodolite.theory.kernels import (
     kernel_learning,
     learning_rates,
     mlp_kernels,
-    step_limit,
     tangent_pair,
     tangent_shares,
 )
@@ -41,8 +40,8 @@ def test_depth_exponents_depend_on_the_class():
 def test_rates_fall_with_width_and_layers_share_alike():
     narrow, wide = (learning_rates(Mlp(3, "relu", 2.0), inputs=64, width=width) for width in (256, 1024))
     assert narrow.single / wide.single == pytest.approx(4.0, rel=0.1)
-    assert wide.layers[0].weights == pytest.approx(narrow.layers[0].weights)
-    assert narrow.layers[1].weights / wide.layers[1].weights == pytest.approx(4.0)
+    assert wide.layers[0].weight_lr == pytest.approx(narrow.layers[0].weight_lr)
+    assert narrow.layers[1].weight_lr / wide.layers[1].weight_lr == pytest.approx(4.0)
     assert sum(layer.share for layer in wide.layers) == pytest.approx(1.0)
 
 
@@ -53,7 +52,7 @@ def test_layer_wise_rates_have_a_largest_eigenvalue_of_one():
     shares = tangent_shares(spec, (start, start, across))
     total = 0.0
     for layer, share in zip(rates.layers, shares, strict=True):
-        for rate, part in ((layer.weights * layer.fan_in, share.weights), (layer.biases, share.biases)):
+        for rate, part in ((layer.weight_lr * layer.fan_in, share.weights), (layer.bias_lr, share.biases)):
             total += rate * (part[2] + (part[0] - part[2]) / 8)
     assert total == pytest.approx(1.0)
 
@@ -73,7 +72,6 @@ def test_the_learning_curve_of_a_kernel_is_that_of_descent():
     assert kernel_learning(np.ones((2, 2)), np.ones(2)).condition == float("inf")
 
 
-def test_limits_and_refusals():
-    assert step_limit(10.0, samples=5, momentum=0.5) == pytest.approx(1.5)
+def test_refusals():
     with pytest.raises(ValueError, match="weight variance"):
         tangent_shares(Mlp(1, "relu", 0.0), (1.0, 1.0, 1.0))

@@ -5,9 +5,9 @@ import pytest
 import torch
 from torch import nn
 
+from theodolite.core.precision import exact_products
 from theodolite.theory import Activation, Mlp, activation_of
 from theodolite.theory.kernels import mlp_kernel_diagonal, mlp_kernels
-from theodolite.theory.kernels._cores import exact_products
 from theodolite.theory.kernels._dual_maps import Pairs, known_dual
 from theodolite.theory.kernels._programs import Dense, Nonlinear, Normalised, Sum, dense_layers, dual_of, program_of
 from theodolite.theory.kernels._tiling import plan_of

@@ -77,7 +77,7 @@ def test_gram_matrices_and_their_bounds():
 def test_tails_are_at_most_one_and_fall():
     for tail in (
         lambda t: matrix_bernstein_tail(t, variance=0.1, bound=0.1, dimensions=6),
-        lambda t: matrix_chernoff_tail(t, mean=1.0, bound=0.05, size=4),
+        lambda t: matrix_chernoff_tail(t, mean=1.0, bound=0.05, side=4),
         chebyshev_tail,
     ):
         values = [tail(t) for t in (0.0, 0.5, 1.0, 2.0)]

@@ -44,7 +44,7 @@ def test_log_moments_agree_with_draws_of_the_factors(on):
         product *= generator.chisquare(np.maximum(k, 1)) / (n * on)
         alive &= k > 0
     logs = np.log(product[alive])
-    mean, variance = log_gradient_moments(4, (6, 11), on=on)
+    mean, variance = log_gradient_moments(4, (6, 11), on_probability=on)
     assert logs.mean() == pytest.approx(mean, abs=4 * math.sqrt(variance / len(logs)))
     assert logs.var() == pytest.approx(variance, rel=0.02)
 

@@ -30,7 +30,7 @@ def test_bounds_are_ordered():
     for widths in ((3, 3), (2, 2, 2), (5, 1, 7), (9,)):
         assert line_pieces(widths) <= line_regions(widths) <= 1 + sum(widths) <= region_bound(widths, 1)
         assert region_bound(widths, 2) <= 2 ** sum(widths)
-        assert line_regions(widths, biases=False) <= line_regions(widths)
+        assert line_regions(widths, with_bias=False) <= line_regions(widths)
 
 
 def test_frozen_gates_by_drawing_the_affine_maps():
@@ -45,16 +45,16 @@ def test_frozen_gates_by_drawing_the_affine_maps():
         with np.errstate(divide="ignore"):
             root = -constant / slope
         zeros += ((root > -1) & (root < 2)).sum() / nets
-    told = frozen_gate_breakpoints(widths, bias_std=0.5, low=-1, high=2, draws=20_000)
+    told = frozen_gate_breakpoints(widths, bias_variance=0.25, low=-1, high=2, draws=20_000)
     assert abs(told.value - zeros) < 4 * math.hypot(told.stderr, 0.012)
 
 
 def test_wide_limit_and_bound():
-    wide = frozen_gate_breakpoints((200, 200), bias_std=1.0, low=-1, high=1, draws=400)
-    limit = sum(interval_breakpoints(200, bias_std=1.0, low=-1, high=1, layer=k) for k in (1, 2))
+    wide = frozen_gate_breakpoints((200, 200), bias_variance=1.0, low=-1, high=1, draws=400)
+    limit = sum(interval_breakpoints(200, bias_variance=1.0, low=-1, high=1, layer=k) for k in (1, 2))
     assert wide.value == pytest.approx(limit, rel=0.01)
-    assert limit < interval_bound(400, bias_std=1.0, length=2)
-    narrow = interval_breakpoints(10, bias_std=1.0, low=-1e-4, high=1e-4)
+    assert limit < interval_bound(400, bias_variance=1.0, length=2)
+    narrow = interval_breakpoints(10, bias_variance=1.0, low=-1e-4, high=1e-4)
     assert narrow == pytest.approx(10 * 2e-4 * math.sqrt(2) / math.pi, rel=1e-6)
 
 
@@ -62,7 +62,7 @@ def test_segments_of_one_input_are_intervals():
     low, high, bias = -1.0, 2.0, 0.7
     gram = np.outer([low, high], [low, high])
     own = segment_breakpoints((10, 10, 10), gram, weight_variances=(2, 2, 2), bias_variances=(bias**2,) * 3)
-    told = [interval_breakpoints(10, bias_std=bias, low=low, high=high, layer=k) for k in (1, 2, 3)]
+    told = [interval_breakpoints(10, bias_variance=bias**2, low=low, high=high, layer=k) for k in (1, 2, 3)]
     assert own == pytest.approx(told, rel=1e-12)
 
 

@@ -7,7 +7,7 @@ import pytest
 from scipy.integrate import quad
 
 from theodolite.measure.spectra import bulk
-from theodolite.theory.spectra import noise as spectra
+from theodolite.theory import spectra
 
 RATIOS = (0.05, 0.3, 0.9, 1.0, 2.5)
 

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-Kind = Literal["plain", "shifted", "flipped", "permuted", "signs", "gauss"]
+HadamardKind = Literal["plain", "shifted", "flipped", "permuted", "signs", "gauss"]
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class SparseProblem:
 
 
 def sparse_problem(
-    kind: Kind,
+    kind: HadamardKind,
     dimension: int,
     seen: int,
     *,
@@ -52,8 +52,8 @@ def sparse_problem(
     >>> torch.equal(p.x @ p.weight, p.y), torch.equal(p.x @ p.x.T, 8 * torch.eye(8).double())
     (True, True)
     """
-    if kind not in get_args(Kind):
-        raise ValueError(f"expected a kind among {get_args(Kind)}, got {kind!r}; choose one of them")
+    if kind not in get_args(HadamardKind):
+        raise ValueError(f"expected a kind among {get_args(HadamardKind)}, got {kind!r}; choose one of them")
     if not 0 < seen <= dimension:
         raise ValueError(
             f"expected between 1 and {dimension} examples to train on, got {seen}; they are rows of a square"
@@ -74,7 +74,9 @@ def sparse_problem(
     return SparseProblem((x + 1) / 2, y, 2 * weight, seen) if kind == "shifted" else SparseProblem(x, y, weight, seen)
 
 
-def sparse_problems(kind: Kind, dimension: int, count: int, *, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+def sparse_problems(
+    kind: HadamardKind, dimension: int, count: int, *, generator: torch.Generator
+) -> tuple[Tensor, Tensor]:
     """The inputs (count, d, d) and labels (count, d) of several such problems, the rows in random order."""
     made = [sparse_problem(kind, dimension, dimension, generator=generator) for _ in range(count)]
     return torch.stack([problem.x for problem in made]), torch.stack([problem.y for problem in made])
@@ -94,7 +96,7 @@ def products_of_bits(bits: Tensor) -> Tensor:
     return features
 
 
-def _entries(kind: Kind, dimension: int, generator: torch.Generator) -> Tensor:
+def _entries(kind: HadamardKind, dimension: int, generator: torch.Generator) -> Tensor:
     if kind == "gauss":
         return torch.randn(dimension, dimension, generator=generator, dtype=torch.float64)
     if kind == "signs":

@@ -1,5 +1,5 @@
 from .corrective_groups import (
-    Group as Group,
+    UnitGroup as UnitGroup,
     least_squares as least_squares,
     least_squares_group as least_squares_group,
     line_search as line_search,
@@ -9,7 +9,6 @@ from .corrective_networks import (
     CorrectiveNetwork as CorrectiveNetwork,
     CorrectiveReport as CorrectiveReport,
     corrective as corrective,
-    on_sphere as on_sphere,
 )
 from .memorizing import (
     Memorized as Memorized,

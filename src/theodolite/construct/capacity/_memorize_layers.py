@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import torch
@@ -28,8 +27,8 @@ from theodolite.construct.capacity._memorize_slots import (
     slots,
     slots_needed,
 )
+from theodolite.theory.capacity.memory_bounds import MemorizingActivation
 
-Kind = Literal["relu", "hardtanh"]
 MOST_APART = (0.05, 0.02, 0.01, 0.005, 0.002)
 FULL = 0.9  # how full blocks may be
 """Shares of the points that may go to the second block, the largest that fits is taken."""
@@ -120,7 +119,7 @@ def linear(weight: Floats | Tensor, bias: Floats | Tensor) -> nn.Linear:
     return made
 
 
-def first_layer(blocks: tuple[Block, ...], kind: Kind, *, width: int, inputs: int) -> nn.Linear:
+def first_layer(blocks: tuple[Block, ...], kind: MemorizingActivation, *, width: int, inputs: int) -> nn.Linear:
     """Ramps along the projections: one a group for hard-tanh; for ReLU from the middle boundary to both sides."""
     weight, bias = np.zeros((width, inputs)), np.zeros(width)
     for block in blocks:
@@ -136,7 +135,9 @@ def first_layer(blocks: tuple[Block, ...], kind: Kind, *, width: int, inputs: in
     return linear(weight, bias)
 
 
-def hidden_layers(blocks: tuple[Block, ...], x: Tensor, y: Floats, kind: Kind, widths: tuple[int, ...]) -> Hidden:
+def hidden_layers(
+    blocks: tuple[Block, ...], x: Tensor, y: Floats, kind: MemorizingActivation, widths: tuple[int, ...]
+) -> Hidden:
     """The layers for targets ``y`` (n, outputs) within [-1, 1]; units whose slope is too small are given a larger one."""
     outputs, size = y.shape[1], blocks[-1].units.stop
     first = first_layer(blocks, kind, width=widths[0], inputs=x.shape[1])
@@ -167,7 +168,7 @@ def hidden_layers(blocks: tuple[Block, ...], x: Tensor, y: Floats, kind: Kind, w
 
 
 def _solver(
-    block: Block, first: nn.Linear, x: Tensor, targets: Floats, kind: Kind
+    block: Block, first: nn.Linear, x: Tensor, targets: Floats, kind: MemorizingActivation
 ) -> Callable[[Assignment], tuple[Floats, Floats, Floats]]:
     layout = block.slots
     if kind == "hardtanh":

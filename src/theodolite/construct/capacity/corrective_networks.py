@@ -10,10 +10,10 @@ from typing import Any, Literal, get_args
 import torch
 from torch import Tensor, nn
 
-from theodolite.construct.capacity.corrective_groups import Group, least_squares_group, line_search, literal_group
+from theodolite.construct.capacity.corrective_groups import UnitGroup, least_squares_group, line_search, literal_group
 from theodolite.theory.capacity import separation
 
-Method = Literal["auto", "least-squares", "block", "literal", "line-search"]
+_Method = Literal["auto", "least-squares", "block", "literal", "line-search"]
 ONE_SOLVE = 3000
 """Beyond so many points the one least-squares problem, n by 1.1 n, is cut into blocks."""
 PAIRS = 20_000
@@ -37,13 +37,6 @@ class CorrectiveReport:
     """Smallest distance between two points on the sphere; None where it was not looked at."""
     diverged: bool
 
-    @property
-    def hidden_constant(self) -> float | None:
-        r"""The first group's factor over $n/(\theta^4N_0)$, which the theorem's $\\tilde O$ hides; of the literal scheme."""
-        if self.theta is None or self.method != "literal" or not math.isfinite(self.theta):
-            return None
-        return self.contraction[0] * self.theta**4 * (self.units / self.groups) / self.samples
-
     def __str__(self) -> str:
         apart = "" if self.theta is None or math.isinf(self.theta) else f", points {self.theta:.3g} apart on the sphere"
         end = "; it diverged: widen the groups, or take least squares" if self.diverged else ""
@@ -63,7 +56,7 @@ class CorrectiveNetwork(nn.Module):
     centre: Tensor
     scale: Tensor
 
-    def __init__(self, centre: Tensor, scale: Tensor, *, lift: bool, groups: Sequence[Group], mean: Tensor) -> None:
+    def __init__(self, centre: Tensor, scale: Tensor, *, lift: bool, groups: Sequence[UnitGroup], mean: Tensor) -> None:
         super().__init__()
         self.register_buffer("centre", centre)
         self.register_buffer("scale", scale)
@@ -84,12 +77,12 @@ class CorrectiveNetwork(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """The outputs, one row for each point; one number where the labels were a vector."""
-        z = on_sphere(x.to(self.centre.dtype), self.centre, self.scale, lift=self.lift)
+        z = _on_sphere(x.to(self.centre.dtype), self.centre, self.scale, lift=self.lift)
         outputs: Tensor = self.readout(torch.relu(self.hidden(z)))
         return outputs[..., 0] if self.flat else outputs
 
 
-def on_sphere(x: Tensor, centre: Tensor, scale: Tensor, *, lift: bool) -> Tensor:
+def _on_sphere(x: Tensor, centre: Tensor, scale: Tensor, *, lift: bool) -> Tensor:
     """The points of the unit sphere at which the network's units look."""
     if lift:
         u = (x - centre) / scale
@@ -103,7 +96,7 @@ def corrective(
     x: Any,
     y: Any,
     *,
-    method: Method = "auto",
+    method: _Method = "auto",
     groups: int | None = None,
     group_width: int | None = None,
     tolerance: float = 1e-12,
@@ -129,20 +122,14 @@ def corrective(
     >>> net(x).round(decimals=6).tolist()
     [1.0, -1.0, 1.0, 5.0]
     """
-    if method not in get_args(Method):
-        raise ValueError(f"expected a method among {get_args(Method)}, got {method!r}; choose one of them")
-    for name, value in (("groups", groups), ("group_width", group_width)):
-        if value is not None and (type(value) is not int or value < 1):
-            raise ValueError(
-                f"expected {name} to be a positive whole number, got {value!r}; leave it out for the default"
-            )
+    _check_options(method, groups, group_width)
     points, labels, flat = _checked(x, y)
     generator = generator if generator is not None else torch.Generator().manual_seed(0)
     scheme = ("least-squares" if len(points) <= ONE_SOLVE else "block") if method == "auto" else method
     lift = not bool(((points.norm(dim=1) - 1).abs() < 1e-6).all()) or points.shape[1] < 2
     centre, scale = points.mean(0), points.std(0, correction=0).square().mean().sqrt()
     scale = torch.where(scale > 0, scale, torch.ones_like(scale))
-    z = on_sphere(points, centre, scale, lift=lift)
+    z = _on_sphere(points, centre, scale, lift=lift)
     theta = separation(z) if len(z) <= PAIRS or scheme in ("literal", "line-search") else None
     if theta == 0:
         raise ValueError("expected points that differ in double precision, got two that do not; rescale or merge them")
@@ -178,7 +165,7 @@ class _Plan:
     theta: float | None
     generator: torch.Generator
 
-    def made(self, z: Tensor, labels: Tensor) -> tuple[list[Group], list[float]]:
+    def made(self, z: Tensor, labels: Tensor) -> tuple[list[UnitGroup], list[float]]:
         """The groups, and what each left of the squared residual."""
         count, literal = len(z), self.scheme in ("literal", "line-search")
         full = max(math.ceil(1.1 * count), count + 4)
@@ -186,7 +173,7 @@ class _Plan:
         units = self.group_width or (count if literal else default)
         most = self.groups or {"block": math.ceil(20 * count / units), "least-squares": 1}.get(self.scheme, 4)
         rest, energy = labels.clone(), float(labels.square().sum())
-        made: list[Group] = []
+        made: list[UnitGroup] = []
         contraction: list[float] = []
         while len(made) < most:
             before = float(rest.square().sum())
@@ -204,11 +191,21 @@ class _Plan:
                 break
         return made, contraction
 
-    def _group(self, z: Tensor, rest: Tensor, units: int) -> Group:
+    def _group(self, z: Tensor, rest: Tensor, units: int) -> UnitGroup:
         if self.scheme in ("least-squares", "block"):
             return least_squares_group(z, rest, units=units, generator=self.generator)
         theta = min(self.theta if self.theta is not None else 2.0, 2.0)
         return literal_group(z, rest, units=units, theta=theta, generator=self.generator)
+
+
+def _check_options(method: str, groups: int | None, group_width: int | None) -> None:
+    if method not in get_args(_Method):
+        raise ValueError(f"expected a method among {get_args(_Method)}, got {method!r}; choose one of them")
+    for name, value in (("groups", groups), ("group_width", group_width)):
+        if value is not None and (type(value) is not int or value < 1):
+            raise ValueError(
+                f"expected {name} to be a positive whole number, got {value!r}; leave it out for the default"
+            )
 
 
 def _checked(x: Any, y: Any) -> tuple[Tensor, Tensor, bool]:

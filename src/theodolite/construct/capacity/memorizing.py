@@ -18,10 +18,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from theodolite.construct.capacity._memorize_layers import Hidden, Kind, arrangement, hidden_layers, linear
+from theodolite.construct.capacity._memorize_layers import Hidden, arrangement, hidden_layers, linear
 from theodolite.construct.capacity._memorize_slots import Floats
 from theodolite.theory.capacity import construction_capacity, theorem_widths
-from theodolite.theory.capacity.memory_bounds import PIECES
+from theodolite.theory.capacity.memory_bounds import PIECES, MemorizingActivation
 
 ROWS = 8192  # points of a forward pass
 
@@ -58,7 +58,13 @@ class Memorized(nn.Sequential):
 
 
 def memorize(
-    x: Any, y: Any, *, activation: Kind = "relu", widths: Sequence[int] | None = None, seed: int = 0, tries: int = 6
+    x: Any,
+    y: Any,
+    *,
+    activation: MemorizingActivation = "relu",
+    widths: Sequence[int] | None = None,
+    seed: int = 0,
+    tries: int = 6,
 ) -> Memorized:
     """A network whose answers at the rows of ``x`` are ``y``: every weight is written down, nothing is trained.
 
@@ -243,7 +249,7 @@ def _wanted(y: Floats, classes: tuple[int, ...]) -> tuple[Floats, Tensor, tuple[
 
 
 def _widths(
-    given: Sequence[int] | None, points: int, outputs: int, activation: Kind, classes: tuple[int, ...]
+    given: Sequence[int] | None, points: int, outputs: int, activation: MemorizingActivation, classes: tuple[int, ...]
 ) -> tuple[int, ...]:
     number = len(classes) if classes else None
     advised = theorem_widths(points, activation=activation, outputs=outputs, classes=number)
@@ -260,7 +266,7 @@ def _widths(
     return chosen
 
 
-def _used(widths: Sequence[int], points: int, outputs: int, activation: Kind) -> tuple[int, int]:
+def _used(widths: Sequence[int], points: int, outputs: int, activation: MemorizingActivation) -> tuple[int, int]:
     """How many groups and steps are used of what the widths allow: at most some four times what is needed."""
     groups, size = widths[0], 2 * (widths[1] // ((4 if activation == "relu" else 2) * outputs))
     excess = (groups * size / (4.0 * points + 16)) ** 0.5
@@ -271,7 +277,7 @@ def _used(widths: Sequence[int], points: int, outputs: int, activation: Kind) ->
 
 
 def _modules(
-    made: Hidden, activation: Kind, widths: tuple[int, ...], scale: tuple[Floats, Floats], classes: int
+    made: Hidden, activation: MemorizingActivation, widths: tuple[int, ...], scale: tuple[Floats, Floats], classes: int
 ) -> list[nn.Module]:
     first, second, last = made.layers
     middle, half = (torch.from_numpy(part) for part in scale)

@@ -17,9 +17,9 @@ from theodolite.theory.capacity import smoothed_relu
 class CorrectiveFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     r"""$\sqrt{1/N}\,\mathrm{SReLU}_k(\omega_i\cdot x/\sqrt q-T_i)$, Gaussian $\omega_i$ on q random coordinates or on all.
 
-    T is uniform on ``±bias_range``; ``order`` k is 0 for ReLU, 1, 2, ... for ReLUs smoothed within ``width`` of their kink.
-    ``subset`` q suits functions that are sums of functions of q coordinates each. Standardise the inputs first: the
-    kinks lie where $|x|/\sqrt q$ is of order one. Inner products of features estimate a kernel, as RBFSampler's do.
+    T is uniform on ``±bias_range``; ``order`` k is 0 for ReLU, 1, 2, ... for ReLUs smoothed within ``smoothing_width``
+    of their kink. ``subset`` q suits functions that are sums of functions of q coordinates each. Standardise the inputs first:
+    the kinks lie where $|x|/\sqrt q$ is of order one. Inner products of features estimate a kernel, as RBFSampler's do.
 
     Source: bresler2020, Theorem 4. Differs from the source: all units may have one order, which is a parameter.
 
@@ -33,14 +33,14 @@ class CorrectiveFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         n_components: int = 100,
         *,
         order: int = 0,
-        width: float = 1.0,
+        smoothing_width: float = 1.0,
         bias_range: float = 2.0,
         subset: int | None = None,
         random_state: Any = None,
     ) -> None:
         self.n_components = n_components
         self.order = order
-        self.width = width
+        self.smoothing_width = smoothing_width
         self.bias_range = bias_range
         self.subset = subset
         self.random_state = random_state
@@ -54,7 +54,9 @@ class CorrectiveFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             _check_whole("subset", self.subset)
         if not self.bias_range >= 0:
             raise ValueError(f"expected bias_range of at least 0, got {self.bias_range}; pass 2.0, say")
-        smoothed_relu(torch.zeros(0), self.order, width=self.width)  # refuses a wrong order or width
+        smoothed_relu(
+            torch.zeros(0), self.order, smoothing_width=self.smoothing_width
+        )  # refuses a wrong order or width
         kept = inputs if self.subset is None else min(self.subset, inputs)
         directions = random.standard_normal((self.n_components, inputs))
         if kept < inputs:
@@ -70,7 +72,7 @@ class CorrectiveFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         check_is_fitted(self)
         x = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
         seen = x @ self.directions_.astype(x.dtype, copy=False) - self.thresholds_.astype(x.dtype, copy=False)
-        values = smoothed_relu(torch.from_numpy(seen), self.order, width=self.width)
+        values = smoothed_relu(torch.from_numpy(seen), self.order, smoothing_width=self.smoothing_width)
         return np.asarray(values.numpy() / np.sqrt(x.dtype.type(self._n_features_out)))
 
     def __sklearn_tags__(self) -> Any:

@@ -1,8 +1,8 @@
 from .manifolds import manifold as manifold, rolled as rolled, rotated as rotated, unrolled_length as unrolled_length
 from .projections import (
-    Dense as Dense,
+    DenseProjection as DenseProjection,
     Fastfood as Fastfood,
-    Operator as Operator,
+    LinearMap as LinearMap,
     Sparse as Sparse,
     Tied as Tied,
     fastfood_image as fastfood_image,

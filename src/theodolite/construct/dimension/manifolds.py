@@ -8,10 +8,10 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
-Kind = Literal["ball", "cube", "gauss", "sphere", "torus", "swiss roll", "arc and cube"]
+_Kind = Literal["ball", "cube", "gauss", "sphere", "torus", "swiss roll", "arc and cube"]
 
 
-def manifold(kind: Kind, count: int, dimension: int, *, generator: torch.Generator) -> Tensor:
+def manifold(kind: _Kind, count: int, dimension: int, *, generator: torch.Generator) -> Tensor:
     """Points of a manifold of this dimension in the fewest columns that hold it, float64.
 
     ``ball``, ``cube``, ``gauss``: flat, with an edge (the last a soft one); ``sphere``: in d + 1 columns; ``torus``: a product
@@ -22,9 +22,9 @@ def manifold(kind: Kind, count: int, dimension: int, *, generator: torch.Generat
     >>> x.shape, torch.allclose(x.norm(dim=1), torch.ones(5, dtype=torch.float64))
     (torch.Size([5, 4]), True)
     """
-    if kind not in get_args(Kind) or dimension < 1 or (kind == "swiss roll" and dimension != 2):
+    if kind not in get_args(_Kind) or dimension < 1 or (kind == "swiss roll" and dimension != 2):
         raise ValueError(
-            f"expected a kind among {get_args(Kind)} of positive dimension (the roll: 2), got {kind!r}, {dimension}"
+            f"expected a kind among {get_args(_Kind)} of positive dimension (the roll: 2), got {kind!r}, {dimension}"
         )
 
     def uniform(columns: int) -> Tensor:

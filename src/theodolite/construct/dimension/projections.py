@@ -22,7 +22,7 @@ LEAST_BLOCK = 1 << 12
 MOST_DENSE = 1 << 31
 
 
-class Operator(Protocol):
+class LinearMap(Protocol):
     """A linear map and its adjoint, as plain computations."""
 
     def image(self, x: Tensor) -> Tensor:
@@ -36,11 +36,11 @@ class _Map(torch.autograd.Function):
     """A linear map whose backward pass is its adjoint, so that nothing is stored and second derivatives are exact."""
 
     @staticmethod
-    def forward(x: Tensor, operator: Operator, transposed: bool) -> Tensor:
+    def forward(x: Tensor, operator: LinearMap, transposed: bool) -> Tensor:
         return operator.adjoint(x) if transposed else operator.image(x)
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor, Operator, bool], output: Tensor) -> None:
+    def setup_context(ctx: Any, inputs: tuple[Tensor, LinearMap, bool], output: Tensor) -> None:
         _, ctx.operator, ctx.transposed = inputs
 
     @staticmethod
@@ -52,11 +52,11 @@ class _Map(torch.autograd.Function):
         return _Map.apply(tangents[0], ctx.operator, ctx.transposed)  # type: ignore[no-any-return, no-untyped-call]
 
     @staticmethod
-    def vmap(info: Any, dims: tuple[int, ...], x: Tensor, operator: Operator, transposed: bool) -> tuple[Tensor, int]:
+    def vmap(info: Any, dims: tuple[int, ...], x: Tensor, operator: LinearMap, transposed: bool) -> tuple[Tensor, int]:
         return _Map.apply(x.movedim(dims[0], 0), operator, transposed), 0  # type: ignore[no-untyped-call]
 
 
-def mapped(x: Tensor, operator: Operator) -> Tensor:
+def mapped(x: Tensor, operator: LinearMap) -> Tensor:
     """The operator's image of ``x``, differentiable in ``x``."""
     return _Map.apply(x, operator, False)  # type: ignore[no-any-return, no-untyped-call]
 
@@ -72,12 +72,12 @@ class Fastfood(nn.Module):
     Source: le2013. Differs from the source: see the law fastfood-norm for the normalisation that is missing there.
     """
 
-    def __init__(self, sizes: Sequence[int], dimension: int, generator: torch.Generator) -> None:
+    def __init__(self, tensor_sizes: Sequence[int], dimension: int, generator: torch.Generator) -> None:
         super().__init__()
-        self.sizes = tuple(sizes)
+        self.sizes = tuple(tensor_sizes)
         self.width = next_power_of_two(dimension)
-        self.blocks = [min(max(LEAST_BLOCK, self.width), next_power_of_two(size)) for size in sizes]
-        padded = [-(-size // block) * block for size, block in zip(sizes, self.blocks, strict=True)]
+        self.blocks = [min(max(LEAST_BLOCK, self.width), next_power_of_two(size)) for size in tensor_sizes]
+        padded = [-(-size // block) * block for size, block in zip(tensor_sizes, self.blocks, strict=True)]
         self.starts = [0, *accumulate(padded)]
         total = self.starts[-1]
         index = torch.randperm(total, generator=generator, dtype=torch.int32).remainder_(self.width)
@@ -92,10 +92,12 @@ class Fastfood(nn.Module):
         self.register_buffer("gauss", gauss, persistent=False)
         self.register_buffer("signs", _signs(self.width, generator), persistent=False)
 
-    def table(self, v: Tensor) -> Tensor:
+    def table(self, coordinates: Tensor) -> Tensor:
         """$HBv$, of the next power of two entries."""
         signs: Tensor = self.get_buffer("signs")
-        return hadamard_transform(nn.functional.pad(v, (0, self.width - v.shape[-1])) * signs.to(v.dtype))
+        return hadamard_transform(
+            nn.functional.pad(coordinates, (0, self.width - coordinates.shape[-1])) * signs.to(coordinates.dtype)
+        )
 
     def part(self, table: Tensor, place: int) -> Tensor:
         """The entries of one tensor."""
@@ -142,9 +144,9 @@ class Tied(nn.Module):
     The cheapest projection there is: one look-up in a table of $v$ and $-v$. Source: weinberger2009 (the sign hash).
     """
 
-    def __init__(self, sizes: Sequence[int], dimension: int, generator: torch.Generator) -> None:
+    def __init__(self, tensor_sizes: Sequence[int], dimension: int, generator: torch.Generator) -> None:
         super().__init__()
-        self.sizes, self.starts = tuple(sizes), [0, *accumulate(sizes)]
+        self.sizes, self.starts = tuple(tensor_sizes), [0, *accumulate(tensor_sizes)]
         total = self.starts[-1]
         index = torch.randperm(total, generator=generator, dtype=torch.int32).remainder_(dimension)
         counts = torch.full((dimension,), total // dimension, dtype=torch.float64)
@@ -154,9 +156,9 @@ class Tied(nn.Module):
         self.register_buffer("index", _narrow(index, 2 * dimension), persistent=False)
         self.register_buffer("scale", counts.rsqrt(), persistent=False)
 
-    def table(self, v: Tensor) -> Tensor:
+    def table(self, coordinates: Tensor) -> Tensor:
         """Scaled coordinates, and their opposites."""
-        scaled = v * self.get_buffer("scale").to(v.dtype)
+        scaled = coordinates * self.get_buffer("scale").to(coordinates.dtype)
         return torch.cat([scaled, -scaled], dim=-1)
 
     def part(self, table: Tensor, place: int) -> Tensor:
@@ -192,9 +194,9 @@ class Sparse(nn.Module):
     Source: li2006. Differs from the source: the number of entries in a column is fixed, so that its norm is exactly 1.
     """
 
-    def __init__(self, sizes: Sequence[int], dimension: int, generator: torch.Generator) -> None:
+    def __init__(self, tensor_sizes: Sequence[int], dimension: int, generator: torch.Generator) -> None:
         super().__init__()
-        self.sizes, starts = tuple(sizes), [0, *accumulate(sizes)]
+        self.sizes, starts = tuple(tensor_sizes), [0, *accumulate(tensor_sizes)]
         total, self.dimension = starts[-1], dimension
         self.count = math.isqrt(total - 1) + 1
         edges = torch.linspace(0, total, self.count + 1, dtype=torch.float64).long()  # stretches of whole rows
@@ -208,9 +210,9 @@ class Sparse(nn.Module):
         self.register_buffer("rows", rows.int(), persistent=False)
         self.register_buffer("columns", columns[order].int(), persistent=False)
 
-    def table(self, v: Tensor) -> Tensor:
+    def table(self, coordinates: Tensor) -> Tensor:
         """Scaled coordinates, and their opposites."""
-        scaled = v * self.count**-0.5
+        scaled = coordinates * self.count**-0.5
         return torch.cat([scaled, -scaled], dim=-1)
 
     def part(self, table: Tensor, place: int) -> Tensor:
@@ -235,24 +237,24 @@ class _Entries:
         return y.new_zeros(*y.shape[:-1], self.shape[1]).index_add_(-1, self.columns, y.index_select(-1, self.rows))
 
 
-class Dense(nn.Module):
+class DenseProjection(nn.Module):
     """A Gaussian matrix with normalised columns, stored whole: the reference, for small models."""
 
-    def __init__(self, sizes: Sequence[int], dimension: int, generator: torch.Generator) -> None:
+    def __init__(self, tensor_sizes: Sequence[int], dimension: int, generator: torch.Generator) -> None:
         super().__init__()
-        total = sum(sizes)
+        total = sum(tensor_sizes)
         if total * dimension > MOST_DENSE:
             raise ValueError(
                 f"expected a dense projection of at most {MOST_DENSE:,} numbers, got {total:,} x {dimension:,}; "
                 "use projection='fastfood'"
             )
-        self.starts = [0, *accumulate(sizes)]
+        self.starts = [0, *accumulate(tensor_sizes)]
         matrix = torch.randn(total, dimension, generator=generator)
         self.register_buffer("matrix", matrix.div_(matrix.norm(dim=0)), persistent=False)
 
-    def table(self, v: Tensor) -> Tensor:
+    def table(self, coordinates: Tensor) -> Tensor:
         """The coordinates themselves."""
-        return v
+        return coordinates
 
     def part(self, table: Tensor, place: int) -> Tensor:
         """The entries of one tensor."""
@@ -260,26 +262,26 @@ class Dense(nn.Module):
         return table @ rows.to(table.dtype).T
 
 
-KINDS: dict[str, type[Fastfood | Sparse | Dense | Tied]] = {
+KINDS: dict[str, type[Fastfood | Sparse | DenseProjection | Tied]] = {
     "fastfood": Fastfood,
     "sparse": Sparse,
-    "dense": Dense,
+    "dense": DenseProjection,
     "tied": Tied,
 }
 
 
-def fastfood_image(v: Tensor, size: int, generator: torch.Generator) -> Tensor:
+def fastfood_image(coordinates: Tensor, length: int, generator: torch.Generator) -> Tensor:
     r"""$[HG\Pi HBv]_{1..D}/\sqrt{L\sum g^2}$ with one block of $L=2^{\lceil\log_2D\rceil}$: the textbook form.
 
-    $E|y|^2=(D/L)|v|^2$. Any axes may come before the last of ``v``, all with the same random draw.
+    $E|y|^2=(D/L)|v|^2$. Any axes may come before the last of ``coordinates``, all with the same random draw.
     """
-    padded = next_power_of_two(max(size, v.shape[-1]))
-    signs = _signs(padded, generator).to(v)
-    order = torch.randperm(padded, generator=generator).to(v.device)
-    g = torch.randn(padded, generator=generator, dtype=torch.float64).to(v)
-    first = hadamard_transform(nn.functional.pad(v, (0, padded - v.shape[-1])) * signs)
+    padded = next_power_of_two(max(length, coordinates.shape[-1]))
+    signs = _signs(padded, generator).to(coordinates)
+    order = torch.randperm(padded, generator=generator).to(coordinates.device)
+    g = torch.randn(padded, generator=generator, dtype=torch.float64).to(coordinates)
+    first = hadamard_transform(nn.functional.pad(coordinates, (0, padded - coordinates.shape[-1])) * signs)
     scale = 1 / math.sqrt(padded * float(g.square().sum()))
-    return hadamard_transform(first[..., order] * g, scale=scale)[..., :size]
+    return hadamard_transform(first[..., order] * g, scale=scale)[..., :length]
 
 
 def _signs(size: int, generator: torch.Generator) -> Tensor:

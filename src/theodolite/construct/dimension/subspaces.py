@@ -9,10 +9,10 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from theodolite.construct.dimension.projections import KINDS, Dense, Fastfood, Sparse, Tied
+from theodolite.construct.dimension.projections import KINDS, DenseProjection, Fastfood, Sparse, Tied
 
-Kind = Literal["fastfood", "sparse", "dense", "tied"]
-Structure = Literal["global", "layers"]
+_Kind = Literal["fastfood", "sparse", "dense", "tied"]
+_Structure = Literal["global", "layers"]
 
 
 class Subspace(nn.Module):
@@ -72,21 +72,21 @@ class Subspace(nn.Module):
 
     def extra_repr(self) -> str:
         """What the printed module says of itself."""
-        kind = get_args(Kind)[int(self.recipe[1])]
+        kind = get_args(_Kind)[int(self.recipe[1])]
         return f"{self.dimension} coordinates for {sum(self.sizes):,} parameters, projection={kind!r}"
 
     def _draw(self) -> None:
         seed, kind, structure = self.recipe.tolist()
-        self.scaled = max(self.layer_of) + 1 if get_args(Structure)[structure] == "layers" else 0
+        self.scaled = max(self.layer_of) + 1 if get_args(_Structure)[structure] == "layers" else 0
         if self.dimension <= self.scaled:
             raise ValueError(
                 f"expected more dimensions than the {self.scaled} layers, each of which takes one for its scale, "
                 f"got {self.dimension}; use structure='global'"
             )
-        drawn = KINDS[get_args(Kind)[kind]](
+        drawn = KINDS[get_args(_Kind)[kind]](
             self.sizes, self.dimension - self.scaled, torch.Generator().manual_seed(seed)
         )
-        self.projection: Fastfood | Sparse | Dense | Tied = drawn.to(self.recipe.device)
+        self.projection: Fastfood | Sparse | DenseProjection | Tied = drawn.to(self.recipe.device)
 
     def _load_from_state_dict(self, state: dict[str, Any], prefix: str, *rest: Any) -> None:
         before = self.recipe.tolist()
@@ -96,7 +96,7 @@ class Subspace(nn.Module):
 
 
 def subspace(
-    model: nn.Module, dimension: int, *, projection: Kind = "fastfood", structure: Structure = "global", seed: int = 0
+    model: nn.Module, dimension: int, *, projection: _Kind = "fastfood", structure: _Structure = "global", seed: int = 0
 ) -> Subspace:
     r"""The model as $\theta_0+P\theta_d$: a module whose only trainable parameter is $\theta_d$, zero at first.
 
@@ -115,13 +115,13 @@ def subspace(
     """
     if not isinstance(model, nn.Module):
         raise TypeError(f"expected an nn.Module, got {type(model).__name__}; pass the model itself")
-    if projection not in get_args(Kind) or structure not in get_args(Structure):
+    if projection not in get_args(_Kind) or structure not in get_args(_Structure):
         raise ValueError(
-            f"expected a projection among {get_args(Kind)} and a structure among {get_args(Structure)}, "
+            f"expected a projection among {get_args(_Kind)} and a structure among {get_args(_Structure)}, "
             f"got {projection!r} and {structure!r}; choose one of them"
         )
     most = sum(p.numel() for p in model.parameters() if p.requires_grad and p.is_floating_point())
     if not 1 <= dimension <= max(most, 1):
         raise ValueError(f"expected a dimension from 1 to the {most:,} trainable parameters, got {dimension}")
-    recipe = seed, get_args(Kind).index(projection), get_args(Structure).index(structure)
+    recipe = seed, get_args(_Kind).index(projection), get_args(_Structure).index(structure)
     return Subspace(model, dimension, recipe=recipe)

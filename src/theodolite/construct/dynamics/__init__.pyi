@@ -7,4 +7,4 @@ from .small_problems import (
     quadratic_slope as quadratic_slope,
     separable as separable,
 )
-from .taylor_models import Quadratic as Quadratic, Run as Run, quadratic as quadratic
+from .taylor_models import Quadratic as Quadratic, QuadraticRun as QuadraticRun, quadratic as quadratic

@@ -14,23 +14,23 @@ from theodolite.theory.dynamics import QuadraticProblem
 Array = np.ndarray[Any, np.dtype[np.float64]]
 
 
-def quadratic_problem(instance: int, *, parameters: int, samples: int) -> tuple[QuadraticProblem, Array]:
+def quadratic_problem(instance: int, *, parameter_count: int, samples: int) -> tuple[QuadraticProblem, Array]:
     """A random quadratic model with targets, and a start; the linear part is well conditioned."""
     rng = np.random.default_rng(instance)
-    left = np.linalg.qr(rng.normal(size=(parameters, parameters)))[0]
+    left = np.linalg.qr(rng.normal(size=(parameter_count, parameter_count)))[0]
     right = np.linalg.qr(rng.normal(size=(samples, samples)))[0]
-    rank = min(parameters, samples)
+    rank = min(parameter_count, samples)
     features = left[:, :rank] @ np.diag(np.linspace(0.8, 1.6, rank)) @ right[:rank]
-    raw = rng.normal(size=(samples, parameters, parameters)) / math.sqrt(2)
+    raw = rng.normal(size=(samples, parameter_count, parameter_count)) / math.sqrt(2)
     problem = QuadraticProblem(features, raw + raw.transpose(0, 2, 1), rng.normal(size=samples))
-    return problem, 0.5 * rng.normal(size=parameters)
+    return problem, 0.5 * rng.normal(size=parameter_count)
 
 
 def quadratic_slope(problem: QuadraticProblem, epsilon: float) -> Any:
     r"""The gradient of $\frac12\sum_\alpha(z_\alpha-y_\alpha)^2$ as a function of the parameters."""
 
     def slope(theta: Array) -> Array:
-        bent = problem.curvatures @ theta  # (m, D)
+        bent = problem.second_derivatives @ theta  # (m, D)
         r = problem.features.T @ theta + 0.5 * epsilon * (bent @ theta) - problem.targets
         return np.asarray(problem.features @ r + epsilon * r @ bent)
 

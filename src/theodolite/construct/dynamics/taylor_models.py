@@ -15,7 +15,7 @@ from theodolite.measure import Stateless, count, placed, plain_attention, statel
 from theodolite.measure.experiments import flowed
 from theodolite.measure.functional import Inputs
 from theodolite.measure.kernels import taylor_sum
-from theodolite.theory.dynamics import OneDatum, Outcome, run_outcome
+from theodolite.theory.dynamics import OneDatum, TrainingPhase, run_outcome
 
 Parameters = dict[str, Tensor]
 
@@ -27,14 +27,14 @@ OVERFLOW = 1e30
 
 
 @dataclass(frozen=True)
-class Run:
+class QuadraticRun:
     """Outputs (steps + 1, samples, outputs), losses and largest tangent-kernel eigenvalues, start first, and where it ended."""
 
     outputs: Tensor
     losses: tuple[float, ...]
     curvatures: tuple[float, ...]
     end: Parameters = field(repr=False)
-    outcome: Outcome
+    outcome: TrainingPhase
 
 
 class Quadratic:
@@ -83,7 +83,7 @@ class Quadratic:
         jacobian = self._jacobian(*self._traced(parameters or self.start))
         return jacobian @ jacobian.T
 
-    def descended(self, y: Tensor, *, lr: float, steps: int, watch: bool = True) -> Run:
+    def descended(self, y: Tensor, *, lr: float, steps: int, watch: bool = True) -> QuadraticRun:
         r"""Gradient descent on $\frac12\sum(z-y)^2$ from the start; ``watch`` takes the tangent kernel at every step.
 
         Without it the kernel is taken at the start and at the end alone. Stops where the outputs overflow.
@@ -104,7 +104,9 @@ class Quadratic:
             slope = torch.autograd.grad(z, list(moved.values()), r)
             point = {name: p - lr * s for (name, p), s in zip(point.items(), slope, strict=True)}
         ends = curvatures if watch else [curvatures[0]] * (len(losses) - 1) + [curvatures[-1]]
-        return Run(torch.stack(outputs), tuple(losses), tuple(curvatures), point, run_outcome(losses, ends, lr=lr))
+        return QuadraticRun(
+            torch.stack(outputs), tuple(losses), tuple(curvatures), point, run_outcome(losses, ends, lr=lr)
+        )
 
     def _traced(self, parameters: Parameters) -> tuple[Parameters, Tensor]:
         moved = {name: parameters[name].detach().requires_grad_() for name in self.start}

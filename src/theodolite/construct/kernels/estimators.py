@@ -24,19 +24,19 @@ class _NetworkKernel(BaseEstimator):  # type: ignore[misc]
         activation: Any = "relu",
         weight_variance: float = 2.0,
         bias_variance: float = 0.1,
-        kernel: str = "ntk",
+        kind: str = "ntk",
         ridge: float = 1e-3,
     ) -> None:
         self.hidden_layers = hidden_layers
         self.activation = activation
         self.weight_variance = weight_variance
         self.bias_variance = bias_variance
-        self.kernel = kernel
+        self.kind = kind
         self.ridge = ridge
 
     def _solve(self, x: np.ndarray[Any, Any], targets: torch.Tensor) -> None:
         self.parameters_ = self.hidden_layers, self.activation, float(self.weight_variance), float(self.bias_variance)
-        self.kind_ = self.kernel
+        self.kind_ = self.kind
         self.X_fit_ = np.require(x, requirements=["C", "W"])
         solution = kernel_ridge(self._kernel()(torch.from_numpy(self.X_fit_)), targets, ridge=float(self.ridge))
         self.dual_coef_ = solution.weights.numpy()
@@ -58,7 +58,7 @@ class NetworkKernelRegressor(MultiOutputMixin, RegressorMixin, _NetworkKernel): 
     """Kernel ridge regression with the NTK or the NNGP kernel of an infinitely wide network.
 
     The mean of the targets is taken off before and added after. ``ridge`` is added to the kernel's diagonal;
-    ``jitter_`` says by how much it was raised to make the kernel positive. ``kernel="nngp"`` gives the posterior mean of a
+    ``jitter_`` says by how much it was raised to make the kernel positive. ``kind="nngp"`` gives the posterior mean of a
     Bayesian network of infinite width with noise variance ``ridge``.
 
     >>> model = NetworkKernelRegressor(ridge=1e-6).fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 2.0])

@@ -14,7 +14,7 @@ from theodolite.theory import activation_of
 from theodolite.theory._elementwise import MODULES
 from theodolite.theory.kernels import Average, Convolution, Flatten, ImageKernel, Kernel
 from theodolite.theory.kernels._programs import Dense, Nonlinear, Normalised, Sum
-from theodolite.theory.kernels.matrix_free import Kind
+from theodolite.theory.kernels.matrix_free import KernelKind
 
 PASSED = (nn.Dropout, nn.AlphaDropout, nn.Dropout1d, nn.Dropout2d, nn.Identity)
 SAME = ("contiguous", "clone")
@@ -22,12 +22,16 @@ FLAT = ("flatten", "view", "reshape")
 SUMS = (operator.add, operator.iadd, torch.add)
 CAN = "Linear, Conv1d, Conv2d, average pooling, activations, residual sums and LayerNorm are read"
 
-Layer = Dense | Nonlinear | Normalised | Sum | Convolution | Average | Flatten
-Program = tuple[Layer, ...]
+_Layer = Dense | Nonlinear | Normalised | Sum | Convolution | Average | Flatten
+_Program = tuple[_Layer, ...]
 
 
 def kernel_of(
-    module: nn.Module, *, kind: Kind = "ntk", weight_variance: float | None = None, bias_variance: float | None = None
+    module: nn.Module,
+    *,
+    kind: KernelKind = "ntk",
+    weight_variance: float | None = None,
+    bias_variance: float | None = None,
 ) -> Kernel | ImageKernel:
     r"""The NTK or NNGP kernel of the network that ``module`` becomes as its hidden layers grow wide.
 
@@ -49,7 +53,7 @@ def kernel_of(
         raise ValueError(
             f"expected a network of fixed structure, got one that cannot be traced: {error}; {CAN}"
         ) from error
-    found: dict[fx.Node, Program] = {}
+    found: dict[fx.Node, _Program] = {}
     owners: dict[str, str] = {}
     for node in graph.graph.nodes:
         if node.op == "placeholder":
@@ -76,8 +80,8 @@ def kernel_of(
     raise ValueError("expected a network with an output, got none")
 
 
-def _kernel(program: Program, kind: Kind) -> Kernel | ImageKernel:
-    def images(layers: Program) -> bool:
+def _kernel(program: _Program, kind: KernelKind) -> Kernel | ImageKernel:
+    def images(layers: _Program) -> bool:
         return any(
             isinstance(p, Convolution | Average) or (isinstance(p, Sum) and (images(p.branch) or images(p.skip)))
             for p in layers
@@ -86,20 +90,20 @@ def _kernel(program: Program, kind: Kind) -> Kernel | ImageKernel:
     return ImageKernel(program, kind) if images(program) else Kernel(_of_vectors(program), kind=kind)
 
 
-def _of_vectors(program: Program) -> tuple[Dense | Nonlinear | Normalised | Sum, ...]:
+def _of_vectors(program: _Program) -> tuple[Dense | Nonlinear | Normalised | Sum, ...]:
     """The program without what only images need."""
     kept = [layer for layer in program if not isinstance(layer, Convolution | Average | Flatten)]
     return tuple(Sum(_of_vectors(p.branch), _of_vectors(p.skip)) if isinstance(p, Sum) else p for p in kept)
 
 
-def _before(node: fx.Node, found: dict[fx.Node, Program]) -> Program:
+def _before(node: fx.Node, found: dict[fx.Node, _Program]) -> _Program:
     source = node.args[0] if node.args else None
     if not isinstance(source, fx.Node) or source not in found:
         raise ValueError(f"expected a layer of one signal, got {node.format_node()}; {CAN}")
     return found[source]
 
 
-def _module(layer: nn.Module, name: str, before: Program, given: tuple[float | None, float | None]) -> Program:
+def _module(layer: nn.Module, name: str, before: _Program, given: tuple[float | None, float | None]) -> _Program:
     if isinstance(layer, nn.Linear):
         return (*before, _dense(layer, *given))
     if isinstance(layer, PASSED):
@@ -160,7 +164,7 @@ def _mean_square(tensor: Tensor) -> float:
     return float(tensor.detach().to(torch.float64).square().mean())
 
 
-def _normalised(layer: nn.LayerNorm, name: str, before: Program) -> Normalised:
+def _normalised(layer: nn.LayerNorm, name: str, before: _Program) -> Normalised:
     if len(layer.normalized_shape) != 1:
         raise ValueError(f"expected LayerNorm over the last axis, got {layer.normalized_shape} at {name!r}; {CAN}")
     if before and isinstance(before[-1], Nonlinear):
@@ -171,7 +175,7 @@ def _normalised(layer: nn.LayerNorm, name: str, before: Program) -> Normalised:
     return Normalised(float(layer.eps))
 
 
-def _activated(before: Program, source: Callable[[Tensor], Tensor], name: str) -> Program:
+def _activated(before: _Program, source: Callable[[Tensor], Tensor], name: str) -> _Program:
     try:
         activation = activation_of(source)
     except ValueError as error:
@@ -184,7 +188,7 @@ def _activated(before: Program, source: Callable[[Tensor], Tensor], name: str) -
     return (*before, Nonlinear(activation))
 
 
-def _is_gaussian(program: Program, start: bool = False) -> bool:
+def _is_gaussian(program: _Program, start: bool = False) -> bool:
     """Whether infinitely many channels are Gaussian here: the maps of activations are expectations over Gaussians."""
     for layer in program:
         if isinstance(layer, Dense | Convolution):
@@ -196,7 +200,7 @@ def _is_gaussian(program: Program, start: bool = False) -> bool:
     return start
 
 
-def _function(node: fx.Node, found: dict[fx.Node, Program]) -> Program:
+def _function(node: fx.Node, found: dict[fx.Node, _Program]) -> _Program:
     target: Any = node.target
     signals = [a for a in (*node.args, *node.kwargs.values()) if isinstance(a, fx.Node)]
     name = target if isinstance(target, str) else getattr(target, "__name__", str(target))
@@ -226,7 +230,7 @@ def _mean(node: fx.Node) -> Average:
     raise ValueError(f"expected a mean over the axes of an image, got axes {axes}; {CAN}")
 
 
-def _sum(first: Program, second: Program) -> Program:
+def _sum(first: _Program, second: _Program) -> _Program:
     """The sum of two signals: what they have in common, then the rest of both, which may share no weights."""
     common = 0
     while common < min(len(first), len(second)) and first[common] is second[common]:

@@ -20,16 +20,16 @@ class Initialised:
 
     criticality: Criticality
     layers: tuple[str, ...]
-    left: dict[str, str]
+    untouched: dict[str, str]
 
 
 @torch.no_grad()
 def initialise_(
-    model: nn.Module, activation: Any, *, input_power: float | None = None, generator: torch.Generator | None = None
+    model: nn.Module, activation: Any, *, mean_square: float | None = None, generator: torch.Generator | None = None
 ) -> Initialised:
     r"""Set the weights of linear and convolutional layers to $N(0, C_w/\text{fan in})$ and biases to $N(0, C_b)$.
 
-    $(C_w, C_b)$ is the critical point of ``activation``. With ``input_power``, the mean of $|x|^2/n_0$ over the data,
+    $(C_w, C_b)$ is the critical point of ``activation``. With ``mean_square``, the mean of $|x|^2/n_0$ over the data,
     the first layer's variance is chosen so that the signal starts at the critical fixed point itself (it matters for
     half-stable activations such as GELU). Frozen parameters and other kinds of layer are left alone; the answer says
     which. Source: roberts2022, chapter 5; he2015 for ReLU.
@@ -58,8 +58,8 @@ def initialise_(
         if reason:
             left[name or type(layer).__name__] = reason
         elif isinstance(layer, LAYERS):
-            aimed = input_power is not None and not done
-            variance = _first_variance(point, input_power) if aimed else point.weight_variance  # type: ignore[arg-type]
+            aimed = mean_square is not None and not done
+            variance = _first_variance(point, mean_square) if aimed else point.weight_variance  # type: ignore[arg-type]
             _fill(layer, variance, point.bias_variance, generator)
             taken[id(layer.weight)] = name
             done.append(name)
@@ -77,15 +77,15 @@ def _reason_to_leave(layer: nn.Module, taken: dict[int, str]) -> str:
     return "" if layer.weight.requires_grad else "frozen"
 
 
-def _first_variance(point: Criticality, input_power: float) -> float:
+def _first_variance(point: Criticality, mean_square: float) -> float:
     assert point.weight_variance is not None and point.bias_variance is not None
-    if input_power <= 0:
+    if mean_square <= 0:
         raise ValueError(
-            f"expected a positive input power, got {input_power}; pass the mean of |x|^2 / n over the data"
+            f"expected a positive mean square, got {mean_square}; pass the mean of |x|^2 / n over the data"
         )
     if not point.fixed_point:  # any scale is a fixed point, or none but zero: nothing to aim at
         return point.weight_variance
-    return (point.fixed_point - point.bias_variance) / input_power
+    return (point.fixed_point - point.bias_variance) / mean_square
 
 
 def _fill(layer: nn.Module, weight_variance: float, bias_variance: float, generator: torch.Generator | None) -> None:

@@ -43,7 +43,11 @@ def gradient_spread(spec: Mlp, width: int, *, where: str = "", seed: int = 0) ->
         return ()
     on = {"relu": 0.5, "identity": 1.0}.get(spec.sigma.name)
     # Some 400 networks know a variance to 7 %, three times that and a little
-    band = None if on is None else Band.around(log_gradient_moments(width, (width,) * depth, on=on)[1], rel=0.3)
+    band = (
+        None
+        if on is None
+        else Band.around(log_gradient_moments(width, (width,) * depth, on_probability=on)[1], rel=0.3)
+    )
     return (
         Reading(
             quantity="variance of the log of the squared gradient between draws",

@@ -33,36 +33,44 @@ SMOOTH_FROM = 20
 STATISTICS = ("alpha", "weightwatcher alpha", "distance", "tail", "bulk", "excess")
 
 
-def gaussian_spectrum(n: int, p: int, random: np.random.Generator) -> Floats:
+def gaussian_spectrum(rows: int, columns: int, random: np.random.Generator) -> Floats:
     r"""The eigenvalues of $W^\top W$ for an n by p Gaussian W of entry variance 1/n, $n\ge p$, ascending."""
     from scipy.linalg import eigvalsh_tridiagonal
 
-    on = random.chisquare(n - np.arange(p))  # squares of the diagonal
-    off = random.chisquare(p - 1 - np.arange(p - 1))  # and of the entries beside it
+    on = random.chisquare(rows - np.arange(columns))  # squares of the diagonal
+    off = random.chisquare(columns - 1 - np.arange(columns - 1))  # and of the entries beside it
     diagonal = on.copy()
     diagonal[1:] += off
     values: Floats = eigvalsh_tridiagonal(diagonal, np.sqrt(on[:-1] * off), lapack_driver="sterf", check_finite=False)
-    return np.maximum(values, 0.0) / n
+    return np.maximum(values, 0.0) / rows
 
 
-def noise_statistics(n: int, p: int, random: np.random.Generator) -> tuple[float, ...]:
+def noise_statistics(rows: int, columns: int, random: np.random.Generator) -> tuple[float, ...]:
     """One draw of every statistic, in the order of ``STATISTICS``, and whether noise showed a spike."""
-    values = gaussian_spectrum(n, p, random)
-    fit, bulk = power_law(values), marchenko_pastur_bulk(values, n, p)
+    values = gaussian_spectrum(rows, columns, random)
+    fit, bulk = power_law(values), marchenko_pastur_bulk(values, rows, columns)
     other = power_law(values, rule="weightwatcher").alpha
-    return fit.alpha, other, fit.distance, fit.tail / p, p * bulk.distance, bulk.excess, float(bulk.spikes > 0)
+    return (
+        fit.alpha,
+        other,
+        fit.distance,
+        fit.tail / columns,
+        columns * bulk.distance,
+        bulk.excess,
+        float(bulk.spikes > 0),
+    )
 
 
-def draws_of(p: int) -> int:
+def _draws_of(side: int) -> int:
     """More where they are cheap: a draw costs the square of the side."""
-    return int(np.clip(10_000 * (256 / p) ** 1.5, 400, 10_000))
+    return int(np.clip(10_000 * (256 / side) ** 1.5, 400, 10_000))
 
 
-def cell(p: int, ratio: float, seed: int) -> Floats:
+def cell(side: int, ratio: float, seed: int) -> Floats:
     """The quantiles of every statistic at one shape, and in a last row how often noise showed a spike."""
-    n = round(p * ratio)
-    random = np.random.default_rng([seed, p, n])
-    draws = np.array([noise_statistics(n, p, random) for _ in range(draws_of(p))])
+    n = round(side * ratio)
+    random = np.random.default_rng([seed, side, n])
+    draws = np.array([noise_statistics(n, side, random) for _ in range(_draws_of(side))])
     quantiles = np.quantile(draws[:, :-1], PROBABILITIES, axis=0).T
     return np.vstack([quantiles, np.full(len(PROBABILITIES), draws[:, -1].mean())])
 
@@ -79,7 +87,7 @@ def null_table(seed: int = 0, *, jobs: int = 1) -> dict[str, object]:
         "seed": seed,
         "sides": SIDES,
         "ratios": RATIOS,
-        "draws": [draws_of(p) for p in SIDES],
+        "draws": [_draws_of(p) for p in SIDES],
         "probabilities": PROBABILITIES,
         "quantiles": {name: _rounded(_smoothed(table[:, :, k], name)) for k, name in enumerate(STATISTICS)},
         "spikes": _rounded(table[:, :, -1, 0]),
@@ -94,7 +102,7 @@ def _smoothed(quantiles: Floats, statistic: str) -> Floats:
     """
     kept = np.asarray(SIDES) >= SMOOTH_FROM
     sides = np.asarray(SIDES, dtype=np.float64)[kept]
-    weights = np.sqrt([draws_of(int(p)) for p in sides])[:, None]
+    weights = np.sqrt([_draws_of(int(p)) for p in sides])[:, None]
     third = np.log(sides) if statistic in GROWING else sides ** (-2 / 3)
     basis = np.stack([np.ones_like(sides), sides ** (-1 / 3), third], axis=1)
     if statistic == "excess":

@@ -17,9 +17,16 @@ def predict(sizes: tuple[int, ...], samples: int) -> float:
 
 
 def measure(
-    sizes: tuple[int, ...], samples: int, *, generator: torch.Generator, variance: float = 1.0, noise: float = 0.0
+    sizes: tuple[int, ...],
+    samples: int,
+    *,
+    generator: torch.Generator,
+    prior_variance: float = 1.0,
+    noise_variance: float = 0.0,
 ) -> Estimate:
-    problem = Problem(sizes=sizes, samples=samples, norm2=NORM2, variance=variance, noise=noise)
+    problem = Problem(
+        sizes=sizes, samples=samples, norm2=NORM2, prior_variance=prior_variance, noise_variance=noise_variance
+    )
     drawn = prior_draws(problem, draws=DRAWS, generator=generator)
     directions = torch.randn(DRAWS, sizes[0] - samples, generator=generator, dtype=torch.float64)
     answers = (0.5 * drawn.log_tau2).exp() * (directions @ torch.tensor(NEW[samples : sizes[0]], dtype=torch.float64))
@@ -30,7 +37,7 @@ law = Law(
     claim="Noise-free samples fix the weights along them; across them the posterior is a Gaussian of random scale, the same "
     "in every direction, and its variance at a new input is the squared part across times the mean squared scale.",
     formula=r"\mathrm{Var}[f(x)\mid y]=\|x_\perp\|^2\,E[\tau^2\mid y],\quad E[f(x)\mid y]=\theta_*\cdot x",
-    assumes={"no noise": {"noise": 0.5}, "weights of variance 1 over fan-in": {"variance": 1.6}},
+    assumes={"no noise": {"noise_variance": 0.5}, "weights of variance 1 over fan-in": {"prior_variance": 1.6}},
     source="hanin2023",
     predict=predict,
     measure=measure,

@@ -23,7 +23,7 @@ def measure(depth: int, width: int, norm2: float, *, generator: torch.Generator,
         net = LinearNet(INPUTS, (width,) * layers)
         z = posterior_ratio(net, samples=SAMPLES, norm2=norm2)  # only steers the draws
         problem = Problem(sizes=(INPUTS, *net.widths), samples=SAMPLES, norm2=norm2)
-        found.append(tilted_draws(problem, ratio=z, draws=DRAWS, generator=generator).log_evidence())
+        found.append(tilted_draws(problem, scale_ratio=z, draws=DRAWS, generator=generator).log_evidence())
     return Estimate(found[1].value - found[0].value, (found[0].stderr ** 2 + found[1].stderr ** 2) ** 0.5)
 
 

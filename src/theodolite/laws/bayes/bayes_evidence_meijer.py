@@ -21,10 +21,12 @@ def measure(
     norm2: float,
     *,
     generator: torch.Generator,
-    variance: float = 1.0,
-    noise: float = 0.0,
+    prior_variance: float = 1.0,
+    noise_variance: float = 0.0,
 ) -> Estimate:
-    problem = Problem(sizes=sizes, samples=samples, norm2=norm2, variance=variance, noise=noise)
+    problem = Problem(
+        sizes=sizes, samples=samples, norm2=norm2, prior_variance=prior_variance, noise_variance=noise_variance
+    )
     return prior_draws(problem, draws=DRAWS, generator=generator).log_evidence()
 
 
@@ -33,7 +35,7 @@ law = Law(
     "number of samples; here beside the mean likelihood of networks drawn from the prior.",
     formula=r"Z=\frac{\det(XX^\top)^{-1/2}}{(\pi\|\theta_*\|^2)^{P/2}\prod_l\Gamma(n_l/2)}"
     r"\,G^{L+1,0}_{0,L+1}\left(\frac{\|\theta_*\|^2}{M}\,|\,\frac{P}{2},\frac{n_1}{2},\dots,\frac{n_L}{2}\right)",
-    assumes={"no noise": {"noise": 0.5}, "weights of variance 1 over fan-in": {"variance": 1.6}},
+    assumes={"no noise": {"noise_variance": 0.5}, "weights of variance 1 over fan-in": {"prior_variance": 1.6}},
     source="hanin2023",
     predict=predict,
     measure=measure,

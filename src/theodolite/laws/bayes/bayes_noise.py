@@ -11,22 +11,24 @@ from theodolite.theory.bayes import LinearNet, noisy_scale_posterior
 DRAWS, NORM2 = 12_000, 2.0
 
 
-def predict(sizes: tuple[int, ...], samples: int, noise: float) -> Band:
+def predict(sizes: tuple[int, ...], samples: int, noise_variance: float) -> Band:
     spectrum, squares = np.ones(samples), np.full(samples, NORM2 / samples)
-    found = noisy_scale_posterior(LinearNet(sizes[0], sizes[1:]), spectrum, squares, noise=noise)
+    found = noisy_scale_posterior(LinearNet(sizes[0], sizes[1:]), spectrum, squares, noise_variance=noise_variance)
     return Band.around(found.evidence.value, abs=0.05)  # exact: 8 x 12,000 draws know the log of the mean to 0.005
 
 
 def measure(
     sizes: tuple[int, ...],
     samples: int,
-    noise: float,
+    noise_variance: float,
     *,
     generator: torch.Generator,
     louder: float = 1.0,
-    variance: float = 1.0,
+    prior_variance: float = 1.0,
 ) -> Estimate:
-    problem = Problem(sizes=sizes, samples=samples, norm2=NORM2, variance=variance, noise=louder * noise)
+    problem = Problem(
+        sizes=sizes, samples=samples, norm2=NORM2, prior_variance=prior_variance, noise_variance=louder * noise_variance
+    )
     return prior_draws(problem, draws=DRAWS, generator=generator).log_evidence()
 
 
@@ -35,11 +37,17 @@ law = Law(
     "an integral over the scale is left, whose prior density is a Meijer function.",
     formula=r"Z=\int p(\tau)\,N(y;0,\tau^2XX^\top+\nu)\,d\tau,\quad "
     r"\tau^2=\frac{\sigma^2}{n_0}\prod_l\frac{\sigma^2}{n_l}\chi^2_{n_l}",
-    assumes={"noise of the variance named": {"louder": 3.0}, "weights of variance 1 over fan-in": {"variance": 2.0}},
+    assumes={
+        "noise of the variance named": {"louder": 3.0},
+        "weights of variance 1 over fan-in": {"prior_variance": 2.0},
+    },
     source="hanin2023",
     predict=predict,
     measure=measure,
-    cases=({"sizes": (4, 3), "samples": 3, "noise": 0.5}, {"sizes": (5, 4, 4), "samples": 5, "noise": 0.2}),
-    full=({"sizes": (12, 8, 8, 8), "samples": 10, "noise": 0.1},),
+    cases=(
+        {"sizes": (4, 3), "samples": 3, "noise_variance": 0.5},
+        {"sizes": (5, 4, 4), "samples": 5, "noise_variance": 0.2},
+    ),
+    full=({"sizes": (12, 8, 8, 8), "samples": 10, "noise_variance": 0.1},),
     quantity="log evidence",
 )

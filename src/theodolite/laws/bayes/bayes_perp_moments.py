@@ -10,22 +10,24 @@ from theodolite.theory.bayes import LinearNet, perpendicular_moment
 DRAWS, NORM2 = 12_000, 1.2
 
 
-def predict(sizes: tuple[int, ...], samples: int, power: int) -> float:
-    return perpendicular_moment(LinearNet(sizes[0], sizes[1:]), power, samples=samples, norm2=NORM2)
+def predict(sizes: tuple[int, ...], samples: int, order: int) -> float:
+    return perpendicular_moment(LinearNet(sizes[0], sizes[1:]), order, samples=samples, norm2=NORM2)
 
 
 def measure(
     sizes: tuple[int, ...],
     samples: int,
-    power: int,
+    order: int,
     *,
     generator: torch.Generator,
-    variance: float = 1.0,
-    noise: float = 0.0,
+    prior_variance: float = 1.0,
+    noise_variance: float = 0.0,
 ) -> Estimate:
-    problem = Problem(sizes=sizes, samples=samples, norm2=NORM2, variance=variance, noise=noise)
+    problem = Problem(
+        sizes=sizes, samples=samples, norm2=NORM2, prior_variance=prior_variance, noise_variance=noise_variance
+    )
     drawn = prior_draws(problem, draws=DRAWS, generator=generator)
-    return drawn.quantity("perpendicular" if power == 1 else "perpendicular squared")
+    return drawn.quantity("perpendicular" if order == 1 else "perpendicular squared")
 
 
 law = Law(
@@ -33,16 +35,16 @@ law = Law(
     "exact: the Meijer function with P/2 - k in place of P/2 over that of the evidence.",
     formula=r"E\|\theta_\perp\|^{2k}=\|\theta_*\|^{2k}\frac{\Gamma(\frac{n_0-P}{2}+k)}{\Gamma(\frac{n_0-P}{2})}"
     r"\frac{G(x|\frac{P}{2}-k,\frac{n_l}{2})}{G(x|\frac{P}{2},\frac{n_l}{2})}",
-    assumes={"no noise": {"noise": 0.5}, "weights of variance 1 over fan-in": {"variance": 1.6}},
+    assumes={"no noise": {"noise_variance": 0.5}, "weights of variance 1 over fan-in": {"prior_variance": 1.6}},
     source="hanin2023",
     predict=predict,
     measure=measure,
     cases=(
-        {"sizes": (4, 3), "samples": 2, "power": 1},
-        {"sizes": (5, 4, 4), "samples": 3, "power": 1},
-        {"sizes": (5, 4, 4), "samples": 3, "power": 2},
+        {"sizes": (4, 3), "samples": 2, "order": 1},
+        {"sizes": (5, 4, 4), "samples": 3, "order": 1},
+        {"sizes": (5, 4, 4), "samples": 3, "order": 2},
     ),
-    full=({"sizes": (12, 8, 8), "samples": 4, "power": 2},),
+    full=({"sizes": (12, 8, 8), "samples": 4, "order": 2},),
     tolerance=0.12,  # exact law: 8 x 12,000 weighted draws give the fourth moment to some 1.5 %, the second to 0.6 %
     quantity="moment of the squared length across the samples",
 )

@@ -25,8 +25,8 @@ def measure(
     seed = int(torch.randint(2**62, (1,), generator=generator))
 
     def drawn(log_variance: float) -> Draws:
-        problem = Problem(sizes=(inputs, *widths), samples=samples, norm2=NORM2, variance=math.exp(log_variance))
-        return tilted_draws(problem, ratio=1.0, draws=DRAWS, generator=torch.Generator().manual_seed(seed))
+        problem = Problem(sizes=(inputs, *widths), samples=samples, norm2=NORM2, prior_variance=math.exp(log_variance))
+        return tilted_draws(problem, scale_ratio=1.0, draws=DRAWS, generator=torch.Generator().manual_seed(seed))
 
     low, high = -1.0, 3.0
     for _ in range(

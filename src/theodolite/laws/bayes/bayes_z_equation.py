@@ -21,14 +21,14 @@ def measure(
     widths: tuple[int, ...],
     *,
     generator: torch.Generator,
-    variance: float = 1.0,
+    prior_variance: float = 1.0,
     smaller: int = 1,
 ) -> Estimate:
-    net = LinearNet(inputs, widths, variance)
+    net = LinearNet(inputs, widths, prior_variance)
     z = posterior_ratio(net, samples=samples, norm2=NORM2)  # only steers the draws: any z is right
     sizes = tuple(n // smaller for n in (inputs, *widths))
-    problem = Problem(sizes=sizes, samples=samples // smaller, norm2=NORM2, variance=variance)
-    return tilted_draws(problem, ratio=z, draws=DRAWS, generator=generator).quantity("perpendicular")
+    problem = Problem(sizes=sizes, samples=samples // smaller, norm2=NORM2, prior_variance=prior_variance)
+    return tilted_draws(problem, scale_ratio=z, draws=DRAWS, generator=generator).quantity("perpendicular")
 
 
 law = Law(
@@ -36,7 +36,7 @@ law = Law(
     "the samples outvote the prior, as they do at large depth, and the prior's own value in a shallow, very wide network.",
     formula=r"\|\theta_\perp\|^2\to\frac{1-\alpha}{\alpha}\|\theta_*\|^2z,\quad"
     r"\kappa z=\sigma^{2(L+1)}\prod_l\left(1+\tfrac{P}{n_l}(\tfrac{1}{z}-1)\right),\quad\kappa=\|\theta_*\|^2/\alpha",
-    assumes={"weights of variance 1 over fan-in": {"variance": 1.4}, "samples and widths large": {"smaller": 50}},
+    assumes={"weights of variance 1 over fan-in": {"prior_variance": 1.4}, "samples and widths large": {"smaller": 50}},
     source="hanin2023",
     predict=predict,
     measure=measure,

@@ -12,12 +12,14 @@ from theodolite.measure.experiments import product_log_norms
 NETS = 250
 
 
-def predict(depth: int, ratio: float) -> float:
+def predict(weight_layers: int, ratio: float) -> float:
     return math.exp(-ratio / 2)
 
 
-def measure(depth: int, ratio: float, *, generator: torch.Generator, deeper: int = 1, gated: bool = False) -> Estimate:
-    sizes = (round(depth / ratio),) * (deeper * depth)
+def measure(
+    weight_layers: int, ratio: float, *, generator: torch.Generator, deeper: int = 1, gated: bool = False
+) -> Estimate:
+    sizes = (round(weight_layers / ratio),) * (deeper * weight_layers)
     logs = mean_estimate(product_log_norms(sizes, nets=NETS, generator=generator, gated=gated))
     return Estimate(math.exp(logs.value), math.exp(logs.value) * logs.stderr)
 
@@ -30,8 +32,12 @@ law = Law(
     source="hanin2023",
     predict=predict,
     measure=measure,
-    cases=({"depth": 4, "ratio": 0.25}, {"depth": 8, "ratio": 0.5}, {"depth": 12, "ratio": 1.0}),
-    full=({"depth": 24, "ratio": 0.5}, {"depth": 60, "ratio": 2.0}),
+    cases=(
+        {"weight_layers": 4, "ratio": 0.25},
+        {"weight_layers": 8, "ratio": 0.5},
+        {"weight_layers": 12, "ratio": 1.0},
+    ),
+    full=({"weight_layers": 24, "ratio": 0.5}, {"weight_layers": 60, "ratio": 2.0}),
     tolerance=0.12,  # corrections of order ratio / width, 2 % at most here, and 8 x 250 logarithms, 1.6 %
     quantity="typical norm of the weights",
     along="ratio",

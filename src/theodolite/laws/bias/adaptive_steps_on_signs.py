@@ -33,7 +33,7 @@ def measure(
 ) -> list[float]:
     x = torch.randn(PROBLEMS, EXAMPLES, FEATURES, generator=generator, dtype=torch.float64)
     x, y = (x.sign() if entries == "signs" else x), x[..., 0].sign()
-    learnt = partial(descent_weights, optimiser=OPTIMISERS[optimiser], passes=6, batch=examples_a_step)
+    learnt = partial(descent_weights, optimiser=OPTIMISERS[optimiser], passes=6, batch_size=examples_a_step)
     w = learnt(x, y)
     if asked == "outside the span":
         return outside_span(x, w).tolist()

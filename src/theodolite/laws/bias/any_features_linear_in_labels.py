@@ -38,7 +38,7 @@ def measure(features: str, *, generator: torch.Generator, learner: str = "least 
         x = sparse_problem("plain", SIDE, SEEN, generator=generator).x
         if learner == "exponentiated gradient":
             seen = x[:SEEN].expand(SIDE, -1, -1)
-            w = multiplicative_weights(seen, x[:SEEN].T, update="egu", lr=0.3, steps=100, start=1e-3 / SIDE)
+            w = multiplicative_weights(seen, x[:SEEN].T, update="egu", lr=0.3, steps=100, initial_weight=1e-3 / SIDE)
             found.append(float((x @ w.T - x).square().mean()))
             continue
         phi = feature_map(features, x, generator)

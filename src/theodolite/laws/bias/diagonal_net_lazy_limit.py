@@ -16,7 +16,7 @@ def measure(instance: int, alpha: float, *, weighting: str = "of the start") -> 
     """The distance of the flow's end from the weighted interpolant; or from the one that is not weighted."""
     x, y, shape = interpolation(instance)
     plus, minus = np.split(flow_limit(diagonal_slope(x, y), alpha * np.concatenate([shape, shape])), 2)
-    goal = least_weighted_norm(x, y, shape=shape if weighting == "of the start" else 1.0)
+    goal = least_weighted_norm(x, y, initial_shape=shape if weighting == "of the start" else 1.0)
     return float(np.linalg.norm(plus**2 - minus**2 - goal))
 
 

@@ -13,7 +13,7 @@ PROBE = np.cos(np.arange(10))
 
 def predict(alpha: float) -> Band:
     x, y, shape = interpolation(1)
-    return Band.around(float(PROBE @ least_potential(x, y, scale=alpha, shape=shape)), abs=1e-6)
+    return Band.around(float(PROBE @ least_potential(x, y, scale=alpha, initial_shape=shape)), abs=1e-6)
 
 
 def measure(alpha: float, *, tilt: float = 1.0, layers: int = 2) -> float:

@@ -17,7 +17,7 @@ def measure(instance: int, ridge: float, *, penalty: str = "the potential") -> f
     """The distance to the interpolant of least potential of the least penalised square error, by Newton's method."""
     x, y, shape = interpolation(instance)
     w = (SCALE * shape) ** 2
-    beta = least_potential(x, y, scale=SCALE, shape=shape)
+    beta = least_potential(x, y, scale=SCALE, initial_shape=shape)
     goal = beta.copy()
     for _ in range(60):
         if penalty == "the potential":

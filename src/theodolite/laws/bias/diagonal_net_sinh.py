@@ -12,9 +12,11 @@ def predict(alpha: float, time: float, factor: float = 1.0) -> float:
     """By the flow of the integrated residuals alone, as many numbers as samples."""
     x, y, shape = interpolation(0)
     seen = flowed(
-        lambda R: y - x @ (factor * sinh_solution(x.T @ R, scale=alpha, shape=shape)), np.zeros(len(y)), time=time
+        lambda R: y - x @ (factor * sinh_solution(x.T @ R, scale=alpha, initial_shape=shape)),
+        np.zeros(len(y)),
+        time=time,
     )
-    return float(np.cos(np.arange(10)) @ (factor * sinh_solution(x.T @ seen, scale=alpha, shape=shape)))
+    return float(np.cos(np.arange(10)) @ (factor * sinh_solution(x.T @ seen, scale=alpha, initial_shape=shape)))
 
 
 def without_two(alpha: float, time: float) -> float:

@@ -51,7 +51,7 @@ def measure(learner: str, k: int, *, generator: torch.Generator, turned: bool = 
         w = least_squares_weights(seen, labels)
     else:
         update = "egu" if learner == "EGU" else "spindly"
-        w = multiplicative_weights(seen, labels, update=update, lr=0.3, steps=150, start=1 / SIDE)
+        w = multiplicative_weights(seen, labels, update=update, lr=0.3, steps=150, initial_weight=1 / SIDE)
     return ((x @ w[..., None])[..., 0] - y).square().mean(1)
 
 

@@ -21,7 +21,9 @@ def measure(scale: float, *, generator: torch.Generator, rate: float = 0.3, damp
     x = torch.nn.functional.normalize(torch.randn(1, FEATURES, generator=generator, dtype=torch.float64))
     # The library's form has unit damping: labels that much larger make it as small as asked, steps scaling alike.
     root = damping**0.5
-    return float(online_weights(x, torch.tensor([scale / root], dtype=torch.float64), power=0.5, lr=rate).norm()) / rate
+    return (
+        float(online_weights(x, torch.tensor([scale / root], dtype=torch.float64), exponent=0.5, lr=rate).norm()) / rate
+    )
 
 
 law = Law(

@@ -22,7 +22,7 @@ def measure(k: int, examples: str, *, generator: torch.Generator, learner: str =
         off = w - torch.eye(TARGETS, SIDE, dtype=x.dtype)
     else:
         x = torch.randn(6, SIDE, SIDE, generator=generator, dtype=torch.float64)
-        w = multiplicative_weights(x[:, :k], x[:, :k, 0], update="egu", lr=0.1, steps=60, start=1e-3 / SIDE)
+        w = multiplicative_weights(x[:, :k], x[:, :k, 0], update="egu", lr=0.1, steps=60, initial_weight=1e-3 / SIDE)
         off = (w - torch.eye(1, SIDE, dtype=x.dtype))[:, None]
     if examples == "fresh":
         return torch.as_tensor(off.square().sum(2).mean(1))  # the mean over fresh Gaussian examples, exactly

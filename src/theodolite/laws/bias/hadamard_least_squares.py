@@ -3,7 +3,7 @@ r"""Least squares, and so gradient descent from zero, loses exactly $1-k/d$ on H
 import torch
 
 from theodolite.construct.bias import sparse_problems
-from theodolite.construct.bias.hadamard_data import Kind
+from theodolite.construct.bias.hadamard_data import HadamardKind
 from theodolite.core.law import Law
 from theodolite.core.reading import Band
 from theodolite.measure.experiments import least_squares_weights
@@ -20,7 +20,7 @@ def published(kind: str, k: int) -> Band:
     return Band.around(unflipped_lower_bound(k, SIDE), abs=1e-9)
 
 
-def measure(kind: Kind, k: int, *, generator: torch.Generator, orthogonal: bool = True) -> list[float]:
+def measure(kind: HadamardKind, k: int, *, generator: torch.Generator, orthogonal: bool = True) -> list[float]:
     x, y = sparse_problems(kind, SIDE, 4, generator=generator)
     if not orthogonal:
         x = torch.randn(x.shape, generator=generator, dtype=x.dtype)

@@ -15,7 +15,7 @@ def predict(instance: int) -> float:
 
 def measure(instance: int, log_time: float, *, tail: Tail = "exponential") -> float:
     rows = separable(instance)
-    w, best = separating_flow(rows, until=log_time, tail=tail), widest_margin(rows).weight
+    w, best = separating_flow(rows, log_time=log_time, loss_tail=tail), widest_margin(rows).weight
     return float(np.linalg.norm(w / np.linalg.norm(w) - best / np.linalg.norm(best)))
 
 

@@ -14,21 +14,21 @@ def predict(instance: int, log_time: float, tail: str) -> Band:
     return Band.around(1 / margin.margin**2, rel=1e-5 if log_time >= 200 else 1e-3)
 
 
-def measure(instance: int, log_time: float, tail: Tail, *, power: float = 0.0, weight: float = 1.0) -> float:
-    """t L(t); with ``power`` along the flow of a power tail, with ``weight`` the first sample counts as so many."""
+def measure(instance: int, log_time: float, tail: Tail, *, exponent: float = 0.0, weight: float = 1.0) -> float:
+    """t L(t); with ``exponent`` along the flow of a power tail, with ``weight`` the first sample counts as so many."""
     rows = separable(instance)
     if weight != 1.0:
         rows = rows.copy()
         rows[widest_margin(rows).support[0]] *= weight
-    w = separating_flow(rows, until=log_time, tail=power or tail)
-    return min(log_loss_times_time(rows, w, log_time=log_time, tail=tail), 1e300)
+    w = separating_flow(rows, log_time=log_time, loss_tail=exponent or tail)
+    return min(log_loss_times_time(rows, w, log_time=log_time, loss_tail=tail), 1e300)
 
 
 law = Law(
     claim="The loss of gradient flow on separable classes falls as one over time, with a constant that is one over the squared "
     "margin: the sharpest test of the theorem, for exponential and logistic losses alike.",
     formula=r"t\,L(w(t))\to|\hat w|^2=1/\gamma^2",
-    assumes={"an exponential tail": {"power": 1.0}, "the stated samples": {"weight": 0.8}},
+    assumes={"an exponential tail": {"exponent": 1.0}, "the stated samples": {"weight": 0.8}},
     source="soudry2018",
     predict=predict,
     measure=measure,

@@ -22,7 +22,7 @@ def measure(instance: int, log_time: float, *, tail: Tail = "exponential", soone
     """The margins of the support vectors less log t, summed."""
     rows = separable(instance)
     support = list(widest_margin(rows).support)
-    w = separating_flow(rows, until=log_time - sooner, tail=tail)
+    w = separating_flow(rows, log_time=log_time - sooner, loss_tail=tail)
     return float((rows[support] @ w - (log_time - sooner)).sum())
 
 

@@ -8,7 +8,7 @@ from theodolite.theory.bias import widest_margin
 
 
 def predict(above: float, below: float, bias: str = "homogeneous") -> float:
-    found = widest_margin(np.array([[above], [below]]), np.array([1, -1]), bias=bias)
+    found = widest_margin(np.array([[above], [below]]), np.array([1, -1]), intercept=bias)
     return -found.bias / float(found.weight[0])
 
 
@@ -19,7 +19,7 @@ def support_vector_machine(above: float, below: float) -> float:
 def measure(above: float, below: float, *, speed: float = 1.0) -> float:
     """The boundary that the flow's direction of growth between log t = 100 and 200 draws; the bias learns so much faster."""
     rows = np.array([[above, speed**0.5], [-below, -(speed**0.5)]])
-    grown = separating_flow(rows, until=200.0) - separating_flow(rows, until=100.0)
+    grown = separating_flow(rows, log_time=200.0) - separating_flow(rows, log_time=100.0)
     return float(-(speed**0.5) * grown[1] / grown[0])
 
 

@@ -18,13 +18,13 @@ def predict(d: int, k: int) -> Band:
     return Band(high=multiplicative_loss(k, d))
 
 
-def measure(d: int, k: int, *, generator: torch.Generator, update: str = "egu", start: float = 1.0) -> Tensor:
+def measure(d: int, k: int, *, generator: torch.Generator, update: str = "egu", total: float = 1.0) -> Tensor:
     x, y = sparse_problems("flipped", d, PROBLEMS, generator=generator)
     seen, labels = x[:, :k], y[:, :k]
     if update == "least squares":
         w = least_squares_weights(seen, labels)
     else:
-        w = multiplicative_weights(seen, labels, update=update, lr=0.3, steps=400, start=start / d)
+        w = multiplicative_weights(seen, labels, update=update, lr=0.3, steps=400, initial_weight=total / d)
     return ((x @ w[..., None])[..., 0] - y).square().mean(1)
 
 
@@ -32,7 +32,7 @@ law = Law(
     claim="On one feature of a Hadamard matrix exponentiated gradient, run to convergence from equal small weights, has a loss "
     "below log d / k, where least squares still has 1 - k/d.",
     formula=r"E\,L_{\mathrm{EGU}}\le\frac{\log d}{k}\ll1-\frac{k}{d}",
-    assumes={"multiplicative updates": {"update": "least squares"}, "equal weights of sum one": {"start": 64.0}},
+    assumes={"multiplicative updates": {"update": "least squares"}, "equal weights of sum one": {"total": 64.0}},
     source="kivinen1997; warmuth2021",
     predict=predict,
     measure=measure,

@@ -26,7 +26,7 @@ def measure(update: str, bits: int, *, generator: torch.Generator, independent: 
     if update == "least squares":
         w = least_squares_weights(many, labels)
     else:
-        w = multiplicative_weights(many, labels, update=update, lr=0.2, steps=12, start=1 / SIDE)
+        w = multiplicative_weights(many, labels, update=update, lr=0.2, steps=12, initial_weight=1 / SIDE)
     values = torch.linalg.svdvals(w)
     return float((values > 1e-9 * values[0]).sum())
 

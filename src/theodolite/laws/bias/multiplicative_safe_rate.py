@@ -3,11 +3,11 @@ r"""At a rate of $1/(X^2UW_d)$, $W_d\approx\log d$, every step of exponentiated 
 import torch
 
 from theodolite.construct.bias import sparse_problems
-from theodolite.construct.bias.hadamard_data import Kind
+from theodolite.construct.bias.hadamard_data import HadamardKind
 from theodolite.core.law import Law
 from theodolite.core.reading import Band
 from theodolite.optim import EGU
-from theodolite.theory.bias import multiplicative_safe_rate
+from theodolite.theory.bias import multiplicative_safe_lr
 
 PROBLEMS, PASSES = 8, 2
 
@@ -16,14 +16,16 @@ def predict(kind: str, d: int) -> Band:
     return Band(high=1e-12)  # rounding of a sum of d logarithms of order ten
 
 
-def measure(kind: Kind, d: int, *, generator: torch.Generator, rate: float | None = None) -> list[float]:
+def measure(kind: HadamardKind, d: int, *, generator: torch.Generator, relative_lr: float | None = None) -> list[float]:
     """The largest rise of the relative entropy to the target over examples one by one, zero if none, in each problem."""
     x, y = sparse_problems(kind, d, PROBLEMS, generator=generator)
     target = x.new_zeros(PROBLEMS, d)
     target[:, 0] = 1.0
     largest = float(x.abs().max())
     w = torch.nn.Parameter(torch.full((PROBLEMS, d), 1 / d, dtype=torch.float64))
-    optimiser = EGU([w], lr=multiplicative_safe_rate(largest, 1.0, d) if rate is None else rate / largest**2)
+    optimiser = EGU(
+        [w], lr=multiplicative_safe_lr(largest, 1.0, d) if relative_lr is None else relative_lr / largest**2
+    )
     rises, before = [], None
     for place in range(PASSES * d):
         row, label = x[:, place % d], y[:, place % d]
@@ -40,7 +42,7 @@ law = Law(
     claim="With the learning rate divided by the largest norm the weights can reach, the relative entropy between target and "
     "weights falls at every example, whatever the signs of the inputs.",
     formula=r"\eta=\frac{1}{X^2UW_d},\ W_d-1-\log W_d=\log d\ \Rightarrow\ D(u,w_{t+1})\le D(u,w_t)",
-    assumes={"room for the weights to grow": {"rate": 4.0 / 3.0}, "labels that the target explains": None},
+    assumes={"room for the weights to grow": {"relative_lr": 4.0 / 3.0}, "labels that the target explains": None},
     source="kivinen1997",
     predict=predict,
     measure=measure,

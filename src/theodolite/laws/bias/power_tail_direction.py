@@ -10,18 +10,18 @@ from theodolite.measure.experiments.flows import Tail
 from theodolite.theory.bias import margins
 
 
-def predict(instance: int, power: float) -> Band:
-    return Band.around(float(margins.power_tail_direction(separable(instance), power=power)[0]), abs=1e-5)
+def predict(instance: int, exponent: float) -> Band:
+    return Band.around(float(margins.power_tail_direction(separable(instance), exponent=exponent)[0]), abs=1e-5)
 
 
-def widest(instance: int, power: float) -> Band:
+def widest(instance: int, exponent: float) -> Band:
     best = margins.widest_margin(separable(instance)).weight
     return Band.around(float(best[0] / np.linalg.norm(best)), abs=1e-5)
 
 
-def measure(instance: int, power: float, *, tail: Tail | None = None) -> float:
+def measure(instance: int, exponent: float, *, tail: Tail | None = None) -> float:
     """The first component of the direction at log t = 80, where |w| is t^(1/(p + 2)): what is left is one over that."""
-    w = separating_flow(separable(instance), until=80.0, tail=tail or power)
+    w = separating_flow(separable(instance), log_time=80.0, loss_tail=tail or exponent)
     return float(w[0] / np.linalg.norm(w))
 
 
@@ -33,8 +33,8 @@ law = Law(
     source="ji2020",
     predict=predict,
     measure=measure,
-    cases=({"instance": 2, "power": 1.0}, {"instance": 2, "power": 3.0}, {"instance": 4, "power": 2.0}),
-    full=({"instance": 9, "power": 1.5},),
+    cases=({"instance": 2, "exponent": 1.0}, {"instance": 2, "exponent": 3.0}, {"instance": 4, "exponent": 2.0}),
+    full=({"instance": 9, "exponent": 1.5},),
     quantity="first component of the direction",
     erratum="That any falling loss finds the widest margin is true of exponential tails alone.",
     refuted=widest,

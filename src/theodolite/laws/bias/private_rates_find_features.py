@@ -34,7 +34,7 @@ def measure(learner: str, *, generator: torch.Generator, turned: bool = False) -
     if learner == "private rates":
         w = private_rates(seen, labels, 0.2, 400)
     else:
-        w = multiplicative_weights(seen, labels, update="spindlypm", lr=0.2, steps=600, start=0.1 / SIDE)
+        w = multiplicative_weights(seen, labels, update="spindlypm", lr=0.2, steps=600, initial_weight=0.1 / SIDE)
     return ((x @ w[..., None])[..., 0] - y).square().mean(1).tolist()
 
 

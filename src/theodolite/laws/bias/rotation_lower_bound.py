@@ -9,7 +9,7 @@ from functools import partial
 import torch
 
 from theodolite.construct.bias import sparse_problems
-from theodolite.construct.bias.hadamard_data import Kind
+from theodolite.construct.bias.hadamard_data import HadamardKind
 from theodolite.core.law import Law
 from theodolite.core.reading import Band
 from theodolite.measure.experiments import gaussian_start, multiplicative_weights, network_outputs, trained_networks
@@ -40,12 +40,12 @@ def measure(
     generator: torch.Generator,
     **change: str,
 ) -> list[float]:
-    kind: Kind = "flipped" if change.get("kind", "flipped") == "flipped" else "plain"
+    kind: HadamardKind = "flipped" if change.get("kind", "flipped") == "flipped" else "plain"
     x, y = sparse_problems(kind, d, NETS, generator=generator)
     if kind == "plain":
         y = x[..., 0]  # the constant feature, which a bias knows
     if change.get("learner") == "spindly":
-        w = multiplicative_weights(x[:, :k], y[:, :k], update="spindlypm", lr=0.3, steps=600, start=1e-4 / d)
+        w = multiplicative_weights(x[:, :k], y[:, :k], update="spindlypm", lr=0.3, steps=600, initial_weight=1e-4 / d)
         outputs = (x @ w[..., None])[..., 0]
     else:
         start = gaussian_start(NETS, (d, *hidden, 1), activation=activation, generator=generator)

@@ -1,11 +1,9 @@
 r"""Which learners predict the same after data and test points are turned together, and which do not."""
 
-import math
-
 import torch
 
 from theodolite.core.law import Law
-from theodolite.core.reading import Band
+from theodolite.core.reading import Band, Estimate
 from theodolite.measure.bias import rotation_gap
 from theodolite.measure.experiments.rotation_learners import INVARIANT, NOT_INVARIANT
 
@@ -16,11 +14,11 @@ EXAMPLES, FEATURES = 8, 6
 def predict(learner: str) -> Band:
     # Equal but for rounding, 1e-16, which some steps of descent magnify; or different by about as much as the predictions
     # are large. Between the two lie twelve orders of magnitude, and no learner.
-    return Band(high=-9.0) if learner in INVARIANT else Band(low=-3.0)
+    return Band(high=1e-9) if learner in INVARIANT else Band(low=1e-3)
 
 
-def measure(learner: str, *, generator: torch.Generator, turned_start: bool = True) -> list[float]:
-    """The logarithm of the gap, for several rotations."""
+def measure(learner: str, *, generator: torch.Generator, turned_start: bool = True) -> Estimate:
+    """The largest gap over several rotations: invariance is a statement about every one of them."""
     x = torch.randn(EXAMPLES, FEATURES, generator=generator, dtype=torch.float64) + 0.3
     test = torch.randn(EXAMPLES, FEATURES, generator=generator, dtype=torch.float64) + 0.3
     chosen = LEARNERS[learner]
@@ -30,7 +28,7 @@ def measure(learner: str, *, generator: torch.Generator, turned_start: bool = Tr
 
     asked = chosen if turned_start or learner != "gradient descent" else ignoring
     gaps = rotation_gap(asked, x, x[:, 0].clone(), test, repeats=4, generator=generator).gaps
-    return [math.log10(max(gap, 1e-17)) for gap in gaps]
+    return Estimate(max(gaps))
 
 
 law = Law(
@@ -43,5 +41,5 @@ law = Law(
     measure=measure,
     cases=tuple({"learner": name} for name in LEARNERS),
     repeats=1,
-    quantity="log10 of the largest difference over the predictions' root mean square",
+    quantity="largest difference over the predictions' root mean square",
 )

@@ -14,21 +14,21 @@ def predict(update: str, lr: float) -> float:
     return 2.0
 
 
-def distance(x: Tensor, y: Tensor, update: str, lr: float, rate: float) -> Tensor:
+def distance(x: Tensor, y: Tensor, update: str, lr: float, lr_factor: float) -> Tensor:
     """The distance of the two solutions at one time, over the norm of one, in each problem."""
     two_signed = "pm" if update == "two signs" else ""
     steps = round(TIME / lr)
     found = [
-        multiplicative_weights(x, y, update=name + two_signed, lr=own, steps=steps, start=1 / SIDE)
-        for name, own in (("egu", lr), ("spindly", rate * lr))
+        multiplicative_weights(x, y, update=name + two_signed, lr=own, steps=steps, initial_weight=1 / SIDE)
+        for name, own in (("egu", lr), ("spindly", lr_factor * lr))
     ]
     return torch.as_tensor((found[0] - found[1]).norm(dim=1) / found[0].norm(dim=1))
 
 
-def measure(update: str, lr: float, *, generator: torch.Generator, rate: float = 1.0) -> list[float]:
+def measure(update: str, lr: float, *, generator: torch.Generator, lr_factor: float = 1.0) -> list[float]:
     x, y = sparse_problems("flipped", SIDE, PROBLEMS, generator=generator)
     x, y = x[:, :SEEN], y[:, :SEEN]
-    ratios: list[float] = (distance(x, y, update, lr, rate) / distance(x, y, update, lr / 2, rate)).tolist()
+    ratios: list[float] = (distance(x, y, update, lr, lr_factor) / distance(x, y, update, lr / 2, lr_factor)).tolist()
     return ratios
 
 
@@ -36,7 +36,7 @@ law = Law(
     claim="Squaring the weights turns gradient descent into the multiplicative update: their paths differ by the first order "
     "of the step, and not at all in the limit of small steps.",
     formula=r"u'=u\left(1-\frac{\eta}{2}x(u^2\cdot x-y)\right),\ w=u^2:\ \log w'=\log w-\eta x(w\cdot x-y)+O(\eta^2)",
-    assumes={"four times the step for the weights as for their roots": {"rate": 0.8}},
+    assumes={"four times the step for the weights as for their roots": {"lr_factor": 0.8}},
     source="amid2020",
     predict=predict,
     measure=measure,

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from theodolite.construct.bias import sparse_problem
-from theodolite.construct.bias.hadamard_data import Kind
+from theodolite.construct.bias.hadamard_data import HadamardKind
 from theodolite.core.law import Law
 from theodolite.core.reading import Band
 from theodolite.theory.bias import unflipped_lower_bound
@@ -17,7 +17,7 @@ def predict(k: int) -> Band:
     return Band.around(unflipped_lower_bound(k, SIDE), abs=6 * 1.5 * k / (SIDE * (SIDE - k)) / ORDERS**0.5)
 
 
-def measure(k: int, *, generator: torch.Generator, kind: Kind = "permuted") -> Tensor:
+def measure(k: int, *, generator: torch.Generator, kind: HadamardKind = "permuted") -> Tensor:
     """Seen labels are known; an unseen one is guessed by minus the sum of the seen ones over their number."""
     y = sparse_problem(kind, SIDE, k, generator=generator).y
     if kind == "flipped":

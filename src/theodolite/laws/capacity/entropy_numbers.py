@@ -24,7 +24,7 @@ def predict(body: str, bits: int) -> Band:
 
 def measure(body: str, bits: int, *, generator: torch.Generator, scale: float = 1.0, anchored: bool = True) -> float:
     if body == "lipschitz":
-        points = zigzags(12, slope=scale)
+        points = zigzags(12, steepness=scale)
     elif body == "square":
         points = scale * torch.rand(4000, 2, generator=generator, dtype=torch.float64)
     else:

@@ -19,11 +19,11 @@ def measure(units: int, groups: int, *, generator: torch.Generator, features: st
     t = torch.linspace(-1, 1, POINTS, dtype=torch.float64)
 
     def drawn() -> tuple[torch.Tensor, torch.Tensor]:
-        made, affine = profile_units(function, groups=groups, units=units, step=0.5, profiles=1, generator=generator)
+        made, affine = profile_units(function, groups=groups, units=units, box=0.5, profiles=1, generator=generator)
         one = torch.ones_like(t)
         columns = [torch.ones(POINTS, 1, dtype=t.dtype), (t + 1)[:, None]]
         for group in made:
-            alone = type(group)(group.threshold.T, torch.ones_like(group.threshold.T), group.order, group.step)
+            alone = type(group)(group.threshold.T, torch.ones_like(group.threshold.T), group.order, group.box)
             columns.append(alone.values(t).T)
         constructed = sum(group.values(t)[0] for group in made) + affine[0, 0] * one + affine[0, 1] * (t + 1)
         return torch.cat(columns, 1), constructed

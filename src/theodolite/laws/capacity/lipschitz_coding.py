@@ -15,11 +15,11 @@ def measure(bits: int, side: str, *, slope: float = 1.0, lifted: float = 0.0) ->
     if (
         side == "packing"
     ):  # more functions than codes, this far apart: two share a code, and half their distance is lost
-        corners = zigzags(bits + 1, slope=slope)
+        corners = zigzags(bits + 1, steepness=slope)
         gaps = torch.cdist(corners, corners, p=torch.inf)
         return 0.5 * float(gaps[~torch.eye(len(corners), dtype=torch.bool)].min())
     steps = 12  # every zigzag of twelve steps, on a grid that both they and the code fit on
-    functions = zigzags(steps, slope=slope, refine=bits + 1) + lifted
+    functions = zigzags(steps, steepness=slope, refine=bits + 1) + lifted
     return float((functions - lipschitz_code(functions, bits=bits)).abs().max())
 
 

@@ -9,7 +9,7 @@ ERROR, FAILURE = 0.1, 0.05
 
 
 def predict(degree: int, order: int) -> float:
-    low, high = (polynomial_units(d, degree, order=order, error=ERROR, failure=FAILURE) for d in (10, 100))
+    low, high = (polynomial_units(d, degree, order=order, error=ERROR, failure_probability=FAILURE) for d in (10, 100))
     return float(torch.log10(torch.tensor(high / low, dtype=torch.float64)))
 
 
@@ -17,9 +17,9 @@ def first(degree: int, order: int) -> float:
     return 2.0 * degree
 
 
-def measure(d: int, degree: int, order: int, *, rate: int | None = None) -> float:
+def measure(d: int, degree: int, order: int, *, assumed_order: int | None = None) -> float:
     """The smallest N whose error, in mean and so by Markov's inequality with the chance asked for, is small enough."""
-    a = rate or order
+    a = assumed_order or order
     low, high = 0.0, 200.0  # of log N
     for _ in range(200):
         middle = 0.5 * (low + high)
@@ -33,7 +33,7 @@ law = Law(
     claim="The number of random features for a polynomial of degree q in d variables falls from d^{2q} to d^q as the "
     "rate a of the bound grows.",
     formula=r"\frac{C\,d^{q(a+1)}}{N^a}\le\epsilon\delta\iff N\ge\Bigl(\frac{C\,d^{q(a+1)}}{\epsilon\delta}\Bigr)^{1/a}",
-    assumes={"the error bound of order a": {"rate": 5}},
+    assumes={"the error bound of order a": {"assumed_order": 5}},
     source="bresler2020, Theorem 4",
     predict=predict,
     measure=measure,

@@ -30,7 +30,7 @@ def measure(
         function,
         groups=1 if alone else groups,
         units=units * (groups if alone else 1),
-        step=0.5,
+        box=0.5,
         profiles=draws * len(directions),
         generator=generator,
     )

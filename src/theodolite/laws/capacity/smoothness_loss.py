@@ -14,10 +14,10 @@ def predict() -> float:
     return -1.0
 
 
-def measure(step: float, *, generator: torch.Generator, groups: int = 2) -> Tensor:
+def measure(box: float, *, generator: torch.Generator, groups: int = 2) -> Tensor:
     function = gaussian(1)
     t = torch.linspace(-1, 1, POINTS, dtype=torch.float64)
-    made, affine = profile_units(function, groups=groups, units=UNITS, step=step, profiles=DRAWS, generator=generator)
+    made, affine = profile_units(function, groups=groups, units=UNITS, box=box, profiles=DRAWS, generator=generator)
     values = sum((group.values(t) for group in made), affine[:, :1] + affine[:, 1:] * (t + 1))
     return (values - function.profile(t)).square().mean(1)
 
@@ -30,9 +30,9 @@ law = Law(
     source="bresler2020, Theorem 2",
     predict=predict,
     measure=measure,
-    cases=tuple({"step": h} for h in (0.02, 0.03, 0.04, 0.06, 0.09, 0.13, 0.18)),
+    cases=tuple({"box": h} for h in (0.02, 0.03, 0.04, 0.06, 0.09, 0.13, 0.18)),
     repeats=4,
     tolerance=0.3,
-    exponent="step",
+    exponent="box",
     quantity="mean squared error after two groups",
 )

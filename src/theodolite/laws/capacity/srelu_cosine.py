@@ -27,10 +27,10 @@ def measure(order: int, frequency: float, t: float, *, deconvolved: bool = True)
     for low, high in pairwise(knots):
         kinks = torch.as_tensor(low + (x + 1) * (high - low) / 2)
         if deconvolved:
-            density = smoothed_cosine_density(kinks, alpha, psi, order=order, width=WIDTH)
+            density = smoothed_cosine_density(kinks, alpha, psi, order=order, smoothing_width=WIDTH)
         else:
             density = cosine_density(kinks, alpha, psi, half=1 + WIDTH)
-        values = density * SReLU(order, width=WIDTH)(t - kinks)
+        values = density * SReLU(order, smoothing_width=WIDTH)(t - kinks)
         total += float((torch.as_tensor(w) * values).sum()) * (high - low) / 2
     return total / (2 * (2 + WIDTH)) - math.cos(frequency * t + PHASE)
 

@@ -12,11 +12,11 @@ def predict(order: int) -> float:
     return 2 * order + 1
 
 
-def measure(step: float, order: int, *, activation: str = "srelu") -> float:
+def measure(spacing: float, order: int, *, activation: str = "srelu") -> float:
     """The difference of order 2k+2 across the first knot, -w: nothing but the jump of derivative 2k+1 is left in it."""
     count = 2 * order + 2
-    function = SReLU(order, width=1.0) if activation == "srelu" else torch.nn.GELU()
-    points = -1 + (torch.arange(count + 1, dtype=torch.float64) - count / 2) * step
+    function = SReLU(order, smoothing_width=1.0) if activation == "srelu" else torch.nn.GELU()
+    points = -1 + (torch.arange(count + 1, dtype=torch.float64) - count / 2) * spacing
     signs = torch.tensor([(-1.0) ** j * math.comb(count, j) for j in range(count + 1)], dtype=torch.float64)
     return abs(float((signs * function(points)).sum()))
 
@@ -28,8 +28,8 @@ law = Law(
     source="deboor1978",
     predict=predict,
     measure=measure,
-    cases=tuple({"step": s, "order": k} for k in (1, 2) for s in (0.04, 0.06, 0.08, 0.12)),
+    cases=tuple({"spacing": s, "order": k} for k in (1, 2) for s in (0.04, 0.06, 0.08, 0.12)),
     tolerance=1e-4,  # rounding: 1e-15 over the difference, 1e-9 at the smallest step
-    exponent="step",
+    exponent="spacing",
     quantity="difference of order 2k+2",
 )

@@ -5,7 +5,7 @@ import math
 from theodolite.core.law import Law
 from theodolite.core.reading import Band
 from theodolite.theory.capacity import construction_capacity, theorem_capacity
-from theodolite.theory.capacity.memory_bounds import Kind
+from theodolite.theory.capacity.memory_bounds import MemorizingActivation
 
 
 def predict(points: int, outputs: int) -> Band:
@@ -18,7 +18,7 @@ def root_of_two(points: int, outputs: int) -> Band:
     return Band(width, width + 4 * outputs + 4)
 
 
-def measure(points: int, outputs: int, *, activation: Kind = "relu", shared: bool = False) -> float:
+def measure(points: int, outputs: int, *, activation: MemorizingActivation = "relu", shared: bool = False) -> float:
     """The first width, equal in both layers, that is promised to be enough."""
     promised = construction_capacity if shared else theorem_capacity
     width = 1

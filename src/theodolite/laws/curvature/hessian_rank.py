@@ -16,7 +16,7 @@ PARAMETERS = (INPUTS + 1) * WIDTH + (WIDTH + 1) * OUTPUTS
 
 
 def predict(samples: int, loss: Literal["mse", "cross-entropy"]) -> float:
-    return gauss_newton_rank(samples=samples, outputs=OUTPUTS, parameters=PARAMETERS, loss=loss)
+    return gauss_newton_rank(samples=samples, outputs=OUTPUTS, parameter_count=PARAMETERS, loss=loss)
 
 
 def by_samples(samples: int, loss: str) -> float:

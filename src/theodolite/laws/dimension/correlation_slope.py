@@ -12,16 +12,16 @@ def predict(kind: str, dimension: int) -> float:
     return float(dimension)
 
 
-def measure(kind: str, dimension: int, *, generator: torch.Generator, noise: float = 0.0) -> Estimate:
+def measure(kind: str, dimension: int, *, generator: torch.Generator, noise_variance: float = 0.0) -> Estimate:
     x = rotated(manifold(kind, 1000, dimension, generator=generator), 12, generator=generator)  # type: ignore[arg-type]
-    x = x + noise * torch.randn(x.shape, generator=generator, dtype=torch.float64)
+    x = x + noise_variance**0.5 * torch.randn(x.shape, generator=generator, dtype=torch.float64)
     return dimension_correlation(x, neighbours=(5, 10))
 
 
 law = Law(
     claim="The logarithm of the number of close pairs grows with the logarithm of the distance at the slope of the dimension.",
     formula=r"C(r)\propto r^d",
-    assumes={"no noise at those distances": {"noise": 0.05}, "distances small beside the manifold": None},
+    assumes={"no noise at those distances": {"noise_variance": 0.0025}, "distances small beside the manifold": None},
     source="grassberger1983",
     predict=predict,
     measure=measure,

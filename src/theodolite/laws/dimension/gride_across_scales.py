@@ -12,9 +12,9 @@ def predict(near: int) -> float:
     return 2.0
 
 
-def measure(near: int, *, generator: torch.Generator, noise: float = 0.0, copies: float = 0.0) -> Estimate:
+def measure(near: int, *, generator: torch.Generator, noise_variance: float = 0.0, copies: float = 0.0) -> Estimate:
     x = rotated(manifold("torus", 1500, 2, generator=generator), 12, generator=generator)
-    x = x + noise * torch.randn(x.shape, generator=generator, dtype=torch.float64)
+    x = x + noise_variance**0.5 * torch.randn(x.shape, generator=generator, dtype=torch.float64)
     if copies:
         x = torch.cat([x[:750], x[:750]])
         x[750:, 0] += copies * torch.randn(750, generator=generator, dtype=torch.float64)
@@ -26,7 +26,7 @@ law = Law(
     "of near-duplicates, a fall a sign of noise.",
     formula=r"f(\mu)=\frac{d(\mu^d-1)^{n_2-n_1-1}}{B(n_2-n_1,n_1)\,\mu^{(n_2-1)d+1}}",
     assumes={
-        "no noise": {"noise": 0.1},
+        "no noise": {"noise_variance": 0.01},
         "no near-duplicates": {"copies": 1e-3},
         "neighbours nearer than the bends": None,
     },

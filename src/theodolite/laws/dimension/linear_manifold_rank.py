@@ -12,18 +12,18 @@ def predict(dimension: int, columns: int) -> float:
 
 
 def measure(
-    dimension: int, columns: int, *, generator: torch.Generator, noise: float = 0.0, bend: float = 0.0
+    dimension: int, columns: int, *, generator: torch.Generator, noise_variance: float = 0.0, bend: float = 0.0
 ) -> float:
     z = torch.randn(200, dimension, generator=generator, dtype=torch.float64)
     x = rotated(z, columns, generator=generator)
     x = x + bend * rotated(z[:, :1] ** 2, columns, generator=generator) + 1e3
-    return float(linear_rank(x + noise * torch.randn(x.shape, generator=generator, dtype=torch.float64)))
+    return float(linear_rank(x + noise_variance**0.5 * torch.randn(x.shape, generator=generator, dtype=torch.float64)))
 
 
 law = Law(
     claim="The linear dimension of a linear manifold is its dimension, exactly; a bend or noise adds to it.",
     formula=r"\mathrm{rank}\,\mathrm{Cov}(x)=d",
-    assumes={"no noise": {"noise": 1e-3}, "no bend": {"bend": 0.1}, "more rows than dimensions": None},
+    assumes={"no noise": {"noise_variance": 1e-6}, "no bend": {"bend": 0.1}, "more rows than dimensions": None},
     source="jolliffe2002",
     predict=predict,
     measure=measure,

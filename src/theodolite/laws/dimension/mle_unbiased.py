@@ -18,9 +18,9 @@ def averaged_dimensions(kind: str, dimension: int) -> float:
     return dimension * (NEIGHBOURS - 1) / (NEIGHBOURS - 2)
 
 
-def measure(kind: str, dimension: int, *, generator: torch.Generator, noise: float = 0.0) -> Estimate:
+def measure(kind: str, dimension: int, *, generator: torch.Generator, noise_variance: float = 0.0) -> Estimate:
     x = rotated(manifold(kind, 1500, dimension, generator=generator), 12, generator=generator)  # type: ignore[arg-type]
-    x = x + noise * torch.randn(x.shape, generator=generator, dtype=torch.float64)
+    x = x + noise_variance**0.5 * torch.randn(x.shape, generator=generator, dtype=torch.float64)
     return dimension_mle(x, neighbours=(NEIGHBOURS, NEIGHBOURS))
 
 
@@ -28,7 +28,7 @@ law = Law(
     claim="Maximum likelihood over k neighbours reads the dimension without bias if rows' inverse dimensions are averaged.",
     formula=r"\frac1{\hat d}=\frac1{n(k-1)}\sum_i\sum_{j<k}\log\frac{r_k(i)}{r_j(i)}",
     assumes={
-        "no noise at the distance of neighbours": {"noise": 0.05},
+        "no noise at the distance of neighbours": {"noise_variance": 0.0025},
         "a constant density out to the k-th neighbour": None,
     },
     source="mackay2005; levina2004",

@@ -15,10 +15,10 @@ def predict(kind: str, dimension: int) -> float:
 
 
 def measure(
-    kind: str, dimension: int, *, generator: torch.Generator, noise: float = 0.0, copies: float = 0.0
+    kind: str, dimension: int, *, generator: torch.Generator, noise_variance: float = 0.0, copies: float = 0.0
 ) -> Estimate:
     x = rotated(manifold(kind, ROWS, dimension, generator=generator), 12, generator=generator)  # type: ignore[arg-type]
-    x = x + noise * torch.randn(x.shape, generator=generator, dtype=torch.float64)
+    x = x + noise_variance**0.5 * torch.randn(x.shape, generator=generator, dtype=torch.float64)
     if copies:  # every row twice, the second a little moved along one direction
         x = torch.cat([x[: ROWS // 2], x[: ROWS // 2]])
         x[ROWS // 2 :, 0] += copies * torch.randn(ROWS // 2, generator=generator, dtype=torch.float64)
@@ -29,7 +29,7 @@ law = Law(
     claim="TwoNN reads the dimension of a curve, a surface or a solid from nothing but the two nearest distances of each row.",
     formula=r"P(r_2/r_1\le\mu)=1-\mu^{-d}",
     assumes={
-        "no noise at the distance of neighbours": {"noise": 0.05},
+        "no noise at the distance of neighbours": {"noise_variance": 0.0025},
         "no near-duplicates": {"copies": 1e-3},
         "a density that is constant out to the second neighbour": None,
     },

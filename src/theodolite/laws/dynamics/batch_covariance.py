@@ -5,13 +5,13 @@ import numpy as np
 from theodolite.core.law import Law
 from theodolite.measure.experiments import enumerated_batches
 from theodolite.theory.dynamics import batch_noise as stochastic
-from theodolite.theory.dynamics.batch_noise import Sampler
+from theodolite.theory.dynamics.stationarity import Sampler
 
 SAMPLES, BATCH = 6, 3
 
 
 def predict(instance: int, sampler: Sampler) -> float:
-    return float(stochastic.batch_covariance(_gradients(instance), batch=BATCH, sampler=sampler).sum())
+    return float(stochastic.batch_covariance(_gradients(instance), batch_size=BATCH, sampler=sampler).sum())
 
 
 def measure(instance: int, sampler: Sampler, *, drawn: Sampler | None = None) -> float:

@@ -10,19 +10,25 @@ from theodolite.theory.dynamics import descent as dynamics
 CHAINS, STEPS = 4000, 120
 
 
-def predict(curvature: float, lr: float, noise: float) -> float:
-    return dynamics.noise_floor(curvature, lr=lr, noise=noise)
+def predict(curvature: float, lr: float, noise_variance: float) -> float:
+    return dynamics.noise_floor(curvature, lr=lr, noise_variance=noise_variance)
 
 
 def measure(
-    curvature: float, lr: float, noise: float, *, generator: torch.Generator, memory: float = 0.0, quartic: float = 0.0
+    curvature: float,
+    lr: float,
+    noise_variance: float,
+    *,
+    generator: torch.Generator,
+    memory: float = 0.0,
+    quartic: float = 0.0,
 ) -> Tensor:
     found = noisy_descent(
         lambda x: curvature * x + quartic * x**3,
         torch.zeros(CHAINS, dtype=torch.float64),
         lrs=[lr] * STEPS,
-        noise=noise,
-        memory=memory,
+        noise_variance=noise_variance,
+        noise_correlation=memory,
         generator=generator,
     )
     return found.square()
@@ -37,11 +43,11 @@ law = Law(
     predict=predict,
     measure=measure,
     cases=(
-        {"curvature": 1.0, "lr": 0.1, "noise": 1.0},
-        {"curvature": 2.0, "lr": 0.5, "noise": 1.0},
-        {"curvature": 1.0, "lr": 1.9, "noise": 0.5},
+        {"curvature": 1.0, "lr": 0.1, "noise_variance": 1.0},
+        {"curvature": 2.0, "lr": 0.5, "noise_variance": 1.0},
+        {"curvature": 1.0, "lr": 1.9, "noise_variance": 0.25},
     ),
-    full=({"curvature": 1.0, "lr": 0.02, "noise": 1.0},),
+    full=({"curvature": 1.0, "lr": 0.02, "noise_variance": 1.0},),
     # exact: 8 x 4000 squares of a Gaussian know their mean to 0.8 %, three of these are 2.4 %; 0.9^240 is left of the start
     tolerance=0.05,
     quantity="stationary variance",

@@ -17,7 +17,7 @@ def measure(momentum: float, *, generator: torch.Generator, nesterov: bool = Fal
     basis = torch.linalg.qr(torch.randn(5, 5, generator=generator, dtype=torch.float64))[0]
     H = (basis * torch.tensor([0.4, 1.0, 2.0, 3.0, CURVATURE], dtype=torch.float64)) @ basis.T
     start = torch.randn(5, generator=generator, dtype=torch.float64)
-    return largest_stable_step(lambda e: e @ H, start, between=(0.05, 3.0), momentum=momentum, nesterov=nesterov)
+    return largest_stable_step(lambda e: e @ H, start, bracket=(0.05, 3.0), momentum=momentum, nesterov=nesterov)
 
 
 law = Law(

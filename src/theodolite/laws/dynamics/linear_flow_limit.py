@@ -10,14 +10,14 @@ from theodolite.theory.dynamics import quadratic_models as quadratic
 
 
 def predict(instance: int, samples: int) -> Band:
-    problem, start = quadratic_problem(instance, parameters=7, samples=samples)
+    problem, start = quadratic_problem(instance, parameter_count=7, samples=samples)
     end = quadratic.linear_flow_limit(problem.features, problem.targets, start)
     return Band.around(float(_probe() @ end), abs=1e-8)  # the integrator keeps 1e-11 a step
 
 
 def measure(instance: int, samples: int, *, epsilon: float = 0.0, overshoot: float = 0.0) -> float:
     """A component of the end; ``overshoot`` starts that far outside the span of the data."""
-    problem, start = quadratic_problem(instance, parameters=7, samples=samples)
+    problem, start = quadratic_problem(instance, parameter_count=7, samples=samples)
     outside = np.eye(7) - problem.features @ np.linalg.pinv(problem.features)
     start = start + overshoot * outside @ _probe()
     return float(_probe() @ flow_limit(quadratic_slope(problem, epsilon), start))

@@ -12,8 +12,8 @@ EPSILON = 1e-4
 
 
 def predict(instance: int, time: float, sign: float = 1.0) -> Band:
-    problem, start = quadratic_problem(instance, parameters=7, samples=3)
-    drift = sign * feature_drift(problem.curvatures[0], problem, start=start, time=time)
+    problem, start = quadratic_problem(instance, parameter_count=7, samples=3)
+    drift = sign * feature_drift(problem.second_derivatives[0], problem, start=start, time=time)
     # extrapolated from two values of epsilon: order epsilon^2 times some hundreds
     return Band.around(float(drift[0]), abs=1e-4 * float(np.linalg.norm(drift)))
 
@@ -24,7 +24,7 @@ def opposite(instance: int, time: float) -> Band:
 
 def measure(instance: int, time: float, *, epsilon: float = EPSILON, steps: int = 0) -> float:
     """The first feature's change over epsilon; with ``steps`` by so many steps of descent in place of the flow."""
-    problem, start = quadratic_problem(instance, parameters=7, samples=3)
+    problem, start = quadratic_problem(instance, parameter_count=7, samples=3)
     found = []
     for e in (epsilon, epsilon / 2):
         slope, end = quadratic_slope(problem, e), start
@@ -33,7 +33,7 @@ def measure(instance: int, time: float, *, epsilon: float = EPSILON, steps: int 
                 end = end - time / steps * slope(end)
         else:
             end = flowed(slope, start, time=time)
-        found.append(float(problem.curvatures[0][0] @ (end - start)))  # features are Phi + epsilon F theta
+        found.append(float(problem.second_derivatives[0][0] @ (end - start)))  # features are Phi + epsilon F theta
     return 2 * found[1] - found[0]
 
 

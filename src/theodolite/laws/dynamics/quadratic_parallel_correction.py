@@ -12,7 +12,7 @@ EPSILON = 1e-4
 
 
 def predict(instance: int) -> Band:
-    problem, start = quadratic_problem(instance, parameters=7, samples=3)
+    problem, start = quadratic_problem(instance, parameter_count=7, samples=3)
     found = parallel_correction(problem, start)
     limit = linear_flow_limit(problem.features, problem.targets, start)
     deformed = problem.targets + EPSILON * label_deformation(problem, limit)
@@ -24,7 +24,7 @@ def predict(instance: int) -> Band:
 
 def measure(instance: int, *, epsilon: float = EPSILON) -> float:
     """The part of the end's change over epsilon along the prediction's direction, extrapolated from epsilon and its half."""
-    problem, start = quadratic_problem(instance, parameters=7, samples=3)
+    problem, start = quadratic_problem(instance, parameter_count=7, samples=3)
     way = parallel_correction(problem, start)
     way = way / np.linalg.norm(way)
     inside = problem.features @ np.linalg.pinv(problem.features)

@@ -12,26 +12,26 @@ EPSILON = 1e-4
 
 
 def predict(instance: int) -> Band:
-    problem, start = quadratic_problem(instance, parameters=7, samples=3)
+    problem, start = quadratic_problem(instance, parameter_count=7, samples=3)
     return _band(perpendicular_correction(problem, start))
 
 
 def path_from_zero(instance: int) -> Band:
     r"""With $(I-e^{-tA})(\theta_0-\theta^*)$ in place of $\theta_t$: as if $\theta_0=0$, sign changed."""
-    problem, start = quadratic_problem(instance, parameters=7, samples=3)
+    problem, start = quadratic_problem(instance, parameter_count=7, samples=3)
     limit = linear_flow_limit(problem.features, problem.targets, start)
     times = np.linspace(0.0, 60.0, 6001)
     values, vectors = np.linalg.eigh(problem.features @ problem.features.T)
     moved = (-np.expm1(-np.outer(times, np.clip(values, 0, None))) * (vectors.T @ (start - limit))) @ vectors.T
     residuals = (start - moved) @ problem.features - problem.targets  # theta_t = theta_0 - moved
-    rates = np.einsum("aij,tj,ta->ti", problem.curvatures, moved, residuals)
+    rates = np.einsum("aij,tj,ta->ti", problem.second_derivatives, moved, residuals)
     integral = 0.01 * (rates[1:] + rates[:-1]).sum(0) / 2
     return _band(-(integral - problem.features @ (np.linalg.pinv(problem.features) @ integral)))
 
 
 def measure(instance: int, *, epsilon: float = EPSILON, lr: float = 0.0) -> float:
     """The part of the change outside the span, over epsilon, summed; with ``lr`` by descent in place of the flow."""
-    problem, start = quadratic_problem(instance, parameters=7, samples=3)
+    problem, start = quadratic_problem(instance, parameter_count=7, samples=3)
     outside = np.eye(7) - problem.features @ np.linalg.pinv(problem.features)
     found = []
     for e in (epsilon, epsilon / 2):

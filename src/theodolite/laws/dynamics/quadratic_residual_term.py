@@ -12,18 +12,18 @@ EPSILON = 1e-4
 
 
 def predict(instance: int) -> Band:
-    problem, _ = quadratic_problem(instance, parameters=3, samples=6)
+    problem, _ = quadratic_problem(instance, parameter_count=3, samples=6)
     return _band(minimiser_correction(problem))
 
 
 def without_residuals(instance: int) -> Band:
-    problem, start = quadratic_problem(instance, parameters=3, samples=6)
+    problem, start = quadratic_problem(instance, parameter_count=3, samples=6)
     limit = linear_flow_limit(problem.features, problem.targets, start)
     return _band(np.linalg.pinv(problem.features.T) @ label_deformation(problem, limit))
 
 
 def measure(instance: int, *, epsilon: float = EPSILON) -> float:
-    problem, start = quadratic_problem(instance, parameters=3, samples=6)
+    problem, start = quadratic_problem(instance, parameter_count=3, samples=6)
     ends = {e: flow_limit(quadratic_slope(problem, e), start) for e in (0.0, epsilon / 2, epsilon)}
     quotients = [(ends[e] - ends[0.0]) / e for e in (epsilon, epsilon / 2)]
     return float((2 * quotients[1] - quotients[0]).sum())

@@ -12,19 +12,21 @@ from theodolite.theory.dynamics import decaying_steps, mean_square_path
 CHAINS, FIRST, START = 2500, 0.5, 1.0
 
 
-def predict(power: float, steps: int) -> float:
-    lrs = decaying_steps(FIRST, power, steps=steps)
-    return mean_square_path(lrs, curvature=1.0, noise=1.0, start=START**2)[-1]
+def predict(exponent: float, steps: int) -> float:
+    lrs = decaying_steps(FIRST, exponent, steps=steps)
+    return mean_square_path(lrs, curvature=1.0, noise_variance=1.0, mean_square=START**2)[-1]
 
 
-def triangle(power: float, steps: int) -> float:
+def triangle(exponent: float, steps: int) -> float:
     return 2 / math.pi  # (E|xi| / lambda)^2
 
 
-def measure(power: float, steps: int, *, generator: torch.Generator, memory: float = 0.0) -> Tensor:
-    lrs = [FIRST / t**power for t in range(1, steps + 1)]
+def measure(exponent: float, steps: int, *, generator: torch.Generator, memory: float = 0.0) -> Tensor:
+    lrs = [FIRST / t**exponent for t in range(1, steps + 1)]
     start = torch.full((CHAINS,), START, dtype=torch.float64)
-    return noisy_descent(lambda x: x, start, lrs=lrs, noise=1.0, memory=memory, generator=generator).square()
+    return noisy_descent(
+        lambda x: x, start, lrs=lrs, noise_variance=1.0, noise_correlation=memory, generator=generator
+    ).square()
 
 
 law = Law(
@@ -35,8 +37,8 @@ law = Law(
     source="robbins1951",
     predict=predict,
     measure=measure,
-    cases=({"power": 0.3, "steps": 300}, {"power": 0.5, "steps": 300}, {"power": 1.0, "steps": 300}),
-    full=({"power": 0.75, "steps": 3000}, {"power": 0.5, "steps": 3000}),
+    cases=({"exponent": 0.3, "steps": 300}, {"exponent": 0.5, "steps": 300}, {"exponent": 1.0, "steps": 300}),
+    full=({"exponent": 0.75, "steps": 3000}, {"exponent": 0.5, "steps": 3000}),
     tolerance=0.06,  # 8 x 2500 squares of a Gaussian know their mean to 1 %, and three of these are 3 %
     quantity="mean square error",
     erratum="Adding up the noise by the triangle inequality, sum of eta_s |xi_s| exp(-lambda sum eta), gives E|xi|/lambda "

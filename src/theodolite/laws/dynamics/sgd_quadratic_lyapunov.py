@@ -8,18 +8,18 @@ from theodolite.core.law import Law
 from theodolite.theory.dynamics import quadratic_covariance
 
 CHAINS, STEPS = 2000, 70
-CURVATURE = np.array([[2.0, 0.6, 0.0], [0.6, 1.0, 0.3], [0.0, 0.3, 0.8]])
+HESSIAN = np.array([[2.0, 0.6, 0.0], [0.6, 1.0, 0.3], [0.0, 0.3, 0.8]])
 NOISE = np.array([[1.0, -0.4, 0.2], [-0.4, 0.8, 0.0], [0.2, 0.0, 0.5]])
 PROBE = np.array([1.0, 1.0, -1.0])
 
 
 def predict(lr: float) -> float:
-    return float(PROBE @ quadratic_covariance(CURVATURE, NOISE, lr=lr) @ PROBE)
+    return float(PROBE @ quadratic_covariance(HESSIAN, NOISE, lr=lr) @ PROBE)
 
 
 def measure(lr: float, *, generator: torch.Generator, memory: float = 0.0, quartic: float = 0.0) -> Tensor:
     """Squares of a component that mixes all eigendirections, at the end of many chains."""
-    H, root = torch.from_numpy(CURVATURE), torch.from_numpy(np.linalg.cholesky(NOISE))
+    H, root = torch.from_numpy(HESSIAN), torch.from_numpy(np.linalg.cholesky(NOISE))
     x = torch.zeros(CHAINS, 3, dtype=torch.float64)
     xi = torch.randn(CHAINS, 3, generator=generator, dtype=torch.float64)
     for _ in range(STEPS):

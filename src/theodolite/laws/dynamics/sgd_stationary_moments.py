@@ -5,14 +5,14 @@ import numpy as np
 from theodolite.core.law import Law
 from theodolite.measure.experiments import enumerated_batches
 from theodolite.theory.dynamics import stationary_regression
-from theodolite.theory.dynamics.batch_noise import Sampler
+from theodolite.theory.dynamics.stationarity import Sampler
 
 SAMPLES, BATCH, DIMENSION = 6, 2, 3
 
 
 def predict(sampler: Sampler, lr: float) -> float:
     x, y = _data()
-    return float(np.trace(stationary_regression(x, y, lr=lr, batch=BATCH, sampler=sampler).covariance))
+    return float(np.trace(stationary_regression(x, y, lr=lr, batch_size=BATCH, sampler=sampler).covariance))
 
 
 def measure(sampler: Sampler, lr: float, *, drawn: Sampler | None = None, steps: int = 20_000) -> float:

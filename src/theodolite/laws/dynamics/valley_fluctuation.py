@@ -1,4 +1,4 @@
-r"""With noise proportional to the Hessian every direction across a valley fluctuates alike: $\alpha\gamma/2(1-\gamma\lambda)$."""
+r"""With noise proportional to the Hessian every direction across a valley fluctuates alike: $\alpha\gamma/(2-\gamma h)$."""
 
 import torch
 from torch import Tensor
@@ -12,7 +12,7 @@ LR, NOISE = 0.05, 0.3
 
 
 def predict(curvature: float) -> float:
-    return stochastic.valley_fluctuation(curvature, lr=LR, noise=NOISE)
+    return stochastic.valley_fluctuation(curvature, lr=LR, noise_to_curvature=NOISE)
 
 
 def half(curvature: float) -> float:
@@ -20,25 +20,26 @@ def half(curvature: float) -> float:
 
 
 def measure(curvature: float, *, generator: torch.Generator, noise: str = "of the Hessian") -> Tensor:
-    """Squares at the end of chains on L = curvature x^2, whose Hessian is twice the curvature."""
-    hessian = 2 * curvature
-    size = (NOISE * (hessian if noise == "of the Hessian" else 1.0)) ** 0.5
-    steps = min(round(5 / (LR * curvature)), 120)  # exp(-4 gamma curvature steps) is left of the start
+    """Squares at the end of chains on L = curvature x^2 / 2."""
+    variance = NOISE * (curvature if noise == "of the Hessian" else 1.0)
+    steps = min(round(10 / (LR * curvature)), 120)  # exp(-2 gamma curvature steps) is left of the start
     start = torch.zeros(CHAINS, dtype=torch.float64)
-    return noisy_descent(lambda x: hessian * x, start, lrs=[LR] * steps, noise=size, generator=generator).square()
+    return noisy_descent(
+        lambda x: curvature * x, start, lrs=[LR] * steps, noise_variance=variance, generator=generator
+    ).square()
 
 
 law = Law(
     claim="Where the noise of gradients is proportional to the Hessian, steep and flat directions fluctuate by the same amount "
     "to first order in the step.",
-    formula=r"\langle\bar\theta_i^2\rangle=\frac{\alpha\gamma}{2(1-\gamma\lambda_i)},\qquad"
-    r"L=\sum\lambda_i\bar\theta_i^2,\;C=\alpha\nabla^2L",
+    formula=r"\langle\bar\theta_i^2\rangle=\frac{\alpha\gamma}{2-\gamma h_i},\qquad"
+    r"L=\tfrac12\sum h_i\bar\theta_i^2,\;C=\alpha\nabla^2L",
     assumes={"noise proportional to the Hessian": {"noise": "constant"}},
     source="wei2019",
     predict=predict,
     measure=measure,
-    cases=({"curvature": 0.5}, {"curvature": 2.0}, {"curvature": 6.0}),
-    full=({"curvature": 12.0},),
+    cases=({"curvature": 1.0}, {"curvature": 4.0}, {"curvature": 12.0}),
+    full=({"curvature": 24.0},),
     tolerance=0.05,  # 8 x 4000 squares of a Gaussian know their mean to 0.8 %, three of these are 2.4 %
     quantity="mean square across the valley",
     along="curvature",

@@ -17,7 +17,7 @@ def without_the_mean(samples: int) -> float:
     return 1.0
 
 
-def measure(samples: int, *, step: float = 1e-3, momentum: float = 0.0) -> float:
+def measure(samples: int, *, lr: float = 1e-3, momentum: float = 0.0) -> float:
     """By how much the outputs move along the kernel times the residual, per unit of step."""
     generator = torch.Generator().manual_seed(samples)
     net = network(Mlp(2, "tanh", 1.5, 0.1), 3, 1, width=24, generator=generator, dtype=torch.float64)
@@ -26,21 +26,21 @@ def measure(samples: int, *, step: float = 1e-3, momentum: float = 0.0) -> float
     with torch.no_grad():
         z = net(x)
     direction = empirical_ntk(net, x) @ (y - z)
-    optimiser = torch.optim.SGD(net.parameters(), lr=step, momentum=momentum)
+    optimiser = torch.optim.SGD(net.parameters(), lr=lr, momentum=momentum)
     for _ in range(1 if not momentum else 5):
         optimiser.zero_grad()
         (0.5 * nn.functional.mse_loss(net(x), y)).backward()  # type: ignore[no-untyped-call]
         optimiser.step()
     with torch.no_grad():
         change = net(x) - z
-    return float((change * direction).sum() / direction.square().sum() / step)
+    return float((change * direction).sum() / direction.square().sum() / lr)
 
 
 law = Law(
     claim="A gradient step on the mean squared error acts on the outputs through the tangent kernel, divided by the number "
     "of samples.",
     formula=r"z'=z-\frac{\gamma}{m}\Theta(z-y)+O(\gamma^2)",
-    assumes={"a small step": {"step": 2.0}, "one plain gradient step": {"momentum": 0.9}},
+    assumes={"a small step": {"lr": 2.0}, "one plain gradient step": {"momentum": 0.9}},
     source="jacot2018; lee2019",
     predict=predict,
     measure=measure,

@@ -12,19 +12,21 @@ WIDTH, NETS = 64, 24
 CRITICAL = {"relu": 2.0, "tanh": 1.0}
 
 
-def predict(activation: str, part: str, layers: int) -> float:
+def predict(activation: str, part: str, weight_layers: int) -> float:
     weight = CRITICAL[activation]
-    shares = tangent_shares(Mlp(layers - 1, activation, weight), (weight, weight, weight))
+    shares = tangent_shares(Mlp(weight_layers - 1, activation, weight), (weight, weight, weight))
     return sum((s.weights if part == "weights" else s.biases)[0] for s in shares)
 
 
-def proportional(activation: str, part: str, layers: int) -> float:
-    return predict(activation, part, 1) * layers
+def proportional(activation: str, part: str, weight_layers: int) -> float:
+    return predict(activation, part, 1) * weight_layers
 
 
-def measure(activation: str, part: str, layers: int, *, generator: torch.Generator, gain: float = 1.0) -> Tensor:
+def measure(activation: str, part: str, weight_layers: int, *, generator: torch.Generator, gain: float = 1.0) -> Tensor:
     ensemble = Ensemble(
-        activation=elementwise(activation), widths=(WIDTH,) * (layers - 1), weight_variance=gain * CRITICAL[activation]
+        activation=elementwise(activation),
+        widths=(WIDTH,) * (weight_layers - 1),
+        weight_variance=gain * CRITICAL[activation],
     )
     kernels = tangent_kernels(
         ensemble, torch.ones(1, 4), nets=NETS, weight_rate=1.0, bias_rate=1.0, generator=generator
@@ -42,7 +44,7 @@ law = Law(
     predict=predict,
     measure=measure,
     cases=tuple(
-        {"activation": name, "part": part, "layers": depth}
+        {"activation": name, "part": part, "weight_layers": depth}
         for name, depth in (("relu", 4), ("tanh", 4), ("tanh", 16))
         for part in ("weights", "biases")
     ),

@@ -22,7 +22,7 @@ def predict(threshold: float, width: int) -> Band:
     both = 0.5 - dots.acos() / (2 * math.pi)  # the chance that a unit is on for two inputs
     mean = float(torch.linalg.eigvalsh(2 / INPUTS * dots * both)[-1])
     bound = 2 * float(torch.linalg.eigvalsh(x @ x.T)[-1]) / (INPUTS * width)
-    return Band(high=matrix_chernoff_tail(threshold / mean - 1, mean=mean, bound=bound, size=SAMPLES))
+    return Band(high=matrix_chernoff_tail(threshold / mean - 1, mean=mean, bound=bound, side=SAMPLES))
 
 
 def measure(threshold: float, width: int, *, generator: torch.Generator, copies: int = 1) -> torch.Tensor:

@@ -3,14 +3,14 @@ r"""Gradient descent on a quadratic converges below the step size $2/\lambda_{\m
 import torch
 
 from theodolite.core.law import Law
-from theodolite.theory.kernels import step_limit
+from theodolite.theory.dynamics import step_size_edge
 
 STEPS = 400
 SPECTRUM = (0.5, 1.0, 2.0, 4.0, 10.0)
 
 
 def predict(scale: float) -> float:
-    return step_limit(scale * SPECTRUM[-1])
+    return step_size_edge(scale * SPECTRUM[-1])
 
 
 def measure(scale: float, *, generator: torch.Generator, momentum: float = 0.0, loss: str = "quadratic") -> float:

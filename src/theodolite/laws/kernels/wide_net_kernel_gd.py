@@ -25,7 +25,7 @@ def predict(moment: str, at: str) -> Band:
     x, y = data()
     spec, new = Mlp(1, "erf", 2.0), x[:1] if at == "a training input" else x[SAMPLES:]
     train, cross, test = (mlp_kernels(spec, *points) for points in ((x[:SAMPLES],), (new, x[:SAMPLES]), (new,)))
-    found = trained_prediction(train, y, time=STEPS, cross=cross, test=test, rate=RATE, discrete=True)
+    found = trained_prediction(train, y, time=STEPS, cross=cross, prior=test, lr=RATE, discrete=True)
     mean, variance = float(found.mean[0]), float(found.variance[0])
     # 400 networks know the mean to sqrt(V/400), the variance to sqrt(2/400) = 7 %; finite width adds a few over n to both
     if moment == "mean":

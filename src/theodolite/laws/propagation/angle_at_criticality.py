@@ -15,16 +15,16 @@ CRITICAL = {"relu": 2.0, "tanh": 1.0}
 START = 0.5
 
 
-def predict(activation: str, depth: int) -> float:
-    spec = Mlp(depth - 1, activation, criticality(activation).weight_variance or 0.0)
+def predict(activation: str, weight_layers: int) -> float:
+    spec = Mlp(weight_layers - 1, activation, criticality(activation).weight_variance or 0.0)
     K11, K22, K12 = covariance_trajectory(spec, (1.0, 1.0, START))[-1]
     return 1 - K12 / math.sqrt(K11 * K22)
 
 
-def measure(activation: str, depth: int, *, generator: torch.Generator, bias_variance: float = 0.0) -> Tensor:
+def measure(activation: str, weight_layers: int, *, generator: torch.Generator, bias_variance: float = 0.0) -> Tensor:
     ensemble = Ensemble(
         activation=elementwise(activation),
-        widths=(WIDTH,) * (depth - 1),
+        widths=(WIDTH,) * (weight_layers - 1),
         weight_variance=CRITICAL[activation],
         bias_variance=bias_variance,
     )
@@ -40,10 +40,10 @@ law = Law(
     source="hayou2019; roberts2022, section 5.5",
     predict=predict,
     measure=measure,
-    cases=tuple({"activation": name, "depth": depth} for name in ("relu", "tanh") for depth in (2, 6, 16)),
-    full=({"activation": "relu", "depth": 64}, {"activation": "tanh", "depth": 64}),
+    cases=tuple({"activation": name, "weight_layers": layers} for name in ("relu", "tanh") for layers in (2, 6, 16)),
+    full=({"activation": "relu", "weight_layers": 64}, {"activation": "tanh", "weight_layers": 64}),
     # 1 - c behind l ReLU layers of width n varies by about sqrt(7 l / n), which 8 x 14 networks reduce to 2.2 %
     tolerance=0.15,
     quantity="1 - correlation",
-    along="depth",
+    along="weight_layers",
 )

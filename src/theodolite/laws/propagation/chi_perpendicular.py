@@ -15,9 +15,14 @@ def predict(activation: str, variance: float) -> float:
     return propagation.chi_perpendicular(activation, variance, weight_variance=C_W)
 
 
-def measure(activation: str, variance: float, *, generator: torch.Generator, step: float = 1e-3) -> Tensor:
+def measure(activation: str, variance: float, *, generator: torch.Generator, perturbation: float = 1e-3) -> Tensor:
     return C_W * perturbation_growth(
-        elementwise(activation), variance, kind="perpendicular", step=step, units=UNITS, generator=generator
+        elementwise(activation),
+        variance,
+        kind="perpendicular",
+        perturbation=perturbation,
+        units=UNITS,
+        generator=generator,
     )
 
 
@@ -25,7 +30,7 @@ law = Law(
     claim="The squared distance of two nearly equal inputs of the same norm grows by chi_perpendicular in each layer; "
     "above 1 the network is chaotic.",
     formula=r"\chi_\perp=C_w\langle\sigma'^2\rangle_K",
-    assumes={"nearly equal inputs": {"step": 1.9}},
+    assumes={"nearly equal inputs": {"perturbation": 1.9}},
     source="poole2016; schoenholz2017",
     predict=predict,
     measure=measure,

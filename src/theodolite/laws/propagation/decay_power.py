@@ -19,13 +19,13 @@ def predict(activation: str) -> Band:
     """Between the power that theory gives to infinite depth and the slope of the recursion over these depths."""
     trajectory = variance_trajectory(Mlp(max(DEPTHS), activation, 1.0), 1.0)
     slope = math.log(trajectory[DEPTHS[-1] - 1] / trajectory[DEPTHS[0] - 1]) / math.log(DEPTHS[-1] / DEPTHS[0])
-    power = -critical_decay(activation).power
+    power = -critical_decay(activation).exponent
     return Band(min(slope, power) - 0.25, max(slope, power) + 0.25)  # a quarter of what sets the two powers apart
 
 
-def measure(activation: str, depth: int, *, generator: torch.Generator, instead: str | None = None) -> Tensor:
+def measure(activation: str, weight_layers: int, *, generator: torch.Generator, instead: str | None = None) -> Tensor:
     ensemble = Ensemble(
-        activation=elementwise(instead or activation), widths=(WIDTH,) * (depth - 1), weight_variance=1.0
+        activation=elementwise(instead or activation), widths=(WIDTH,) * (weight_layers - 1), weight_variance=1.0
     )
     return conditional_chain(ensemble, torch.ones(1, 1), nets=NETS, generator=generator)[:, -1, 0, 0].double()
 
@@ -38,7 +38,7 @@ law = Law(
     source="roberts2022, section 5.3.3",
     predict=predict,
     measure=measure,
-    cases=tuple({"activation": name, "depth": depth} for name in ("tanh", "elu") for depth in DEPTHS),
+    cases=tuple({"activation": name, "weight_layers": layers} for name in ("tanh", "elu") for layers in DEPTHS),
     quantity="squared norm per unit",
-    exponent="depth",
+    exponent="weight_layers",
 )

@@ -14,20 +14,25 @@ START = {"ordered": (0.99, 0.999), "chaotic": (0.3, 0.6)}
 FIXED = {(1.0, 0.05): 0.19359252, (1.5, 0.05): 0.4180372, (2.5, 0.05): 1.0639584}
 
 
-def predict(weight_variance: float, bias_variance: float, layers: int) -> float:
+def predict(weight_variance: float, bias_variance: float, hidden_layers: int) -> float:
     return phase("tanh", weight_variance=weight_variance, bias_variance=bias_variance).correlation_depth
 
 
 def measure(
-    weight_variance: float, bias_variance: float, layers: int, *, generator: torch.Generator, residual: bool = False
+    weight_variance: float,
+    bias_variance: float,
+    hidden_layers: int,
+    *,
+    generator: torch.Generator,
+    residual: bool = False,
 ) -> Estimate:
     """The layers in which the difference of two correlations shrinks by e, the same noise driving both pairs."""
     ensemble = Ensemble(
         activation=torch.tanh,
-        widths=(WIDTH,) * layers,
+        widths=(WIDTH,) * hidden_layers,
         weight_variance=weight_variance,
         bias_variance=bias_variance,
-        residual=residual,
+        with_skips=residual,
     )
     K = FIXED[weight_variance, bias_variance]
     seen = []
@@ -39,7 +44,7 @@ def measure(
     low, high = START["chaotic" if weight_variance > 2 else "ordered"]
     shrunk = (seen[1] - seen[0]) / (high - low)  # (nets,)
     mean, error = float(shrunk.mean()), float(shrunk.std()) / math.sqrt(NETS)
-    return Estimate(-layers / math.log(mean), layers / math.log(mean) ** 2 * error / mean)
+    return Estimate(-hidden_layers / math.log(mean), hidden_layers / math.log(mean) ** 2 * error / mean)
 
 
 law = Law(
@@ -51,9 +56,9 @@ law = Law(
     predict=predict,
     measure=measure,
     cases=(
-        {"weight_variance": 1.0, "bias_variance": 0.05, "layers": 4},
-        {"weight_variance": 1.5, "bias_variance": 0.05, "layers": 12},
-        {"weight_variance": 2.5, "bias_variance": 0.05, "layers": 8},
+        {"weight_variance": 1.0, "bias_variance": 0.05, "hidden_layers": 4},
+        {"weight_variance": 1.5, "bias_variance": 0.05, "hidden_layers": 12},
+        {"weight_variance": 2.5, "bias_variance": 0.05, "hidden_layers": 8},
     ),
     tolerance=0.2,  # 8 x 24 networks of width 1024 leave 1 to 3 %; at ten layers the rate is not yet the last one, by as much
     quantity="depth scale of correlations",

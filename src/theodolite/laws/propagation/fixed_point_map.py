@@ -23,11 +23,11 @@ def measure(
     entry: str,
     *,
     generator: torch.Generator,
-    step: float = 1e-2,
+    perturbation: float = 1e-2,
 ) -> Tensor:
     function = elementwise(activation)
     return weight_variance * perturbation_growth(
-        function, variance, kind=entry, step=step, units=UNITS, generator=generator
+        function, variance, kind=entry, perturbation=perturbation, units=UNITS, generator=generator
     )
 
 
@@ -36,7 +36,7 @@ law = Law(
     "covariance by chi_perp, and a change of both variances moves each by chi_par.",
     formula=r"\delta K_{11}'=\chi_\parallel\,\delta K_{11},\quad"
     r" \delta K_{12}'=\chi_\perp\,\delta K_{12}+\frac{\chi_\parallel-\chi_\perp}{2}(\delta K_{11}+\delta K_{22})",
-    assumes={"nearly equal inputs": {"step": 1.0}},
+    assumes={"nearly equal inputs": {"perturbation": 1.0}},
     source="roberts2022, section 5.1; poole2016",
     predict=predict,
     measure=measure,

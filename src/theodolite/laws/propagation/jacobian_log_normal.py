@@ -12,24 +12,24 @@ from theodolite.theory.propagation import log_gradient_moments
 NETS = 1200
 
 
-def predict(inputs: int, widths: tuple[int, ...], entry: bool, power: int) -> float:
-    return log_gradient_moments(inputs, widths, entry=entry)[power - 1]
+def predict(inputs: int, widths: tuple[int, ...], entry: bool, order: int) -> float:
+    return log_gradient_moments(inputs, widths, entry=entry)[order - 1]
 
 
-def without_the_inputs(inputs: int, widths: tuple[int, ...], entry: bool, power: int) -> float:
+def without_the_inputs(inputs: int, widths: tuple[int, ...], entry: bool, order: int) -> float:
     spread = 5 * sum(1 / n for n in widths)
-    return spread if power == 2 else -spread / 2 + math.log(inputs / 2 if entry else 0.5)  # on the scale of the mean
+    return spread if order == 2 else -spread / 2 + math.log(inputs / 2 if entry else 0.5)  # on the scale of the mean
 
 
 def measure(
-    inputs: int, widths: tuple[int, ...], entry: bool, power: int, *, generator: torch.Generator, copies: int = 1
+    inputs: int, widths: tuple[int, ...], entry: bool, order: int, *, generator: torch.Generator, copies: int = 1
 ) -> Estimate:
     ensemble = Ensemble(activation=torch.relu, widths=widths, weight_variance=2.0, bias_variance=0.2, copies=copies)
     gradient, _ = drawn_gradients(ensemble, torch.linspace(-1, 1.5, inputs)[None], nets=NETS, generator=generator)
     g = gradient[:, 0].double()
     r = g[:, 0].square() * inputs / 2 if entry else g.square().sum(1) / 2
     logs = r[r > 0].log()
-    centred = logs if power == 1 else (logs - logs.mean()).square()
+    centred = logs if order == 1 else (logs - logs.mean()).square()
     return Estimate(float(centred.mean()), float(centred.std()) / math.sqrt(len(logs)))
 
 
@@ -43,12 +43,12 @@ law = Law(
     predict=predict,
     measure=measure,
     cases=(
-        {"inputs": 8, "widths": (16,) * 4, "entry": False, "power": 1},
-        {"inputs": 8, "widths": (16,) * 4, "entry": False, "power": 2},
-        {"inputs": 8, "widths": (16,) * 4, "entry": True, "power": 1},
-        {"inputs": 8, "widths": (16,) * 4, "entry": True, "power": 2},
+        {"inputs": 8, "widths": (16,) * 4, "entry": False, "order": 1},
+        {"inputs": 8, "widths": (16,) * 4, "entry": False, "order": 2},
+        {"inputs": 8, "widths": (16,) * 4, "entry": True, "order": 1},
+        {"inputs": 8, "widths": (16,) * 4, "entry": True, "order": 2},
     ),
-    full=({"inputs": 20, "widths": (20,) * 10, "entry": False, "power": 2},),
+    full=({"inputs": 20, "widths": (20,) * 10, "entry": False, "order": 2},),
     tolerance=0.16,  # exact law: 8 x 1200 logarithms; their mean is known to 1.7 % of itself, their variance to 2.5 %
     quantity="moment of the log of the squared gradient over its mean",
     erratum="Lecture notes give a single derivative the law exp N(-b/2, b), b = 5 sum 1/n, without the mean 2/n_0 and without "

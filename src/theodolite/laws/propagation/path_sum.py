@@ -1,21 +1,26 @@
 r"""A ReLU network without biases is a sum over paths: input times weights along the path, if every gate on it is open."""
 
-import math
-
 import torch
 
 from theodolite.core.law import Law
-from theodolite.core.reading import Band
+from theodolite.core.reading import Band, Estimate
 from theodolite.measure.experiments import path_sum
+
+DRAWS = 12
 
 
 def predict(widths: tuple[int, ...]) -> Band:
-    return Band(high=-11.0)  # an identity: nothing but rounding in double precision
+    return Band(high=1e-11)  # an identity: 1e-16 for each of at most a thousand paths, of terms up to some tens
 
 
 def measure(
     widths: tuple[int, ...], *, generator: torch.Generator, bias: float = 0.0, other_gates: bool = False
-) -> float:
+) -> Estimate:
+    """The largest distance seen in any of the draws: an identity holds for every one of them."""
+    return Estimate(max(_distance(widths, generator, bias, other_gates) for _ in range(DRAWS)))
+
+
+def _distance(widths: tuple[int, ...], generator: torch.Generator, bias: float, other_gates: bool) -> float:
     x, other = torch.randn(2, widths[0], generator=generator, dtype=torch.float64).abs()
     weights, gates = [], []
     signal, elsewhere = x, -other
@@ -25,7 +30,7 @@ def measure(
         weights.append(w)
         gates.append(((at_other if other_gates else z) > 0).double())
         signal, elsewhere = z.relu(), at_other.relu()
-    return math.log10(abs(path_sum(weights, gates[:-1], x) - float(z)) + 1e-17)
+    return abs(path_sum(weights, gates[:-1], x) - float(z))
 
 
 law = Law(
@@ -38,6 +43,6 @@ law = Law(
     measure=measure,
     cases=({"widths": (3, 4, 3)}, {"widths": (2, 5, 4, 5)}),
     full=({"widths": (4, 6, 6, 6)},),
-    repeats=12,
-    quantity="log10 of the distance between the sum over paths and the output",
+    repeats=1,
+    quantity="largest distance between the sum over paths and the output",
 )

@@ -11,14 +11,14 @@ from theodolite.theory.propagation import criticality, variance_trajectory
 WIDTH, HIDDEN, NETS = 64, 6, 100
 
 
-def predict(slope: float, start: float) -> float:
+def predict(slope: float, variance: float) -> float:
     sigma = Activation("leaky_relu", negative_slope=slope)
-    return variance_trajectory(Mlp(HIDDEN, sigma, criticality(sigma).weight_variance or 0.0), start)[-1]
+    return variance_trajectory(Mlp(HIDDEN, sigma, criticality(sigma).weight_variance or 0.0), variance)[-1]
 
 
 def measure(
     slope: float,
-    start: float,
+    variance: float,
     *,
     generator: torch.Generator,
     weight_variance: float | None = None,
@@ -31,7 +31,7 @@ def measure(
     ensemble = Ensemble(
         activation=leaky, widths=(WIDTH,) * HIDDEN, weight_variance=weight_variance or own, bias_variance=bias_variance
     )
-    inputs = torch.full((1, 4), (start / own) ** 0.5)
+    inputs = torch.full((1, 4), (variance / own) ** 0.5)
     z = preactivations(ensemble, inputs, nets=NETS, outputs=WIDTH, generator=generator)[-1]
     return z.square().mean((1, 2)).double()
 
@@ -44,8 +44,8 @@ law = Law(
     source="he2015",
     predict=predict,
     measure=measure,
-    cases=({"slope": 0.0, "start": 1.0}, {"slope": 0.0, "start": 25.0}, {"slope": 0.5, "start": 1.0}),
-    full=({"slope": 0.1, "start": 100.0},),
+    cases=({"slope": 0.0, "variance": 1.0}, {"slope": 0.0, "variance": 25.0}, {"slope": 0.5, "variance": 1.0}),
+    full=({"slope": 0.1, "variance": 100.0},),
     tolerance=0.2,  # unbiased at any width; one network has relative variance (1 + 5/64)^6 - 1, 8 x 100 leave 2.7 %
     quantity="mean squared norm",
 )

@@ -23,18 +23,22 @@ def only_zero(weight_variance: float, bias_variance: float) -> Band:
     return Band.around(0.0, abs=0.01)
 
 
-def measure(weight_variance: float, bias_variance: float, *, generator: torch.Generator, start: float = 1.0) -> Tensor:
+def measure(
+    weight_variance: float, bias_variance: float, *, generator: torch.Generator, variance: float = 1.0
+) -> Tensor:
     ensemble = Ensemble(
         activation=torch.tanh, widths=(WIDTH,) * HIDDEN, weight_variance=weight_variance, bias_variance=bias_variance
     )
-    return conditional_chain(ensemble, torch.full((1, 1), start), nets=NETS, generator=generator)[:, -1, 0, 0].double()
+    return conditional_chain(ensemble, torch.full((1, 1), variance), nets=NETS, generator=generator)[
+        :, -1, 0, 0
+    ].double()
 
 
 law = Law(
     claim="Deep in a wide tanh network the squared norm per unit is the stable solution of K = C_b + C_w <tanh^2>_K, which "
     "is positive unless C_b = 0 and C_w <= 1.",
     formula=r"K^*=C_b+C_w\langle\tanh^2\rangle_{K^*}>0",
-    assumes={"an input that is not zero": {"start": 0.0}, "wide layers": None},
+    assumes={"an input that is not zero": {"variance": 0.0}, "wide layers": None},
     source="poole2016, section 3.1",
     predict=predict,
     measure=measure,

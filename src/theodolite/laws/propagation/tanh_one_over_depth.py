@@ -12,19 +12,19 @@ from theodolite.theory.propagation import variance_biases, variance_trajectory
 WIDTH, NETS = 1024, 8
 
 
-def predict(depth: int) -> Band:
-    spec = Mlp(depth - 1, "tanh", 1.0)
+def predict(weight_layers: int) -> Band:
+    spec = Mlp(weight_layers - 1, "tanh", 1.0)
     bias = variance_biases(spec, 1.0)[-1] / WIDTH  # -19 K / 1024 at depth 64
     # One network of depth l has relative variance 0.65 l / 1024: 20 % at depth 64, of which 8 x 8 leave 2.5 %.
-    return Band.around(variance_trajectory(spec, 1.0)[-1] + bias, rel=0.02 + 0.16 * (depth / 64) ** 0.5)
+    return Band.around(variance_trajectory(spec, 1.0)[-1] + bias, rel=0.02 + 0.16 * (weight_layers / 64) ** 0.5)
 
 
 def measure(
-    depth: int, *, generator: torch.Generator, weight_variance: float = 1.0, bias_variance: float = 0.0
+    weight_layers: int, *, generator: torch.Generator, weight_variance: float = 1.0, bias_variance: float = 0.0
 ) -> Tensor:
     ensemble = Ensemble(
         activation=torch.tanh,
-        widths=(WIDTH,) * (depth - 1),
+        widths=(WIDTH,) * (weight_layers - 1),
         weight_variance=weight_variance,
         bias_variance=bias_variance,
     )
@@ -38,8 +38,8 @@ law = Law(
     source="roberts2022, section 5.3.3",
     predict=predict,
     measure=measure,
-    cases=({"depth": 4}, {"depth": 16}, {"depth": 64}),
-    full=({"depth": 8}, {"depth": 32}),
+    cases=({"weight_layers": 4}, {"weight_layers": 16}, {"weight_layers": 64}),
+    full=({"weight_layers": 8}, {"weight_layers": 32}),
     quantity="squared norm per unit",
-    along="depth",
+    along="weight_layers",
 )

@@ -8,16 +8,18 @@ from theodolite.core.reading import Band
 from theodolite.measure.experiments import LineEnsemble, line_counts
 from theodolite.theory.regions import interval_bound
 
-NETS, BIAS = 400, 0.5
+NETS, BIAS = 400, 0.25
 
 
 def predict(widths: tuple[int, ...], half: float) -> Band:
-    return Band(high=interval_bound(sum(widths), bias_std=BIAS, length=2 * half))
+    return Band(high=interval_bound(sum(widths), bias_variance=BIAS, length=2 * half))
 
 
-def measure(widths: tuple[int, ...], half: float, *, generator: torch.Generator, bias_std: float = BIAS) -> Tensor:
+def measure(widths: tuple[int, ...], half: float, *, generator: torch.Generator, bias_variance: float = BIAS) -> Tensor:
     end = torch.full((1,), half, dtype=torch.float64)
-    regions, _ = line_counts(LineEnsemble(widths=widths, bias_std=bias_std), -end, end, nets=NETS, generator=generator)
+    regions, _ = line_counts(
+        LineEnsemble(widths=widths, bias_variance=bias_variance), -end, end, nets=NETS, generator=generator
+    )
     return regions.double() - 1
 
 
@@ -25,7 +27,7 @@ law = Law(
     claim="On average the breakpoints per unit of length are at most the number of units times the largest density of a "
     "bias times the mean slope: linear in the number of units, not exponential in depth.",
     formula=r"E\,\#\{\text{breakpoints in }I\}\le\frac{N\,|I|}{\sqrt{\pi}\,\sigma_b}",
-    assumes={"biases as spread out as stated": {"bias_std": 0.02}},
+    assumes={"biases as spread out as stated": {"bias_variance": 0.0004}},
     source="hanin2019",
     predict=predict,
     measure=measure,

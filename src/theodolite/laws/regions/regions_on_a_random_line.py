@@ -21,10 +21,10 @@ def measure(
     *,
     generator: torch.Generator,
     mean: float = 0.0,
-    bias_std: float = 1.0,
+    bias_variance: float = 1.0,
 ) -> Tensor:
     start, end = torch.eye(inputs + 1, dtype=torch.float64)[:2, :inputs]
-    ensemble = LineEnsemble(widths=widths, inputs=inputs, entries=entries, mean=mean, bias_std=bias_std)
+    ensemble = LineEnsemble(widths=widths, inputs=inputs, entries=entries, mean=mean, bias_variance=bias_variance)
     return line_counts(ensemble, start, end, nets=NETS, generator=generator, whole=True)[0].double()
 
 
@@ -34,7 +34,7 @@ law = Law(
     formula=r"E\,\#\text{regions}=1+\sum_l n_l\prod_{k<l}(1-2^{-n_k})",
     assumes={
         "symmetric weights": {"mean": 1.0},
-        "biases (without them a unit of one active input bends upon that one's bend)": {"bias_std": 0.0},
+        "biases (without them a unit of one active input bends upon that one's bend)": {"bias_variance": 0.0},
         "weights and biases that have densities": {"entries": "sign"},
     },
     source="hanin2019",

@@ -11,14 +11,19 @@ NETS = 2000
 
 
 def predict(widths: tuple[int, ...], pieces: bool) -> float:
-    return (line_pieces if pieces else line_regions)(widths, biases=False)
+    return (line_pieces if pieces else line_regions)(widths, with_bias=False)
 
 
 def measure(
-    widths: tuple[int, ...], pieces: bool, *, generator: torch.Generator, bias_std: float = 0.0, through: bool = False
+    widths: tuple[int, ...],
+    pieces: bool,
+    *,
+    generator: torch.Generator,
+    bias_variance: float = 0.0,
+    through: bool = False,
 ) -> Tensor:
     start, end = torch.eye(3, dtype=torch.float64)[:2]
-    ensemble = LineEnsemble(widths=widths, inputs=3, bias_std=bias_std)
+    ensemble = LineEnsemble(widths=widths, inputs=3, bias_variance=bias_variance)
     counts = line_counts(ensemble, -end if through else start, end, nets=NETS, generator=generator, whole=True)
     return counts[int(pieces)].double()
 
@@ -27,7 +32,7 @@ law = Law(
     claim="Without biases the mean number of regions on a line is as with them, with 1 - (n+1) 2^-n, the chance that two "
     "units of a layer are on, for every layer in front: behind a single active unit all units bend where it does.",
     formula=r"E\,\#\text{regions}=1+\sum_l n_l\prod_{k<l}\big(1-(n_k+1)2^{-n_k}\big)",
-    assumes={"no biases": {"bias_std": 1.0}, "a line that misses the origin": {"through": True}},
+    assumes={"no biases": {"bias_variance": 1.0}, "a line that misses the origin": {"through": True}},
     source="hanin2019",
     predict=predict,
     measure=measure,

@@ -1,4 +1,4 @@
-from .last_layer import Readout as Readout, linear_map as linear_map, readout as readout
+from .last_layer import Readout as Readout, readout as readout
 from .rotations import (
     RotationGap as RotationGap,
     random_rotation as random_rotation,

@@ -26,7 +26,7 @@ class Readout:
     whole: bool  # the model is linear in its inputs: there is no layer before
 
 
-def linear_map(model: nn.Module, x: Tensor) -> Tensor | None:
+def _linear_map(model: nn.Module, x: Tensor) -> Tensor | None:
     """The weights (outputs, d + 1), bias last, of a model that is affine in its inputs, or None where it is not.
 
     Any parametrisation counts: a linear layer, a product of layers, a diagonal network. Told on the samples themselves:
@@ -53,7 +53,7 @@ def linear_map(model: nn.Module, x: Tensor) -> Tensor | None:
 def readout(model: nn.Module, run: Callable[[], Any], x: Any) -> Readout | None:
     """The whole model where it is affine in x, else its last linear layer with what that is given when ``run`` runs."""
     if isinstance(x, Tensor):
-        found = linear_map(model, x)
+        found = _linear_map(model, x)
         if found is not None:
             bias = bool(found[:, -1].abs().max() > 0)
             return _readout("the whole model", x, found if bias else found[:, :-1], bias, whole=True)

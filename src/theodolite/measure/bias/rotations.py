@@ -17,8 +17,8 @@ from theodolite.core.reading import SIGMAS, Estimate
 from theodolite.core.state import untouched
 from theodolite.core.statistics import mean_estimate
 
-Verdict = Literal["invariant", "not invariant", "cannot tell", "invalid"]
-Run = Callable[[Any, Any, int, Tensor | None], Tensor]
+InvarianceVerdict = Literal["invariant", "not invariant", "cannot tell", "invalid"]
+_Run = Callable[[Any, Any, int, Tensor | None], Tensor]
 """Predictions from inputs and test points, a seed, and the rotation where the learner asks for it."""
 
 CHAOS = 30.0  # a difference below this many times that of rounding says nothing
@@ -46,7 +46,7 @@ class RotationGap:
     tolerance: float = 1e-4
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> InvarianceVerdict:
         """Decided only where the difference is clear of, or clearly within, what rounding and chance make."""
         if self.fault:
             return "invalid"
@@ -128,7 +128,7 @@ class _FaultError(Exception):
 class _Work:
     """Runs the learner on rows that are cut into inputs and test points, in the caller's kind of array."""
 
-    run: Run
+    run: _Run
     points: Tensor
     count: int
     kind: tuple[Any, Any]  # the device, None for arrays, and the type of number
@@ -217,7 +217,7 @@ def _joined(x: Any, test: Any) -> tuple[Tensor, int]:
     return torch.cat(parts), len(x)
 
 
-def _runner(learner: Any, y: Any) -> tuple[Run, bool]:
+def _runner(learner: Any, y: Any) -> tuple[_Run, bool]:
     if hasattr(learner, "fit") and hasattr(learner, "predict"):
         return _estimator(learner, y), False
     if not callable(learner):
@@ -236,7 +236,7 @@ def _runner(learner: Any, y: Any) -> tuple[Run, bool]:
     return run, "rotation" in takes
 
 
-def _estimator(learner: Any, y: Any) -> Run:
+def _estimator(learner: Any, y: Any) -> _Run:
     def run(x: Any, test: Any, seed: int, rotation: Tensor | None) -> Tensor:
         own = copy.deepcopy(learner)
         if hasattr(own, "get_params") and "random_state" in own.get_params():

@@ -1,6 +1,6 @@
 from .covering import (
     Cover as Cover,
-    Embedding as Embedding,
+    LinearEmbedding as LinearEmbedding,
     distances as distances,
     embedding as embedding,
     entropy_interval as entropy_interval,

@@ -52,6 +52,8 @@ def greedy_cover(points: Tensor, *, count: int, norm: Norm = "euclidean") -> Cov
 def entropy_interval(points: Tensor, *, bits: int, norm: Norm = "euclidean") -> tuple[float, float]:
     r"""Between which values $\epsilon_n$ of the sample lies, the least radius of $2^n$ balls that cover it, n ``bits``.
 
+    How finely n bits can name a point of a data set: what any code or quantiser of that length must lose.
+
     >>> entropy_interval(torch.linspace(0, 1, 5)[:, None], bits=1)  # the best two balls have radius 1/4
     (0.25, 0.5)
     """
@@ -92,15 +94,15 @@ def lipschitz_code(values: Tensor, *, bits: int) -> Tensor:
     return torch.cat([lines.flatten(1), nodes[:, -1:]], 1)
 
 
-def zigzags(steps: int, *, slope: float = 1.0, refine: int = 1, dtype: torch.dtype = torch.float64) -> Tensor:
-    r"""All $2^k$ functions from 0 with slopes ± ``slope`` on k equal steps of [0, 1]: (2^k, k refine + 1) values.
+def zigzags(steps: int, *, steepness: float = 1.0, refine: int = 1, dtype: torch.dtype = torch.float64) -> Tensor:
+    r"""All $2^k$ functions from 0 with slopes ± ``steepness`` on k equal steps of [0, 1]: (2^k, k refine + 1) values.
 
     >>> zigzags(2).tolist()
     [[0.0, -0.5, -1.0], [0.0, 0.5, 0.0], [0.0, -0.5, 0.0], [0.0, 0.5, 1.0]]
     """
     bits = (torch.arange(2**steps)[:, None] >> torch.arange(steps)) & 1
     signs = (2 * bits - 1).to(dtype).repeat_interleave(refine, 1)
-    walks = signs.cumsum(1) * (slope / (steps * refine))
+    walks = signs.cumsum(1) * (steepness / (steps * refine))
     return torch.cat([torch.zeros(len(walks), 1, dtype=dtype), walks], 1)
 
 
@@ -112,7 +114,7 @@ def gaussian_map(
 
 
 @dataclass(frozen=True)
-class Embedding:
+class LinearEmbedding:
     """What a linear ``matrix`` does to points: the least and the largest ratio of distances after and before."""
 
     least: float
@@ -130,7 +132,7 @@ class Embedding:
         return float(torch.linalg.matrix_norm(self.matrix, 2)) / self.largest
 
 
-def embedding(matrix: Tensor, points: Tensor) -> Embedding:
+def embedding(matrix: Tensor, points: Tensor) -> LinearEmbedding:
     """How a linear map (outputs, inputs) changes the distances between different points (samples, inputs).
 
     >>> found = embedding(2 * torch.eye(2), torch.tensor([[0.0, 0.0], [1.0, 0.0], [3.0, 4.0]]))
@@ -141,7 +143,7 @@ def embedding(matrix: Tensor, points: Tensor) -> Embedding:
     ratios = after[before > 0] / before[before > 0]
     if not ratios.numel():
         raise ValueError("expected at least two different points, got none; pass more")
-    return Embedding(float(ratios.min()), float(ratios.max()), matrix)
+    return LinearEmbedding(float(ratios.min()), float(ratios.max()), matrix)
 
 
 def pair_distances(points: Tensor) -> Tensor:

@@ -30,6 +30,5 @@ from .traces import (
     Squared as Squared,
     diagonal as diagonal,
     frobenius_norm as frobenius_norm,
-    plain_trace as plain_trace,
     trace as trace,
 )

@@ -167,6 +167,8 @@ def pair_gradients(model: nn.Module, data: Any, *, classes: int) -> tuple[Tensor
 def label_errors(run: Callable[[], Tensor], layer: nn.Module, *, flatten: bool = True) -> tuple[Tensor, Tensor]:
     r"""Back-propagated errors $\delta_{ic'}=\partial\ell(f(x_i),c')/\partial h_i$ behind a layer, (N, C, D), and p (N, C).
 
+    Give both to `class_structure` to see how the errors at one layer, rather than the gradients of weights, group by class.
+
     ``run()`` calls the model on a batch and answers logits (N, C).
     """
     seen: list[Tensor] = []

@@ -45,9 +45,9 @@ class SpectralDensity:
         random = math.sqrt(2 * max(0.0, second - first**2) / (self.size * len(draws)))
         return Estimate(spread.value, math.hypot(max(spread.stderr, random), float((draws - coarse).mean().abs())))
 
-    def density(self, at: Tensor, *, width: float) -> tuple[Tensor, Tensor]:
-        """The density smoothed by a Gaussian of standard deviation ``width``, and its standard error, at each place."""
-        found = [self.mean(lambda x, c=centre: _gauss(x - c, width)) for centre in at.tolist()]  # type: ignore[misc]
+    def density(self, at: Tensor, *, bump_width: float) -> tuple[Tensor, Tensor]:
+        """The density smoothed by a Gaussian of standard deviation ``bump_width``, and its standard error, at each place."""
+        found = [self.mean(lambda x, c=centre: _gauss(x - c, bump_width)) for centre in at.tolist()]  # type: ignore[misc]
         pairs = torch.tensor([(estimate.value, estimate.stderr) for estimate in found], dtype=torch.float64)
         return pairs[:, 0], pairs[:, 1]
 

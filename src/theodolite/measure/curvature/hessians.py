@@ -137,6 +137,8 @@ def empirical_fisher(
 ) -> Operator:
     r"""$\frac{1}{N}\sum_ig_ig_i^T$ with the gradients $g_i$ of the samples at their *given* labels; not the Fisher matrix.
 
+    What many natural-gradient methods precondition with: lay its eigenvalues beside those of the Hessian before trusting it.
+
     ``loss`` averages over its batch, and a sample's output depends on that sample alone. Source: kunstner2019.
 
     >>> x = torch.tensor([[1.0], [2.0]])

@@ -156,14 +156,20 @@ def point_of(model: nn.Module, loss: Loss | None = None, *, names: Sequence[str]
 
 
 def operator_of(
-    point: Point, data: Any, graph: Graph, *, memory: int = MEMORY, distributed: bool = False, averaged: bool = True
+    point: Point,
+    data: Any,
+    product_graph: Graph,
+    *,
+    memory: int = MEMORY,
+    distributed: bool = False,
+    averaged: bool = True,
 ) -> Operator:
     """Sum the batches' matrices with their weights and, if ``averaged``, divide by the sum of the weights.
 
     With ``distributed`` every process of the running torch.distributed group holds a part of the data, and all of them
     must make the same calls: the sums go over the group.
     """
-    kept, samples, a_sample = _graphs(point, data, graph, memory)
+    kept, samples, a_sample = _graphs(point, data, product_graph, memory)
     total = _over_group(torch.tensor(float(samples), dtype=torch.float64), distributed)
     like = next(iter(point.parameters.values())).detach()
 
@@ -177,7 +183,7 @@ def operator_of(
         else:
             with untouched(point.model), plain_attention():
                 for batch in point.batches(data):
-                    part, weight = graph(point, batch)
+                    part, weight = product_graph(point, batch)
                     sums += weight * _in_blocks(part, vectors, _together(like, a_sample * len(batch)))
                     weights += weight
         sums, weights = _over_group(sums, distributed), _over_group(weights, distributed)
@@ -224,16 +230,16 @@ def _in_blocks(product: Product, vectors: Tensor, together: bool) -> Tensor:
     return torch.cat([product(vectors[row : row + 1]) for row in range(len(vectors))])
 
 
-def derivative(outputs: Sequence[Tensor], inputs: Sequence[Tensor], along: Sequence[Tensor]) -> list[Tensor | None]:
+def derivative(outputs: Sequence[Tensor], inputs: Sequence[Tensor], direction: Sequence[Tensor]) -> list[Tensor | None]:
     r"""$\sum_a\langle v_a,\partial y_a/\partial x_b\rangle$ for a block of vectors, (k, *shape); the graph is kept.
 
     None where nothing depends on an input.
     """
-    live = [(y, v) for y, v in zip(outputs, along, strict=True) if y.requires_grad]
+    live = [(y, v) for y, v in zip(outputs, direction, strict=True) if y.requires_grad]
     if not live:
         return [None] * len(inputs)
     ys, vs = zip(*live, strict=True)
-    if len(along[0]) == 1:
+    if len(direction[0]) == 1:
         one: Sequence[Tensor | None] = torch.autograd.grad(
             ys, inputs, [v[0] for v in vs], retain_graph=True, allow_unused=True
         )

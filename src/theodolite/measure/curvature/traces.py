@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from theodolite.core.reading import Estimate
-from theodolite.core.statistics import mean_estimate, student_inflation
+from theodolite.core.statistics import student_inflation
 from theodolite.measure.curvature.lanczos import Symmetric
 
 
@@ -84,6 +84,8 @@ def trace(operator: Symmetric, *, products: int = 100, generator: torch.Generato
 def frobenius_norm(operator: Symmetric, *, products: int = 100, generator: torch.Generator | None = None) -> Estimate:
     r"""$|A|_F=\sqrt{\mathrm{tr}\,A^2}$ by XTrace of the square; its error by the square root's slope.
 
+    Squared trace over squared norm is the number of directions that share the curvature of a positive matrix.
+
     >>> class Diagonal:
     ...     size, like = 2, torch.tensor([3.0, 4.0], dtype=torch.float64)
     ...     def __call__(self, v): return v * self.like
@@ -114,19 +116,6 @@ def diagonal(operator: Symmetric, *, products: int = 100, generator: torch.Gener
     mean = total / products
     variance = (squares / products - mean.square()).clamp_min(0) / (products - 1)
     return Diagonal(mean, variance.sqrt() * student_inflation(products))
-
-
-def plain_trace(operator: Symmetric, *, products: int = 100, generator: torch.Generator | None = None) -> Estimate:
-    r"""$\mathrm{tr}\,A$ as the mean of $v^TAv$ over random vectors of norm $\sqrt P$: Hutchinson's, for comparison.
-
-    >>> class Ones:
-    ...     size, like = 5, torch.ones(5, dtype=torch.float64)
-    ...     def __call__(self, v): return v * self.like
-    >>> round(plain_trace(Ones(), products=4).value, 9)
-    5.0
-    """
-    rows = _sphere(products, operator.size, operator.like, generator)
-    return mean_estimate([float((row.double() * operator(row).double()).sum()) for row in rows])
 
 
 def _sphere(count: int, size: int, like: Tensor, generator: torch.Generator | None) -> Tensor:

@@ -22,7 +22,7 @@ from .by_variance import (
     rank_of as rank_of,
     variances as variances,
 )
-from .calibrated import dimension_calibrated as dimension_calibrated, reference_reading as reference_reading
+from .calibrated import dimension_calibrated as dimension_calibrated
 from .distinct import Rows as Rows, distinct_rows as distinct_rows
 from .embedding_scores import (
     Quality as Quality,
@@ -39,7 +39,6 @@ from .embeddings import (
     laplacian_eigenmaps as laplacian_eigenmaps,
     lle as lle,
     lle_weights as lle_weights,
-    null_gap as null_gap,
     spectral_embedding as spectral_embedding,
 )
 from .neighbour_graph import (

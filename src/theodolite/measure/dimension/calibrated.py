@@ -35,18 +35,18 @@ def _inverted(target: float, count: int, kind: str, largest: int) -> tuple[float
     """Where the reading of reference data passes the target, and how fast the reading grows there."""
     low = max(1, int(0.8 * target))  # edges make readings low, never high by so much
     high = low + 1
-    while high < largest and reference_reading(high, count, kind) < target:
+    while high < largest and _reference_reading(high, count, kind) < target:
         low, high = high, min(largest, high + max(1, high // 2))
     while high - low > max(1, low // 8):
         middle = (low + high) // 2
-        low, high = (middle, high) if reference_reading(middle, count, kind) < target else (low, middle)
-    ends = [reference_reading(d, count, kind) for d in (low, high)]
+        low, high = (middle, high) if _reference_reading(middle, count, kind) < target else (low, middle)
+    ends = [_reference_reading(d, count, kind) for d in (low, high)]
     slope = max((ends[1] - ends[0]) / (high - low), 0.05)
     return max(0.5, low + (target - ends[0]) / slope), slope
 
 
 @lru_cache(maxsize=512)
-def reference_reading(dimension: int, count: int, kind: str) -> float:
+def _reference_reading(dimension: int, count: int, kind: str) -> float:
     """The mean TwoNN over three draws of a uniform cube or a Gaussian of this dimension and number of rows."""
     draw: Callable[..., torch.Tensor] = torch.rand if kind == "cube" else torch.randn
     generator = torch.Generator().manual_seed(1000 * dimension + count)

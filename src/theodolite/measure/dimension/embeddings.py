@@ -165,7 +165,7 @@ def hessian_eigenmaps(x: Any, dimension: int = 2, *, neighbours: int | None = No
     return Embedding("Hessian LLE", vectors[:, 1 : d + 1] * np.sqrt(len(points)), tuple(values[: d + 8].tolist()))
 
 
-def null_gap(embedding: Embedding, dimension: int) -> float:
+def _null_gap(embedding: Embedding, dimension: int) -> float:
     """By what factor the eigenvalue after the d + 1 smallest exceeds the largest of them."""
     values = embedding.eigenvalues
     return values[dimension + 1] / max(values[dimension], 1e-12)
@@ -178,7 +178,7 @@ def dimension_hessian(x: Any, *, largest: int = 4, most: int = 600) -> tuple[int
     difference over many neighbours also removes functions that oscillate), nor all columns (there any data is flat).
     """
     rows = distinct_rows(x).sample(most)
-    gaps = {d: null_gap(hessian_eigenmaps(rows, d, most=most), d) for d in range(2, min(largest + 1, rows.columns))}
+    gaps = {d: _null_gap(hessian_eigenmaps(rows, d, most=most), d) for d in range(2, min(largest + 1, rows.columns))}
     best = max(gaps, key=lambda d: gaps[d], default=0)
     return (best if best and gaps[best] > 10 else 0), gaps
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -11,12 +10,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from theodolite.core.precision import exact_products
 from theodolite.measure.dimension.distinct import BLOCK, Rows, distinct_rows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-Method = Literal["auto", "tree", "products", "blocks", "approximate"]
+_Method = Literal["auto", "tree", "products", "blocks", "approximate"]
 CERTAIN = 1e-9
 """The relative error of a squared distance up to which a row's neighbours count as found."""
 SMALL_RANK, LARGEST_RANK, MANY = 6, 10, 20_000
@@ -75,7 +75,7 @@ class _Found:
     error: Tensor  # (m,)
 
 
-def nearest_neighbours(x: Any, count: int = 20, *, method: Method = "auto") -> Neighbours:
+def nearest_neighbours(x: Any, count: int = 20, *, method: _Method = "auto") -> Neighbours:
     r"""The ``count`` nearest other rows of every distinct row of ``x``, exact unless asked otherwise.
 
     A few more candidates than asked for are found fast, by a kd-tree in the few directions the data spans or by
@@ -90,8 +90,8 @@ def nearest_neighbours(x: Any, count: int = 20, *, method: Method = "auto") -> N
     >>> nearest_neighbours([[0.0], [1.0], [3.0], [7.0]], 2).distances.tolist()
     [[1.0, 3.0], [1.0, 2.0], [2.0, 3.0], [4.0, 6.0]]
     """
-    if method not in get_args(Method):
-        raise ValueError(f"expected a method among {get_args(Method)}, got {method!r}; choose one of them")
+    if method not in get_args(_Method):
+        raise ValueError(f"expected a method among {get_args(_Method)}, got {method!r}; choose one of them")
     rows = distinct_rows(x)
     if not 1 <= count < len(rows):
         raise ValueError(f"expected from 1 to {len(rows) - 1} neighbours, got {count}; the rows are {len(rows)}")
@@ -184,7 +184,7 @@ def _blocks(centred: Tensor, wanted: int) -> _Found:
         error = _product_error(exact[some], exact, centred.shape[1], torch.float32)
         return _without_self(who, near.double(), error, everyone[some])
 
-    with _full_float32():
+    with exact_products():
         return _in_parts(search, len(single), max(1, 8 * BLOCK // len(single)), single.device)
 
 
@@ -202,17 +202,6 @@ def _in_parts(search: Callable[[slice], _Found], count: int, at_once: int, devic
         for table, own in zip(whole, tables, strict=True):
             table[start : start + at_once] = own
     return _Found(*whole)
-
-
-@contextmanager
-def _full_float32() -> Iterator[None]:
-    """Without the shortened products of some accelerators, whose error is a thousand times larger."""
-    before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("highest")
-    try:
-        yield
-    finally:
-        torch.set_float32_matmul_precision(before)
 
 
 def _product_error(lengths: Tensor, everyone: Tensor, columns: int, dtype: torch.dtype) -> Tensor:

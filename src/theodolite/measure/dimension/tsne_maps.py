@@ -36,22 +36,22 @@ def tsne_affinities(x: Any, *, perplexity: float = 30.0) -> Tensor:
     return (p + p.T) / (2 * len(points))
 
 
-def tsne_loss(affinities: Tensor, y: Tensor) -> Tensor:
+def tsne_loss(affinities: Tensor, coordinates: Tensor) -> Tensor:
     r"""$KL(P\|Q)$ with $q_{ij}=(1+|y_i-y_j|^2)^{-1}/Z$, $q_{ii}=0$. Source: vandermaaten2008."""
-    kernel = 1 / (1 + (y[:, None] - y[None]).square().sum(-1))
-    kernel = kernel * (1 - torch.eye(len(y), dtype=y.dtype, device=y.device))
+    kernel = 1 / (1 + (coordinates[:, None] - coordinates[None]).square().sum(-1))
+    kernel = kernel * (1 - torch.eye(len(coordinates), dtype=coordinates.dtype, device=coordinates.device))
     q = kernel / kernel.sum()
-    off = ~torch.eye(len(y), dtype=torch.bool, device=y.device)
+    off = ~torch.eye(len(coordinates), dtype=torch.bool, device=coordinates.device)
     p, q = affinities[off], q[off]
     loss: Tensor = torch.special.xlogy(p, p).sum() - (p * q.log()).sum()
     return loss
 
 
-def tsne_gradient(affinities: Tensor, y: Tensor) -> Tensor:
+def tsne_gradient(affinities: Tensor, coordinates: Tensor) -> Tensor:
     r"""$\partial C/\partial y_i=4\sum_j(p_{ij}-q_{ij})(1+|y_i-y_j|^2)^{-1}(y_i-y_j)$. Source: vandermaaten2008."""
-    apart = y[:, None] - y[None]
+    apart = coordinates[:, None] - coordinates[None]
     kernel = 1 / (1 + apart.square().sum(-1))
-    kernel = kernel * (1 - torch.eye(len(y), dtype=y.dtype, device=y.device))
+    kernel = kernel * (1 - torch.eye(len(coordinates), dtype=coordinates.dtype, device=coordinates.device))
     pull = (affinities - kernel / kernel.sum()) * kernel
     return 4 * (pull[:, :, None] * apart).sum(1)
 

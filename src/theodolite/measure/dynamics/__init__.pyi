@@ -12,7 +12,6 @@ from .travel import (
     probe_slope as probe_slope,
     subspace_share as subspace_share,
     telling_kernel as telling_kernel,
-    telling_norm as telling_norm,
     trainable_vector as trainable_vector,
     weight_travel as weight_travel,
 )

@@ -22,10 +22,10 @@ CELLS = 1 << 24
 
 @dataclass(frozen=True)
 class GradientMoments:
-    r"""``scatter`` is $\mathrm{tr}\,\Sigma$, ``signal`` $|\bar g|^2$ freed of $\mathrm{tr}\,\Sigma/N$, over ``samples``."""
+    r"""``scatter`` is $\mathrm{tr}\,\Sigma$, ``squared_mean`` $|\bar g|^2$ freed of $\mathrm{tr}\,\Sigma/N$, over ``samples``."""
 
     scatter: Estimate
-    signal: Estimate
+    squared_mean: Estimate
     samples: int
 
 
@@ -39,7 +39,7 @@ def gradient_moments(model: nn.Module, loss: Loss, data: Any) -> GradientMoments
     >>> model = nn.Linear(1, 1, bias=False)
     >>> _ = nn.init.zeros_(model.weight)
     >>> found = gradient_moments(model, lambda z, t: (t * z).mean(), (x, torch.ones(3, 1)))
-    >>> round(found.scatter.value, 4), round(found.signal.value, 4)  # gradients 1, 1, 3
+    >>> round(found.scatter.value, 4), round(found.squared_mean.value, 4)  # gradients 1, 1, 3
     (1.3333, 2.3333)
     """
     point = point_of(model, loss)

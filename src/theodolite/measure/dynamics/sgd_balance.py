@@ -45,7 +45,7 @@ class Sgd:
 
     lr: float
     momentum: float = 0.0
-    batch: int = 64
+    batch_size: int = 64
 
 
 def sgd_run(
@@ -53,7 +53,7 @@ def sgd_run(
     loss: Loss,
     data: Any,
     *,
-    how: Sgd,
+    sgd: Sgd,
     steps: tuple[int, int],
     patience: float = math.inf,
     progress: Callable[[str, int, int], None] | None = None,
@@ -80,15 +80,15 @@ def sgd_run(
                 _check_pace(time.perf_counter() - started, sum(steps), patience)
             if progress is not None and step % 100 == 0:
                 progress("running SGD", step, sum(steps))
-            rows = torch.randperm(len(whole), generator=generator)[: how.batch].to(own[0].device)
+            rows = torch.randperm(len(whole), generator=generator)[: sgd.batch_size].to(own[0].device)
             part = batch_of(whole, rows)
             value = loss(point.output(part), part.target)
             slopes = torch.autograd.grad(value, own, materialize_grads=True)
             with torch.no_grad():
                 pull = _dot([p - c for p, c in zip(own, centre, strict=True)], slopes)
-                velocity = [how.momentum * b + g for b, g in zip(velocity, slopes, strict=True)]
+                velocity = [sgd.momentum * b + g for b, g in zip(velocity, slopes, strict=True)]
                 for p, b in zip(own, velocity, strict=True):
-                    p.sub_(b, alpha=how.lr)
+                    p.sub_(b, alpha=sgd.lr)
             seen = (float(value.detach()), pull, _dot(velocity, velocity))
             if not np.isfinite(seen).all():
                 break

@@ -97,12 +97,12 @@ def at_state(model: nn.Module, state: Mapping[str, Tensor]) -> nn.Module:
     return other
 
 
-def telling_norm(kernel: Tensor) -> float:
+def _telling_norm(kernel: Tensor) -> float:
     r"""$\|PKP\|_F$ with the mean over samples taken out: what of a kernel tells samples apart.
 
     0 where every unit is dead, though an output's bias may still move all answers alike.
 
-    >>> telling_norm(torch.ones(3, 3))
+    >>> _telling_norm(torch.ones(3, 3))
     0.0
     """
     K = kernel.double()
@@ -110,7 +110,7 @@ def telling_norm(kernel: Tensor) -> float:
 
 
 def telling_kernel(model: nn.Module, x: Inputs, kernel: Tensor) -> float:
-    """`telling_norm` of a kernel; of a single sample, which is not told from any, the kernel of all but the biases.
+    """`_telling_norm` of a kernel; of a single sample, which is not told from any, the kernel of all but the biases.
 
     >>> model = nn.Sequential(nn.Linear(1, 1), nn.ReLU(), nn.Linear(1, 1))
     >>> _ = nn.init.constant_(model[0].bias, -9.0)
@@ -118,6 +118,6 @@ def telling_kernel(model: nn.Module, x: Inputs, kernel: Tensor) -> float:
     0.0
     """
     if len(kernel) > 1:
-        return telling_norm(kernel)
+        return _telling_norm(kernel)
     biases = {name: 0.0 for name, _ in model.named_parameters() if "bias" in name.rsplit(".", 1)[-1]}
     return float(empirical_ntk(model, x, rates=biases).double().sum())

@@ -43,19 +43,8 @@ from .path_gradients import (
     path_sum as path_sum,
 )
 from .rotation_learners import (
-    capped as capped,
-    lasso_weights as lasso_weights,
-    layer_normed as layer_normed,
-    layerwise_slopes as layerwise_slopes,
-    linear_learner as linear_learner,
-    network_learner as network_learner,
-    normalised_slopes as normalised_slopes,
     online_weights as online_weights,
-    polar_slopes as polar_slopes,
     ridge_weights as ridge_weights,
-    root_mean_square_normed as root_mean_square_normed,
-    shampoo_slopes as shampoo_slopes,
-    signed_slopes as signed_slopes,
     vaw_predictions as vaw_predictions,
 )
 from .sparse_learners import (

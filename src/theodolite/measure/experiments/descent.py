@@ -8,12 +8,12 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-Slope = Callable[[Tensor], Tensor]
+_Slope = Callable[[Tensor], Tensor]
 """The gradient at each row of a block of points, (k, d) to (k, d)."""
 
 
 def descent_path(
-    slope: Slope, start: Tensor, *, lrs: Tensor, steps: int, momentum: float = 0.0, nesterov: bool = False
+    slope: _Slope, start: Tensor, *, lrs: Tensor, steps: int, momentum: float = 0.0, nesterov: bool = False
 ) -> Tensor:
     r"""Points of gradient descent from one start with several step sizes side by side, (steps + 1, k, d).
 
@@ -34,10 +34,10 @@ def descent_path(
 
 
 def largest_stable_step(
-    slope: Slope,
+    slope: _Slope,
     start: Tensor,
     *,
-    between: tuple[float, float],
+    bracket: tuple[float, float],
     momentum: float = 0.0,
     nesterov: bool = False,
     steps: int = 400,
@@ -46,10 +46,10 @@ def largest_stable_step(
 
     Growth is told by the largest norms over the third and the last quarter of the steps.
 
-    >>> round(largest_stable_step(lambda x: x, torch.ones(1).double(), between=(0.1, 5.0)), 2)
+    >>> round(largest_stable_step(lambda x: x, torch.ones(1).double(), bracket=(0.1, 5.0)), 2)
     2.0
     """
-    low, high = between
+    low, high = bracket
     for _ in range(2):
         grid = torch.linspace(low, high, 100, dtype=torch.float64)
         norms = descent_path(slope, start, lrs=grid, steps=steps, momentum=momentum, nesterov=nesterov).norm(dim=2)
@@ -61,27 +61,34 @@ def largest_stable_step(
 
 
 def noisy_descent(
-    slope: Slope, start: Tensor, *, lrs: Sequence[float], noise: float, generator: torch.Generator, memory: float = 0.0
+    slope: _Slope,
+    start: Tensor,
+    *,
+    lrs: Sequence[float],
+    noise_variance: float,
+    generator: torch.Generator,
+    noise_correlation: float = 0.0,
 ) -> Tensor:
-    r"""Where chains $x'=x-\eta_t(\nabla L+\xi_t)$ end, $\xi_t$ Gaussian of standard deviation ``noise``.
+    r"""Where chains $x'=x-\eta_t(\nabla L+\xi_t)$ end, $\xi_t$ Gaussian of variance ``noise_variance``.
 
-    With ``memory`` the noise has that correlation from step to step. Runaways are held at 1e6.
+    With ``noise_correlation`` the noise has that correlation from step to step. Runaways are held at 1e6.
     """
     x = start.clone()
-    xi = torch.randn(x.shape, generator=generator, dtype=x.dtype)
+    xi, size = torch.randn(x.shape, generator=generator, dtype=x.dtype), math.sqrt(noise_variance)
     for lr in lrs:
-        x = (x - lr * (slope(x) + noise * xi)).clamp(-1e6, 1e6)
+        x = (x - lr * (slope(x) + size * xi)).clamp(-1e6, 1e6)
         fresh = torch.randn(x.shape, generator=generator, dtype=x.dtype)
-        xi = memory * xi + math.sqrt(1 - memory**2) * fresh if memory else fresh
+        xi = noise_correlation * xi + math.sqrt(1 - noise_correlation**2) * fresh if noise_correlation else fresh
     return x
 
 
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+NAMED_ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "linear": lambda z: z,
     "tanh": torch.tanh,
     "silu": torch.nn.functional.silu,
     "relu": torch.relu,
 }
+"""The activations that experiments are made with, by name."""
 
 
 def two_layer_start(
@@ -103,19 +110,25 @@ def two_layer_start(
     return (plus + minus) / 2, (plus - minus) / 2
 
 
-def two_layer_curvature(u: Tensor, v: Tensor, *, activation: str = "linear") -> float:
+def two_layer_curvature(input_weights: Tensor, output_weights: Tensor, *, activation: str = "linear") -> float:
     r"""The tangent kernel $|\nabla f|^2$ of $f=v\cdot\sigma(u)/\sqrt n$, by automatic differentiation."""
-    own = u.detach().requires_grad_(), v.detach().requires_grad_()
+    own = input_weights.detach().requires_grad_(), output_weights.detach().requires_grad_()
     slopes = torch.autograd.grad(_two_layer(*own, activation).sum(), own)
     return float(sum(slope.square().sum() for slope in slopes))
 
 
 def two_layer_path(
-    u: Tensor, v: Tensor, *, lrs: Tensor, steps: int, activation: str = "linear", momentum: float = 0.0
+    input_weights: Tensor,
+    output_weights: Tensor,
+    *,
+    lrs: Tensor,
+    steps: int,
+    activation: str = "linear",
+    momentum: float = 0.0,
 ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
     r"""Outputs (steps + 1, k) of $f=v\cdot\sigma(u)/\sqrt n$ under descent on $f^2/2$ for k step sizes, and where it ends."""
-    k, rate = len(lrs), lrs.to(u)[:, None]
-    own = u.detach().expand(k, -1).clone(), v.detach().expand(k, -1).clone()
+    k, rate = len(lrs), lrs.to(input_weights)[:, None]
+    own = input_weights.detach().expand(k, -1).clone(), output_weights.detach().expand(k, -1).clone()
     velocity = torch.zeros_like(own[0]), torch.zeros_like(own[1])
     outputs = []
     for step in range(steps + 1):
@@ -130,4 +143,4 @@ def two_layer_path(
 
 
 def _two_layer(u: Tensor, v: Tensor, activation: str) -> Tensor:
-    return (v * ACTIVATIONS[activation](u)).sum(1) / math.sqrt(u.shape[1])
+    return (v * NAMED_ACTIVATIONS[activation](u)).sum(1) / math.sqrt(u.shape[1])

@@ -11,12 +11,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-Elementwise = Callable[[Tensor], Tensor]
+_Elementwise = Callable[[Tensor], Tensor]
 Entries = Literal["gauss", "uniform", "sign"]
 MOST = 2_000_000  # numbers drawn at once
 
 
-def elementwise(name: str) -> Elementwise:
+def elementwise(name: str) -> _Elementwise:
     """The torch function of this name, from torch.nn.functional or torch; the identity under its own name.
 
     >>> elementwise("identity")(torch.tensor(2.0)).item()
@@ -35,17 +35,17 @@ class Ensemble:
     r"""Random networks with hidden layers of the ``widths``, weights of variance $C_w/$fan-in, biases of variance $C_b$.
 
     The rest are ways to leave the theory: ``entries`` other than Gaussian, a ``mean`` of the weights (in units of their
-    standard deviation), each unit of a layer copied ``copies`` times, or a ``residual`` path around every layer.
+    standard deviation), each unit of a layer copied ``copies`` times, or a ``with_skips`` path around every layer.
     """
 
-    activation: Elementwise
+    activation: _Elementwise
     widths: tuple[int, ...]
     weight_variance: float
     bias_variance: float = 0.0
     entries: Entries = "gauss"
     mean: float = 0.0
     copies: int = 1
-    residual: bool = False
+    with_skips: bool = False
 
 
 def preactivations(
@@ -65,27 +65,27 @@ def preactivations(
         bias = torch.randn(nets, 1, size[-1], generator=generator, dtype=inputs.dtype)
         z = torch.baddbmm(bias.mul_(math.sqrt(ensemble.bias_variance)), signal, weights)
         z = z.repeat(1, 1, ensemble.copies) if ensemble.copies > 1 else z
-        if ensemble.residual and found and found[-1].shape == z.shape:
+        if ensemble.with_skips and found and found[-1].shape == z.shape:
             z = z + found[-1]
         found.append(z)
         signal = ensemble.activation(z.clone())
     return tuple(found)
 
 
-def random_entries(entries: Entries, size: tuple[int, ...], *, like: Tensor, generator: torch.Generator) -> Tensor:
+def random_entries(entries: Entries, shape: tuple[int, ...], *, like: Tensor, generator: torch.Generator) -> Tensor:
     """Independent entries of mean 0 and variance 1."""
     if entries == "gauss":
-        return torch.randn(size, generator=generator, dtype=like.dtype)
-    uniform = torch.rand(size, generator=generator, dtype=like.dtype).mul_(2).sub_(1)
+        return torch.randn(shape, generator=generator, dtype=like.dtype)
+    uniform = torch.rand(shape, generator=generator, dtype=like.dtype).mul_(2).sub_(1)
     return uniform.mul_(math.sqrt(3.0)) if entries == "uniform" else uniform.sign_()
 
 
-def conditional_chain(ensemble: Ensemble, first: Tensor, *, nets: int, generator: torch.Generator) -> Tensor:
+def conditional_chain(ensemble: Ensemble, covariance: Tensor, *, nets: int, generator: torch.Generator) -> Tensor:
     r"""$\hat K^{(1)},\dots,\hat K^{(L+1)}$ of ``nets`` networks for B inputs, without drawing weights.
 
     Given a layer, the preactivations behind it are exactly Gaussian over the random weights, independent from unit to
     unit, with covariance $\hat K_{\alpha\beta}=C_b+(C_w/n)\sum_j\sigma(z_{j\alpha})\sigma(z_{j\beta})$. So a network
-    restricted to B inputs is a Markov chain of B x B matrices, n times cheaper than its weights. ``first`` is
+    restricted to B inputs is a Markov chain of B x B matrices, n times cheaper than its weights. ``covariance`` is
     $K^{(1)}=C_b+C_wx_\alpha\cdot x_\beta/n_0$, (B, B). The answer is (nets, L + 1, B, B). Dead layers stay dead.
 
     >>> from torch import Generator, relu
@@ -98,9 +98,9 @@ def conditional_chain(ensemble: Ensemble, first: Tensor, *, nets: int, generator
         raise ValueError(
             "expected Gaussian weights of mean 0, got others; draw the weights with preactivations instead"
         )
-    size = max(1, MOST // (max(ensemble.widths, default=1) * len(first)))
+    size = max(1, MOST // (max(ensemble.widths, default=1) * len(covariance)))
     parts = [min(size, nets - start) for start in range(0, nets, size)]
-    return torch.cat([_chain(ensemble, first, part, generator) for part in parts])
+    return torch.cat([_chain(ensemble, covariance, part, generator) for part in parts])
 
 
 def _chain(ensemble: Ensemble, first: Tensor, nets: int, generator: torch.Generator) -> Tensor:
@@ -109,17 +109,17 @@ def _chain(ensemble: Ensemble, first: Tensor, nets: int, generator: torch.Genera
     for width in ensemble.widths:
         noise = torch.randn(nets, max(1, width // ensemble.copies), len(first), generator=generator, dtype=first.dtype)
         z = noise @ safe_cholesky(K).mT  # copies of a unit change no mean over units, only how many are independent
-        if ensemble.residual and last is not None and last.shape == z.shape:
+        if ensemble.with_skips and last is not None and last.shape == z.shape:
             z = z + last
         last = z
-        signal = ensemble.activation(z.clone() if ensemble.residual else z)
+        signal = ensemble.activation(z.clone() if ensemble.with_skips else z)
         gram = signal.mT @ signal / signal.shape[1]
         K = ensemble.bias_variance + ensemble.weight_variance * gram
         found.append(K)
     return torch.stack(found, 1)
 
 
-def safe_cholesky(K: Tensor) -> Tensor:
+def safe_cholesky(covariance: Tensor) -> Tensor:
     """The lower triangular root of covariance matrices (..., B, B), with zeros where a variance is used up.
 
     Unlike the library's it takes singular ones: equal inputs, dead layers.
@@ -127,35 +127,41 @@ def safe_cholesky(K: Tensor) -> Tensor:
     >>> safe_cholesky(torch.ones(2, 2)).tolist()
     [[1.0, 0.0], [1.0, 0.0]]
     """
-    root = torch.zeros_like(K)
-    for j in range(K.shape[-1]):
+    root = torch.zeros_like(covariance)
+    for j in range(covariance.shape[-1]):
         row = root[..., j, :j]
-        pivot = (K[..., j, j] - row.square().sum(-1)).clamp(min=0)
-        small = pivot <= 1e-12 * K[..., j, j]
+        pivot = (covariance[..., j, j] - row.square().sum(-1)).clamp(min=0)
+        small = pivot <= 1e-12 * covariance[..., j, j]
         inverse = torch.where(small, 0.0, pivot.where(~small, torch.ones_like(pivot)).rsqrt())
         root[..., j, j] = torch.where(small, 0.0, pivot.sqrt())
-        rest = K[..., j + 1 :, j] - (root[..., j + 1 :, :j] @ row.unsqueeze(-1)).squeeze(-1)
+        rest = covariance[..., j + 1 :, j] - (root[..., j + 1 :, :j] @ row.unsqueeze(-1)).squeeze(-1)
         root[..., j + 1 :, j] = rest * inverse.unsqueeze(-1)
     return root
 
 
-def correlations(K: Tensor) -> Tensor:
+def correlations(covariance: Tensor) -> Tensor:
     """The correlation of the first two inputs in covariance matrices (..., B, B)."""
-    return K[..., 0, 1] / (K[..., 0, 0] * K[..., 1, 1]).sqrt()
+    return covariance[..., 0, 1] / (covariance[..., 0, 0] * covariance[..., 1, 1]).sqrt()
 
 
 def perturbation_growth(
-    activation: Elementwise, variance: float, *, kind: str, step: float = 1e-3, units: int, generator: torch.Generator
+    activation: _Elementwise,
+    variance: float,
+    *,
+    kind: str,
+    perturbation: float = 1e-3,
+    units: int,
+    generator: torch.Generator,
 ) -> Tensor:
     r"""By how much a small change of a Gaussian signal grows through a nonlinearity: one draw for each unit.
 
     With ``kind="parallel"`` the signal is scaled: the change of $\sigma^2$ over that of the variance. With
     ``"perpendicular"`` a second, slightly different signal of the same variance is taken: $(\sigma(u)-\sigma(v))^2$ over
     $E(u-v)^2$. With ``"mixed"`` the variance of one of two equal signals grows: the change of $\sigma(u)\sigma(v)$.
-    Times $C_w$ these are the entries of the derivative of the covariance map. ``step`` is relative to the variance.
+    Times $C_w$ these are the entries of the derivative of the covariance map. ``perturbation`` is relative to the variance.
     """
     g = torch.randn(3, units, generator=generator, dtype=torch.float64)
-    change = step * variance
+    change = perturbation * variance
     if kind == "parallel":
         up, down = (activation(g[0] * math.sqrt(variance + sign * change)) for sign in (0.5, -0.5))
         return (up.square() - down.square()) / change

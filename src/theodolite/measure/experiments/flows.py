@@ -10,13 +10,13 @@ from typing import Any, Literal
 import numpy as np
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
-Slope = Callable[[Array], Array]
+_Slope = Callable[[Array], Array]
 """The gradient at a point, (d,) to (d,)."""
 
 PRECISION = {"rtol": 1e-11, "atol": 1e-13}
 
 
-def flowed(slope: Slope, start: Array, *, time: float, precision: float = 1.0, method: str = "LSODA") -> Array:
+def flowed(slope: _Slope, start: Array, *, time: float, precision: float = 1.0, method: str = "LSODA") -> Array:
     r"""Where $\dot\theta=-\nabla L$ is at a time.
 
     ``precision`` multiplies the tolerances (1e-11 relative, 1e-13 absolute a step); ``method`` is one of scipy's.
@@ -39,7 +39,7 @@ def flowed(slope: Slope, start: Array, *, time: float, precision: float = 1.0, m
     return np.asarray(path.y[:, -1])
 
 
-def flow_limit(slope: Slope, start: Array, *, time: float = 10.0, still: float = 1e-12, doublings: int = 24) -> Array:
+def flow_limit(slope: _Slope, start: Array, *, time: float = 10.0, still: float = 1e-12, doublings: int = 24) -> Array:
     r"""Where $\dot\theta=-\nabla L$ comes to rest: over times that double until the gradient is below ``still``.
 
     Or below so much of the gradient at the start, if that is above 1: rounding leaves as much.
@@ -62,44 +62,49 @@ Tail = Literal["exponential", "logistic"] | float
 
 
 def separating_flow(
-    rows: Array, *, until: float, tail: Tail = "exponential", start: Array | None = None, begin: float = 0.0
+    signed_x: Array,
+    *,
+    log_time: float,
+    loss_tail: Tail = "exponential",
+    start: Array | None = None,
+    first_log_time: float = 0.0,
 ) -> Array:
-    r"""w at $\ln t$ = ``until`` under gradient flow on $\sum\ell(z_i\cdot w)$, integrated in $s=\ln t$, to $t=e^{300}$.
+    r"""w at $\ln t$ = ``log_time`` under gradient flow on $\sum\ell(z_i\cdot w)$, integrated in $s=\ln t$, to $t=e^{300}$.
 
     $dw/ds=\sum z_ie^s(-\ell'(z_i\cdot w))$ with $-\ell'=e^{-u}$, $1/(1+e^u)$, or for a number p the power tail
-    $(1+\max(u,0))^{-p-1}$. It starts at $\ln t$ = ``begin``.
+    $(1+\max(u,0))^{-p-1}$. It starts at $\ln t$ = ``first_log_time``.
 
-    >>> w = separating_flow(np.array([[1.0]]), until=50.0)  # w' = exp(-w): w = log(t) from w = 0 at t = 1
+    >>> w = separating_flow(np.array([[1.0]]), log_time=50.0)  # w' = exp(-w): w = log(t) from w = 0 at t = 1
     >>> round(float(w[0]), 6)
     50.0
     """
     from scipy.integrate import solve_ivp
 
-    z = np.asarray(rows, dtype=float)
+    z = np.asarray(signed_x, dtype=float)
     w0 = np.zeros(z.shape[1]) if start is None else np.asarray(start, dtype=float)
 
     def push(s: float, w: Array) -> Array:
         u = z @ w
-        if tail == "exponential":
+        if loss_tail == "exponential":
             pull = np.exp(np.minimum(s - u, 600.0))
-        elif tail == "logistic":
+        elif loss_tail == "logistic":
             pull = np.exp(s - np.logaddexp(0.0, u))
         else:
-            pull = np.exp(s - (float(tail) + 1) * np.log1p(np.maximum(u, 0.0)))
+            pull = np.exp(s - (float(loss_tail) + 1) * np.log1p(np.maximum(u, 0.0)))
         return np.asarray(pull @ z)
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # what the integrator warns of is raised below
-        path = solve_ivp(push, (begin, until), w0, method="LSODA", rtol=1e-10, atol=1e-12)
+        path = solve_ivp(push, (first_log_time, log_time), w0, method="LSODA", rtol=1e-10, atol=1e-12)
     if not path.success or not np.isfinite(path.y[:, -1]).all():
         raise ValueError(f"expected a flow that stays finite, got: {path.message}; look for NaN in the samples")
     return np.asarray(path.y[:, -1])
 
 
-def log_loss_times_time(rows: Array, weight: Array, *, log_time: float, tail: Tail = "exponential") -> float:
+def log_loss_times_time(signed_x: Array, weight: Array, *, log_time: float, loss_tail: Tail = "exponential") -> float:
     r"""$t\,L(w)$ at a time that need not be a number of double precision: $\sum e^{s-z_i\cdot w}$."""
-    u = np.asarray(rows, dtype=float) @ weight
-    if tail == "logistic":
+    u = np.asarray(signed_x, dtype=float) @ weight
+    if loss_tail == "logistic":
         log_loss = np.where(
             u > 30.0, -u, np.log(np.logaddexp(0.0, -np.minimum(u, 30.0)))
         )  # log(1 + e^-u) is e^-u there
@@ -107,7 +112,7 @@ def log_loss_times_time(rows: Array, weight: Array, *, log_time: float, tail: Ta
     return float(np.exp(log_time - u).sum())
 
 
-def enumerated_batches(samples: int, batch: int, sampler: str) -> tuple[Array, Array]:
+def enumerated_batches(samples: int, batch_size: int, sampler: str) -> tuple[Array, Array]:
     r"""Every batch a sampler can draw, as weights of the samples (batches, samples) that sum the gradient, and its probability.
 
     >>> weights, chances = enumerated_batches(3, 2, "without replacement")
@@ -116,17 +121,17 @@ def enumerated_batches(samples: int, batch: int, sampler: str) -> tuple[Array, A
     """
     if sampler == "independent":
         drawn = np.array(list(itertools.product((0.0, 1.0), repeat=samples)))
-        p, sizes = batch / samples, drawn.sum(1)
-        return drawn / batch, p**sizes * (1 - p) ** (samples - sizes)
+        p, sizes = batch_size / samples, drawn.sum(1)
+        return drawn / batch_size, p**sizes * (1 - p) ** (samples - sizes)
     if sampler == "without replacement":
-        chosen = list(itertools.combinations(range(samples), batch))
+        chosen = list(itertools.combinations(range(samples), batch_size))
     elif sampler == "with replacement":
-        chosen = list(itertools.product(range(samples), repeat=batch))
+        chosen = list(itertools.product(range(samples), repeat=batch_size))
     else:
         raise ValueError(f"expected a sampler independent, without or with replacement, got {sampler!r}")
     weights = np.zeros((len(chosen), samples))
     for row, members in enumerate(chosen):
-        np.add.at(weights[row], list(members), 1 / batch)
+        np.add.at(weights[row], list(members), 1 / batch_size)
     return weights, np.full(len(chosen), 1 / len(chosen))
 
 

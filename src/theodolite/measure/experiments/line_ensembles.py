@@ -13,7 +13,7 @@ from theodolite.measure.regions import network_line_counts
 
 @dataclass(frozen=True, kw_only=True)
 class LineEnsemble:
-    """ReLU networks with one output; weights of variance ``weight_variance`` over fan-in, biases of ``bias_std``.
+    """ReLU networks with one output; weights of variance ``weight_variance`` over fan-in, biases of variance ``bias_variance``.
 
     The rest are ways to leave the theory: a ``mean`` of the weights in units of their standard deviation, or ``entries``
     other than Gaussian: uniform, Cauchy, or of two values.
@@ -22,19 +22,19 @@ class LineEnsemble:
     widths: tuple[int, ...]
     inputs: int = 1
     weight_variance: float = 2.0
-    bias_std: float = 1.0
+    bias_variance: float = 1.0
     mean: float = 0.0
     entries: str = "gauss"
 
-    def drawn(self, size: tuple[int, ...], generator: torch.Generator) -> Tensor:
+    def drawn(self, shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
         """Entries of scale one about the mean."""
         if self.entries == "gauss":
-            draw = torch.randn(size, generator=generator, dtype=torch.float64)
+            draw = torch.randn(shape, generator=generator, dtype=torch.float64)
         elif self.entries == "cauchy":
-            uniform = torch.rand(size, generator=generator, dtype=torch.float64)
+            uniform = torch.rand(shape, generator=generator, dtype=torch.float64)
             draw = torch.tan(math.pi * (uniform - 0.5))
         else:
-            draw = math.sqrt(3) * (2 * torch.rand(size, generator=generator, dtype=torch.float64) - 1)
+            draw = math.sqrt(3) * (2 * torch.rand(shape, generator=generator, dtype=torch.float64) - 1)
             draw = draw.sign() if self.entries == "sign" else draw
         return draw + self.mean
 
@@ -48,7 +48,7 @@ def line_counts(
     for fan_in, width in zip((ensemble.inputs, *ensemble.widths), (*ensemble.widths, 1), strict=True):
         scale = math.sqrt(ensemble.weight_variance / fan_in)
         weights.append(scale * ensemble.drawn((nets, width, fan_in), generator))
-        biases.append(ensemble.bias_std * (ensemble.drawn((nets, width), generator) - ensemble.mean))
-    if not ensemble.bias_std:
+        biases.append(math.sqrt(ensemble.bias_variance) * (ensemble.drawn((nets, width), generator) - ensemble.mean))
+    if not ensemble.bias_variance:
         biases = [None] * len(weights)
     return network_line_counts(weights, biases, start=start, end=end, whole=whole)

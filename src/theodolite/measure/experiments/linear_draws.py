@@ -17,17 +17,17 @@ Quantity = Literal["evidence", "scale", "perpendicular", "perpendicular squared"
 
 @dataclass(frozen=True, kw_only=True)
 class Problem:
-    r"""A deep linear network of ``sizes`` $n_0..n_L$, prior ``variance``, and P ``samples`` of $\|\theta_*\|^2$ ``norm2``.
+    r"""A deep linear network of ``sizes`` $n_0..n_L$, prior ``prior_variance``, and P ``samples`` of $\|\theta_*\|^2$ ``norm2``.
 
     In the basis of the samples' span, the Gram matrix is taken to be the identity: its determinant only shifts the log
-    evidence. ``noise`` adds observation noise of that variance, which the closed forms leave out.
+    evidence. ``noise_variance`` adds observation noise of that variance, which the closed forms leave out.
     """
 
     sizes: tuple[int, ...]
     samples: int
     norm2: float
-    variance: float = 1.0
-    noise: float = 0.0
+    prior_variance: float = 1.0
+    noise_variance: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -80,30 +80,30 @@ def prior_draws(problem: Problem, *, draws: int, generator: torch.Generator) -> 
     networks; for large ones take `tilted_draws`.
     """
     n0, *hidden = problem.sizes
-    log_tau2 = torch.full((draws,), math.log(problem.variance / n0), dtype=torch.float64)
+    log_tau2 = torch.full((draws,), math.log(problem.prior_variance / n0), dtype=torch.float64)
     if hidden:
         vector = torch.randn(draws, hidden[-1], generator=generator, dtype=torch.float64)
-        vector *= math.sqrt(problem.variance / hidden[-1])
+        vector *= math.sqrt(problem.prior_variance / hidden[-1])
         for fan_in in reversed(hidden[:-1]):
             matrix = torch.randn(draws, vector.shape[1], fan_in, generator=generator, dtype=torch.float64)
-            vector = torch.bmm(vector[:, None], matrix)[:, 0] * math.sqrt(problem.variance / fan_in)
+            vector = torch.bmm(vector[:, None], matrix)[:, 0] * math.sqrt(problem.prior_variance / fan_in)
         log_tau2 = log_tau2 + vector.square().sum(1).log()
     return Draws(log_tau2, _log_likelihood(problem, log_tau2), problem)
 
 
-def tilted_draws(problem: Problem, *, ratio: float, draws: int, generator: torch.Generator) -> Draws:
+def tilted_draws(problem: Problem, *, scale_ratio: float, draws: int, generator: torch.Generator) -> Draws:
     r"""The layers' squared norms from Gamma laws of shape $\frac{n_l}2-\frac P2(1-\frac1z)$, near their posterior.
 
-    ``ratio`` is z. Any positive z is right, a good one makes the weights nearly equal: the ratio of the posterior
+    ``scale_ratio`` is z. Any positive z is right, a good one makes the weights nearly equal: the ratio of the posterior
     scale to the samples' own.
     """
     n0, *hidden = problem.sizes
-    log_tau2 = torch.full((draws,), math.log(problem.variance / n0), dtype=torch.float64)
+    log_tau2 = torch.full((draws,), math.log(problem.prior_variance / n0), dtype=torch.float64)
     log_weights = torch.zeros(draws, dtype=torch.float64)
     for n in hidden:
-        shape = max(0.25, n / 2 - problem.samples / 2 * (1 - 1 / ratio))
+        shape = max(0.25, n / 2 - problem.samples / 2 * (1 - 1 / scale_ratio))
         gamma = _log_gamma_draws(shape, draws, generator)
-        log_tau2 = log_tau2 + math.log(2 * problem.variance / n) + gamma
+        log_tau2 = log_tau2 + math.log(2 * problem.prior_variance / n) + gamma
         log_weights = log_weights + (n / 2 - shape) * gamma + math.lgamma(shape) - math.lgamma(n / 2)
     return Draws(log_tau2, log_weights + _log_likelihood(problem, log_tau2), problem)
 
@@ -145,5 +145,5 @@ def _log_gamma_draws(shape: float, draws: int, generator: torch.Generator) -> Te
 
 
 def _log_likelihood(problem: Problem, log_tau2: Tensor) -> Tensor:
-    power = log_tau2.exp() + problem.noise
+    power = log_tau2.exp() + problem.noise_variance
     return -problem.samples / 2 * (2 * math.pi * power).log() - problem.norm2 / (2 * power)

@@ -9,20 +9,20 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from theodolite.measure.experiments.descent import NAMED_ACTIVATIONS
 from theodolite.measure.experiments.sparse_learners import Optimiser
 
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"tanh": torch.tanh, "relu": torch.relu, "linear": lambda z: z}
 GAINS = {"tanh": 1.0, "relu": 2.0, "linear": 1.0}
 Slopes = Callable[[list[Tensor], list[Tensor]], list[Tensor]]
 """What is stepped along, from weights and gradients."""
 
 
 def gaussian_start(
-    count: int, widths: Sequence[int], *, activation: str, generator: torch.Generator, rotation: Tensor | None = None
+    count: int, sizes: Sequence[int], *, activation: str, generator: torch.Generator, rotation: Tensor | None = None
 ) -> list[Tensor]:
     """Weights (count, in, out) and zero biases (count, 1, out) of networks with a Gaussian, so rotation-invariant, start."""
     made = []
-    for place, (inputs, outputs) in enumerate(pairwise(widths)):
+    for place, (inputs, outputs) in enumerate(pairwise(sizes)):
         weight = torch.randn(count, inputs, outputs, generator=generator, dtype=torch.float64)
         weight *= (GAINS[activation] / inputs) ** 0.5
         if rotation is not None and not place:
@@ -35,7 +35,7 @@ def network_outputs(own: Sequence[Tensor], x: Tensor, activation: str) -> Tensor
     """Outputs (count, n) of all networks at inputs (count, n, d)."""
     for place in range(0, len(own), 2):
         x = torch.baddbmm(own[place + 1], x, own[place])
-        x = ACTIVATIONS[activation](x) if place + 2 < len(own) else x
+        x = NAMED_ACTIVATIONS[activation](x) if place + 2 < len(own) else x
     return x[..., 0]
 
 
@@ -47,7 +47,7 @@ def trained_networks(
     activation: str,
     optimiser: Optimiser,
     steps: int,
-    slopes: Slopes | None = None,
+    gradient_map: Slopes | None = None,
 ) -> list[Tensor]:
     """Weights after full-batch steps on half the mean square of each network, from (count, k, d) and (count, k)."""
     own = [nn.Parameter(part.clone()) for part in start]
@@ -56,7 +56,7 @@ def trained_networks(
     def closure() -> Any:
         loss = 0.5 * (network_outputs(own, x, activation) - y).square().mean(1).sum()
         gradients = list(torch.autograd.grad(loss, own))
-        for p, g in zip(own, gradients if slopes is None else slopes(list(own), gradients), strict=True):
+        for p, g in zip(own, gradients if gradient_map is None else gradient_map(list(own), gradients), strict=True):
             p.grad = g
         return loss.detach()
 

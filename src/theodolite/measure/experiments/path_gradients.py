@@ -38,7 +38,7 @@ def conditional_gradients(ensemble: Ensemble, inputs: Tensor, *, nets: int, gene
     $v^\top W=\frac{v\cdot z}{|a|^2}a^\top+\sqrt{C_w/n}\,|v|\,g^\top(1-\frac{aa^\top}{|a|^2})$ with a fresh Gaussian g. Nothing
     is assumed of gates.
     """
-    if ensemble.entries != "gauss" or ensemble.mean or ensemble.copies != 1 or ensemble.residual:
+    if ensemble.entries != "gauss" or ensemble.mean or ensemble.copies != 1 or ensemble.with_skips:
         raise ValueError("expected plain Gaussian weights, got others; draw the weights with drawn_gradients instead")
     sent, seen, slopes = [inputs.expand(nets, -1)], [], []
     for width in (*ensemble.widths, 1):

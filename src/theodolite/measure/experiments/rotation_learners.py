@@ -15,28 +15,28 @@ Learner = Callable[..., Tensor]
 STEPS, WIDTH = 5, 8
 
 
-def network_learner(
+def _network_learner(
     optimiser: Optimiser,
     *,
-    slopes: Callable[[], Slopes] | None = None,
-    inputs: Callable[[Tensor], Tensor] | None = None,
+    gradient_map: Callable[[], Slopes] | None = None,
+    input_map: Callable[[Tensor], Tensor] | None = None,
 ) -> Learner:
     """A tanh network of one hidden layer, some steps of an optimiser; its Gaussian first layer turns with the data."""
 
     def learn(x: Tensor, y: Tensor, test: Tensor, *, seed: int, rotation: Tensor | None = None) -> Tensor:
         generator = torch.Generator().manual_seed(seed)
         own = gaussian_start(1, (x.shape[1], WIDTH, 1), activation="tanh", generator=generator, rotation=rotation)
-        fed, asked = (x, test) if inputs is None else (inputs(x), inputs(test))
-        along = slopes() if slopes is not None else None
+        fed, asked = (x, test) if input_map is None else (input_map(x), input_map(test))
+        along = gradient_map() if gradient_map is not None else None
         own = trained_networks(
-            own, fed[None], y[None], activation="tanh", optimiser=optimiser, steps=STEPS, slopes=along
+            own, fed[None], y[None], activation="tanh", optimiser=optimiser, steps=STEPS, gradient_map=along
         )
         return network_outputs(own, asked[None], "tanh")[0]
 
     return learn
 
 
-def linear_learner(weights: Callable[[Tensor, Tensor], Tensor]) -> Learner:
+def _linear_learner(weights: Callable[[Tensor, Tensor], Tensor]) -> Learner:
     """A linear learner given by the weights it finds, from a start that knows no direction."""
 
     def learn(x: Tensor, y: Tensor, test: Tensor) -> Tensor:
@@ -50,7 +50,7 @@ def ridge_weights(x: Tensor, y: Tensor) -> Tensor:
     return torch.as_tensor(torch.linalg.solve(x.T @ x + torch.eye(x.shape[1], dtype=x.dtype), x.T @ y))
 
 
-def online_weights(x: Tensor, y: Tensor, *, power: float, lr: float = 0.3) -> Tensor:
+def online_weights(x: Tensor, y: Tensor, *, exponent: float, lr: float = 0.3) -> Tensor:
     r"""Online steps $w-\eta A_t^{-p}g_t$, $A_t=I+\sum g_jg_j^\top$: p = 1 is online Newton, 1/2 full-matrix Adagrad."""
     d = x.shape[1]
     w, matrix = torch.zeros(d, dtype=x.dtype), torch.eye(d, dtype=x.dtype)
@@ -58,7 +58,7 @@ def online_weights(x: Tensor, y: Tensor, *, power: float, lr: float = 0.3) -> Te
         slope = (row @ w - label) * row
         matrix = matrix + torch.outer(slope, slope)
         values, vectors = torch.linalg.eigh(matrix)
-        w = w - lr * vectors @ (values**-power * (vectors.T @ slope))
+        w = w - lr * vectors @ (values**-exponent * (vectors.T @ slope))
     return w
 
 
@@ -70,7 +70,7 @@ def vaw_predictions(x: Tensor, y: Tensor, test: Tensor) -> Tensor:
     return found
 
 
-def lasso_weights(x: Tensor, y: Tensor) -> Tensor:
+def _lasso_weights(x: Tensor, y: Tensor) -> Tensor:
     """Proximal steps on the square with an absolute penalty."""
     step, w = 1 / float(torch.linalg.matrix_norm(x, 2)) ** 2, torch.zeros(x.shape[1], dtype=x.dtype)
     for _ in range(60):
@@ -78,37 +78,37 @@ def lasso_weights(x: Tensor, y: Tensor) -> Tensor:
     return w
 
 
-def layer_normed(x: Tensor) -> Tensor:
+def _layer_normed(x: Tensor) -> Tensor:
     """Each row centred and scaled, as by LayerNorm on the input."""
     return (x - x.mean(1, keepdim=True)) / x.std(1, keepdim=True)
 
 
-def root_mean_square_normed(x: Tensor) -> Tensor:
+def _root_mean_square_normed(x: Tensor) -> Tensor:
     """Each row scaled to unit mean square, as by RMSNorm on the input."""
     return x / x.square().mean(1, keepdim=True).sqrt()
 
 
-def capped(x: Tensor) -> Tensor:
+def _capped(x: Tensor) -> Tensor:
     """Each feature cut at one root mean square of all: any map feature by feature, such as standardisation, is alike."""
     return x.clamp(-1.0, 1.0)
 
 
-def normalised_slopes() -> Slopes:
+def _normalised_slopes() -> Slopes:
     """Gradients over their common norm."""
     return lambda own, slopes: [g / torch.cat([s.flatten() for s in slopes]).norm() for g in slopes]
 
 
-def layerwise_slopes() -> Slopes:
+def _layerwise_slopes() -> Slopes:
     """Gradients scaled to the norm of each layer's weights (LARS)."""
     return lambda own, slopes: [0.1 * (1 + p.norm()) * g / g.norm() for p, g in zip(own, slopes, strict=True)]
 
 
-def signed_slopes() -> Slopes:
+def _signed_slopes() -> Slopes:
     """The signs of the gradients."""
     return lambda own, slopes: [0.1 * g.sign() for g in slopes]
 
 
-def polar_slopes() -> Slopes:
+def _polar_slopes() -> Slopes:
     """The orthogonal factor of each matrix of momenta (Muon, without the approximation)."""
     kept: list[Tensor] = []
 
@@ -119,7 +119,7 @@ def polar_slopes() -> Slopes:
     return along
 
 
-def shampoo_slopes() -> Slopes:
+def _shampoo_slopes() -> Slopes:
     """Gradients between inverse fourth roots of the sums of their squares from either side (Shampoo)."""
     sides: list[tuple[Tensor, Tensor]] = []
 
@@ -151,39 +151,41 @@ def _polar(matrix: Tensor) -> Tensor:
 SGD, ADAM = torch.optim.SGD, torch.optim.Adam
 
 INVARIANT: dict[str, Learner] = {
-    "gradient descent": network_learner(partial(SGD, lr=0.3)),
-    "momentum": network_learner(partial(SGD, lr=0.2, momentum=0.9)),
-    "Nesterov": network_learner(partial(SGD, lr=0.2, momentum=0.9, nesterov=True)),
-    "weight decay": network_learner(partial(SGD, lr=0.3, weight_decay=0.1)),
-    "normalised": network_learner(partial(SGD, lr=0.3), slopes=normalised_slopes),
-    "LARS": network_learner(partial(SGD, lr=1.0), slopes=layerwise_slopes),
-    "Muon": network_learner(partial(SGD, lr=1.0), slopes=polar_slopes),
-    "Shampoo": network_learner(partial(SGD, lr=0.3), slopes=shampoo_slopes),
-    "RMSNorm on inputs": network_learner(partial(SGD, lr=0.3), inputs=root_mean_square_normed),
-    "least squares": linear_learner(least_squares_weights),
-    "ridge": linear_learner(ridge_weights),
-    "online Newton": linear_learner(partial(online_weights, power=1.0)),
-    "full Adagrad": linear_learner(partial(online_weights, power=0.5)),
+    "gradient descent": _network_learner(partial(SGD, lr=0.3)),
+    "momentum": _network_learner(partial(SGD, lr=0.2, momentum=0.9)),
+    "Nesterov": _network_learner(partial(SGD, lr=0.2, momentum=0.9, nesterov=True)),
+    "weight decay": _network_learner(partial(SGD, lr=0.3, weight_decay=0.1)),
+    "normalised": _network_learner(partial(SGD, lr=0.3), gradient_map=_normalised_slopes),
+    "LARS": _network_learner(partial(SGD, lr=1.0), gradient_map=_layerwise_slopes),
+    "Muon": _network_learner(partial(SGD, lr=1.0), gradient_map=_polar_slopes),
+    "Shampoo": _network_learner(partial(SGD, lr=0.3), gradient_map=_shampoo_slopes),
+    "RMSNorm on inputs": _network_learner(partial(SGD, lr=0.3), input_map=_root_mean_square_normed),
+    "least squares": _linear_learner(least_squares_weights),
+    "ridge": _linear_learner(ridge_weights),
+    "online Newton": _linear_learner(partial(online_weights, exponent=1.0)),
+    "full Adagrad": _linear_learner(partial(online_weights, exponent=0.5)),
     "VAW": vaw_predictions,
 }
 NOT_INVARIANT: dict[str, Learner] = {
-    "Adagrad": network_learner(partial(torch.optim.Adagrad, lr=0.1)),
-    "Adam": network_learner(partial(ADAM, lr=0.1)),
-    "AdamW": network_learner(partial(torch.optim.AdamW, lr=0.1)),
-    "NAdam": network_learner(partial(torch.optim.NAdam, lr=0.1)),
-    "RMSprop": network_learner(partial(torch.optim.RMSprop, lr=0.1)),
-    "Adadelta": network_learner(partial(torch.optim.Adadelta, lr=50.0)),
-    "Rprop": network_learner(partial(torch.optim.Rprop, lr=0.1)),
-    "sign descent": network_learner(partial(SGD, lr=1.0), slopes=signed_slopes),
-    "LayerNorm on inputs": network_learner(partial(SGD, lr=0.3), inputs=layer_normed),
-    "features capped": network_learner(partial(SGD, lr=0.3), inputs=capped),
-    "lasso": linear_learner(lasso_weights),
-    "EGU": linear_learner(
-        lambda x, y: multiplicative_weights(x[None], y[None], update="egu", lr=0.2, steps=60, start=1 / x.shape[1])[0]
-    ),
-    "Spindly": linear_learner(
+    "Adagrad": _network_learner(partial(torch.optim.Adagrad, lr=0.1)),
+    "Adam": _network_learner(partial(ADAM, lr=0.1)),
+    "AdamW": _network_learner(partial(torch.optim.AdamW, lr=0.1)),
+    "NAdam": _network_learner(partial(torch.optim.NAdam, lr=0.1)),
+    "RMSprop": _network_learner(partial(torch.optim.RMSprop, lr=0.1)),
+    "Adadelta": _network_learner(partial(torch.optim.Adadelta, lr=50.0)),
+    "Rprop": _network_learner(partial(torch.optim.Rprop, lr=0.1)),
+    "sign descent": _network_learner(partial(SGD, lr=1.0), gradient_map=_signed_slopes),
+    "LayerNorm on inputs": _network_learner(partial(SGD, lr=0.3), input_map=_layer_normed),
+    "features capped": _network_learner(partial(SGD, lr=0.3), input_map=_capped),
+    "lasso": _linear_learner(_lasso_weights),
+    "EGU": _linear_learner(
         lambda x, y: multiplicative_weights(
-            x[None], y[None], update="spindlypm", lr=0.2, steps=60, start=1 / x.shape[1]
+            x[None], y[None], update="egu", lr=0.2, steps=60, initial_weight=1 / x.shape[1]
+        )[0]
+    ),
+    "Spindly": _linear_learner(
+        lambda x, y: multiplicative_weights(
+            x[None], y[None], update="spindlypm", lr=0.2, steps=60, initial_weight=1 / x.shape[1]
         )[0]
     ),
 }

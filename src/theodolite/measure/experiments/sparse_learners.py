@@ -25,17 +25,19 @@ def least_squares_weights(x: Tensor, y: Tensor) -> Tensor:
     return found
 
 
-def multiplicative_weights(x: Tensor, y: Tensor, *, update: str, lr: float, steps: int, start: float) -> Tensor:
+def multiplicative_weights(
+    x: Tensor, y: Tensor, *, update: str, lr: float, steps: int, initial_weight: float
+) -> Tensor:
     r"""Weights after full-batch steps on half the mean square, (b, k, d) and (b, k) to (b, d), by the library's own updates.
 
-    egu starts from equal weights ``start``; spindly is $w=u^2$ from the same weights with gradient steps on u of rate
+    egu starts from equal weights ``initial_weight``; spindly is $w=u^2$ from the same weights with gradient steps on u of rate
     ``lr``/4, and spindlypm and egupm are their two-signed forms, from zero, with that much on either side.
     """
     if update not in MULTIPLICATIVE:
         raise ValueError(f"expected an update among {MULTIPLICATIVE}, got {update!r}; choose one of them")
-    w = torch.full((x.shape[0], x.shape[2]), start, dtype=x.dtype)
+    w = torch.full((x.shape[0], x.shape[2]), initial_weight, dtype=x.dtype)
     if update.startswith("spindly"):
-        squares = Squares(start**0.5, positive=update == "spindly")
+        squares = Squares(initial_weight**0.5, positive=update == "spindly")
         parts = squares.right_inverse(w if squares.positive else torch.zeros_like(w))
         own = [nn.Parameter(part) for part in ([parts] if isinstance(parts, Tensor) else parts)]
         optimiser: torch.optim.Optimizer = torch.optim.SGD(own, lr=lr / 4)
@@ -44,7 +46,7 @@ def multiplicative_weights(x: Tensor, y: Tensor, *, update: str, lr: float, step
         optimiser = EGU(own, lr=lr)
     else:
         own = [nn.Parameter(torch.zeros_like(w))]
-        optimiser = EGUpm(own, lr=lr, beta=2 * start)
+        optimiser = EGUpm(own, lr=lr, beta=2 * initial_weight)
     for _ in range(steps):
         with torch.no_grad():
             w = squares(*own) if update.startswith("spindly") else own[0]
@@ -59,11 +61,13 @@ def multiplicative_weights(x: Tensor, y: Tensor, *, update: str, lr: float, step
         return squares(*own) if update.startswith("spindly") else own[0].detach()
 
 
-def descent_weights(x: Tensor, y: Tensor, *, optimiser: Optimiser, passes: int = 1, batch: int | None = None) -> Tensor:
-    """Weights from zero after passes over the examples by an elementwise optimiser, ``batch`` examples a step (None: all)."""
+def descent_weights(
+    x: Tensor, y: Tensor, *, optimiser: Optimiser, passes: int = 1, batch_size: int | None = None
+) -> Tensor:
+    """Weights from zero after passes by an elementwise optimiser, ``batch_size`` examples a step (None: all)."""
     w = nn.Parameter(torch.zeros(x.shape[0], x.shape[2], dtype=x.dtype))
     stepping = optimiser([w])
-    size = batch or x.shape[1]
+    size = batch_size or x.shape[1]
     for _ in range(passes):
         for place in range(0, x.shape[1], size):
             rows = slice(place, place + size)
@@ -72,15 +76,15 @@ def descent_weights(x: Tensor, y: Tensor, *, optimiser: Optimiser, passes: int =
     return w.detach()
 
 
-def outside_span(x: Tensor, w: Tensor) -> Tensor:
+def outside_span(x: Tensor, weights: Tensor) -> Tensor:
     """The share of the weights' norm off the span of the rows, (b, k, d) and (b, d) to (b,).
 
     >>> outside_span(torch.eye(2, 3)[None], torch.tensor([[3.0, 0.0, 4.0]])).item() - 0.8 < 1e-6
     True
     """
     basis = torch.linalg.qr(x.mT)[0]  # (b, d, k)
-    rest = w[..., None] - basis @ (basis.mT @ w[..., None])
-    return torch.as_tensor(rest[..., 0].norm(dim=-1) / w.norm(dim=-1))
+    rest = weights[..., None] - basis @ (basis.mT @ weights[..., None])
+    return torch.as_tensor(rest[..., 0].norm(dim=-1) / weights.norm(dim=-1))
 
 
 def _slope(x: Tensor, y: Tensor, w: Tensor) -> Tensor:

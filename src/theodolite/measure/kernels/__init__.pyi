@@ -7,7 +7,7 @@ from .expansions import (
 )
 from .tangent_kernel import (
     KernelSpectrum as KernelSpectrum,
-    Plan as Plan,
+    NtkPlan as NtkPlan,
     curvature_through_kernel as curvature_through_kernel,
     empirical_ntk as empirical_ntk,
     fan_in_rates as fan_in_rates,

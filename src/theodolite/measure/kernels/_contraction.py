@@ -11,7 +11,7 @@ from torch import Tensor
 
 from theodolite.measure import Stateless, count, rows
 from theodolite.measure.functional import Inputs
-from theodolite.measure.kernels._jacobians import Factors, Structure, factors
+from theodolite.measure.kernels._jacobians import Factors, LayerStructure, factors
 
 Outputs = Literal["trace", "full"]
 STRIPS, ROWS = 8, 64
@@ -97,11 +97,11 @@ def _add_gram(b: Tensor, other: Tensor, into: Tensor, *, scale: Tensor | None = 
 
 
 @dataclass(frozen=True)
-class Contraction:
+class LayerContraction:
     """A kernel of a model whose structure is known, block by block within ``memory`` bytes."""
 
     net: Stateless
-    structure: Structure
+    structure: LayerStructure
     outputs: Outputs
     rates: Mapping[str, float]
     memory: int

@@ -36,7 +36,7 @@ class Use:
 
 
 @dataclass(frozen=True)
-class Structure:
+class LayerStructure:
     """Where a model multiplies by its weights; ``other`` parameters enter in other ways too."""
 
     uses: tuple[Use, ...]
@@ -142,7 +142,7 @@ def _pair(value: Any, axes: int) -> tuple[int, ...]:
     return tuple(value) * axes if len(value) < axes else tuple(value)
 
 
-def structure_of(net: Stateless, x: Inputs) -> Structure:
+def structure_of(net: Stateless, x: Inputs) -> LayerStructure:
     """One forward pass of one sample shows which parameters enter by products alone."""
     names = {id(tensor): name for name, tensor in net.parameters.items()}
     seen = _Seen(names)
@@ -161,7 +161,7 @@ def structure_of(net: Stateless, x: Inputs) -> Structure:
     positions = tuple(
         torch.Size(use.shape).numel() // (out * use.groups) for use, (_, out) in zip(seen.uses, widths, strict=True)
     )
-    return Structure(tuple(seen.uses), frozenset(layered), other, outputs, positions, widths)
+    return LayerStructure(tuple(seen.uses), frozenset(layered), other, outputs, positions, widths)
 
 
 def _widths(use: Use, weight: Tensor) -> tuple[int, int]:
@@ -171,7 +171,7 @@ def _widths(use: Use, weight: Tensor) -> tuple[int, int]:
     return torch.Size(weight.shape[1:]).numel(), weight.shape[0] // use.groups
 
 
-def factors(net: Stateless, structure: Structure, x: Inputs, *, part: slice = slice(None)) -> Factors:
+def factors(net: Stateless, structure: LayerStructure, x: Inputs, *, part: slice = slice(None)) -> Factors:
     """The factors of every sample of a batch, for all outputs or a ``part`` of them.
 
     Each sample is run alone (vectorised), so that nothing need be assumed of how a model orders its axes.

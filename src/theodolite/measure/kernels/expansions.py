@@ -16,12 +16,14 @@ from theodolite.core.state import untouched
 from theodolite.measure import Stateless, count, placed, plain_attention, rows, stateless
 from theodolite.measure.functional import Inputs
 
-Expansion = Callable[[Mapping[str, Tensor], Inputs], Tensor]
+_Expansion = Callable[[Mapping[str, Tensor], Inputs], Tensor]
 """Outputs (samples, outputs) as a function of parameters by name and a batch."""
 
 
-def linearize(model: nn.Module) -> Expansion:
+def linearize(model: nn.Module) -> _Expansion:
     r"""$z_{lin}(\theta,x)=z(\theta_0,x)+\nabla z(\theta_0,x)\cdot(\theta-\theta_0)$ about the model's present weights.
+
+    Train it beside the model to see what learning features adds.
 
     The answer is called with parameters by name (those left out stay at $\theta_0$) and a batch. Source: lee2019.
 
@@ -32,7 +34,7 @@ def linearize(model: nn.Module) -> Expansion:
     return taylor_expand(model, 1)
 
 
-def taylor_expand(model: nn.Module, order: int) -> Expansion:
+def taylor_expand(model: nn.Module, order: int) -> _Expansion:
     r"""$\sum_{k\leq order}\frac{1}{k!}\,D^kz(\theta_0,x)[\theta-\theta_0]^k$, the expansion of a model in its weights.
 
     By nested forward derivatives: order k costs about $2^k$ forward passes and no stored Jacobian.
@@ -153,7 +155,7 @@ DENSE = 2000
 
 
 def top_ntk_eigenvalue(
-    model: nn.Module, x: Inputs, *, frozen: bool = False, tolerance: float = 1e-4, dense: int = DENSE
+    model: nn.Module, x: Inputs, *, frozen: bool = False, tolerance: float = 1e-4, dense_below: int = DENSE
 ) -> Estimate:
     r"""$\lambda_{\max}$ of the full tangent kernel on a batch: descent on $\frac12\sum(z-y)^2$ needs $\eta<2/\lambda_{\max}$.
 
@@ -165,7 +167,7 @@ def top_ntk_eigenvalue(
     from theodolite.measure.kernels.tangent_kernel import empirical_ntk, kernel_spectrum
 
     product = NtkProduct(model, x, frozen=frozen)
-    if product.size <= dense:
+    if product.size <= dense_below:
         return Estimate(kernel_spectrum(empirical_ntk(model, x, outputs="full", frozen=frozen)).largest)
     from scipy.sparse.linalg import LinearOperator, eigsh
 

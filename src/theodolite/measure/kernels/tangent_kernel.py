@@ -12,24 +12,24 @@ from torch import Tensor, nn
 from theodolite.core.state import untouched
 from theodolite.measure import Stateless, count, placed, plain_attention, rows, stateless
 from theodolite.measure.functional import Inputs
-from theodolite.measure.kernels._contraction import Contraction, Formed, Outputs
-from theodolite.measure.kernels._jacobians import Structure, factors, jacobian_rows, structure_of
+from theodolite.measure.kernels._contraction import Formed, LayerContraction, Outputs
+from theodolite.measure.kernels._jacobians import LayerStructure, factors, jacobian_rows, structure_of
 
 MEMORY = 1 << 30
 """Bytes that intermediate results may take unless told otherwise; the kernel itself comes on top."""
 
-Method = Literal["layers", "jacobian"]
+_Method = Literal["layers", "jacobian"]
 
 
 @dataclass(frozen=True)
-class Plan:
+class NtkPlan:
     """How a kernel is computed: by ``layers`` or by whole ``jacobian`` rows, in blocks of how many samples, and why.
 
     ``contracted`` names the parameters that enter by products alone, ``formed`` the others that count, ``frozen`` those
     that are left out.
     """
 
-    method: Method
+    method: _Method
     block: int
     outputs: int
     reason: str
@@ -70,13 +70,13 @@ def empirical_ntk(
     with untouched(model), plain_attention():
         structure = structure_of(net, x)
         if _refusal(net, structure, x) is None:
-            return Contraction(net, structure, outputs, rates, memory).kernel(x, y)
+            return LayerContraction(net, structure, outputs, rates, memory).kernel(x, y)
         return _by_rows(net, x, y, outputs=outputs, rates=rates)
 
 
 def ntk_plan(
     model: nn.Module, x: Inputs, *, outputs: Outputs = "trace", frozen: bool = False, memory: int = MEMORY
-) -> Plan:
+) -> NtkPlan:
     """How `empirical_ntk` would go about it, and why; costs passes of a single sample.
 
     >>> ntk_plan(nn.Sequential(nn.Linear(4, 8), nn.LayerNorm(8)), torch.ones(2, 4)).formed
@@ -89,7 +89,7 @@ def ntk_plan(
         structure = structure_of(net, x)
         refusal = _refusal(net, structure, x)
     if refusal is not None:
-        return Plan(
+        return NtkPlan(
             "jacobian",
             1,
             structure.outputs,
@@ -98,9 +98,9 @@ def ntk_plan(
             tuple(net.parameters),
             left,
         )
-    work = Contraction(net, structure, outputs, {}, memory)
+    work = LayerContraction(net, structure, outputs, {}, memory)
     reason = f"one sample takes {work.bytes_per_sample / 2**20:.3g} MiB of the {memory / 2**20:.4g} MiB allowed"
-    return Plan(
+    return NtkPlan(
         "layers",
         min(work.block, count(x)),
         structure.outputs,
@@ -226,15 +226,15 @@ def output_curvatures(loss: Callable[[Tensor, Tensor], Tensor], outputs: Tensor,
     return torch.stack([column.flatten(1) for column in columns], 1).detach()
 
 
-def curvature_through_kernel(kernel: Tensor, curvatures: Tensor) -> Tensor:
+def curvature_through_kernel(kernel: Tensor, loss_curvatures: Tensor) -> Tensor:
     r"""$H^{1/2}\Theta H^{1/2}$, (nC, nC), whose eigenvalues are the nonzero ones of the Gauss-Newton matrix $J^\top HJ$.
 
-    ``kernel`` is full, (n, n, C, C), ``curvatures`` are (n, C, C); negative ones of a loss that is not convex count as 0.
+    ``kernel`` is full, (n, n, C, C), ``loss_curvatures`` are (n, C, C); negative ones of a loss that is not convex count as 0.
 
     >>> curvature_through_kernel(torch.ones(1, 1, 1, 1), 4 * torch.ones(1, 1, 1)).item()
     4.0
     """
-    values, vectors = torch.linalg.eigh(curvatures.double())
+    values, vectors = torch.linalg.eigh(loss_curvatures.double())
     root = (vectors * values.clamp(min=0).sqrt().unsqueeze(1)) @ vectors.mT  # (n, C, C)
     return kernel_matrix(torch.einsum("aij,abjk,bkl->abil", root, kernel.double(), root))
 
@@ -250,7 +250,7 @@ def _checked(rates: Mapping[str, float], model: nn.Module) -> Mapping[str, float
     return rates
 
 
-def _refusal(net: Stateless, structure: Structure, x: Inputs) -> str | None:
+def _refusal(net: Stateless, structure: LayerStructure, x: Inputs) -> str | None:
     """Why the model cannot be vectorised over samples, if it cannot; tried on one sample and one output."""
     try:
         factors(net, structure, rows(x, slice(0, 1)), part=slice(0, 1))

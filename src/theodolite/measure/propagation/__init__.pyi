@@ -8,9 +8,15 @@ from .layer_features import (
 from .redraws import GradientDraws as GradientDraws, log_spread as log_spread, redrawn_gradients as redrawn_gradients
 from .signal_flow import (
     Signal as Signal,
-    Step as Step,
+    SignalStep as SignalStep,
     Trace as Trace,
     is_matrix_layer as is_matrix_layer,
     signals as signals,
 )
-from .weight_spread import LayerVariances as LayerVariances, fan_in as fan_in, layer_variances as layer_variances
+from .weight_spread import (
+    LayerVariances as LayerVariances,
+    fan_in as fan_in,
+    layer_variances as layer_variances,
+    mean_square as mean_square,
+    sums_inputs as sums_inputs,
+)

@@ -109,18 +109,20 @@ def layer_inputs(run: Callable[[], Any], layers: Mapping[str, nn.Module]) -> dic
 
 
 @torch.no_grad()
-def steering_gains(run: Callable[[], Any], layer: nn.Module, directions: Tensor, *, step: float = 1e-2) -> Tensor:
+def steering_gains(
+    run: Callable[[], Any], layer: nn.Module, directions: Tensor, *, perturbation: float = 1e-2
+) -> Tensor:
     r"""By how much a direction added behind a layer changes the model's answer: $|f(h+v)-f(h-v)|/2|v|$, for each direction.
 
-    ``directions`` are (count, features); each is added, scaled to ``step`` of the features' root mean square norm, to every
-    sample and position, and the norm of the change of the answer is averaged over samples.
+    ``directions`` are (count, features); each is added, scaled to ``perturbation`` of the features' root mean square norm, to
+    every sample and position, and the norm of the change of the answer is averaged over samples.
     """
     gains = []
     for direction in directions:
-        ends = [_answer_with(run, layer, direction, sign * step) for sign in (1.0, -1.0)]
+        ends = [_answer_with(run, layer, direction, sign * perturbation) for sign in (1.0, -1.0)]
         (high, size), (low, _) = ends
         change = (high - low).flatten(1).norm(dim=1) / 2
-        gains.append((change / (step * size)).mean())
+        gains.append((change / (perturbation * size)).mean())
     return torch.stack(gains)
 
 

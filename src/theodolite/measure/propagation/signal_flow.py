@@ -91,7 +91,7 @@ WORDS = {
 
 
 @dataclass(frozen=True)
-class Step:
+class SignalStep:
     """One thing that happened to a signal: ``function`` is what to apply when it is an activation, else None."""
 
     name: str
@@ -173,7 +173,7 @@ class Trace(TorchFunctionMode):
             past = max(known, key=len)
             step = _step(func, name, args, kwargs)
             for out in _tensors(result):
-                self.past[out] = past if step is None and len(known) == 1 else (*past, step or Step("a choice"))
+                self.past[out] = past if step is None and len(known) == 1 else (*past, step or SignalStep("a choice"))
         return result
 
 
@@ -185,7 +185,7 @@ def _tensors(value: Any) -> list[Tensor]:
     return [t for member in value for t in _tensors(member)] if isinstance(value, tuple | list) else []
 
 
-def _step(func: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Step | None:
+def _step(func: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> SignalStep | None:
     """What a call does to a signal; None when it only changes the shape."""
     name = name.removesuffix("_").removeprefix("i") if name in ("iadd", "imul", "isub") else name.removesuffix("_")
     if name in SHAPES or name == "get":  # reading .T, .mT or .data
@@ -195,16 +195,16 @@ def _step(func: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -
     if name not in ACTIVATIONS:
         kinds = [words for part, words in (("norm", "a normalisation"), ("pool", "pooling")) if part in name]
         words = kinds[0] if kinds else WORDS.get(name)
-        return Step(f"{words} ({name})" if words else name)
+        return SignalStep(f"{words} ({name})" if words else name)
     plain = getattr(F, name, None) or getattr(torch, name, None) or func
     rest = {key: value for key, value in kwargs.items() if key not in ("inplace", "input") and value != "none"}
     extra = tuple(args[1:])
     if extra and extra[-1] is False:  # F.relu(z, False): an inplace flag given by position
         extra = extra[:-1]
     if not rest and not extra:
-        return Step(name, plain)
+        return SignalStep(name, plain)
     said = ", ".join([*(f"{value:g}" for value in extra), *(f"{key}={value}" for key, value in rest.items())])
-    return Step(
+    return SignalStep(
         f"{name}({said})",
         functools.partial(_applied, plain, extra, rest) if extra else functools.partial(plain, **rest),
     )
@@ -242,7 +242,7 @@ def _simplify(trace: Trace, module: nn.Module, args: Any, output: Any) -> None:
         return
     with _untraced():
         if output.shape == given[0].shape and _is_elementwise(module, given[0]):
-            trace.past[output] = (*before, Step(type(module).__name__, module))
+            trace.past[output] = (*before, SignalStep(type(module).__name__, module))
 
 
 def _is_elementwise(module: nn.Module, like: Tensor) -> bool:
@@ -254,7 +254,7 @@ def _is_elementwise(module: nn.Module, like: Tensor) -> bool:
         return False  # it wants another shape: no elementwise function
 
 
-def _signal(name: str, module: nn.Module, z: Tensor, past: tuple[Step, ...] | None) -> Signal:
+def _signal(name: str, module: nn.Module, z: Tensor, past: tuple[SignalStep, ...] | None) -> Signal:
     weight, bias = module.weight, getattr(module, "bias", None)
     assert isinstance(weight, Tensor)
     samples = z.reshape(len(z), -1).to(torch.float64)  # (batch, units and positions)
@@ -267,7 +267,7 @@ def _signal(name: str, module: nn.Module, z: Tensor, past: tuple[Step, ...] | No
     inputs = weight.shape[0] if type(module).__name__ == "Conv1D" else fan_in(tuple(weight.shape), module)
     activation = None
     if past is not None and len(past) <= 1:
-        activation = past[0] if past else Step("identity", torch.clone)
+        activation = past[0] if past else SignalStep("identity", torch.clone)
     known = activation is not None and activation.function is not None
     units = z.shape[1] if "Conv" in type(module).__name__ and weight.ndim > 2 else z.shape[-1]
     return Signal(

@@ -20,8 +20,8 @@ class LayerVariances:
 
     name: str
     fan_in: int
-    weight: Estimate
-    bias: Estimate | None
+    weight_variance: Estimate
+    bias_variance: Estimate | None
 
 
 def layer_variances(
@@ -35,24 +35,25 @@ def layer_variances(
     """
     owners = owners_of(model)
     faults = {} if faults is None else faults
-    sums = {name: weight for name, weight in weights.items() if _is_sum(weight, owners.get(name))}
+    sums = {name: weight for name, weight in weights.items() if sums_inputs(name, weight, owners.get(name))}
     for weight, tensor in readable(sums, faults):
         head, _, tail = weight.name.rpartition("weight")
         inputs = fan_in(weight.shape, owners.get(weight.name))
         bias = weights.get(f"{head}bias{tail}")
         spread = None
         if bias is not None and len(bias.shape) == 1:
-            spread = next((_mean_square(vector, 1) for _, vector in readable({bias.name: bias}, faults)), None)
-        yield LayerVariances(weight.name, inputs, _mean_square(tensor, inputs), spread)
+            spread = next((mean_square(vector, 1) for _, vector in readable({bias.name: bias}, faults)), None)
+        yield LayerVariances(weight.name, inputs, mean_square(tensor, inputs), spread)
 
 
-def _is_sum(weight: Weight, owner: nn.Module | None) -> bool:
-    if len(weight.shape) < 2 or "weight" not in weight.name or not weight.dtype.is_floating_point:
+def sums_inputs(name: str, weight: Weight | Tensor, owner: nn.Module | None = None) -> bool:
+    """Whether a layer multiplies its inputs by this: by its module where that is known, else by its name and shape."""
+    if len(weight.shape) < 2 or "weight" not in name or not weight.dtype.is_floating_point:
         return False
-    return not isinstance(owner, NOT_SUMS) and (owner is not None or "embed" not in weight.name.lower())
+    return not isinstance(owner, NOT_SUMS) and (owner is not None or "embed" not in name.lower())
 
 
-def _mean_square(tensor: Tensor, scale: int) -> Estimate:
+def mean_square(tensor: Tensor, scale: float = 1.0) -> Estimate:
     """The mean square times ``scale`` with its standard error; initialisations have mean zero."""
     squares = tensor.detach().to(torch.float64).square().flatten() * scale
     error = squares.std(correction=0) / squares.numel() ** 0.5 if squares.numel() > 1 else squares.new_tensor(0.0)

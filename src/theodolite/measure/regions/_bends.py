@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 Pieces = tuple[tuple[float, ...], tuple[Any, ...], tuple[float, ...]]
-ACTIVATIONS: dict[type[nn.Module], str] = {
+BENT_MODULES: dict[type[nn.Module], str] = {
     nn.ReLU: "relu",
     nn.ReLU6: "relu6",
     nn.LeakyReLU: "leaky_relu",
@@ -22,7 +22,7 @@ ACTIVATIONS: dict[type[nn.Module], str] = {
     nn.Hardsigmoid: "hardsigmoid",
     nn.Softshrink: "softshrink",
 }
-ALIASES = {
+SPELLINGS = {
     "relu_": "relu",
     "leaky_relu_": "leaky_relu",
     "hardtanh_": "hardtanh",
@@ -31,7 +31,7 @@ ALIASES = {
     "clip": "clamp",
     "absolute": "abs",
 }
-BENT = ("relu", "relu6", "leaky_relu", "prelu", "rrelu", "hardtanh", "hardsigmoid", "softshrink", "abs", "clamp")
+BENT = (*BENT_MODULES.values(), "abs", "clamp")
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ def bend(name: str, arguments: Sequence[Any], options: Mapping[str, Any], *, lik
 
 def bend_of(module: nn.Module, *, like: Tensor) -> Bend:
     """The bends of an activation module."""
-    name = ACTIVATIONS[type(module)]
+    name = BENT_MODULES[type(module)]
     own: dict[str, Any] = {}
     if isinstance(module, nn.LeakyReLU):
         own = {"negative_slope": module.negative_slope}

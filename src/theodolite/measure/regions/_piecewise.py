@@ -13,76 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor, fx, nn
 
-from theodolite.measure.regions._bends import ACTIVATIONS, ALIASES, BENT, Bend, Maximum, bend, bend_of, pool_windows
-
-NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
-AFFINE = (
-    nn.Linear,
-    nn.Conv1d,
-    nn.Conv2d,
-    nn.Conv3d,
-    nn.ConvTranspose1d,
-    nn.ConvTranspose2d,
-    nn.AvgPool1d,
-    nn.AvgPool2d,
-    nn.AvgPool3d,
-    nn.AdaptiveAvgPool1d,
-    nn.AdaptiveAvgPool2d,
-    nn.AdaptiveAvgPool3d,
-    nn.Flatten,
-    nn.Unflatten,
-    nn.Dropout,
-    nn.Dropout1d,
-    nn.Dropout2d,
-    nn.Dropout3d,
-    nn.AlphaDropout,
-    nn.Identity,
-    nn.ZeroPad2d,
-    nn.PixelShuffle,
-    *NORMS,
-)
-FUNCTIONS = (
-    "add",
-    "iadd",
-    "add_",
-    "sub",
-    "isub",
-    "neg",
-    "cat",
-    "concat",
-    "stack",
-    "mean",
-    "sum",
-    "linear",
-    "conv1d",
-    "conv2d",
-    "avg_pool1d",
-    "avg_pool2d",
-    "adaptive_avg_pool1d",
-    "adaptive_avg_pool2d",
-    "batch_norm",
-    "dropout",
-    "pad",
-    "getitem",
-    "permute",
-    "transpose",
-    "flatten",
-    "view",
-    "reshape",
-    "unflatten",
-    "squeeze",
-    "unsqueeze",
-    "contiguous",
-    "clone",
-    "detach",
-    "movedim",
-    "narrow",
-    "flip",
-    "roll",
-)
-PRODUCTS = ("mul", "imul", "mul_", "truediv", "div", "matmul")  # affine where only one factor is a signal
-SHAPES = ("flatten", "view", "reshape", "unflatten")
-CAN = "Linear, convolutions, BatchNorm in eval mode, pooling, residual sums and piecewise linear activations are read"
+from theodolite.measure.regions._bends import BENT, BENT_MODULES, SPELLINGS, Bend, Maximum, bend, bend_of, pool_windows
+from theodolite.measure.regions._readable_layers import AFFINE, CAN, FUNCTIONS, NORMS, PRODUCTS, SHAPES
 
 
 @dataclass(frozen=True)
@@ -103,7 +35,7 @@ class Affine:
 
 
 @dataclass(frozen=True)
-class Dense:
+class DenseMap:
     """A linear layer; with weights (N, out, in) and biases (N, out) one for each of N networks, by a cell's root."""
 
     weight: Tensor
@@ -122,19 +54,19 @@ class Dense:
 
 
 @dataclass(frozen=True)
-class Step:
+class PiecewiseStep:
     """One node of the network: where its signals come from (slot 0 is the input), and what is done with them."""
 
     name: str
     sources: tuple[int, ...]
-    does: Affine | Dense | Bend | Maximum
+    does: Affine | DenseMap | Bend | Maximum
 
 
 @dataclass(frozen=True)
-class Program:
+class PiecewiseProgram:
     """A network as steps; step k writes slot k + 1, the last slot is the output."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[PiecewiseStep, ...]
     shape: tuple[int, ...]
     like: Tensor
     widest: int
@@ -149,7 +81,7 @@ class Program:
         return last
 
 
-def program_of(model: nn.Module, shape: tuple[int, ...]) -> Program:
+def piecewise_program(model: nn.Module, shape: tuple[int, ...]) -> PiecewiseProgram:
     """The network, read for one input of this shape, in float64 and eval mode; the model itself is not touched."""
     own = _own_copy(model)
     wrapped = nn.Sequential(own) if _is_leaf(own) else own
@@ -165,33 +97,33 @@ def program_of(model: nn.Module, shape: tuple[int, ...]) -> Program:
         return _Reader(graph, shape, torch.empty(0, dtype=torch.float64, device=anchor.device)).program(own)
 
 
-def dense_program(weights: list[Tensor], biases: list[Tensor | None]) -> Program:
+def dense_program(weights: list[Tensor], biases: list[Tensor | None]) -> PiecewiseProgram:
     """Many ReLU networks of one architecture: weights (N, out, in) and biases (N, out) of each layer."""
-    steps: list[Step] = []
+    steps: list[PiecewiseStep] = []
     relu = bend("relu", (), {}, like=weights[0])
     for place, (weight, bias) in enumerate(zip(weights, biases, strict=True)):
         if place:
-            steps.append(Step("relu", (len(steps),), relu))
-        steps.append(Step("dense", (len(steps),), Dense(weight, bias)))
+            steps.append(PiecewiseStep("relu", (len(steps),), relu))
+        steps.append(PiecewiseStep("dense", (len(steps),), DenseMap(weight, bias)))
     widest = max(max(weight.shape[1:]) for weight in weights)
-    return Program(tuple(steps), (weights[0].shape[-1],), weights[0][:0, 0, 0], widest)
+    return PiecewiseProgram(tuple(steps), (weights[0].shape[-1],), weights[0][:0, 0, 0], widest)
 
 
-def dense_layers(program: Program) -> list[tuple[Tensor, Tensor | None]] | None:
+def affine_maps(program: PiecewiseProgram) -> list[tuple[Tensor, Tensor | None]] | None:
     """Weights and biases where the network is linear layers and ReLUs in turn, and nothing else; else None."""
     steps = [step.does for step in program.steps if not _passes(step.does)]
     if len(steps) % 2 == 0:
         return None
     found: list[tuple[Tensor, Tensor | None]] = []
     for place, does in enumerate(steps):
-        if place % 2 == 0 and isinstance(does, Dense):
+        if place % 2 == 0 and isinstance(does, DenseMap):
             found.append((does.weight, does.bias))
         elif not (place % 2 and isinstance(does, Bend) and does.slopes.tolist() == [0.0, 1.0] and len(does.knots) == 1):
             return None
     return found
 
 
-def _passes(does: Affine | Dense | Bend | Maximum) -> bool:
+def _passes(does: Affine | DenseMap | Bend | Maximum) -> bool:
     return isinstance(does, Affine) and isinstance(does.function, nn.Flatten | nn.Dropout | nn.Identity)
 
 
@@ -219,9 +151,9 @@ class _Reader:
         self.graph, self.shape, self.like = graph, shape, like
         self.values: dict[fx.Node, Any] = {}
         self.slots: dict[fx.Node, int] = {}
-        self.steps: list[Step] = []
+        self.steps: list[PiecewiseStep] = []
 
-    def program(self, model: nn.Module) -> Program:
+    def program(self, model: nn.Module) -> PiecewiseProgram:
         for node in self.graph.graph.nodes:
             if node.op == "placeholder":
                 self._placeholder(node)
@@ -239,16 +171,16 @@ class _Reader:
             return
         self.values[node], self.slots[node] = self.like.new_zeros((2, *self.shape)), 0
 
-    def _finished(self, node: fx.Node, model: nn.Module) -> Program:
+    def _finished(self, node: fx.Node, model: nn.Module) -> PiecewiseProgram:
         (source,) = node.args
         if not isinstance(source, fx.Node) or source not in self.slots:
             raise ValueError("expected a network that returns one tensor made from its input, got another; wrap it")
         if self.slots[source] != len(self.steps):
-            self.steps.append(Step("output", (self.slots[source],), Affine(torch.clone)))
+            self.steps.append(PiecewiseStep("output", (self.slots[source],), Affine(torch.clone)))
         widest = max(
             value.shape[1:].numel() for value in self.values.values() if isinstance(value, Tensor) and value.ndim
         )
-        return Program(tuple(self.steps), self.shape, self.like, widest, model)
+        return PiecewiseProgram(tuple(self.steps), self.shape, self.like, widest, model)
 
     def _node(self, node: fx.Node) -> None:
         sources = [a for a in node.all_input_nodes if a in self.slots]
@@ -264,15 +196,15 @@ class _Reader:
             return  # a constant, or a size
         if _name(node) in ("maximum", "max") and len(sources) == 2:
             stacked = Affine(lambda a, b: torch.stack([a.expand_as(a + b), b.expand_as(a + b)], -1))
-            self.steps.append(Step(_title(node), tuple(self.slots[s] for s in sources), stacked))
+            self.steps.append(PiecewiseStep(_title(node), tuple(self.slots[s] for s in sources), stacked))
             windows = torch.arange(2 * value[0].numel(), device=value.device).reshape(-1, 2)
             self._add(node, (len(self.steps),), Maximum(windows, tuple(value.shape[1:])))
             return
         does = self._module(node) if node.op == "call_module" else self._function(node, sources)
         self._add(node, tuple(self.slots[s] for s in sources), does)
 
-    def _add(self, node: fx.Node, sources: tuple[int, ...], does: Affine | Dense | Bend | Maximum) -> None:
-        self.steps.append(Step(_title(node), sources, does))
+    def _add(self, node: fx.Node, sources: tuple[int, ...], does: Affine | DenseMap | Bend | Maximum) -> None:
+        self.steps.append(PiecewiseStep(_title(node), sources, does))
         self.slots[node] = len(self.steps)
 
     def _value(self, node: fx.Node) -> Any:
@@ -285,9 +217,9 @@ class _Reader:
             return getattr(args[0], str(node.target))(*args[1:], **kwargs)
         return node.target(*args, **kwargs)  # type: ignore[operator]
 
-    def _module(self, node: fx.Node) -> Affine | Dense | Bend | Maximum:
+    def _module(self, node: fx.Node) -> Affine | DenseMap | Bend | Maximum:
         layer, before = self.graph.get_submodule(str(node.target)), self.values[node.args[0]]  # type: ignore[index]
-        if type(layer) in ACTIVATIONS:
+        if type(layer) in BENT_MODULES:
             return bend_of(layer, like=before)
         if isinstance(layer, nn.MaxPool1d | nn.MaxPool2d):
             options = {
@@ -295,7 +227,7 @@ class _Reader:
             }
             return self._pooled(before, self.values[node], options)
         if type(layer) is nn.Linear:
-            return Dense(layer.weight, layer.bias)
+            return DenseMap(layer.weight, layer.bias)
         if not isinstance(layer, AFFINE) or (isinstance(layer, NORMS) and layer.running_mean is None):
             raise ValueError(f"expected piecewise linear layers, got {type(layer).__name__} at {node.target!r}; {CAN}")
         return self._affine(layer, [before], self.values[node])
@@ -310,8 +242,8 @@ class _Reader:
         shift = function(*(torch.zeros_like(signal[:1]) for signal in before))
         return Affine(function, shift.unsqueeze(1) if bool(shift.any()) else None)
 
-    def _function(self, node: fx.Node, sources: list[fx.Node]) -> Affine | Dense | Bend | Maximum:
-        name = ALIASES.get(_name(node), _name(node))
+    def _function(self, node: fx.Node, sources: list[fx.Node]) -> Affine | DenseMap | Bend | Maximum:
+        name = SPELLINGS.get(_name(node), _name(node))
         args, kwargs = fx.node.map_arg((node.args, node.kwargs), lambda n: n if n in self.slots else self.values[n])
         before, after = [self.values[s] for s in sources], self.values[node]
         if name in BENT and len(sources) == 1:

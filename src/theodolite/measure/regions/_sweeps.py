@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from theodolite.measure.regions._bends import Bend, Maximum
-from theodolite.measure.regions._piecewise import Program
+from theodolite.measure.regions._piecewise import PiecewiseProgram
 
 NUMBERS = 1_000_000  # of float64 in one signal at a time: 8 MB, so that a part stays in the cache
 CHECKED = 16
@@ -36,7 +36,7 @@ class Cells(Protocol):
         """The cells cut where the largest member of a window (C, rows, n, m) changes."""
 
 
-def swept(program: Program, signal: Tensor, cells: Cells) -> list[tuple[Any, Tensor]]:
+def swept(program: PiecewiseProgram, signal: Tensor, cells: Cells) -> list[tuple[Any, Tensor]]:
     """Cells on which the network is affine, in parts, each with its maps (C, rows, outputs)."""
     last, done = program.last_use(), []
     bends = [place for place, step in enumerate(program.steps) if isinstance(step.does, Bend | Maximum)]
@@ -69,7 +69,9 @@ def swept(program: Program, signal: Tensor, cells: Cells) -> list[tuple[Any, Ten
     return done
 
 
-def _behind(program: Program, place: int, live: dict[int, Tensor], cells: Cells, parent: Tensor) -> dict[int, Tensor]:
+def _behind(
+    program: PiecewiseProgram, place: int, live: dict[int, Tensor], cells: Cells, parent: Tensor
+) -> dict[int, Tensor]:
     """The signals of cells that come from others, behind the bend in front of this place; those still needed."""
     step = program.steps[place - 1] if place else None
     if step is None or not isinstance(step.does, Bend | Maximum):
@@ -84,7 +86,7 @@ def _behind(program: Program, place: int, live: dict[int, Tensor], cells: Cells,
     return {slot: held for slot, held in kept.items() if last[slot] >= place}
 
 
-def check_maps(program: Program, points: Tensor, values: Tensor) -> None:
+def check_maps(program: PiecewiseProgram, points: Tensor, values: Tensor) -> None:
     """Refuse a network whose own output at some points is not what its affine maps say: it was misread."""
     if program.model is None:
         return
@@ -95,7 +97,7 @@ def check_maps(program: Program, points: Tensor, values: Tensor) -> None:
         raise ValueError(f"expected a piecewise linear network, got one off its affine pieces by {float(apart):.2g}")
 
 
-def activation_patterns(program: Program, points: Tensor) -> Tensor:
+def activation_patterns(program: PiecewiseProgram, points: Tensor) -> Tensor:
     """The number of the piece of every bend, and of the largest of every window, at points (P, ...): (P, units)."""
     live, found = {0: points.to(program.like).unsqueeze(1)}, []
     roots = torch.zeros(len(points), dtype=torch.long, device=program.like.device)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from theodolite.measure.regions._bends import Bend, Maximum
-from theodolite.measure.regions._piecewise import program_of
+from theodolite.measure.regions._piecewise import piecewise_program
 from theodolite.measure.regions._polygons import Array
 
 SAME = 1e-9  # normals and distances that differ by less are one hyperplane
@@ -46,7 +46,7 @@ def cell_at(model: nn.Module, point: Any) -> Cell:
     """
     x = torch.as_tensor(point).detach().to(torch.float64)
     x = x.reshape(x.shape or (1,))
-    program = program_of(model, tuple(x.shape))
+    program = piecewise_program(model, tuple(x.shape))
     x = x.to(program.like)
     size = x.numel()
     basis = torch.eye(size, device=x.device, dtype=x.dtype).reshape(size, *x.shape)

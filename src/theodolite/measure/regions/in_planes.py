@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from theodolite.measure.regions._bends import Bend
-from theodolite.measure.regions._piecewise import Program, program_of
+from theodolite.measure.regions._piecewise import PiecewiseProgram, piecewise_program
 from theodolite.measure.regions._polygons import Array, Polygons, cut, joined, may_cross
 from theodolite.measure.regions._sweeps import activation_patterns, check_maps, swept
 
@@ -37,7 +37,7 @@ class PlaneRegions:
     cells: Polygons
     maps: Tensor
     plane: Slice
-    program: Program
+    program: PiecewiseProgram
 
     @property
     def regions(self) -> int:
@@ -49,9 +49,9 @@ class PlaneRegions:
         """The area of every cell in units of u and v."""
         return self.cells.areas()
 
-    def polygon(self, k: int) -> Array:
+    def polygon(self, index: int) -> Array:
         """The corners of cell k in order, (corners, 2)."""
-        corners: Array = self.cells.corners[k, : self.cells.count[k]]
+        corners: Array = self.cells.corners[index, : self.cells.count[index]]
         return corners
 
     def patterns(self) -> Tensor:
@@ -59,12 +59,6 @@ class PlaneRegions:
         with torch.no_grad():
             centres = self.plane.points(self.cells.centres())
             return torch.cat([activation_patterns(self.program, part) for part in torch.split(centres, 4096)])
-
-    def distinct_maps(self, *, digits: int = 7) -> int:
-        """How many different affine maps the cells carry: at most the number of regions."""
-        flat = self.maps.flatten(1)
-        scale = flat.abs().amax(0).clamp(min=1e-300)
-        return len(torch.unique(torch.round(flat / scale, decimals=digits) + 0.0, dim=0))
 
 
 @dataclass(frozen=True)
@@ -131,21 +125,20 @@ class PlaneCells:
         return PlaneCells.around(polygons, device), torch.from_numpy(parent).to(device)
 
 
-def slice_through(a: Tensor, b: Tensor, c: Tensor) -> tuple[Slice, Array]:
+def slice_through(first: Tensor, second: Tensor, third: Tensor) -> tuple[Slice, Array]:
     """The plane through three inputs, with orthonormal directions, and their coordinates in it, (3, 2).
 
     >>> plane, corners = slice_through(torch.zeros(3), torch.tensor([2.0, 0, 0]), torch.tensor([1.0, 1, 0]))
     >>> corners.tolist()
     [[0.0, 0.0], [2.0, 0.0], [1.0, 1.0]]
     """
-    a, b, c = (x.detach().to(torch.float64) for x in (a, b, c))
-    first = (b - a) / (b - a).norm()
-    rest = (c - a) - ((c - a) * first).sum() * first
-    if not float(rest.norm()) > 1e-9 * float((c - a).norm()) or not bool(torch.isfinite(first).all()):
+    a, b, c = (x.detach().to(torch.float64) for x in (first, second, third))
+    along = (b - a) / (b - a).norm()
+    rest = (c - a) - ((c - a) * along).sum() * along
+    if not float(rest.norm()) > 1e-9 * float((c - a).norm()) or not bool(torch.isfinite(along).all()):
         raise ValueError("expected three inputs that span a plane, got some on one line; choose others")
-    second = rest / rest.norm()
-    corners = [[0.0, 0.0], [float((b - a).norm()), 0.0], [float(((c - a) * first).sum()), float(rest.norm())]]
-    return Slice(a, first, second), np.asarray(corners)
+    corners = [[0.0, 0.0], [float((b - a).norm()), 0.0], [float(((c - a) * along).sum()), float(rest.norm())]]
+    return Slice(a, along, rest / rest.norm()), np.asarray(corners)
 
 
 def regions_in_polygon(model: nn.Module, corners: Any, *, plane: Slice | None = None) -> PlaneRegions:
@@ -163,7 +156,7 @@ def regions_in_polygon(model: nn.Module, corners: Any, *, plane: Slice | None = 
     polygon = _checked_polygon(corners)
     if plane is None:
         plane = Slice(torch.zeros(2, dtype=torch.float64), *torch.eye(2, dtype=torch.float64))
-    program = program_of(model, tuple(plane.origin.shape))
+    program = piecewise_program(model, tuple(plane.origin.shape))
     plane = Slice(*(x.detach().to(program.like) for x in (plane.origin, plane.first, plane.second)))
     rows = torch.stack([plane.origin, plane.first, plane.second])
     if not bool(torch.isfinite(rows).all()) or int(torch.linalg.matrix_rank(rows[1:].flatten(1))) < 2:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from theodolite.measure.regions._bends import Bend
-from theodolite.measure.regions._piecewise import Program, dense_program, program_of
+from theodolite.measure.regions._piecewise import PiecewiseProgram, dense_program, piecewise_program
 from theodolite.measure.regions._sweeps import RELATIVE, ROUNDING, check_maps, swept
 
 
@@ -165,7 +165,7 @@ def regions_on_line(model: nn.Module, start: Any, end: Any, *, whole: bool = Fal
 def regions_on_lines(model: nn.Module, starts: Tensor, ends: Tensor, *, whole: bool = False) -> tuple[LineRegions, ...]:
     """`regions_on_line` for many pairs of inputs at once, (N, ...) each."""
     _check_ends(starts, ends)
-    program = program_of(model, tuple(starts.shape[1:]))
+    program = piecewise_program(model, tuple(starts.shape[1:]))
     starts, ends = starts.detach().to(program.like), ends.detach().to(program.like)
     cells, maps = _swept(program, starts, ends - starts, whole)
     with torch.no_grad():
@@ -197,7 +197,7 @@ def network_line_counts(
     return regions, 1 + torch.bincount(cells.root[1:][kink], minlength=nets)
 
 
-def _swept(program: Program, starts: Tensor, steps: Tensor, whole: bool) -> tuple[Intervals, Tensor]:
+def _swept(program: PiecewiseProgram, starts: Tensor, steps: Tensor, whole: bool) -> tuple[Intervals, Tensor]:
     count, like = len(starts), program.like
     ends = (-math.inf, math.inf) if whole else (0.0, 1.0)
     low, high = (torch.full((count,), end, dtype=like.dtype, device=like.device) for end in ends)

@@ -11,34 +11,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from theodolite.measure.spectra.bulk import Bulk, marchenko_pastur_bulk
-from theodolite.measure.spectra.eigenvalues import condition_number, gram_eigenvalues
-from theodolite.measure.spectra.feature_spectra import FeatureCovariance, FeatureDecay, feature_decay, feature_rows
-from theodolite.measure.spectra.matrices import WeightMatrix, weight_matrices
-from theodolite.measure.spectra.tail_rivals import Comparison, likelihood_ratio
-from theodolite.measure.spectra.tails import PowerLaw, power_law
+from theodolite.measure.spectra.eigenvalues import gram_eigenvalues
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-__all__ = [
-    "Bulk",
-    "Comparison",
-    "FeatureCovariance",
-    "FeatureDecay",
-    "PowerLaw",
-    "Spectrum",
-    "WeightMatrix",
-    "condition_number",
-    "feature_decay",
-    "feature_rows",
-    "gram_eigenvalues",
-    "likelihood_ratio",
-    "marchenko_pastur_bulk",
-    "power_law",
-    "spectrum_of",
-    "weight_matrices",
-]
 
 
 @dataclass(frozen=True)
@@ -90,20 +66,6 @@ class Spectrum:
         singular = np.sqrt(self.eigenvalues[self.eigenvalues > 0])
         share = singular / singular.sum()
         return float(np.exp(-(share * np.log(share)).sum())) if share.size else 0.0
-
-    @property
-    def log_norm(self) -> float:
-        """log10 of the squared Frobenius norm, as WeightWatcher has it."""
-        return math.log10(self.trace) if self.trace else -math.inf
-
-    @property
-    def log_spectral_norm(self) -> float:
-        """log10 of the largest eigenvalue, as WeightWatcher has it."""
-        return math.log10(self.largest) if self.largest else -math.inf
-
-    def alpha_hat(self, fit: PowerLaw) -> float:
-        r"""$\hat\alpha=\alpha\log_{10}\lambda_{\max}$. Source: martin2021."""
-        return fit.alpha * self.log_spectral_norm
 
     @property
     def reason(self) -> str:

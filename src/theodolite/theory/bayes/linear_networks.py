@@ -22,22 +22,24 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class LinearNet:
-    r"""A deep linear network: ``inputs`` $n_0$, hidden ``widths`` $n_1..n_L$ (none: a linear model), ``variance`` $\sigma^2$."""
+    r"""A deep linear network: ``inputs`` $n_0$, hidden ``widths`` $n_1..n_L$ (maybe none), ``prior_variance`` $\sigma^2$."""
 
     inputs: int
     widths: tuple[int, ...] = ()
-    variance: float = 1.0
+    prior_variance: float = 1.0
 
     def __post_init__(self) -> None:
         if self.inputs < 1 or any(n < 1 for n in self.widths):
             raise ValueError(f"expected widths of at least 1, got {(self.inputs, *self.widths)}; pass positive numbers")
-        if not 0 < self.variance < math.inf:
-            raise ValueError(f"expected a positive prior variance, got {self.variance}; 1 keeps norms of wide nets")
+        if not 0 < self.prior_variance < math.inf:
+            raise ValueError(
+                f"expected a positive prior variance, got {self.prior_variance}; 1 keeps norms of wide nets"
+            )
 
     @property
     def log_scale(self) -> float:
         r"""$\ln M$ with $M=\prod_{l=0}^L2\sigma^2/n_l$: the Meijer function's unit of squared length."""
-        return sum(math.log(2 * self.variance / n) for n in (self.inputs, *self.widths))
+        return sum(math.log(2 * self.prior_variance / n) for n in (self.inputs, *self.widths))
 
     def parameters(self, first: float) -> list[float]:
         """The Meijer function's parameters: ``first``, then halves of the widths."""
@@ -64,7 +66,7 @@ def log_evidence(net: LinearNet, *, samples: int, norm2: float, log_det: float =
     return Estimate(G.value + sum(parts), G.stderr + rounding)
 
 
-def scale_moment(net: LinearNet, power: float, *, samples: int, norm2: float) -> float:
+def scale_moment(net: LinearNet, order: float, *, samples: int, norm2: float) -> float:
     r"""$E[\tau^{2k}\mid y]=(\|\theta_*\|^2/2)^kG(x|\frac P2-k,\dots)/G(x|\frac P2,\dots)$, $x=\|\theta_*\|^2/M$.
 
     >>> round(scale_moment(LinearNet(8, (), 2.0), 1.0, samples=3, norm2=5.0), 12)  # no hidden layer: tau is known
@@ -72,11 +74,11 @@ def scale_moment(net: LinearNet, power: float, *, samples: int, norm2: float) ->
     """
     _check(samples, norm2)
     log_x = math.log(norm2) - net.log_scale
-    top = log_meijer(log_x, net.parameters(samples / 2 - power)).value
-    return math.exp(power * math.log(norm2 / 2) + top - log_meijer(log_x, net.parameters(samples / 2)).value)
+    top = log_meijer(log_x, net.parameters(samples / 2 - order)).value
+    return math.exp(order * math.log(norm2 / 2) + top - log_meijer(log_x, net.parameters(samples / 2)).value)
 
 
-def perpendicular_moment(net: LinearNet, power: int = 1, *, samples: int, norm2: float) -> float:
+def perpendicular_moment(net: LinearNet, order: int = 1, *, samples: int, norm2: float) -> float:
     r"""$E[\|\theta_\perp\|^{2k}\mid y]=\frac{\Gamma(\frac{n_0-P}2+k)}{\Gamma(\frac{n_0-P}2)}2^kE[\tau^{2k}\mid y]$.
 
     The part of $\theta$ across the samples: its direction is uniform, and this is its length. Zero where P is $n_0$.
@@ -87,8 +89,8 @@ def perpendicular_moment(net: LinearNet, power: int = 1, *, samples: int, norm2:
     free = (net.inputs - samples) / 2
     if free <= 0:
         return 0.0
-    ratio = math.exp(math.lgamma(free + power) - math.lgamma(free))
-    return ratio * 2.0**power * scale_moment(net, power, samples=samples, norm2=norm2)
+    ratio = math.exp(math.lgamma(free + order) - math.lgamma(free))
+    return ratio * 2.0**order * scale_moment(net, order, samples=samples, norm2=norm2)
 
 
 def log_scale_density(net: LinearNet, log_tau2: Array, *, samples: int, norm2: float) -> Array:
@@ -97,7 +99,7 @@ def log_scale_density(net: LinearNet, log_tau2: Array, *, samples: int, norm2: f
     Needs a hidden layer: without one $\tau^2=\sigma^2/n_0$ is known.
     """
     if not net.widths:
-        raise ValueError("expected a hidden layer, got none; without one the scale is known, variance / inputs")
+        raise ValueError("expected a hidden layer, got none; without one the scale is known, prior_variance / inputs")
     rest = net.log_scale - math.log(2)
     prior = log_meijers(log_tau2 - rest, [n / 2 for n in net.widths])[0] - sum(math.lgamma(n / 2) for n in net.widths)
     likelihood = -samples / 2 * (math.log(2 * math.pi) + log_tau2) - norm2 / 2 * np.exp(-log_tau2)
@@ -108,7 +110,7 @@ def best_variance(net: LinearNet, *, samples: int, norm2: float) -> float:
     r"""$\sigma_*^2$, the prior variance of largest evidence: the root of $G(x|\frac P2+1,\dots)/G(x|\frac P2,\dots)=\frac P2$.
 
     The evidence is log-concave in $\ln\sigma^2$ (a density of a sum of log-Gammas), so there is one. As all sizes grow
-    $\sigma_*^{2(L+1)}\to\|\theta_*\|^2n_0/P$: see `limiting_best_variance`. ``net.variance`` is not used.
+    $\sigma_*^{2(L+1)}\to\|\theta_*\|^2n_0/P$: see `limiting_best_variance`. ``net.prior_variance`` is not used.
 
     >>> round(best_variance(LinearNet(10), samples=5, norm2=3.0), 10)  # exact without hidden layers
     6.0
@@ -157,7 +159,7 @@ def posterior_ratio(net: LinearNet, *, samples: int, norm2: float) -> float:
 
     kappa = norm2 * net.inputs / samples
     shares = [samples / n for n in net.widths]
-    target = (len(net.widths) + 1) * math.log(net.variance) - math.log(kappa)
+    target = (len(net.widths) + 1) * math.log(net.prior_variance) - math.log(kappa)
     if target == 0.0:
         return 1.0
 

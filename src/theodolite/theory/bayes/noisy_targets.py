@@ -37,32 +37,32 @@ def log_scale_prior(net: LinearNet, log_tau2: Array) -> Array:
     return log_meijers(log_tau2 - rest, [n / 2 for n in net.widths])[0] - sum(math.lgamma(n / 2) for n in net.widths)
 
 
-def log_likelihood(log_tau2: Array, spectrum: Array, squares: Array, *, noise: float) -> Array:
+def log_likelihood(log_tau2: Array, spectrum: Array, squares: Array, *, noise_variance: float) -> Array:
     r"""$\ln N(y;0,\tau^2XX^\top+\nu)$ at many scales: ``spectrum`` of $XX^\top$, ``squares`` of the targets in its basis.
 
-    >>> one = log_likelihood(np.zeros(1), np.array([1.0]), np.array([4.0]), noise=1.0)
+    >>> one = log_likelihood(np.zeros(1), np.array([1.0]), np.array([4.0]), noise_variance=1.0)
     >>> abs(float(one[0]) - (-0.5 * math.log(4 * math.pi) - 1.0)) < 1e-14
     True
     """
-    power = np.exp(log_tau2)[:, None] * spectrum + noise
+    power = np.exp(log_tau2)[:, None] * spectrum + noise_variance
     return np.asarray(-0.5 * (np.log(2 * math.pi * power) + squares / power).sum(1))
 
 
-def noisy_scale_posterior(net: LinearNet, spectrum: Array, squares: Array, *, noise: float) -> ScalePosterior:
+def noisy_scale_posterior(net: LinearNet, spectrum: Array, squares: Array, *, noise_variance: float) -> ScalePosterior:
     """The posterior of the scale and the evidence, by the trapezoidal rule, which is exponentially exact here.
 
     The grid is narrowed to where the integrand is above e^-40 of its top and then halved until the log evidence stands to
     1e-9; its last change is the stated error.
     """
     if not net.widths:
-        known = np.array([math.log(net.variance / net.inputs)])
-        value = float(log_likelihood(known, spectrum, squares, noise=noise)[0])
+        known = np.array([math.log(net.prior_variance / net.inputs)])
+        value = float(log_likelihood(known, spectrum, squares, noise_variance=noise_variance)[0])
         return ScalePosterior(known, np.ones(1), Estimate(value, 16 * math.ulp(abs(value))))
 
     def joint(u: Array) -> Array:
-        return log_scale_prior(net, u) + log_likelihood(u, spectrum, squares, noise=noise)
+        return log_scale_prior(net, u) + log_likelihood(u, spectrum, squares, noise_variance=noise_variance)
 
-    low, high = _first_range(net, spectrum, squares, noise)
+    low, high = _first_range(net, spectrum, squares, noise_variance)
     for _ in range(40):
         u = np.linspace(low, high, 33)
         logs = joint(u)
@@ -104,5 +104,5 @@ def _first_range(net: LinearNet, spectrum: Array, squares: Array, noise: float) 
     centre = net.log_scale - math.log(2) + float(digamma(halves).sum())
     spread = math.sqrt(float(polygamma(1, halves).sum()))
     wide = centre + np.linspace(-60, 60, 481)
-    best = float(wide[np.argmax(log_likelihood(wide, spectrum, squares, noise=noise))])
+    best = float(wide[np.argmax(log_likelihood(wide, spectrum, squares, noise_variance=noise))])
     return min(centre, max(best, centre - 40)) - 8 * spread, max(centre, min(best, centre + 40)) + 8 * spread

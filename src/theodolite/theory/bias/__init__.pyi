@@ -19,7 +19,7 @@ from .rotation_bounds import (
     hadamard_lower_bound as hadamard_lower_bound,
     largest_norm as largest_norm,
     multiplicative_loss as multiplicative_loss,
-    multiplicative_safe_rate as multiplicative_safe_rate,
+    multiplicative_safe_lr as multiplicative_safe_lr,
     random_sign_least_squares_loss as random_sign_least_squares_loss,
     unflipped_lower_bound as unflipped_lower_bound,
     unseen_share as unseen_share,

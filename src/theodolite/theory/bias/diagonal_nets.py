@@ -18,17 +18,19 @@ Array = np.ndarray[Any, np.dtype[np.float64]]
 LARGEST = 700.0  # exp of more is not a number of double precision
 
 
-def sinh_solution(exposure: Array, *, scale: float, shape: Array | float = 1.0) -> Array:
+def sinh_solution(exposure: Array, *, scale: float, initial_shape: Array | float = 1.0) -> Array:
     r"""$\beta(t)=2\alpha^2\theta_0^2\sinh(-4X^\top\int_0^tr)$; ``exposure`` is $X^\top\int r$. Source: woodworth2020.
 
     >>> bool(sinh_solution(np.array([-0.25]), scale=1.0)[0] == 2 * np.sinh(1.0))
     True
     """
-    return np.asarray(2 * (scale * shape) ** 2 * np.sinh(np.clip(-4 * exposure, -LARGEST, LARGEST)))
+    return np.asarray(2 * (scale * initial_shape) ** 2 * np.sinh(np.clip(-4 * exposure, -LARGEST, LARGEST)))
 
 
-def potential(beta: Array, *, scale: float, shape: Array | float = 1.0) -> float:
+def potential(weight: Array, *, scale: float, initial_shape: Array | float = 1.0) -> float:
     r"""$Q=\sum_iw_iq(\beta_i/w_i)$, $w=\alpha^2\theta_0^2$, $q(z)=2-\sqrt{4+z^2}+z\,\mathrm{arcsinh}(z/2)$.
+
+    Of all vectors that fit the data, gradient flow from a start of this scale ends at the one of least Q.
 
     For small $\alpha$, $Q=\sum|\beta_i|(\ln|\beta_i|-1-\ln w_i)$, so that $Q/\ln\alpha^{-2}\to|\beta|_1$; for large $\alpha$,
     $\alpha^2Q\to\frac14\sum\beta_i^2/\theta_{0i}^2$. Source: woodworth2020.
@@ -37,13 +39,13 @@ def potential(beta: Array, *, scale: float, shape: Array | float = 1.0) -> float
     >>> abs(potential(np.array([2.0]), scale=1.0) - (2 - 8**0.5 + 2 * float(np.arcsinh(1.0)))) < 1e-15
     True
     """
-    w = np.broadcast_to((scale * np.asarray(shape)) ** 2, np.shape(beta))
-    z = np.asarray(beta) / w
+    w = np.broadcast_to((scale * np.asarray(initial_shape)) ** 2, np.shape(weight))
+    z = np.asarray(weight) / w
     root = np.sqrt(4 + z**2)
     return float(np.sum(w * (z * np.arcsinh(z / 2) - z**2 / (2 + root))))  # 2 - root without cancellation
 
 
-def least_potential(x: Array, y: Array, *, scale: float, shape: Array | float = 1.0) -> Array:
+def least_potential(x: Array, y: Array, *, scale: float, initial_shape: Array | float = 1.0) -> Array:
     r"""The interpolant $X\beta=y$ of least potential: where gradient flow from $\theta_\pm=\alpha\theta_0$ ends.
 
     $\beta=2w\sinh(X^\top\nu)$ with $\nu$ the least of the convex $\sum2w\cosh(X^\top\nu)-y\cdot\nu$, by damped Newton steps:
@@ -55,7 +57,7 @@ def least_potential(x: Array, y: Array, *, scale: float, shape: Array | float = 
     array([0.4, 0.2])
     """
     rows, y = _independent(x, y)
-    w = np.broadcast_to((scale * np.asarray(shape, dtype=float)) ** 2, (x.shape[1],))
+    w = np.broadcast_to((scale * np.asarray(initial_shape, dtype=float)) ** 2, (x.shape[1],))
 
     def images(u: Array) -> tuple[Array, Array]:
         return 2 * w * np.sinh(u), 2 * w * np.cosh(u)
@@ -94,14 +96,14 @@ def least_divergence(readouts: Array, y: Array, *, start: Array) -> Array:
     return _dual_solution(rows, target, images)
 
 
-def least_weighted_norm(x: Array, y: Array, *, shape: Array | float = 1.0) -> Array:
+def least_weighted_norm(x: Array, y: Array, *, initial_shape: Array | float = 1.0) -> Array:
     r"""$WX^\top(XWX^\top)^+y$, $W=\theta_0^2$: the interpolant of least $\sum\beta_i^2/\theta_{0i}^2$.
 
     >>> least_weighted_norm(np.array([[1.0, 1.0]]), np.array([2.0]))
     array([1., 1.])
     """
     rows, y = _independent(x, y)
-    w = np.broadcast_to(np.asarray(shape, dtype=float) ** 2, (x.shape[1],))
+    w = np.broadcast_to(np.asarray(initial_shape, dtype=float) ** 2, (x.shape[1],))
     return np.asarray(w * (rows.T @ np.linalg.solve((rows * w) @ rows.T, y)))
 
 
@@ -121,13 +123,17 @@ def least_l1_norm(x: Array, y: Array) -> Array:
     return np.asarray(found.x[:n] - found.x[n:])
 
 
-def least_ridge_potential(x: Array, y: Array, *, scale: float, ridge: float, shape: Array | float = 1.0) -> Array:
+def least_ridge_potential(
+    x: Array, y: Array, *, scale: float, ridge: float, initial_shape: Array | float = 1.0
+) -> Array:
     r"""The least $|X\beta-y|^2+\lambda Q(\beta)$, which tends to the interpolant of least Q as $\lambda\to0$.
+
+    For labels with noise, where the interpolant fits too much: the ridge trades the fit against the potential.
 
     With an error of order $\lambda$. Its dual is that of the interpolant with $\frac\lambda4|\nu|^2$ more,
     since $\nu=\frac2\lambda(y-X\beta)$.
     """
-    w = np.broadcast_to((scale * np.asarray(shape, dtype=float)) ** 2, (x.shape[1],))
+    w = np.broadcast_to((scale * np.asarray(initial_shape, dtype=float)) ** 2, (x.shape[1],))
 
     def images(u: Array) -> tuple[Array, Array]:
         return 2 * w * np.sinh(u), 2 * w * np.cosh(u)

@@ -36,27 +36,27 @@ class Margin:
         return float(1 / np.linalg.norm(self.weight))
 
 
-def widest_margin(x: Array, labels: Array | None = None, *, bias: str = "none") -> Margin:
+def widest_margin(x: Array, labels: Array | None = None, *, intercept: str = "none") -> Margin:
     r"""The least $\frac12|w|^2$ with $y_i(w\cdot x_i+b)\geq1$ and its multipliers, to rounding. Source: cortes1995.
 
-    ``bias`` is ``"none"``, ``"free"`` (the support vector machine) or ``"homogeneous"``, $|w|^2+b^2$, which is what gradient
+    ``intercept`` is ``"none"``, ``"free"`` (the support vector machine) or ``"homogeneous"``, $|w|^2+b^2$, which is what gradient
     flow with a trained bias minimises. Without a free bias $|w|^2=\sum a_i=1/\gamma^2$. Labels are -1 and 1; without them
     rows are taken as $y_ix_i$. Differs from the source: support vectors are those with $a_i\neq0$.
 
-    >>> found = widest_margin(np.array([[3.0], [-10.0]]), np.array([1, -1]), bias="free")
+    >>> found = widest_margin(np.array([[3.0], [-10.0]]), np.array([1, -1]), intercept="free")
     >>> round(-found.bias / float(found.weight[0]), 12)  # half-way
     -3.5
-    >>> found = widest_margin(np.array([[3.0], [-10.0]]), np.array([1, -1]), bias="homogeneous")
+    >>> found = widest_margin(np.array([[3.0], [-10.0]]), np.array([1, -1]), intercept="homogeneous")
     >>> round(-found.bias / float(found.weight[0]), 12)
     -0.333333333333
     """
-    if bias not in ("none", "free", "homogeneous"):
-        raise ValueError(f"expected a bias that is none, free or homogeneous, got {bias!r}")
+    if intercept not in ("none", "free", "homogeneous"):
+        raise ValueError(f"expected a bias that is none, free or homogeneous, got {intercept!r}")
     z, y = _signed(x, labels)
-    if bias == "none":
+    if intercept == "none":
         return _least_distance(z)
     size = float(np.linalg.norm(z, axis=1).max())
-    if bias == "homogeneous":
+    if intercept == "homogeneous":
         whole = _least_distance(np.hstack([z, y[:, None]]))
         return Margin(whole.weight[:-1], whole.multipliers, whole.support, whole.generic, float(whole.weight[-1]))
     cheap = 1e4 * size  # a bias so cheap that which samples support is decided as if it were free
@@ -87,43 +87,43 @@ def widest_class_margin(features: Array, labels: Array, *, classes: int) -> tupl
     return np.asarray(found.weight.reshape(classes, -1) @ basis), found.margin
 
 
-def residual_weight(margin: Margin, x: Array, labels: Array | None = None) -> Array:
+def residual_weight(solution: Margin, x: Array, labels: Array | None = None) -> Array:
     r"""$\tilde w$ in the span of the support vectors with $e^{-z_i\cdot\tilde w}=a_i$: there $w(t)-\hat w\ln t\to\tilde w$.
 
     For gradient flow on $\sum e^{-z_i\cdot w}$, in the generic case. Source: soudry2018, Theorem 4.
     """
-    if not margin.generic:
+    if not solution.generic:
         raise ValueError(
             "expected linearly independent support vectors with multipliers above 0, got a degenerate case; "
             "there the direction converges as log log t / log t and the residual has no limit of this form"
         )
     z, _ = _signed(x, labels)
-    rows = z[list(margin.support)]
-    return np.asarray(np.linalg.pinv(rows) @ -np.log(margin.multipliers[list(margin.support)]))
+    rows = z[list(solution.support)]
+    return np.asarray(np.linalg.pinv(rows) @ -np.log(solution.multipliers[list(solution.support)]))
 
 
-def power_tail_direction(x: Array, labels: Array | None = None, *, power: float) -> Array:
+def power_tail_direction(x: Array, labels: Array | None = None, *, exponent: float) -> Array:
     r"""The unit d of least $\sum(z_i\cdot d)^{-p}$: where gradient flow turns if the loss falls as $u^{-p}$.
 
     The direction of the least $\frac12|w|^2+\frac1p\sum(z_i\cdot w)^{-p}$, which is convex; the widest margin as
     $p\to\infty$. Source: soudry2018. Differs from the source: which has exponential tails.
 
-    >>> power_tail_direction(np.array([[1.0, 0.0], [0.0, 1.0]]), power=2.0).round(6)
+    >>> power_tail_direction(np.array([[1.0, 0.0], [0.0, 1.0]]), exponent=2.0).round(6)
     array([0.707107, 0.707107])
     """
-    if not power > 0:
-        raise ValueError(f"expected a power above 0, got {power}")
+    if not exponent > 0:
+        raise ValueError(f"expected a power above 0, got {exponent}")
     z, _ = _signed(x, labels)
     w = _least_distance(z).weight
 
     def objective(v: Array) -> float:
         m = z @ v
-        return float(0.5 * v @ v + (m**-power).sum() / power) if (m > 0).all() else np.inf
+        return float(0.5 * v @ v + (m**-exponent).sum() / exponent) if (m > 0).all() else np.inf
 
     for _ in range(200):
         m = z @ w
-        gradient = w - z.T @ m ** (-power - 1)
-        step = np.linalg.solve(np.eye(len(w)) + (power + 1) * (z.T * m ** (-power - 2)) @ z, gradient)
+        gradient = w - z.T @ m ** (-exponent - 1)
+        step = np.linalg.solve(np.eye(len(w)) + (exponent + 1) * (z.T * m ** (-exponent - 2)) @ z, gradient)
         share = 1.0
         while objective(w - share * step) > objective(w) and share > 1e-12:
             share /= 2

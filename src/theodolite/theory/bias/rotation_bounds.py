@@ -82,7 +82,7 @@ def multiplicative_loss(seen: int, dimension: int) -> float:
     return math.log(dimension) / seen
 
 
-def multiplicative_safe_rate(largest_input: float, norm: float, dimension: int) -> float:
+def multiplicative_safe_lr(largest_input: float, target_norm: float, dimension: int) -> float:
     r"""A rate at which exponentiated gradient approaches the target at every step, whatever the examples: $1/(X^2UW_d)$.
 
     For the loss $\tfrac12(x\cdot w-y)^2$, labels $y=x\cdot u$, inputs $|x_i|\le X$ of any sign, $|u|_1=U$ and equal weights
@@ -92,10 +92,10 @@ def multiplicative_safe_rate(largest_input: float, norm: float, dimension: int) 
     too, because the exponential is convex. Larger rates, such as $2/(3X^2U)$ without $W_d$, diverge on signs in 128
     dimensions. Source: kivinen1997 (the measure of progress); the rate is derived here.
 
-    >>> round(multiplicative_safe_rate(2.0, 3.0, 128) * 12 * largest_norm(128), 9)
+    >>> round(multiplicative_safe_lr(2.0, 3.0, 128) * 12 * largest_norm(128), 9)
     1.0
     """
-    return 1 / (largest_input**2 * norm * largest_norm(dimension))
+    return 1 / (largest_input**2 * target_norm * largest_norm(dimension))
 
 
 def largest_norm(dimension: int) -> float:

@@ -1,9 +1,7 @@
 from .corrective_networks import (
     Contraction as Contraction,
-    contraction_constant as contraction_constant,
     corrective_contraction as corrective_contraction,
     cosine_density as cosine_density,
-    cosine_density_bound as cosine_density_bound,
     dual_kernel as dual_kernel,
     dual_scale as dual_scale,
     memorisation_bounds as memorisation_bounds,
@@ -12,7 +10,6 @@ from .corrective_networks import (
     smoothed_cosine_density as smoothed_cosine_density,
 )
 from .entropy import (
-    ball_entropy_bound as ball_entropy_bound,
     contraction_bound as contraction_bound,
     cube_entropy_number as cube_entropy_number,
     embedding_dimension as embedding_dimension,
@@ -20,18 +17,17 @@ from .entropy import (
     separated_points_bounds as separated_points_bounds,
 )
 from .memory_bounds import (
-    Memory as Memory,
+    MemoryBounds as MemoryBounds,
     certain_capacity as certain_capacity,
     classifier_capacity as classifier_capacity,
     construction_capacity as construction_capacity,
     impossible_from as impossible_from,
     memory as memory,
     most_pieces as most_pieces,
-    source_impossible_from as source_impossible_from,
     theorem_capacity as theorem_capacity,
     theorem_widths as theorem_widths,
 )
-from .representation import (
+from .ridge_integrals import (
     RadialFunction as RadialFunction,
     gaussian as gaussian,
     one_group_error as one_group_error,

@@ -38,24 +38,17 @@ def cosine_density(t: Tensor, frequency: Tensor, phase: Tensor, *, half: float =
     return 2 * (half + 1) * torch.where(inside, second, torch.zeros_like(second))
 
 
-def cosine_density_bound(frequency: float, *, half: float = 1.0) -> float:
-    r"""$|\eta|\le2(a+1)\max(\alpha^2,6+4\alpha)$: where the network's $1/\theta^2$ comes from.
-
-    >>> cosine_density_bound(10.0)
-    400.0
-    """
-    return 2 * (half + 1) * max(frequency**2, 6 + 4 * abs(frequency))
-
-
-def smoothed_cosine_density(t: Tensor, frequency: Tensor, phase: Tensor, *, order: int, width: float = 1.0) -> Tensor:
+def smoothed_cosine_density(
+    t: Tensor, frequency: Tensor, phase: Tensor, *, order: int, smoothing_width: float = 1.0
+) -> Tensor:
     r"""$\eta$ for SReLU units: $\cos(\alpha t+\psi)=E\,\eta(T)\,\mathrm{SReLU}_k(t-T)$ for $|t|\le1$, T uniform on $\pm(2+w)$.
 
     The density of the ReLU, made wider by w, over $\hat B_k(\alpha)$, for smoothing multiplies a cosine by it.
 
     Source: bresler2020.
     """
-    damping = smoothing_transform(frequency, order, width=width)
-    return cosine_density(t, frequency, phase, half=1 + width) / damping
+    damping = smoothing_transform(frequency, order, smoothing_width=smoothing_width)
+    return cosine_density(t, frequency, phase, half=1 + smoothing_width) / damping
 
 
 def separation(x: Tensor) -> float:
@@ -99,20 +92,20 @@ def dual_kernel(x: Tensor, *, scale: float) -> Tensor:
 
 @dataclass(frozen=True)
 class Contraction:
-    """What one group of N units leaves of the squared residual: ``bias + noise / N``, as shares of it."""
+    """What one group of N units leaves of the squared residual: ``bias_share + noise_share / N``, as shares of it."""
 
-    bias: float
-    noise: float
-    noise_stderr: float
+    bias_share: float
+    noise_share: float
+    noise_share_stderr: float
 
     def factor(self, units: int) -> float:
         """The expected share that one group of so many units leaves; above 1 the scheme diverges."""
-        return self.bias + self.noise / units
+        return self.bias_share + self.noise_share / units
 
     @property
     def threshold(self) -> float:
         """The width of a group from which on the literal scheme contracts."""
-        return self.noise / (1 - self.bias) if self.bias < 1 else math.inf
+        return self.noise_share / (1 - self.bias_share) if self.bias_share < 1 else math.inf
 
 
 def corrective_contraction(
@@ -121,7 +114,7 @@ def corrective_contraction(
     r"""$\frac{E|y-\hat y|^2}{|y|^2}=\frac{|(I-K)y|^2}{|y|^2}+\frac1{N_0}\frac{E\,|F|^2\eta^2\sum_j(t_j-T)_+^2-|Ky|^2}{|y|^2}$.
 
     $t_j=\xi\cdot x_j/\alpha$, $\alpha=\max_j|\xi\cdot x_j|$. The mean over T is exact; that over $\xi$ is of ``draws``
-    frequencies, its error in ``noise_stderr``.
+    frequencies, its error in ``noise_share_stderr``.
 
     Source: bresler2020, Theorem 1. Differs from the source: exact, with its constant, where a rate is given there.
     """
@@ -134,9 +127,9 @@ def corrective_contraction(
     energy = float(y.square().sum())
     spread = float(moments.std()) / math.sqrt(draws)
     return Contraction(
-        bias=float((y - smooth).square().sum()) / energy,
-        noise=(float(moments.mean()) - float(smooth.square().sum())) / energy,
-        noise_stderr=spread / energy,
+        bias_share=float((y - smooth).square().sum()) / energy,
+        noise_share=(float(moments.mean()) - float(smooth.square().sum())) / energy,
+        noise_share_stderr=spread / energy,
     )
 
 
@@ -155,17 +148,6 @@ def _unit_moment(t: Tensor, alpha: Tensor, phase: Tensor) -> Tensor:
         + 2 * (torch.sin(upper) - torch.sin(lower)) / twice**3
     )
     return 4 * (rise + alpha**4 * (length**3 / 6 + wave / 2))
-
-
-def contraction_constant(samples: int, *, margin: float = 1.0) -> float:
-    r"""The constant hidden in $\tilde O(n/(\theta^4N_0))$, to leading order: $\frac{32}3c^2\log^4n$.
-
-    From $\frac23n\alpha^4/N_0$ with $\alpha=\sigma\sqrt{2\log n}$, $\sigma=\sqrt{2c\log n}/\theta$.
-
-    >>> round(contraction_constant(30))
-    1427
-    """
-    return 32 / 3 * margin**2 * math.log(samples) ** 4
 
 
 def memorisation_bounds(samples: int, dimension: int, theta: float) -> dict[str, float]:
@@ -192,7 +174,13 @@ def memorisation_bounds(samples: int, dimension: int, theta: float) -> dict[str,
 
 
 def polynomial_units(
-    dimension: int, degree: int, *, order: float, error: float = 1.0, failure: float = 1.0, constant: float = 1.0
+    dimension: int,
+    degree: int,
+    *,
+    order: float,
+    error: float = 1.0,
+    failure_probability: float = 1.0,
+    constant: float = 1.0,
 ) -> float:
     r"""$N=\bigl(C\,d^{q(a+1)}/(\epsilon\delta)\bigr)^{1/a}$ random features learn a polynomial of degree q; ``order`` is a.
 
@@ -203,9 +191,9 @@ def polynomial_units(
     >>> round(polynomial_units(10, 2, order=1, error=0.1)), round(polynomial_units(10, 2, order=100, error=0.1))
     (100000, 107)
     """
-    if min(dimension, degree, order, error, failure) <= 0:
+    if min(dimension, degree, order, error, failure_probability) <= 0:
         raise ValueError(
             "expected positive dimension, degree, order, error and failure probability, got one that is not"
         )
-    logarithm = math.log(constant / (error * failure)) + degree * (order + 1) * math.log(dimension)
+    logarithm = math.log(constant / (error * failure_probability)) + degree * (order + 1) * math.log(dimension)
     return math.exp(logarithm / order)

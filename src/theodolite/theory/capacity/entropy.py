@@ -29,15 +29,6 @@ def cube_entropy_number(dimension: int, bits: int) -> float:
     return math.exp2(-(bits // dimension + 1))
 
 
-def ball_entropy_bound(dimension: int, bits: int) -> float:
-    r"""$\epsilon_n\ge2^{-n/d}$ for the unit ball of any norm in d dimensions, by volume.
-
-    >>> ball_entropy_bound(2, 2)
-    0.5
-    """
-    return math.exp2(-bits / dimension)
-
-
 def separated_points_bounds(dimension: int, radius: float) -> tuple[float, float]:
     r"""A ball of ``radius`` R holds at least $R^d$ and at most $(1+2R)^d$ points one apart (as many as fit): by volume.
 
@@ -49,7 +40,7 @@ def separated_points_bounds(dimension: int, radius: float) -> tuple[float, float
     return radius**dimension, (1 + 2 * radius) ** dimension
 
 
-def embedding_dimension(points: int, *, distortion: float = 2.0) -> int:
+def embedding_dimension(count: int, *, distortion: float = 2.0) -> int:
     r"""$m\ge4\ln k/(\frac{\delta^2}2-\frac{\delta^3}3)$: into so many dimensions k points go with this distortion, linearly.
 
     $(1+\delta)/(1-\delta)$ is the squared distortion. Source: dasgupta2003.
@@ -59,10 +50,10 @@ def embedding_dimension(points: int, *, distortion: float = 2.0) -> int:
     """
     square = distortion**2
     delta = (square - 1) / (square + 1)
-    return math.ceil(4 * math.log(points) / (delta**2 / 2 - delta**3 / 3))
+    return math.ceil(4 * math.log(count) / (delta**2 / 2 - delta**3 / 3))
 
 
-def contraction_bound(points: int, dimension: int) -> float:
+def contraction_bound(count: int, dimension: int) -> float:
     r"""$\sqrt{m/(k-1)}$: every linear map of norm 1 into m dimensions shrinks some two corners of a simplex of k to this or less.
 
     The mean squared ratio over pairs is $\mathrm{tr}(A^\top A)/(k-1)\le m/(k-1)$ on the simplex's own space.
@@ -70,4 +61,4 @@ def contraction_bound(points: int, dimension: int) -> float:
     >>> round(contraction_bound(2048, 352), 3)
     0.415
     """
-    return min(1.0, math.sqrt(dimension / (points - 1)))
+    return min(1.0, math.sqrt(dimension / (count - 1)))

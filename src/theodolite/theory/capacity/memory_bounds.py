@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
-Kind = Literal["relu", "hardtanh"]
+MemorizingActivation = Literal["relu", "hardtanh"]
 PIECES = {"relu": 2, "hardtanh": 3}
 """How many linear pieces the activation has."""
 
@@ -32,7 +32,9 @@ def _checked(widths: Sequence[int], outputs: int) -> tuple[int, ...]:
     return tuple(int(width) for width in widths)
 
 
-def theorem_capacity(first: int, second: int, *, activation: Kind = "relu", outputs: int = 1) -> int:
+def theorem_capacity(
+    first_width: int, second_width: int, *, activation: MemorizingActivation = "relu", outputs: int = 1
+) -> int:
     r"""Points that two hidden layers certainly fit by the theorem: $4\lfloor d_1/4\rfloor\lfloor d_2/4d_y\rfloor$ for ReLU.
 
     For hard-tanh $4\lfloor d_1/2\rfloor\lfloor d_2/2d_y\rfloor$.
@@ -42,10 +44,12 @@ def theorem_capacity(first: int, second: int, *, activation: Kind = "relu", outp
     (10000, 10000)
     """
     unit = 2 * (_pieces_of(activation) == 2) or 1
-    return 4 * (first // (2 * unit)) * (second // (2 * unit * outputs))
+    return 4 * (first_width // (2 * unit)) * (second_width // (2 * unit * outputs))
 
 
-def construction_capacity(first: int, second: int, *, activation: Kind = "relu", outputs: int = 1) -> int:
+def construction_capacity(
+    first_width: int, second_width: int, *, activation: MemorizingActivation = "relu", outputs: int = 1
+) -> int:
     r"""Points that `construct.capacity.memorize` can hold in two hidden layers: $2d_1\lfloor d_2/4d_y\rfloor$ for ReLU.
 
     Neighbouring groups of points share a boundary, so that a group costs one ReLU of the first layer and not two; for
@@ -56,10 +60,10 @@ def construction_capacity(first: int, second: int, *, activation: Kind = "relu",
     (20000, 10000)
     """
     unit = 4 if _pieces_of(activation) == 2 else 2
-    return first * 2 * (second // (unit * outputs))
+    return first_width * 2 * (second_width // (unit * outputs))
 
 
-def certain_capacity(widths: Sequence[int], *, activation: Kind = "relu", outputs: int = 1) -> int:
+def certain_capacity(widths: Sequence[int], *, activation: MemorizingActivation = "relu", outputs: int = 1) -> int:
     """Points with any distinct inputs and any targets that hidden layers of these widths certainly can fit.
 
     One layer of d units fits d + 1 points. Of more layers the best two neighbours count: those before carry the projection,
@@ -77,7 +81,7 @@ def certain_capacity(widths: Sequence[int], *, activation: Kind = "relu", output
     return max(found)
 
 
-def classifier_capacity(widths: Sequence[int], *, classes: int, activation: Kind = "relu") -> int:
+def classifier_capacity(widths: Sequence[int], *, classes: int, activation: MemorizingActivation = "relu") -> int:
     """Points that three hidden layers certainly label right: those of the first two with one output, if the third has room.
 
     The third needs 4 units a class with ReLU, 2 with hard-tanh.
@@ -91,7 +95,7 @@ def classifier_capacity(widths: Sequence[int], *, classes: int, activation: Kind
     return construction_capacity(first, second, activation=activation) if third >= unit * classes else 0
 
 
-def most_pieces(widths: Sequence[int], *, activation: Kind = "relu") -> int:
+def most_pieces(widths: Sequence[int], *, activation: MemorizingActivation = "relu") -> int:
     r"""The most linear pieces the network can have along a line: kinks $k_l=k_{l-1}+(p-1)d_l(k_{l-1}+1)$, and one more.
 
     With two hidden layers of ReLU $(d_1+1)(d_2+1)$.
@@ -106,7 +110,7 @@ def most_pieces(widths: Sequence[int], *, activation: Kind = "relu") -> int:
     return kinks + 1
 
 
-def impossible_from(widths: Sequence[int], *, activation: Kind = "relu") -> int:
+def impossible_from(widths: Sequence[int], *, activation: MemorizingActivation = "relu") -> int:
     """From this number on some points on a line, with targets going up and down, cannot be fitted by these widths.
 
     N such points take N - 1 pieces.
@@ -117,23 +121,8 @@ def impossible_from(widths: Sequence[int], *, activation: Kind = "relu") -> int:
     return most_pieces(widths, activation=activation) + 2
 
 
-def source_impossible_from(widths: Sequence[int], *, activation: Kind = "relu") -> int:
-    r"""The same as published: $(p-1)d_1+2<N$, or $p(p-1)d_1d_2+(p-1)d_2+2<N$ with two hidden layers.
-
-    Source: yun2019, Theorem 3.3.
-
-    >>> source_impossible_from([8, 8])
-    139
-    """
-    widths, p = _checked(widths, 1), _pieces_of(activation)
-    if len(widths) > 2:
-        raise ValueError(f"expected one or two hidden layers, got {len(widths)}; use impossible_from")
-    most = (p - 1) * widths[0] if len(widths) == 1 else p * (p - 1) * widths[0] * widths[1] + (p - 1) * widths[1]
-    return most + 3
-
-
 def theorem_widths(
-    samples: int, *, activation: Kind = "relu", outputs: int = 1, classes: int | None = None
+    samples: int, *, activation: MemorizingActivation = "relu", outputs: int = 1, classes: int | None = None
 ) -> tuple[int, ...]:
     r"""The smallest nearly equal widths at which the theorem promises to fit so many points; three for a classifier.
 
@@ -160,7 +149,7 @@ def theorem_widths(
 
 
 @dataclass(frozen=True)
-class Memory:
+class MemoryBounds:
     """What hidden layers of one width hold: points for certain, where it ends for certain, and widths for the samples."""
 
     certain: int
@@ -169,7 +158,7 @@ class Memory:
     enough: tuple[int, ...] | None
 
 
-def memory(activation: str, depth: int, width: int, samples: int | None = None) -> Memory | None:
+def memory(activation: str, depth: int, width: int, samples: int | None = None) -> MemoryBounds | None:
     """What ``depth`` hidden layers of ``width`` units hold with one output; None for an activation without such a theorem.
 
     >>> memory("relu", 2, 200, 30_000).certain
@@ -177,9 +166,9 @@ def memory(activation: str, depth: int, width: int, samples: int | None = None) 
     """
     if activation not in PIECES:
         return None
-    kind: Kind = "relu" if activation == "relu" else "hardtanh"
+    kind: MemorizingActivation = "relu" if activation == "relu" else "hardtanh"
     widths = (width,) * depth
-    return Memory(
+    return MemoryBounds(
         certain_capacity(widths, activation=kind),
         impossible_from(widths, activation=kind),
         samples,

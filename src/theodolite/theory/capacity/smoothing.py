@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 
-def smoothed_relu(t: Tensor, order: int, *, width: float = 1.0) -> Tensor:
+def smoothed_relu(t: Tensor, order: int, *, smoothing_width: float = 1.0) -> Tensor:
     r"""$\mathrm{SReLU}_k(t)=E\,(t+U)_+$, U a sum of 2k uniform variables on $[-h/2,h/2]$, $h=w/k$; order 0 is ReLU.
 
     $$\frac{1}{(2k+1)!\,h^{2k}}\sum_{j=0}^{2k}(-1)^j\binom{2k}{j}(t+w-jh)_+^{2k+1}$$
@@ -20,28 +20,28 @@ def smoothed_relu(t: Tensor, order: int, *, width: float = 1.0) -> Tensor:
     >>> [round(float(smoothed_relu(torch.zeros((), dtype=torch.float64), k)), 4) for k in (0, 1, 2, 3)]
     [0.0, 0.1667, 0.1167, 0.0948]
     """
-    step = _step(order, width)
+    step = _step(order, smoothing_width)
     if order == 0:
         return torch.relu(t)
     # In [-w, 0] the terms j <= k are enough and nothing large cancels; `where` keeps the slope 1/2 at zero for autograd
-    near = torch.where(t > 0, -t, t).clamp(min=-width)
-    return torch.relu(t) + _truncated_powers((near + width) / step, order, power=2 * order + 1) * step
+    near = torch.where(t > 0, -t, t).clamp(min=-smoothing_width)
+    return torch.relu(t) + _truncated_powers((near + smoothing_width) / step, order, power=2 * order + 1) * step
 
 
-def smoothed_relu_slope(t: Tensor, order: int, *, width: float = 1.0) -> Tensor:
+def smoothed_relu_slope(t: Tensor, order: int, *, smoothing_width: float = 1.0) -> Tensor:
     r"""$\mathrm{SReLU}_k'(t)$: the share of the smoothing density to the left of t; a step for order 0.
 
     >>> smoothed_relu_slope(torch.tensor([-1.0, -0.5, 0.0, 1.0], dtype=torch.float64), 1).tolist()
     [0.0, 0.125, 0.5, 1.0]
     """
-    step = _step(order, width)
+    step = _step(order, smoothing_width)
     if order == 0:
         return (t > 0).to(t.dtype)
-    below = _truncated_powers((width - t.abs().clamp(max=width)) / step, order, power=2 * order)
+    below = _truncated_powers((smoothing_width - t.abs().clamp(max=smoothing_width)) / step, order, power=2 * order)
     return torch.where(t > 0, 1 - below, below)
 
 
-def smoothing_density(t: Tensor, order: int, *, width: float = 1.0) -> Tensor:
+def smoothing_density(t: Tensor, order: int, *, smoothing_width: float = 1.0) -> Tensor:
     r"""$B_k(t)$, the density of the sum of 2k uniform variables on $[-h/2,h/2]$: the second derivative of SReLU.
 
     Source: deboor1978.
@@ -49,14 +49,14 @@ def smoothing_density(t: Tensor, order: int, *, width: float = 1.0) -> Tensor:
     >>> smoothing_density(torch.tensor([0.0, 0.25, 0.5, 1.0], dtype=torch.float64), 1).tolist()
     [1.0, 0.75, 0.5, 0.0]
     """
-    step = _step(order, width)
+    step = _step(order, smoothing_width)
     if order == 0:
         raise ValueError("expected an order of at least 1, got 0; the second derivative of ReLU is a point mass")
-    near = -t.abs().clamp(max=width)
-    return _truncated_powers((near + width) / step, order, power=2 * order - 1) / step
+    near = -t.abs().clamp(max=smoothing_width)
+    return _truncated_powers((near + smoothing_width) / step, order, power=2 * order - 1) / step
 
 
-def smoothing_transform(frequency: Tensor, order: int, *, width: float = 1.0) -> Tensor:
+def smoothing_transform(frequency: Tensor, order: int, *, smoothing_width: float = 1.0) -> Tensor:
     r"""$\hat B_k(\alpha)=\bigl(\frac{\sin(\alpha h/2)}{\alpha h/2}\bigr)^{2k}$, by which SReLU damps a cosine.
 
     Refused from $\alpha h=2\pi$ on, its first zero: a cosine beyond cannot be got back.
@@ -64,7 +64,7 @@ def smoothing_transform(frequency: Tensor, order: int, *, width: float = 1.0) ->
     >>> float(smoothing_transform(torch.tensor(0.0), 2))
     1.0
     """
-    step = _step(order, width)
+    step = _step(order, smoothing_width)
     if order == 0:
         return torch.ones_like(frequency)
     largest = float(frequency.abs().max()) if frequency.numel() else 0.0

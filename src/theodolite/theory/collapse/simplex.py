@@ -24,6 +24,8 @@ def simplex_cosine(classes: int) -> float:
 def simplex_corners(classes: int) -> NDArray[np.float64]:
     r"""$\sqrt{C/(C-1)}\,(I-\frac{1}{C}11^T)$: C unit vectors with all pairwise cosines $-1/(C-1)$, (C, C).
 
+    Last layers end there when classes collapse; as fixed weights of a last layer they spare its training.
+
     >>> simplex_corners(2).round(3).tolist()
     [[0.707, -0.707], [-0.707, 0.707]]
     """

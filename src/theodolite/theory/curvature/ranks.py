@@ -5,16 +5,18 @@ from __future__ import annotations
 from typing import Literal
 
 
-def gauss_newton_rank(*, samples: int, outputs: int, parameters: int, loss: Literal["mse", "cross-entropy"]) -> int:
+def gauss_newton_rank(
+    *, samples: int, outputs: int, parameter_count: int, loss: Literal["mse", "cross-entropy"]
+) -> int:
     r"""At most $\min(P,mC)$ for squares and $\min(P,m(C-1))$ for softmax cross-entropy, reached by generic networks.
 
     The softmax does not see a constant added to all logits, which takes one dimension off each sample.
 
-    >>> gauss_newton_rank(samples=3, outputs=4, parameters=64, loss="cross-entropy")
+    >>> gauss_newton_rank(samples=3, outputs=4, parameter_count=64, loss="cross-entropy")
     9
     """
     each = outputs if loss == "mse" else outputs - 1
-    return min(parameters, samples * each)
+    return min(parameter_count, samples * each)
 
 
 def cross_class_rank(classes: int) -> int:

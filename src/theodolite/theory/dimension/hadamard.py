@@ -44,27 +44,27 @@ def hadamard_transform_(x: Tensor, *, scale: float = 1.0) -> Tensor:
         return _transformed(x, x, scale)
 
 
-def hadamard_matrix(size: int, *, dtype: torch.dtype = torch.float64, device: Any = None) -> Tensor:
+def hadamard_matrix(side: int, *, dtype: torch.dtype = torch.float64, device: Any = None) -> Tensor:
     """The matrix itself, by Sylvester's doubling; for tests and small digits.
 
     >>> hadamard_matrix(2).tolist()
     [[1.0, 1.0], [1.0, -1.0]]
     """
-    if size < 1 or size & (size - 1):
-        raise ValueError(f"expected a power of two, got {size}; pad to {next_power_of_two(max(size, 1))}")
+    if side < 1 or side & (side - 1):
+        raise ValueError(f"expected a power of two, got {side}; pad to {next_power_of_two(max(side, 1))}")
     h = torch.ones(1, 1, dtype=dtype, device=device)
-    while len(h) < size:
+    while len(h) < side:
         h = torch.cat([torch.cat([h, h], 1), torch.cat([h, -h], 1)])
     return h
 
 
-def next_power_of_two(size: int) -> int:
-    """The smallest power of two that is at least ``size``.
+def next_power_of_two(number: int) -> int:
+    """The smallest power of two that is at least ``number``.
 
     >>> next_power_of_two(199_210)
     262144
     """
-    return 1 << max(size - 1, 0).bit_length()
+    return 1 << max(number - 1, 0).bit_length()
 
 
 class _Transform(torch.autograd.Function):
@@ -114,36 +114,36 @@ def _transformed(x: Tensor, y: Tensor, scale: float) -> Tensor:
         return _blocked(x, y, scale)
     if y is not x:
         y.copy_(x)
-    if y.is_cuda and y.dtype == torch.float32 and _kernels() is not None:
+    if y.is_cuda and y.dtype == torch.float32 and _gpu_programs() is not None:
         try:
-            _kernels().transform_(y.view(-1, y.shape[-1]), scale)
+            _gpu_programs().transform_(y.view(-1, y.shape[-1]), scale)
             return y
         except Exception as error:
-            _without_kernels(error)
+            _without_gpu_programs(error)
             y.copy_(x)
     return _butterflies(y, scale)  # sums only: no product that a setting could round to ten bits
 
 
 @functools.cache
-def _kernels() -> Any:
-    """The module of GPU kernels, where Triton is installed; None where it is not or does not import."""
+def _gpu_programs() -> Any:
+    """The module of GPU programs, where Triton is installed; None where it is not or does not import."""
     if _failed or importlib.util.find_spec("triton") is None:
         return None
     try:
         return importlib.import_module("theodolite.theory.dimension._hadamard_gpu")
     except Exception as error:
-        _without_kernels(error)
+        _without_gpu_programs(error)
         return None
 
 
 _failed: list[str] = []
 
 
-def _without_kernels(error: Exception) -> None:
+def _without_gpu_programs(error: Exception) -> None:
     _failed.append(str(error))
-    _kernels.cache_clear()
+    _gpu_programs.cache_clear()
     warnings.warn(
-        f"the GPU kernel of the Hadamard transform did not compile ({type(error).__name__}: {error}); "
+        f"the GPU program of the Hadamard transform did not compile ({type(error).__name__}: {error}); "
         "plain torch operations are used, about ten times slower",
         stacklevel=2,
     )

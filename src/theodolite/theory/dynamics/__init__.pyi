@@ -10,7 +10,6 @@ from .batch_noise import (
 )
 from .descent import (
     Catapult as Catapult,
-    best_quadratic_step as best_quadratic_step,
     catapult_path as catapult_path,
     decaying_steps as decaying_steps,
     mean_square_path as mean_square_path,
@@ -20,13 +19,16 @@ from .descent import (
 )
 from .one_datum import (
     OneDatum as OneDatum,
-    Outcome as Outcome,
     catapult_invariants as catapult_invariants,
     catapult_with_target as catapult_with_target,
     peak_time as peak_time,
-    run_outcome as run_outcome,
 )
-from .phases import Moment as Moment, Phase as Phase, training_phase as training_phase
+from .phases import (
+    Moment as Moment,
+    TrainingPhase as TrainingPhase,
+    run_outcome as run_outcome,
+    training_phase as training_phase,
+)
 from .quadratic_models import (
     QuadraticProblem as QuadraticProblem,
     feature_drift as feature_drift,

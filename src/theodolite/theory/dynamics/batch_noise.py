@@ -3,15 +3,16 @@ r"""Stochastic gradients exactly: what a batch does to the gradient's mean and c
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
+from theodolite.theory.dynamics.stationarity import Sampler
+
 Array = np.ndarray[Any, np.dtype[np.float64]]
-Sampler = Literal["independent", "without replacement", "with replacement"]
 
 
-def batch_shares(samples: int, batch: int, sampler: Sampler) -> tuple[float, float]:
+def batch_shares(samples: int, batch_size: int, sampler: Sampler) -> tuple[float, float]:
     r"""$\kappa_1,\kappa_2$ of $\langle g^Bg^{B\top}\rangle=\kappa_1\frac1m\sum g_kg_k^\top+\kappa_2\bar g\bar g^\top$.
 
     Of the gradient $g^B$ of a batch. Independent (each datum in the batch with probability B/m, divided by B):
@@ -21,30 +22,30 @@ def batch_shares(samples: int, batch: int, sampler: Sampler) -> tuple[float, flo
     >>> batch_shares(4, 2, "independent"), batch_shares(4, 2, "with replacement")
     ((0.25, 1.0), (0.5, 0.5))
     """
-    if not 1 <= batch <= samples:
-        raise ValueError(f"expected a batch of 1 to {samples} samples, got {batch}")
+    if not 1 <= batch_size <= samples:
+        raise ValueError(f"expected a batch of 1 to {samples} samples, got {batch_size}")
     if sampler == "independent":
-        return (1 - batch / samples) / batch, 1.0
+        return (1 - batch_size / samples) / batch_size, 1.0
     if sampler == "without replacement":
-        share = (samples - batch) / (max(samples - 1, 1) * batch)
+        share = (samples - batch_size) / (max(samples - 1, 1) * batch_size)
         return share, 1 - share
     if sampler == "with replacement":
-        return 1 / batch, 1 - 1 / batch
+        return 1 / batch_size, 1 - 1 / batch_size
     raise ValueError(f"expected a sampler independent, without replacement or with replacement, got {sampler!r}")
 
 
-def batch_covariance(gradients: Array, *, batch: int, sampler: Sampler) -> Array:
+def batch_covariance(gradients: Array, *, batch_size: int, sampler: Sampler) -> Array:
     r"""The covariance of the batch gradient, from the gradients (m, D) of single samples; its mean is theirs for every sampler.
 
     Independent sampling scatters about 0, not about the mean: $\frac1B(1-\frac Bm)\frac1m\sum g_kg_k^\top$. Samplers differ
     wherever $\nabla L\neq0$.
 
-    >>> batch_covariance(np.array([[1.0], [3.0]]), batch=1, sampler="without replacement").item()
+    >>> batch_covariance(np.array([[1.0], [3.0]]), batch_size=1, sampler="without replacement").item()
     1.0
-    >>> batch_covariance(np.array([[1.0], [3.0]]), batch=1, sampler="independent").item()
+    >>> batch_covariance(np.array([[1.0], [3.0]]), batch_size=1, sampler="independent").item()
     2.5
     """
-    own, mean_share = batch_shares(len(gradients), batch, sampler)
+    own, mean_share = batch_shares(len(gradients), batch_size, sampler)
     mean = gradients.mean(0)
     return np.asarray(own * gradients.T @ gradients / len(gradients) + (mean_share - 1) * np.outer(mean, mean))
 
@@ -53,26 +54,26 @@ def batch_covariance(gradients: Array, *, batch: int, sampler: Sampler) -> Array
 class Stationary:
     r"""Where SGD on linear regression comes to rest: its mean $\theta^*$, its covariance S, and both sides of the balance.
 
-    ``pull`` is $\langle\theta\cdot\nabla L\rangle$, ``noise`` is $\frac\gamma2\langle|\nabla L^B|^2\rangle$; they are equal.
+    ``pull`` is $\langle\theta\cdot\nabla L\rangle$, ``dissipation`` is $\frac\gamma2\langle|\nabla L^B|^2\rangle$; equal.
     """
 
     mean: Array
     covariance: Array
     pull: float
-    noise: float
+    dissipation: float
 
 
-def stationary_regression(x: Array, y: Array, *, lr: float, batch: int, sampler: Sampler) -> Stationary:
+def stationary_regression(x: Array, y: Array, *, lr: float, batch_size: int, sampler: Sampler) -> Stationary:
     r"""The stationary moments of SGD on $\frac1{2m}\sum(x_k\cdot\theta-y_k)^2$, exact for steps of any size. Source: yaida2019.
 
     $HS+SH=\gamma[\kappa_1\frac1m\sum x_kx_k^\top(x_k^\top Sx_k+r_k^2)+\kappa_2HSH]$, linear in S.
 
-    >>> one = stationary_regression(np.ones((2, 1)), np.array([-1.0, 1.0]), lr=1.0, batch=1, sampler="with replacement")
-    >>> one.covariance.item(), one.pull == one.noise  # theta' = +-1, whatever theta
+    >>> one = stationary_regression(np.ones((2, 1)), np.array([-1.0, 1.0]), lr=1.0, batch_size=1, sampler="with replacement")
+    >>> one.covariance.item(), one.pull == one.dissipation  # theta' = +-1, whatever theta
     (1.0, True)
     """
     m, D = x.shape
-    own, mean_share = batch_shares(m, batch, sampler)
+    own, mean_share = batch_shares(m, batch_size, sampler)
     H = x.T @ x / m
     best = np.linalg.solve(H, x.T @ y / m)
     r = x @ best - y
@@ -88,7 +89,7 @@ def stationary_regression(x: Array, y: Array, *, lr: float, batch: int, sampler:
     return Stationary(best, S, float(np.trace(H @ S)), 0.5 * lr * float(np.trace(scatter)))
 
 
-def quadratic_covariance(curvature: Array, noise: Array, *, lr: float) -> Array:
+def quadratic_covariance(hessian: Array, noise_covariance: Array, *, lr: float) -> Array:
     r"""$\Sigma$ of $\theta'=\theta-\gamma(H\theta+\xi)$ in the end: $H\Sigma+\Sigma H-\gamma H\Sigma H=\gamma C$.
 
     C is the covariance of $\xi$. In the eigenbasis of H, $\Sigma_{ij}=\gamma C_{ij}/(h_i+h_j-\gamma h_ih_j)$.
@@ -97,37 +98,38 @@ def quadratic_covariance(curvature: Array, noise: Array, *, lr: float) -> Array:
     >>> quadratic_covariance(np.array([[2.0]]), np.array([[1.0]]), lr=0.5)
     array([[0.25]])
     """
-    h, U = np.linalg.eigh(curvature)
+    h, U = np.linalg.eigh(hessian)
     if not (lr * h.max() < 2 and h.min() > 0):
         raise ValueError(f"expected curvatures between 0 and 2/lr = {2 / lr:g}, got {h.min():g} to {h.max():g}")
-    rotated = U.T @ noise @ U
+    rotated = U.T @ noise_covariance @ U
     return np.asarray(U @ (lr * rotated / (h[:, None] + h - lr * np.outer(h, h))) @ U.T)
 
 
-def valley_fluctuation(curvature: float, *, lr: float, noise: float) -> float:
-    r"""$\langle\bar\theta_i^2\rangle=\alpha\gamma/2(1-\gamma\lambda_i)$ for $L=\sum\lambda_i\bar\theta_i^2$.
+def valley_fluctuation(curvature: float, *, lr: float, noise_to_curvature: float) -> float:
+    r"""$\langle\bar\theta_i^2\rangle=\alpha\gamma/(2-\gamma h_i)$ for $L=\frac12\sum h_i\bar\theta_i^2$.
 
-    For noise of covariance $\alpha\nabla^2L$. Nearly the same in every direction: $\alpha\gamma/2$. Source: wei2019.
-    Differs from the source: which has $\alpha\gamma/4$; the Hessian is $2\lambda_i$.
+    For noise of covariance $\alpha\nabla^2L$, $\alpha$ = ``noise_to_curvature``.
+    Nearly the same in every direction: $\alpha\gamma/2$. Source: wei2019.
+    Differs from the source: which has $\alpha\gamma/4$, with $\lambda_i=h_i/2$ taken for the Hessian.
 
-    >>> round(valley_fluctuation(0.5, lr=0.05, noise=0.3), 5)
+    >>> round(valley_fluctuation(1.0, lr=0.05, noise_to_curvature=0.3), 5)
     0.00769
     """
-    if not 0 <= lr * curvature < 1:
-        raise ValueError(f"expected a step below 1/curvature = {1 / curvature:g}, got {lr}")
-    return 0.5 * noise * lr / (1 - lr * curvature)
+    if not 0 <= lr * curvature < 2:
+        raise ValueError(f"expected a step below 2/curvature = {2 / curvature:g}, got {lr}")
+    return noise_to_curvature * lr / (2 - lr * curvature)
 
 
-def entropic_drift(slope: Array, *, lr: float, noise: float) -> float:
-    r"""$-\frac{\alpha\gamma^2}2|\nabla\sum\lambda_i|^2$: what noise adds a step to half the Hessian's trace in a valley.
+def entropic_drift(trace_gradient: Array, *, lr: float, noise_to_curvature: float) -> float:
+    r"""$-\frac{\alpha\gamma^2}4|\nabla\sum h_i|^2$: what noise adds a step to the Hessian's trace in a valley.
 
-    For $L=\sum\lambda_i(\hat\theta)\bar\theta_i^2$ with noise $\alpha\nabla^2_{\bar\theta}L$ across the valley, none along it,
-    and ``slope`` $=\nabla_{\hat\theta}\sum\lambda_i$. Source: wei2019. Differs from the source: which has half of it.
+    For $L=\frac12\sum h_i(\hat\theta)\bar\theta_i^2$ with noise $\alpha\nabla^2_{\bar\theta}L$ across the valley, none along it,
+    and ``trace_gradient`` $=\nabla_{\hat\theta}\sum h_i$. Source: wei2019. Differs from the source: which has half of it.
 
-    >>> entropic_drift(np.array([2.0, 0.0]), lr=0.1, noise=0.5)
-    -0.010000000000000002
+    >>> entropic_drift(np.array([2.0, 0.0]), lr=0.1, noise_to_curvature=0.5)
+    -0.005000000000000001
     """
-    return -0.5 * noise * lr**2 * float(slope @ slope)
+    return -0.25 * noise_to_curvature * lr**2 * float(trace_gradient @ trace_gradient)
 
 
 def circle_mass(sites: int) -> float:

@@ -11,7 +11,9 @@ def step_size_edge(lr: float, momentum: float = 0.0) -> float:
     r"""The curvature $(2+2\beta)/\eta$ at which steps of size $\eta$ with heavy-ball momentum $\beta$ stop being stable.
 
     Along an eigenvector of curvature $\lambda$ the step is $x_{t+1}=(1+\beta-\eta\lambda)x_t-\beta x_{t-1}$, whose roots leave
-    the unit circle at -1 when $\eta\lambda=2+2\beta$. Source: cohen2021; polyak1964.
+    the unit circle at -1 when $\eta\lambda=2+2\beta$. Given a curvature in place of the step, it is the largest stable step:
+    for $\frac{1}{2m}\sum(z-y)^2$ the curvature is $\lambda_{\max}(\Theta)/m$ of the tangent kernel.
+    Source: cohen2021; polyak1964.
 
     >>> step_size_edge(0.1), step_size_edge(0.1, momentum=0.5)
     (20.0, 30.0)
@@ -21,7 +23,7 @@ def step_size_edge(lr: float, momentum: float = 0.0) -> float:
     return (2 + 2 * momentum) / lr
 
 
-def quadratic_rate(lowest: float, highest: float, *, lr: float) -> float:
+def quadratic_rate(smallest: float, largest: float, *, lr: float) -> float:
     r"""The factor $\rho=\max(|1-\eta\lambda_{\min}|,|1-\eta\lambda_{\max}|)$ a step by which the error shrinks in the long run.
 
     Below 1 exactly for $0<\eta<2/\lambda_{\max}$. Source: nesterov2004, section 2.1.
@@ -29,42 +31,35 @@ def quadratic_rate(lowest: float, highest: float, *, lr: float) -> float:
     >>> quadratic_rate(0.5, 2.0, lr=0.8)
     0.6000000000000001
     """
-    return max(abs(1 - lr * lowest), abs(1 - lr * highest))
+    return max(abs(1 - lr * smallest), abs(1 - lr * largest))
 
 
-def best_quadratic_step(lowest: float, highest: float) -> float:
-    r"""$\eta=2/(\lambda_{\min}+\lambda_{\max})$, where the rate is $(\kappa-1)/(\kappa+1)$.
-
-    >>> quadratic_rate(1.0, 3.0, lr=best_quadratic_step(1.0, 3.0))
-    0.5
-    """
-    return 2 / (lowest + highest)
-
-
-def noise_floor(curvature: float, *, lr: float, noise: float) -> float:
+def noise_floor(curvature: float, *, lr: float, noise_variance: float) -> float:
     r"""The stationary variance $\eta\sigma^2/\lambda(2-\eta\lambda)$ along a direction, for noise of variance $\sigma^2$.
 
     Infinite where the step is not stable.
 
-    >>> noise_floor(2.0, lr=0.5, noise=1.0)
+    >>> noise_floor(2.0, lr=0.5, noise_variance=1.0)
     0.25
     """
     if not 0 < lr * curvature < 2:
         return math.inf
-    return lr * noise**2 / (curvature * (2 - lr * curvature))
+    return lr * noise_variance / (curvature * (2 - lr * curvature))
 
 
-def mean_square_path(lrs: Iterable[float], *, curvature: float, noise: float, start: float) -> list[float]:
-    r"""$E\theta_t^2$ under $\theta'=\theta-\eta_t(\lambda\theta+\xi_t)$: $v'=(1-\eta_t\lambda)^2v+\eta_t^2\sigma^2$, start first.
+def mean_square_path(
+    lrs: Iterable[float], *, curvature: float, noise_variance: float, mean_square: float
+) -> list[float]:
+    r"""$E\theta_t^2$ under $\theta'=\theta-\eta_t(\lambda\theta+\xi_t)$: $v'=(1-\eta_t\lambda)^2v+\eta_t^2\sigma^2$.
 
-    It tends to 0 when $\eta_t\to0$ and $\sum\eta_t=\infty$. Source: robbins1951.
+    From ``mean_square`` on, which comes first. It tends to 0 when $\eta_t\to0$ and $\sum\eta_t=\infty$. Source: robbins1951.
 
-    >>> mean_square_path([1.0, 0.5], curvature=1.0, noise=1.0, start=4.0)
+    >>> mean_square_path([1.0, 0.5], curvature=1.0, noise_variance=1.0, mean_square=4.0)
     [4.0, 1.0, 0.5]
     """
-    path = [start]
+    path = [mean_square]
     for lr in lrs:
-        path.append((1 - lr * curvature) ** 2 * path[-1] + lr**2 * noise**2)
+        path.append((1 - lr * curvature) ** 2 * path[-1] + lr**2 * noise_variance)
     return path
 
 
@@ -100,10 +95,10 @@ CATAPULT_LIMIT = 4.0
 r"""$\eta\lambda_0$ beyond which the two-layer linear model on one datum diverges."""
 
 
-def decaying_steps(first: float, power: float, *, steps: int) -> Sequence[float]:
+def decaying_steps(lr: float, exponent: float, *, steps: int) -> Sequence[float]:
     r"""$\eta_t=\eta_1t^{-p}$ for t = 1, 2, ...
 
     >>> decaying_steps(0.5, 1.0, steps=2)
     [0.5, 0.25]
     """
-    return [first * t**-power for t in range(1, steps + 1)]
+    return [lr * t**-exponent for t in range(1, steps + 1)]

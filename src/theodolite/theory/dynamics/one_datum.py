@@ -1,18 +1,16 @@
-r"""Quadratic models on one datum: two numbers a step, whatever the number of parameters, and how their runs end."""
+r"""Quadratic models on one datum: two numbers a step, whatever the number of parameters."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from theodolite.theory.dynamics.descent import Catapult
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
-Kind = Literal["lazy", "catapult", "divergent", "dead", "slow"]
 
 OVERFLOW = 1e100
 
@@ -52,15 +50,17 @@ def catapult_invariants(output: float, curvature: float, *, coupling: float) -> 
     return 0.5 * (curvature / coupling + 2 * output / root), 0.5 * (curvature / coupling - 2 * output / root)
 
 
-def peak_time(width: float, product: float) -> float:
+def peak_time(width: float, lr_times_curvature: float) -> float:
     r"""$T\approx\frac12\ln m/\ln(\gamma\lambda_0-1)$: steps until a catapult peaks, up to a constant, for $2<\gamma\lambda_0<4$.
 
     >>> round(peak_time(1e4, 3.0), 3)  # 1.66 steps a decade of width
     6.644
     """
-    if not 2 < product < 4:
-        raise ValueError(f"expected a step between 2 and 4 over the curvature, got {product}; only there it catapults")
-    return 0.5 * math.log(width) / math.log(product - 1)
+    if not 2 < lr_times_curvature < 4:
+        raise ValueError(
+            f"expected a step between 2 and 4 over the curvature, got {lr_times_curvature}; only there it catapults"
+        )
+    return 0.5 * math.log(width) / math.log(lr_times_curvature - 1)
 
 
 @dataclass(frozen=True)
@@ -97,39 +97,3 @@ class OneDatum:
             if not abs(z) < OVERFLOW:
                 break
         return Catapult(tuple(outputs), tuple(curvatures))
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """How a run ended, and in words the numbers that decided it."""
-
-    kind: Kind
-    reason: str
-
-
-def run_outcome(losses: Sequence[float], curvatures: Sequence[float], *, lr: float, fitted: float = 1e-6) -> Outcome:
-    r"""Lazy, catapult, divergent, dead or slow, from the losses and the tangent kernel's largest eigenvalue at each step.
-
-    *Divergent*: not finite, or $10^{12}$ times the start and not falling. *Dead*: no tangent kernel is left, so that nothing
-    moves any more (with target 0 the loss is 0 too). *Slow*: the loss is not below ``fitted`` of its start. Else *catapult*
-    where $\gamma\lambda_0>2$ and *lazy* where not. Source: lewkowycz2020. Differs from the source: dead and slow are told.
-
-    >>> run_outcome([1.0, 4.0, 0.0], [3.0, 2.0, 1.0], lr=1.0).kind, run_outcome([1.0, 0.0], [3.0, 0.0], lr=1.0).kind
-    ('catapult', 'dead')
-    """
-    if len(losses) != len(curvatures) or len(losses) < 2:
-        raise ValueError(
-            f"expected a loss and a curvature for each of two steps or more, got {len(losses)} and {len(curvatures)}"
-        )
-    first, last, product = losses[0], losses[-1], lr * curvatures[0]
-    seen = (
-        f"step times curvature went from {product:.4g} to {lr * curvatures[-1]:.4g}, the loss from {first:.4g} "
-        f"by {max(losses):.4g} to {last:.4g} in {len(losses) - 1} steps"
-    )
-    if not math.isfinite(last) or (last > 1e12 * first and last >= 0.5 * max(losses)):
-        return Outcome("divergent", seen)
-    if curvatures[-1] <= 1e-14 * curvatures[0]:
-        return Outcome("dead", seen)
-    if last > fitted * first:
-        return Outcome("slow", seen)
-    return Outcome("catapult" if product > 2 else "lazy", seen)

@@ -15,7 +15,7 @@ from typing import Literal
 
 from theodolite.theory.dynamics.descent import step_size_edge
 
-Name = Literal["lazy", "stable", "catapult", "edge", "divergent", "dead", "undecided"]
+Name = Literal["lazy", "stable", "catapult", "edge", "divergent", "dead", "slow", "undecided"]
 
 FALLEN = 0.9
 """A loss below this share of its start has fallen."""
@@ -69,15 +69,17 @@ class Moment:
 
 
 @dataclass(frozen=True)
-class Phase:
+class TrainingPhase:
     """A name, and in words the numbers that decided it."""
 
     name: Name
     reason: str
 
 
-def training_phase(history: Sequence[Moment]) -> Phase:
-    r"""The phase of a run from what was measured at its steps so far, oldest first.
+def training_phase(history: Sequence[Moment]) -> TrainingPhase:
+    r"""The phase of a run that goes on, from what was measured at its steps so far, oldest first.
+
+    `run_outcome` says how a finished run of an exact model ended.
 
     Source: lewkowycz2020; cohen2021. Differs from the source: *dead*, *edge* and *stable* are told apart from catapult and lazy.
 
@@ -88,13 +90,15 @@ def training_phase(history: Sequence[Moment]) -> Phase:
     'dead'
     """
     if not history:
-        return Phase("undecided", "Nothing was measured yet.")
+        return TrainingPhase("undecided", "Nothing was measured yet.")
     first, now = history[0], history[-1]
     lost = next((m for m in history if not math.isfinite(m.loss)), None)
     if lost is not None:
-        return Phase("divergent", f"The loss is not finite since step {lost.step}; it began at {first.loss:.4g}.")
+        return TrainingPhase(
+            "divergent", f"The loss is not finite since step {lost.step}; it began at {first.loss:.4g}."
+        )
     if now.alive is not None and now.alive <= GONE:
-        return Phase(
+        return TrainingPhase(
             "dead",
             f"At step {now.step} no weight makes a difference any more: what of the tangent kernel tells samples apart is "
             f"{now.alive:.2g} of what it was. The loss, {now.loss:.4g}, can be low all the same. "
@@ -102,15 +106,48 @@ def training_phase(history: Sequence[Moment]) -> Phase:
         )
     flatter = now.sharpness is not None and first.sharpness is not None and now.sharpness < first.sharpness
     if now.loss > (HOPELESS if flatter else RUNAWAY) * max(first.loss, 1e-300):
-        return Phase("divergent", f"The loss grew from {first.loss:.4g} to {now.loss:.4g} by step {now.step}.")
+        return TrainingPhase("divergent", f"The loss grew from {first.loss:.4g} to {now.loss:.4g} by step {now.step}.")
     ratios = [m for m in history if m.ratio is not None]
     if not ratios or len(history) < 2:
         why = "only one look so far" if ratios else "no curvature or no step size was measured (level standard, lr=...)"
-        return Phase("undecided", f"Loss {now.loss:.4g} at step {now.step}; {why}.")
+        return TrainingPhase("undecided", f"Loss {now.loss:.4g} at step {now.step}; {why}.")
     return _by_curvature(history, ratios)
 
 
-def _by_curvature(history: Sequence[Moment], known: Sequence[Moment]) -> Phase:
+def run_outcome(
+    losses: Sequence[float], curvatures: Sequence[float], *, lr: float, fitted: float = 1e-6
+) -> TrainingPhase:
+    r"""How a finished run of an exact model ended: lazy, catapult, divergent, dead or slow.
+
+    From the losses and the tangent kernel's largest eigenvalue at each step, known to rounding. A run that goes on, or whose
+    curvature is an estimate taken now and then, has a `training_phase`: it leaves open what this decides.
+
+    *Divergent*: not finite, or $10^{12}$ times the start and not falling. *Dead*: no tangent kernel is left, so that nothing
+    moves any more (with target 0 the loss is 0 too). *Slow*: the loss is not below ``fitted`` of its start. Else *catapult*
+    where $\gamma\lambda_0>2$ and *lazy* where not. Source: lewkowycz2020. Differs from the source: dead and slow are told.
+
+    >>> run_outcome([1.0, 4.0, 0.0], [3.0, 2.0, 1.0], lr=1.0).name, run_outcome([1.0, 0.0], [3.0, 0.0], lr=1.0).name
+    ('catapult', 'dead')
+    """
+    if len(losses) != len(curvatures) or len(losses) < 2:
+        raise ValueError(
+            f"expected a loss and a curvature for each of two steps or more, got {len(losses)} and {len(curvatures)}"
+        )
+    first, last, product = losses[0], losses[-1], lr * curvatures[0]
+    seen = (
+        f"step times curvature went from {product:.4g} to {lr * curvatures[-1]:.4g}, the loss from {first:.4g} "
+        f"by {max(losses):.4g} to {last:.4g} in {len(losses) - 1} steps"
+    )
+    if not math.isfinite(last) or (last > 1e12 * first and last >= 0.5 * max(losses)):
+        return TrainingPhase("divergent", seen)
+    if curvatures[-1] <= 1e-14 * curvatures[0]:
+        return TrainingPhase("dead", seen)
+    if last > fitted * first:
+        return TrainingPhase("slow", seen)
+    return TrainingPhase("catapult" if product > 2 else "lazy", seen)
+
+
+def _by_curvature(history: Sequence[Moment], known: Sequence[Moment]) -> TrainingPhase:
     launches = [m for before, m in zip((None, *known), known, strict=False) if m.beyond and _raised(before, m)]
     first, now = known[0], history[-1]
     ratio = known[-1].ratio or 0.0
@@ -122,17 +159,17 @@ def _by_curvature(history: Sequence[Moment], known: Sequence[Moment]) -> Phase:
             f"{start.loss:.4g} up to {peak:.4g} and is {now.loss:.4g}; the curvature is {ratio:.3g} of the limit now."
         )
         if ratio < 1 and now.loss < FALLEN * start.loss:
-            return Phase("catapult", f"{seen} Thrown over the rim, the run came down on flatter ground.")
-        return Phase("undecided", f"{seen} Still in flight: it may come down flatter, diverge or die.")
+            return TrainingPhase("catapult", f"{seen} Thrown over the rim, the run came down on flatter ground.")
+        return TrainingPhase("undecided", f"{seen} Still in flight: it may come down flatter, diverge or die.")
     seen = (
         f"The curvature was {first.ratio:.3g} of what the step can bear at step {first.step} and is {ratio:.3g} now; the loss "
         f"went from {history[0].loss:.4g} to {now.loss:.4g}."
     )
     if (first.ratio or 0) < 0.8 and ratio >= 0.9:
-        return Phase("edge", f"{seen} The curvature has grown to the edge of stability and hovers there.")
+        return TrainingPhase("edge", f"{seen} The curvature has grown to the edge of stability and hovers there.")
     if now.loss < FALLEN * history[0].loss:
         return _calm(seen, now.drift)
-    return Phase("undecided", f"{seen} The step is small enough, but the loss has not fallen yet.")
+    return TrainingPhase("undecided", f"{seen} The step is small enough, but the loss has not fallen yet.")
 
 
 def _raised(before: Moment | None, now: Moment) -> bool:
@@ -142,11 +179,11 @@ def _raised(before: Moment | None, now: Moment) -> bool:
     return step_size_edge(now.lr, momentum=now.momentum) < RAISED * step_size_edge(before.lr, momentum=before.momentum)
 
 
-def _calm(seen: str, drift: float | None) -> Phase:
+def _calm(seen: str, drift: float | None) -> TrainingPhase:
     """Every step is stable: lazy only where the tangent kernel is known to stay."""
     if drift is None:
-        return Phase("stable", f"{seen} Every step is stable; whether features are learnt was not measured.")
+        return TrainingPhase("stable", f"{seen} Every step is stable; whether features are learnt was not measured.")
     moved = f"{seen} Every step is stable; the tangent kernel moved by {drift:.2g} of its norm"
     if drift < LAZY:
-        return Phase("lazy", f"{moved}, as in a linear model.")
-    return Phase("stable", f"{moved}: features are learnt.")
+        return TrainingPhase("lazy", f"{moved}, as in a linear model.")
+    return TrainingPhase("stable", f"{moved}: features are learnt.")

@@ -24,17 +24,17 @@ class QuadraticProblem:
     r"""$\Phi$ (D, m), symmetric $F_\alpha$ (m, D, D) and targets (m,)."""
 
     features: Array
-    curvatures: Array
+    second_derivatives: Array
     targets: Array
 
     def __post_init__(self) -> None:
         D, m = self.features.shape
-        if self.curvatures.shape != (m, D, D) or self.targets.shape != (m,):
+        if self.second_derivatives.shape != (m, D, D) or self.targets.shape != (m,):
             raise ValueError(
                 f"expected features (D, m), curvatures (m, D, D) and targets (m,), got {self.features.shape}, "
-                f"{self.curvatures.shape} and {self.targets.shape}"
+                f"{self.second_derivatives.shape} and {self.targets.shape}"
             )
-        if not np.allclose(self.curvatures, self.curvatures.transpose(0, 2, 1)):
+        if not np.allclose(self.second_derivatives, self.second_derivatives.transpose(0, 2, 1)):
             raise ValueError(
                 "expected symmetric curvatures, got others; replace F by (F + F^T)/2, the model is the same"
             )
@@ -57,12 +57,12 @@ def linear_flow_limit(features: Array, targets: Array, start: Array) -> Array:
     return np.asarray(start - np.linalg.pinv(features.T) @ (features.T @ start - targets))
 
 
-def label_deformation(problem: QuadraticProblem, limit: Array) -> Array:
+def label_deformation(problem: QuadraticProblem, end: Array) -> Array:
     r"""$Y^I_\alpha=-\frac12\theta^{F\top}F_\alpha\theta^F$: a linear model on $Y+\epsilon Y^I$ ends as the quadratic one.
 
     Exact to first order within the span of the data. Differs from the source: which prints $Y+\Phi Y^I$.
     """
-    return np.asarray(-0.5 * np.einsum("i,aij,j->a", limit, problem.curvatures, limit))
+    return np.asarray(-0.5 * np.einsum("i,aij,j->a", end, problem.second_derivatives, end))
 
 
 def parallel_correction(problem: QuadraticProblem, start: Array) -> Array:
@@ -96,7 +96,7 @@ def minimiser_correction(problem: QuadraticProblem) -> Array:
             "general no minimiser near the linear one; where there are none use parallel_correction"
         )
     r = problem.features.T @ limit - problem.targets
-    pull = np.einsum("aij,j,a->i", problem.curvatures, limit, r)
+    pull = np.einsum("aij,j,a->i", problem.second_derivatives, limit, r)
     return np.asarray(-np.linalg.solve(A, pull - problem.features @ label_deformation(problem, limit)))
 
 
@@ -116,12 +116,12 @@ def perpendicular_correction(problem: QuadraticProblem, start: Array) -> Array:
     r0 = phi.T @ start - problem.targets
     S = solve_continuous_lyapunov(K, np.outer(r0, r0))
     along = np.outer(limit, np.linalg.solve(K, r0)) + phi @ np.linalg.solve(K, S)  # (D, m), one column a datum
-    drift = np.einsum("aij,ja->i", problem.curvatures, along)
+    drift = np.einsum("aij,ja->i", problem.second_derivatives, along)
     return np.asarray(-_outside(phi) @ drift)
 
 
 def feature_drift(
-    curvature: Array, problem: QuadraticProblem, *, start: Array, time: float = np.inf, rate: float = 1.0
+    second_derivative: Array, problem: QuadraticProblem, *, start: Array, time: float = np.inf, lr: float = 1.0
 ) -> Array:
     r"""$F(x)(I-e^{-\gamma t\Phi\Phi^\top})(\theta^F-\theta_0)$: by how much, over $\epsilon$, the features of x change by time t.
 
@@ -131,8 +131,8 @@ def feature_drift(
     values, vectors = np.linalg.eigh(problem.features @ problem.features.T)
     moved = np.where(values > 1e-12 * values.max(), 1.0, 0.0)
     if np.isfinite(time):
-        moved = -np.expm1(-rate * time * np.clip(values, 0, None))
-    return np.asarray(curvature @ (vectors @ (moved * (vectors.T @ (limit - start)))))
+        moved = -np.expm1(-lr * time * np.clip(values, 0, None))
+    return np.asarray(second_derivative @ (vectors @ (moved * (vectors.T @ (limit - start)))))
 
 
 def _residual(problem: QuadraticProblem, limit: Array) -> float:

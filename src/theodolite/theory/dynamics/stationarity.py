@@ -14,32 +14,32 @@ Sampler = Literal["without replacement", "with replacement", "independent"]
 
 def batch_scatter(
     scatter: float,
-    signal: float = 0.0,
+    squared_mean: float = 0.0,
     *,
-    batch: int,
+    batch_size: int,
     samples: int | None = None,
     sampler: Sampler = "without replacement",
 ) -> float:
     r"""$\mathrm{tr}\,\mathrm{Cov}\,\nabla L^B$ of a batch of B of m samples, from those of single samples.
 
-    ``scatter`` is $\mathrm{tr}\,\Sigma=\frac{1}{m-1}\sum|g_i-\bar g|^2$, ``signal`` is $|\bar g|^2$. Without replacement
+    ``scatter`` is $\mathrm{tr}\,\Sigma=\frac{1}{m-1}\sum|g_i-\bar g|^2$, ``squared_mean`` is $|\bar g|^2$. Without replacement
     $\frac{1}{B}(1-\frac{B}{m})\mathrm{tr}\,\Sigma$; with replacement $\frac{1}{B}\frac{m-1}{m}\mathrm{tr}\,\Sigma$; each sample
     *independent* with probability B/m, divided by B: $\frac{1}{B}(1-\frac{B}{m})\frac{1}{m}\sum|g_i|^2$, which is not centred.
     Without ``samples`` m is infinite.
 
-    >>> batch_scatter(2.0, batch=2, samples=4), batch_scatter(2.0, batch=2, samples=4, sampler="with replacement")
+    >>> batch_scatter(2.0, batch_size=2, samples=4), batch_scatter(2.0, batch_size=2, samples=4, sampler="with replacement")
     (0.5, 0.75)
     """
-    if batch < 1 or (samples is not None and batch > samples):
-        raise ValueError(f"expected a batch of 1 to {samples or 'any number of'} samples, got {batch}")
-    rest = 1.0 if samples is None else 1 - batch / samples
+    if batch_size < 1 or (samples is not None and batch_size > samples):
+        raise ValueError(f"expected a batch of 1 to {samples or 'any number of'} samples, got {batch_size}")
+    rest = 1.0 if samples is None else 1 - batch_size / samples
     part = 1.0 if samples is None else (samples - 1) / samples
     if sampler == "without replacement":
-        return rest * scatter / batch
+        return rest * scatter / batch_size
     if sampler == "with replacement":
-        return part * scatter / batch
+        return part * scatter / batch_size
     if sampler == "independent":
-        return rest * (part * scatter + signal) / batch
+        return rest * (part * scatter + squared_mean) / batch_size
     raise ValueError(f"expected a sampler without replacement, with replacement or independent, got {sampler!r}")
 
 

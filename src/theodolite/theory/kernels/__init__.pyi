@@ -3,7 +3,7 @@ from .concentration import (
     matrix_bernstein_tail as matrix_bernstein_tail,
     matrix_chernoff_tail as matrix_chernoff_tail,
 )
-from .convolutions import Average as Average, Convolution as Convolution, Flatten as Flatten, ImageKernel as ImageKernel
+from .convolutions import ImageKernel as ImageKernel
 from .finite_width import (
     independent_gates_cosine as independent_gates_cosine,
     one_hidden_layer_spread as one_hidden_layer_spread,
@@ -11,6 +11,7 @@ from .finite_width import (
     relu_ntk_mean as relu_ntk_mean,
     relu_ntk_second_moment as relu_ntk_second_moment,
 )
+from .image_layers import Average as Average, Convolution as Convolution, Flatten as Flatten
 from .inference import (
     Factor as Factor,
     Posterior as Posterior,
@@ -25,10 +26,11 @@ from .inference import (
     trained_prediction as trained_prediction,
 )
 from .matrix_free import Kernel as Kernel, KernelMatrix as KernelMatrix
-from .mercer import brownian_eigenvalue as brownian_eigenvalue, gaussian_eigenvalue as gaussian_eigenvalue
-from .point_processes import (
+from .mercer import (
+    brownian_eigenvalue as brownian_eigenvalue,
     dpp_expected_size as dpp_expected_size,
     dpp_sample as dpp_sample,
+    gaussian_eigenvalue as gaussian_eigenvalue,
     mercer_eigenvalues as mercer_eigenvalues,
     mercer_functions as mercer_functions,
 )
@@ -54,7 +56,6 @@ from .step_sizes import (
     depth_exponents as depth_exponents,
     kernel_learning as kernel_learning,
     learning_rates as learning_rates,
-    step_limit as step_limit,
     tangent_pair as tangent_pair,
     tangent_shares as tangent_shares,
 )

@@ -1,4 +1,4 @@
-"""How matrix products are made and how work is shared among cores, for a while, with everything restored after."""
+"""How work is shared among cores, for a while, with everything restored after."""
 
 from __future__ import annotations
 
@@ -7,17 +7,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import torch
-
-
-@contextmanager
-def exact_products() -> Iterator[None]:
-    """Within, products of float32 matrices are made in float32: no TF32, no bfloat16. Restored afterwards."""
-    before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("highest")
-    try:
-        yield
-    finally:
-        torch.set_float32_matmul_precision(before)
 
 
 @contextmanager

@@ -69,7 +69,7 @@ class Interpolation:
 
 
 @dataclass(frozen=True)
-class Series:
+class DualSeries:
     """Chebyshev coefficients of both expectations: in the correlation or the angle, times those in both variances."""
 
     interpolation: Interpolation
@@ -203,7 +203,7 @@ def series_dual(activation: Activation, low: float, high: float) -> Dual:
     apart = count > 1 and any(place != 0.0 for place, _, _ in expansion.kinks)  # no polynomial in both variances
     values, slopes, in_angle = _coefficients(expansion, ramps=not apart)
     kinks = expansion.kinks if apart else ()
-    series = Series(
+    series = DualSeries(
         interpolation, in_angle, *_coefficients_of(values, slopes), torch.from_numpy(np.stack(inner)), kinks
     )
     jumps = bool(activation.jumps(max(16.0, 8.0 * math.sqrt(high))))

@@ -1,4 +1,4 @@
-"""Both kernels of a homogeneous network in one GPU kernel: a tile of the Gram matrix and the recursion in registers.
+"""Both kernels of a homogeneous network in one GPU program: a tile of the Gram matrix and the recursion in registers.
 
 The products are made of bfloat16 halves, three for each (high x high, high x low, low x high), which is as good as
 float32: sixteen bits of each number, and sums in float32. Tiles on and above the diagonal are computed and written twice.
@@ -21,11 +21,11 @@ from theodolite.theory.kernels._tiles import NEAR, TileStep
 TILE = 128
 DEPTH = 64  # columns of the inputs in one product
 GROUP = 16  # rows of tiles that are computed together, so that inputs stay in the cache
-Layer = tuple[float, float, float, float, float]
+_Layer = tuple[float, float, float, float, float]
 """Product and squared gap of the two slopes, 1 / mean square, and the factors of E σσ and of Θ E σ'σ'."""
 
 
-def fused_layers(program: Program, steps: Sequence[TileStep]) -> tuple[list[Layer], float, float] | None:
+def fused_layers(program: Program, steps: Sequence[TileStep]) -> tuple[list[_Layer], float, float] | None:
     """The numbers of each layer for points of mean square 1, with the factors of the first kernels; None if not covered."""
     if not program or not isinstance(program[0], Dense) or len(program) != 2 * len(steps) + 1:
         return None
@@ -33,7 +33,7 @@ def fused_layers(program: Program, steps: Sequence[TileStep]) -> tuple[list[Laye
         return None
     q = program[0].weight_variance
     first = q, program[0].rates[0]
-    found: list[Layer] = []
+    found: list[_Layer] = []
     for step, activation, dense in zip(steps, program[1::2], program[2::2], strict=True):
         dual = step.dual
         if isinstance(dense, Dense) and (dense.bias_variance or dense.rates[1]):
@@ -50,7 +50,7 @@ def fused_layers(program: Program, steps: Sequence[TileStep]) -> tuple[list[Laye
 
 
 @triton.jit  # type: ignore[misc,untyped-decorator,unused-ignore]
-def _tiles(  # type: ignore[no-untyped-def]  # Triton takes an annotation for a value that the kernel uses
+def _tiles(  # type: ignore[no-untyped-def]  # Triton takes an annotation for a value that the program uses
     high,
     low,
     scale,
@@ -128,7 +128,7 @@ def _tiles(  # type: ignore[no-untyped-def]  # Triton takes an annotation for a 
 
 
 def homogeneous_kernels(
-    x: Tensor, scale: Tensor, layers: tuple[list[Layer], float, float]
+    x: Tensor, scale: Tensor, layers: tuple[list[_Layer], float, float]
 ) -> tuple[Tensor, Tensor, list[tuple[slice, slice]]]:
     """NNGP, NTK, and the tiles that hold near-parallel points, for points ``x`` of mean square 1 times ``scale``."""
     n, d = x.shape

@@ -139,7 +139,7 @@ def has_closed_form(activation: Activation) -> bool:
 
 
 @dataclass(frozen=True)
-class Step:
+class DualStep:
     """What a nonlinearity or a normalisation needs to know of the points: their variances, and the dual for them."""
 
     variances: Tensor  # (n,) float64, of all points
@@ -148,25 +148,25 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Diagonal:
+class KernelDiagonals:
     """Variances and tangent kernel of each point with itself, behind the network, and all the steps on the way."""
 
     nngp: Tensor
     ntk: Tensor
-    steps: tuple[Step, ...]
+    steps: tuple[DualStep, ...]
 
 
 SPREAD = 2e-15  # relative; variances that differ by no more count as one
 
 
-def diagonal_of(program: Program, squares: Tensor) -> Diagonal:
+def diagonal_of(program: Program, squares: Tensor) -> KernelDiagonals:
     """Send the mean squares of the inputs, float64 (n,), through the network."""
-    steps: list[Step] = []
+    steps: list[DualStep] = []
     nngp, ntk = _diagonal(program, squares, torch.zeros_like(squares), steps)
-    return Diagonal(nngp, ntk, tuple(steps))
+    return KernelDiagonals(nngp, ntk, tuple(steps))
 
 
-def _diagonal(program: Program, q: Tensor, ntk: Tensor, steps: list[Step]) -> tuple[Tensor, Tensor]:
+def _diagonal(program: Program, q: Tensor, ntk: Tensor, steps: list[DualStep]) -> tuple[Tensor, Tensor]:
     for layer in program:
         if isinstance(layer, Dense):
             weight, bias = layer.rates
@@ -180,24 +180,24 @@ def _diagonal(program: Program, q: Tensor, ntk: Tensor, steps: list[Step]) -> tu
             low, high = (float(q.min()), float(q.max())) if q.numel() else (1.0, 1.0)
             constant = high if high - low <= SPREAD * high else None
             if isinstance(layer, Normalised):
-                steps.append(Step(q, constant, None))
+                steps.append(DualStep(q, constant, None))
                 q, ntk = q / (q + layer.epsilon), ntk / (q + layer.epsilon)
                 q, ntk = torch.nan_to_num(q, nan=0.0), torch.nan_to_num(ntk, nan=0.0)
                 continue
             dual = dual_of(layer.activation, low if constant is None else high, high)
-            steps.append(Step(q, constant, dual))
+            steps.append(DualStep(q, constant, dual))
             slope = dual.slope_moment(q)
             q, ntk = dual.moment(q), torch.where(ntk == 0, 0.0, slope * ntk)
     return q, ntk
 
 
-def pair_kernels(program: Program, steps: Sequence[Step], start: Pairs) -> tuple[Tensor, Tensor]:
+def pair_kernels(program: Program, steps: Sequence[DualStep], start: Pairs) -> tuple[Tensor, Tensor]:
     r"""NNGP and NTK of single pairs, from $1-c$ and $1+c$ of the inputs: no digits are lost as points become parallel."""
     at, ntk = _pairs(program, iter(steps), start, torch.zeros_like(start.a))
     return at.covariance, ntk
 
 
-def _pairs(program: Program, steps: Iterator[Step], at: Pairs, ntk: Tensor) -> tuple[Pairs, Tensor]:
+def _pairs(program: Program, steps: Iterator[DualStep], at: Pairs, ntk: Tensor) -> tuple[Pairs, Tensor]:
     for layer in program:
         if isinstance(layer, Dense):
             weight, bias = layer.rates

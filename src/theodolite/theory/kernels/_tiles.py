@@ -9,7 +9,7 @@ from torch import Tensor
 
 from theodolite.theory.kernels._blocks import Scratch, affine_
 from theodolite.theory.kernels._dual_maps import Dual, Side
-from theodolite.theory.kernels._programs import Dense, Nonlinear, Program, Step, Sum
+from theodolite.theory.kernels._programs import Dense, DualStep, Nonlinear, Program, Sum
 
 NEAR = {torch.float64: 1e-4, torch.float32: 1e-2}
 """1 - |c| below which, in the first layer, a pair is computed anew from the difference of its points."""
@@ -51,7 +51,7 @@ class TileStep:
     columns: Vectors
 
     @classmethod
-    def of(cls, step: Step, epsilon: float, sides: tuple[slice, slice], like: Tensor) -> TileStep:
+    def of(cls, step: DualStep, epsilon: float, sides: tuple[slice, slice], like: Tensor) -> TileStep:
         """``sides`` say which of the step's variances are those of rows and of columns."""
         one = torch.tensor([0.0 if step.constant is None else step.constant], dtype=torch.float64)
         single = Vectors.of(one, step.dual, epsilon, one)

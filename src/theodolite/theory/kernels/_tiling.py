@@ -1,4 +1,4 @@
-"""All pairs of points in tiles that fit the cache: shared among threads, or one fused kernel on a GPU."""
+"""All pairs of points in tiles that fit the cache: shared among threads, or one fused pass on a GPU."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
+from theodolite.core.precision import exact_products
 from theodolite.theory.kernels._blocks import Scratch
-from theodolite.theory.kernels._cores import exact_products, one_core, run_in_threads
+from theodolite.theory.kernels._cores import one_core, run_in_threads
 from theodolite.theory.kernels._dual_maps import Pairs
 from theodolite.theory.kernels._programs import (
     Dense,
-    Diagonal,
+    KernelDiagonals,
     Nonlinear,
     Normalised,
     Program,
@@ -69,24 +70,24 @@ def mean_squares(x: Tensor) -> Tensor:
     return found
 
 
-def fused_kernels(plan: Plan) -> Kernels | None:
-    """Both kernels by one fused GPU kernel, where the points are on a GPU, Triton is there and the case is covered."""
+def fused_kernels(plan: TilePlan) -> Kernels | None:
+    """Both kernels by one fused GPU program, where the points are on a GPU, Triton is there and the case is covered."""
     if not plan.x.is_cuda or importlib.util.find_spec("triton") is None:
         return None
-    from theodolite.theory.kernels import _gpu_tiles as triton_kernels
+    from theodolite.theory.kernels import _gpu_tiles as gpu_tiles
 
-    layers = triton_kernels.fused_layers(plan.program, plan.steps)
+    layers = gpu_tiles.fused_layers(plan.program, plan.steps)
     if layers is None or not plan.symmetric or plan.x.dtype != torch.float32 or plan.row_scale is None:
         return None
     try:
-        nngp, ntk, near = triton_kernels.homogeneous_kernels(plan.x, plan.row_scale, layers)
+        nngp, ntk, near = gpu_tiles.homogeneous_kernels(plan.x, plan.row_scale, layers)
     except torch.cuda.OutOfMemoryError:
         raise
     except (
         Exception
     ) as error:  # no compiler for Triton's launcher, a device it does not know: the plain path is slower only
         warnings.warn(
-            f"the fused GPU kernel could not be built ({type(error).__name__}: {error}); using plain torch",
+            f"the fused GPU program could not be built ({type(error).__name__}: {error}); using plain torch",
             RuntimeWarning,
             stacklevel=2,
         )
@@ -99,7 +100,7 @@ def fused_kernels(plan: Plan) -> Kernels | None:
 
 
 @dataclass(frozen=True)
-class Plan:
+class TilePlan:
     """Everything the tiles need to know, worked out once: points, diagonals, and the maps ready for them."""
 
     program: Program
@@ -107,7 +108,7 @@ class Plan:
     y: Tensor
     row_scale: Tensor | None  # what the results are multiplied by, for a homogeneous network of normalised points
     column_scale: Tensor | None
-    diagonal: Diagonal  # of the rows, then (unless symmetric) of the columns
+    diagonal: KernelDiagonals  # of the rows, then (unless symmetric) of the columns
     steps: tuple[TileStep, ...]
     symmetric: bool
 
@@ -141,14 +142,14 @@ class Plan:
         self.for_each_tile(keep, tangent=tangent and not infinite)
         return Kernels(nngp, ntk.fill_(torch.inf) if infinite else ntk)
 
-    def part(self, rows: slice | Tensor, columns: slice | Tensor) -> Plan:
+    def part(self, rows: slice | Tensor, columns: slice | Tensor) -> TilePlan:
         """The plan for some rows and columns, as slices or positions."""
         steps = tuple(step.at(rows, columns) for step in self.steps)
         scales = (
             None if self.row_scale is None else self.row_scale[rows],
             None if self.column_scale is None else self.column_scale[columns],
         )
-        return Plan(self.program, self.x[rows], self.y[columns], *scales, self.diagonal, steps, symmetric=False)
+        return TilePlan(self.program, self.x[rows], self.y[columns], *scales, self.diagonal, steps, symmetric=False)
 
     def for_each_tile(
         self, use: Callable[[slice, slice, Tensor, Tensor | None], None], *, tangent: bool = True
@@ -267,13 +268,13 @@ def _shape(x: Tensor, rows: slice, columns: slice) -> Tensor:
     return x.new_empty(1).expand(rows.stop - rows.start, columns.stop - columns.start)
 
 
-def plan_of(program: Program, x: Tensor, other: Tensor | None = None) -> Plan:
+def plan_of(program: Program, x: Tensor, other: Tensor | None = None) -> TilePlan:
     """The plan for all pairs of rows of ``x``, or of ``x`` with ``other``."""
     with one_core():  # many small steps
         return _plan(program, points_of(x), other)
 
 
-def _plan(program: Program, x: Tensor, other: Tensor | None) -> Plan:
+def _plan(program: Program, x: Tensor, other: Tensor | None) -> TilePlan:
     y = x if other is None else points_of(other, like=x)
     squares = mean_squares(x) if other is None else torch.cat([mean_squares(x), mean_squares(y)])
     n = len(x)
@@ -282,7 +283,7 @@ def _plan(program: Program, x: Tensor, other: Tensor | None) -> Plan:
     if _is_homogeneous(program):  # then kernels scale with both points, and points of mean square 1 tell everything
         inner = diagonal_of(program, torch.ones(1, dtype=torch.float64))
         numbers = float(inner.nngp), float(inner.ntk)
-        whole = Diagonal(squares * numbers[0], squares * numbers[1], inner.steps)
+        whole = KernelDiagonals(squares * numbers[0], squares * numbers[1], inner.steps)
         roots = squares.sqrt()
         safe = torch.where(roots > 0, roots, 1.0)
         x = _divided(x, safe[sides[0]])
@@ -292,7 +293,7 @@ def _plan(program: Program, x: Tensor, other: Tensor | None) -> Plan:
         whole = inner = diagonal_of(program, squares)
     epsilons = [layer.epsilon if isinstance(layer, Normalised) else 0.0 for layer in _flat(program)]
     steps = tuple(TileStep.of(step, e, sides, x) for step, e in zip(inner.steps, epsilons, strict=True))
-    return Plan(program, x, y, *scales, whole, steps, other is None)
+    return TilePlan(program, x, y, *scales, whole, steps, other is None)
 
 
 def _divided(x: Tensor, by: Tensor) -> Tensor:

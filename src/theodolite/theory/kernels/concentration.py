@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 
-def matrix_bernstein_tail(t: float, *, variance: float, bound: float, dimensions: int) -> float:
+def matrix_bernstein_tail(deviation: float, *, variance: float, bound: float, dimensions: int) -> float:
     r"""$P(\|\sum S_j\|\geq t)\leq(d_1+d_2)\exp\frac{-t^2/2}{U+Rt/3}$ for independent centred matrices with $\|S_j\|\leq R$.
 
     ``variance`` is $U=\max(\|\sum E SS^\top\|,\|\sum E S^\top S\|)$, ``bound`` R, ``dimensions`` $d_1+d_2$. At most 1.
@@ -14,20 +14,20 @@ def matrix_bernstein_tail(t: float, *, variance: float, bound: float, dimensions
     >>> matrix_bernstein_tail(0.0, variance=1.0, bound=1.0, dimensions=4)
     1.0
     """
-    return min(1.0, dimensions * math.exp(-0.5 * t * t / (variance + bound * t / 3)))
+    return min(1.0, dimensions * math.exp(-0.5 * deviation * deviation / (variance + bound * deviation / 3)))
 
 
-def matrix_chernoff_tail(excess: float, *, mean: float, bound: float, size: int) -> float:
+def matrix_chernoff_tail(relative_excess: float, *, mean: float, bound: float, side: int) -> float:
     r"""$P(\lambda_{\max}(\sum X_k)\geq(1+\epsilon)\mu)\leq m\,[e^\epsilon/(1+\epsilon)^{1+\epsilon}]^{\mu/R}$.
 
     For independent positive semidefinite m x m matrices with $\lambda_{\max}(X_k)\leq R$ surely and
     $\mu=\lambda_{\max}(E\sum X_k)$. At most 1. Source: tropp2015, Theorem 5.1.1.
 
-    >>> matrix_chernoff_tail(0.0, mean=1.0, bound=0.1, size=3)
+    >>> matrix_chernoff_tail(0.0, mean=1.0, bound=0.1, side=3)
     1.0
     """
-    exponent = excess - (1 + excess) * math.log1p(excess)
-    return min(1.0, size * math.exp(exponent * mean / bound))
+    exponent = relative_excess - (1 + relative_excess) * math.log1p(relative_excess)
+    return min(1.0, side * math.exp(exponent * mean / bound))
 
 
 def chebyshev_tail(deviations: float) -> float:

@@ -18,41 +18,10 @@ from theodolite.theory.kernels._dual_maps import Pairs
 from theodolite.theory.kernels._programs import Dense, Nonlinear, Normalised, Sum, behind, dual_of, has_closed_form
 from theodolite.theory.kernels._tiles import NEAR
 from theodolite.theory.kernels._tiling import Kernels
+from theodolite.theory.kernels.image_layers import Average, Convolution, Flatten, ImageProgram
 
 PAIRS_AT_ONCE = 1 << 17
 """Pairs of pixels that are worked on at a time: a few such blocks fit a core's cache."""
-
-
-@dataclass(frozen=True)
-class Convolution:
-    r"""A convolution: weights $N(0,C_w/\mathrm{fan\,in})$ over channels and window, biases $N(0,C_b)$, zeros around the image.
-
-    $K_{pp'}\to C_b+C_w\,\mathrm{mean}_\delta K_{p+\delta,p'+\delta}$; ``dense`` holds the variances and the rates.
-    """
-
-    dense: Dense
-    window: tuple[int, ...]
-    stride: tuple[int, ...]
-    padding: tuple[int, ...]
-    dilation: tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class Average:
-    """Average pooling over windows, zeros around the image counted; without a window over the whole image."""
-
-    window: tuple[int, ...] = ()
-    stride: tuple[int, ...] = ()
-    padding: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True)
-class Flatten:
-    """Pixels become channels: a dense layer behind takes the mean of their covariances."""
-
-
-ImageProgram = tuple[Convolution | Average | Flatten | Dense | Nonlinear | Normalised | Sum, ...]
-"""Layers in order."""
 
 
 @dataclass

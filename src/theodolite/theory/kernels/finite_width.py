@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 
 
-def relu_ntk_mean(hidden_layers: int, power: float) -> float:
-    r"""$E\,\Theta(x,x)=2(L+1)\|x\|^2/n_0$ at any widths, for L hidden layers; ``power`` is $\|x\|^2/n_0$.
+def relu_ntk_mean(hidden_layers: int, mean_square: float) -> float:
+    r"""$E\,\Theta(x,x)=2(L+1)\|x\|^2/n_0$ at any widths, for L hidden layers; ``mean_square`` is $\|x\|^2/n_0$.
 
     Each of the L + 1 matrices adds $2\|x\|^2/n_0$, the last one too. NTK parametrisation (rates $C_w/$fan-in).
     Source: hanin2020.
@@ -15,7 +15,7 @@ def relu_ntk_mean(hidden_layers: int, power: float) -> float:
     >>> relu_ntk_mean(1, 0.5)
     2.0
     """
-    return 2.0 * (hidden_layers + 1) * power
+    return 2.0 * (hidden_layers + 1) * mean_square
 
 
 def relu_ntk_second_moment(widths: Sequence[int]) -> float:

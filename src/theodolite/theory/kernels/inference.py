@@ -96,29 +96,31 @@ class Posterior:
         return self.covariance.diagonal().clamp(min=0.0)
 
 
-def gp_posterior(kernel: Tensor, y: Tensor, *, cross: Tensor, prior: Tensor, noise: float = 0.0) -> Posterior:
+def gp_posterior(kernel: Tensor, y: Tensor, *, cross: Tensor, prior: Tensor, noise_variance: float = 0.0) -> Posterior:
     r"""The posterior of a Gaussian process: $k(K+\lambda I)^{-1}y$ and $k_{**}-k(K+\lambda I)^{-1}k^T$.
 
     ``kernel`` is that of the training points, ``cross`` of new points (rows) with them, ``prior`` of the new points: the
     NNGP kernel gives the posterior of an infinitely wide Bayesian network. The mean is kernel ridge with
-    $\lambda$ = ``noise``. Source: rasmussen2006, algorithm 2.1.
+    $\lambda$ = ``noise_variance``. Source: rasmussen2006, algorithm 2.1.
 
     >>> one = torch.ones(1, 1)
-    >>> gp_posterior(one, torch.ones(1), cross=one, prior=one, noise=1.0).variance
+    >>> gp_posterior(one, torch.ones(1), cross=one, prior=one, noise_variance=1.0).variance
     tensor([0.5000])
     """
-    factor = cholesky_factor(kernel, ridge=noise)
+    factor = cholesky_factor(kernel, ridge=noise_variance)
     half = torch.linalg.solve_triangular(factor.lower, cross.T, upper=False)  # (n, new)
     return Posterior(cross @ factor.solve(y.to(kernel)), prior - half.T @ half, factor.jitter)
 
 
-def log_marginal_likelihood(kernel: Tensor, y: Tensor, *, noise: float) -> float:
+def log_marginal_likelihood(kernel: Tensor, y: Tensor, *, noise_variance: float) -> float:
     r"""$-\frac12y^T(K+\lambda I)^{-1}y-\frac12\log\det(K+\lambda I)-\frac n2\log2\pi$, summed over outputs.
 
-    >>> round(log_marginal_likelihood(torch.eye(1), torch.zeros(1), noise=0.0), 6)
+    To choose a depth, an activation or a noise variance without a validation set: the largest fits best.
+
+    >>> round(log_marginal_likelihood(torch.eye(1), torch.zeros(1), noise_variance=0.0), 6)
     -0.918939
     """
-    factor = cholesky_factor(kernel, ridge=noise)
+    factor = cholesky_factor(kernel, ridge=noise_variance)
     targets = y.to(kernel).reshape(len(kernel), -1)
     fit = float((targets * factor.solve(targets)).sum())
     return -0.5 * (fit + targets.shape[1] * (factor.log_determinant + len(kernel) * math.log(2 * math.pi)))
@@ -141,6 +143,8 @@ def leave_one_out_residuals(kernel: Tensor, y: Tensor, *, ridge: float) -> Tenso
 def rkhs_norm(kernel: Tensor, weights: Tensor) -> Tensor:
     r"""$|f|_H=\sqrt{a^TKa}$ of $f=\sum_ia_ik(x_i,\cdot)$; one number for each output.
 
+    How rough a fit is: bounds on its error at new points grow with this norm.
+
     >>> rkhs_norm(torch.eye(2), torch.tensor([3.0, 4.0]))
     tensor(5.)
     """
@@ -148,39 +152,39 @@ def rkhs_norm(kernel: Tensor, weights: Tensor) -> Tensor:
 
 
 def trained_prediction(
-    train: Kernels, y: Tensor, *, time: float, cross: Kernels, test: Kernels, rate: float = 1.0, discrete: bool = False
+    kernels: Kernels, y: Tensor, *, time: float, cross: Kernels, prior: Kernels, lr: float = 1.0, discrete: bool = False
 ) -> Posterior:
     r"""What infinitely wide networks predict at time t of gradient flow on $\frac1{2m}\sum(f-y)^2$: mean and covariance.
 
     With $A=\Theta(x,X)\Theta^{-1}(I-e^{-\gamma\Theta t/m})$ the mean over random starts is $Ay$, the covariance
     $K(x,x)+AKA^T-AK(X,x)-K(x,X)A^T$. ``discrete`` takes $(I-\gamma\Theta/m)^t$, t steps of gradient descent; ``time``
-    may be infinite. ``train``, ``cross`` (new points by training points) and ``test`` hold both kernels.
+    may be infinite. ``kernels``, ``cross`` (new points by training points) and ``prior`` hold both kernels.
     Source: lee2019, equations 15 and 16, with the factor 1/m of a mean loss.
 
     >>> one = Kernels(torch.ones(1, 1), torch.ones(1, 1))
-    >>> trained_prediction(one, torch.ones(1), time=math.inf, cross=one, test=one).mean
+    >>> trained_prediction(one, torch.ones(1), time=math.inf, cross=one, prior=one).mean
     tensor([1.])
     """
     if not time >= 0:
         raise ValueError(f"expected a time of at least 0, got {time}")
-    values, vectors = torch.linalg.eigh(train.ntk)
-    speed = rate * values / max(len(values), 1)
+    values, vectors = torch.linalg.eigh(kernels.ntk)
+    speed = lr * values / max(len(values), 1)
     tiny = torch.finfo(values.dtype).eps * len(values) * values.abs().max()
     if discrete:
         if float(speed.max()) >= 2.0:
             raise ValueError(
-                f"expected a rate below 2 m / largest eigenvalue = {2 * rate / float(speed.max()):.4g}, got {rate}: "
+                f"expected a step size below 2 m / largest eigenvalue = {2 * lr / float(speed.max()):.4g}, got {lr}: "
                 "gradient descent diverges"
             )
         learnt = 1 - (1 - speed) ** time if math.isfinite(time) else (values > tiny).to(values)
     else:
         learnt = -torch.expm1(-speed.clamp(min=0) * time) if math.isfinite(time) else (values > tiny).to(values)
     small = values <= tiny
-    limit = rate * time / max(len(values), 1) if math.isfinite(time) else 0.0
+    limit = lr * time / max(len(values), 1) if math.isfinite(time) else 0.0
     shares = torch.where(small, torch.full_like(values, limit), learnt / torch.where(small, 1.0, values))
     operator = cross.ntk @ (vectors * shares) @ vectors.T  # (new, n)
     mixed = operator @ cross.nngp.T
-    covariance = test.nngp + operator @ train.nngp @ operator.T - mixed - mixed.T
+    covariance = prior.nngp + operator @ kernels.nngp @ operator.T - mixed - mixed.T
     return Posterior(operator @ y.to(operator), covariance)
 
 

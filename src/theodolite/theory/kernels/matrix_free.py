@@ -11,9 +11,9 @@ from torch import Tensor
 
 from theodolite.theory import Mlp
 from theodolite.theory.kernels._programs import Layers, Program, diagonal_of, program_of
-from theodolite.theory.kernels._tiling import Plan, mean_squares, plan_of, points_of
+from theodolite.theory.kernels._tiling import TilePlan, mean_squares, plan_of, points_of
 
-Kind = Literal["ntk", "nngp"]
+KernelKind = Literal["ntk", "nngp"]
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Kernel:
     """
 
     spec: Mlp | Layers
-    kind: Kind = "ntk"
+    kind: KernelKind = "ntk"
     weight_rate: float | None = None
     bias_rate: float | None = None
 
@@ -70,7 +70,7 @@ class KernelMatrix:
         return len(self.x), len(self.x if self.other is None else self.other)
 
     @cached_property
-    def plan(self) -> Plan:
+    def plan(self) -> TilePlan:
         """What the tiles need to know of the points."""
         return plan_of(self.kernel.program, self.x, self.other)
 

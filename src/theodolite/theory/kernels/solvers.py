@@ -128,6 +128,8 @@ def ridge_by_conjugate_gradients(
 ) -> Solution:
     """Kernel ridge for more points than memory holds: conjugate gradients behind a pivoted Cholesky factor.
 
+    For data of some ten thousand points and more, with a `KernelMatrix` whose tiles are made when they are needed.
+
     The preconditioner counts the mean of the diagonal that the factor leaves as a further ridge: network kernels end in a
     flat tail, which acts as one. Memory: ``rank`` columns, a few right sides and a few tiles. ``column(i)`` is a column of
     the matrix.

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from theodolite.theory import Mlp
+from theodolite.theory.dynamics import step_size_edge
 from theodolite.theory.propagation import covariance_trajectory
 from theodolite.theory.propagation.signal_maps import Covariance
 
@@ -68,23 +69,14 @@ def tangent_pair(
     return _triple(sum(weight * s.weights[i] + bias * s.biases[i] for s in shares) for i in range(3))
 
 
-def step_limit(largest: float, *, samples: int = 1, momentum: float = 0.0) -> float:
-    r"""$\eta<2(1+\beta)m/\lambda_{\max}$: beyond it descent on $\frac{1}{2m}\sum(z-y)^2$ diverges, $\beta$ the momentum.
-
-    >>> step_limit(4.0, samples=10)
-    5.0
-    """
-    return 2.0 * (1.0 + momentum) * samples / largest
-
-
 @dataclass(frozen=True)
 class LayerRate:
     """Largest useful step sizes of one layer's weights and biases, and its share in the kernel under them."""
 
     layer: int
     fan_in: int
-    weights: float
-    biases: float
+    weight_lr: float
+    bias_lr: float
     share: float
 
 
@@ -105,9 +97,9 @@ class LearningRates:
 
 
 def learning_rates(
-    spec: Mlp, *, inputs: int, width: int, power: float = 1.0, cosine: float = 0.5, samples: int = 1
+    spec: Mlp, *, inputs: int, width: int, mean_square: float = 1.0, cosine: float = 0.5, samples: int = 1
 ) -> LearningRates:
-    r"""Step sizes for a network of hidden layers of ``width`` on data of this mean ``power`` $|x|^2/n_0$ and ``cosine``.
+    r"""Step sizes for a network of hidden layers of ``width`` on data of ``mean_square`` $|x|^2/n_0$ and ``cosine``.
 
     The largest eigenvalue is that of the constant direction, $\lambda_{\max}/m=\Theta_{12}+(\Theta_{11}-\Theta_{12})/m$, which
     dominates when inputs have a common part. Weights may move as 1/fan-in, biases as 1: so the single rate falls as
@@ -115,11 +107,11 @@ def learning_rates(
     Source: roberts2022, chapter 9; jacot2018.
 
     >>> rates = learning_rates(Mlp(3, "relu", 2.0), inputs=64, width=256)
-    >>> round(rates.layers[0].weights * 64 / (rates.layers[1].weights * 256), 6)
+    >>> round(rates.layers[0].weight_lr * 64 / (rates.layers[1].weight_lr * 256), 6)
     1.0
     """
-    start = spec.bias_variance + spec.weight_variance * power
-    across = spec.bias_variance + spec.weight_variance * power * cosine
+    start = spec.bias_variance + spec.weight_variance * mean_square
+    across = spec.bias_variance + spec.weight_variance * mean_square * cosine
     shares = tangent_shares(spec, (start, start, across))
     fans = [inputs, *[width] * (len(shares) - 1)]
 
@@ -190,7 +182,7 @@ def kernel_learning(
     energy = ((vectors.T @ targets.reshape(len(targets), -1)) ** 2).sum(1)
     losses = tuple(float(energy @ np.exp(-2 * t * np.clip(values, 0, None) / largest) / energy.sum()) for t in times)
     condition = largest / float(values[0]) if values[0] > floor else math.inf
-    limit = step_limit(largest, samples=len(targets))
+    limit = step_size_edge(largest / len(targets))
     return KernelLearning(largest, condition, limit, tuple(float(t) for t in times), losses)
 
 

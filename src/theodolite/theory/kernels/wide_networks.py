@@ -5,31 +5,8 @@ from __future__ import annotations
 from torch import Tensor
 
 from theodolite.theory import Mlp
-from theodolite.theory.kernels._programs import (
-    Dense,
-    Layers,
-    Nonlinear,
-    Normalised,
-    Sum,
-    dense_layers,
-    diagonal_of,
-    program_of,
-)
-from theodolite.theory.kernels._tiling import Kernels, Plan, mean_squares, plan_of, points_of
-
-__all__ = [
-    "Dense",
-    "Kernels",
-    "Layers",
-    "Nonlinear",
-    "Normalised",
-    "Plan",
-    "Sum",
-    "dense_layers",
-    "mlp_kernel_diagonal",
-    "mlp_kernels",
-    "plan_of",
-]
+from theodolite.theory.kernels._programs import Layers, diagonal_of, program_of
+from theodolite.theory.kernels._tiling import Kernels, mean_squares, plan_of, points_of
 
 
 def mlp_kernels(

@@ -18,16 +18,16 @@ def kernel_change_bound(movement: float, *, samples: int) -> float:
     return 2.0 * samples * movement
 
 
-def weight_movement_bound(loss: float, *, smallest: float, samples: int, width: int) -> float:
+def weight_movement_bound(initial_loss: float, *, smallest: float, samples: int, width: int) -> float:
     r"""$|w_k(t)-w_k(0)|\leq2\sqrt2\,m\sqrt{L(0)}/(\lambda_0\sqrt n)$ while $K_t\succeq\lambda_0/2$. Source: du2019.
 
     >>> round(weight_movement_bound(2.0, smallest=1.0, samples=1, width=16), 12)
     1.0
     """
-    return 2.0 * math.sqrt(2.0) * samples * math.sqrt(loss) / (smallest * math.sqrt(width))
+    return 2.0 * math.sqrt(2.0) * samples * math.sqrt(initial_loss) / (smallest * math.sqrt(width))
 
 
-def certified_width(loss: float, *, smallest: float, samples: int) -> float:
+def certified_width(initial_loss: float, *, smallest: float, samples: int) -> float:
     r"""$n>128\,m^4L(0)/\lambda_0^4$ certifies convergence: weights move less than $\lambda_0/4m$, the kernel than $\lambda_0/2$.
 
     From `weight_movement_bound` below $\Delta=\lambda_0/(4m)$ and `kernel_change_bound` at $\Delta$. Source: du2019.
@@ -36,13 +36,13 @@ def certified_width(loss: float, *, smallest: float, samples: int) -> float:
     >>> certified_width(1.0, smallest=1.0, samples=1)
     128.0
     """
-    return 128.0 * samples**4 * loss / smallest**4
+    return 128.0 * samples**4 * initial_loss / smallest**4
 
 
-def decay_factor(step: float, *, eigenvalue: float, steps: int) -> float:
+def decay_factor(lr: float, *, eigenvalue: float, steps: int) -> float:
     r"""$(1-\gamma\lambda)^{2t}$: the loss along one eigenvector of a fixed kernel after t steps of size $\gamma$.
 
     >>> decay_factor(0.5, eigenvalue=1.0, steps=1)
     0.25
     """
-    return (1.0 - step * eigenvalue) ** (2 * steps)
+    return (1.0 - lr * eigenvalue) ** (2 * steps)

@@ -28,17 +28,19 @@ from .relu_paths import (
     width_for_spread as width_for_spread,
 )
 from .signal_maps import (
-    FixedPoint as FixedPoint,
-    Phase as Phase,
     chi_parallel as chi_parallel,
     chi_perpendicular as chi_perpendicular,
     covariance_jacobian as covariance_jacobian,
     covariance_trajectory as covariance_trajectory,
     first_covariance as first_covariance,
-    fixed_points as fixed_points,
-    limiting_correlation as limiting_correlation,
     next_covariance as next_covariance,
     next_variance as next_variance,
-    phase as phase,
     variance_trajectory as variance_trajectory,
+)
+from .signal_phases import (
+    FixedPoint as FixedPoint,
+    Phase as Phase,
+    fixed_points as fixed_points,
+    limiting_correlation as limiting_correlation,
+    phase as phase,
 )

@@ -15,7 +15,7 @@ from scipy.optimize import brentq
 
 from theodolite.theory import Activation, activation_of
 
-Kind = Literal["scale-invariant", "zero fixed point", "half-stable", "none"]
+_Kind = Literal["scale-invariant", "zero fixed point", "half-stable", "none"]
 Source = str | Callable[[torch.Tensor], torch.Tensor] | Activation
 
 
@@ -35,7 +35,7 @@ class Criticality:
     fixed_point: float | None
     chi_parallel: float | None
     chi_perpendicular: float | None
-    kind: Kind
+    kind: _Kind
     reason: str
 
 
@@ -155,13 +155,13 @@ def _critical_at(sigma: Activation, K: float) -> Criticality | None:
 
 @dataclass(frozen=True)
 class Decay:
-    r"""How the variance dies at a zero fixed point, $K^{(l)}\sim$ ``coefficient`` $/\,l^{\,power}$.
+    r"""How the variance dies at a zero fixed point, $K^{(l)}\sim$ ``coefficient`` $/\,l^{\,exponent}$.
 
-    ``power`` is 0 and the coefficient infinite where it dies more slowly than any power (hard tanh).
+    ``exponent`` is 0 and the coefficient infinite where it dies more slowly than any power (hard tanh).
     """
 
     coefficient: float
-    power: int
+    exponent: int
 
 
 def critical_decay(activation: Source) -> Decay:
@@ -172,8 +172,8 @@ def critical_decay(activation: Source) -> Decay:
     $b=-C_w\sqrt{2/\pi}(s_+q_+-s_-q_-)$, and $A=4/b^2$. Source: roberts2022, section 5.3.3, for the smooth case.
 
     >>> critical_decay("tanh")
-    Decay(coefficient=0.5, power=1)
-    >>> critical_decay("elu").power
+    Decay(coefficient=0.5, exponent=1)
+    >>> critical_decay("elu").exponent
     2
     """
     sigma = activation_of(activation)

@@ -8,7 +8,7 @@ from theodolite.theory import Mlp
 from theodolite.theory.propagation.signal_maps import variance_trajectory
 
 
-def variance_vertices(spec: Mlp, variance: float, *, layers: int | None = None) -> tuple[float, ...]:
+def variance_vertices(spec: Mlp, variance: float, *, weight_layers: int | None = None) -> tuple[float, ...]:
     r"""$V^{(l)}=\lim n\,\mathrm{Var}\,\hat K^{(l)}$ for hidden layers of width n, from layer 1 on.
 
     $V^{(1)}=0$, $V^{(l+1)}=\chi_\parallel(K^{(l)})^2V^{(l)}+C_w^2(\langle\sigma^4\rangle-\langle\sigma^2\rangle^2)$, where
@@ -19,13 +19,13 @@ def variance_vertices(spec: Mlp, variance: float, *, layers: int | None = None) 
     """
     sigma, weight = spec.sigma, spec.weight_variance
     found = [0.0]
-    for K in variance_trajectory(spec, variance, layers=layers)[:-1]:
+    for K in variance_trajectory(spec, variance, weight_layers=weight_layers)[:-1]:
         spread = sigma.fourth_moment(K) - sigma.moment(K) ** 2
         found.append((weight * sigma.curvature_moment(K)) ** 2 * found[-1] + weight**2 * spread)
     return tuple(found)
 
 
-def variance_biases(spec: Mlp, variance: float, *, layers: int | None = None) -> tuple[float, ...]:
+def variance_biases(spec: Mlp, variance: float, *, weight_layers: int | None = None) -> tuple[float, ...]:
     r"""$\delta^{(l)}=\lim n(E\hat K^{(l)}-K^{(l)})$ for hidden layers of width n, from layer 1 on.
 
     $\delta^{(1)}=0$, $\delta^{(l+1)}=\chi_\parallel\delta^{(l)}+\frac12F''(K^{(l)})V^{(l)}$ with
@@ -36,9 +36,9 @@ def variance_biases(spec: Mlp, variance: float, *, layers: int | None = None) ->
     (0.0, 0.0, 0.0)
     """
     sigma, weight = spec.sigma, spec.weight_variance
-    vertices = variance_vertices(spec, variance, layers=layers)
+    vertices = variance_vertices(spec, variance, weight_layers=weight_layers)
     found = [0.0]
-    for K, V in zip(variance_trajectory(spec, variance, layers=layers)[:-1], vertices, strict=False):
+    for K, V in zip(variance_trajectory(spec, variance, weight_layers=weight_layers)[:-1], vertices, strict=False):
         curved = 0.5 * weight * sigma.moment_curvature(K) * V if V else 0.0
         found.append(weight * sigma.curvature_moment(K) * found[-1] + curved)
     return tuple(found)
@@ -69,6 +69,8 @@ def dead_network_probability(*, width: int, hidden_layers: int) -> float:
 def excess_kurtosis(second_moment: float) -> float:
     r"""$\kappa=3(E\hat K^2/K^2-1)$: of one output unit over networks, given the relative second moment of its variance.
 
+    What is left of width in the outputs at the start: `edgeworth_distance` turns it into a distance to the Gaussian process.
+
     >>> excess_kurtosis(1.0)
     0.0
     """
@@ -77,6 +79,8 @@ def excess_kurtosis(second_moment: float) -> float:
 
 def edgeworth_distance(kurtosis: float) -> float:
     r"""$\frac{\kappa}{24}\max|He_3\varphi|=0.02294\,\kappa$: distance (Kolmogorov-Smirnov) to a Gaussian, to first order.
+
+    To know from which width on the outputs of a random network may be taken for Gaussian.
 
     The largest $|z^3-3z|\varphi(z)$ is at $z^2=3-\sqrt6$.
 

@@ -60,7 +60,7 @@ def gradient_second_moment(inputs: int, widths: Sequence[int], *, kurtosis: floa
 
 
 def log_gradient_moments(
-    inputs: int, widths: Sequence[int], *, entry: bool = False, on: float = 0.5
+    inputs: int, widths: Sequence[int], *, entry: bool = False, on_probability: float = 0.5
 ) -> tuple[float, float]:
     r"""Mean and variance of $\ln r$, $r=\|\nabla_xz_q\|^2/E\|\nabla_xz_q\|^2$, for Gaussian weights.
 
@@ -68,14 +68,14 @@ def log_gradient_moments(
     with a binomial number of degrees of freedom; dead layers (S = 0) are left out. About a normal of
     mean $-\beta/2$, variance $\beta=5\sum1/n_l+2/n_0$. With ``entry`` of one derivative
     instead of the gradient: $\chi^2_1$ in place of $\chi^2_{n_0}/n_0$.
-    ``on`` is the chance that a unit is on: 1 for linear networks.
+    ``on_probability`` is the chance that a unit is on: 1 for linear networks.
     Source: hanin2020products. Differs from the source: exact; lecture notes leave out the factor of the inputs.
 
     >>> mean, variance = log_gradient_moments(10, (20,) * 10)
     >>> round(mean, 3), round(variance, 3)
     (-1.475, 3.339)
     """
-    means, variances = zip(*(_log_factor(n, on) for n in widths), strict=True) if widths else ((), ())
+    means, variances = zip(*(_log_factor(n, on_probability) for n in widths), strict=True) if widths else ((), ())
     first = _log_factor(1 if entry else inputs, 1.0)
     return sum(means) + first[0], sum(variances) + first[1]
 
@@ -118,19 +118,23 @@ def width_for_spread(hidden_layers: int, *, factor: float = MODERATE) -> int:
     return high
 
 
-def spread_words(hidden_layers: int, width: float, variance: float, *, relu: bool = True) -> str:
+def spread_words(hidden_layers: int, width: float, log_variance: float, *, relu: bool = True) -> str:
     """What a log variance of gradients between draws means for a network of this shape, and how wide to make it.
 
     For ReLU the width is exact; for others it is scaled up from this one, as the variance falls as 1 over the width.
     """
-    factor = spread_factor(variance)
+    factor = spread_factor(log_variance)
     seen = (
         f"Between draws of the weights the size of a gradient varies by a factor of {factor:.3g} (5th to 95th percentile): "
         f"it grows exponentially with the root of depth over width, here {hidden_layers}/{width:.4g}."
     )
     if factor <= MODERATE:
         return f"{seen} One step size serves every seed."
-    wide = width_for_spread(hidden_layers) if relu else math.ceil(width * variance * (NINETY / math.log(MODERATE)) ** 2)
+    wide = (
+        width_for_spread(hidden_layers)
+        if relu
+        else math.ceil(width * log_variance * (NINETY / math.log(MODERATE)) ** 2)
+    )
     if wide <= width:
         return f"{seen} The layers are wide enough; few inputs spread it."
     return f"{seen} Seeds will differ in the step they bear; widen to {wide}, or use normalisation or residual paths."

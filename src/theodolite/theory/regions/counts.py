@@ -38,18 +38,18 @@ def region_bound(widths: Sequence[int], inputs: int) -> int:
     return bound
 
 
-def sawtooth_pieces(depth: int, *, whole: bool = False) -> int:
+def sawtooth_pieces(folds: int, *, whole: bool = False) -> int:
     r"""The linear pieces of Telgarsky's tent map folded L times: $2^L$ on [0, 1] (of $2^{L-1}$ teeth), two more on the line.
 
     Source: telgarsky2016. Without its outer ReLU a single tent (L = 1) has 3 pieces on the line, and not 4.
 
-    >>> [sawtooth_pieces(depth) for depth in (1, 2, 10)], sawtooth_pieces(3, whole=True)
+    >>> [sawtooth_pieces(folds) for folds in (1, 2, 10)], sawtooth_pieces(3, whole=True)
     ([2, 4, 1024], 10)
     """
-    return int(2**depth) + 2 * whole
+    return int(2**folds) + 2 * whole
 
 
-def line_regions(widths: Sequence[int], *, biases: bool = True) -> float:
+def line_regions(widths: Sequence[int], *, with_bias: bool = True) -> float:
     r"""The mean number of activation regions of a random ReLU network along any whole line.
 
     $$E=1+\sum_l n_l\prod_{k<l}(1-2^{-n_k})$$ for independent symmetric continuous weights and biases, of whatever scale.
@@ -61,10 +61,10 @@ def line_regions(widths: Sequence[int], *, biases: bool = True) -> float:
     >>> line_regions((2, 2, 2))
     5.625
     """
-    return 1.0 + sum(width * math.prod(_alive(w, biases) for w in widths[:k]) for k, width in enumerate(widths))
+    return 1.0 + sum(width * math.prod(_alive(w, with_bias) for w in widths[:k]) for k, width in enumerate(widths))
 
 
-def line_pieces(widths: Sequence[int], *, biases: bool = True) -> float:
+def line_pieces(widths: Sequence[int], *, with_bias: bool = True) -> float:
     r"""The mean number of linear pieces of a random ReLU network of one output along any whole line.
 
     As `line_regions`, and the kink shows in the output unless a layer behind is wholly off:
@@ -73,7 +73,7 @@ def line_pieces(widths: Sequence[int], *, biases: bool = True) -> float:
     >>> line_pieces((2, 2, 2))
     4.375
     """
-    front = [math.prod(_alive(w, biases) for w in widths[:k]) for k in range(len(widths))]
+    front = [math.prod(_alive(w, with_bias) for w in widths[:k]) for k in range(len(widths))]
     behind = [math.prod(_alive(w, True) for w in widths[k + 1 :]) for k in range(len(widths))]
     return 1.0 + sum(w * a * b for w, a, b in zip(widths, front, behind, strict=True))
 
@@ -82,31 +82,31 @@ def _alive(width: int, biases: bool) -> float:
     return 1 - 2.0**-width * (1 if biases else width + 1)
 
 
-def interval_breakpoints(width: int, *, bias_std: float, low: float, high: float, layer: int = 1) -> float:
+def interval_breakpoints(width: int, *, bias_variance: float, low: float, high: float, layer: int = 1) -> float:
     r"""The mean number of zeros in [low, high] of the units of a layer of a net of one input at He initialisation.
 
     $$\frac{n}{\pi}\Big[\arctan\frac{\sqrt2x}{\sqrt l\,\sigma_b}\Big]$$: exact for l = 1, the limit of wide layers for l > 1.
 
-    >>> round(interval_breakpoints(10, bias_std=1.0, low=-1e9, high=1e9), 6)
+    >>> round(interval_breakpoints(10, bias_variance=1.0, low=-1e9, high=1e9), 6)
     10.0
     """
-    scale = math.sqrt(2.0 / layer) / bias_std
+    scale = math.sqrt(2.0 / (layer * bias_variance))
     return width / math.pi * (math.atan(scale * high) - math.atan(scale * low))
 
 
-def interval_bound(neurons: int, *, bias_std: float, length: float) -> float:
+def interval_bound(neurons: int, *, bias_variance: float, length: float) -> float:
     r"""At most $N|I|/(\sqrt\pi\,\sigma_b)$ breakpoints on average in an interval, at He initialisation, for any depth.
 
     The largest density of a bias times $E|z'|\le\sqrt2$. Source: hanin2019, here with its constant.
 
-    >>> round(interval_bound(1, bias_std=1.0, length=math.sqrt(math.pi)), 12)
+    >>> round(interval_bound(1, bias_variance=1.0, length=math.sqrt(math.pi)), 12)
     1.0
     """
-    return neurons * length / (math.sqrt(math.pi) * bias_std)
+    return neurons * length / math.sqrt(math.pi * bias_variance)
 
 
 def frozen_gate_breakpoints(
-    widths: Sequence[int], *, bias_std: float, low: float, high: float, draws: int = 4000, seed: int = 0
+    widths: Sequence[int], *, bias_variance: float, low: float, high: float, draws: int = 4000, seed: int = 0
 ) -> Estimate:
     r"""The mean number of breakpoints in [low, high] of a net of one input at He initialisation: exact at any widths.
 
@@ -114,12 +114,12 @@ def frozen_gate_breakpoints(
     frozen fair coin. Given the layer in front, value and slope of a unit are Gaussian with some covariance $K$, and the
     chance is the angle between $K^{1/2}(1, x)$ at both ends over $\pi$; the mean over $K$ is taken over ``draws`` chains.
 
-    >>> one = frozen_gate_breakpoints((7,), bias_std=1.0, low=-1, high=1).value
-    >>> math.isclose(one, interval_breakpoints(7, bias_std=1.0, low=-1, high=1))
+    >>> one = frozen_gate_breakpoints((7,), bias_variance=1.0, low=-1, high=1).value
+    >>> math.isclose(one, interval_breakpoints(7, bias_variance=1.0, low=-1, high=1))
     True
     """
     random = np.random.default_rng(seed)
-    covariance = np.broadcast_to(np.diag([bias_std**2, 2.0]), (draws, 2, 2))
+    covariance = np.broadcast_to(np.diag([bias_variance, 2.0]), (draws, 2, 2))
     total = np.zeros(draws)
     ends = np.array([[1.0, low], [1.0, high]])
     for width in widths:
@@ -127,7 +127,7 @@ def frozen_gate_breakpoints(
         root = _roots(covariance)
         units = random.standard_normal((draws, width, 2)) @ root.swapaxes(1, 2)
         units *= random.integers(0, 2, (draws, width, 1))
-        covariance = 2.0 / width * units.swapaxes(1, 2) @ units + np.diag([bias_std**2, 0.0])
+        covariance = 2.0 / width * units.swapaxes(1, 2) @ units + np.diag([bias_variance, 0.0])
     return Estimate(float(total.mean()), float(total.std(ddof=1) / math.sqrt(draws)))
 
 

@@ -9,49 +9,6 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import gammainc, gammaincinv
 
-from theodolite.theory.spectra.nulls import Structure, null_alpha, null_alpha_quantiles, null_quantiles, structure
-from theodolite.theory.spectra.products import (
-    condition_number_bound,
-    endpoint_exponent,
-    feature_exponent_bound,
-    horn_bounds,
-    majorisation_slack,
-    product_bound_applies,
-    random_direction_gain,
-    steering_gain_bounds,
-    two_layer_exponent_bound,
-)
-
-__all__ = [
-    "Structure",
-    "bbp_threshold",
-    "condition_number_bound",
-    "density_exponent",
-    "endpoint_exponent",
-    "feature_exponent_bound",
-    "horn_bounds",
-    "majorisation_slack",
-    "marchenko_pastur_cdf",
-    "marchenko_pastur_density",
-    "marchenko_pastur_edges",
-    "marchenko_pastur_moment",
-    "marchenko_pastur_quantile",
-    "noise_edge",
-    "null_alpha",
-    "null_alpha_quantiles",
-    "null_quantiles",
-    "power_law_condition_number",
-    "product_bound_applies",
-    "random_direction_gain",
-    "rank_exponent",
-    "spike_location",
-    "steering_gain_bounds",
-    "structure",
-    "tracy_widom_cdf",
-    "tracy_widom_quantile",
-    "two_layer_exponent_bound",
-]
-
 TRACY_WIDOM = (46.446, 0.186054, 9.84801)
 """Shape, scale and shift of the gamma law that approximates Tracy-Widom's for real matrices. Source: chiani2014."""
 
@@ -68,7 +25,7 @@ def marchenko_pastur_edges(ratio: float, *, variance: float = 1.0) -> tuple[floa
     return variance * (1 - math.sqrt(ratio)) ** 2, variance * (1 + math.sqrt(ratio)) ** 2
 
 
-def marchenko_pastur_density(x: Any, ratio: float, *, variance: float = 1.0) -> Any:
+def marchenko_pastur_density(eigenvalue: Any, ratio: float, *, variance: float = 1.0) -> Any:
     r"""$\sqrt{(\lambda_+-x)(x-\lambda_-)}/(2\pi vqx)$ between the edges; for $q>1$ a mass $1-1/q$ at 0 comes beside it.
 
     Source: marchenko1967.
@@ -77,29 +34,29 @@ def marchenko_pastur_density(x: Any, ratio: float, *, variance: float = 1.0) -> 
     True
     """
     low, high = marchenko_pastur_edges(ratio, variance=variance)
-    x = np.asarray(x, dtype=np.float64)
-    inside = np.clip((high - x) * (x - low), 0.0, None)
-    return np.sqrt(inside) / (2 * math.pi * variance * ratio * np.where(x > 0, x, np.inf))
+    eigenvalue = np.asarray(eigenvalue, dtype=np.float64)
+    inside = np.clip((high - eigenvalue) * (eigenvalue - low), 0.0, None)
+    return np.sqrt(inside) / (2 * math.pi * variance * ratio * np.where(eigenvalue > 0, eigenvalue, np.inf))
 
 
-def marchenko_pastur_cdf(x: Any, ratio: float, *, variance: float = 1.0) -> Any:
+def marchenko_pastur_cdf(eigenvalue: Any, ratio: float, *, variance: float = 1.0) -> Any:
     r"""The share of eigenvalues up to x, in closed form; for $q>1$ zeros count, $F_q(x)=1-1/q+F_{1/q}(x/q)/q$.
 
     >>> [round(float(F), 4) for F in marchenko_pastur_cdf([0.0, 1.0, 4.0], 1.0)]
     [0.0, 0.609, 1.0]
     """
     _check(ratio)
-    x = np.asarray(x, dtype=np.float64) / variance
+    eigenvalue = np.asarray(eigenvalue, dtype=np.float64) / variance
     if ratio > 1:
-        inner = 1 - 1 / ratio + marchenko_pastur_cdf(x / ratio, 1 / ratio) / ratio
-        return np.where(x < 0, 0.0, inner)
+        inner = 1 - 1 / ratio + marchenko_pastur_cdf(eigenvalue / ratio, 1 / ratio) / ratio
+        return np.where(eigenvalue < 0, 0.0, inner)
     low, high = marchenko_pastur_edges(ratio)
-    y = np.clip(x, low, high)
+    y = np.clip(eigenvalue, low, high)
     above, below = np.sqrt(high - y), np.sqrt(y - low)
     angle = np.arctan2(above**2 - below**2, 2 * above * below)
     other = np.arctan2(low * above**2 - high * below**2, 2 * (1 - ratio) * above * below)
     inner = math.pi * ratio + above * below - (1 + ratio) * angle + (1 - ratio) * other
-    return np.where(x <= low, 0.0, np.where(x >= high, 1.0, inner / (2 * math.pi * ratio)))
+    return np.where(eigenvalue <= low, 0.0, np.where(eigenvalue >= high, 1.0, inner / (2 * math.pi * ratio)))
 
 
 def marchenko_pastur_moment(order: int, ratio: float) -> float:
@@ -141,14 +98,16 @@ def noise_edge(rows: int, columns: int, *, variance: float = 1.0) -> tuple[float
     return variance * (a + b) ** 2, variance * (a + b) * (1 / a + 1 / b) ** (1 / 3)
 
 
-def tracy_widom_cdf(x: float) -> float:
+def tracy_widom_cdf(value: float) -> float:
     """The Tracy-Widom distribution of real matrices, right to 0.002 by a shifted gamma law. Source: chiani2014.
+
+    One less its value at the scaled largest eigenvalue is the p-value of "nothing but noise".
 
     >>> round(tracy_widom_cdf(0.9793), 3)
     0.95
     """
     shape, scale, shift = TRACY_WIDOM
-    return float(gammainc(shape, max(x + shift, 0.0) / scale))
+    return float(gammainc(shape, max(value + shift, 0.0) / scale))
 
 
 def tracy_widom_quantile(probability: float) -> float:

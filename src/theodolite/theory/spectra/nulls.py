@@ -58,9 +58,9 @@ class Structure:
     p_value: float
     cause: str
 
-    def at(self, level: float = 0.05) -> bool:
+    def at(self, significance: float = 0.05) -> bool:
         """Whether the matrix is called structured at this level."""
-        return self.p_value <= level
+        return self.p_value <= significance
 
 
 def null_quantiles(
@@ -99,13 +99,13 @@ def null_alpha_quantiles(
     return null_quantiles(statistic, rows, columns, probabilities=probabilities)
 
 
-def null_alpha(rows: int, columns: int, *, level: float = 0.05, rule: str = "clauset") -> Band:
-    """The interval that holds the exponent of noise of this shape, but for a share ``level`` of matrices.
+def null_alpha(rows: int, columns: int, *, significance: float = 0.05, rule: str = "clauset") -> Band:
+    """The interval that holds the exponent of noise of this shape, but for a share ``significance`` of matrices.
 
     >>> null_alpha(256, 256).low > 1.5
     True
     """
-    low, high = null_alpha_quantiles(rows, columns, probabilities=(level / 2, 1 - level / 2), rule=rule)
+    low, high = null_alpha_quantiles(rows, columns, probabilities=(significance / 2, 1 - significance / 2), rule=rule)
     return Band(low, high)
 
 

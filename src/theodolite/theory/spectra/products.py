@@ -81,7 +81,9 @@ def horn_bounds(left: Sequence[float], right: Sequence[float]) -> tuple[float, .
         return tuple(np.cumsum(np.log(a[:count]) + np.log(b[:count])).tolist())
 
 
-def majorisation_slack(product: Sequence[float], left: Sequence[float], right: Sequence[float]) -> tuple[float, ...]:
+def majorisation_slack(
+    product_values: Sequence[float], left: Sequence[float], right: Sequence[float]
+) -> tuple[float, ...]:
     r"""By how much `horn_bounds` exceed the cumulated logs of the product's singular values: never negative.
 
     Zero everywhere where the singular bases align. Only as far as all three spectra are positive.
@@ -89,7 +91,7 @@ def majorisation_slack(product: Sequence[float], left: Sequence[float], right: S
     >>> [round(slack, 12) for slack in majorisation_slack([6.0, 0.5], [2.0, 1.0], [3.0, 0.5])]
     [0.0, 0.0]
     """
-    values = [_descending(sequence) for sequence in (product, left, right)]
+    values = [_descending(sequence) for sequence in (product_values, left, right)]
     count = min(int((v > 0).sum()) for v in values)
     logs = [np.cumsum(np.log(v[:count])) for v in values]
     return tuple((logs[1] + logs[2] - logs[0]).tolist())

@@ -20,7 +20,7 @@ def noise_stable_rank(rows: int, columns: int) -> float:
     return rows * columns / (math.sqrt(rows) + math.sqrt(columns)) ** 2
 
 
-def noise_effective_rank(rows: int, columns: int, *, points: int = 400) -> float:
+def noise_effective_rank(rows: int, columns: int, *, count: int = 400) -> float:
     r"""The exponential of the entropy of the singular values, as shares, of a random matrix.
 
     With $q$ the quantiles of the Marchenko-Pastur law at the middles of p equal parts, $s_i\propto\sqrt{q_i}$. Source:
@@ -30,8 +30,8 @@ def noise_effective_rank(rows: int, columns: int, *, points: int = 400) -> float
     1.0
     """
     p, n = sorted((rows, columns))
-    places = (np.arange(points) + 0.5) / points
+    places = (np.arange(count) + 0.5) / count
     singular = np.sqrt([marchenko_pastur_quantile(float(place), p / n) for place in places])
     share = singular / singular.sum()
     # the entropy of p values is that of the sample of quantiles, moved from ``points`` to p equal parts
-    return float(np.exp(-(share * np.log(share)).sum()) * p / points)
+    return float(np.exp(-(share * np.log(share)).sum()) * p / count)

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args, overload
 
-from theodolite.core.reading import Estimate, Reading
-from theodolite.io.files import plain, write_atomically
+from theodolite.core.reading import Estimate
+from theodolite.verbs._shown import Sheet, ShownAnswers
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from theodolite.core.instrument import Answer, Skipped
-    from theodolite.verbs.dimensions.steps import Plane
+    from theodolite.core.question import Answer, Skipped
+    from theodolite.verbs.dimensions.found import Plane
 
-Method = Literal[
+DimensionMethod = Literal[
     "twonn",
     "mle",
     "gride",
@@ -38,7 +36,7 @@ FEWEST = 40
 
 
 @dataclass(frozen=True)
-class Dimension:
+class Dimension(ShownAnswers):
     """Every estimate of one data set's dimension, ``words`` that say why they differ, and the ``best`` of them.
 
     ``curve`` is Gride across scales; ``plane`` the best picture in two coordinates, None where it was not asked for.
@@ -52,17 +50,13 @@ class Dimension:
     curve: tuple[Estimate, ...]
     facts: dict[str, str]
     plane: Plane | None = None
-
-    @property
-    def readings(self) -> tuple[Reading, ...]:
-        """One for each estimator."""
-        return tuple(reading for answer in self.answers for reading in answer.readings)
+    columns: ClassVar[tuple[str, ...]] = ("family", "estimator", "value", "stderr", "status", "meaning")
 
     def rows(self) -> list[dict[str, Any]]:
         """One flat dictionary an estimator."""
         return [
             {
-                "family": a.instrument.name,
+                "family": a.question.name,
                 "estimator": r.where,
                 "value": r.measured,
                 "stderr": r.stderr,
@@ -80,20 +74,23 @@ class Dimension:
             raise ValueError(f"expected an estimator among {sorted(found)}, got {estimator!r}; choose one of them")
         return Estimate(found[estimator].measured, found[estimator].stderr)
 
-    def table(self) -> RenderableType:
+    @property
+    def title(self) -> str:
+        """What was asked."""
+        return f"Dimension of {self.name}"
+
+    def sheet(self) -> Sheet:
+        """Every estimate, by family."""
+        return Sheet(self.title, self.answers, self.skipped, self.facts)
+
+    def table(self, *, most: int | None = None) -> RenderableType:
         """For the terminal."""
         from theodolite.report.overview import dimension_table
 
         return dimension_table(self)
 
-    def text(self, width: int = 120) -> str:
-        """The table as plain text."""
-        from theodolite.report.text import as_text
-
-        return as_text(self.table(), width=width)
-
-    def html(self, path: str | Path | None = None) -> str:
-        """The whole page; with ``path`` it is also written there."""
+    def page(self) -> str:
+        """One HTML document that needs nothing beside it."""
         from theodolite.report.html import survey_page
         from theodolite.report.scatter import scatter_figure
         from theodolite.report.views import Plot
@@ -106,14 +103,11 @@ class Dimension:
                 f"{spoken}: trustworthiness {p.trustworthiness:.3f}, continuity {p.continuity:.3f} (1 is perfect)."
             )
             pictures.append(Plot(scatter_figure(p.places, p.labels, spoken=spoken), caption))
-        page = survey_page(self.title, self.answers, self.skipped, self.facts, words=self.words, pictures=pictures)
-        if path is not None:
-            write_atomically(path, page)
-        return page
+        return survey_page(self.title, self.answers, self.skipped, self.facts, words=self.words, pictures=pictures)
 
-    def json(self, path: str | Path | None = None) -> str:
-        """One JSON document; an error that is not known becomes null."""
-        document = {
+    def document(self) -> dict[str, Any]:
+        """What `json` writes; an error that is not known becomes null."""
+        return {
             "data": self.name,
             "best": asdict(self.best),
             "words": list(self.words),
@@ -129,33 +123,16 @@ class Dimension:
             },
             "skipped": [asdict(skipped) for skipped in self.skipped],
         }
-        text = json.dumps(plain(document), indent=2, ensure_ascii=False, allow_nan=False)
-        if path is not None:
-            write_atomically(path, text + "\n")
-        return text
-
-    @property
-    def title(self) -> str:
-        """What was asked."""
-        return f"Dimension of {self.name}"
-
-    def __str__(self) -> str:
-        return self.text()
-
-    def _repr_html_(self) -> str:
-        from theodolite.report.html import survey_fragment
-
-        return survey_fragment(self.title, self.answers, self.skipped, self.facts)
 
 
 @overload
-def dimension(x: Any, method: Method) -> Estimate: ...
+def dimension(x: Any, method: DimensionMethod) -> Estimate: ...
 @overload
 def dimension(
     x: Any, method: None = None, *, labels: Any = None, picture: bool = True, name: str = ""
 ) -> Dimension: ...
 def dimension(
-    x: Any, method: Method | None = None, *, labels: Any = None, picture: bool = True, name: str = ""
+    x: Any, method: DimensionMethod | None = None, *, labels: Any = None, picture: bool = True, name: str = ""
 ) -> Dimension | Estimate:
     """The intrinsic dimension of the rows of ``x``: by one ``method`` an `Estimate`, without one all of them side by side.
 
@@ -171,7 +148,8 @@ def dimension(
         return _single(x, method)
     from theodolite.measure.dimension import distinct_rows
     from theodolite.report.progress import tracked
-    from theodolite.verbs.dimensions.steps import Found, steps_of
+    from theodolite.verbs.dimensions.found import Found
+    from theodolite.verbs.dimensions.steps import steps_of
     from theodolite.verbs.dimensions.words import explained
 
     started = time.perf_counter()
@@ -224,5 +202,7 @@ def _single(x: Any, method: str) -> Estimate:
         "hessian": lambda x: Estimate(float(embeddings.dimension_hessian(x)[0])),
     }
     if method not in simple:
-        raise ValueError(f"expected a method among {get_args(Method)}, got {method!r}; leave it out for all of them")
+        raise ValueError(
+            f"expected a method among {get_args(DimensionMethod)}, got {method!r}; leave it out for all of them"
+        )
     return simple[method](measure.distinct_rows(x))

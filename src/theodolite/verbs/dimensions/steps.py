@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from theodolite.core.instrument import Answer, Instrument, Skipped
-from theodolite.core.reading import Band, Estimate, Reading, Series
+from theodolite.core.question import Skipped
+from theodolite.core.reading import Estimate, Series
+from theodolite.verbs.dimensions.found import Found, Plane
 
 if TYPE_CHECKING:
     import numpy as np
@@ -18,55 +17,6 @@ if TYPE_CHECKING:
 
 LARGEST = 128
 """Neighbours in the shared graph: Gride up to its 64th and 128th."""
-
-
-@dataclass(frozen=True)
-class Plane:
-    """The best picture of the data in two coordinates, and how true it is."""
-
-    name: str
-    places: tuple[tuple[float, float], ...] = field(repr=False)
-    labels: tuple[str, ...] = field(repr=False)
-    trustworthiness: float
-    continuity: float
-    others: dict[str, float]
-
-
-@dataclass
-class Found:
-    """What the steps of the work have found so far."""
-
-    graph: Neighbours | None = None
-    rank: int = 0
-    values: dict[str, Estimate] = field(default_factory=dict)
-    readings: dict[str, list[Reading]] = field(default_factory=dict)
-    skipped: list[Skipped] = field(default_factory=list)
-    curve: tuple[Estimate, ...] = ()
-    plane: Plane | None = None
-
-    @property
-    def answers(self) -> tuple[Answer, ...]:
-        """The readings by family."""
-        return tuple(Answer(_FAMILIES[key], tuple(self.readings[key])) for key in _FAMILIES if self.readings.get(key))
-
-    def add(self, family: str, name: str, found: Estimate, meaning: str, series: Series | None = None) -> None:
-        """One estimate as a reading beside the linear hull, which no manifold in it can exceed."""
-        if not math.isfinite(found.value):
-            self.skipped.append(Skipped(name, "the number is not finite"))
-            return
-        self.values[name] = found
-        error = found.stderr if math.isfinite(found.stderr) else 0.0
-        self.readings.setdefault(family, []).append(
-            Reading(
-                quantity=_QUANTITIES[family],
-                where=name,
-                measured=found.value,
-                stderr=error,
-                expected=Band(high=float(self.rank)),
-                meaning=meaning,
-                series=series,
-            )
-        )
 
 
 def steps_of(rows: Any, state: Found, labels: Any, picture: bool) -> list[Callable[[], None]]:
@@ -338,28 +288,3 @@ def _labels(labels: Any, rows: Any) -> tuple[str, ...]:
     if len(told) != rows.given:
         raise ValueError(f"expected one label a row, {rows.given}, got {len(told)}; pass them in the order of the rows")
     return tuple(str(told[place]) for place in rows.kept.tolist())
-
-
-def _family(name: str, question: str, laws: tuple[str, ...]) -> Instrument:
-    def read(subject: Any) -> Iterator[Reading]:
-        return iter(())
-
-    return Instrument(question=question, read=read, needs=frozenset(), cost="free", laws=laws, name=name)
-
-
-_QUANTITIES = {
-    "neighbours": "dimension by nearest neighbours",
-    "scales": "dimension across scales (Gride)",
-    "variance": "dimension by variance",
-    "manifold": "dimension by local geometry",
-}
-_FAMILIES = {
-    "neighbours": _family(
-        "nearest neighbours",
-        "How fast does the number of neighbours grow with distance?",
-        ("twonn-ratio", "mle-unbiased", "high-dimension-bias"),
-    ),
-    "scales": _family("scales", "Does the answer depend on the scale it is asked at?", ("gride-across-scales",)),
-    "variance": _family("variance", "How many straight directions hold the data?", ("linear-manifold-rank",)),
-    "manifold": _family("manifold", "How many coordinates does the surface itself need?", ("isomap-isometry",)),
-}

@@ -2,38 +2,38 @@
 
 from __future__ import annotations
 
-import json
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from theodolite.core.instrument import Answer, Skipped
-from theodolite.core.reading import Reading, Series
-from theodolite.core.records import COLUMNS, LEADING, Log, Record, table
+from theodolite.core.reading import Reading
+from theodolite.core.reading_rows import COLUMNS
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
-from theodolite.io.files import plain, write_atomically
-from theodolite.theory.dynamics import Moment, Phase, training_phase
-from theodolite.theory.dynamics.stationarity import Sampler
-from theodolite.verbs.watching.looks import LEVELS, LOOKS, SHARPNESS, Batching, Level, Memory, Scene, looks_of
+from theodolite.theory.dynamics import TrainingPhase, training_phase
+from theodolite.verbs._shown import Sheet, ShownAnswers
+from theodolite.verbs.watching.history import answers_of, history_of, phases_of, skipped_of
+from theodolite.verbs.watching.looks import looks_of, trouble_in
+from theodolite.verbs.watching.records import Record, StoredRecords
+from theodolite.verbs.watching.scene import LEVELS, Batching, Carried, Level, Scene
 from theodolite.verbs.watching.starts import bare_model, full_precision, kept_probe, starting_weights, wait_for
+
+if TYPE_CHECKING:
+    from theodolite.theory.dynamics.stationarity import Sampler
 
 AUTO = 0.05
 """The share of training time that ``every="auto"`` spends, unless ``budget`` says otherwise."""
 
-DRAWN = 400
-"""At most so many looks are drawn in a figure, evenly spread."""
-
 
 @dataclass(eq=False, repr=False)
-class Watch:
+class Watch(ShownAnswers):
     """``watch(step, lr=lr)`` in any loop reads the model when a look is due, and otherwise returns at once.
 
     ``probe`` is a batch with its target (or a few): every look is on it, in evaluation mode. ``level``: ``cheap`` reads loss,
@@ -58,6 +58,7 @@ class Watch:
     sampler: Sampler = "without replacement"
     name: str = ""
     records: list[Record] = field(default_factory=list, init=False)
+    columns: ClassVar[tuple[str, ...]] = ("step", "lr", "momentum", "phase", "instrument", *COLUMNS)
 
     def __post_init__(self) -> None:
         _check(self.every, self.level, self.budget)
@@ -68,10 +69,9 @@ class Watch:
         if not self.subject.has("loss"):
             raise ValueError("expected a probe with a target for the loss, got inputs alone; pass (inputs, target)")
         folder = None if self.out is None else Path(self.out)
-        self._log = None if folder is None else Log(folder)
-        self._memory = Memory(starting_weights(self.model, folder))
-        if self._log is not None:
-            self.records = self._log.records()
+        self._stored = StoredRecords(folder)
+        self._carried = Carried(starting_weights(self.model, folder))
+        self.records = self._stored.records()
         last = self.records[-1] if self.records else None
         self._watching, self._training = (last.watching, last.training) if last else (0.0, 0.0)
         self._since: float | None = None  # when the last call to a look ended
@@ -99,7 +99,7 @@ class Watch:
         started = self._latest = time.perf_counter()
         self._training = self._training_seconds()
         readings, notes, facts = self._readings(step, lr, momentum)
-        phase = training_phase(_history([*self.records, Record(step, lr, momentum, facts=facts)]))
+        phase = training_phase(history_of([*self.records, Record(step, lr, momentum, facts=facts)]))
         seconds = time.perf_counter() - started
         record = Record(
             step,
@@ -115,8 +115,7 @@ class Watch:
             facts,
         )
         self.records.append(record)
-        if self._log is not None:
-            self._log.append(record)
+        self._stored.add(record)
         if self.writer is not None:
             _write_scalars(self.writer, record)
         self._next = -math.inf if self.every == "auto" else step + self.every
@@ -125,9 +124,9 @@ class Watch:
         return record
 
     @property
-    def phase(self) -> Phase:
+    def phase(self) -> TrainingPhase:
         """Lazy, stable, catapult, edge, divergent, dead or undecided, with the numbers that decided."""
-        return training_phase(_history(self.records))
+        return training_phase(history_of(self.records))
 
     @property
     def overhead(self) -> float:
@@ -139,22 +138,10 @@ class Watch:
         """One flat dictionary a reading, with its step."""
         return [row for record in self.records for row in record.rows()]
 
-    def frame(self) -> Any:
-        """A pandas DataFrame of `rows`."""
-        try:
-            import pandas
-        except ImportError as error:
-            raise ImportError("expected pandas for a frame, got none; pip install 'theodolite[pandas]'") from error
-        return pandas.DataFrame(self.rows(), columns=[*LEADING, *COLUMNS])
-
-    def csv(self, path: str | Path) -> Path:
-        """The rows as a table for spreadsheets."""
-        return write_atomically(path, table(self.rows(), (*LEADING, *COLUMNS)))
-
-    def json(self, path: str | Path | None = None) -> str:
-        """One JSON document; numbers that are not finite become null."""
+    def document(self) -> dict[str, Any]:
+        """What `json` writes."""
         phase = self.phase
-        document = {
+        return {
             "subject": self.subject.name,
             "level": self.level,
             "overhead": self.overhead,
@@ -162,25 +149,17 @@ class Watch:
             "notes": [{"step": r.step, "notes": list(r.notes)} for r in self.records if r.notes],
             "readings": self.rows(),
         }
-        text = json.dumps(plain(document), indent=2, ensure_ascii=False, allow_nan=False)
-        if path is not None:
-            write_atomically(path, text + "\n")
-        return text
 
-    def html(self, path: str | Path | None = None) -> str:
-        """One page with every series over the steps; with ``path`` it is also written there."""
+    def sheet(self) -> Sheet:
+        """The last look, each reading with all its earlier ones as a series."""
+        return Sheet(self.subject.name, answers_of(self.records), skipped_of(self.records), self._facts())
+
+    def page(self) -> str:
+        """One page with every series over the steps."""
         from theodolite.report.html import watch_page
 
-        page = watch_page(self.subject.name, self._answers(), self._skipped(), self._facts(), phases=self._phases())
-        if path is not None:
-            write_atomically(path, page)
-        return page
-
-    def text(self, width: int = 120) -> str:
-        """The last look as a table."""
-        from theodolite.report.text import as_text, survey_table
-
-        return as_text(survey_table(self._answers(), self._skipped()), width=width)
+        sheet = self.sheet()
+        return watch_page(sheet.title, sheet.answers, sheet.skipped, sheet.facts, phases=phases_of(self.records))
 
     def __str__(self) -> str:
         phase = self.phase
@@ -192,11 +171,6 @@ class Watch:
             f"Watch({self.subject.name}, level={self.level!r}, every={self.every!r}: {len(self.records)} records{last})"
         )
 
-    def _repr_html_(self) -> str:
-        from theodolite.report.html import survey_fragment
-
-        return survey_fragment(self.subject.name, self._answers(), self._skipped(), self._facts())
-
     def _readings(
         self, step: int, lr: float | None, momentum: float
     ) -> tuple[list[tuple[str, Reading]], list[str], dict[str, float]]:
@@ -205,7 +179,7 @@ class Watch:
         notes: list[str] = []
         scene = Scene(
             self.subject.stepping(lr, momentum),
-            self._memory,
+            self._carried,
             self.level,
             Batching(self.batch_size, self.samples, self.sampler),
         )
@@ -216,7 +190,7 @@ class Watch:
                 except Exception as error:  # whatever fails here, training goes on
                     notes.append(f"{look.name}: {' '.join(str(error).split()) or type(error).__name__}")
                 if look.name == "loss":
-                    trouble = _trouble(scene, step)
+                    trouble = trouble_in(scene, step)
                     if trouble:
                         return found, [*notes, trouble], scene.facts
         return found, notes, scene.facts
@@ -236,48 +210,11 @@ class Watch:
         if self._since is None:
             self._since = time.perf_counter()
         if len(kept) < len(self.records):
+            self._stored.drop({record.step for record in self.records} - {record.step for record in kept})
             self.records[:] = kept
-            self._memory.forget_window()
-            if self._log is not None:
-                self._log.rewrite(kept)
+            self._carried.forget_window()
             if self.every != "auto":
                 self._next = kept[-1].step + self.every if kept else -math.inf
-
-    def _answers(self) -> tuple[Answer, ...]:
-        """The last reading of each quantity, with all its earlier ones as a series over steps."""
-        series: dict[tuple[str, str], list[tuple[Record, Reading]]] = {}
-        for record in self.records:
-            for look, reading in record.readings:
-                series.setdefault((look, reading.quantity), []).append((record, reading))
-        spent = {look.name: look.instrument for look in LOOKS}
-        newest = self.records[-1].step if self.records else 0
-        return tuple(
-            Answer(
-                instrument, tuple(_with_series(pairs, newest) for (look, _), pairs in series.items() if look == name)
-            )
-            for name, instrument in spent.items()
-            if any(look == name for look, _ in series)
-        )
-
-    def _skipped(self) -> tuple[Skipped, ...]:
-        """What the last look could not read, and earlier trouble with the loss."""
-        if not self.records:
-            return ()
-        last = [
-            Skipped(*note.split(": ", 1)) if ": " in note else Skipped("loss", note) for note in self.records[-1].notes
-        ]
-        bad = [note for record in self.records[:-1] for note in record.notes if "not finite at step" in note]
-        return (*last, *(Skipped("loss", note) for note in bad[:3]))
-
-    def _phases(self) -> list[tuple[int, str, str]]:
-        """Where the phase changed: step, name and reason; the last entry is the present one."""
-        found: list[tuple[int, str, str]] = []
-        for record in self.records:
-            if found and found[-1][1] == record.phase:
-                found[-1] = (found[-1][0], record.phase, record.reason)
-            else:
-                found.append((record.step, record.phase, record.reason))
-        return found
 
     def _facts(self) -> dict[str, str]:
         from theodolite import __version__
@@ -304,70 +241,6 @@ def _check(every: Any, level: Any, budget: float | None) -> None:
         raise ValueError(f"expected a level cheap, standard or full, got {level!r}")
     if budget is not None and not 0 < budget < math.inf:
         raise ValueError(f"expected a share of training time such as 0.05, got budget={budget!r}")
-
-
-def _history(records: Sequence[Record]) -> list[Moment]:
-    """What decides the phase, of the looks that could read the loss."""
-    return [
-        Moment(
-            r.step,
-            r.facts["loss"],
-            r.facts.get("sharpness"),
-            r.facts.get("sharpness_error", 0.0),
-            r.lr,
-            r.momentum,
-            _known(r.facts.get("alive")),
-            _known(r.facts.get("drift")),
-        )
-        for r in records
-        if "loss" in r.facts
-    ]
-
-
-def _known(value: float | None) -> float | None:
-    return None if value is None or math.isnan(value) else value
-
-
-def _trouble(scene: Scene, step: int) -> str:
-    """In words, if loss or gradient are not finite: nothing else is then worth reading."""
-    if "loss" not in scene.facts:
-        return f"the loss could not be read at step {step}"
-    if not math.isfinite(scene.facts["loss"]):
-        return f"loss is not finite at step {step}"
-    return "" if math.isfinite(scene.slope.norm) else f"gradient is not finite at step {step}"
-
-
-def _with_series(pairs: Sequence[tuple[Record, Reading]], newest: int) -> Reading:
-    thin = [
-        pairs[place * (len(pairs) - 1) // (min(DRAWN, len(pairs)) - 1 or 1)] for place in range(min(DRAWN, len(pairs)))
-    ]
-    last, seen = pairs[-1][1], pairs[-1][0].step
-    late = f"Last read at step {seen}, not since. " if seen != newest else ""
-    bands = [reading.expected for _, reading in thin]
-    told = any(band is not None for band in bands)
-    values = [reading.measured for _, reading in thin if math.isfinite(reading.measured)]
-    plain_edge = last.quantity == SHARPNESS and any(record.lr for record, _ in thin)
-    series = Series(
-        x=tuple(float(record.step) for record, _ in thin),
-        measured=tuple(reading.measured for _, reading in thin),
-        stderr=tuple(reading.stderr for _, reading in thin),
-        low=tuple(band.low if band else math.inf for band in bands) if told else (),
-        high=tuple(band.high if band else -math.inf for band in bands) if told else (),
-        x_label="step",
-        y_label=last.quantity,
-        log="y" if values and min(values) > 0 and max(values) > 100 * min(values) else "",
-        line=tuple(2 / record.lr if record.lr else math.nan for record, _ in thin) if plain_edge else (),
-        line_label="2/lr" if plain_edge else "",
-    )
-    return Reading(
-        quantity=last.quantity,
-        measured=last.measured,
-        stderr=last.stderr,
-        expected=last.expected,
-        where=last.where,
-        meaning=late + last.meaning,
-        series=series if len(values) > 1 else None,
-    )
 
 
 def _write_scalars(writer: Any, record: Record) -> None:

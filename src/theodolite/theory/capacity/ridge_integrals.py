@@ -31,10 +31,10 @@ class RadialFunction:
     dimension: int = 1
     cutoff: float = 8.0
 
-    def profile(self, t: Tensor, *, derivative: int = 0, order: int = 0, step: float = 0.5) -> Tensor:
+    def profile(self, t: Tensor, *, derivative: int = 0, order: int = 0, box: float = 0.5) -> Tensor:
         r"""The derivative of g, sharpened by $1/\hat B_k$ so that smoothing of that order gives it back.
 
-        B is a B-spline of 2k boxes of width ``step``; refused unless cutoff times step is below $2\pi$.
+        B is a B-spline of 2k boxes of width ``box``; refused unless cutoff times box is below $2\pi$.
         """
         nodes, weights = np.polynomial.legendre.leggauss(NODES)
         rho = torch.as_tensor((nodes + 1) * self.cutoff / 2, dtype=t.dtype, device=t.device)
@@ -43,7 +43,7 @@ class RadialFunction:
         sphere = 2 * math.pi ** (d / 2) / math.gamma(d / 2)
         density = weight * self.transform(rho) * rho ** (d - 1 + derivative) * (sphere / (2 * math.pi) ** d)
         if order:
-            density = density / smoothing_transform(rho, order, width=order * step)
+            density = density / smoothing_transform(rho, order, smoothing_width=order * box)
         value: Tensor = torch.cos(t[..., None] * rho + derivative * math.pi / 2) @ density
         return value
 
@@ -54,7 +54,7 @@ class RadialFunction:
         return value
 
 
-def gaussian(dimension: int, *, width: float = 1.0) -> RadialFunction:
+def gaussian(dimension: int, *, scale: float = 1.0) -> RadialFunction:
     r"""$e^{-|x|^2/2w^2}$, cut off where its transform is $10^{-14}$ of its peak.
 
     >>> abs(float(gaussian(2).value(torch.tensor([[0.6, 0.8]], dtype=torch.float64))[0]) - math.exp(-0.5)) < 1e-10
@@ -62,10 +62,10 @@ def gaussian(dimension: int, *, width: float = 1.0) -> RadialFunction:
     """
 
     def transform(rho: Tensor) -> Tensor:
-        size = math.pow(2 * math.pi * width**2, dimension / 2)
-        return size * torch.exp(-0.5 * (width * rho) ** 2)
+        size = math.pow(2 * math.pi * scale**2, dimension / 2)
+        return size * torch.exp(-0.5 * (scale * rho) ** 2)
 
-    return RadialFunction(transform, dimension, cutoff=8.0 / width)
+    return RadialFunction(transform, dimension, cutoff=8.0 / scale)
 
 
 def ridge_directions(function: RadialFunction, *, like: Tensor, radius: float = 1.0) -> Tensor:
@@ -82,6 +82,8 @@ def ridge_directions(function: RadialFunction, *, like: Tensor, radius: float = 
 
 def one_group_error(function: RadialFunction, *, units: int) -> float:
     r"""Mean squared error on $[-1,1]$ of one group of ReLUs with uniform kinks, in one dimension.
+
+    To choose the number of units: what `representation` with one group will leave.
 
     $\frac1N\bigl(2\int g''(T)^2(t-T)_+^2dT-h(t)^2\bigr)$, its mean over t; h is the function less its tangent at -1.
 

@@ -28,7 +28,7 @@ class Samples:
         return len(next(iter(self.x.values())) if isinstance(self.x, dict) else self.x[0])  # type: ignore[index]
 
 
-def samples_of(subject: Subject, most: int) -> Samples | None:
+def spread_samples(subject: Subject, most: int) -> Samples | None:
     """At most so many samples, evenly spread over the first few thousand; None where batches are not plain tensors."""
     inputs: list[Any] = []
     targets: list[Any] = []

@@ -2,34 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from torch import nn
 
 from theodolite.core.reading import Estimate
 from theodolite.core.subject import Subject
-from theodolite.measure.propagation import Signal, layer_variances, signals
+from theodolite.instruments._common.weights import weighed
+from theodolite.measure.propagation import Signal, signals
 from theodolite.measure.propagation.signal_flow import ACTIVATIONS
 from theodolite.theory import Activation
 
 
 @dataclass(frozen=True)
-class Layer:
+class FedLayer:
     """A layer's variances and the activation that feeds it; None where there is none or it cannot be told, and why."""
 
     name: str
-    weight: Estimate
-    bias: Estimate | None
+    weight_variance: Estimate
+    bias_variance: Estimate | None
     activation: Activation | None
     between: str
 
 
-def layers_of(subject: Subject) -> list[Layer]:
+def layers_of(subject: Subject) -> list[FedLayer]:
     """The layers in the order of the parameters, with their weights from before training where those are known."""
-    found = list(layer_variances(subject.origin or subject.weights, model=subject.model, faults=subject.faults))
-    fed = _fed_by(subject, [layer.name for layer in found])
-    return [Layer(layer.name, layer.weight, layer.bias, *fed[layer.name]) for layer in found]
+    found = {name: stored.value for name, stored in weighed(subject, "spread")["spread"].items() if stored.value}
+    weights = [name for name in subject.origin or subject.weights if name in found and found[name]["axes"] > 1]
+    fed = _fed_by(subject, weights)
+    return [FedLayer(name, _variance(found[name]), _bias_variance(name, found), *fed[name]) for name in weights]
+
+
+def _variance(found: Mapping[str, float]) -> Estimate:
+    return Estimate(found["variance"], found["stderr"])
+
+
+def _bias_variance(name: str, found: Mapping[str, Mapping[str, float]]) -> Estimate | None:
+    head, _, tail = name.rpartition("weight")
+    bias = found.get(f"{head}bias{tail}")
+    return _variance(bias) if bias is not None and bias["axes"] == 1 else None
 
 
 def signals_of(subject: Subject) -> tuple[Signal, ...]:
@@ -40,7 +52,7 @@ def signals_of(subject: Subject) -> tuple[Signal, ...]:
     return signals(subject.model, *batch.inputs, **batch.keywords) if len(batch) > 1 else ()
 
 
-def activation_of(signal: Signal) -> Activation | None:
+def signal_activation(signal: Signal) -> Activation | None:
     """The nonlinearity that feeds the layer, known by its moments; None where it is not an elementwise function."""
     if signal.function is None:
         return None
@@ -66,7 +78,7 @@ def _fed_by(subject: Subject, names: Sequence[str]) -> dict[str, tuple[Activatio
 
 
 def _described(signal: Signal) -> tuple[Activation | None, str]:
-    sigma = activation_of(signal)
+    sigma = signal_activation(signal)
     if sigma is not None:
         return sigma, ""
     if signal.between == "the input":

@@ -21,7 +21,6 @@ from theodolite.theory.bayes import (
     effective_depth,
     log_evidence,
     log_scale_density,
-    perpendicular_moment,
     scale_moment,
 )
 
@@ -82,11 +81,6 @@ class LinearPosterior:
         r"""$P\sum1/n_l$: near 0 the prior sets the scale of what the samples leave open, from some units on the samples do."""
         return effective_depth(self.net, samples=len(self.y))
 
-    @cached_property
-    def free_norm2(self) -> float:
-        r"""$E\|\theta_\perp\|^2$: the mean squared length of the weights across all samples, which no sample sees."""
-        return perpendicular_moment(self.net, 1, **self._seen)
-
     def predict(self, x: Any, *, draws: int = 100, generator: torch.Generator | None = None) -> Prediction:
         r"""Mean $\theta_*\cdot x$, variance $\|x_\perp\|^2E\tau^2$ with $x_\perp$ the part of x across the samples, and draws.
 
@@ -116,10 +110,10 @@ class LinearPosterior:
         shapes = list(dict.fromkeys((int(n),) * int(depth) for depth in depths for n in widths))
         found = []
         for shape in shapes:
-            net = LinearNet(self.x.shape[1], shape, self.net.variance)
+            net = LinearNet(self.x.shape[1], shape, self.net.prior_variance)
             if tune:
                 net = LinearNet(net.inputs, shape, best_variance(net, **self._seen))
-            found.append((shape, net.variance, log_evidence(net, **self._seen, log_det=self._log_det)))
+            found.append((shape, net.prior_variance, log_evidence(net, **self._seen, log_det=self._log_det)))
         return selection(found, best_log_evidence(**self._seen, log_det=self._log_det))
 
     @cached_property
@@ -139,7 +133,7 @@ class LinearPosterior:
         from scipy.interpolate import CubicSpline
 
         if not self.widths:
-            return torch.full((draws,), math.sqrt(self.net.variance / self.net.inputs), dtype=torch.float64)
+            return torch.full((draws,), math.sqrt(self.net.prior_variance / self.net.inputs), dtype=torch.float64)
         first, second = (scale_moment(self.net, -power, **self._seen) for power in (0.5, 1.0))
         centre = -math.log(second)  # moments of 1/tau exist where those of tau may be dominated by a tail
         spread = math.sqrt(max(1e-6, 4 * math.log(second / first**2)))

@@ -1,0 +1,59 @@
+"""A question: what instruments, looks and families of estimators have in common; and its answer."""
+
+from __future__ import annotations
+
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, get_args
+
+if TYPE_CHECKING:
+    from theodolite.core.reading import Reading
+    from theodolite.core.subject import Subject
+
+Need = Literal["weights", "model", "data", "loss", "lr", "origin"]
+Cost = Literal["free", "forward", "backward", "hvp", "train"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """What is asked, what a subject must have for it, what the answer costs, and the ``laws`` it rests on.
+
+    ``cost`` is the dearest thing done: nothing beyond reading weights, forward passes, gradients, Hessian-vector products,
+    or training. ``of_weights`` names what is to be computed from each weight while it is in memory.
+    """
+
+    question: str
+    cost: Cost
+    needs: AbstractSet[Need] = frozenset()
+    laws: tuple[str, ...] = ()
+    of_weights: tuple[str, ...] = ()
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        unknown = set(self.needs) - set(get_args(Need))
+        if unknown or self.cost not in get_args(Cost):
+            raise ValueError(
+                f"expected needs among {get_args(Need)} and a cost among {get_args(Cost)}, "
+                f"got {sorted(unknown) or self.cost}; mend the file that asks {self.question!r}"
+            )
+
+    def missing(self, subject: Subject) -> tuple[str, ...]:
+        """What this question needs and the subject has not."""
+        return tuple(sorted(need for need in self.needs if not subject.has(need)))
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The readings that answer a question, and how long they took."""
+
+    question: Question
+    readings: tuple[Reading, ...]
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """An instrument that was not read, and why."""
+
+    instrument: str
+    reason: str

@@ -1,0 +1,1 @@
+"""What several instruments share: one pass over the weights, classes, layers, samples."""

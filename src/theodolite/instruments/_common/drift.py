@@ -1,0 +1,33 @@
+"""How far a tangent kernel moved, in words: read once by an instrument, again and again by a watch."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from theodolite.core.reading import Reading
+from theodolite.measure.kernels import kernel_drift
+
+
+def drift_reading(mean: Tensor, before: Tensor) -> Reading:
+    """By how much a kernel moved, and whether that is lazy."""
+    drift = kernel_drift(before, mean)
+    grown = float(mean.trace() / before.trace())
+    turned = kernel_drift(before / before.norm(), mean / mean.norm()) if float(mean.norm()) > 0 else 1.0
+    if float(mean.norm()) == 0:
+        word = (
+            "It is gone: no parameter moves an output any more. The network is dead; start again with a smaller step."
+        )
+    elif drift < 0.1:
+        word = "Lazy: the network trains as a linear model in its parameters; a kernel would do as well. For features try a "
+        word += "smaller output scale, larger steps or less width."
+    elif turned < 0.3:
+        word = "It has grown more than turned: features moved little."
+    else:
+        word = "It has turned: the network learns features, and kernel predictions from the start do not hold."
+    return Reading(
+        quantity="drift of the tangent kernel since the start",
+        where="relative, Frobenius",
+        measured=drift,
+        meaning=f"Its size changed by a factor {grown:.3g}, its shape by {turned:.2g} of its norm. {word} In theory the drift "
+        "of the NTK parametrisation falls as 1 over the width.",
+    )

@@ -1,0 +1,136 @@
+"""What was found so far, by key: with a folder it outlives the process, and work that was killed goes on where it stopped."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from theodolite.io.files import json_ready, write_atomically
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Arrays = Mapping[str, NDArray[np.float64]]
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A value of JSON's own types, the arrays that belong to it, and the ``fingerprint`` of all that it depends on."""
+
+    value: Any
+    arrays: Arrays = field(default_factory=dict)
+    fingerprint: str = ""
+
+
+class Store:
+    """One rule: what lies under a key with the same fingerprint is not computed again; anything else is, and replaces it.
+
+    In a folder it is ``records.jsonl``, one line a record, on disk when `put` returns, so that a crash loses at most the record
+    being written; arrays lie beside it and are written before the line that names them. Without a folder it forgets.
+
+    >>> store = Store()
+    >>> store.put("sum", 3, fingerprint="1 + 2")
+    >>> store.get("sum", "1 + 2").value, store.get("sum", "2 + 2")
+    (3, None)
+    """
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self.folder = folder
+        self._found: dict[str, Stored] = {}
+        self._lines: dict[str, str] = {}
+        if folder is not None and (folder / "records.jsonl").exists():
+            self._read(folder / "records.jsonl")
+
+    def get(self, key: str, fingerprint: str = "") -> Stored | None:
+        """What lies under the key; nothing where it was found for something else, or an array is gone or damaged."""
+        found = self._found.get(key)
+        if found is None or found.fingerprint != fingerprint:
+            return None
+        if any(array is None for array in found.arrays.values()):
+            arrays = {name: _loaded(self._array(key, fingerprint, name)) for name in found.arrays}
+            if any(array is None for array in arrays.values()):
+                return None
+            found = self._found[key] = Stored(found.value, arrays, fingerprint)
+        return found
+
+    def put(
+        self, key: str, value: Any, *, fingerprint: str = "", arrays: Arrays | None = None, durable: bool = True
+    ) -> None:
+        """Keep a value and its arrays; only ``durable`` ones go to the folder."""
+        arrays = arrays or {}
+        self._found[key] = Stored(json_ready(value), arrays, fingerprint)
+        if self.folder is None or not durable:
+            return
+        for name, array in arrays.items():
+            _save(self._array(key, fingerprint, name), array)
+        self._lines[key] = _line(key, self._found[key])
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with (self.folder / "records.jsonl").open("a", encoding="utf-8") as file:
+            file.write(self._lines[key])
+            file.flush()
+            os.fsync(file.fileno())
+
+    def drop(self, keys: set[str]) -> None:
+        """Forget these, on disk too."""
+        self._found = {key: found for key, found in self._found.items() if key not in keys}
+        self._lines = {key: line for key, line in self._lines.items() if key not in keys}
+        if self.folder is not None:
+            write_atomically(self.folder / "records.jsonl", "".join(self._lines.values()))
+
+    def __iter__(self) -> Iterator[str]:
+        """The keys, in the order in which they came."""
+        return iter(tuple(self._found))
+
+    def _read(self, path: Path) -> None:
+        """Every whole record, the last of each key; a last line that a crash tore is gone from the file afterwards."""
+        text = path.read_text(encoding="utf-8", errors="replace")
+        lines = [line for line in text.split("\n") if line.strip()]
+        for place, line in enumerate(lines):
+            try:
+                record = json.loads(line)
+                key = record["key"]
+                stored = Stored(record["value"], dict.fromkeys(record["arrays"]), record["fingerprint"])  # type: ignore[arg-type]
+            except (ValueError, KeyError, TypeError) as error:
+                if place == len(lines) - 1:
+                    break
+                raise ValueError(
+                    f"expected records in {path}, got line {place + 1} damaged; remove that line, or the folder"
+                ) from error
+            self._found[key], self._lines[key] = stored, line + "\n"
+        if "".join(self._lines.values()) != text:
+            self.drop(set())
+
+    def _array(self, key: str, fingerprint: str, name: str) -> Path:
+        assert self.folder is not None
+        words = "\0".join((key, fingerprint, name)).encode()
+        return self.folder / "arrays" / f"{hashlib.sha256(words).hexdigest()[:32]}.npy"
+
+
+def _line(key: str, found: Stored) -> str:
+    record = {"key": key, "fingerprint": found.fingerprint, "value": found.value, "arrays": list(found.arrays)}
+    return json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _loaded(path: Path) -> Any:
+    import numpy as np
+
+    try:
+        return np.load(path, allow_pickle=False)
+    except (ValueError, OSError, EOFError):  # gone or damaged
+        return None
+
+
+def _save(path: Path, array: Any) -> None:
+    from io import BytesIO
+
+    import numpy as np
+
+    buffer = BytesIO()
+    np.save(buffer, np.asarray(array, dtype=np.float64))
+    write_atomically(path, buffer.getvalue())

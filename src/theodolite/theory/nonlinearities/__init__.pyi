@@ -1,0 +1,1 @@
+# Nothing is imported from here: Activation("relu_squared") finds relu_squared.py.

@@ -1,0 +1,129 @@
+"""What can be shown: as a table, a page, JSON, a sheet or a frame, each written once for every verb's result."""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from theodolite.core.reading_rows import COLUMNS, csv_text, row_of
+from theodolite.io.files import json_ready, write_atomically
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from theodolite.core.question import Answer, Skipped
+    from theodolite.core.reading import Reading
+
+
+class Shown(ABC):
+    """A result gives its ``rows``, its ``table`` for the terminal, its ``page`` and its ``document``; the rest is here."""
+
+    columns: ClassVar[tuple[str, ...]] = ("instrument", *COLUMNS)
+
+    @abstractmethod
+    def rows(self) -> list[dict[str, Any]]:
+        """One flat dictionary a reading."""
+
+    @abstractmethod
+    def table(self) -> RenderableType:
+        """For the terminal."""
+
+    @abstractmethod
+    def page(self) -> str:
+        """One HTML document that needs nothing beside it."""
+
+    @abstractmethod
+    def document(self) -> Any:
+        """What `json` writes."""
+
+    def text(self, width: int = 120) -> str:
+        """The table as plain text."""
+        from theodolite.report.text import as_text
+
+        return as_text(self.table(), width=width)
+
+    def html(self, path: str | Path | None = None) -> str:
+        """The whole page; with ``path`` it is also written there."""
+        page = self.page()
+        if path is not None:
+            write_atomically(path, page)
+        return page
+
+    def json(self, path: str | Path | None = None) -> str:
+        """One JSON document; numbers that are not finite become null."""
+        text = json.dumps(json_ready(self.document()), indent=2, ensure_ascii=False, allow_nan=False)
+        if path is not None:
+            write_atomically(path, text + "\n")
+        return text
+
+    def csv(self, path: str | Path) -> Path:
+        """The rows as a table for spreadsheets."""
+        return write_atomically(path, csv_text(self.rows(), self.columns))
+
+    def frame(self) -> Any:
+        """A pandas DataFrame of `rows`."""
+        try:
+            import pandas
+        except ImportError as error:
+            raise ImportError("expected pandas for a frame, got none; pip install 'theodolite[pandas]'") from error
+        return pandas.DataFrame(self.rows(), columns=list(self.columns))
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        return f"<pre>{escape(self.text())}</pre>"
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """What a page of answers shows."""
+
+    title: str
+    answers: tuple[Answer, ...]
+    skipped: tuple[Skipped, ...] = ()
+    facts: Mapping[str, str] = field(default_factory=dict)
+
+
+class ShownAnswers(Shown):
+    """A result that is the answers to several questions."""
+
+    @abstractmethod
+    def sheet(self) -> Sheet:
+        """Title, answers, what was skipped, and the facts beside them."""
+
+    @property
+    def readings(self) -> tuple[Reading, ...]:
+        """Every reading of every answer."""
+        return tuple(reading for answer in self.sheet().answers for reading in answer.readings)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One flat dictionary a reading."""
+        answers = self.sheet().answers
+        return [{"instrument": a.question.name, **row_of(reading)} for a in answers for reading in a.readings]
+
+    def table(self, *, most: int | None = None) -> RenderableType:
+        """For the terminal; of a quantity read at more than ``most`` places only the most telling rows."""
+        from theodolite.report.text import survey_table
+
+        sheet = self.sheet()
+        return survey_table(sheet.answers, sheet.skipped, most=most)
+
+    def page(self) -> str:
+        """One HTML document that needs nothing beside it."""
+        from theodolite.report.html import survey_page
+
+        sheet = self.sheet()
+        return survey_page(sheet.title, sheet.answers, sheet.skipped, sheet.facts)
+
+    def _repr_html_(self) -> str:
+        from theodolite.report.html import survey_fragment
+
+        sheet = self.sheet()
+        return survey_fragment(sheet.title, sheet.answers, sheet.skipped, sheet.facts)

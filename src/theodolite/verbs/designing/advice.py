@@ -1,0 +1,150 @@
+"""Before training: which initialisation, how deep a signal lives under it, and how large a step may be."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from theodolite.core.question import Answer, Question
+from theodolite.verbs._shown import Sheet, ShownAnswers
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from theodolite.theory.capacity import MemoryBounds
+    from theodolite.theory.kernels import KernelLearning, LearningRates
+    from theodolite.theory.propagation import Criticality
+    from theodolite.verbs.designing.options import Option
+
+
+@dataclass(frozen=True)
+class Design(ShownAnswers):
+    """The critical point of an activation, the usual initialisations beside it, and a test of each at this size.
+
+    ``rates`` are the step sizes that theory allows under the first initialisation, and ``kernel`` is what the tangent kernel
+    of that infinitely wide network says of learning the data, where there is any.
+    """
+
+    activation: str
+    depth: int
+    width: int
+    criticality: Criticality
+    options: tuple[Option, ...]
+    answers: tuple[Answer, ...]
+    rates: LearningRates
+    kernel: KernelLearning | None = None
+    capacity: MemoryBounds | None = None
+
+    @property
+    def title(self) -> str:
+        """What was asked."""
+        return f"{self.depth} hidden layers of {self.width} units, {self.activation}"
+
+    def sheet(self) -> Sheet:
+        """Random networks of this depth and width, measured beside theory."""
+        from theodolite import __version__
+
+        facts = {"critical initialisation": self.criticality.reason, "made with": f"theodolite {__version__}"}
+        return Sheet(self.title, self.answers, facts=facts)
+
+    def table(self, *, most: int | None = None) -> RenderableType:
+        """For the terminal."""
+        from theodolite.report.overview import design_table
+
+        return design_table(self)
+
+    def document(self) -> dict[str, Any]:
+        """What `json` writes; an infinite depth scale becomes null."""
+        return {
+            "activation": self.activation,
+            "depth": self.depth,
+            "width": self.width,
+            "criticality": asdict(self.criticality),
+            "initialisations": [asdict(option) for option in self.options],
+            "learning_rates": asdict(self.rates),
+            "kernel": self.kernel and asdict(self.kernel),
+            "capacity": self.capacity and asdict(self.capacity),
+            "readings": self.rows(),
+        }
+
+
+def design(
+    *, activation: Any = "relu", depth: int = 10, width: int = 512, samples: int | None = None, data: Any = None
+) -> Design:
+    """What theory advises for a network of ``depth`` hidden layers of ``width`` units, tested on random networks.
+
+    ``activation`` is a name as in torch.nn.functional or any elementwise torch callable. With ``data`` (inputs, or
+    inputs and targets) the scale of the first layer's signal and the angle between inputs are taken from it, and the
+    kernel of the infinitely wide network is asked how it would learn the targets; otherwise inputs have unit power and a
+    cosine of 0.5. ``samples`` is how many examples a step of full-batch descent averages over (those of the data, or 1000).
+    """
+    from theodolite.construct.propagation import gradient_spread
+    from theodolite.theory import Activation
+    from theodolite.theory.capacity import memory
+    from theodolite.theory.propagation import criticality
+    from theodolite.verbs.designing.options import columns_of, network_of, options_of, rates_of, signal_of
+    from theodolite.verbs.designing.trials import SEED, signal_readings, step_reading
+
+    for name, value in (("depth", depth), ("width", width), ("samples", samples)):
+        if value is not None and value < 1:
+            raise ValueError(f"expected a {name} of at least 1, got {value}; pass a positive number")
+    sigma = activation if isinstance(activation, Activation) else Activation(activation)
+    point = criticality(sigma)
+    options = tuple(options_of(sigma, point, width))
+    x, y = columns_of(data)
+    power, cosine = signal_of(x)
+    readings = [r for option in options for r in signal_readings(sigma, option, depth, width, (power, cosine))]
+    spec = network_of(sigma, options[0], depth)
+    count, inputs = samples or (1000 if x is None else len(x)), width if x is None else x[0].numel()
+    rates = rates_of(spec, inputs, width, (power, cosine), count)
+    answers = [Answer(_SIGNALS, tuple(readings)), Answer(_STEPS, tuple(step_reading(spec, width, (power, cosine))))]
+    answers.append(Answer(_SPREAD, gradient_spread(spec, width, where=options[0].name, seed=SEED)))
+    kernel = None if x is None or y is None else _kernel(spec, x, y)
+    known = samples or (None if x is None else len(x))
+    return Design(
+        sigma.name,
+        depth,
+        width,
+        point,
+        options,
+        tuple(a for a in answers if a.readings),
+        rates,
+        kernel,
+        memory(sigma.name, depth, width, known),
+    )
+
+
+def _kernel(spec: Any, x: Any, y: Any) -> KernelLearning | None:
+    """What the tangent kernel on at most 512 of the inputs says of learning their targets."""
+    import torch
+
+    from theodolite.theory.kernels import kernel_learning, mlp_kernels
+
+    rows, targets = x[:512].flatten(1).double(), y[:512]
+    if not targets.is_floating_point():
+        targets = torch.nn.functional.one_hot(targets.long()).double()
+    centred = targets.double() - targets.double().mean(0)
+    if not centred.any():  # nothing to learn
+        return None
+    kernels = mlp_kernels(spec, rows, weight_rate=1.0, bias_rate=1.0)
+    return kernel_learning(kernels.ntk.numpy(), centred.reshape(len(rows), -1).numpy())
+
+
+_SIGNALS = Question(
+    question="Do signals survive this depth, at this width?",
+    cost="forward",
+    laws=("criticality-conditions", "conditional-gaussian-layer", "depth-scale"),
+    name="random networks",
+)
+_STEPS = Question(
+    question="How large a step may be, before training?",
+    cost="backward",
+    laws=("lr-width-scaling", "ntk-infinite-recursion"),
+    name="step size",
+)
+_SPREAD = Question(
+    question="How much will gradients differ between seeds?",
+    cost="backward",
+    laws=("jacobian-log-normal",),
+    name="spread of gradients",
+)

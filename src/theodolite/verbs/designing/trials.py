@@ -1,0 +1,122 @@
+"""Random networks of the size that was asked for, measured beside theory."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from theodolite.core.reading import Band, Estimate, Reading, Series
+from theodolite.core.statistics import mean_estimate
+from theodolite.verbs.designing.options import Option, network_of, rates_of
+
+NETS, SEED = 256, 0
+"""How many random networks of the asked width are drawn for each initialisation, and the seed of the draws."""
+
+
+def signal_readings(
+    sigma: Any, option: Option, depth: int, width: int, inputs: tuple[float, float]
+) -> Iterator[Reading]:
+    """Random networks of this size, beside the infinitely wide prediction."""
+    import torch
+
+    from theodolite.measure.experiments import Ensemble, conditional_chain, correlations
+    from theodolite.theory.propagation import covariance_trajectory
+
+    weight, bias = option.weight_variance, option.bias_variance
+    start, angle = _first_layer(option, *inputs)
+    ends = covariance_trajectory(network_of(sigma, option, depth), (start, start, angle * start))
+    ensemble = Ensemble(activation=sigma, widths=(width,) * depth, weight_variance=weight, bias_variance=bias)
+    first = start * torch.tensor([[1.0, angle], [angle, 1.0]], dtype=torch.float64)
+    chain = conditional_chain(ensemble, first, nets=NETS, generator=torch.Generator().manual_seed(SEED))
+    norms = [mean_estimate(chain[:, layer, 0, 0] / start) for layer in range(depth + 1)]
+    alive = chain[(chain[:, -1, 0, 0] > 0) & (chain[:, -1, 1, 1] > 0)]
+    cosines = [mean_estimate(correlations(alive)[:, layer]) for layer in range(depth + 1)] if len(alive) > 1 else []
+    yield _reading("variance at the end over that at the start", option, norms, [K11 / start for K11, _, _ in ends])
+    if cosines:
+        predicted = [K12 / math.sqrt(K11 * K22) if K11 * K22 > 0 else 0.0 for K11, K22, K12 in ends]
+        yield _reading("cosine of two inputs at the end", option, cosines, predicted)
+
+
+def _first_layer(option: Option, power: float, cosine: float) -> tuple[float, float]:
+    """The variance and correlation of the first preactivations; at a half-stable point the first layer aims at it."""
+    if option.name == "critical" and option.phase.fixed_point:
+        start = option.phase.fixed_point
+        return start, (option.bias_variance + (start - option.bias_variance) * cosine) / start
+    start = option.bias_variance + option.weight_variance * power
+    return start, (option.bias_variance + option.weight_variance * power * cosine) / start
+
+
+def _reading(quantity: str, option: Option, measured: Sequence[Estimate], predicted: Sequence[float]) -> Reading:
+    """Expected within a quarter (a cosine within 0.1): what finite width adds at the depths people use."""
+    is_angle = quantity.startswith("cosine")
+    if is_angle:
+        bands = [Band(max(-1.0, value - 0.1), min(1.0, value + 0.1)) for value in predicted]
+    else:
+        bands = [Band.around(value, rel=0.25) if math.isfinite(value) else Band() for value in predicted]
+    series = Series(
+        x=tuple(float(layer) for layer in range(1, len(measured) + 1)),
+        measured=tuple(e.value for e in measured),
+        stderr=tuple(e.stderr for e in measured),
+        low=tuple(b.low for b in bands),
+        high=tuple(b.high for b in bands),
+        x_label="layer",
+        y_label="cosine" if is_angle else "variance over the first",
+        log="" if is_angle else "y",
+    )
+    last = measured[-1]
+    return Reading(
+        quantity=quantity,
+        where=option.name,
+        measured=last.value,
+        stderr=last.stderr,
+        expected=bands[-1],
+        meaning=_angle_words(last.value) if is_angle else _norm_words(last.value),
+        series=series,
+    )
+
+
+def _norm_words(ratio: float) -> str:
+    if 0.1 <= ratio <= 10:
+        return "Signals keep their size through this depth."
+    fate = "fade" if ratio < 1 else "grow"
+    return f"Signals {fate} to {ratio:.3g} of their variance, and gradients likewise; try the critical initialisation."
+
+
+def _angle_words(cosine: float) -> str:
+    if cosine > 0.99:
+        return "Inputs have become alike: the output can hardly tell them apart; try fewer layers or residual paths."
+    return "Inputs can still be told apart at the end."
+
+
+def step_reading(spec: Any, width: int, signal: tuple[float, float]) -> Iterator[Reading]:
+    """The largest eigenvalue of random networks' tangent kernels beside theory's, where that is quickly done."""
+    import torch
+
+    from theodolite.construct.propagation import network
+    from theodolite.measure.kernels import empirical_ntk, kernel_spectrum
+
+    points, nets, depth = 8, 24, spec.hidden_layers
+    if depth * width**2 * points * nets > 4e9:
+        return
+    power, cosine = signal
+    generator = torch.Generator().manual_seed(SEED)
+    common, own = torch.randn(1, width, generator=generator), torch.randn(points, width, generator=generator)
+    x = power**0.5 * (max(cosine, 0.0) ** 0.5 * common + (1 - max(cosine, 0.0)) ** 0.5 * own)
+    found = []
+    for _ in range(nets):
+        model = network(spec, width, 1, width=width, generator=generator)
+        found.append(kernel_spectrum(empirical_ntk(model, x)).values.max().item() / points)
+    seen = mean_estimate(found)
+    unit = x / x.norm(dim=1, keepdim=True)
+    real = ((unit @ unit.T).sum().item() - points) / (points * (points - 1))
+    rates = rates_of(spec, width, width, (x.square().mean().item(), real), points)
+    yield Reading(
+        quantity="largest eigenvalue of the tangent kernel over the samples",
+        where=f"{points} inputs",
+        measured=seen.value,
+        stderr=seen.stderr,
+        expected=Band.around(rates.largest, rel=0.25),
+        meaning=f"Plain gradient descent on {points} such inputs diverges above a step of 2 over this, {2 / seen.value:.3g}. "
+        "It falls as 1 over the width; layer-wise rates as 1 over fan-in do not.",
+    )

@@ -1,0 +1,93 @@
+"""The looks of level full: the top Hessian subspace, the noise of gradients, and the balance of pull and noise in SGD."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+
+from theodolite import catalogue
+from theodolite.core.reading import Band, Reading
+from theodolite.instruments.stationarity import BALANCED, balance_meaning, drifting
+from theodolite.measure.curvature import outlier_gap
+from theodolite.measure.dynamics import block_ratio, block_trend, gradient_moments, subspace_share, trainable_vector
+from theodolite.theory.dynamics import batch_scatter, dissipation
+from theodolite.verbs.watching.scene import Scene
+
+BLOCKS, SHORTEST, LONGEST = 8, 20, 400
+"""Blocks of looks for the balance of SGD, looks for the centre of the weights and again before anything is said, and most."""
+
+
+def subspace_readings(scene: Scene) -> Iterator[Reading]:
+    """How much of the gradient lies in the steepest directions, and how many of these stand apart."""
+    top, size = scene.top, scene.operator.size
+    count = min(scene.classes or 1, len(top.values))
+    share, chance = subspace_share(scene.slope.gradient, top.vectors[:count]), count / size
+    yield Reading(
+        quantity="share of the gradient in the top Hessian directions",
+        where=f"{count} of {size:,}",
+        measured=share,
+        expected=Band(chance, 1.0),
+        meaning=f"Of the squared gradient on the probe {100 * share:.0f} % lies along the {count} steepest directions; of a "
+        f"random one {100 * chance:.2g} %. With small full-batch steps it is near zero, since these are minimised first; noise "
+        "of batches and the edge of stability bring it up.",
+    )
+    values = torch.tensor(top.values, dtype=torch.float64)
+    if int((values > 0).sum()) > 1:
+        place, ratio = outlier_gap(values)
+        yield Reading(
+            quantity="Hessian eigenvalues above the largest gap",
+            measured=float(place),
+            meaning=f"Among the {len(values)} largest the widest gap, by a factor {ratio:.2f}, lies behind number {place}"
+            + (": faint, no clear outliers." if ratio < 1.5 else ": as many stand apart from the bulk."),
+        )
+
+
+def noise_readings(scene: Scene) -> Iterator[Reading]:
+    """What the instrument says of the noise of gradients."""
+    yield from catalogue.instrument("gradient-noise").read(scene.subject)
+
+
+def balance_readings(scene: Scene) -> Iterator[Reading]:
+    """Whether pull and noise balance, once there were enough looks without drift."""
+    subject, carried, how = scene.subject, scene.carried, scene.batching
+    if how.size is None or subject.lr is None:
+        raise ValueError("expected the batch size and step of training, got none; pass batch_size=... and lr=...")
+    if subject.momentum:
+        raise ValueError("expected SGD without momentum, got momentum, whose balance needs the optimiser's own state")
+    assert subject.model is not None and subject.loss is not None
+    found = gradient_moments(subject.model, subject.loss, subject.data)
+    if found is None:
+        return
+    here = trainable_vector(subject.model)
+    centre = carried.centre = here if carried.centre is None else carried.centre
+    pull = float(((here - centre).double() * scene.slope.gradient.double()).sum())
+    noise = batch_scatter(
+        found.scatter.value, found.squared_mean.value, batch_size=how.size, samples=how.samples, sampler=how.sampler
+    )
+    square = max(found.squared_mean.value, 0.0) + noise
+    carried.window = [*carried.window, (scene.slope.loss, pull, dissipation(square, lr=subject.lr))][-LONGEST:]
+    losses, pulls, demanded = (list(column) for column in zip(*carried.window, strict=True))
+    trend = block_trend(losses, blocks=BLOCKS) if len(losses) >= SHORTEST else None
+    if trend is not None and drifting(trend):
+        carried.forget_window()
+        raise ValueError(
+            f"expected a steady loss, got one that changed by {trend.value:.3g} ± {trend.stderr:.2g}: drifting, not stationary"
+        )
+    if carried.settling < SHORTEST:  # any centre is right on average; the mean of the weights is the least noisy
+        carried.settling += 1
+        carried.centre = centre + (here - centre) / carried.settling
+        if carried.settling == SHORTEST:
+            carried.window = []
+    if trend is None or carried.settling < SHORTEST or len(carried.window) < SHORTEST:
+        looks = carried.settling + len(carried.window) * (carried.settling == SHORTEST)
+        raise ValueError(f"expected {2 * SHORTEST} looks without drift, got {looks} so far; nothing is said yet")
+    ratio = block_ratio(pulls, demanded, blocks=BLOCKS)
+    yield Reading(
+        quantity="pull of the loss over what stationary SGD demands",
+        where=f"last {len(losses)} looks",
+        measured=ratio.value,
+        stderr=ratio.stderr,
+        expected=BALANCED,
+        meaning=balance_meaning(ratio),
+    )

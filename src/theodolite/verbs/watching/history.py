@@ -1,0 +1,104 @@
+"""The records of a run as one story: each quantity over the steps, where the phase changed, and what could not be read."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from theodolite.core.question import Answer, Skipped
+from theodolite.core.reading import Reading, Series
+from theodolite.theory.dynamics import Moment
+from theodolite.verbs.watching.looks import LOOKS, SHARPNESS
+from theodolite.verbs.watching.records import Record
+
+DRAWN = 400
+"""At most so many looks are drawn in a figure, evenly spread."""
+
+
+def history_of(records: Sequence[Record]) -> list[Moment]:
+    """What decides the phase, of the looks that could read the loss."""
+    return [
+        Moment(
+            r.step,
+            r.facts["loss"],
+            r.facts.get("sharpness"),
+            r.facts.get("sharpness_error", 0.0),
+            r.lr,
+            r.momentum,
+            _known(r.facts.get("alive")),
+            _known(r.facts.get("drift")),
+        )
+        for r in records
+        if "loss" in r.facts
+    ]
+
+
+def answers_of(records: Sequence[Record]) -> tuple[Answer, ...]:
+    """The last reading of each quantity, with all its earlier ones as a series over steps."""
+    series: dict[tuple[str, str], list[tuple[Record, Reading]]] = {}
+    for record in records:
+        for look, reading in record.readings:
+            series.setdefault((look, reading.quantity), []).append((record, reading))
+    newest = records[-1].step if records else 0
+    return tuple(
+        Answer(look, tuple(_with_series(pairs, newest) for (name, _), pairs in series.items() if name == look.name))
+        for look in LOOKS
+        if any(name == look.name for name, _ in series)
+    )
+
+
+def skipped_of(records: Sequence[Record]) -> tuple[Skipped, ...]:
+    """What the last look could not read, and earlier trouble with the loss."""
+    if not records:
+        return ()
+    last = [Skipped(*note.split(": ", 1)) if ": " in note else Skipped("loss", note) for note in records[-1].notes]
+    bad = [note for record in records[:-1] for note in record.notes if "not finite at step" in note]
+    return (*last, *(Skipped("loss", note) for note in bad[:3]))
+
+
+def phases_of(records: Sequence[Record]) -> list[tuple[int, str, str]]:
+    """Where the phase changed: step, name and reason; the last entry is the present one."""
+    found: list[tuple[int, str, str]] = []
+    for record in records:
+        if found and found[-1][1] == record.phase:
+            found[-1] = (found[-1][0], record.phase, record.reason)
+        else:
+            found.append((record.step, record.phase, record.reason))
+    return found
+
+
+def _with_series(pairs: Sequence[tuple[Record, Reading]], newest: int) -> Reading:
+    thin = [
+        pairs[place * (len(pairs) - 1) // (min(DRAWN, len(pairs)) - 1 or 1)] for place in range(min(DRAWN, len(pairs)))
+    ]
+    last, seen = pairs[-1][1], pairs[-1][0].step
+    late = f"Last read at step {seen}, not since. " if seen != newest else ""
+    bands = [reading.expected for _, reading in thin]
+    told = any(band is not None for band in bands)
+    values = [reading.measured for _, reading in thin if math.isfinite(reading.measured)]
+    plain_edge = last.quantity == SHARPNESS and any(record.lr for record, _ in thin)
+    series = Series(
+        x=tuple(float(record.step) for record, _ in thin),
+        measured=tuple(reading.measured for _, reading in thin),
+        stderr=tuple(reading.stderr for _, reading in thin),
+        low=tuple(band.low if band else math.inf for band in bands) if told else (),
+        high=tuple(band.high if band else -math.inf for band in bands) if told else (),
+        x_label="step",
+        y_label=last.quantity,
+        log="y" if values and min(values) > 0 and max(values) > 100 * min(values) else "",
+        line=tuple(2 / record.lr if record.lr else math.nan for record, _ in thin) if plain_edge else (),
+        line_label="2/lr" if plain_edge else "",
+    )
+    return Reading(
+        quantity=last.quantity,
+        measured=last.measured,
+        stderr=last.stderr,
+        expected=last.expected,
+        where=last.where,
+        meaning=late + last.meaning,
+        series=series if len(values) > 1 else None,
+    )
+
+
+def _known(value: float | None) -> float | None:
+    return None if value is None or math.isnan(value) else value

@@ -1,0 +1,73 @@
+"""What a watch read at one step, and all of them in a store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from theodolite.core.reading import Reading
+from theodolite.core.reading_rows import known_number, reading_of, row_of
+from theodolite.io.store import Store
+
+
+@dataclass(frozen=True)
+class Record:
+    """What was read at one step: readings by the name of the look, what was not read and why, and the phase so far.
+
+    ``seconds`` this look took; ``watching`` and ``training`` are the seconds spent on looks and between them so far.
+    """
+
+    step: int
+    lr: float | None = None
+    momentum: float = 0.0
+    readings: tuple[tuple[str, Reading], ...] = ()
+    notes: tuple[str, ...] = ()
+    phase: str = "undecided"
+    reason: str = ""
+    seconds: float = 0.0
+    watching: float = 0.0
+    training: float = 0.0
+    facts: Mapping[str, float] = field(default_factory=dict)
+
+    def value(self, quantity: str) -> float | None:
+        """The measured value of a quantity, where it was read."""
+        return next((reading.measured for _, reading in self.readings if reading.quantity == quantity), None)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One flat dictionary a reading."""
+        head = {"step": self.step, "lr": self.lr, "momentum": self.momentum, "phase": self.phase}
+        return [{**head, "instrument": look, **row_of(reading)} for look, reading in self.readings]
+
+
+class StoredRecords:
+    """The records of a run, by step; without a folder they are forgotten."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self.store = Store(folder)
+
+    def records(self) -> list[Record]:
+        """All of them, in the order of their steps."""
+        stored = [self.store.get(key) for key in self.store if key.startswith(_KEY)]
+        return sorted((_record(found.value) for found in stored if found), key=lambda record: record.step)
+
+    def add(self, record: Record) -> None:
+        """One more record, on disk when this returns."""
+        plain = {name: getattr(record, name) for name in _PLAIN}
+        rows = [{"instrument": look, **row_of(reading)} for look, reading in record.readings]
+        self.store.put(f"{_KEY}{record.step}", {**plain, "readings": rows})
+
+    def drop(self, steps: Iterable[int]) -> None:
+        """Forget the records of these steps."""
+        self.store.drop({f"{_KEY}{step}" for step in steps})
+
+
+_KEY = "look at step "
+_PLAIN = ("step", "lr", "momentum", "notes", "phase", "reason", "seconds", "watching", "training", "facts")
+
+
+def _record(value: Mapping[str, Any]) -> Record:
+    readings = tuple((row["instrument"], reading_of(row)) for row in value["readings"])
+    facts = {name: known_number(number) for name, number in value["facts"].items()}
+    return Record(**{**value, "notes": tuple(value["notes"]), "readings": readings, "facts": facts})
