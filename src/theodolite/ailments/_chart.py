@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from theodolite.ailments._fit import Fit, constant_loss, fit_of
+from theodolite.ailments._weight_facts import WeightFacts, weight_facts
 from theodolite.core.reading import Reading
 from theodolite.core.state import untouched
 from theodolite.io.batches import Batch, Batches
@@ -208,6 +209,11 @@ class Chart:
         seen = [moment.lr for moment in self.history if moment.lr == moment.lr]
         groups = [] if self.optimizer is None else self.optimizer.param_groups
         return max([*seen, *(float(group.get("initial_lr", group["lr"])) for group in groups)], default=0.0)
+
+    @cached_property
+    def weight_facts(self) -> dict[str, WeightFacts]:
+        """Every floating tensor by itself: finite or not, copies, tails, and whether it still is as it was drawn."""
+        return weight_facts(self.weights, self.origin)
 
 
 def joined(batches: Sequence[Batch], most: int = 256) -> Batch:
