@@ -14,3 +14,4 @@ from .signal_flow import (
     signals as signals,
 )
 from .weight_spread import LayerVariances as LayerVariances, fan_in as fan_in, layer_variances as layer_variances
+from .input_scales import InputScales as InputScales, input_scales as input_scales
