@@ -1,7 +1,7 @@
 r"""Are classes so unlike in number that the rare ones are lost?
 
 The counts are exact; an interval (Wilson's, three standard errors) says what they tell of the source. That some classes are rare
-is no fault: it is one where the network gives them up. So with at least ten of the commonest class to one of the rarest, and a
+is no fault: it is one where the network gives them up. So with at least seven of the commonest class to one of the rarest, and a
 network that has learnt its classes' shares (a loss no worse than that of the best constant answer), the share of samples answered
 rightly is taken for the commonest class and for those of less than a fifth of its size, on held-out data where there are any. A
 warning where the rare ones are behind by 0.2, and by three standard errors; else a note.
@@ -21,7 +21,7 @@ from theodolite.core.ailment import Ailment, Finding
 from theodolite.core.state import untouched
 from theodolite.io.batches import Batch
 
-UNBALANCED, RARE = 10.0, 0.2
+UNBALANCED, RARE = 7.0, 0.2
 BEHIND = 0.2
 """How far the rare classes' share of right answers must lie behind that of the commonest."""
 
@@ -96,16 +96,13 @@ def _recalls(chart: Chart, counts: Tensor, common: int) -> tuple[float, float, f
 
 def _right(chart: Chart, batches: Sequence[Batch]) -> tuple[Tensor, Tensor] | None:
     assert chart.model is not None
-    classes, hits = [], []
-    for batch in batches:
-        target = classes_in(batch.target) if isinstance(batch.target, Tensor) else None
-        output = chart.answer(chart.model, batch)
-        told = answered_classes(output) if isinstance(output, Tensor) and output.ndim <= 2 else None
-        if target is None or told is None or len(told) != len(target):
-            continue
-        classes.append(target.cpu())
-        hits.append((told == target).cpu())
-    return (torch.cat(classes), torch.cat(hits)) if classes else None
+    answers = [chart.answer(chart.model, batch) for batch in batches]
+    sample = sample_of(batches)
+    classes = None if sample is None else classes_in(sample.target)
+    if classes is None or not all(isinstance(answer, Tensor) and answer.ndim <= 2 for answer in answers):
+        return None
+    told = answered_classes(torch.cat(answers))
+    return (classes.cpu(), (told == classes).cpu()) if told is not None and len(told) == len(classes) else None
 
 
 def _case(seed: int, rare: float, *, separable: bool, steps: int = 80) -> dict[str, object]:
