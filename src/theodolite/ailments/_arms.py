@@ -129,7 +129,9 @@ def _through(batch: Batch, inputs: Any, targets: Any) -> Batch:
 
 
 def _on(change: Callable[[Tensor], Tensor]) -> Callable[[Any], Any]:
-    return lambda value: change(value) if isinstance(value, Tensor) and value.is_floating_point() and value.ndim > 1 else value
+    return lambda value: (
+        change(value) if isinstance(value, Tensor) and value.is_floating_point() and value.ndim > 1 else value
+    )
 
 
 def _values(change: Callable[[Tensor], Tensor], named: Mapping[str, Any]) -> dict[str, Any]:

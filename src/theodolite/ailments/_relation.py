@@ -93,7 +93,9 @@ def features(x: Tensor) -> Tensor:
     if x.is_floating_point() or x.ndim != 2:
         rows = input_scales(x.float().reshape(len(x), -1)).standardised(x.float().reshape(len(x), -1)).double()
         if rows.shape[1] > MOST_COLUMNS:
-            draw = torch.randn(rows.shape[1], MOST_COLUMNS, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
+            draw = torch.randn(
+                rows.shape[1], MOST_COLUMNS, generator=torch.Generator().manual_seed(2), dtype=torch.float64
+            )
             rows = rows @ draw / math.sqrt(rows.shape[1])
     else:
         tokens = x.long()

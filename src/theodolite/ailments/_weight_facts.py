@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from theodolite.io.weights import Weights
 from theodolite.measure.spectra.entry_tails import EntryTail, entry_tail, top_singular_value
 from theodolite.theory.spectra.entry_nulls import initial_bounds, kolmogorov_distance, largest_uniform_shortfall
 from theodolite.theory.spectra.noise import noise_edge
 
-LEAST_ENTRIES = 256
+LEAST_ENTRIES = 100
 """Entries below which a tensor's distribution is not judged."""
+
+TABLES = re.compile(r"(^|[._])(\w*embedding\w*|embed_tokens|wte|wpe|lookup)[._]weight$", re.IGNORECASE)
+"""Names of tables of vectors, whose rows are used one at a time."""
 
 SPIKE = 1.2
 """A squared singular value this many times above the edge of noise (and five of its fluctuations) was learnt."""
@@ -59,6 +63,11 @@ def weight_facts(weights: Weights, origin: Mapping[str, Tensor] | None) -> dict[
     return found
 
 
+def is_table(name: str, owner: nn.Module | None) -> bool:
+    """Whether a tensor is a table of vectors: by its module, or by its name where there is none."""
+    return isinstance(owner, nn.Embedding | nn.EmbeddingBag) if owner is not None else bool(TABLES.search(name))
+
+
 @torch.no_grad()
 def _facts(name: str, tensor: Tensor, origin: Tensor | None) -> WeightFacts:
     plain = tensor.float() if tensor.element_size() < 4 else tensor
@@ -91,7 +100,7 @@ def _start(shape: tuple[int, ...], tensor: Tensor, rounding: float) -> str:
     """The initialisation whose bound the largest entry reaches and none exceeds, where the rest is uniform below it."""
     sizes = tensor.abs().flatten()
     largest, n = float(sizes.max()), tensor.numel()
-    slack = largest_uniform_shortfall(n)
+    slack = largest_uniform_shortfall(n, chance=1e-3)
     for name, bound in initial_bounds(shape).items():
         if 1 - slack - 2 * rounding <= largest / bound <= 1 + 2 * rounding:
             few = (tensor.flatten()[:: max(1, n // 50_000)].double() / bound + 1) / 2

@@ -53,7 +53,10 @@ def judge(chart: Chart) -> Iterator[Finding]:
     if lost is not None:
         commonest, rare, uncertain, balanced, part = lost
         said += f" On {part} data {commonest:.0%} of class {common} are answered rightly and {rare:.0%} of the rare classes."
-        evidence += [seen("right answers among rare classes", rare, stderr=uncertain), seen("balanced accuracy", balanced)]
+        evidence += [
+            seen("right answers among rare classes", rare, stderr=uncertain),
+            seen("balanced accuracy", balanced),
+        ]
     harmed = lost is not None and lost[0] - lost[1] >= max(BEHIND, 3 * lost[2])
     yield Finding(
         severity="warning" if harmed else "note",

@@ -5,7 +5,7 @@ $P(|w|>t)\propto t^{-\alpha}$, the k largest lie a factor r above the next with 
 Hill's estimate on the ranks below the gap, three of its errors towards the heavy side. The chance is taken for the eight gaps tried
 in each of the layers; below 1e-4 for all together the entries are detached. They must also lie three times above the Gaussian
 maximum $\sqrt{2\log n}$. With a model and data the harm is measured: the entries are cut back to the next largest and the
-loss is taken again. Without, it is a warning only where one entry makes up most of its row.
+loss is taken again; entries that the network uses are a note. Else it is a warning where one entry makes up most of its row.
 """
 
 from __future__ import annotations
@@ -17,19 +17,24 @@ from torch import Tensor, nn
 
 from theodolite.ailments._chart import Chart, at_weights, seen
 from theodolite.ailments._fit import Scores, fit_of
-from theodolite.ailments._weight_facts import WeightFacts
+from theodolite.ailments._weight_facts import WeightFacts, is_table
 from theodolite.core.ailment import Ailment, Finding, Severity
 from theodolite.core.state import untouched
+from theodolite.io.weights import owners_of
 from theodolite.measure.spectra.entry_tails import BODY, MOST_DETACHED, EntryTail
 from theodolite.theory.spectra.entry_nulls import gap_probability, gaussian_maximum
 
 CHANCE, HIGH, MOST_OF_A_ROW = 1e-4, 3.0, 0.5
-HARM = 0.05
-"""The share of the loss that cutting the entries back must take off (and three standard errors)."""
+HARM, USED = 0.05, 0.01
+"""Shares of the loss: taken off by cutting the entries back, they do harm; added by it, the network uses them."""
 
 
 def judge(chart: Chart) -> Iterator[Finding]:
-    judged = [facts for facts in chart.weight_facts.values() if facts.tail is not None and "embed" not in facts.name.lower()]
+    owners = owners_of(chart.model)
+    facts_of = chart.weight_facts.values()
+    judged = [
+        facts for facts in facts_of if facts.tail is not None and not is_table(facts.name, owners.get(facts.name))
+    ]
     tests = MOST_DETACHED * max(1, len(judged))
     found = [facts for facts in judged if _chance(facts) * tests < CHANCE and _is_high(facts)]
     if not found:
@@ -47,9 +52,7 @@ def judge(chart: Chart) -> Iterator[Finding]:
     severity: Severity = "warning" if dominates else "note"
     evidence = [seen("largest entry in standard deviations", _tail(f).height, where=f.name) for f in found[:20]]
     if before is not None and after is not None:
-        error = (before.stderr**2 + after.stderr**2) ** 0.5 if before.loss == before.loss else 0.0
-        harm = not before.loss - after.loss <= max(HARM * abs(before.loss), 3 * error)
-        severity = "critical" if harm and dominates else "warning" if harm else "note"
+        severity = _severity(before.loss, after.loss, dominates=dominates)
         says += f" Cut back to the next largest, the loss goes from {before.loss:.3g} to {after.loss:.3g}."
         evidence.append(seen("loss with the entries cut back", after.loss, stderr=after.stderr, where=worst.name))
     yield Finding(
@@ -59,6 +62,13 @@ def judge(chart: Chart) -> Iterator[Finding]:
         remedy=f"compare with an earlier checkpoint; model.get_parameter({worst.name!r}).data.clamp_(-{tail.body:.3g}, {tail.body:.3g})",
         evidence=tuple(evidence),
     )
+
+
+def _severity(before: float, after: float, *, dominates: bool) -> Severity:
+    """By what cutting the entries back does to the loss: a network that uses them is left alone."""
+    if not before - after <= HARM * abs(before):
+        return "critical" if dominates else "warning"
+    return "warning" if dominates and after <= before * (1 + USED) else "note"
 
 
 def _tail(facts: WeightFacts) -> EntryTail:

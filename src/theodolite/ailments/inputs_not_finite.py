@@ -56,7 +56,8 @@ def judge(chart: Chart) -> Iterator[Finding]:
     yield Finding(
         severity="note" if mended else "critical",
         where=where,
-        says=said[0].upper() + said[1:]
+        says=said[0].upper()
+        + said[1:]
         + (" The loss is finite all the same." if mended else " One such batch turns every weight into NaN."),
         remedy="find the rows: (~torch.isfinite(x)).flatten(1).any(1).nonzero(); leave them out, or x = torch.nan_to_num(x) "
         "after scaling",

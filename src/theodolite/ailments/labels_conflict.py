@@ -41,8 +41,16 @@ def judge(chart: Chart) -> Iterator[Finding]:
         return
     found = share >= SHARE and floor >= FLOOR and distinct >= DISTINCT * len(groups)
     severity: Severity = "warning" if found else "note"
-    least = f"{floor:.1%} of answers must be wrong" if classes is not None else f"{floor:.1%} of the variance cannot be explained"
-    nature = "" if distinct >= DISTINCT * len(groups) else f" Only {distinct} of the inputs are distinct: that may be their nature."
+    least = (
+        f"{floor:.1%} of answers must be wrong"
+        if classes is not None
+        else f"{floor:.1%} of the variance cannot be explained"
+    )
+    nature = (
+        ""
+        if distinct >= DISTINCT * len(groups)
+        else f" Only {distinct} of the inputs are distinct: that may be their nature."
+    )
     where = int(inside.nonzero()[0])
     yield Finding(
         severity=severity,
@@ -73,10 +81,16 @@ def _groups(inputs: tuple[Tensor, ...]) -> Tensor:
     marks = []
     for x in inputs:
         rows = x.detach().reshape(len(x), -1)
-        scale = rows.abs().amax().double().clamp(min=1e-300) if rows.is_floating_point() else torch.ones((), dtype=torch.float64)
+        scale = (
+            rows.abs().amax().double().clamp(min=1e-300)
+            if rows.is_floating_point()
+            else torch.ones((), dtype=torch.float64)
+        )
         draw = torch.randn(rows.shape[1], 2, generator=generator, dtype=torch.float64).to(rows.device)
         # in pieces, so that no copy in double precision of all the data is made
-        marks.append(torch.cat([torch.round(part.double() / scale.to(rows.device) * 1e6) @ draw for part in rows.split(4096)]))
+        marks.append(
+            torch.cat([torch.round(part.double() / scale.to(rows.device) * 1e6) @ draw for part in rows.split(4096)])
+        )
     exact = torch.cat(marks, 1)
     _, group = torch.unique(torch.round(exact * 1e3), dim=0, return_inverse=True)
     return group

@@ -42,19 +42,27 @@ def judge(chart: Chart) -> Iterator[Finding]:
     nothing = relation.p_value > 0.01 or relation.correlation - relation.null < relation.visible
     if told is not None:
         nothing = nothing and told[0] < 3 * told[1]
-        yield _finding(relation, f"the network's answers {told[0]:.2f} ± {told[1]:.2f} on held-out data", nothing=nothing)
+        yield _finding(
+            relation, f"the network's answers {told[0]:.2f} ± {told[1]:.2f} on held-out data", nothing=nothing
+        )
         return
     short = _trial_share(chart)
     if nothing and short is not None and short[0] <= 3 * short[1]:
-        yield _finding(relation, f"a short training on a copy takes off {max(0.0, short[0]):.1%} ± {short[1]:.1%} of a constant "
-                       "answer's loss", nothing=False)
+        yield _finding(
+            relation,
+            f"a short training on a copy takes off {max(0.0, short[0]):.1%} ± {short[1]:.1%} of a constant "
+            "answer's loss",
+            nothing=False,
+        )
 
 
 def _own_correlation(chart: Chart) -> tuple[float, float] | None:
     """That of a trained network's answers with held-out targets, and its error; None where it is not trained or cannot be told."""
     if chart.model is None or chart.fit is None or len(chart.held_out) == 0:
         return None
-    trained = bool(chart.history) or chart.origin is not None or (chart.optimizer is not None and bool(chart.optimizer.state))
+    trained = (
+        bool(chart.history) or chart.origin is not None or (chart.optimizer is not None and bool(chart.optimizer.state))
+    )
     if not trained and chart.fit.training.loss >= 0.98 * chart.chance:
         return None
     held_out = sample_of(chart.held_out)
@@ -158,9 +166,6 @@ ailment = Ailment(
     needs={"model", "data", "loss"},
     signs=("batches", "held_out", "fit", "chance"),
     judge=judge,
-    examples={
-        "sick": (shuffled, shuffled_not_yet_trained),
-        "healthy": (related, half_noise, related_not_yet_trained),
-    },
+    examples={"sick": (shuffled, shuffled_not_yet_trained), "healthy": (related, half_noise, related_not_yet_trained)},
     explains=("memorises-noise", "overfits", "loss-stalls", "step-too-small", "trained-too-short", "batch-noise"),
 )

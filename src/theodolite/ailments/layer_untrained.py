@@ -2,10 +2,10 @@ r"""Has a layer stayed as it was drawn while the others learnt?
 
 Where the weights before training are known it is a fact: a matrix that wants a gradient lies within rounding of its start while
 others have left theirs. Where they are not, the start is known by its law: the entries of a layer drawn uniformly from
-$\pm1/\sqrt{\text{fan-in}}$ (or He's, Glorot's, LeCun's bound) reach that very bound within $\log(1/p)/n$, none exceeds it, and
+$\pm1/\sqrt{\text{fan-in}}$ (or He's, Glorot's, LeCun's bound) reach that very bound within $\log(1000)/n$, none exceeds it, and
 they are uniform below it (Kolmogorov's distance at a chance of 0.001). A step of relative size $\delta$ takes about $n\delta/4$
 entries over the bound, so that a trained layer passes by chance with $e^{-n\delta/4}$. The others must show what noise never does:
-a singular value above the Marchenko-Pastur edge.
+a singular value above the Marchenko-Pastur edge. The last matrix alone, before any step, is a new head: a note.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ import torch
 from torch import nn
 
 from theodolite.ailments._chart import Chart, seen
-from theodolite.ailments._weight_facts import LEAST_ENTRIES, WeightFacts
+from theodolite.ailments._weight_facts import LEAST_ENTRIES, WeightFacts, is_table
 from theodolite.core.ailment import Ailment, Finding
+from theodolite.io.weights import owners_of
 
 STILL, WENT = 1e-6, 1e-3
 """Relative distances from the start: within rounding of float32, and clearly gone."""
@@ -25,7 +26,9 @@ STILL, WENT = 1e-6, 1e-3
 
 def judge(chart: Chart) -> Iterator[Finding]:
     own = {} if chart.model is None else dict(chart.model.named_parameters())
-    wanted = [f for f in chart.weight_facts.values() if len(f.shape) > 1 and (f.name not in own or own[f.name].requires_grad)]
+    wanted = [
+        f for f in chart.weight_facts.values() if len(f.shape) > 1 and (f.name not in own or own[f.name].requires_grad)
+    ]
     if any(facts.moved is not None for facts in wanted):
         yield from _beside_the_start(chart, wanted)
     else:
@@ -52,17 +55,24 @@ def _beside_the_start(chart: Chart, wanted: list[WeightFacts]) -> Iterator[Findi
         if inside
         else "optimizer.add_param_group({'params': [...]}) with it, or requires_grad_(False) if it is meant to stay",
         suggested={} if inside else {"add_to_optimizer": [facts.name for facts in left_out]},
-        evidence=tuple(seen("relative distance from the start", facts.moved or 0.0, where=facts.name) for facts in still[:20]),
+        evidence=tuple(
+            seen("relative distance from the start", facts.moved or 0.0, where=facts.name) for facts in still[:20]
+        ),
     )
 
 
 def _beside_the_law(chart: Chart, wanted: list[WeightFacts]) -> Iterator[Finding]:
-    judged = [f for f in wanted if f.entries >= LEAST_ENTRIES and f.values > 2 and "embed" not in f.name.lower()]
+    owners = owners_of(chart.model)
+    judged = [
+        f for f in wanted if f.entries >= LEAST_ENTRIES and f.values > 2 and not is_table(f.name, owners.get(f.name))
+    ]
     still = [facts for facts in judged if facts.start]
     learnt = [facts for facts in judged if not facts.start and facts.learnt]
     if not still or not learnt or len(still) > len(learnt):
         return
-    trained = chart.model is None or bool(chart.history) or bool(chart.optimizer is not None and chart.optimizer.state)
+    stepped = bool(chart.history) or bool(chart.optimizer is not None and chart.optimizer.state)
+    head = len(still) == 1 and still[0] is judged[-1]  # a new head on a trained body, about to be trained
+    trained = stepped or not head
     first = still[0]
     yield Finding(
         severity="warning" if trained else "note",
@@ -91,7 +101,9 @@ def _held(chart: Chart) -> set[str] | None:
 
 def _case(seed: int, *, cut: bool, frozen: bool = False, known: bool = True) -> dict[str, object]:
     torch.manual_seed(seed)
-    model = nn.Sequential(nn.Linear(20, 32), nn.ReLU(), nn.Linear(32, 32), nn.ReLU(), nn.Linear(32, 32), nn.Linear(32, 1))
+    model = nn.Sequential(
+        nn.Linear(20, 32), nn.ReLU(), nn.Linear(32, 32), nn.ReLU(), nn.Linear(32, 32), nn.Linear(32, 1)
+    )
     origin = {name: value.clone() for name, value in model.state_dict().items()}
     if frozen:
         model[0].requires_grad_(False)
@@ -129,6 +141,12 @@ def frozen_on_purpose(seed: int) -> dict[str, object]:
     return _case(seed, cut=False, frozen=True)
 
 
+def new_head(seed: int) -> dict[str, object]:
+    case = _case(seed, cut=False, known=False)
+    case["model"][-1] = nn.Linear(32, 4)  # type: ignore[index]
+    return {"model": case["model"]}
+
+
 def fresh(seed: int) -> dict[str, object]:
     torch.manual_seed(seed)
     model = nn.Sequential(nn.Linear(20, 32), nn.ReLU(), nn.Linear(32, 32), nn.ReLU(), nn.Linear(32, 1))
@@ -143,7 +161,7 @@ ailment = Ailment(
     judge=judge,
     examples={
         "sick": (cut_by_detach, loaded_in_part),
-        "healthy": (trained_whole, trained_whole_start_unknown, frozen_on_purpose, fresh),
+        "healthy": (trained_whole, trained_whole_start_unknown, frozen_on_purpose, new_head, fresh),
     },
     laws=("marchenko-pastur",),
 )

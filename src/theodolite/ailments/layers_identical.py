@@ -19,7 +19,9 @@ from theodolite.ailments._weight_facts import WeightFacts
 from theodolite.core.ailment import Ailment, Finding
 
 TIED = re.compile(r"embed|wte|wpe|lm_head|shared|position|pos_|mask|inv_freq", re.IGNORECASE)
-ON_PURPOSE = re.compile(r"(^|[._])(target|teacher|ema|momentum_encoder|encoder_k|key_encoder|old|shadow|avg|reference)", re.I)
+ON_PURPOSE = re.compile(
+    r"(^|[._])(target|teacher|ema|momentum_encoder|encoder_k|key_encoder|old|shadow|avg|reference)", re.I
+)
 STILL = 1e-6
 """A relative distance from the origin that is rounding."""
 
@@ -61,7 +63,9 @@ def _is_meant(name: str) -> bool:
 
 def _apart(chart: Chart, group: list[WeightFacts]) -> set[int]:
     """The places in memory: tensors that share one are tied."""
-    held = [chart.weights[facts.name].read() for facts in group] if len(group) > 1 else []  # held: no address is used twice
+    held = (
+        [chart.weights[facts.name].read() for facts in group] if len(group) > 1 else []
+    )  # held: no address is used twice
     return {tensor.data_ptr() for tensor in held}
 
 
@@ -70,9 +74,9 @@ def _is_a_start(chart: Chart, facts: WeightFacts) -> bool:
         return facts.moved <= STILL
     if facts.start:
         return True
-    if chart.history or (chart.optimizer is not None and chart.optimizer.state):
+    if chart.model is None or chart.history or (chart.optimizer is not None and chart.optimizer.state):
         return False
-    # without an origin: Gaussian noise, in a network of which nothing seems learnt, may be a start too
+    # a model of which no more is known: Gaussian noise, in a network of which nothing seems learnt, may be a start too
     return facts.normal and not any(other.learnt for other in chart.weight_facts.values())
 
 
