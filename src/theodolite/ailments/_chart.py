@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from theodolite.ailments._fit import Fit, constant_loss, fit_of
+from theodolite.ailments._weight_facts import WeightFacts, weight_facts
 from theodolite.core.reading import Reading
 from theodolite.core.state import untouched
 from theodolite.io.batches import Batch, Batches
@@ -120,8 +121,9 @@ class Chart:
         """Whether weights, inputs and targets are all finite; what follows is measured only then."""
         tensors = [t for batch in (*self.batches, *self.held_out) for t in (*batch.tensors(), batch.target)]
         own = [] if self.model is None else list(self.model.parameters())
-        return all(bool(torch.isfinite(t).all()) for t in (*tensors, *own)
-                   if isinstance(t, Tensor) and t.is_floating_point())
+        return all(
+            bool(torch.isfinite(t).all()) for t in (*tensors, *own) if isinstance(t, Tensor) and t.is_floating_point()
+        )
 
     @cached_property
     def now(self) -> VitalSigns | None:
@@ -197,8 +199,15 @@ class Chart:
 
         with at_weights(self.model, weights):
             try:
-                return trial_run(self.model, self.optimizer, loss, training=training, held_out=held_out, change=changed,
-                                 most_seconds=self.budget / 10)
+                return trial_run(
+                    self.model,
+                    self.optimizer,
+                    loss,
+                    training=training,
+                    held_out=held_out,
+                    change=changed,
+                    most_seconds=self.budget / 10,
+                )
             except (RuntimeError, ValueError, TypeError, IndexError):
                 return None
 
@@ -208,6 +217,11 @@ class Chart:
         seen = [moment.lr for moment in self.history if moment.lr == moment.lr]
         groups = [] if self.optimizer is None else self.optimizer.param_groups
         return max([*seen, *(float(group.get("initial_lr", group["lr"])) for group in groups)], default=0.0)
+
+    @cached_property
+    def weight_facts(self) -> dict[str, WeightFacts]:
+        """Every floating tensor by itself: finite or not, copies, tails, and whether it still is as it was drawn."""
+        return weight_facts(self.weights, self.origin)
 
 
 def joined(batches: Sequence[Batch], most: int = 256) -> Batch:

@@ -15,3 +15,4 @@ from .tails import (
     power_law as power_law,
 )
 from .weight_spectra import Spectrum as Spectrum, spectrum_of as spectrum_of
+from .entry_tails import EntryTail as EntryTail, entry_tail as entry_tail, top_singular_value as top_singular_value

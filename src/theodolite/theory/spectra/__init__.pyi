@@ -32,3 +32,10 @@ from .products import (
     two_layer_exponent_bound as two_layer_exponent_bound,
 )
 from .ranks import noise_effective_rank as noise_effective_rank, noise_stable_rank as noise_stable_rank
+from .entry_nulls import (
+    gap_probability as gap_probability,
+    gaussian_maximum as gaussian_maximum,
+    initial_bounds as initial_bounds,
+    kolmogorov_distance as kolmogorov_distance,
+    largest_uniform_shortfall as largest_uniform_shortfall,
+)

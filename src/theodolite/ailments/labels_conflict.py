@@ -1,0 +1,167 @@
+r"""Do equal inputs have different answers?
+
+An exact fact: rows are compared after rounding to a millionth of their size. Whatever the network, it answers equal inputs alike, so
+that groups of equal inputs with counts $n_{gc}$ of class c leave an error of at least $\sum_g(n_g-\max_cn_{gc})/n$ and a
+cross-entropy of at least their mean entropy; with numbers as targets, the variance within groups stays unexplained. Inputs that
+repeat by nature (few distinct rows) have such a floor without a fault: then it is a note, as is a share below one in twenty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor, nn
+
+from theodolite.ailments._chart import Chart, seen
+from theodolite.ailments._samples import Sample, classes_in, sample_of, whole_columns
+from theodolite.core.ailment import Ailment, Finding, Severity
+
+SHARE, FLOOR, DISTINCT = 0.05, 0.02, 0.5
+"""Shares of samples in conflict and of the error's floor that make a warning, and of distinct rows below which inputs repeat by nature."""
+
+MOST_NUMBERS = 50_000_000
+
+
+def judge(chart: Chart) -> Iterator[Finding]:
+    sample = _sample(chart)
+    if sample is None or sample.target is None or len(sample) < 20:
+        return
+    groups = _groups(sample.inputs)
+    distinct = int(groups.max()) + 1
+    if distinct == len(groups) or distinct == 1:
+        return
+    classes = classes_in(sample.target)
+    if classes is None and (not sample.target.is_floating_point() or not bool(torch.isfinite(sample.target).all())):
+        return
+    rows = sample.target.reshape(len(groups), -1).double()
+    inside, floor = _numbers(groups, distinct, rows) if classes is None else _classes(groups, distinct, classes)
+    share = float(inside.double().mean())
+    if share == 0.0:
+        return
+    found = share >= SHARE and floor >= FLOOR and distinct >= DISTINCT * len(groups)
+    severity: Severity = "warning" if found else "note"
+    least = (
+        f"{floor:.1%} of answers must be wrong"
+        if classes is not None
+        else f"{floor:.1%} of the variance cannot be explained"
+    )
+    nature = (
+        ""
+        if distinct >= DISTINCT * len(groups)
+        else f" Only {distinct} of the inputs are distinct: that may be their nature."
+    )
+    where = int(inside.nonzero()[0])
+    yield Finding(
+        severity=severity,
+        where=f"sample {where}",
+        says=f"{share:.1%} of {len(groups)} samples have an input that occurs with another target as well: whatever the network, "
+        f"{least} on these data.{nature}",
+        remedy="_, group = torch.unique(x.flatten(1), dim=0, return_inverse=True) names the copies: keep one target each (the "
+        "commonest, or the mean), or add the input that tells them apart",
+        evidence=(
+            seen("share of samples in conflict", share),
+            seen("floor under the error", floor),
+            seen("share of distinct inputs", distinct / len(groups)),
+        ),
+    )
+
+
+def _sample(chart: Chart) -> Sample | None:
+    """All data where it lies in memory and is not too large, else what was read."""
+    whole = whole_columns(chart.data)
+    if whole is not None and len(whole) > 1 and sum(column.numel() for column in whole) <= MOST_NUMBERS:
+        return Sample(whole[:-1], whole[-1])
+    return sample_of(chart.batches)
+
+
+def _groups(inputs: tuple[Tensor, ...]) -> Tensor:
+    """The number of the group of equal rows that each row belongs to, told by two random projections."""
+    generator = torch.Generator().manual_seed(0)
+    marks = []
+    for x in inputs:
+        rows = x.detach().reshape(len(x), -1)
+        scale = (
+            rows.abs().amax().double().clamp(min=1e-300)
+            if rows.is_floating_point()
+            else torch.ones((), dtype=torch.float64)
+        )
+        draw = torch.randn(rows.shape[1], 2, generator=generator, dtype=torch.float64).to(rows.device)
+        # in pieces, so that no copy in double precision of all the data is made
+        marks.append(
+            torch.cat([torch.round(part.double() / scale.to(rows.device) * 1e6) @ draw for part in rows.split(4096)])
+        )
+    exact = torch.cat(marks, 1)
+    _, group = torch.unique(torch.round(exact * 1e3), dim=0, return_inverse=True)
+    return group
+
+
+def _classes(groups: Tensor, distinct: int, classes: Tensor) -> tuple[Tensor, float]:
+    """Which samples are in a group of several classes, and the least share of wrong answers."""
+    classes = classes.to(groups.device)
+    counts = torch.zeros(distinct, int(classes.max()) + 1, dtype=torch.float32, device=groups.device)
+    counts.index_put_((groups, classes), torch.ones(len(groups), device=groups.device), accumulate=True)
+    mixed = (counts > 0).sum(1) > 1
+    return mixed[groups], 1.0 - float(counts.amax(1).sum()) / len(groups)
+
+
+def _numbers(groups: Tensor, distinct: int, rows: Tensor) -> tuple[Tensor, float]:
+    """Which samples are in a group whose targets differ, and the share of the variance that lies within groups."""
+    sizes = torch.bincount(groups, minlength=distinct).double()
+    means = torch.zeros(distinct, rows.shape[1], dtype=torch.float64, device=rows.device).index_add_(0, groups, rows)
+    rest = rows - (means / sizes[:, None])[groups]
+    total = float((rows - rows.mean(0)).square().sum())
+    apart = rest.abs().amax(1) > 1e-6 * float(rows.abs().max())
+    mixed = torch.zeros(distinct, dtype=torch.bool, device=rows.device).index_fill_(0, groups[apart], value=True)
+    return mixed[groups], float(rest.square().sum()) / total if total > 0 else 0.0
+
+
+def _case(seed: int, copies: int, *, kind: str = "classes", agree: bool = False) -> dict[str, object]:
+    torch.manual_seed(seed)
+    x = torch.randn(300, 8)
+    y = (x[:, 0] > 0).long() + (x[:, 1] > 0).long()
+    if copies:
+        x[-copies:] = x[:copies]
+        y[-copies:] = y[:copies] if agree else (y[:copies] + 1) % 3
+    numbers = kind == "numbers"
+    model = nn.Linear(8, 1 if numbers else 3)
+    target = y[:, None].float() * 1.5 + 0.25 if numbers else y
+    loss = nn.functional.mse_loss if numbers else nn.functional.cross_entropy
+    return {"model": model, "data": (x, target), "loss": loss}
+
+
+def copied_under_other_labels(seed: int) -> dict[str, object]:
+    return _case(seed, 60)
+
+
+def copied_with_other_numbers(seed: int) -> dict[str, object]:
+    return _case(seed, 60, kind="numbers")
+
+
+def copies_agree(seed: int) -> dict[str, object]:
+    return _case(seed, 60, agree=True)
+
+
+def all_distinct(seed: int) -> dict[str, object]:
+    return _case(seed, 0)
+
+
+def categories(seed: int) -> dict[str, object]:
+    """Three yes-or-no columns: inputs repeat by nature."""
+    torch.manual_seed(seed)
+    x = torch.randint(0, 2, (300, 3)).float()
+    y = (torch.rand(300) < 0.2 + 0.6 * x[:, 0]).long()
+    return {"model": nn.Linear(3, 2), "data": (x, y), "loss": nn.functional.cross_entropy}
+
+
+ailment = Ailment(
+    question="Do equal inputs have equal answers?",
+    needs={"data"},
+    signs=("batches",),
+    judge=judge,
+    examples={
+        "sick": (copied_under_other_labels, copied_with_other_numbers),
+        "healthy": (copies_agree, all_distinct, categories),
+    },
+    explains=("loss-stalls", "memorises-noise", "overfits"),
+)

@@ -1,0 +1,167 @@
+r"""Has a layer stayed as it was drawn while the others learnt?
+
+Where the weights before training are known it is a fact: a matrix that wants a gradient lies within rounding of its start while
+others have left theirs. Where they are not, the start is known by its law: the entries of a layer drawn uniformly from
+$\pm1/\sqrt{\text{fan-in}}$ (or He's, Glorot's, LeCun's bound) reach that very bound within $\log(1000)/n$, none exceeds it, and
+they are uniform below it (Kolmogorov's distance at a chance of 0.001). A step of relative size $\delta$ takes about $n\delta/4$
+entries over the bound, so that a trained layer passes by chance with $e^{-n\delta/4}$. The others must show what noise never does:
+a singular value above the Marchenko-Pastur edge. The last matrix alone, before any step, is a new head: a note.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from torch import nn
+
+from theodolite.ailments._chart import Chart, seen
+from theodolite.ailments._weight_facts import LEAST_ENTRIES, WeightFacts, is_table
+from theodolite.core.ailment import Ailment, Finding
+from theodolite.io.weights import owners_of
+
+STILL, WENT = 1e-6, 1e-3
+"""Relative distances from the start: within rounding of float32, and clearly gone."""
+
+
+def judge(chart: Chart) -> Iterator[Finding]:
+    own = {} if chart.model is None else dict(chart.model.named_parameters())
+    wanted = [
+        f for f in chart.weight_facts.values() if len(f.shape) > 1 and (f.name not in own or own[f.name].requires_grad)
+    ]
+    if any(facts.moved is not None for facts in wanted):
+        yield from _beside_the_start(chart, wanted)
+    else:
+        yield from _beside_the_law(chart, wanted)
+
+
+def _beside_the_start(chart: Chart, wanted: list[WeightFacts]) -> Iterator[Finding]:
+    still = [facts for facts in wanted if facts.moved is not None and facts.moved <= STILL]
+    went = [facts for facts in wanted if facts.moved is not None and facts.moved >= WENT]
+    if not still or not went:
+        return
+    held = _held(chart)
+    left_out = [facts for facts in still if held is not None and facts.name not in held]
+    inside = [facts for facts in still if facts not in left_out]
+    names = _names(inside or still)
+    typical = sorted(facts.moved or 0.0 for facts in went)[len(went) // 2]
+    yield Finding(
+        severity="warning" if inside else "note",
+        where=(inside or still)[0].name,
+        says=f"{names} moved by less than {STILL:g} of its norm in training, while {len(went)} other matrices moved by "
+        f"{typical:.2g} (median). "
+        + ("It wants a gradient and none arrived." if inside else "No group of the optimiser holds it."),
+        remedy="see that its output reaches the loss (no detach, no torch.no_grad) and that its group has lr > 0"
+        if inside
+        else "optimizer.add_param_group({'params': [...]}) with it, or requires_grad_(False) if it is meant to stay",
+        suggested={} if inside else {"add_to_optimizer": [facts.name for facts in left_out]},
+        evidence=tuple(
+            seen("relative distance from the start", facts.moved or 0.0, where=facts.name) for facts in still[:20]
+        ),
+    )
+
+
+def _beside_the_law(chart: Chart, wanted: list[WeightFacts]) -> Iterator[Finding]:
+    owners = owners_of(chart.model)
+    judged = [
+        f for f in wanted if f.entries >= LEAST_ENTRIES and f.values > 2 and not is_table(f.name, owners.get(f.name))
+    ]
+    still = [facts for facts in judged if facts.start]
+    learnt = [facts for facts in judged if not facts.start and facts.learnt]
+    if not still or not learnt or len(still) > len(learnt):
+        return
+    stepped = bool(chart.history) or bool(chart.optimizer is not None and chart.optimizer.state)
+    head = len(still) == 1 and still[0] is judged[-1]  # a new head on a trained body, about to be trained
+    trained = stepped or not head
+    first = still[0]
+    yield Finding(
+        severity="warning" if trained else "note",
+        where=first.name,
+        says=f"{_names(still)} still has the entries it was drawn with: all {first.entries} lie within the bound of "
+        f"{first.start}'s initialisation, reach it and are uniform below it, while {len(learnt)} other matrices have a singular "
+        "value above all that noise gives.",
+        remedy="see that it is trained (in the optimiser, reached by the loss) and that the checkpoint was loaded whole: "
+        "load_state_dict(..., strict=True)",
+        evidence=tuple(seen("entries as drawn", facts.entries, where=facts.name) for facts in still[:20]),
+    )
+
+
+def _names(found: list[WeightFacts]) -> str:
+    more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+    return found[0].name + more
+
+
+def _held(chart: Chart) -> set[str] | None:
+    """The names of the parameters that some group of the optimiser holds; None where there is no optimiser."""
+    if chart.optimizer is None or chart.model is None:
+        return None
+    held = {id(p) for group in chart.optimizer.param_groups for p in group["params"]}
+    return {name for name, p in chart.model.named_parameters() if id(p) in held}
+
+
+def _case(seed: int, *, cut: bool, frozen: bool = False, known: bool = True) -> dict[str, object]:
+    torch.manual_seed(seed)
+    model = nn.Sequential(
+        nn.Linear(20, 32), nn.ReLU(), nn.Linear(32, 32), nn.ReLU(), nn.Linear(32, 32), nn.Linear(32, 1)
+    )
+    origin = {name: value.clone() for name, value in model.state_dict().items()}
+    if frozen:
+        model[0].requires_grad_(False)
+    x = torch.randn(256, 20)
+    y = x[:, :1] * x[:, 1:2]
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+    for _ in range(120):
+        optimizer.zero_grad()
+        first = model[:2](x)
+        answer = model[2:](first.detach() if cut else first)
+        (answer - y).square().mean().backward()
+        optimizer.step()
+    return {"model": model, "optimizer": optimizer, **({"origin": origin} if known else {})}
+
+
+def cut_by_detach(seed: int) -> dict[str, object]:
+    return _case(seed, cut=True)
+
+
+def loaded_in_part(seed: int) -> dict[str, object]:
+    case = _case(seed, cut=False, known=False)
+    case["model"][2].reset_parameters()  # type: ignore[index]
+    return case
+
+
+def trained_whole(seed: int) -> dict[str, object]:
+    return _case(seed, cut=False)
+
+
+def trained_whole_start_unknown(seed: int) -> dict[str, object]:
+    return _case(seed, cut=False, known=False)
+
+
+def frozen_on_purpose(seed: int) -> dict[str, object]:
+    return _case(seed, cut=False, frozen=True)
+
+
+def new_head(seed: int) -> dict[str, object]:
+    case = _case(seed, cut=False, known=False)
+    case["model"][-1] = nn.Linear(32, 4)  # type: ignore[index]
+    return {"model": case["model"]}
+
+
+def fresh(seed: int) -> dict[str, object]:
+    torch.manual_seed(seed)
+    model = nn.Sequential(nn.Linear(20, 32), nn.ReLU(), nn.Linear(32, 32), nn.ReLU(), nn.Linear(32, 1))
+    nn.init.orthogonal_(model[2].weight)
+    return {"model": model}
+
+
+ailment = Ailment(
+    question="Has every layer learnt?",
+    needs={"weights"},
+    signs=("weight_facts",),
+    judge=judge,
+    examples={
+        "sick": (cut_by_detach, loaded_in_part),
+        "healthy": (trained_whole, trained_whole_start_unknown, frozen_on_purpose, new_head, fresh),
+    },
+    laws=("marchenko-pastur",),
+)

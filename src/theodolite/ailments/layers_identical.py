@@ -1,0 +1,119 @@
+"""Are layers copies of each other that should not be?
+
+Two matrices drawn or trained apart never agree in every bit: equal digests are an exact fact. Left alone: one tensor under two
+names (tied), embeddings and heads that are tied by saving both, constants, masks, frozen tensors, and copies kept on purpose
+(target, teacher, averaged networks). `nn.TransformerEncoder` starts all of its layers as copies, which training parts: where the
+entries still are those of an initialisation, or nothing has moved, that is a note.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import torch
+from torch import nn
+
+from theodolite.ailments._chart import Chart, seen
+from theodolite.ailments._weight_facts import WeightFacts
+from theodolite.core.ailment import Ailment, Finding
+
+TIED = re.compile(r"embed|wte|wpe|lm_head|shared|position|pos_|mask|inv_freq", re.IGNORECASE)
+ON_PURPOSE = re.compile(
+    r"(^|[._])(target|teacher|ema|momentum_encoder|encoder_k|key_encoder|old|shadow|avg|reference)", re.I
+)
+STILL = 1e-6
+"""A relative distance from the origin that is rounding."""
+
+
+def judge(chart: Chart) -> Iterator[Finding]:
+    own = {} if chart.model is None else dict(chart.model.named_parameters())
+    groups: dict[tuple[str, tuple[int, ...]], list[WeightFacts]] = {}
+    for facts in chart.weight_facts.values():
+        frozen = facts.name in own and not own[facts.name].requires_grad
+        if facts.digest and facts.values > 2 and facts.entries >= 16 and not frozen and not _is_meant(facts.name):
+            groups.setdefault((facts.digest, facts.shape), []).append(facts)
+    copies = [group for group in groups.values() if len(_apart(chart, group)) > 1]
+    if not copies:
+        return
+    harmful = [group for group in copies if not _is_a_start(chart, group[0])]
+    shown = harmful or copies
+    largest = max(shown, key=lambda group: group[0].entries)
+    names = ", ".join(facts.name for facts in largest[:4]) + (", ..." if len(largest) > 4 else "")
+    others = "" if len(shown) == 1 else f" (and {len(shown) - 1} more such groups)"
+    meaning = (
+        "Layers that were trained apart never agree in every bit: one was copied over the other, or loaded twice."
+        if harmful
+        else "They are as they were drawn; training will part them if they see different inputs."
+    )
+    yield Finding(
+        severity="warning" if harmful else "note",
+        where=largest[1].name,
+        says=f"{len(largest)} tensors of shape {largest[0].shape} hold the same {largest[0].entries} values: {names}{others}. "
+        + meaning,
+        remedy=f"load {largest[1].name} from its own checkpoint, or draw it anew and train it; if it is meant to be shared, "
+        "use one module twice",
+        evidence=tuple(seen("tensors with equal values", len(group), where=group[0].name) for group in shown[:20]),
+    )
+
+
+def _is_meant(name: str) -> bool:
+    return bool(TIED.search(name) or ON_PURPOSE.search(name))
+
+
+def _apart(chart: Chart, group: list[WeightFacts]) -> set[int]:
+    """The places in memory: tensors that share one are tied."""
+    held = (
+        [chart.weights[facts.name].read() for facts in group] if len(group) > 1 else []
+    )  # held: no address is used twice
+    return {tensor.data_ptr() for tensor in held}
+
+
+def _is_a_start(chart: Chart, facts: WeightFacts) -> bool:
+    if facts.moved is not None:
+        return facts.moved <= STILL
+    if facts.start:
+        return True
+    if chart.model is None or chart.history or (chart.optimizer is not None and chart.optimizer.state):
+        return False
+    # a model of which no more is known: Gaussian noise, in a network of which nothing seems learnt, may be a start too
+    return facts.normal and not any(other.learnt for other in chart.weight_facts.values())
+
+
+def _trained(seed: int) -> tuple[nn.Sequential, torch.optim.Optimizer]:
+    torch.manual_seed(seed)
+    model = nn.Sequential(nn.Linear(20, 20), nn.ReLU(), nn.Linear(20, 20), nn.ReLU(), nn.Linear(20, 1))
+    x = torch.randn(256, 20)
+    y = x[:, :1] * x[:, 1:2]
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+    for _ in range(150):
+        optimizer.zero_grad()
+        (model(x) - y).square().mean().backward()
+        optimizer.step()
+    return model, optimizer
+
+
+def copied_by_mistake(seed: int) -> dict[str, object]:
+    model, optimizer = _trained(seed)
+    model[2].load_state_dict(model[0].state_dict())
+    return {"model": model, "optimizer": optimizer}
+
+
+def trained_apart(seed: int) -> dict[str, object]:
+    model, optimizer = _trained(seed)
+    return {"model": model, "optimizer": optimizer}
+
+
+def fresh_encoder(seed: int) -> dict[str, object]:
+    torch.manual_seed(seed)
+    layer = nn.TransformerEncoderLayer(16, 2, 32, batch_first=True)
+    return {"model": nn.TransformerEncoder(layer, 3, enable_nested_tensor=False)}
+
+
+ailment = Ailment(
+    question="Are layers copies of each other?",
+    needs={"weights"},
+    signs=("weight_facts",),
+    judge=judge,
+    examples={"sick": (copied_by_mistake,), "healthy": (trained_apart, fresh_encoder)},
+)
