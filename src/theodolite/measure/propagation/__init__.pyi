@@ -20,5 +20,4 @@ from .weight_spread import (
     mean_square as mean_square,
     sums_inputs as sums_inputs,
 )
-from .weight_spread import LayerVariances as LayerVariances, fan_in as fan_in, layer_variances as layer_variances
 from .input_scales import InputScales as InputScales, input_scales as input_scales
