@@ -1,4 +1,12 @@
-from . import bayes as bayes, construct as construct, measure as measure, nn as nn, optim as optim, theory as theory
+from . import (
+    bayes as bayes,
+    construct as construct,
+    measure as measure,
+    nn as nn,
+    optim as optim,
+    testing as testing,
+    theory as theory,
+)
 from .construct.capacity.corrective_networks import CorrectiveNetwork as CorrectiveNetwork, corrective as corrective
 from .construct.capacity.memorizing import memorize as memorize
 from .construct.capacity.random_features import CorrectiveFeatures as CorrectiveFeatures
@@ -11,6 +19,7 @@ from .construct.kernels.estimators import (
 )
 from .construct.kernels.module_kernels import kernel_of as kernel_of
 from .construct.propagation.initialisation import initialise_ as initialise_
+from .core.ailment import Ailment as Ailment, Finding as Finding
 from .core.instrument import Instrument as Instrument
 from .core.law import Law as Law, Verdict as Verdict
 from .core.reading import Band as Band, Estimate as Estimate, Reading as Reading, Series as Series
@@ -24,6 +33,7 @@ from .theory.propagation.critical_points import Criticality as Criticality, crit
 from .theory.specification import Mlp as Mlp
 from .verbs.checking import check as check
 from .verbs.designing.advice import Design as Design, design as design
+from .verbs.diagnosis import Diagnosis as Diagnosis, diagnose as diagnose
 from .verbs.dimensions.panel import Dimension as Dimension, dimension as dimension
 from .verbs.invariance import RotationInvariance as RotationInvariance, rotation_invariance as rotation_invariance
 from .verbs.surveying import Survey as Survey, read as read, survey as survey

@@ -1,4 +1,4 @@
-"""Finds laws and instruments by their files. There is no registry: a new file is all it takes."""
+"""Finds laws, instruments and ailments by their files. There is no registry: a new file is all it takes."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
+    from theodolite.core.ailment import Ailment
     from theodolite.core.instrument import Instrument
     from theodolite.core.law import Law
     from theodolite.core.question import Question
@@ -22,10 +23,10 @@ ROOT = Path(__file__).parent
 
 @dataclass(frozen=True)
 class CatalogueEntry:
-    """A law or an instrument as its file shows it, without importing it."""
+    """A law, an instrument or an ailment as its file shows it, without importing it."""
 
     name: str
-    kind: Literal["law", "instrument"]
+    kind: Literal["law", "instrument", "ailment"]
     topic: str
     path: Path
 
@@ -47,10 +48,11 @@ class CatalogueEntry:
 
 @functools.cache
 def entries() -> tuple[CatalogueEntry, ...]:
-    """Every law, by topic and name, then every instrument."""
+    """Every law, by topic and name, then every instrument, then every ailment."""
     laws = [CatalogueEntry(_name(p), "law", p.parent.name, p) for p in sorted(ROOT.glob("laws/*/[!_]*.py"))]
     instruments = [CatalogueEntry(_name(p), "instrument", "", p) for p in sorted(ROOT.glob("instruments/[!_]*.py"))]
-    return (*laws, *instruments)
+    ailments = [CatalogueEntry(_name(p), "ailment", "", p) for p in sorted(ROOT.glob("ailments/[!_]*.py"))]
+    return (*laws, *instruments, *ailments)
 
 
 def entry(name: str) -> CatalogueEntry:
@@ -60,7 +62,7 @@ def entry(name: str) -> CatalogueEntry:
     if found is None:
         near = difflib.get_close_matches(wanted, [e.name for e in entries()], n=3)
         hint = f"did you mean {' or '.join(near)}?" if near else "`theodolite list` shows them all"
-        raise ValueError(f"expected the name of a law or an instrument, got {name!r}; {hint}")
+        raise ValueError(f"expected the name of a law, an instrument or an ailment, got {name!r}; {hint}")
     return found
 
 
@@ -69,7 +71,7 @@ def law(name: str) -> Law:
     """The law of that name."""
     found = entry(name)
     if found.kind != "law":
-        raise ValueError(f"expected the name of a law, got the instrument {name!r}; `theodolite survey` reads it")
+        raise ValueError(f"expected the name of a law, got the {found.kind} {name!r}; `theodolite list` shows the laws")
     loaded: Law = importlib.import_module(found.module).law
     return replace(loaded, name=found.name, topic=found.topic)
 
@@ -79,9 +81,24 @@ def instrument(name: str) -> Instrument:
     """The instrument of that name."""
     found = entry(name)
     if found.kind != "instrument":
-        raise ValueError(f"expected the name of an instrument, got the law {name!r}; `theodolite check` runs it")
+        raise ValueError(f"expected the name of an instrument, got the {found.kind} {name!r}; `theodolite list` shows the instruments")
     loaded: Instrument = importlib.import_module(found.module).instrument
     return replace(loaded, name=found.name)
+
+
+@functools.cache
+def ailment(name: str) -> Ailment:
+    """The ailment of that name."""
+    found = entry(name)
+    if found.kind != "ailment":
+        raise ValueError(f"expected the name of an ailment, got the {found.kind} {name!r}; `theodolite list` shows them")
+    loaded: Ailment = importlib.import_module(found.module).ailment
+    return replace(loaded, name=found.name)
+
+
+def ailment_names() -> tuple[str, ...]:
+    """The names of all ailments."""
+    return tuple(e.name for e in entries() if e.kind == "ailment")
 
 
 @functools.cache

@@ -26,7 +26,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run a command; 0 done and holds, 1 a law is broken, 2 the input is wrong."""
+    """Run a command; 0 done and holds, 1 a law is broken or --fail-on was met, 2 the input is wrong."""
     options = _parser().parse_args(arguments)
     if not hasattr(options, "run"):
         _parser().print_help()
@@ -69,6 +69,17 @@ def _survey(options: argparse.Namespace) -> int:
             file=sys.stderr,
         )
     return WRONG_INPUT if result.faults else DONE
+
+
+def _diagnose(options: argparse.Namespace) -> int:
+    from theodolite.io.loading import asked_subject, dataset
+    from theodolite.verbs.diagnosis import diagnose
+
+    validation = dataset(options.validation) if options.validation else None
+    subject = asked_subject(options.target, options.data, against=options.against, lr=options.lr, checked=False)
+    result = diagnose(subject, validation=validation, budget=options.budget)
+    _present(result, options, options.out, {"diagnosis.html": "The page", "diagnosis.json": ""})
+    return BROKEN if options.fail_on and result.meets(options.fail_on) else DONE
 
 
 def _design(options: argparse.Namespace) -> int:
@@ -160,11 +171,11 @@ def _explain(options: argparse.Namespace) -> int:
     from theodolite import catalogue
 
     entry = catalogue.entry(options.name)
-    subject = catalogue.law(entry.name) if entry.kind == "law" else catalogue.instrument(entry.name)
+    subject = getattr(catalogue, entry.kind)(entry.name)
     if options.json:
         from theodolite.io.files import json_ready
 
-        hidden = ("predict", "measure", "refuted", "read")
+        hidden = ("predict", "measure", "refuted", "read", "judge", "examples")
         facts: dict[str, Any] = {key: value for key, value in vars(subject).items() if key not in hidden}
         if entry.kind == "law":
             facts["reference"] = catalogue.references().get(facts["source"].partition(",")[0], "")
@@ -215,6 +226,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(metavar="command", parser_class=_Parser)
 
     _survey_parser(commands)
+    _diagnose_parser(commands)
     _design_parser(commands)
     _data_parsers(commands)
     _law_parsers(commands)
@@ -239,6 +251,22 @@ def _survey_parser(commands: Any) -> None:
     costs = ("free", "forward", "backward", "hvp", "train")
     survey.add_argument("--cost", default="train", choices=costs, help="the dearest work allowed")
     _shared(survey, _survey, out="folder for report.html and readings.json (survey)", jobs=True)
+
+
+def _diagnose_parser(commands: Any) -> None:
+    diagnose = commands.add_parser("diagnose", help="what is wrong with a network, how that is known, what to type")
+    diagnose.add_argument(
+        "target", nargs="?", help="checkpoint, folder or package.module:function (none: a built-in network)"
+    )
+    diagnose.add_argument("--data", help="digits, a .npz with x and y, or a .npy with x")
+    diagnose.add_argument("--validation", help="held-out data, in the same forms")
+    diagnose.add_argument("--against", metavar="BASE", help="the weights from before training")
+    diagnose.add_argument("--lr", type=float, help="the learning rate of training, plain descent assumed")
+    diagnose.add_argument("--budget", default="30s", help="how long it may take, such as 60s or 2m")
+    diagnose.add_argument(
+        "--fail-on", choices=("critical", "warning"), help="exit status 1 where something as bad was found"
+    )
+    _shared(diagnose, _diagnose, out="folder for diagnosis.html and diagnosis.json")
 
 
 def _design_parser(commands: Any) -> None:
@@ -279,8 +307,8 @@ def _law_parsers(commands: Any) -> None:
     )
     _shared(check, _check, out="folder for atlas.html and each verdict; a killed run goes on there", jobs=True)
 
-    _shared(commands.add_parser("list", help="every law and instrument"), _list)
-    explain = commands.add_parser("explain", help="a law or an instrument in full")
+    _shared(commands.add_parser("list", help="every law, instrument and ailment"), _list)
+    explain = commands.add_parser("explain", help="a law, an instrument or an ailment in full")
     explain.add_argument("name")
     _shared(explain, _explain)
 

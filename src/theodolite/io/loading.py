@@ -84,6 +84,7 @@ def asked_subject(
     device: str = "cpu",
     lr: float | None = None,
     activation: str | None = None,
+    checked: bool = True,
 ) -> Subject:
     """The subject that a command line names; the built-in network where it names none."""
     if name is None and data is None:
@@ -94,7 +95,7 @@ def asked_subject(
         raise ValueError("expected a model to run the data through, got data alone; name package.module:function")
     loaded = dataset(data) if data else None
     origin = checkpoint(against, device=device) if against else None
-    facts = {"lr": lr, "activation": activation, "loss": default_loss(loaded), "origin": origin}
+    facts = {"lr": lr, "activation": activation, "loss": default_loss(loaded), "origin": origin, "checked": checked}
     return target(name, data=loaded, device=device, **facts)
 
 

@@ -36,7 +36,7 @@ def survey_page(
     """The whole survey as one HTML document; ``words`` and ``pictures`` stand before the readings."""
     sections = survey_sections(answers)
     plots = sum(len(group.plots) for section in sections for group in section.groups)
-    return _rendered(
+    return rendered(
         "survey.html.j2",
         title=title,
         sections=sections,
@@ -60,7 +60,7 @@ def watch_page(
 ) -> str:
     """A run as one HTML document: readings with their series over steps, and the phases (first step, name, reason)."""
     sections = survey_sections(answers)
-    return _rendered(
+    return rendered(
         "watch.html.j2",
         title=title,
         sections=sections,
@@ -73,7 +73,7 @@ def watch_page(
 
 def survey_fragment(title: str, answers: Sequence[Answer], skipped: Sequence[Skipped], facts: Mapping[str, str]) -> str:
     """The survey as an element with its own style, compact and without figures, for a notebook's cell."""
-    return _rendered(
+    return rendered(
         "fragment.html.j2",
         title=title,
         sections=survey_sections(answers, figures=False),
@@ -102,7 +102,7 @@ def atlas_page(
         groups.setdefault(verdict.law.topic, []).append(entry)
     ends = [entry.outcome for entries in groups.values() for entry in entries]
     counts = [(end, COUNT_WORDS.get(end, end), ends.count(end)) for end in ("holds", "broken", "inconclusive")]
-    return _rendered(
+    return rendered(
         "atlas.html.j2",
         title="Atlas of laws",
         groups=[(topic, slug(topic), topics.get(topic, ""), entries) for topic, entries in groups.items()],
@@ -116,7 +116,7 @@ def document_page(title: str, body: str) -> str:
     """A page of documentation; ``body`` is HTML that is ours, not a user's."""
     from markupsafe import Markup
 
-    return _rendered("document.html.j2", title=title, body=Markup(body))
+    return rendered("document.html.j2", title=title, body=Markup(body))
 
 
 def _survey_counts(answers: Sequence[Answer], skipped: Sequence[Skipped]) -> list[tuple[str, str, int]]:
@@ -124,8 +124,9 @@ def _survey_counts(answers: Sequence[Answer], skipped: Sequence[Skipped]) -> lis
     return [(status, COUNT_WORDS.get(status, status), count) for status, count in counts.items()]
 
 
-def _rendered(template: str, **values: Any) -> str:
-    return _environment().get_template(template).render(marks=MARKS, **values)
+def rendered(template: str, **values: Any) -> str:
+    """A template with these values; marks are those of readings unless others are given."""
+    return _environment().get_template(template).render(**{"marks": MARKS, **values})
 
 
 @lru_cache(maxsize=1)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def listing(entries: Sequence[Any], topics: Mapping[str, str]) -> RenderableType:
-    """Every law under its topic, then every instrument, each with its one line."""
+    """Every law under its topic, then every instrument and every ailment, each with its one line."""
     from rich.console import Group
     from rich.text import Text
 
@@ -23,7 +23,9 @@ def listing(entries: Sequence[Any], topics: Mapping[str, str]) -> RenderableType
         laws = [entry for entry in entries if entry.kind == "law" and entry.topic == topic]
         parts += [Text.assemble((f"laws · {topic}", "bold"), (f"  {description}", "dim")), _names(laws), Text("")]
     instruments = [entry for entry in entries if entry.kind == "instrument"]
-    parts += [Text("instruments", style="bold"), _names(instruments)]
+    ailments = [entry for entry in entries if entry.kind == "ailment"]
+    parts += [Text("instruments", style="bold"), _names(instruments), Text("")]
+    parts += [Text("ailments", style="bold"), _names(ailments)]
     return Group(*parts)
 
 

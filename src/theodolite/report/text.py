@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
+    from theodolite.core.ailment import Ailment
     from theodolite.core.instrument import Instrument
     from theodolite.core.law import Law, Verdict
     from theodolite.core.question import Answer, Skipped
@@ -102,15 +103,20 @@ def verdict_table(verdicts: Sequence[Verdict]) -> RenderableType:
 
 
 def explanation(
-    subject: Law | Instrument, *, references: Mapping[str, str] | None = None, documentation: str | None = None
+    subject: Law | Instrument | Ailment, *, references: Mapping[str, str] | None = None, documentation: str | None = None
 ) -> RenderableType:
-    """A law or an instrument in full. The documentation defaults to the docstring of the file that defines it."""
+    """A law, an instrument or an ailment in full. The documentation defaults to the docstring of its file."""
     from rich.console import Group
     from rich.text import Text
 
+    from theodolite.core.ailment import Ailment
     from theodolite.core.law import Law
 
-    if isinstance(subject, Law):
+    if isinstance(subject, Ailment):
+        kind, asked, home = "ailment", subject.question, subject.judge.__module__
+        rows = [("needs", ", ".join(sorted(subject.needs))), ("explains", ", ".join(subject.explains)),
+                ("rests on", ", ".join(subject.laws))]
+    elif isinstance(subject, Law):
         kind, asked = "law" + (f" · {subject.topic}" if subject.topic else ""), subject.claim
         rows = _law_rows(subject, references or {})
         home = subject.predict.__module__

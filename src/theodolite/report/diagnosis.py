@@ -1,0 +1,103 @@
+"""A diagnosis for the terminal, as a page, and as the part of other pages that is read first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from theodolite.report.html import rendered
+from theodolite.report.words import number, plain, printable
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+MARKS: Mapping[str, str] = {"critical": "✖", "warning": "▲", "note": "○", "healthy": "✓"}
+STYLES: Mapping[str, str] = {"critical": "bold red", "warning": "yellow", "note": "dim", "healthy": "green"}
+SHOWN = 3
+"""How many findings the terminal shows in full; the others are named."""
+
+
+def diagnosis_text(diagnosis: Any) -> RenderableType:
+    """The headline, up to three findings with what to type, and how the network does."""
+    from rich.console import Group
+    from rich.text import Text
+
+    state = "healthy" if diagnosis.healthy else diagnosis.findings[0].severity
+    parts: list[RenderableType] = [
+        Text.assemble((f"{MARKS[state]} ", STYLES[state]), (printable(_title(diagnosis)), "bold"))
+    ]
+    if diagnosis.scores:
+        parts.append(Text(_score_words(diagnosis.scores)))
+    if diagnosis.healthy and diagnosis.checked:
+        parts.append(Text(_why(diagnosis), style="dim"))
+    for finding in diagnosis.findings[:SHOWN]:
+        place = f" at {finding.where}" if finding.where else ""
+        parts += [
+            Text(""),
+            Text.assemble(
+                (f"{MARKS[finding.severity]} {finding.severity}: ", STYLES[finding.severity]),
+                (printable(finding.name + place), "bold"),
+            ),
+            Text("  " + printable(finding.says)),
+            Text.assemble("  type: ", (printable(finding.remedy), "bold")),
+        ]
+        if finding.leads_to:
+            parts.append(Text(f"  it explains: {', '.join(finding.leads_to)}", style="dim"))
+        if finding.rightness:
+            parts.append(Text(f"  {finding.rightness}", style="dim"))
+    rest = diagnosis.findings[SHOWN:]
+    if rest:
+        parts += [Text(""), Text(f"and {len(rest)} more: {', '.join(finding.name for finding in rest)}", style="dim")]
+    return Group(*parts)
+
+
+def diagnosis_page(diagnosis: Any) -> str:
+    """One HTML document."""
+    return rendered("diagnosis.html.j2", title=diagnosis.subject, **views(diagnosis))
+
+
+def diagnosis_fragment(diagnosis: Any) -> str:
+    """The same as an element for a notebook's cell."""
+    return rendered("diagnosis_fragment.html.j2", title=diagnosis.subject, **views(diagnosis))
+
+
+def views(diagnosis: Any) -> dict[str, Any]:
+    """What the templates show of a diagnosis."""
+    return {
+        "verdict": _title(diagnosis),
+        "state": "healthy" if diagnosis.healthy else diagnosis.findings[0].severity,
+        "marks": MARKS,
+        "findings": [_finding(finding) for finding in diagnosis.findings],
+        "scores": [(name, plain(value, digits=3)) for name, value in diagnosis.scores.items()],
+        "checked": diagnosis.checked,
+        "unchecked": diagnosis.unchecked,
+        "facts": diagnosis.facts,
+    }
+
+
+def _finding(finding: Any) -> dict[str, Any]:
+    evidence = [
+        (reading.quantity, reading.where, number(reading.measured, reading.stderr)) for reading in finding.evidence
+    ]
+    return {"finding": finding, "evidence": evidence}
+
+
+def _title(diagnosis: Any) -> str:
+    """The first sentence: of a sick network the name of the worst finding, since what it says stands below."""
+    if diagnosis.healthy:
+        return str(diagnosis.headline)
+    worst = diagnosis.findings[0]
+    more = len(diagnosis.findings) - 1
+    also = f", and {more} more {'finding' if more == 1 else 'findings'}" if more else ""
+    return f"{worst.severity.capitalize()}: {worst.name.replace('-', ' ')}{also}."
+
+
+def _why(diagnosis: Any) -> str:
+    listed: Sequence[str] = diagnosis.checked
+    return f"Looked for: {', '.join(listed[:8])}" + (f" and {len(listed) - 8} more." if len(listed) > 8 else ".")
+
+
+def _score_words(scores: Mapping[str, float]) -> str:
+    return "; ".join(
+        f"{name} {value:.1%}" if "accuracy" in name else f"{name} {plain(value, digits=3)}" for name, value in scores.items()
+    )

@@ -1,0 +1,71 @@
+"""A chart from what people pass: a module, a subject, a state dict, or the path of a checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor, nn
+
+from theodolite.ailments._chart import Chart
+from theodolite.core.subject import Subject
+from theodolite.io.weights import weights_of
+
+FACTS = ("origin", "steps", "history", "events", "lr", "device", "activation")
+
+
+def chart_of(target: Any, *, budget: float, **facts: Any) -> tuple[Chart, str]:
+    """The chart, and what to call its subject."""
+    unknown = sorted(set(facts) - {*FACTS, "data", "loss", "optimizer", "validation"})
+    if unknown:
+        raise TypeError(f"expected facts among {', '.join(FACTS)}, got {', '.join(unknown)}; leave them out")
+    given = {name: value for name, value in facts.items() if value is not None and name not in ("device", "activation")}
+    lr = given.pop("lr", None)
+    if isinstance(target, str | Path):
+        from theodolite.io.loading import target as loaded
+
+        data = given.pop("data", None)
+        target = loaded(str(target), data=data, device=facts.get("device") or "cpu", loss=given.pop("loss", None))
+    if isinstance(target, Subject):
+        own = {"data": target.data, "loss": target.loss, "origin": _tensors(target.origin)}
+        given = {**{name: value for name, value in own.items() if value is not None}, **given}
+        lr, name = lr or target.lr, target.name
+        if target.model is None:
+            return Chart(weights=target.weights, budget=budget), name
+        target = target.model
+    elif isinstance(target, nn.Module):
+        name = type(target).__name__
+    elif isinstance(target, Mapping) and all(isinstance(value, Tensor) for value in target.values()):
+        return Chart(weights=weights_of(target), budget=budget), "state dict"
+    else:
+        raise TypeError(
+            f"expected an nn.Module, a Subject, a state dict or a path, got {type(target).__name__}; pass the model"
+        )
+    if lr is not None and "optimizer" not in given:
+        given["optimizer"] = _descent(target, lr)
+    if isinstance(given.get("origin"), nn.Module):
+        given["origin"] = given["origin"].state_dict()
+    return Chart(_bare(target), budget=budget, **given), name
+
+
+def _bare(model: Any) -> nn.Module:
+    """The module itself where it is compiled, or wrapped to run on several devices."""
+    if isinstance(model, nn.parallel.DistributedDataParallel | nn.DataParallel):
+        model = model.module
+    bare: nn.Module = getattr(model, "_orig_mod", model)
+    return bare
+
+
+def _descent(model: nn.Module, lr: float) -> Any:
+    """Plain descent, where only a step size was told."""
+    import torch
+
+    own = [p for p in model.parameters() if p.requires_grad]
+    return torch.optim.SGD(own, lr=lr) if own else None
+
+
+def _tensors(origin: Any) -> dict[str, Tensor] | None:
+    if not origin:
+        return None
+    return {name: weight.read() for name, weight in origin.items()}
