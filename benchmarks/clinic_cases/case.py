@@ -40,6 +40,7 @@ class Case:
     build: Callable[[int], Setup]
     cure: Callable[[Any, int], Setup] | None = None
     twin: Callable[[int], Setup] | None = None  # the same script without the ailment
+    site: str = ""  # the site whose script the twin is, unchanged
     also: tuple[str, ...] = ()  # other names that are true of it, causes or consequences
     fact: str = ""  # by what it is true; empty: it scores clearly worse than its twin
     holds: Callable[[Setup], bool] | None = None  # that fact, after the run
@@ -88,12 +89,13 @@ def sick(ailment: str, grade: str, recipe: Recipe, twin: Recipe, *, kind: str = 
         lambda seed: setup_of(recipe, seed),
         cure=cure if ailment in CURABLE else None,
         twin=lambda seed: setup_of(twin, seed),
+        site=next((name for name, known in SITES.items() if known is twin), ""),
         **facts,
     )
 
 
 def grades(ailment: str, site: str | Recipe, *, kind: str = "", mild: dict, severe: dict, **facts: Any) -> list[Case]:
-    """A mild and a severe case at a site: each the site's script with these fields changed; `base` fields change the twin too."""
+    """A mild and a severe case at a site: each the site's script with these fields changed."""
     recipe = SITES[site] if isinstance(site, str) else site
     return [
         sick(ailment, grade, replace(recipe, **changes), recipe, kind=kind, **facts)

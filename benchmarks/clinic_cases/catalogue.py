@@ -29,5 +29,7 @@ def cases(*, every: bool = False) -> list[Case]:
         return found
     for name in missing:
         count = sum(case.data == name for case in found)
-        print(f"{name}: not found, {count} cases left out; set THEODOLITE_DATA to the folder of the data", file=sys.stderr)
+        print(
+            f"{name}: not found, {count} cases left out; set THEODOLITE_DATA to the folder of the data", file=sys.stderr
+        )
     return [case for case in found if case.data not in missing]

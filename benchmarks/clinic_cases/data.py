@@ -168,9 +168,7 @@ def _table(name: str, train: int, held: int, outputs: int) -> Data:
     from sklearn import datasets
 
     x, y = getattr(datasets, f"load_{name}")(return_X_y=True)
-    return _classes(
-        name, _split(torch.tensor(x, dtype=torch.float32), torch.tensor(y), train, held), _columns, outputs
-    )
+    return _classes(name, _split(torch.tensor(x, dtype=torch.float32), torch.tensor(y), train, held), _columns, outputs)
 
 
 def breast_cancer() -> Data:

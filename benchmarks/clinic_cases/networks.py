@@ -13,20 +13,13 @@ ACTIVATIONS = {"relu": nn.ReLU, "tanh": nn.Tanh, "sigmoid": nn.Sigmoid, "gelu": 
 Network = Callable[[Data], nn.Module]
 
 
-def he(model: nn.Module) -> None:
-    """Weights of variance 2 over fan-in, biases zero."""
-    draw(model, weight_variance=2.0)
-
-
 def draw(model: nn.Module, *, weight_variance: float, bias_variance: float = 0.0) -> None:
     """All matrices and kernels anew: normal, this variance over fan-in; biases normal of their variance."""
     for module in model.modules():
         if isinstance(module, nn.Linear | nn.Conv2d):
             nn.init.normal_(module.weight, std=math.sqrt(weight_variance / module.weight[0].numel()))
             if module.bias is not None:
-                nn.init.normal_(module.bias, std=math.sqrt(bias_variance)) if bias_variance else nn.init.zeros_(
-                    module.bias
-                )
+                nn.init.normal_(module.bias, std=math.sqrt(bias_variance))
 
 
 def mlp(*widths: int, activation: str = "relu", norm: str = "", dropout: float = 0.0) -> Network:
@@ -52,7 +45,10 @@ def cnn(*channels: int, activation: str = "relu", norm: bool = False, dropout: f
         layers: list[nn.Module] = []
         before, side = data.x.shape[1], data.x.shape[-1]
         for place, width in enumerate(channels):
-            layers += [nn.Conv2d(before, width, 3, padding=1, bias=not norm), *([nn.BatchNorm2d(width)] if norm else [])]
+            layers += [
+                nn.Conv2d(before, width, 3, padding=1, bias=not norm),
+                *([nn.BatchNorm2d(width)] if norm else []),
+            ]
             layers.append(ACTIVATIONS[activation]())
             if side >= 4 and place < pool:
                 layers.append(nn.MaxPool2d(2))
@@ -155,7 +151,9 @@ class Patches(nn.Module):
 
 def vit(width: int = 32, depth: int = 2, *, skip: bool = True, dropout: float = 0.0) -> Network:
     def network(data: Data) -> nn.Module:
-        side, stride = {8: (2, 2), 14: (4, 3), 16: (4, 4)}[data.x.shape[-1]]  # sixteen squares; of 14 pixels they overlap
+        side, stride = {8: (2, 2), 14: (4, 3), 16: (4, 4)}[
+            data.x.shape[-1]
+        ]  # sixteen squares; of 14 pixels they overlap
         blocks = [Block(width, causal=False, skip=skip, dropout=dropout) for _ in range(depth)]
         patches = Patches(side, stride, data.x.shape[1], width)
         return Transformer(patches, 16, width, data.outputs, blocks, every=False)
@@ -209,7 +207,9 @@ def autoencoder(*widths: int, activation: str = "relu") -> Network:
     return mlp(*widths, *reversed(outer), activation=activation)
 
 
-def stack(depth: int, width: int = 64, *, activation: str = "relu", gain: float | None = None, norm: str = "") -> Network:
+def stack(
+    depth: int, width: int = 64, *, activation: str = "relu", gain: float | None = None, norm: str = ""
+) -> Network:
     """A plain deep network; gain is the variance of a weight times fan-in, PyTorch's own (one third) where not given."""
 
     def network(data: Data) -> nn.Module:

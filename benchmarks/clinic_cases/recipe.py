@@ -247,13 +247,9 @@ def cured(recipe: Recipe, suggested: dict[str, Any]) -> Recipe:
         edits.append(_set_everywhere(nn.Dropout, "p", suggested["dropout"]))
     if "statistics_momentum" in suggested:
         edits.append(_set_everywhere(nn.modules.batchnorm._BatchNorm, "momentum", suggested["statistics_momentum"]))
-    unknown = set(suggested) - set(TYPED) - {
-        "dtype",
-        "weight_variance",
-        "bias_variance",
-        "dropout",
-        "statistics_momentum",
-    }
+    unknown = (
+        set(suggested) - set(TYPED) - {"dtype", "weight_variance", "bias_variance", "dropout", "statistics_momentum"}
+    )
     if unknown:
         raise ValueError(f"expected a suggestion of known numbers, got {sorted(unknown)}: add them to cured")
     return replace(recipe, **changes, edit_model=tuple(edits))

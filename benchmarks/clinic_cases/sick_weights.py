@@ -19,25 +19,18 @@ Damage = Callable[[State, State, int], None]  # the checkpoint, one that was nev
 
 PLACES = {  # site: the tensors that are hit, a minor one first
     "mlp/mnist": ("3.weight", "1.weight"),
-    "cnn/fashion": ("3.weight", "0.weight"),
-    "resnet/mnist": ("4.inner.0.weight", "0.weight"),
-    "encoder/cola-direction": ("blocks.1.mlp.0.weight", "blocks.0.attention.mixed.weight"),
+    "cnn/digits": ("3.weight", "0.weight"),
     "vit/digits": ("blocks.1.mlp.0.weight", "embed.map.weight"),
-    "cnn-bn/fashion": ("4.weight", "0.weight"),
+    "cnn-bn/digits": ("4.weight", "0.weight"),
     "autoencoder/mnist-itself": ("5.weight", "1.weight"),
 }
 TWINS = {  # site with more layers of one shape: which tensor is copied over which
     "mlp/mnist": (("3.", "5."),),
     "mlp-tanh/mnist": (("3.", "5."),),
-    "resnet/mnist": (("4.inner.0.", "6.inner.0."), ("4.", "6."), ("4.", "8.")),
-    "encoder/cola-direction": (("blocks.0.mlp.", "blocks.1.mlp."), ("blocks.0.", "blocks.1.")),
+    "resnet/digits": (("4.inner.0.", "6.inner.0."), ("4.", "6."), ("4.", "8.")),
     "vit/digits": (("blocks.0.attention.", "blocks.1.attention."), ("blocks.0.", "blocks.1.")),
-    "decoder/copy": (("blocks.0.mlp.", "blocks.1.mlp."), ("blocks.0.", "blocks.1.")),
 }
-DEEPER = {
-    "mlp/mnist": {"network": mlp(96, 96, 96)},
-    "mlp-tanh/mnist": {"network": mlp(96, 96, 96, activation="tanh")},
-}
+DEEPER = {"mlp/mnist": {"network": mlp(96, 96, 96)}, "mlp-tanh/mnist": {"network": mlp(96, 96, 96, activation="tanh")}}
 
 
 @cache
@@ -112,7 +105,9 @@ def has_nan(setup: Setup) -> bool:
 
 def has_outlier(setup: Setup) -> bool:
     """Whether an entry lies twenty deviations of the others away."""
-    tensors = [value.flatten() for value in setup.state_dict.values() if value.is_floating_point() and value.numel() > 50]
+    tensors = [
+        value.flatten() for value in setup.state_dict.values() if value.is_floating_point() and value.numel() > 50
+    ]
     return any(float(t.abs().max()) > 20 * float(t.abs().quantile(0.9)) for t in (t[:100_000] for t in tensors))
 
 

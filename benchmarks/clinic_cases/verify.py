@@ -1,6 +1,6 @@
 """Is every case what it claims to be? Each is run beside its healthy twin, on the first seed of its half.
 
-    python -m benchmarks.clinic_cases.verify [--only TEXT ...] [--processes 2] [--seed-index 0]
+    python -m benchmarks.clinic_cases.verify [--only TEXT ...] [--without TEXT ...] [--processes 2] [--seed-index 0]
 
 A healthy run reaches the score of its data set (healthy.THRESHOLDS), and its held-out loss ends within a fifth of its lowest.
 A sick run keeps at most 0.9 (mild) or 0.6 (severe) of its twin's skill, which is the score less chance; where the ailment is
@@ -14,7 +14,7 @@ from collections import Counter
 
 import torch
 
-from . import Case, cases, held_out_loss, run, score
+from . import Case, Setup, cases, held_out_loss, run, score
 from .healthy import THRESHOLDS
 from .run import chance
 
@@ -37,10 +37,22 @@ def _healthy(case: Case, seed: int) -> tuple[bool, str]:
     return reached >= least and rise <= RISE, f"score {reached:.3f} (at least {least:.2f}) loss over lowest {rise:.2f}"
 
 
+_twins: dict[tuple[str, int], Setup] = {}  # sites are run once
+
+
+def _twin(case: Case, seed: int) -> Setup:
+    if (case.site, seed) in _twins:
+        return _twins[case.site, seed]
+    twin = case.twin(seed)
+    run(twin)
+    if case.site:
+        _twins[case.site, seed] = twin
+    return twin
+
+
 def _sick(case: Case, seed: int) -> tuple[bool, str]:
-    setup, twin = case.build(seed), case.twin(seed)
-    for each in (setup, twin):
-        run(each)
+    setup, twin = case.build(seed), _twin(case, seed)
+    run(setup)
     poor, good = (score(each, *each.validation, balanced=case.balanced) for each in (setup, twin))
     base = chance(twin, balanced=case.balanced)
     kept = max(poor - base, 0.0) / max(good - base, 1e-9)
@@ -64,11 +76,13 @@ def verdict(number: int, place: int = 0) -> tuple[str, bool, str, float]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", nargs="*", default=[], help="parts of names")
+    parser.add_argument("--without", nargs="*", default=[], help="parts of names to leave out")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--seed-index", type=int, default=0)
     options = parser.parse_args()
     listed = cases()
     numbers = [i for i, c in enumerate(listed) if not options.only or any(part in c.name for part in options.only)]
+    numbers = [i for i in numbers if not any(part in listed[i].name for part in options.without)]
     failed, counts = [], Counter()
     with multiprocessing.get_context("spawn").Pool(options.processes) as pool:
         jobs = [(number, pool.apply_async(verdict, (number, options.seed_index))) for number in numbers]
