@@ -59,7 +59,7 @@ def _signals() -> list[Case]:
             "signal-explodes",
             base,
             mild={"edit_model": (gain(12.0 if deep else 60.0),)},
-            severe={"edit_model": (normal(1.0),)},
+            severe={"edit_model": (normal(1.0),)} if base.architecture != "mlp" else {},
             also=("gradient-explodes", "step-too-large", "units-dead"),
         )
     return cases
@@ -103,14 +103,18 @@ def _gradients() -> list[Case]:
 
 def _merging() -> list[Case]:
     cases = []
-    for base, name in ((_deep("digits", 4), "relu"), (_deep("fashion", 4), "gelu"), (_deep("digits", 4), "sigmoid")):
+    depths = {"relu": (45, 0), "gelu": (25, 45), "sigmoid": (0, 45)}  # mild, severe; 0: none
+    for name, data in (("relu", "digits"), ("gelu", "fashion"), ("sigmoid", "digits")):
         variance = 1.0 if name == "sigmoid" else 2.0
+        mild, severe = (
+            {"network": stack(depth, activation=name, gain=variance)} if depth else {} for depth in depths[name]
+        )
         cases += grades(
             "inputs-merge",
-            base,
+            _deep(data, 4),
             kind=name,
-            mild={"network": stack(25, activation=name, gain=variance)} if name != "sigmoid" else {},
-            severe={"network": stack(45, activation=name, gain=variance)},
+            mild=mild,
+            severe=severe,
             also=("gradient-vanishes", "signal-vanishes", "rank-lost", "loss-stalls"),
         )
     for base, name in ((_deep_images("digits", 4), "relu"), (_deep_images("mnist", 4), "gelu")):

@@ -8,6 +8,7 @@ true by another fact, that fact is looked at after the run, and the score is onl
 """
 
 import argparse
+import functools
 import multiprocessing
 import time
 from collections import Counter
@@ -37,17 +38,20 @@ def _healthy(case: Case, seed: int) -> tuple[bool, str]:
     return reached >= least and rise <= RISE, f"score {reached:.3f} (at least {least:.2f}) loss over lowest {rise:.2f}"
 
 
-_twins: dict[tuple[str, int], Setup] = {}  # sites are run once
+_twins: dict[tuple[str, int], Setup] = {}  # run once for the cases that share it
+
+
+def _shared(case: Case) -> str:
+    """A name for the twin: its site, or the case without its grade."""
+    return case.site or case.name.rpartition("/")[0]
 
 
 def _twin(case: Case, seed: int) -> Setup:
-    if (case.site, seed) in _twins:
-        return _twins[case.site, seed]
-    twin = case.twin(seed)
-    run(twin)
-    if case.site:
-        _twins[case.site, seed] = twin
-    return twin
+    key = _shared(case), seed
+    if key not in _twins:
+        _twins[key] = case.twin(seed)
+        run(_twins[key])
+    return _twins[key]
 
 
 def _sick(case: Case, seed: int) -> tuple[bool, str]:
@@ -63,14 +67,16 @@ def _sick(case: Case, seed: int) -> tuple[bool, str]:
     return well and kept <= KEPT[case.grade], said
 
 
-def verdict(number: int, place: int = 0) -> tuple[str, bool, str, float]:
-    """Name, whether it is what it claims, the figures, and the seconds it took."""
+def verdicts(numbers: list[int], place: int = 0) -> list[tuple[int, bool, str, float]]:
+    """Number of the case, whether it is what it claims, the figures, and the seconds it took."""
     torch.set_num_threads(1)
-    case = cases()[number]
-    started = time.process_time()
-    seed = case.seeds[place]
-    true, said = (_healthy if case.ailment is None else _sick)(case, seed)
-    return case.name, true, said, time.process_time() - started
+    listed, found = cases(), []
+    for number in numbers:
+        case, started = listed[number], time.process_time()
+        true, said = (_healthy if case.ailment is None else _sick)(case, case.seeds[place])
+        found.append((number, true, said, time.process_time() - started))
+    _twins.clear()
+    return found
 
 
 def main() -> int:
@@ -84,13 +90,17 @@ def main() -> int:
     numbers = [i for i, c in enumerate(listed) if not options.only or any(part in c.name for part in options.only)]
     numbers = [i for i in numbers if not any(part in listed[i].name for part in options.without)]
     failed, counts = [], Counter()
+    groups: dict[str, list[int]] = {}
+    for number in numbers:
+        groups.setdefault(_shared(listed[number]), []).append(number)
     with multiprocessing.get_context("spawn").Pool(options.processes) as pool:
-        jobs = [(number, pool.apply_async(verdict, (number, options.seed_index))) for number in numbers]
-        for number, job in jobs:
-            name, true, said, seconds = job.get()
-            counts[listed[number].ailment or "healthy", true] += 1
-            failed += [] if true else [name]
-            print(f"{'yes' if true else 'NO ':3} {name:62} {seconds:5.1f} s  {said}", flush=True)
+        of_group = functools.partial(verdicts, place=options.seed_index)
+        for group in pool.imap_unordered(of_group, groups.values()):
+            for number, true, said, seconds in group:
+                name = listed[number].name
+                counts[listed[number].ailment or "healthy", true] += 1
+                failed += [] if true else [name]
+                print(f"{'yes' if true else 'NO ':3} {name:62} {seconds:5.1f} s  {said}", flush=True)
     for ailment in dict.fromkeys(name for name, _ in counts):
         print(f"{ailment:24} {counts[ailment, True]:3} true, {counts[ailment, False]} not")
     print(f"{sum(counts.values())} cases, {len(failed)} are not what they claim: {', '.join(failed) or 'none'}")
