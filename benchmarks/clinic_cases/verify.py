@@ -1,0 +1,111 @@
+"""Is every case what it claims to be? Each is run beside its healthy twin, on the first seed of its half.
+
+    python -m benchmarks.clinic_cases.verify [--only TEXT ...] [--without TEXT ...] [--processes 2] [--seed-index 0]
+
+A healthy run reaches the score of its data set (healthy.THRESHOLDS), and its held-out loss ends within a fifth of its lowest.
+A sick run keeps at most 0.9 (mild) or 0.6 (severe) of its twin's skill, which is the score less chance; where the ailment is
+true by another fact, that fact is looked at after the run, and the score is only printed.
+"""
+
+import argparse
+import functools
+import multiprocessing
+import time
+from collections import Counter
+
+import torch
+
+from . import Case, Setup, cases, held_out_loss, run, score
+from .healthy import THRESHOLDS
+from .run import chance
+
+KEPT = {"mild": 0.9, "severe": 0.6}
+RISE = 1.2
+
+
+def _healthy(case: Case, seed: int) -> tuple[bool, str]:
+    setup = case.build(seed)
+    lowest = float("inf")
+
+    def watch(step: int) -> None:
+        nonlocal lowest
+        if (step + 1) % max(setup.steps // 8, 1) == 0:
+            lowest = min(lowest, held_out_loss(setup))
+
+    run(setup, watch=watch)
+    reached, least = score(setup, *setup.validation), case.threshold or THRESHOLDS[case.data]
+    rise = held_out_loss(setup) / lowest
+    return reached >= least and rise <= RISE, f"score {reached:.3f} (at least {least:.2f}) loss over lowest {rise:.2f}"
+
+
+_twins: dict[tuple[str, int], Setup] = {}  # run once for the cases that share it
+
+
+def _shared(case: Case) -> str:
+    """A name for the twin: its site, or the case without its grade."""
+    return case.site or case.name.rpartition("/")[0]
+
+
+def _twin(case: Case, seed: int) -> Setup:
+    key = _shared(case), seed
+    if key not in _twins:
+        _twins[key] = case.twin(seed)
+        run(_twins[key])
+    return _twins[key]
+
+
+def _sick(case: Case, seed: int) -> tuple[bool, str]:
+    setup, twin = case.build(seed), _twin(case, seed)
+    run(setup)
+    poor, good = (score(each, *each.validation, balanced=case.balanced) for each in (setup, twin))
+    base = chance(twin, balanced=case.balanced)
+    kept = max(poor - base, 0.0) / max(good - base, 1e-9)
+    said = f"score {poor:.3f} twin {good:.3f} skill kept {kept:.2f}"
+    well = good - base > 0.25 * (1 - base)
+    if case.holds is not None:
+        return well and case.holds(setup), f"{said}; {case.fact}"
+    return well and kept <= KEPT[case.grade], said
+
+
+def verdicts(numbers: list[int], place: int = 0) -> list[tuple[int, bool, str, float]]:
+    """Number of the case, whether it is what it claims, the figures, and the seconds it took."""
+    torch.set_num_threads(1)
+    listed, found = cases(), []
+    for number in numbers:
+        case, started = listed[number], time.process_time()
+        true, said = (_healthy if case.ailment is None else _sick)(case, case.seeds[place])
+        found.append((number, true, said, time.process_time() - started))
+    _twins.clear()
+    return found
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", nargs="*", default=[], help="parts of names")
+    parser.add_argument("--without", nargs="*", default=[], help="parts of names to leave out")
+    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--seed-index", type=int, default=0)
+    options = parser.parse_args()
+    listed = cases()
+    numbers = [i for i, c in enumerate(listed) if not options.only or any(part in c.name for part in options.only)]
+    numbers = [i for i in numbers if not any(part in listed[i].name for part in options.without)]
+    failed, counts = [], Counter()
+    groups: dict[str, list[int]] = {}
+    for number in numbers:
+        groups.setdefault(_shared(listed[number]), []).append(number)
+    with multiprocessing.get_context("spawn").Pool(options.processes) as pool:
+        of_group = functools.partial(verdicts, place=options.seed_index)
+        for group in pool.imap_unordered(of_group, groups.values()):
+            for number, true, said, seconds in group:
+                name = listed[number].name
+                counts[listed[number].ailment or "healthy", true] += 1
+                failed += [] if true else [name]
+                print(f"{'yes' if true else 'NO ':3} {name:62} {seconds:5.1f} s  {said}", flush=True)
+    for ailment in dict.fromkeys(name for name, _ in counts):
+        print(f"{ailment:24} {counts[ailment, True]:3} true, {counts[ailment, False]} not")
+    print(f"{sum(counts.values())} cases, {len(failed)} are not what they claim: {', '.join(failed) or 'none'}")
+    return bool(failed)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
