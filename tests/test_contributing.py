@@ -70,4 +70,5 @@ def test_the_batteries_find_the_files(copy):
     words = "relu-halves or centred-weights or gaussian_bump"
     said = ran(copy, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--import-mode=importlib", "-k", words, "tests")
     # the law: holds, breaks, is documented; the instrument: reads, is documented; the activation: moments, covariances
-    assert re.search(r"\b7 passed", said), said
+    passed = re.search(r"\b(\d+) passed", said)
+    assert passed is not None and int(passed[1]) >= 7 and "failed" not in said, said
