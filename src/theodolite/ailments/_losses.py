@@ -13,6 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from theodolite.ailments._chart import Chart
+from theodolite.ailments._network import longer_trial
 from theodolite.ailments._outputs import few_of, least_loss
 from theodolite.io.batches import Batch
 
@@ -166,9 +167,9 @@ def accuracies(chart: Chart) -> tuple[float, float, float] | None:
     def entropy(model: nn.Module, batch: Batch) -> Tensor:
         return F.cross_entropy(chart.answer(model, batch), batch.target)
 
-    if chart.trial("as it is, kept", keep("plain")) is None:
+    if longer_trial(chart, "as it is, kept", keep("plain")) is None:
         return None
-    if chart.trial("cross-entropy", keep("changed"), loss=entropy) is None:
+    if longer_trial(chart, "cross-entropy", keep("changed"), loss=entropy) is None:
         return None
     right: dict[str, list[Tensor]] = {"plain": [], "changed": []}
     with torch.no_grad(), torch.random.fork_rng(devices=[]):

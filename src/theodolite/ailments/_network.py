@@ -10,15 +10,21 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from theodolite.ailments._chart import Chart
-from theodolite.ailments._trials import Comparison, compared
+from theodolite.ailments._chart import Chart, at_weights
+from theodolite.ailments._trials import Comparison, with_lr
 from theodolite.construct.propagation.initialisation import initialise_
+from theodolite.measure.dynamics.trial_runs import Loss, TrialRun, trial_run
 from theodolite.measure.propagation.vital_signs import LayerSigns, VitalSigns
 from theodolite.theory.propagation.critical_points import criticality
 
 LEARNT, LITTLE = 0.5, 0.1
 """Shares of the way from the best constant answer to a perfect one: above the first a fault has not stopped it, below the second
 nothing was learnt."""
+
+
+Change = Callable[[nn.Module, torch.optim.Optimizer], None]
+STEPS = 120
+"""Steps of a trial that must show whether a deep network trains at all."""
 
 
 def learnt(chart: Chart) -> float:
@@ -89,10 +95,72 @@ def reinitialised(chart: Chart) -> Comparison | None:
         return None
     name = activation_in(chart.start) or "relu"
     last = chart.start.layers[-1].name if chart.start.layers else ""
-    return compared(chart, "critical initialisation", critical_change(name, last))
+    change = critical_change(name, last)
+    tried = compared_longer(chart, "critical initialisation", change)
+    if tried is None or tried.changed.after < tried.changed.before:
+        return tried
+
+    def slower(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+        change(model, optimizer)
+        with_lr(0.1)(model, optimizer)
+
+    return compared_longer(chart, "critical initialisation, lr x 0.1", slower)
 
 
-def critical_change(activation: str, last: str) -> Callable[[nn.Module, torch.optim.Optimizer], None]:
+def around_layers(chart: Chart) -> Comparison | None:
+    """Training with a path around every layer beside training as it is."""
+    return compared_longer(chart, "paths around layers", with_paths)
+
+
+def compared_longer(chart: Chart, what: str, change: Change | None, *, loss: Loss | None = None) -> Comparison | None:
+    """A trial with a change beside one without, both from the start and over the batches again until `STEPS` steps are made."""
+    plain, other = longer_trial(chart, "as it is"), longer_trial(chart, what, change, loss=loss)
+    return None if plain is None or other is None else Comparison(plain, other)
+
+
+def longer_trial(chart: Chart, what: str, change: Change | None = None, *, loss: Loss | None = None) -> TrialRun | None:
+    """`Chart.trial` from the start with more steps, for what a few cannot show; None where no time or optimiser is left."""
+    key = f"{what}, longer"
+    if key not in chart._trials:
+        cut = max(1, len(chart.batches) // 4)
+        rounds = max(1, round(STEPS / max(1, len(chart.batches) - cut)))
+        few, held_out = chart.batches[cut:] or chart.batches, chart.batches[:cut]
+
+        def again(model: nn.Module, batch: Any) -> Tensor:
+            return (loss or chart.loss_on)(model, batch)
+
+        chart._trials[key] = _repeated(chart, change, again, training=few * rounds, held_out=held_out)
+    return chart._trials[key]
+
+
+def _repeated(chart: Chart, change: Change | None, loss: Loss, *, training: Any, held_out: Any) -> TrialRun | None:
+    if chart.model is None or chart.optimizer is None or chart.left < 0.1 * chart.budget:
+        return None
+
+    def changed(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+        if chart.origin is not None:
+            optimizer.state.clear()
+            for group in optimizer.param_groups:
+                group["lr"] = group.get("initial_lr", chart.largest_lr or group["lr"])
+        if change is not None:
+            change(model, optimizer)
+
+    with at_weights(chart.model, chart.origin):
+        try:
+            return trial_run(
+                chart.model,
+                chart.optimizer,
+                loss,
+                training=training,
+                held_out=held_out,
+                change=changed,
+                most_seconds=chart.budget / 12,
+            )
+        except (RuntimeError, ValueError, TypeError, IndexError):  # their own forward may refuse the change
+            return None
+
+
+def critical_change(activation: str, last: str) -> Change:
     """The change that draws all weights anew, critically; an activation that allows none becomes a ReLU, but not behind ``last``."""
 
     def change(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:

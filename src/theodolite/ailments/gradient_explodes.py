@@ -17,15 +17,14 @@ from theodolite.ailments._chart import Chart, seen
 from theodolite.ailments._examples import digits_like, residual, stack
 from theodolite.ailments._network import (
     activation_in,
+    around_layers,
     gradient_ratio,
     is_fit,
     reinitialised,
     remedy_for,
     severity,
     width_spread,
-    with_paths,
 )
-from theodolite.ailments._trials import compared
 from theodolite.core.ailment import Ailment, Finding
 
 GROWN, SURELY, DEPTH = 5.0, 300.0, 6
@@ -43,7 +42,7 @@ def judge(chart: Chart) -> Iterator[Finding]:
     tried = reinitialised(chart)
     better = tried is not None and tried.is_better(BETTER)
     if not better:
-        tried = compared(chart, "paths around layers", with_paths)
+        tried = around_layers(chart)
         better = tried is not None and tried.is_better(BETTER)
         text, suggested = "a path around every layer: x + layer(x)", {"residual": True}
     if not better and (ratio < SURELY or is_fit(chart)):

@@ -15,12 +15,14 @@ from torch import nn
 
 from theodolite.ailments._chart import Chart, seen
 from theodolite.ailments._examples import digits_like, residual, stack
-from theodolite.ailments._network import activation_in, is_fit, reinitialised, remedy_for, severity, with_paths
-from theodolite.ailments._trials import compared
+from theodolite.ailments._network import activation_in, around_layers, is_fit, reinitialised, remedy_for, severity
 from theodolite.core.ailment import Ailment, Finding
 from theodolite.measure.propagation.vital_signs import VitalSigns
 
-MERGED, SHRUNK, DEPTH = 1e-6, 0.2, 8
+MERGED, SHRUNK = 1e-6, 0.2
+DROWNS, DEPTH = 5, 8
+"""Layers from which on merging is one of depth."""
+
 BETTER = 0.2
 
 
@@ -44,13 +46,13 @@ def judge(chart: Chart) -> Iterator[Finding]:
     if not ratio < SHRUNK or is_shrunk_by_slope(signs) or any((layer.dead or 0) > 0.9 for layer in signs.layers):
         return
     drowned = ratio < MERGED
-    if not drowned and len(signs.layers) < DEPTH:
+    if len(signs.layers) < (DROWNS if drowned else DEPTH):
         return
     text, suggested = remedy_for(activation_in(signs))
     tried = reinitialised(chart)
     better = tried is not None and tried.is_better(BETTER)
     if not better:
-        tried = compared(chart, "paths around layers", with_paths)
+        tried = around_layers(chart)
         better = tried is not None and tried.is_better(BETTER)
         text, suggested = "a path around every layer: x + layer(x), or fewer layers", {"residual": True}
     if not better and not drowned:

@@ -15,7 +15,7 @@ import torch
 
 from theodolite.ailments._chart import Chart, seen
 from theodolite.ailments._examples import digits_like, residual, stack
-from theodolite.ailments._network import activation_in, is_fit, reinitialised, remedy_for, severity
+from theodolite.ailments._network import activation_in, around_layers, is_fit, reinitialised, remedy_for, severity
 from theodolite.core.ailment import Ailment, Finding
 from theodolite.measure.propagation.vital_signs import VitalSigns
 
@@ -48,14 +48,17 @@ def judge(chart: Chart) -> Iterator[Finding]:
     if not rank < min(FEW, PART * need) or signs.layers[place].units < need:
         return
     tried = reinitialised(chart)
+    text, suggested = remedy_for(activation_in(signs))
+    if tried is not None and not tried.is_better(BETTER):
+        tried = around_layers(chart)
+        text, suggested = "a path around every layer: x + layer(x), or fewer layers", {"residual": True}
     if tried is None or not tried.is_better(BETTER):
         return
-    text, suggested = remedy_for(activation_in(signs))
     yield Finding(
         severity=severity(chart),
         where=signs.layers[place].name,
         says=f"Rank is lost: behind {signs.layers[place].name} the features differ in {rank:.1f} directions of "
-        f"{signs.layers[place].units}, where the task needs {need:.1f}. From the critical initialisation "
+        f"{signs.layers[place].units}, where the task needs {need:.1f}. With the remedy "
         f"{len(tried.changed.losses)} steps reach a loss of {tried.changed.after:.3g} instead of {tried.as_it_is.after:.3g}.",
         remedy=text,
         suggested=suggested,

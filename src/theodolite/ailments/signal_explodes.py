@@ -36,7 +36,7 @@ def judge(chart: Chart) -> Iterator[Finding]:
         return
     tried = reinitialised(chart)
     better = tried is not None and tried.is_better(BETTER)
-    if not better and (tried is not None or loss < SURELY):
+    if not better and (loss < SURELY or (tried is not None and not tried.changed.after < 0.1 * tried.as_it_is.after)):
         return
     text, suggested = remedy_for(activation_in(signs))
     proof = "" if tried is None else (

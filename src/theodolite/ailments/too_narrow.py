@@ -13,7 +13,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 import torch.nn.functional as F
@@ -28,7 +28,7 @@ from theodolite.measure.dimension.by_distances import dimension_twonn
 from theodolite.measure.dynamics.trial_runs import trial_run
 
 BETTER = 0.2
-WIDER, HALF = 32, 0.5
+WIDER, HALF = 32, 0.6
 LEARNT = 0.8
 
 
@@ -66,6 +66,8 @@ def narrowest(chart: Chart, parts: list[nn.Module]) -> Narrow | None:
                 x = part.eval()(x)
                 if isinstance(part, nn.Linear | nn.Conv2d):
                     found.append(Narrow(place, int(part.weight.shape[0]), x[0].numel()))
+                elif found and x[0].numel() < found[-1].numbers:  # pooling behind it
+                    found[-1] = replace(found[-1], numbers=x[0].numel())
     finally:
         for part, training in zip(parts, mode, strict=True):
             part.training = training

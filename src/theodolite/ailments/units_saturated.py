@@ -68,5 +68,5 @@ ailment = Ailment(
     signs=("start", "fit", "trial"),
     judge=judge,
     examples={"sick": (_sick,), "healthy": (_plain, _relu)},
-    explains=("gradient-vanishes", "signal-explodes", "loss-stalls", "step-too-small", "trained-too-short"),
+    explains=("gradient-vanishes", "loss-stalls", "step-too-small", "trained-too-short"),
 )
