@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from theodolite.ailments._chart import Chart, at_weights
-from theodolite.ailments._trials import Comparison, with_lr
+from theodolite.ailments._trials import Comparison, compared, with_lr
 from theodolite.construct.propagation.initialisation import initialise_
 from theodolite.measure.dynamics.trial_runs import Loss, TrialRun, trial_run
 from theodolite.measure.propagation.vital_signs import LayerSigns, VitalSigns
@@ -25,6 +25,9 @@ nothing was learnt."""
 Change = Callable[[nn.Module, torch.optim.Optimizer], None]
 STEPS = 120
 """Steps of a trial that must show whether a deep network trains at all."""
+
+SOON = 0.2
+"""The share of the loss that the remedy takes off in a short trial for which no longer one is made."""
 
 
 def learnt(chart: Chart) -> float:
@@ -96,6 +99,9 @@ def reinitialised(chart: Chart) -> Comparison | None:
     name = activation_in(chart.start) or "relu"
     last = chart.start.layers[-1].name if chart.start.layers else ""
     change = critical_change(name, last)
+    soon = compared(chart, "critical initialisation", change)
+    if soon is None or soon.is_better(SOON):
+        return soon
     tried = compared_longer(chart, "critical initialisation", change)
     if tried is None or tried.changed.after < tried.changed.before:
         return tried
