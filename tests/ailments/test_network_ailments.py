@@ -102,9 +102,15 @@ class Encoder(nn.Module):
 
 def convolutions(norm):
     def layer(inputs, outputs):
-        return [nn.Conv2d(inputs, outputs, 3, padding=1), *([nn.BatchNorm2d(outputs)] if norm else []), nn.ReLU(inplace=True)]
+        return [
+            nn.Conv2d(inputs, outputs, 3, padding=1),
+            *([nn.BatchNorm2d(outputs)] if norm else []),
+            nn.ReLU(inplace=True),
+        ]
 
-    return nn.Sequential(nn.Unflatten(1, (1, 4, 4)), *layer(1, 12), *layer(12, 12), nn.Flatten(), nn.Linear(192, make.CLASSES))
+    return nn.Sequential(
+        nn.Unflatten(1, (1, 4, 4)), *layer(1, 12), *layer(12, 12), nn.Flatten(), nn.Linear(192, make.CLASSES)
+    )
 
 
 def frozen():
@@ -114,7 +120,9 @@ def frozen():
 
 
 def coder():
-    return nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 10), nn.ReLU(), nn.Linear(10, 32), nn.ReLU(), nn.Linear(32, 16))
+    return nn.Sequential(
+        nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 10), nn.ReLU(), nn.Linear(10, 32), nn.ReLU(), nn.Linear(32, 16)
+    )
 
 
 def points(seed):
@@ -137,7 +145,9 @@ PATIENTS = {
     "lstm": lambda seed: make.digits_like(seed, Recurrent, lr=5e-3),
     "frozen": lambda seed: make.digits_like(seed, frozen, lr=3e-3),
     "regression": lambda seed: make.number_like(
-        seed, lambda: nn.Sequential(nn.Linear(16, 48), nn.ReLU(), nn.Linear(48, 48), nn.ReLU(), nn.Linear(48, 1)), lr=3e-3
+        seed,
+        lambda: nn.Sequential(nn.Linear(16, 48), nn.ReLU(), nn.Linear(48, 48), nn.ReLU(), nn.Linear(48, 1)),
+        lr=3e-3,
     ),
     "autoencoder": lambda seed: make.patient(make.seeded(seed, coder), points(seed), loss=F.mse_loss, lr=3e-3),
 }

@@ -1,4 +1,4 @@
-"""What a loss does, measured on answers drawn for it: whether it listens to them, to which target belongs to whom, and what it likes."""
+"""What a loss does, measured on answers drawn for it: whether it listens to them, to whom a target belongs, what it likes."""
 
 from __future__ import annotations
 
@@ -141,7 +141,12 @@ def as_classes_and_numbers(chart: Chart, labels: Tensor) -> tuple[float, float, 
 
 def _is_scored(chart: Chart, answers: Tensor) -> bool:
     target = chart.batches[0].target
-    return not target.is_floating_point() and answers.ndim == 2 and target.ndim == 1 and answers.shape[1] > int(target.max())
+    return (
+        not target.is_floating_point()
+        and answers.ndim == 2
+        and target.ndim == 1
+        and answers.shape[1] > int(target.max())
+    )
 
 
 def agrees_with_cross_entropy(chart: Chart, answers: list[Tensor]) -> bool:

@@ -30,18 +30,20 @@ SOON = 0.2
 """The share of the loss that the remedy takes off in a short trial for which no longer one is made."""
 
 
-def learnt(chart: Chart) -> float:
+def learnt(chart: Chart, *, held_out: bool = False) -> float:
     """The share of the way from the best constant answer to a perfect one that the model has gone on its training data.
 
     By loss and, where targets are classes, by accuracy: the better of the two. Not a number where neither can be told.
+    ``held_out`` asks the same of the validation data, where there are any.
     """
     if chart.fit is None:
         return math.nan
+    scores = chart.fit.validation if held_out and chart.fit.validation is not None else chart.fit.training
     shares = []
-    loss, chance = chart.fit.training.loss, chart.chance
+    loss, chance = scores.loss, chart.chance
     if math.isfinite(chance) and chance > 0 and math.isfinite(loss):
         shares.append(1.0 - loss / chance)
-    accuracy, majority = chart.fit.training.accuracy, chart.fit.majority
+    accuracy, majority = scores.accuracy, chart.fit.majority
     if accuracy == accuracy and majority < 1:
         shares.append((accuracy - majority) / (1 - majority))
     return max(shares, default=math.nan)
@@ -167,7 +169,7 @@ def _repeated(chart: Chart, change: Change | None, loss: Loss, *, training: Any,
 
 
 def critical_change(activation: str, last: str) -> Change:
-    """The change that draws all weights anew, critically; an activation that allows none becomes a ReLU, but not behind ``last``."""
+    """The change that draws all weights anew, critically; activations that allow none become ReLU, but not behind ``last``."""
 
     def change(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
         optimizer.state.clear()
@@ -177,8 +179,11 @@ def critical_change(activation: str, last: str) -> Change:
             name = "relu"
         for parameter in model.parameters():
             if parameter.ndim >= 2 and parameter.requires_grad and bool((parameter == parameter.flatten()[0]).all()):
-                with torch.no_grad():  # recurrent matrices and others that a constant has filled
+                with torch.no_grad():  # matrices that a constant has filled
                     parameter.normal_(0.0, 1.0 / math.sqrt(parameter[0].numel()))
+        for module in model.modules():
+            if isinstance(module, nn.RNNBase):
+                module.reset_parameters()
         initialise_(model, name, generator=torch.Generator().manual_seed(0))
 
     return change
@@ -213,7 +218,7 @@ def thirds(values: list[float]) -> tuple[float, float]:
 
 
 def gradient_ratio(signs: VitalSigns) -> float:
-    """The relative gradient of the first third of the layers beside that of the last; not a number for fewer than three layers."""
+    """The relative gradient of the first third of the layers beside that of the last; not a number for fewer than three."""
     relative = [layer.relative_gradient for layer in signs.layers]
     known = [value for value in relative if value is not None]
     if len(known) < 3 or len(known) < len(relative):
@@ -238,3 +243,8 @@ def planned_steps(chart: Chart) -> int:
 def width_spread(signs: VitalSigns) -> float:
     """The deviation of the logarithm of a mean square that finite width explains at a critical initialisation of ReLU."""
     return math.sqrt(sum(5.0 / layer.units for layer in hidden(signs)))
+
+
+def weights_ratio(signs: VitalSigns) -> float:
+    """The factor on a mean square that the hidden layers' weights alone would make, with half of the units open."""
+    return math.prod(0.5 * layer.weight_norm**2 / layer.units for layer in hidden(signs))

@@ -73,7 +73,9 @@ def few_of(batch: Batch) -> Batch:
         return batch
     if len(batch.inputs) + len(batch.keywords) != len(batch.tensors()):
         return batch
-    return Batch(tuple(t[:FEW] for t in batch.inputs), {k: t[:FEW] for k, t in batch.keywords.items()}, batch.target[:FEW])
+    return Batch(
+        tuple(t[:FEW] for t in batch.inputs), {k: t[:FEW] for k, t in batch.keywords.items()}, batch.target[:FEW]
+    )
 
 
 def _has_weights(model: nn.Module, tail: Tail) -> bool:
@@ -98,9 +100,7 @@ def is_entrywise(tail: Tail) -> bool:
     return tail.given.shape[-1] == 1 or bool(torch.equal(before[..., 1:], after[..., 1:]))
 
 
-def least_loss(
-    loss: Callable[[Tensor], Tensor], start: Tensor, *, within: tuple[float, float] | None = None
-) -> float:
+def least_loss(loss: Callable[[Tensor], Tensor], start: Tensor, *, within: tuple[float, float] | None = None) -> float:
     """The least value of a function of a tensor, from a start, by a descent that can walk far but not out of bounds."""
     with torch.enable_grad():
         z = start.detach().clone().float().requires_grad_()

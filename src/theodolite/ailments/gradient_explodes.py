@@ -1,9 +1,10 @@
 r"""Do gradients grow on their way back to the first layers?
 
-They change by $\chi=C_w\langle\sigma'^2\rangle$ a layer in mean square; above 1 (a tanh with large weights, or a deep stack of batch
-normalisations, whose factor is $\pi/(\pi-1)$ a layer for ReLU) neighbours part, and the loss turns into noise for the first
-layers. Named where the gradient of the first third, beside its weights, is larger than that of the last by more than finite width
-explains, and a cure tried on a copy (critical initialisation, or a path around the layers) trains clearly better.
+They change by $\chi=C_w\langle\sigma'^2\rangle$ a layer in mean square; above 1 (a tanh with large weights, or a deep stack
+of batch normalisations, whose factor is $\pi/(\pi-1)$ a layer for ReLU) neighbours part, and the loss turns into noise for
+the first layers. Named where the gradient of the first third, beside its weights, is larger than that of the last by more
+than finite width explains, and a cure tried on a copy (critical initialisation, or a path around the layers) trains clearly
+better.
 """
 
 from __future__ import annotations
@@ -47,9 +48,13 @@ def judge(chart: Chart) -> Iterator[Finding]:
         text, suggested = "a path around every layer: x + layer(x)", {"residual": True}
     if not better and (ratio < SURELY or is_fit(chart)):
         return
-    proof = "" if tried is None or not better else (
-        f" With the remedy {len(tried.changed.losses)} steps reach a loss of {tried.changed.after:.3g} instead of "
-        f"{tried.as_it_is.after:.3g}."
+    proof = (
+        ""
+        if tried is None or not better
+        else (
+            f" With the remedy {len(tried.changed.losses)} steps reach a loss of {tried.changed.after:.3g} instead of "
+            f"{tried.as_it_is.after:.3g}."
+        )
     )
     yield Finding(
         severity=severity(chart),

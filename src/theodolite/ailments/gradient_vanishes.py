@@ -1,10 +1,10 @@
 r"""Do the gradients of the first layers vanish beside those of the last?
 
-The mean square of a gradient changes by $\chi=C_w\langle\sigma'^2\rangle$ a layer on its way back; a sigmoid, whose slope is at most
-1/4, has $\chi\le C_w/16$. Judged is the gradient of a layer beside its own weights, first third against last third, so that paths
-around layers and normalisation count as they act. Harm is shown in one of two ways: plain descent would not move the first layers by
-a thousandth of their size in all the steps planned (Adam divides by the gradient's size and is spared, unless the gradient is
-below its ``eps``), or training from a critical initialisation does clearly better.
+The mean square of a gradient changes by $\chi=C_w\langle\sigma'^2\rangle$ a layer on its way back; a sigmoid, whose slope is
+at most 1/4, has $\chi\le C_w/16$. Judged is the gradient of a layer beside its own weights, first third against last third,
+so that paths around layers and normalisation count as they act. Harm is shown in one of two ways: plain descent would not
+move the first layers by a thousandth of their size in all the steps planned (Adam divides by the gradient's size and is
+spared, unless the gradient is below its ``eps``), or training from a critical initialisation does clearly better.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
 r"""Do different inputs become the same on their way to the last layer?
 
-In the ordered phase the cosine of any two inputs tends to 1 with a depth scale $\xi=-1/\ln\chi$; at a critical point it still does,
-as $1/L^2$ for ReLU. Judged is the share of the mean square by which samples differ where the last layer reads it, beside the input's
-own: what is below 1e-6 drowns (rounding leaves 1e-14 in float32, and a weight must tell differences a thousandth of the signal
-apart); what has merely shrunk tenfold over many layers counts only where a path around the layers, or the critical
-initialisation, tried on a copy trains clearly better. Batch normalisation and paths around layers show in what is measured.
+In the ordered phase the cosine of any two inputs tends to 1 with a depth scale $\xi=-1/\ln\chi$; at a critical point it still
+does, as $1/L^2$ for ReLU. Judged is the share of the mean square by which samples differ where the last layer reads it,
+beside the input's own: what is below 1e-6 drowns (rounding leaves 1e-14 in float32, and a weight must tell differences a
+thousandth of the signal apart); what has merely shrunk tenfold over many layers counts only where a path around the layers,
+or the critical initialisation, tried on a copy trains clearly better. Batch normalisation and paths around layers show in
+what is measured.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def is_shrunk_by_slope(signs: VitalSigns) -> bool:
 
 def judge(chart: Chart) -> Iterator[Finding]:
     signs = chart.start
-    if signs is None or len(signs.layers) < 3 or is_fit(chart):
+    if signs is None or len(signs.layers) < 3 or is_fit(chart, 0.85):
         return
     ratio = merging(signs)
     if not ratio < SHRUNK or is_shrunk_by_slope(signs) or any((layer.dead or 0) > 0.9 for layer in signs.layers):
@@ -55,11 +56,15 @@ def judge(chart: Chart) -> Iterator[Finding]:
         tried = around_layers(chart)
         better = tried is not None and tried.is_better(BETTER)
         text, suggested = "a path around every layer: x + layer(x), or fewer layers", {"residual": True}
-    if not better and not drowned:
+    if not better and (not drowned or is_fit(chart)):
         return
-    proof = "" if tried is None or not better else (
-        f" With the remedy {len(tried.changed.losses)} steps reach a loss of {tried.changed.after:.3g} instead of "
-        f"{tried.as_it_is.after:.3g}."
+    proof = (
+        ""
+        if tried is None or not better
+        else (
+            f" With the remedy {len(tried.changed.losses)} steps reach a loss of {tried.changed.after:.3g} instead of "
+            f"{tried.as_it_is.after:.3g}."
+        )
     )
     unlike = signs.layers[-1].input_unlike
     yield Finding(
@@ -69,7 +74,10 @@ def judge(chart: Chart) -> Iterator[Finding]:
         f"{1 - signs.layers[0].input_unlike:.3g}.{proof}",
         remedy=text,
         suggested=suggested,
-        evidence=(seen("share by which samples differ at the last layer", unlike), seen("beside that of the input", ratio)),
+        evidence=(
+            seen("share by which samples differ at the last layer", unlike),
+            seen("beside that of the input", ratio),
+        ),
     )
 
 
@@ -91,6 +99,14 @@ ailment = Ailment(
     signs=("start", "fit", "trial"),
     judge=judge,
     examples={"sick": (_sick,), "healthy": (_shallow, _residual)},
-    explains=("gradient-vanishes", "rank-lost", "loss-stalls", "layer-untrained", "layer-cut-off", "trained-too-short", "step-too-small"),
+    explains=(
+        "gradient-vanishes",
+        "rank-lost",
+        "loss-stalls",
+        "layer-untrained",
+        "layer-cut-off",
+        "trained-too-short",
+        "step-too-small",
+    ),
     laws=("relu-critical",),
 )

@@ -1,9 +1,9 @@
 """Are there parameters that the answers depend on and that no gradient reaches?
 
-Exact, on two batches and at two points: parameters that want a gradient get none (or one that is zero in every entry), also after a
-small random change of all weights, so that layers and branches that start at zero on purpose are left alone; and other weights in
-their place change the loss, so that it is not simply unused. Unused parameters harm nothing and are a note; parameters
-that the optimiser does not hold were left out on purpose.
+Exact, on two batches and at two points: parameters that want a gradient get none (or one that is zero in every entry), also
+after a small random change of all weights, so that layers and branches that start at zero on purpose are left alone; and
+other weights in their place change the loss, so that it is not simply unused. Unused parameters harm nothing and are a note;
+parameters that the optimiser does not hold were left out on purpose.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def judge(chart: Chart) -> Iterator[Finding]:
     signs = chart.now
     if signs is None or chart.model is None:
         return
-    suspects = [name for name in (*signs.untouched, *signs.zero)]
+    suspects = [*signs.untouched, *signs.zero]
     reached = any(p.requires_grad for p in chart.model.parameters()) and signs.gradient_norm > 0
     if not suspects or not reached:
         return
@@ -34,13 +34,20 @@ def judge(chart: Chart) -> Iterator[Finding]:
     own = dict(chart.model.named_parameters())
     if held is not None:
         cut, unused = ([n for n in names if id(own[n]) in held] for names in (cut, unused))
-    for names, words in ((cut, "the answers depend on them, yet no gradient reaches them"), (unused, "nothing uses them")):
+    for names, words in (
+        (cut, "the answers depend on them, yet no gradient reaches them"),
+        (unused, "nothing uses them"),
+    ):
         if names:
             numbers = sum(own[name].numel() for name in names)
             told = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
             harm = names is cut and held is not None
             yield Finding(
-                severity="note" if not harm else "warning" if is_fit(chart, 0.1) or numbers < 0.5 * _size(own) else "critical",
+                severity="note"
+                if not harm
+                else "warning"
+                if is_fit(chart, 0.1) or numbers < 0.5 * _size(own)
+                else "critical",
                 where=names[0].rpartition(".")[0],
                 says=f"{len(names)} parameters ({numbers} numbers: {told}) are cut off: {words}.",
                 remedy=f"look for detach(), no_grad(), .item(), argmax or numpy right behind {names[-1].rpartition('.')[0]}; "

@@ -1,11 +1,12 @@
 r"""Does the loss ask for something else than the targets mean?
 
-Four facts, measured and not read off a name. (1) The loss does not change with the answers at all (a cross-entropy of one output is
-always 0). (2) It changes with the targets but not when they are dealt out anew among the samples of a batch: an (n, 1) answer
-against (n,) targets was broadcast, and every answer is compared with every target. (3) Classes are taken as numbers: the answer that
-the loss likes best is the number of the class, although least squares on the inputs tells the classes far better apart as classes than
-as numbers. (4) Classes that exclude each other have another loss than cross-entropy, and the same training with cross-entropy on
-a copy names clearly more of other batches right (three standard errors and 2 % at least; else it is a note). (1) and (2) are exact.
+Four facts, measured and not read off a name. (1) The loss does not change with the answers at all (a cross-entropy of one
+output is always 0). (2) It changes with the targets but not when they are dealt out anew among the samples of a batch: an (n,
+1) answer against (n,) targets was broadcast, and every answer is compared with every target. (3) Classes are taken as
+numbers: the answer that the loss likes best is the number of the class, although least squares on the inputs tells the
+classes far better apart as classes than as numbers. (4) Classes that exclude each other have another loss than cross-entropy,
+and the same training with cross-entropy on a copy names clearly more of other batches right (three standard errors and 2 % at
+least; else it is a note). (1) and (2) are exact.
 """
 
 from __future__ import annotations
@@ -56,7 +57,8 @@ def judge(chart: Chart) -> Iterator[Finding]:
         squeeze = len(shape) == target.ndim + 1 and shape[-1] == 1
         yield Finding(
             severity="critical",
-            says=f"The loss is the same when targets are dealt out anew among the samples: outputs of shape {shape} and targets of "
+            says=f"The loss is the same when targets are dealt out anew among the samples: outputs of shape {shape} and "
+            f"targets of "
             f"shape {tuple(target.shape)} are broadcast, and every answer is compared with every target.",
             remedy="loss(output.squeeze(-1), target)" if squeeze else "give outputs and targets one shape",
             suggested={"squeeze": True},
@@ -75,7 +77,8 @@ def _classes(chart: Chart, answers: list[Tensor]) -> Iterator[Finding]:
         if told is not None and told[0] - told[1] > max(ACCURACY, 3 * told[2]):
             yield Finding(
                 severity="critical" if not learnt(chart) > 0.1 or answers[0].shape[-1] == 1 else "warning",
-                says=f"Classes are taken as numbers: the loss likes the number of the class best as an answer. Least squares on the "
+                says=f"Classes are taken as numbers: the loss likes the number of the class best as an answer. Least "
+                f"squares on the "
                 f"inputs names {told[0]:.0%} right when it treats them as classes, {told[1]:.0%} when as numbers.",
                 remedy=f"F.cross_entropy with {int(labels.max()) + 1} outputs",
                 suggested={"loss": "cross_entropy"},
@@ -102,17 +105,27 @@ def _classes(chart: Chart, answers: list[Tensor]) -> Iterator[Finding]:
 
 
 def _broadcast(seed: int) -> dict[str, object]:
-    given = number_like(seed, lambda: torch.nn.Sequential(torch.nn.Linear(16, 32), torch.nn.ReLU(), torch.nn.Linear(32, 1)))
-    return {**given, "data": [(x, y.squeeze(1)) for x, y in given["data"]], "loss": lambda a, t: (a - t).square().mean()}
+    given = number_like(
+        seed, lambda: torch.nn.Sequential(torch.nn.Linear(16, 32), torch.nn.ReLU(), torch.nn.Linear(32, 1))
+    )
+    return {
+        **given,
+        "data": [(x, y.squeeze(1)) for x, y in given["data"]],
+        "loss": lambda a, t: (a - t).square().mean(),
+    }
 
 
 def _numbers(seed: int) -> dict[str, object]:
-    given = digits_like(seed, lambda: torch.nn.Sequential(torch.nn.Linear(16, 32), torch.nn.ReLU(), torch.nn.Linear(32, 1)))
+    given = digits_like(
+        seed, lambda: torch.nn.Sequential(torch.nn.Linear(16, 32), torch.nn.ReLU(), torch.nn.Linear(32, 1))
+    )
     return {**given, "loss": lambda a, t: F.mse_loss(a.squeeze(-1), t.float())}
 
 
 def _single(seed: int) -> dict[str, object]:
-    given = digits_like(seed, lambda: torch.nn.Sequential(torch.nn.Linear(16, 32), torch.nn.ReLU(), torch.nn.Linear(32, 1)))
+    given = digits_like(
+        seed, lambda: torch.nn.Sequential(torch.nn.Linear(16, 32), torch.nn.ReLU(), torch.nn.Linear(32, 1))
+    )
     return {**given, "data": [(x, torch.zeros_like(y)) for x, y in given["data"]]}
 
 
@@ -121,7 +134,9 @@ def _plain(seed: int) -> dict[str, object]:
 
 
 def _regression(seed: int) -> dict[str, object]:
-    return number_like(seed, lambda: torch.nn.Sequential(torch.nn.Linear(16, 32), torch.nn.ReLU(), torch.nn.Linear(32, 1)))
+    return number_like(
+        seed, lambda: torch.nn.Sequential(torch.nn.Linear(16, 32), torch.nn.ReLU(), torch.nn.Linear(32, 1))
+    )
 
 
 def _counts(seed: int) -> dict[str, object]:

@@ -1,11 +1,12 @@
 r"""Can the outputs not reach what the loss asks for?
 
-What the model can answer is measured: the last layer's output is replaced by numbers that descend on the loss freely, sample by
-sample, and what they end at is the floor that the function behind that layer puts under the loss; the same descent on the answers
-themselves gives the floor of the loss alone. Softmax before a cross-entropy that takes its own softmax cannot go below
-$\ln(1+(C-1)e^{-1})$. The gap is exact up to the descent, and is judged beside the loss of the best constant answer. log-softmax
-with the negative log-likelihood, a sigmoid with its cross-entropy, or a tanh whose targets lie within (-1, 1) have no gap. Where the
-floor is reached but answers are cut on one side (a ReLU on logits), the same training without the cut must do clearly better.
+What the model can answer is measured: the last layer's output is replaced by numbers that descend on the loss freely, sample
+by sample, and what they end at is the floor that the function behind that layer puts under the loss; the same descent on the
+answers themselves gives the floor of the loss alone. Softmax before a cross-entropy that takes its own softmax cannot go
+below $\ln(1+(C-1)e^{-1})$. The gap is exact up to the descent, and is judged beside the loss of the best constant answer.
+log-softmax with the negative log-likelihood, a sigmoid with its cross-entropy, or a tanh whose targets lie within (-1, 1)
+have no gap. Where the floor is reached but answers are cut on one side (a ReLU on logits), the same training without the cut
+must do clearly better.
 """
 
 from __future__ import annotations
@@ -40,7 +41,11 @@ def judge(chart: Chart) -> Iterator[Finding]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             floor, free = floors(chart, tail)
-    except (RuntimeError, ValueError, IndexError):  # the loss refuses answers outside its range: then it asks for a squash
+    except (
+        RuntimeError,
+        ValueError,
+        IndexError,
+    ):  # the loss refuses answers outside its range: then it asks for a squash
         return
     low, high = reach(tail)
     gap = (floor - free) / (chart.chance - free) if chart.chance > free else 0.0
@@ -51,7 +56,8 @@ def judge(chart: Chart) -> Iterator[Finding]:
         yield Finding(
             severity="critical" if gap > MOST else "warning",
             where=tail.layer,
-            says=f"Outputs are squashed behind {tail.layer}: they are {words}, and with them the loss cannot go below {floor:.3g} "
+            says=f"Outputs are squashed behind {tail.layer}: they are {words}, and with them the loss cannot go below "
+            f"{floor:.3g} "
             f"({gap:.0%} of a constant answer's {chart.chance:.3g}); without the squash it can reach {max(free, 0.0):.2g}.",
             remedy="remove the last activation: the loss takes the plain outputs of the last layer",
             suggested={"remove": "last activation"},
@@ -69,13 +75,19 @@ def _cut(chart: Chart, tail: Tail, words: str) -> Iterator[Finding]:
     shut = float((tail.answers == tail.answers.min()).float().mean())
     if not shut > 0.2 or (tried is None and is_fit(chart, 0.1)) or (tried is not None and not tried.is_better(BETTER)):
         return
-    proof = "" if tried is None else (
-        f" Without it {len(tried.changed.losses)} steps reach a loss of {tried.changed.after:.3g} instead of {tried.as_it_is.after:.3g}."
+    proof = (
+        ""
+        if tried is None
+        else (
+            f" Without it {len(tried.changed.losses)} steps reach a loss of {tried.changed.after:.3g} instead of "
+            f"{tried.as_it_is.after:.3g}."
+        )
     )
     yield Finding(
         severity="warning",
         where=tail.layer,
-        says=f"Outputs are squashed behind {tail.layer}: they are {words}, and {shut:.0%} of them sit at the edge, where no gradient "
+        says=f"Outputs are squashed behind {tail.layer}: they are {words}, and {shut:.0%} of them sit at the edge, "
+        f"where no gradient "
         f"passes.{proof}",
         remedy="remove the last activation: the loss takes the plain outputs of the last layer",
         suggested={"remove": "last activation"},
@@ -88,7 +100,9 @@ def floors(chart: Chart, tail: Tail) -> tuple[float, float]:
     assert chart.loss is not None
     loss, target = chart.loss, tail.batch.target
     free = least_loss(lambda answer: loss(answer, target), tail.answers)
-    if is_entrywise(tail):  # then the range is all that matters, and a descent cannot get stuck where the function is flat
+    if is_entrywise(
+        tail
+    ):  # then the range is all that matters, and a descent cannot get stuck where the function is flat
         return least_loss(lambda answer: loss(answer, target), tail.answers, within=reach(tail)), free
     return least_loss(lambda z: loss(tail.run(z), target), tail.given), free
 
@@ -156,5 +170,12 @@ ailment = Ailment(
     signs=("now", "chance", "trial"),
     judge=judge,
     examples={"sick": (_softmax, _relu, _tanh), "healthy": (_log_softmax, _within, _sigmoid, _positive)},
-    explains=("loss-stalls", "units-dead", "gradient-vanishes", "step-too-small", "trained-too-short", "targets-not-scaled"),
+    explains=(
+        "loss-stalls",
+        "units-dead",
+        "gradient-vanishes",
+        "step-too-small",
+        "trained-too-short",
+        "targets-not-scaled",
+    ),
 )

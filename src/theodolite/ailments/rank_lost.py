@@ -1,10 +1,11 @@
 r"""Do the features fall into a few directions on their way, far fewer than the task needs?
 
-Effective rank is $(\sum\lambda)^2/\sum\lambda^2$ of the differences between samples where the last layer reads them; telling C
-classes apart linearly takes C - 1 directions, answering k numbers takes k, and no more than the inputs have. Attention without paths
-around it loses rank too, in another sense: the places of a sample become the same, doubly exponentially in depth (Dong et al. 2021),
-measured as the share by which places differ. Neither counts by itself, for features collapse when training succeeds: the
-model has not learnt its data, and the critical initialisation on a copy trains clearly better, or places have become the same.
+Effective rank is $(\sum\lambda)^2/\sum\lambda^2$ of the differences between samples where the last layer reads them; telling
+C classes apart linearly takes C - 1 directions, answering k numbers takes k, and no more than the inputs have. Attention
+without paths around it loses rank too, in another sense: the places of a sample become the same, doubly exponentially in
+depth (Dong et al. 2021), measured as the share by which places differ. Neither counts by itself, for features collapse when
+training succeeds: the model has not learnt its data, and the critical initialisation on a copy trains clearly better, or
+places have become the same.
 """
 
 from __future__ import annotations
@@ -35,11 +36,11 @@ def needed(chart: Chart, signs: VitalSigns) -> float:
 
 def judge(chart: Chart) -> Iterator[Finding]:
     signs = chart.start
-    if signs is None or len(signs.layers) < 3 or is_fit(chart):
+    if signs is None or len(signs.layers) < 3 or is_fit(chart, 0.85):
         return
     merged = [layer for layer in signs.layers[1:] if layer.input_places is not None and layer.input_places < PLACES]
     first = next((layer.input_places for layer in signs.layers if layer.input_places is not None), None)
-    if merged and first is not None and first > 0.05 and len(merged) >= 2:
+    if merged and not is_fit(chart) and first is not None and first > 0.05 and len(merged) >= 2:
         yield _tokens(chart, signs, first)
         return
     ranks = [layer.rank for layer in signs.layers[:-1]]
@@ -67,11 +68,14 @@ def judge(chart: Chart) -> Iterator[Finding]:
 
 
 def _tokens(chart: Chart, signs: VitalSigns, first: float) -> Finding:
-    least = min((layer for layer in signs.layers if layer.input_places is not None), key=lambda layer: layer.input_places or 0.0)
+    least = min(
+        (layer for layer in signs.layers if layer.input_places is not None), key=lambda layer: layer.input_places or 0.0
+    )
     return Finding(
         severity=severity(chart),
         where=least.name,
-        says=f"Rank is lost: in front of {least.name} the places of a sample differ by {least.input_places:.1g} of the signal, where they "
+        says=f"Rank is lost: in front of {least.name} the places of a sample differ by {least.input_places:.1g} of the "
+        f"signal, where they "
         f"differed by {first:.1g} at first; they have become the same.",
         remedy="a path around attention: x + attention(norm(x))",
         suggested={"residual": True},
@@ -80,11 +84,11 @@ def _tokens(chart: Chart, signs: VitalSigns, first: float) -> Finding:
 
 
 def _sick(seed: int) -> dict[str, object]:
-    given = digits_like(seed, lambda: stack(3, width=64), optimizer="sgd", lr=0.02)
+    given = digits_like(seed, lambda: stack(3, width=64), optimizer="sgd", lr=0.003)
     with torch.no_grad():
         for place in (2, 4):
             weight = given["model"][place].weight
-            u, s, v = torch.linalg.svd(weight)
+            u, _, v = torch.linalg.svd(weight)
             weight.copy_(weight.norm() * torch.outer(u[:, 0], v[0]))
     return given
 

@@ -1,8 +1,8 @@
 r"""Does the signal grow from layer to layer until the answers are absurdly large?
 
-A mean square changes by $C_w\langle\sigma'^2\rangle$ a layer, which is 1 at the critical variance; finite width alone makes a factor
-of $e^{\pm4\sqrt{\sum5/n_l}}$ in one draw of 30000. Growth is named only with its harm: the loss of the first answers lies far above
-that of the best constant answer, and training from the critical initialisation does clearly better.
+A mean square changes by $C_w\langle\sigma'^2\rangle$ a layer, which is 1 at the critical variance; finite width alone makes a
+factor of $e^{\pm4\sqrt{\sum5/n_l}}$ in one draw of 30000. Growth is named only with its harm: the loss of the first answers
+lies far above that of the best constant answer, and training from the critical initialisation does clearly better.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from theodolite.ailments._chart import Chart, seen
 from theodolite.ailments._examples import digits_like, residual, stack
-from theodolite.ailments._network import activation_in, is_fit, reinitialised, remedy_for, severity, width_spread
+from theodolite.ailments._network import activation_in, learnt, reinitialised, remedy_for, severity, width_spread
 from theodolite.core.ailment import Ailment, Finding
 
 GROWN = 100.0
@@ -26,7 +26,7 @@ BETTER = 0.3
 
 def judge(chart: Chart) -> Iterator[Finding]:
     signs = chart.start
-    if signs is None or len(signs.layers) < 2 or is_fit(chart, 0.9):
+    if signs is None or len(signs.layers) < 2 or min(learnt(chart), learnt(chart, held_out=True)) >= 0.9:
         return
     first, last = signs.layers[0], signs.layers[-1]
     if any(layer.bounded for layer in signs.layers[:-1]) or not first.input_square > 0 or not chart.chance > 0:
@@ -39,13 +39,18 @@ def judge(chart: Chart) -> Iterator[Finding]:
     if not better and (loss < SURELY or (tried is not None and not tried.changed.after < 0.1 * tried.as_it_is.after)):
         return
     text, suggested = remedy_for(activation_in(signs))
-    proof = "" if tried is None else (
-        f" From the critical initialisation {len(tried.changed.losses)} steps reach {tried.changed.after:.3g} instead of "
-        f"{tried.as_it_is.after:.3g}."
+    proof = (
+        ""
+        if tried is None
+        else (
+            f" From the critical initialisation {len(tried.changed.losses)} steps reach {tried.changed.after:.3g} instead of "
+            f"{tried.as_it_is.after:.3g}."
+        )
     )
     yield Finding(
         severity=severity(chart),
-        says=f"The signal explodes: its mean square grows by a factor of {grown:.2g} over {len(signs.layers)} layers, and the first "
+        says=f"The signal explodes: its mean square grows by a factor of {grown:.2g} over {len(signs.layers)} layers, "
+        f"and the first "
         f"loss is {signs.loss:.3g}, where a constant answer has {chart.chance:.3g}.{proof}",
         remedy=text,
         suggested=suggested,
@@ -74,6 +79,13 @@ ailment = Ailment(
     signs=("start", "fit", "trial"),
     judge=judge,
     examples={"sick": (_sick,), "healthy": (_critical, _residual)},
-    explains=("gradient-explodes", "step-too-large", "units-dead", "loss-stalls", "trained-too-short", "step-too-small"),
+    explains=(
+        "gradient-explodes",
+        "step-too-large",
+        "units-dead",
+        "loss-stalls",
+        "trained-too-short",
+        "step-too-small",
+    ),
     laws=("relu-critical",),
 )

@@ -1,11 +1,11 @@
 r"""Is a layer too narrow for what must pass through it?
 
-A layer of k units bounds the rank of everything behind it by k. A ReLU network of any depth whose hidden widths are at most the
-input dimension d approximates no large class of functions (Hanin and Sellke 2017: d + 1 is the least width for continuous functions),
-and max(d + 1, outputs) is the least width in $L^p$ (Park et al. 2021). Here d is the intrinsic dimension of the data (ratio of
-neighbour distances), with its error: a layer below it is looked into. It is named only where the model has not learnt its training data,
-steps do take the loss down, and a copy with that layer widened, trained in the same way, does clearly better. A code that is
-narrow on purpose but not below the dimension of the data is left alone.
+A layer of k units bounds the rank of everything behind it by k. A ReLU network of any depth whose hidden widths are at most
+the input dimension d approximates no large class of functions (Hanin and Sellke 2017: d + 1 is the least width for continuous
+functions), and max(d + 1, outputs) is the least width in $L^p$ (Park et al. 2021). Here d is the intrinsic dimension of the
+data (ratio of neighbour distances), with its error: a layer below it is looked into. It is named only where the model has not
+learnt its training data, steps do take the loss down, and a copy with that layer widened, trained in the same way, does
+clearly better. A code that is narrow on purpose but not below the dimension of the data is left alone.
 """
 
 from __future__ import annotations
@@ -84,7 +84,11 @@ def widened(parts: list[nn.Module], place: int, times: int) -> nn.Sequential:
             new[index] = nn.Linear(part.in_features * grows, part.out_features * own, part.bias is not None)
         elif isinstance(part, nn.Conv2d):
             new[index] = nn.Conv2d(
-                part.in_channels * grows, part.out_channels * own, part.kernel_size, part.stride, part.padding  # type: ignore[arg-type]
+                part.in_channels * grows,
+                part.out_channels * own,
+                part.kernel_size,
+                part.stride,
+                part.padding,  # type: ignore[arg-type]
             )
         elif isinstance(part, nn.BatchNorm1d | nn.BatchNorm2d):
             new[index] = type(part)(part.num_features * times)
@@ -117,7 +121,8 @@ def judge(chart: Chart) -> Iterator[Finding]:
         severity=severity(chart) if layer.numbers < 3 else "warning",
         where=name,
         says=f"{name} is too narrow: {layer.numbers} numbers a sample pass it, and the data have {dimension.value:.1f} ± "
-        f"{dimension.stderr:.1f} dimensions. With {layer.units * times} units there {len(tried.changed.losses)} steps reach a loss of "
+        f"{dimension.stderr:.1f} dimensions. With {layer.units * times} units there {len(tried.changed.losses)} steps "
+        f"reach a loss of "
         f"{tried.changed.after:.3g} instead of {tried.as_it_is.after:.3g}.",
         remedy=f"at least {max(math.ceil(dimension.value) + 1, 4)} units in {name}; {layer.units * times} were tried",
         suggested={"width": layer.units * times},
@@ -154,14 +159,22 @@ def trials(chart: Chart, parts: list[nn.Module], layer: Narrow, times: int) -> C
         optimizer.param_groups[0].update({**group, "lr": chart.largest_lr})
         training = (chart.batches[cut:] or chart.batches) * rounds
         runs.append(
-            trial_run(model, optimizer, chart.loss_on, training=training, held_out=chart.batches[:cut],
-                      most_seconds=chart.budget / 10)
+            trial_run(
+                model,
+                optimizer,
+                chart.loss_on,
+                training=training,
+                held_out=chart.batches[:cut],
+                most_seconds=chart.budget / 10,
+            )
         )
     return Comparison(runs[0], runs[1])
 
 
 def _through(width: int) -> nn.Module:
-    return nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, width), nn.ReLU(), nn.Linear(width, 32), nn.ReLU(), nn.Linear(32, 4))
+    return nn.Sequential(
+        nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, width), nn.ReLU(), nn.Linear(width, 32), nn.ReLU(), nn.Linear(32, 4)
+    )
 
 
 def _sick(seed: int) -> dict[str, object]:
@@ -176,7 +189,12 @@ def _code(seed: int) -> dict[str, object]:
     """An autoencoder whose code is as narrow as the data allow: points on a plane in 16 dimensions."""
     plane = torch.randn(2, 16, generator=torch.Generator().manual_seed(seed))
     points = torch.randn(768, 2, generator=torch.Generator().manual_seed(seed + 1)) @ plane
-    model = seeded(seed, lambda: nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 3), nn.Linear(3, 32), nn.ReLU(), nn.Linear(32, 16)))
+    model = seeded(
+        seed,
+        lambda: nn.Sequential(
+            nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 3), nn.Linear(3, 32), nn.ReLU(), nn.Linear(32, 16)
+        ),
+    )
     return patient(model, (points, points), loss=F.mse_loss)
 
 

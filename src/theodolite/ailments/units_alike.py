@@ -1,8 +1,8 @@
 """Are units copies of each other, in weights and in gradient, so that they always will be?
 
-Equal weights that get equal gradients stay equal under every optimiser that treats entries alike: a layer of copies is one unit wide.
-This is exact and needs no statistics. A last layer or a branch that starts at zero on purpose is healthy: its gradients differ from
-row to row. Dropout tells copies apart, and is measured in training mode, where it does.
+Equal weights that get equal gradients stay equal under every optimiser that treats entries alike: a layer of copies is one
+unit wide. This is exact and needs no statistics. A last layer or a branch that starts at zero on purpose is healthy: its
+gradients differ from row to row. Dropout tells copies apart, and is measured in training mode, where it does.
 """
 
 from __future__ import annotations
@@ -24,7 +24,11 @@ def judge(chart: Chart) -> Iterator[Finding]:
     signs = chart.now
     if signs is None:
         return
-    found = {layer.name: (layer.copies, layer.units) for layer in signs.layers[:-1] if layer.copies >= MANY and layer.units > 2}
+    found = {
+        layer.name: (layer.copies, layer.units)
+        for layer in signs.layers[:-1]
+        if layer.copies >= MANY and layer.units > 2
+    }
     sizes = dict(chart.model.named_parameters()) if chart.model is not None else {}
     last = signs.layers[-1].name if signs.layers else ""
     for name in signs.alike:
@@ -40,7 +44,8 @@ def judge(chart: Chart) -> Iterator[Finding]:
     yield Finding(
         severity="critical" if share >= ALL else "warning",
         where=where,
-        says=f"Units are copies: the {units} units of {where} are {kinds} different one{'s' * (kinds > 1)}, equal in weights and in "
+        says=f"Units are copies: the {units} units of {where} are {kinds} different one{'s' * (kinds > 1)}, equal in "
+        f"weights and in "
         f"gradient{others}. No step of training can tell them apart.",
         remedy=f"{text}: random weights, never a constant",
         suggested=suggested,
@@ -74,7 +79,18 @@ ailment = Ailment(
     judge=judge,
     examples={"sick": (_sick,), "healthy": (_zero_head, _plain)},
     explains=(
-        "rank-lost", "too-narrow", "gradient-vanishes", "signal-vanishes", "signal-explodes", "inputs-merge", "loss-stalls",
-        "layer-cut-off", "units-dead", "layers-identical", "layer-untrained", "trained-too-short", "step-too-small",
+        "rank-lost",
+        "too-narrow",
+        "gradient-vanishes",
+        "signal-vanishes",
+        "signal-explodes",
+        "inputs-merge",
+        "loss-stalls",
+        "layer-cut-off",
+        "units-dead",
+        "layers-identical",
+        "layer-untrained",
+        "trained-too-short",
+        "step-too-small",
     ),
 )

@@ -1,10 +1,10 @@
 r"""Do units answer nothing, whatever the input, so that no gradient can wake them?
 
-A unit is dead where its activation has no slope on any of 256 samples. At a critical initialisation a ReLU is open on half of a
-Gaussian input, so that a unit is shut on all of n independent samples with probability $2^{-n}$; samples that are alike shut more, and
-healthy networks have been seen to lose a third of a layer, deep plain ones half at the start. So a share is not enough: the model has
-not learnt its data, and either a whole layer is shut, which cuts off everything before it, or training from the critical
-initialisation does clearly better. Dead units that harm nothing are a note.
+A unit is dead where its activation has no slope on any of 256 samples. At a critical initialisation a ReLU is open on half of
+a Gaussian input, so that a unit is shut on all of n independent samples with probability $2^{-n}$; samples that are alike
+shut more, and healthy networks have been seen to lose a third of a layer, deep plain ones half at the start. So a share is
+not enough: the model has not learnt its data, and either a whole layer is shut, which cuts off everything before it, or
+training from the critical initialisation does clearly better. Dead units that harm nothing are a note.
 """
 
 from __future__ import annotations
@@ -57,7 +57,8 @@ def _finding(chart: Chart, layers: list[LayerSigns], severity: str, proof: str) 
     return Finding(
         severity=severity,  # type: ignore[arg-type]
         where=worst.name,
-        says=f"{worst.dead or 0.0:.0%} of the {worst.units} units behind {worst.name} are dead: their {worst.activation} is flat on "
+        says=f"{worst.dead or 0.0:.0%} of the {worst.units} units behind {worst.name} are dead: their "
+        f"{worst.activation} is flat on "
         f"every sample{others}.{proof}",
         remedy=f"{text}; where they died in training, a smaller step",
         suggested=suggested,
@@ -88,7 +89,6 @@ ailment = Ailment(
     examples={"sick": (_sick,), "healthy": (_plain, _residual)},
     explains=(
         "gradient-vanishes",
-        "signal-vanishes",
         "loss-stalls",
         "rank-lost",
         "inputs-merge",

@@ -1,21 +1,27 @@
 r"""Do bounded activations sit in their flat ends, where no gradient passes?
 
-Bounded is what stays where it is far out on both sides, whatever its name. A unit is saturated on a sample where the slope is below
-5 % of the steepest: for tanh beyond $|z|=2.2$, which a Gaussian of variance 1 exceeds in 3 % of cases and one of variance 10 in 49 %.
-Trained networks saturate and are well, so the share is judged at the start of training where that is known, and counts only where
-the model has not learnt its data and the critical initialisation, tried on a copy, trains clearly better.
+Bounded is what stays where it is far out on both sides, whatever its name. A unit is saturated on a sample where the slope is
+below 5 % of the steepest: for tanh beyond $|z|=2.2$, which a Gaussian of variance 1 exceeds in 3 % of cases and one of
+variance 10 in 49 %. Trained networks saturate and are well, so the share is judged at the start of training where that is
+known, and counts only where the model has not learnt its data and the critical initialisation, tried on a copy, trains
+clearly better.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
+from typing import Any
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
-from theodolite.ailments._chart import Chart, seen
+from theodolite.ailments._chart import Chart, at_weights, seen
 from theodolite.ailments._examples import digits_like, stack
 from theodolite.ailments._network import activation_in, is_fit, reinitialised, remedy_for, severity
 from theodolite.core.ailment import Ailment, Finding
+from theodolite.core.state import untouched
+from theodolite.measure.propagation.recurrent_gates import recurrent_saturation
 
 MANY, SURELY = 0.5, 0.9
 BETTER = 0.2
@@ -25,29 +31,56 @@ def judge(chart: Chart) -> Iterator[Finding]:
     signs = chart.start
     if signs is None or is_fit(chart, 0.9):
         return
-    layers = [layer for layer in signs.layers[:-1] if layer.bounded and (layer.saturated or 0.0) >= MANY]
-    if not layers:
+    flat = {layer.name: layer.saturated or 0.0 for layer in signs.layers[:-1] if layer.bounded}
+    flat.update(recurrent(chart))
+    flat = {name: share for name, share in flat.items() if share >= MANY}
+    if not flat:
         return
     tried = reinitialised(chart)
     better = tried is not None and tried.is_better(BETTER)
-    worst = max(layers, key=lambda layer: layer.saturated or 0.0)
-    share = worst.saturated or 0.0
+    worst, share = max(flat.items(), key=lambda item: item[1])
     if not better and (tried is not None or share < SURELY or is_fit(chart, 0.1)):
         return
     text, suggested = remedy_for(activation_in(signs))
-    proof = "" if tried is None else (
-        f" From the critical initialisation {len(tried.changed.losses)} steps reach a loss of {tried.changed.after:.3g} instead of "
-        f"{tried.as_it_is.after:.3g}."
+    proof = (
+        ""
+        if tried is None
+        else (
+            f" From the critical initialisation {len(tried.changed.losses)} steps reach a loss of "
+            f"{tried.changed.after:.3g} instead of "
+            f"{tried.as_it_is.after:.3g}."
+        )
     )
     yield Finding(
         severity=severity(chart),
-        where=worst.name,
-        says=f"Units are saturated: behind {worst.name} {worst.activation} is flat (below 5 % of its slope) on {share:.0%} of units and "
+        where=worst,
+        says=f"Units are saturated: at {worst} activations are flat (below 5 % of their slope) on {share:.0%} of units and "
         f"samples.{proof}",
         remedy=f"{text}, and inputs of mean 0 and variance 1",
         suggested=suggested,
-        evidence=tuple(seen("share of saturated units and samples", layer.saturated or 0.0, where=layer.name) for layer in layers),
+        evidence=tuple(seen("share of saturated units and samples", share, where=name) for name, share in flat.items()),
     )
+
+
+def recurrent(chart: Chart) -> dict[str, float]:
+    """The share of saturated gates of each recurrent layer, at the start of training."""
+    found: dict[str, float] = {}
+    model = chart.model
+    cells = {} if model is None else {n: m for n, m in model.named_modules() if isinstance(m, nn.RNNBase)}
+    if model is None or not cells:
+        return found
+
+    def keep(name: str, module: nn.RNNBase, args: Any, output: Any) -> None:
+        if args and isinstance(args[0], Tensor) and isinstance(output[0], Tensor):
+            share = recurrent_saturation(module, args[0], output[0])
+            if share is not None:
+                found[name] = share
+
+    with at_weights(model, chart.origin), untouched(model), torch.no_grad():
+        for name, cell in cells.items():
+            cell.register_forward_hook(functools.partial(keep, name))
+        chart.answer(model, chart.batches[0])
+    return found
 
 
 def _sick(seed: int) -> dict[str, object]:

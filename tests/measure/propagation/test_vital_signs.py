@@ -49,7 +49,9 @@ def test_signals_likeness_rank_and_gradients_are_those_computed_by_hand():
     model(x).square().mean().backward()
     for layer, module in zip(found.layers, (model[0], model[2]), strict=True):
         assert layer.gradient_norm == pytest.approx(float(module.weight.grad.norm()), rel=1e-5)
-        assert layer.relative_gradient == pytest.approx(float(module.weight.grad.norm() / module.weight.detach().norm()), rel=1e-5)
+        assert layer.relative_gradient == pytest.approx(
+            float(module.weight.grad.norm() / module.weight.detach().norm()), rel=1e-5
+        )
     assert found.gradient_norm == pytest.approx(
         math.sqrt(sum(float(p.grad.square().sum()) for p in model.parameters())), rel=1e-5
     )
@@ -95,7 +97,9 @@ def test_bounded_activations_are_told_by_what_they_do_and_saturation_counted():
             self.layers = nn.ModuleList([nn.Linear(6, 6) for _ in range(5)])
 
         def forward(self, x):
-            for layer, act in zip(self.layers, (torch.tanh, F.hardtanh, torch.sigmoid, F.gelu, F.softsign), strict=True):
+            for layer, act in zip(
+                self.layers, (torch.tanh, F.hardtanh, torch.sigmoid, F.gelu, F.softsign), strict=True
+            ):
                 x = act(20 * layer(x))
             return x
 
@@ -110,9 +114,9 @@ def test_bounded_activations_are_told_by_what_they_do_and_saturation_counted():
 
 
 def test_units_of_a_convolution_are_channels_and_a_norm_between_belongs_to_it():
-    model = drawn(5, lambda: nn.Sequential(
-        nn.Conv2d(2, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Linear(4 * 16, 3)
-    ))
+    model = drawn(
+        5, lambda: nn.Sequential(nn.Conv2d(2, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Linear(4 * 16, 3))
+    )
     with torch.no_grad():
         model[1].bias[0] = -50.0
     x = torch.randn(32, 2, 6, 6)

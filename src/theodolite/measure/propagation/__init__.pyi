@@ -5,6 +5,7 @@ from .layer_features import (
     matrix_layers as matrix_layers,
     steering_gains as steering_gains,
 )
+from .recurrent_gates import recurrent_saturation as recurrent_saturation
 from .redraws import GradientDraws as GradientDraws, log_spread as log_spread, redrawn_gradients as redrawn_gradients
 from .signal_flow import (
     Signal as Signal,

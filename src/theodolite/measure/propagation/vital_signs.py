@@ -30,13 +30,13 @@ CLOSED, NARROWED = 1e-6, 0.05
 class LayerSigns:
     """One layer with weights as a batch went through it and its gradient came back.
 
-    ``mean_square`` is that of its outputs; ``unlike`` the share of it by which samples differ, $\\sum|z_i-\\bar z|^2/\\sum|z_i|^2$
-    (0 when all inputs have merged, 1 when they have nothing in common). ``dead`` is the share of its units whose activation has no
-    slope on any sample, ``saturated`` the share of unit and sample with next to none; None where no activation follows.
-    ``bounded`` and ``steepest`` tell whether that activation stays within bounds, and its largest slope. ``copies`` is the share of
-    units that equal another one in weights and in gradient, and so always will. ``places`` is the share of the mean square within a
-    sample by which its places (tokens, pixels) differ; None where a sample has one place. ``input_square``, ``input_unlike``
-    and ``input_rank`` are mean square, likeness and effective rank of what the layer was given.
+    ``mean_square`` is that of its outputs; ``unlike`` the share of it by which samples differ,
+    $\\sum|z_i-\\bar z|^2/\\sum|z_i|^2$ (0 when all inputs have merged, 1 when they have nothing in common). ``dead`` is the share
+    of its units whose activation has no slope on any sample, ``saturated`` the share of unit and sample with next to none; None
+    where no activation follows. ``bounded`` and ``steepest`` tell whether that activation stays within bounds, and its largest
+    slope. ``copies`` is the share of units that equal another one in weights and in gradient, and so always will. ``places`` is
+    the share of the mean square within a sample by which its places (tokens, pixels) differ; None where a sample has one
+    place. ``input_square``, ``input_unlike``, ``input_rank`` and ``input_places`` are the same of what the layer was given.
     """
 
     name: str
@@ -72,8 +72,8 @@ class LayerSigns:
 class VitalSigns:
     """All layers in the order in which they ran, the loss, and the parameters that no gradient reached.
 
-    ``untouched`` are the parameters that want a gradient and get none, ``zero`` those whose gradient is exactly zero, ``alike`` the
-    matrices whose rows are all the same, in weight and in gradient.
+    ``untouched`` are the parameters that want a gradient and get none, ``zero`` those whose gradient is exactly zero, ``alike``
+    the matrices whose rows are all the same, in weight and in gradient.
     """
 
     layers: tuple[LayerSigns, ...]
