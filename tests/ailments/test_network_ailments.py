@@ -212,3 +212,15 @@ def test_an_unused_branch_is_a_note_and_a_frozen_feature_extractor_is_nothing():
     given["optimizer"] = torch.optim.Adam([*given["model"].head.parameters(), *given["model"].unused.parameters()])
     (finding,) = judge(Chart(**given))
     assert finding.severity == "note"
+
+
+def test_no_ailment_of_the_network_explains_its_own_cause():
+    explains = {name.replace("_", "-"): AILMENTS[name].explains for name in NAMES}
+    for name in explains:
+        waiting, reached = list(explains[name]), set()
+        while waiting:
+            follower = waiting.pop()
+            if follower not in reached:
+                reached.add(follower)
+                waiting += explains.get(follower, ())
+        assert name not in reached

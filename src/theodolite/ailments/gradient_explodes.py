@@ -84,6 +84,6 @@ ailment = Ailment(
     signs=("start", "fit", "trial"),
     judge=judge,
     examples={"sick": (_sick,), "healthy": (_critical, _residual)},
-    explains=("step-too-large", "units-saturated", "loss-stalls", "trained-too-short"),
+    explains=("units-saturated", "loss-stalls", "trained-too-short"),
     laws=("relu-critical",),
 )

@@ -15,4 +15,11 @@ from .signal_flow import (
     signals as signals,
 )
 from .vital_signs import LayerSigns as LayerSigns, VitalSigns as VitalSigns, vital_signs as vital_signs
-from .weight_spread import LayerVariances as LayerVariances, fan_in as fan_in, layer_variances as layer_variances
+from .weight_spread import (
+    LayerVariances as LayerVariances,
+    fan_in as fan_in,
+    layer_variances as layer_variances,
+    mean_square as mean_square,
+    sums_inputs as sums_inputs,
+)
+from .input_scales import InputScales as InputScales, input_scales as input_scales
