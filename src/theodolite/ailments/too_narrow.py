@@ -204,5 +204,5 @@ ailment = Ailment(
     signs=("now", "fit", "trial"),
     judge=judge,
     examples={"sick": (_sick,), "healthy": (_wide, _code)},
-    explains=("rank-lost", "loss-stalls", "inputs-merge", "trained-too-short", "units-dead"),
+    explains=("rank-lost", "loss-stalls", "inputs-merge", "trained-too-short"),
 )
