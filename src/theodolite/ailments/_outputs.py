@@ -43,7 +43,7 @@ def tail_of(chart: Chart) -> Tail | None:
         return None
     name, batch = chart.now.layers[-1].name, few_of(chart.batches[0])
     layer = model.get_submodule(name)
-    kept: list[Tensor] = []
+    kept: list[Any] = []
 
     def keep(module: nn.Module, args: Any, output: Any) -> None:
         kept.append(output)
@@ -85,7 +85,7 @@ def _has_weights(model: nn.Module, tail: Tail) -> bool:
         own = [p for p in model.parameters() if p.requires_grad]
         if not answers.requires_grad:
             return True
-        slopes = torch.autograd.grad(answers.sum(), [*own, z], allow_unused=True)
+        slopes: tuple[Any, ...] = torch.autograd.grad(answers.sum(), [*own, z], allow_unused=True)
     return slopes[-1] is None or any(slope is not None for slope in slopes[:-1])
 
 
@@ -112,7 +112,7 @@ def least_loss(loss: Callable[[Tensor], Tensor], start: Tensor, *, within: tuple
             walker.zero_grad()
             value = loss(z.to(start.dtype))
             best = min(best, float(value.detach()))
-            value.backward()
+            value.backward()  # type: ignore[no-untyped-call]
             walker.step()
             if within is not None:
                 with torch.no_grad():

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -97,7 +98,7 @@ def _with_gradient(chart: Chart, model: nn.Module, batch: object) -> set[str]:
         value = chart.loss_on(model, batch)  # type: ignore[arg-type]
         if not value.requires_grad:
             return set(own)
-        slopes = torch.autograd.grad(value, list(own.values()), allow_unused=True)
+        slopes: tuple[Any, ...] = torch.autograd.grad(value, list(own.values()), allow_unused=True)
     return {name for name, slope in zip(own, slopes, strict=True) if slope is not None and bool(slope.any())}
 
 
@@ -131,9 +132,9 @@ def _sick(seed: int) -> dict[str, object]:
 
 def _zero_head(seed: int) -> dict[str, object]:
     def make() -> nn.Module:
-        model = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 4))
-        nn.init.zeros_(model[2].weight)
-        return model
+        last = nn.Linear(32, 4)
+        nn.init.zeros_(last.weight)
+        return nn.Sequential(nn.Linear(16, 32), nn.ReLU(), last)
 
     return digits_like(seed, make)
 

@@ -14,6 +14,7 @@ import copy
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -83,13 +84,8 @@ def widened(parts: list[nn.Module], place: int, times: int) -> nn.Sequential:
         if isinstance(part, nn.Linear):
             new[index] = nn.Linear(part.in_features * grows, part.out_features * own, part.bias is not None)
         elif isinstance(part, nn.Conv2d):
-            new[index] = nn.Conv2d(
-                part.in_channels * grows,
-                part.out_channels * own,
-                part.kernel_size,
-                part.stride,
-                part.padding,  # type: ignore[arg-type]
-            )
+            shape: Any = (part.kernel_size, part.stride, part.padding)
+            new[index] = nn.Conv2d(part.in_channels * grows, part.out_channels * own, *shape)
         elif isinstance(part, nn.BatchNorm1d | nn.BatchNorm2d):
             new[index] = type(part)(part.num_features * times)
         if index > place and isinstance(part, nn.Linear | nn.Conv2d):
@@ -155,7 +151,8 @@ def trials(chart: Chart, parts: list[nn.Module], layer: Narrow, times: int) -> C
             for part in model:  # both from fresh weights: what was learnt around the old layer would not fit the new
                 if isinstance(part, nn.Linear | nn.Conv2d | nn.BatchNorm1d | nn.BatchNorm2d):
                     part.reset_parameters()
-            optimizer = type(chart.optimizer)([p for p in model.parameters() if p.requires_grad], lr=chart.largest_lr)
+            kind: Any = type(chart.optimizer)
+            optimizer = kind([p for p in model.parameters() if p.requires_grad], lr=chart.largest_lr)
         optimizer.param_groups[0].update({**group, "lr": chart.largest_lr})
         training = (chart.batches[cut:] or chart.batches) * rounds
         runs.append(
