@@ -44,7 +44,8 @@ def patient(
         "adam": lambda: torch.optim.Adam(wanted, lr=lr),
         "sgd": lambda: torch.optim.SGD(wanted, lr=lr, momentum=0.9),
     }
-    batches = list(zip(data[0].split(batch_size), data[1].split(batch_size), strict=True))
+    x, y = data
+    batches = [(x[i : i + batch_size], y[i : i + batch_size]) for i in range(0, len(x), batch_size)]
     return {"model": model, "data": batches, "loss": loss, "optimizer": makers[optimizer]()}
 
 

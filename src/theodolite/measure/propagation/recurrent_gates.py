@@ -22,7 +22,7 @@ def recurrent_saturation(module: nn.RNNBase, inputs: Tensor, outputs: Tensor) ->
     >>> recurrent_saturation(cell, x, cell(x)[0]) < 0.01
     True
     """
-    if module.num_layers != 1 or module.bidirectional or inputs.ndim != 3 or getattr(module, "proj_size", 0):
+    if module.num_layers != 1 or module.bidirectional or inputs.ndim != 3 or module.proj_size:
         return None
     if not module.batch_first:
         inputs, outputs = inputs.transpose(0, 1), outputs.transpose(0, 1)
