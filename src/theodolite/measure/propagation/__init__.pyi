@@ -5,6 +5,7 @@ from .layer_features import (
     matrix_layers as matrix_layers,
     steering_gains as steering_gains,
 )
+from .recurrent_gates import recurrent_saturation as recurrent_saturation
 from .redraws import GradientDraws as GradientDraws, log_spread as log_spread, redrawn_gradients as redrawn_gradients
 from .signal_flow import (
     Signal as Signal,
@@ -13,6 +14,7 @@ from .signal_flow import (
     is_matrix_layer as is_matrix_layer,
     signals as signals,
 )
+from .vital_signs import LayerSigns as LayerSigns, VitalSigns as VitalSigns, vital_signs as vital_signs
 from .weight_spread import (
     LayerVariances as LayerVariances,
     fan_in as fan_in,

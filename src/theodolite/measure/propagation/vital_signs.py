@@ -19,6 +19,9 @@ from theodolite.measure.propagation.signal_flow import ACTIVATIONS, is_matrix_la
 SAMPLES, COLUMNS = 64, 4096
 """Samples and numbers a sample (units and positions, evenly spread) that a layer's signal is judged by."""
 
+GATE_SAMPLES = 256
+"""Samples that gates are judged by: a unit that opens on one sample in fifty looks dead in 0.6 % of draws."""
+
 CLOSED, NARROWED = 1e-6, 0.05
 """Slopes of an activation, beside its steepest, under which a gate is shut for a sample, and under which it is saturated."""
 
@@ -27,10 +30,13 @@ CLOSED, NARROWED = 1e-6, 0.05
 class LayerSigns:
     """One layer with weights as a batch went through it and its gradient came back.
 
-    ``mean_square`` is that of its outputs; ``unlike`` the share of it by which samples differ, $\\sum|z_i-\\bar z|^2/\\sum|z_i|^2$
-    (0 when all inputs have merged, 1 when they have nothing in common). ``dead`` is the share of its units whose activation has no
-    slope on any sample, ``saturated`` the share of unit and sample with next to none; None where no activation follows. ``copies``
-    is the share of units that equal another one in weights and in gradient, and so always will.
+    ``mean_square`` is that of its outputs; ``unlike`` the share of it by which samples differ,
+    $\\sum|z_i-\\bar z|^2/\\sum|z_i|^2$ (0 when all inputs have merged, 1 when they have nothing in common). ``dead`` is the share
+    of its units whose activation has no slope on any sample, ``saturated`` the share of unit and sample with next to none; None
+    where no activation follows. ``bounded`` and ``steepest`` tell whether that activation stays within bounds, and its largest
+    slope. ``copies`` is the share of units that equal another one in weights and in gradient, and so always will. ``places`` is
+    the share of the mean square within a sample by which its places (tokens, pixels) differ; None where a sample has one
+    place. ``input_square``, ``input_unlike``, ``input_rank`` and ``input_places`` are the same of what the layer was given.
     """
 
     name: str
@@ -46,11 +52,29 @@ class LayerSigns:
     dead: float | None
     saturated: float | None
     copies: float
+    bounded: bool = False
+    steepest: float = math.nan
+    places: float | None = None
+    input_square: float = math.nan
+    input_unlike: float = math.nan
+    input_rank: float = math.nan
+    input_places: float | None = None
+
+    @property
+    def relative_gradient(self) -> float | None:
+        """The gradient's norm beside the weights': what a plain step of size 1 would move, as a share."""
+        if self.gradient_norm is None or not self.weight_norm:
+            return None
+        return self.gradient_norm / self.weight_norm
 
 
 @dataclass(frozen=True)
 class VitalSigns:
-    """All layers in the order in which they ran, the loss, and the parameters that no gradient reached."""
+    """All layers in the order in which they ran, the loss, and the parameters that no gradient reached.
+
+    ``untouched`` are the parameters that want a gradient and get none, ``zero`` those whose gradient is exactly zero, ``alike``
+    the matrices whose rows are all the same, in weight and in gradient.
+    """
 
     layers: tuple[LayerSigns, ...]
     loss: float
@@ -58,6 +82,7 @@ class VitalSigns:
     untouched: tuple[str, ...] = ()
     zero: tuple[str, ...] = ()
     gradient_norm: float = math.nan
+    alike: tuple[str, ...] = ()
 
 
 @dataclass
@@ -71,6 +96,11 @@ class _Seen:
     activation: str | None = None
     dead: float | None = None
     saturated: float | None = None
+    bounded: bool = False
+    steepest: float = math.nan
+    places: float | None = None
+    given: tuple[float, float, float] = (math.nan, math.nan, math.nan)
+    given_places: float | None = None
 
 
 def vital_signs(model: nn.Module, loss_of: Callable[[], tuple[Tensor, Tensor]]) -> VitalSigns:
@@ -89,6 +119,7 @@ def vital_signs(model: nn.Module, loss_of: Callable[[], tuple[Tensor, Tensor]]) 
             if is_matrix_layer(module):
                 hook = functools.partial(watcher.layer, name)
                 stack.callback(module.register_forward_hook(hook).remove)
+        stack.callback(model.register_forward_hook(watcher.left).remove)  # what the loss does is no activation
         with torch.enable_grad(), watcher:
             value, output = loss_of()
     slopes: dict[str, Tensor | None] = dict.fromkeys(own)
@@ -99,7 +130,8 @@ def vital_signs(model: nn.Module, loss_of: Callable[[], tuple[Tensor, Tensor]]) 
     layers = tuple(_layer(seen, slopes) for seen in watcher.seen.values())
     unused = tuple(name for name, slope in slopes.items() if slope is None)
     zero = tuple(name for name, slope in slopes.items() if slope is not None and not bool(slope.any()))
-    return VitalSigns(layers, float(value.detach()), output.detach(), unused, zero, total)
+    alike = tuple(name for name, p in own.items() if p.ndim >= 2 and len(p) > 1 and _all_alike(p, slopes[name]))
+    return VitalSigns(layers, float(value.detach()), output.detach(), unused, zero, total, alike)
 
 
 class _Gates(TorchFunctionMode):
@@ -117,31 +149,51 @@ class _Gates(TorchFunctionMode):
             return
         with torch._C.DisableTorchFunction(), torch.no_grad():
             if name not in self.seen:
-                axis = 1 if z.ndim > 2 and "Conv" in type(module).__name__ else z.ndim - 1
+                axis = _axis(z, module)
+                given = args[0] if args and isinstance(args[0], Tensor) and args[0].is_floating_point() else None
                 self.seen[name] = _Seen(name, module, _signal(z.detach()), z.shape[axis])
+                self.seen[name].places = _places(z.detach(), axis)
+                if given is not None:
+                    self.seen[name].given = _signal(given.detach())
+                    self.seen[name].given_places = _places(given.detach(), _axis(given, module))
         self.home[z] = name
+
+    def left(self, module: nn.Module, args: Any, output: Any) -> None:
+        """A hook: the model has answered, and what follows is not its own."""
+        self.home.clear()
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run the function; what it returns belongs to the layer that its argument came from."""
         kwargs = kwargs or {}
-        result = func(*args, **kwargs)
         given = args[0] if args and isinstance(args[0], Tensor) else None
-        if given is None or given not in self.home or not isinstance(result, Tensor):
+        home = self.home.get(given) if given is not None else None
+        name = str(getattr(func, "__name__", func)).strip("_")
+        seen = None if home is None else self.seen[home]
+        gate = seen is not None and given is not None and name in ACTIVATIONS and seen.activation is None
+        before = None
+        if gate and given is not None:
+            with torch._C.DisableTorchFunction():  # an activation in place leaves nothing of what it was given
+                before = given.detach()[:: max(1, len(given) // GATE_SAMPLES)][:GATE_SAMPLES].clone()
+        result = func(*args, **kwargs)
+        if seen is None or given is None or not isinstance(result, Tensor):
             return result
-        home = self.home[given]
-        name = str(getattr(func, "__name__", func)).strip("_").removesuffix("_")
-        seen = self.seen[home]
-        if name in ACTIVATIONS and seen.activation is None and result.shape == given.shape:
+        if before is not None and result.shape == given.shape:
             with torch._C.DisableTorchFunction():
                 seen.activation = name
-                seen.dead, seen.saturated = _gates(func, given.detach(), args[1:], kwargs, seen.module)
+                seen.dead, seen.saturated = _gates(func, before, args[1:], kwargs, seen.module)
+                seen.bounded, seen.steepest = _is_bounded(func, args[1:], kwargs), _open_slope(func, args[1:], kwargs)
         if result not in self.home:
             self.home[result] = home
         return result
 
 
+def _axis(z: Tensor, module: nn.Module) -> int:
+    """The axis along which a layer's units lie."""
+    return 1 if z.ndim > 2 and "Conv" in type(module).__name__ and type(module).__name__ != "Conv1D" else z.ndim - 1
+
+
 def _few(z: Tensor) -> Tensor:
-    """Some samples, evenly spread, in float64 where they are judged."""
+    """Some samples, evenly spread."""
     return z[:: max(1, len(z) // SAMPLES)][:SAMPLES]
 
 
@@ -159,10 +211,22 @@ def _signal(z: Tensor) -> tuple[float, float, float]:
     return total, unlike, rank
 
 
+def _places(z: Tensor, axis: int) -> float | None:
+    """The share of the mean square within a sample by which its places differ."""
+    if z.ndim < 3:
+        return None
+    rows = _few(z).movedim(axis, -1).flatten(1, -2)  # (samples, places, units)
+    rows = rows[:, :: max(1, rows.shape[1] // 64)].double()
+    total = float(rows.square().sum())
+    if rows.shape[1] < 2 or not total:
+        return None
+    return float((rows - rows.mean(1, keepdim=True)).square().sum()) / total
+
+
 def _gates(func: Any, z: Tensor, rest: Any, kwargs: Any, module: nn.Module) -> tuple[float, float]:
     """Shares of units that are shut on every sample, and of units and samples that are saturated."""
     kwargs = {key: value for key, value in kwargs.items() if key != "inplace"}
-    few = _few(z).float().clone().requires_grad_()
+    few = z.float().clone().requires_grad_()
     with torch.enable_grad():
         answer = func(few.clone(), *rest, **kwargs)
         (slope,) = torch.autograd.grad(answer.sum(), few)
@@ -171,12 +235,21 @@ def _gates(func: Any, z: Tensor, rest: Any, kwargs: Any, module: nn.Module) -> t
         return 1.0, 1.0
     # beside 1, the slope of an open gate: a layer that is wholly saturated has no steep place of its own
     share = slope.abs() / max(steepest, _open_slope(func, rest, kwargs))
-    axis = 1 if few.ndim > 2 and "Conv" in type(module).__name__ else few.ndim - 1
+    axis = _axis(few, module)
     by_unit = share.movedim(axis, 0).flatten(1)
     return float((by_unit.amax(1) < CLOSED).double().mean()), float((share < NARROWED).double().mean())
 
 
+def _is_bounded(func: Any, rest: Any, kwargs: Any) -> bool:
+    """Whether the function stays where it is far out on both sides."""
+    kwargs = {key: value for key, value in kwargs.items() if key != "inplace"}
+    with torch.no_grad():
+        far = func(torch.tensor([-1e6, -1e4, 1e4, 1e6], dtype=torch.float64), *rest, **kwargs)
+    return bool(torch.isfinite(far).all()) and float((far[[0, 3]] - far[[1, 2]]).abs().max()) < 1.0
+
+
 def _open_slope(func: Any, rest: Any, kwargs: Any) -> float:
+    kwargs = {key: value for key, value in kwargs.items() if key != "inplace"}
     z = torch.linspace(-3, 3, 61, requires_grad=True)
     with torch.enable_grad():
         (slope,) = torch.autograd.grad(func(z.clone(), *rest, **kwargs).sum(), z)
@@ -202,23 +275,41 @@ def _layer(seen: _Seen, slopes: dict[str, Tensor | None]) -> LayerSigns:
         dead=seen.dead,
         saturated=seen.saturated,
         copies=_copies(seen.module, slope),
+        bounded=seen.bounded,
+        steepest=seen.steepest,
+        places=seen.places,
+        input_square=seen.given[0],
+        input_unlike=seen.given[1],
+        input_rank=seen.given[2],
+        input_places=seen.given_places,
     )
 
 
+def _all_alike(weight: Tensor, slope: Tensor | None) -> bool:
+    """Whether every row is the same, in weight and in gradient."""
+    if slope is None:
+        return False
+    same = bool((weight.detach() == weight.detach()[:1]).all())
+    return same and float((slope - slope[:1]).abs().max()) <= 1e-4 * float(slope.abs().max())
+
+
 def _copies(module: nn.Module, slope: Tensor | None) -> float:
-    """The share of rows that equal another one, weights and gradients alike, told by a random projection."""
+    """The share of rows that equal another one, weights and gradients alike, told by a random projection.
+
+    Rows without a gradient count only where all have none: a unit that decay has brought to nothing is dead, not a copy.
+    """
     weight = module.weight
     assert isinstance(weight, Tensor)
     if type(module).__name__ == "Conv1D" or weight.ndim < 2 or len(weight) < 2 or slope is None:
         return 0.0
+    rows, slopes = weight.detach().reshape(len(weight), -1).double(), slope.reshape(len(weight), -1).double()
+    moving = slopes.any(1)
+    if not bool(moving.any()):
+        return 1.0 - 1.0 / len(rows) if bool((rows == rows[:1]).all()) else 0.0
     generator = torch.Generator().manual_seed(0)
-    columns = weight[0].numel()
-    draw = torch.randn(columns, 2, generator=generator, dtype=torch.float64).to(weight.device)
-    marks = torch.cat(
-        [weight.detach().reshape(len(weight), -1).double() @ draw, slope.reshape(len(weight), -1).double() @ draw],
-        dim=1,
-    )  # (units, 4)
-    scale = marks.abs().amax(0).clamp(min=1e-300)
-    rounded = torch.round(marks / scale * 1e5)
-    distinct = len(torch.unique(rounded, dim=0))
-    return 1.0 - distinct / len(weight)
+    draw = torch.randn(rows.shape[1], 2, generator=generator, dtype=torch.float64).to(weight.device)
+    marks = torch.cat([rows[moving] @ draw, slopes[moving] @ draw], dim=1)  # (units, 4)
+    # beside the largest a projection can be: equal rows differ by rounding even where their projection is nearly nothing
+    scale = torch.cat([rows.norm(dim=1).max() * draw.norm(dim=0), slopes.norm(dim=1).max() * draw.norm(dim=0)])
+    rounded = torch.round(marks / scale.clamp(min=1e-300) * 1e5)
+    return (int(moving.sum()) - len(torch.unique(rounded, dim=0))) / len(weight)

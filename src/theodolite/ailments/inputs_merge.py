@@ -1,0 +1,112 @@
+r"""Do different inputs become the same on their way to the last layer?
+
+In the ordered phase the cosine of any two inputs tends to 1 with a depth scale $\xi=-1/\ln\chi$; at a critical point it still
+does, as $1/L^2$ for ReLU. Judged is the share of the mean square by which samples differ where the last layer reads it,
+beside the input's own: what is below 1e-6 drowns (rounding leaves 1e-14 in float32, and a weight must tell differences a
+thousandth of the signal apart); what has merely shrunk tenfold over many layers counts only where a path around the layers,
+or the critical initialisation, tried on a copy trains clearly better. Batch normalisation and paths around layers show in
+what is measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from torch import nn
+
+from theodolite.ailments._chart import Chart, seen
+from theodolite.ailments._examples import digits_like, residual, stack
+from theodolite.ailments._network import activation_in, around_layers, is_fit, reinitialised, remedy_for, severity
+from theodolite.core.ailment import Ailment, Finding
+from theodolite.measure.propagation.vital_signs import VitalSigns
+
+MERGED, SHRUNK = 1e-6, 0.2
+DROWNS, DEPTH = 5, 8
+"""Layers from which on merging is one of depth."""
+
+BETTER = 0.2
+
+
+def merging(signs: VitalSigns) -> float:
+    """The share by which samples differ at the last layer, beside that of the input."""
+    first, last = signs.layers[0].input_unlike, signs.layers[-1].input_unlike
+    return last / first if first > 0 else 1.0
+
+
+def is_shrunk_by_slope(signs: VitalSigns) -> bool:
+    """Whether the activation's own slope is so small that gradients vanish first: then that is the name for it."""
+    slopes = [layer.steepest for layer in signs.layers[:-1] if layer.activation]
+    return bool(slopes) and max(slopes) < 0.5 and len(signs.layers) < 30
+
+
+def judge(chart: Chart) -> Iterator[Finding]:
+    signs = chart.start
+    if signs is None or len(signs.layers) < 3 or is_fit(chart, 0.85):
+        return
+    ratio = merging(signs)
+    if not ratio < SHRUNK or is_shrunk_by_slope(signs) or any((layer.dead or 0) > 0.9 for layer in signs.layers):
+        return
+    drowned = ratio < MERGED
+    if len(signs.layers) < (DROWNS if drowned else DEPTH):
+        return
+    text, suggested = remedy_for(activation_in(signs))
+    tried = reinitialised(chart)
+    better = tried is not None and tried.is_better(BETTER)
+    if not better:
+        tried = around_layers(chart)
+        better = tried is not None and tried.is_better(BETTER)
+        text, suggested = "a path around every layer: x + layer(x), or fewer layers", {"residual": True}
+    if not better and (not drowned or is_fit(chart)):
+        return
+    proof = (
+        ""
+        if tried is None or not better
+        else (
+            f" With the remedy {len(tried.changed.losses)} steps reach a loss of {tried.changed.after:.3g} instead of "
+            f"{tried.as_it_is.after:.3g}."
+        )
+    )
+    unlike = signs.layers[-1].input_unlike
+    yield Finding(
+        severity=severity(chart),
+        where=signs.layers[-1].name,
+        says=f"Inputs merge: after {len(signs.layers) - 1} layers two of them have a cosine of 1 - {unlike:.2g}, before them of "
+        f"{1 - signs.layers[0].input_unlike:.3g}.{proof}",
+        remedy=text,
+        suggested=suggested,
+        evidence=(
+            seen("share by which samples differ at the last layer", unlike),
+            seen("beside that of the input", ratio),
+        ),
+    )
+
+
+def _sick(seed: int) -> dict[str, object]:
+    return digits_like(seed, lambda: stack(30, activation=nn.GELU), lr=1e-3)
+
+
+def _shallow(seed: int) -> dict[str, object]:
+    return digits_like(seed, lambda: stack(3, activation=nn.GELU), lr=1e-3)
+
+
+def _residual(seed: int) -> dict[str, object]:
+    return digits_like(seed, lambda: residual(12), lr=1e-3)
+
+
+ailment = Ailment(
+    question="Do different inputs become the same on their way?",
+    needs={"model", "data", "loss"},
+    signs=("start", "fit", "trial"),
+    judge=judge,
+    examples={"sick": (_sick,), "healthy": (_shallow, _residual)},
+    explains=(
+        "gradient-vanishes",
+        "rank-lost",
+        "loss-stalls",
+        "layer-untrained",
+        "layer-cut-off",
+        "trained-too-short",
+        "step-too-small",
+    ),
+    laws=("relu-critical",),
+)

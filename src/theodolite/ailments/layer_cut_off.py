@@ -1,0 +1,158 @@
+"""Are there parameters that the answers depend on and that no gradient reaches?
+
+Exact, on two batches and at two points: parameters that want a gradient get none (or one that is zero in every entry), also
+after a small random change of all weights, so that layers and branches that start at zero on purpose are left alone; and
+other weights in their place change the loss, so that it is not simply unused. Unused parameters harm nothing and are a note;
+parameters that the optimiser does not hold were left out on purpose.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from theodolite.ailments._chart import Chart
+from theodolite.ailments._examples import digits_like
+from theodolite.ailments._network import is_fit
+from theodolite.core.ailment import Ailment, Finding
+from theodolite.core.state import untouched
+
+
+def judge(chart: Chart) -> Iterator[Finding]:
+    signs = chart.now
+    if signs is None or chart.model is None:
+        return
+    suspects = [*signs.untouched, *signs.zero]
+    reached = any(p.requires_grad for p in chart.model.parameters()) and signs.gradient_norm > 0
+    if not suspects or not reached:
+        return
+    cut, unused = cut_off(chart, suspects)
+    held = None if chart.optimizer is None else {id(p) for g in chart.optimizer.param_groups for p in g["params"]}
+    own = dict(chart.model.named_parameters())
+    if held is not None:
+        cut, unused = ([n for n in names if id(own[n]) in held] for names in (cut, unused))
+    for names, words in (
+        (cut, "the answers depend on them, yet no gradient reaches them"),
+        (unused, "nothing uses them"),
+    ):
+        if names:
+            numbers = sum(own[name].numel() for name in names)
+            told = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
+            harm = names is cut and held is not None
+            yield Finding(
+                severity="note"
+                if not harm
+                else "warning"
+                if is_fit(chart, 0.1) or numbers < 0.5 * _size(own)
+                else "critical",
+                where=names[0].rpartition(".")[0],
+                says=f"{len(names)} parameters ({numbers} numbers: {told}) are cut off: {words}.",
+                remedy=f"look for detach(), no_grad(), .item(), argmax or numpy right behind {names[-1].rpartition('.')[0]}; "
+                "where it is on purpose, requires_grad_(False)",
+            )
+            return
+
+
+def _size(own: dict[str, nn.Parameter]) -> int:
+    return sum(p.numel() for p in own.values() if p.requires_grad)
+
+
+def cut_off(chart: Chart, suspects: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Of the suspects, those that the loss depends on without a gradient, and those that it does not depend on."""
+    assert chart.model is not None
+    with untouched(chart.model):
+        model = copy.deepcopy(chart.model).train()
+        _shaken(model, [name for name, _ in model.named_parameters()], 0.02)
+        batches = chart.batches[:2]
+        still = set(suspects)
+        for batch in batches:
+            still -= _with_gradient(chart, model, batch)
+        # one bias in front of a normalisation, or of keys in attention, has no effect by its place: whole modules count
+        matrices = {name.rpartition(".")[0] for name in still if dict(model.named_parameters())[name].ndim >= 2}
+        still = {name for name in still if name.rpartition(".")[0] in matrices}
+        if not still:
+            return [], []
+        order = [name for name in suspects if name in still]
+        before = _loss(chart, model, batches[0])
+        used = []
+        for owner in dict.fromkeys(name.rpartition(".")[0] for name in order):
+            names = [name for name in order if name.rpartition(".")[0] == owner]
+            kept = {name: dict(model.named_parameters())[name].detach().clone() for name in names}
+            _shaken(model, names, 1.0)
+            if _loss(chart, model, batches[0]) != before:
+                used += names
+            with torch.no_grad():
+                for name, value in kept.items():
+                    dict(model.named_parameters())[name].copy_(value)
+    return used, [name for name in order if name not in used]
+
+
+def _with_gradient(chart: Chart, model: nn.Module, batch: object) -> set[str]:
+    own = {name: p for name, p in model.named_parameters() if p.requires_grad}
+    torch.manual_seed(0)
+    with torch.enable_grad():
+        value = chart.loss_on(model, batch)  # type: ignore[arg-type]
+        if not value.requires_grad:
+            return set(own)
+        slopes: tuple[Any, ...] = torch.autograd.grad(value, list(own.values()), allow_unused=True)
+    return {name for name, slope in zip(own, slopes, strict=True) if slope is not None and bool(slope.any())}
+
+
+@torch.no_grad()
+def _loss(chart: Chart, model: nn.Module, batch: object) -> float:
+    torch.manual_seed(0)  # the same dropout masks each time
+    return float(chart.loss_on(model, batch))  # type: ignore[arg-type]
+
+
+@torch.no_grad()
+def _shaken(model: nn.Module, names: Sequence[str], share: float) -> None:
+    """Random numbers added to parameters, of this share of their size; to those at zero, of a tenth."""
+    generator = torch.Generator().manual_seed(0)
+    own = dict(model.named_parameters())
+    for name in names:
+        value = own[name]
+        if not value.is_floating_point():
+            continue
+        size = float(value.double().square().mean().sqrt()) or 0.1
+        value.add_((share * size * torch.randn(value.shape, generator=generator)).to(value))
+
+
+class _Cut(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x.detach()
+
+
+def _sick(seed: int) -> dict[str, object]:
+    return digits_like(seed, lambda: nn.Sequential(nn.Linear(16, 32), nn.ReLU(), _Cut(), nn.Linear(32, 4)))
+
+
+def _zero_head(seed: int) -> dict[str, object]:
+    def make() -> nn.Module:
+        last = nn.Linear(32, 4)
+        nn.init.zeros_(last.weight)
+        return nn.Sequential(nn.Linear(16, 32), nn.ReLU(), last)
+
+    return digits_like(seed, make)
+
+
+def _frozen(seed: int) -> dict[str, object]:
+    def make() -> nn.Module:
+        model = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 4))
+        model[0].requires_grad_(False)
+        return model
+
+    return digits_like(seed, make)
+
+
+ailment = Ailment(
+    question="Are there layers that no gradient reaches?",
+    needs={"model", "data", "loss"},
+    signs=("now",),
+    judge=judge,
+    examples={"sick": (_sick,), "healthy": (_zero_head, _frozen)},
+    explains=("layer-untrained", "loss-stalls"),
+)

@@ -1,0 +1,181 @@
+r"""Can the outputs not reach what the loss asks for?
+
+What the model can answer is measured: the last layer's output is replaced by numbers that descend on the loss freely, sample
+by sample, and what they end at is the floor that the function behind that layer puts under the loss; the same descent on the
+answers themselves gives the floor of the loss alone. Softmax before a cross-entropy that takes its own softmax cannot go
+below $\ln(1+(C-1)e^{-1})$. The gap is exact up to the descent, and is judged beside the loss of the best constant answer.
+log-softmax with the negative log-likelihood, a sigmoid with its cross-entropy, or a tanh whose targets lie within (-1, 1)
+have no gap. Where the floor is reached but answers are cut on one side (a ReLU on logits), the same training without the cut
+must do clearly better.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from theodolite.ailments._chart import Chart, seen
+from theodolite.ailments._examples import digits_like, number_like, stack
+from theodolite.ailments._network import is_fit
+from theodolite.ailments._outputs import Tail, is_entrywise, least_loss, tail_of
+from theodolite.ailments._trials import Comparison
+from theodolite.core.ailment import Ailment, Finding
+from theodolite.io.batches import Batch
+
+SHARE, MOST = 0.03, 0.3
+"""The floor beside the best constant answer's loss from which it costs accuracy, and from which it is critical."""
+
+BETTER = 0.1
+
+
+def judge(chart: Chart) -> Iterator[Finding]:
+    tail = tail_of(chart) if chart.finite else None
+    if tail is None or tail.plain or not chart.chance > 0 or chart.left < 0.2 * chart.budget:
+        return
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            floor, free = floors(chart, tail)
+    except (
+        RuntimeError,
+        ValueError,
+        IndexError,
+    ):  # the loss refuses answers outside its range: then it asks for a squash
+        return
+    low, high = reach(tail)
+    gap = (floor - free) / (chart.chance - free) if chart.chance > free else 0.0
+    words = f"between {low:.3g} and {high:.3g}" if high - low < 1e3 else f"never below {low:.3g}" if low > -1e3 else ""
+    if not words:
+        return
+    if gap > SHARE:
+        yield Finding(
+            severity="critical" if gap > MOST else "warning",
+            where=tail.layer,
+            says=f"Outputs are squashed behind {tail.layer}: they are {words}, and with them the loss cannot go below "
+            f"{floor:.3g} "
+            f"({gap:.0%} of a constant answer's {chart.chance:.3g}); without the squash it can reach {max(free, 0.0):.2g}.",
+            remedy="remove the last activation: the loss takes the plain outputs of the last layer",
+            suggested={"remove": "last activation"},
+            evidence=(seen("least loss within reach", floor), seen("least loss of any answer", free)),
+        )
+        return
+    yield from _cut(chart, tail, words)
+
+
+def _cut(chart: Chart, tail: Tail, words: str) -> Iterator[Finding]:
+    """Answers that are cut on one side, for classes: is training without the cut better?"""
+    if chart.fit is None or not chart.fit.classes or tail.given.shape != tail.answers.shape or is_fit(chart, 0.9):
+        return
+    tried = _uncut(chart, tail.layer)
+    shut = float((tail.answers == tail.answers.min()).float().mean())
+    if not shut > 0.2 or (tried is None and is_fit(chart, 0.1)) or (tried is not None and not tried.is_better(BETTER)):
+        return
+    proof = (
+        ""
+        if tried is None
+        else (
+            f" Without it {len(tried.changed.losses)} steps reach a loss of {tried.changed.after:.3g} instead of "
+            f"{tried.as_it_is.after:.3g}."
+        )
+    )
+    yield Finding(
+        severity="warning",
+        where=tail.layer,
+        says=f"Outputs are squashed behind {tail.layer}: they are {words}, and {shut:.0%} of them sit at the edge, "
+        f"where no gradient "
+        f"passes.{proof}",
+        remedy="remove the last activation: the loss takes the plain outputs of the last layer",
+        suggested={"remove": "last activation"},
+        evidence=(seen("share of outputs at the edge", shut),),
+    )
+
+
+def floors(chart: Chart, tail: Tail) -> tuple[float, float]:
+    """The least loss within reach of the tail, and the least loss of any answer of its shape."""
+    assert chart.loss is not None
+    loss, target = chart.loss, tail.batch.target
+    free = least_loss(lambda answer: loss(answer, target), tail.answers)
+    if is_entrywise(
+        tail
+    ):  # then the range is all that matters, and a descent cannot get stuck where the function is flat
+        return least_loss(lambda answer: loss(answer, target), tail.answers, within=reach(tail)), free
+    return least_loss(lambda z: loss(tail.run(z), target), tail.given), free
+
+
+@torch.no_grad()
+def reach(tail: Tail) -> tuple[float, float]:
+    """The least and the largest answer, with the last layer's output drawn at scales up to a million."""
+    generator = torch.Generator().manual_seed(0)
+    draws = torch.randn(tail.given.shape, generator=generator).to(tail.given)
+    answers = [tail.run(scale * draws) for scale in (1.0, 30.0, 1e3, 1e6)]
+    return min(float(a.min()) for a in answers), max(float(a.max()) for a in answers)
+
+
+def _uncut(chart: Chart, layer: str) -> Comparison | None:
+    """Training with the last layer's own output as the answer beside training as it is."""
+
+    def loss(model: nn.Module, batch: Batch) -> Tensor:
+        kept: list[Any] = []
+        hook = model.get_submodule(layer).register_forward_hook(lambda module, args, output: kept.append(output))
+        try:
+            chart.answer(model, batch)
+        finally:
+            hook.remove()
+        assert chart.loss is not None
+        return chart.loss(kept[-1], batch.target)
+
+    plain, other = chart.trial(), chart.trial("without the last activation", loss=loss)
+    return None if plain is None or other is None else Comparison(plain, other)
+
+
+def _softmax(seed: int) -> dict[str, object]:
+    return digits_like(seed, lambda: nn.Sequential(stack(1), nn.Softmax(-1)))
+
+
+def _relu(seed: int) -> dict[str, object]:
+    return digits_like(seed, lambda: nn.Sequential(stack(1), nn.ReLU()), lr=1e-2)
+
+
+def _tanh(seed: int) -> dict[str, object]:
+    return number_like(seed, lambda: nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 1), nn.Tanh()))
+
+
+def _positive(seed: int) -> dict[str, object]:
+    given = number_like(seed, lambda: nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 1), nn.ReLU()))
+    return {**given, "data": [(x, y.abs()) for x, y in given["data"]]}
+
+
+def _log_softmax(seed: int) -> dict[str, object]:
+    return digits_like(seed, lambda: nn.Sequential(stack(1), nn.LogSoftmax(-1)), loss=F.nll_loss)
+
+
+def _within(seed: int) -> dict[str, object]:
+    given = number_like(seed, lambda: nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 1), nn.Tanh()))
+    return {**given, "data": [(x, 0.8 * torch.tanh(y)) for x, y in given["data"]]}
+
+
+def _sigmoid(seed: int) -> dict[str, object]:
+    given = number_like(seed, lambda: nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 1), nn.Sigmoid()))
+    return {**given, "data": [(x, (y > 0).float()) for x, y in given["data"]], "loss": F.binary_cross_entropy}
+
+
+ailment = Ailment(
+    question="Can the outputs reach what the loss asks for?",
+    needs={"model", "data", "loss"},
+    signs=("now", "chance", "trial"),
+    judge=judge,
+    examples={"sick": (_softmax, _relu, _tanh), "healthy": (_log_softmax, _within, _sigmoid, _positive)},
+    explains=(
+        "loss-stalls",
+        "units-dead",
+        "gradient-vanishes",
+        "step-too-small",
+        "trained-too-short",
+        "targets-not-scaled",
+    ),
+)

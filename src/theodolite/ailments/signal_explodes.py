@@ -1,0 +1,91 @@
+r"""Does the signal grow from layer to layer until the answers are absurdly large?
+
+A mean square changes by $C_w\langle\sigma'^2\rangle$ a layer, which is 1 at the critical variance; finite width alone makes a
+factor of $e^{\pm4\sqrt{\sum5/n_l}}$ in one draw of 30000. Growth is named only with its harm: the loss of the first answers
+lies far above that of the best constant answer, and training from the critical initialisation does clearly better.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from theodolite.ailments._chart import Chart, seen
+from theodolite.ailments._examples import digits_like, residual, stack
+from theodolite.ailments._network import activation_in, learnt, reinitialised, remedy_for, severity, width_spread
+from theodolite.core.ailment import Ailment, Finding
+
+GROWN = 100.0
+"""The factor from the input's mean square to the output's from which on growth is looked into."""
+
+ABSURD, SURELY = 3.0, 30.0
+"""The first loss beside that of the best constant answer: looked into, and absurd whatever a trial says."""
+
+BETTER = 0.3
+
+
+def judge(chart: Chart) -> Iterator[Finding]:
+    signs = chart.start
+    if signs is None or len(signs.layers) < 2 or min(learnt(chart), learnt(chart, held_out=True)) >= 0.9:
+        return
+    first, last = signs.layers[0], signs.layers[-1]
+    if any(layer.bounded for layer in signs.layers[:-1]) or not first.input_square > 0 or not chart.chance > 0:
+        return  # behind a bounded activation nothing grows: its units saturate
+    grown, loss = last.mean_square / first.input_square, signs.loss / chart.chance
+    if not grown > GROWN or math.log(grown) < 4 * width_spread(signs) or not loss > ABSURD:
+        return
+    tried = reinitialised(chart)
+    better = tried is not None and tried.is_better(BETTER)
+    if not better and (loss < SURELY or (tried is not None and not tried.changed.after < 0.1 * tried.as_it_is.after)):
+        return
+    text, suggested = remedy_for(activation_in(signs))
+    proof = (
+        ""
+        if tried is None
+        else (
+            f" From the critical initialisation {len(tried.changed.losses)} steps reach {tried.changed.after:.3g} instead of "
+            f"{tried.as_it_is.after:.3g}."
+        )
+    )
+    yield Finding(
+        severity=severity(chart),
+        says=f"The signal explodes: its mean square grows by a factor of {grown:.2g} over {len(signs.layers)} layers, "
+        f"and the first "
+        f"loss is {signs.loss:.3g}, where a constant answer has {chart.chance:.3g}.{proof}",
+        remedy=text,
+        suggested=suggested,
+        evidence=(
+            seen("mean square of the output beside the input's", grown, where=last.name),
+            seen("first loss beside a constant answer's", loss),
+        ),
+    )
+
+
+def _sick(seed: int) -> dict[str, object]:
+    return digits_like(seed, lambda: stack(10, weight_variance=12.0), lr=1e-3)
+
+
+def _critical(seed: int) -> dict[str, object]:
+    return digits_like(seed, lambda: stack(10, weight_variance=2.0), lr=1e-3)
+
+
+def _residual(seed: int) -> dict[str, object]:
+    return digits_like(seed, lambda: residual(6), lr=1e-3)
+
+
+ailment = Ailment(
+    question="Does the signal explode on its way through the layers?",
+    needs={"model", "data", "loss"},
+    signs=("start", "fit", "trial"),
+    judge=judge,
+    examples={"sick": (_sick,), "healthy": (_critical, _residual)},
+    explains=(
+        "gradient-explodes",
+        "step-too-large",
+        "units-dead",
+        "loss-stalls",
+        "trained-too-short",
+        "step-too-small",
+    ),
+    laws=("relu-critical",),
+)

@@ -1,0 +1,205 @@
+r"""Is a layer too narrow for what must pass through it?
+
+A layer of k units bounds the rank of everything behind it by k. A ReLU network of any depth whose hidden widths are at most
+the input dimension d approximates no large class of functions (Hanin and Sellke 2017: d + 1 is the least width for continuous
+functions), and max(d + 1, outputs) is the least width in $L^p$ (Park et al. 2021). Here d is the intrinsic dimension of the
+data (ratio of neighbour distances), with its error: a layer below it is looked into. It is named only where the model has not
+learnt its training data, steps do take the loss down, and a copy with that layer widened, trained in the same way, does
+clearly better. A code that is narrow on purpose but not below the dimension of the data is left alone.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from theodolite.ailments._chart import Chart, seen
+from theodolite.ailments._examples import digits_like, patient, seeded
+from theodolite.ailments._network import is_fit, severity
+from theodolite.ailments._trials import Comparison
+from theodolite.core.ailment import Ailment, Finding
+from theodolite.measure.dimension.by_distances import dimension_twonn
+from theodolite.measure.dynamics.trial_runs import trial_run
+
+BETTER = 0.2
+WIDER, HALF = 32, 0.6
+LEARNT = 0.8
+
+
+@dataclass(frozen=True)
+class Narrow:
+    """The narrowest hidden layer of a chain: its place there, and its numbers a sample."""
+
+    place: int
+    units: int
+    numbers: int
+
+
+def chain_of(model: nn.Module) -> list[nn.Module] | None:
+    """The modules of a plain nn.Sequential (of such), in turn; None for any other model."""
+    if not isinstance(model, nn.Sequential):
+        return None
+    parts: list[nn.Module] = []
+    for member in model:
+        inner = chain_of(member)
+        parts += [member] if inner is None else inner
+    known = (nn.Linear, nn.Conv2d, nn.BatchNorm1d, nn.BatchNorm2d, nn.LayerNorm)
+    free = all(isinstance(part, known) or not list(part.parameters()) for part in parts)
+    return parts if free and not any(isinstance(part, nn.LayerNorm) for part in parts) else None
+
+
+def narrowest(chart: Chart, parts: list[nn.Module]) -> Narrow | None:
+    """The hidden layer through which the fewest numbers a sample pass."""
+    assert chart.model is not None
+    x = chart.batches[0].tensors()[0][:2]
+    found = []
+    mode = [part.training for part in parts]
+    try:
+        with torch.no_grad():
+            for place, part in enumerate(parts):
+                x = part.eval()(x)
+                if isinstance(part, nn.Linear | nn.Conv2d):
+                    found.append(Narrow(place, int(part.weight.shape[0]), x[0].numel()))
+                elif found and x[0].numel() < found[-1].numbers:  # pooling behind it
+                    found[-1] = replace(found[-1], numbers=x[0].numel())
+    finally:
+        for part, training in zip(parts, mode, strict=True):
+            part.training = training
+    return min(found[:-1], key=lambda layer: layer.numbers, default=None)
+
+
+def widened(parts: list[nn.Module], place: int, times: int) -> nn.Sequential:
+    """The chain with one layer so many times as wide, that layer, the next and norms between drawn anew."""
+    new = list(parts)
+    for index in range(place, len(parts)):
+        part, grows = parts[index], 1 if index == place else times
+        own = times if index == place else 1
+        if isinstance(part, nn.Linear):
+            new[index] = nn.Linear(part.in_features * grows, part.out_features * own, part.bias is not None)
+        elif isinstance(part, nn.Conv2d):
+            shape: Any = (part.kernel_size, part.stride, part.padding)
+            new[index] = nn.Conv2d(part.in_channels * grows, part.out_channels * own, *shape)
+        elif isinstance(part, nn.BatchNorm1d | nn.BatchNorm2d):
+            new[index] = type(part)(part.num_features * times)
+        if index > place and isinstance(part, nn.Linear | nn.Conv2d):
+            break
+    like = next(p for part in parts for p in part.parameters())
+    return nn.Sequential(*(part.to(like) for part in new))
+
+
+def judge(chart: Chart) -> Iterator[Finding]:
+    if chart.model is None or chart.now is None or chart.optimizer is None or is_fit(chart, LEARNT):
+        return
+    parts = chain_of(chart.model)
+    x = torch.cat([b.tensors()[0].flatten(1) for b in chart.batches]) if parts and _fits(chart) else None
+    if parts is None or x is None or not x.is_floating_point() or len(x) < 100:
+        return
+    layer = narrowest(chart, parts)
+    if layer is None or layer.numbers >= x.shape[1] or layer.numbers > 64:
+        return
+    dimension = dimension_twonn(torch.unique(x[:1000], dim=0).cpu().double())
+    need = min(dimension.value - 2 * dimension.stderr, x.shape[1])
+    if not layer.numbers < HALF * need:
+        return
+    times = math.ceil(WIDER / layer.units)
+    tried = trials(chart, parts, layer, times)
+    if tried is None or not tried.is_better(BETTER) or not tried.as_it_is.after <= tried.as_it_is.before:
+        return
+    name = next(name for name, module in chart.model.named_modules() if module is parts[layer.place])
+    yield Finding(
+        severity=severity(chart) if layer.numbers < 3 else "warning",
+        where=name,
+        says=f"{name} is too narrow: {layer.numbers} numbers a sample pass it, and the data have {dimension.value:.1f} ± "
+        f"{dimension.stderr:.1f} dimensions. With {layer.units * times} units there {len(tried.changed.losses)} steps "
+        f"reach a loss of "
+        f"{tried.changed.after:.3g} instead of {tried.as_it_is.after:.3g}.",
+        remedy=f"at least {max(math.ceil(dimension.value) + 1, 4)} units in {name}; {layer.units * times} were tried",
+        suggested={"width": layer.units * times},
+        evidence=(
+            seen("numbers a sample in the narrowest layer", float(layer.numbers), where=name),
+            seen("dimension of the data", dimension.value, stderr=dimension.stderr),
+        ),
+    )
+
+
+def _fits(chart: Chart) -> bool:
+    batch = chart.batches[0]
+    return len(batch.inputs) == 1 and not batch.keywords and isinstance(batch.inputs[0], Tensor)
+
+
+def trials(chart: Chart, parts: list[nn.Module], layer: Narrow, times: int) -> Comparison | None:
+    """Training from fresh weights with the layer as wide as it is, beside training with it widened: all else alike."""
+    assert chart.optimizer is not None
+    if chart.left < 0.2 * chart.budget:
+        return None
+    group = {key: value for key, value in chart.optimizer.param_groups[0].items() if key != "params"}
+    cut = max(1, len(chart.batches) // 4)
+    rounds = max(1, round(120 / max(1, len(chart.batches) - cut)))
+    runs = []
+    for factor in (1, times):
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            model = widened(parts, layer.place, factor)
+            model = copy.deepcopy(model)
+            for part in model:  # both from fresh weights: what was learnt around the old layer would not fit the new
+                if isinstance(part, nn.Linear | nn.Conv2d | nn.BatchNorm1d | nn.BatchNorm2d):
+                    part.reset_parameters()
+            kind: Any = type(chart.optimizer)
+            optimizer = kind([p for p in model.parameters() if p.requires_grad], lr=chart.largest_lr)
+        optimizer.param_groups[0].update({**group, "lr": chart.largest_lr})
+        training = (chart.batches[cut:] or chart.batches) * rounds
+        runs.append(
+            trial_run(
+                model,
+                optimizer,
+                chart.loss_on,
+                training=training,
+                held_out=chart.batches[:cut],
+                most_seconds=chart.budget / 10,
+            )
+        )
+    return Comparison(runs[0], runs[1])
+
+
+def _through(width: int) -> nn.Module:
+    return nn.Sequential(
+        nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, width), nn.ReLU(), nn.Linear(width, 32), nn.ReLU(), nn.Linear(32, 4)
+    )
+
+
+def _sick(seed: int) -> dict[str, object]:
+    return digits_like(seed, lambda: _through(1), lr=5e-3)
+
+
+def _wide(seed: int) -> dict[str, object]:
+    return digits_like(seed, lambda: _through(24), lr=5e-3)
+
+
+def _code(seed: int) -> dict[str, object]:
+    """An autoencoder whose code is as narrow as the data allow: points on a plane in 16 dimensions."""
+    plane = torch.randn(2, 16, generator=torch.Generator().manual_seed(seed))
+    points = torch.randn(768, 2, generator=torch.Generator().manual_seed(seed + 1)) @ plane
+    model = seeded(
+        seed,
+        lambda: nn.Sequential(
+            nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 3), nn.Linear(3, 32), nn.ReLU(), nn.Linear(32, 16)
+        ),
+    )
+    return patient(model, (points, points), loss=F.mse_loss)
+
+
+ailment = Ailment(
+    question="Is a layer too narrow?",
+    needs={"model", "data", "loss", "optimizer"},
+    signs=("now", "fit", "trial"),
+    judge=judge,
+    examples={"sick": (_sick,), "healthy": (_wide, _code)},
+    explains=("rank-lost", "loss-stalls", "inputs-merge", "trained-too-short"),
+)

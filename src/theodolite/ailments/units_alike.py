@@ -1,0 +1,96 @@
+"""Are units copies of each other, in weights and in gradient, so that they always will be?
+
+Equal weights that get equal gradients stay equal under every optimiser that treats entries alike: a layer of copies is one
+unit wide. This is exact and needs no statistics. A last layer or a branch that starts at zero on purpose is healthy: its
+gradients differ from row to row. Dropout tells copies apart, and is measured in training mode, where it does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from torch import nn
+
+from theodolite.ailments._chart import Chart, seen
+from theodolite.ailments._examples import digits_like, stack
+from theodolite.ailments._network import activation_in, remedy_for
+from theodolite.core.ailment import Ailment, Finding
+
+MANY, ALL = 0.5, 0.9
+
+
+def judge(chart: Chart) -> Iterator[Finding]:
+    signs = chart.now
+    if signs is None:
+        return
+    found = {
+        layer.name: (layer.copies, layer.units)
+        for layer in signs.layers[:-1]
+        if layer.copies >= MANY and layer.units > 2
+    }
+    sizes = dict(chart.model.named_parameters()) if chart.model is not None else {}
+    last = signs.layers[-1].name if signs.layers else ""
+    for name in signs.alike:
+        owner = name.rpartition(".")[0]
+        if owner != last and owner not in found and len(sizes[name]) > 2:
+            found[owner] = (1.0 - 1.0 / len(sizes[name]), len(sizes[name]))
+    if not found:
+        return
+    where, (share, units) = max(found.items(), key=lambda item: item[1][0])
+    kinds = max(1, round(units * (1 - share)))
+    others = "" if len(found) == 1 else f", and {len(found) - 1} other layers are no better"
+    text, suggested = remedy_for(activation_in(signs))
+    yield Finding(
+        severity="critical" if share >= ALL else "warning",
+        where=where,
+        says=f"Units are copies: the {units} units of {where} are {kinds} different one{'s' * (kinds > 1)}, equal in "
+        f"weights and in "
+        f"gradient{others}. No step of training can tell them apart.",
+        remedy=f"{text}: random weights, never a constant",
+        suggested=suggested,
+        evidence=tuple(seen("share of units that copy another", value[0], where=name) for name, value in found.items()),
+    )
+
+
+def _sick(seed: int) -> dict[str, object]:
+    given = digits_like(seed, lambda: stack(2), lr=1e-2)
+    with torch.no_grad():
+        for parameter in given["model"].parameters():
+            parameter.fill_(0.01)
+    return given
+
+
+def _zero_head(seed: int) -> dict[str, object]:
+    given = digits_like(seed, lambda: stack(2), lr=1e-2)
+    with torch.no_grad():
+        given["model"][-1].weight.zero_()
+    return given
+
+
+def _plain(seed: int) -> dict[str, object]:
+    return digits_like(seed, lambda: stack(2, activation=nn.Tanh), lr=1e-2)
+
+
+ailment = Ailment(
+    question="Are units copies of each other?",
+    needs={"model", "data", "loss"},
+    signs=("now",),
+    judge=judge,
+    examples={"sick": (_sick,), "healthy": (_zero_head, _plain)},
+    explains=(
+        "rank-lost",
+        "too-narrow",
+        "gradient-vanishes",
+        "signal-vanishes",
+        "signal-explodes",
+        "inputs-merge",
+        "loss-stalls",
+        "layer-cut-off",
+        "units-dead",
+        "layers-identical",
+        "layer-untrained",
+        "trained-too-short",
+        "step-too-small",
+    ),
+)
