@@ -31,7 +31,8 @@ class WeightFacts:
     """One tensor: its numbers that are none, a digest of its values, its tail, and the initialisation it still has.
 
     ``start`` names the uniform law that all entries follow up to its very bound (empty: none); ``learnt`` says that a singular
-    value stands above what noise of this size gives, ``normal`` that the kurtosis is a Gaussian's; ``moved`` is the distance from the origin beside its norm (None: not known).
+    value stands above what noise of this size gives, ``normal`` that the kurtosis is a Gaussian's; ``moved`` is the distance from
+    the origin beside its norm (None: not known).
     """
 
     name: str

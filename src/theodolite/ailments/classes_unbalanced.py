@@ -1,10 +1,9 @@
 r"""Are classes so unlike in number that the rare ones are lost?
-
-The counts are exact; an interval (Wilson's, three standard errors) says what they tell of the source. That some classes are rare
-is no fault: it is one where the network gives them up. So with at least seven of the commonest class to one of the rarest, and a
-network that has learnt its classes' shares (a loss no worse than that of the best constant answer), the share of samples answered
-rightly is taken for the commonest class and for those of less than a fifth of its size, on held-out data where there are any. A
-warning where the rare ones are behind by 0.2, and by three standard errors; else a note.
+The counts are exact; an interval (Wilson's, three standard errors) says what they tell of the source. That some classes are
+rare is no fault: it is one where the network gives them up. So with at least seven of the commonest class to one of the
+rarest, and a network that has learnt its classes' shares (a loss no worse than that of the best constant answer), the share
+of samples answered rightly is taken for the commonest class and for those of less than a fifth of its size, on held-out data
+where there are any. A warning where the rare ones are behind by 0.2, and by three standard errors; else a note.
 """
 
 from __future__ import annotations

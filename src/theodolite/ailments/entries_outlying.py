@@ -1,11 +1,11 @@
 r"""Do single entries stand apart from all others of their layer, so that they alone speak?
-
 Trained weights may have heavy tails, and then a large maximum is nothing strange. What no tail gives is a gap: if
-$P(|w|>t)\propto t^{-\alpha}$, the k largest lie a factor r above the next with probability $r^{-\alpha k}$ (Renyi), with $\alpha$ by
-Hill's estimate on the ranks below the gap, three of its errors towards the heavy side. The chance is taken for the eight gaps tried
-in each of the layers; below 1e-4 for all together the entries are detached. They must also lie three times above the Gaussian
-maximum $\sqrt{2\log n}$. With a model and data the harm is measured: the entries are cut back to the next largest and the
-loss is taken again; entries that the network uses are a note. Else it is a warning where one entry makes up most of its row.
+$P(|w|>t)\propto t^{-\alpha}$, the k largest lie a factor r above the next with probability $r^{-\alpha k}$ (Renyi), with
+$\alpha$ by Hill's estimate on the ranks below the gap, three of its errors towards the heavy side. The chance is taken for
+the eight gaps tried in each of the layers; below 1e-4 for all together the entries are detached. They must also lie three
+times above the Gaussian maximum $\sqrt{2\log n}$. With a model and data the harm is measured: the entries are cut back to
+the next largest and the loss is taken again; entries that the network uses are a note. Else it is a warning where one entry
+makes up most of its row.
 """
 
 from __future__ import annotations
@@ -59,7 +59,8 @@ def judge(chart: Chart) -> Iterator[Finding]:
         severity=severity,
         where=worst.name,
         says=says,
-        remedy=f"compare with an earlier checkpoint; model.get_parameter({worst.name!r}).data.clamp_(-{tail.body:.3g}, {tail.body:.3g})",
+        remedy="compare with an earlier checkpoint; "
+        f"model.get_parameter({worst.name!r}).data.clamp_(-{tail.body:.3g}, {tail.body:.3g})",
         evidence=tuple(evidence),
     )
 

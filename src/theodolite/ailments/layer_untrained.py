@@ -1,11 +1,11 @@
 r"""Has a layer stayed as it was drawn while the others learnt?
-
-Where the weights before training are known it is a fact: a matrix that wants a gradient lies within rounding of its start while
-others have left theirs. Where they are not, the start is known by its law: the entries of a layer drawn uniformly from
-$\pm1/\sqrt{\text{fan-in}}$ (or He's, Glorot's, LeCun's bound) reach that very bound within $\log(1000)/n$, none exceeds it, and
-they are uniform below it (Kolmogorov's distance at a chance of 0.001). A step of relative size $\delta$ takes about $n\delta/4$
-entries over the bound, so that a trained layer passes by chance with $e^{-n\delta/4}$. The others must show what noise never does:
-a singular value above the Marchenko-Pastur edge. The last matrix alone, before any step, is a new head: a note.
+Where the weights before training are known it is a fact: a matrix that wants a gradient lies within rounding of its start
+while others have left theirs. Where they are not, the start is known by its law: the entries of a layer drawn uniformly from
+$\pm1/\sqrt{\text{fan-in}}$ (or He's, Glorot's, LeCun's bound) reach that very bound within $\log(1000)/n$, none exceeds it,
+and they are uniform below it (Kolmogorov's distance at a chance of 0.001). A step of relative size $\delta$ takes about
+$n\delta/4$ entries over the bound, so that a trained layer passes by chance with $e^{-n\delta/4}$. The others must show what
+noise never does: a singular value above the Marchenko-Pastur edge. The last matrix alone, before any step, is a new head: a
+note.
 """
 
 from __future__ import annotations
