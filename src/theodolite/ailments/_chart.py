@@ -121,8 +121,9 @@ class Chart:
         """Whether weights, inputs and targets are all finite; what follows is measured only then."""
         tensors = [t for batch in (*self.batches, *self.held_out) for t in (*batch.tensors(), batch.target)]
         own = [] if self.model is None else list(self.model.parameters())
-        return all(bool(torch.isfinite(t).all()) for t in (*tensors, *own)
-                   if isinstance(t, Tensor) and t.is_floating_point())
+        return all(
+            bool(torch.isfinite(t).all()) for t in (*tensors, *own) if isinstance(t, Tensor) and t.is_floating_point()
+        )
 
     @cached_property
     def now(self) -> VitalSigns | None:
@@ -198,8 +199,15 @@ class Chart:
 
         with at_weights(self.model, weights):
             try:
-                return trial_run(self.model, self.optimizer, loss, training=training, held_out=held_out, change=changed,
-                                 most_seconds=self.budget / 10)
+                return trial_run(
+                    self.model,
+                    self.optimizer,
+                    loss,
+                    training=training,
+                    held_out=held_out,
+                    change=changed,
+                    most_seconds=self.budget / 10,
+                )
             except (RuntimeError, ValueError, TypeError, IndexError):
                 return None
 

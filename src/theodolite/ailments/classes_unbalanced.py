@@ -1,4 +1,5 @@
 r"""Are classes so unlike in number that the rare ones are lost?
+
 The counts are exact; an interval (Wilson's, three standard errors) says what they tell of the source. That some classes are
 rare is no fault: it is one where the network gives them up. So with at least seven of the commonest class to one of the
 rarest, and a network that has learnt its classes' shares (a loss no worse than that of the best constant answer), the share

@@ -1,4 +1,5 @@
 r"""Do single entries stand apart from all others of their layer, so that they alone speak?
+
 Trained weights may have heavy tails, and then a large maximum is nothing strange. What no tail gives is a gap: if
 $P(|w|>t)\propto t^{-\alpha}$, the k largest lie a factor r above the next with probability $r^{-\alpha k}$ (Renyi), with
 $\alpha$ by Hill's estimate on the ranks below the gap, three of its errors towards the heavy side. The chance is taken for

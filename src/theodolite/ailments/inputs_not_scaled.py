@@ -1,4 +1,5 @@
 r"""Are inputs so large, so far from zero or so unlike in scale that training suffers?
+
 The first layer's part of the tangent kernel is $x\cdot x'/n_0$: its top eigenvalue, and with it the curvature that bounds
 the step by $2/\lambda$, grows with the mean square of the inputs (offset included), and its condition number with the square
 of the ratio of column scales. A mean square from 0.05 to 10 and column ranges within a factor of 10 are not looked at

@@ -1,4 +1,5 @@
 r"""Do equal inputs have different answers?
+
 An exact fact: rows are compared after rounding to a millionth of their size. Whatever the network, it answers equal inputs
 alike, so that groups of equal inputs with counts $n_{gc}$ of class c leave an error of at least $\sum_g(n_g-\max_cn_{gc})/n$
 and a cross-entropy of at least their mean entropy; with numbers as targets, the variance within groups stays unexplained.

@@ -1,4 +1,5 @@
 r"""Has a layer stayed as it was drawn while the others learnt?
+
 Where the weights before training are known it is a fact: a matrix that wants a gradient lies within rounding of its start
 while others have left theirs. Where they are not, the start is known by its law: the entries of a layer drawn uniformly from
 $\pm1/\sqrt{\text{fan-in}}$ (or He's, Glorot's, LeCun's bound) reach that very bound within $\log(1000)/n$, none exceeds it,

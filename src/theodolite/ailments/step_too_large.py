@@ -46,8 +46,12 @@ def judge(chart: Chart) -> Iterator[Finding]:
         remedy=f"lr={lr:g}",
         suggested={"lr": lr},
         evidence=(
-            seen("loss after trial steps, as it is", plain.after, stderr=plain.stderr, where=f"lr {chart.largest_lr:g}"),
-            seen("loss after trial steps, changed", tried.changed.after, stderr=tried.changed.stderr, where=f"lr {lr:g}"),
+            seen(
+                "loss after trial steps, as it is", plain.after, stderr=plain.stderr, where=f"lr {chart.largest_lr:g}"
+            ),
+            seen(
+                "loss after trial steps, changed", tried.changed.after, stderr=tried.changed.stderr, where=f"lr {lr:g}"
+            ),
         ),
     )
 

@@ -86,9 +86,7 @@ def trial_run(
     return TrialRun(sum(first) / len(first), whole, stderr, tuple(seen), time.perf_counter() - started)
 
 
-def copied_training(
-    model: nn.Module, optimizer: torch.optim.Optimizer
-) -> tuple[nn.Module, torch.optim.Optimizer]:
+def copied_training(model: nn.Module, optimizer: torch.optim.Optimizer) -> tuple[nn.Module, torch.optim.Optimizer]:
     """A model and its optimiser, copied together so that the copy steps the copy; hooks of the optimiser are left behind."""
     hooks = ("_optimizer_step_pre_hooks", "_optimizer_step_post_hooks")
     kept = {name: getattr(optimizer, name) for name in hooks if hasattr(optimizer, name)}
