@@ -22,8 +22,8 @@ LEAST_ENTRIES = 100
 TABLES = re.compile(r"(^|[._])(\w*embedding\w*|embed_tokens|wte|wpe|lookup)[._]weight$", re.IGNORECASE)
 """Names of tables of vectors, whose rows are used one at a time."""
 
-SPIKE = 1.2
-"""A squared singular value this many times above the edge of noise (and five of its fluctuations) was learnt."""
+FLUCTUATIONS = 6.0
+"""A squared singular value so many fluctuations above the edge of noise was learnt; of noise 1 in 10000 is there."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ def _has_learnt(tensor: Tensor) -> bool:
         return False
     edge, scale = noise_edge(*rows.shape, variance=float(rows.float().square().mean()))
     top = top_singular_value(rows) ** 2
-    return math.isfinite(top) and top > SPIKE * (edge + 5 * scale)
+    return math.isfinite(top) and top > edge + FLUCTUATIONS * scale
 
 
 def _is_normal(tensor: Tensor) -> bool:

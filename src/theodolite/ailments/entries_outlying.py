@@ -2,7 +2,7 @@ r"""Do single entries stand apart from all others of their layer, so that they a
 
 Trained weights may have heavy tails, and then a large maximum is nothing strange. What no tail gives is a gap: if
 $P(|w|>t)\propto t^{-\alpha}$, the k largest lie a factor r above the next with probability $r^{-\alpha k}$ (Renyi), with
-$\alpha$ by Hill's estimate on the ranks below the gap, three of its errors towards the heavy side. The chance is taken for
+$\alpha$ by Hill's estimate on the ranks below the gap, two of its errors towards the heavy side. The chance is taken for
 the eight gaps tried in each of the layers; below 1e-4 for all together the entries are detached. They must also lie three
 times above the Gaussian maximum $\sqrt{2\log n}$. With a model and data the harm is measured: the entries are cut back to
 the next largest and the loss is taken again; entries that the network uses are a note. Else it is a warning where one entry
@@ -80,7 +80,7 @@ def _tail(facts: WeightFacts) -> EntryTail:
 
 def _chance(facts: WeightFacts) -> float:
     tail = _tail(facts)
-    heavy = tail.exponent * max(0.3, 1 - 3 / min(BODY, tail.entries // 20) ** 0.5)
+    heavy = tail.exponent * max(0.3, 1 - 2 / min(BODY, tail.entries // 10) ** 0.5)
     return gap_probability(max(1.0, tail.ratio), rank=tail.count, exponent=heavy)
 
 
