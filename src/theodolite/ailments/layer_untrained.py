@@ -4,7 +4,7 @@ Where the weights before training are known it is a fact: a matrix that wants a 
 while others have left theirs. Where they are not, the start is known by its law: the entries of a layer drawn uniformly from
 $\pm1/\sqrt{\text{fan-in}}$ (or He's, Glorot's, LeCun's bound) reach that very bound within $\log(1000)/n$, none exceeds it,
 and they are uniform below it (Kolmogorov's distance at a chance of 0.001). A step of relative size $\delta$ takes about
-$n\delta/4$ entries over the bound, so that a trained layer passes by chance with $e^{-n\delta/4}$.  A model must have been
+$n\delta/4$ entries over the bound, so that a trained layer passes by chance with $e^{-n\delta/4}$. A model must have been
 trained, too: steps were made, a singular value of another matrix stands above the Marchenko-Pastur edge, or its loss is well
 below a constant answer's; a checkpoint with two others is taken to be. The last matrix alone, before any step, is a new
 head. Where this is not so it is a note.
