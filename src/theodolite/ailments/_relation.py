@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from theodolite.ailments._samples import Sample, classes_in
-from theodolite.measure.propagation.input_scales import input_scales
+from theodolite.measure.propagation.input_sizes import input_scales
 from theodolite.theory import Mlp
 from theodolite.theory.kernels.inference import leave_one_out_residuals
 from theodolite.theory.kernels.wide_networks import mlp_kernels

@@ -21,7 +21,7 @@ from theodolite.ailments._arms import Arm, arm, gain
 from theodolite.ailments._chart import Chart, seen
 from theodolite.ailments._samples import sample_of
 from theodolite.core.ailment import Ailment, Finding, Severity
-from theodolite.measure.propagation.input_scales import InputScales, input_scales
+from theodolite.measure.propagation.input_sizes import InputScales, input_scales
 
 LARGE, SMALL, SPREAD = 10.0, 0.05, 10.0
 """Mean squares, and ratios of column ranges, beyond which a remedy is tried."""
