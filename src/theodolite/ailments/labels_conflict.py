@@ -28,6 +28,8 @@ def judge(chart: Chart) -> Iterator[Finding]:
     sample = _sample(chart)
     if sample is None or sample.target is None or len(sample) < 20:
         return
+    if not all(bool(torch.isfinite(x).all()) for x in sample.inputs):
+        return
     groups = _groups(sample.inputs)
     distinct = int(groups.max()) + 1
     if distinct == len(groups) or distinct == 1:
