@@ -124,14 +124,14 @@ def _trained(seed: int) -> nn.Sequential:
 def one_bit_turned(seed: int) -> dict[str, object]:
     model = _trained(seed)
     with torch.no_grad():
-        model[2].weight[seed % 32, 5] = 400.0
+        model.get_parameter("2.weight")[seed % 32, 5] = 400.0
     return {"model": model, "data": _data(), "loss": nn.functional.mse_loss}
 
 
 def one_bit_turned_no_data(seed: int) -> dict[str, object]:
     model = _trained(seed)
     with torch.no_grad():
-        model[2].weight[seed % 32, 5] = -90.0
+        model.get_parameter("2.weight")[seed % 32, 5] = -90.0
     return {"model": model}
 
 
@@ -146,7 +146,7 @@ def heavy_tailed(seed: int) -> dict[str, object]:
     with torch.no_grad():
         for layer in model:
             normal, other = torch.randn(128, 128, generator=generator), torch.randn(3, 128, 128, generator=generator)
-            layer.weight.copy_(normal / other.square().mean(0).sqrt() / 20)
+            layer.get_parameter("weight").copy_(normal / other.square().mean(0).sqrt() / 20)
     return {"model": model}
 
 

@@ -92,10 +92,12 @@ def _groups(inputs: tuple[Tensor, ...]) -> Tensor:
         draw = torch.randn(rows.shape[1], 2, generator=generator, dtype=torch.float64).to(rows.device)
         # in pieces, so that no copy in double precision of all the data is made
         marks.append(
-            torch.cat([torch.round(part.double() / scale.to(rows.device) * 1e6) @ draw for part in rows.split(4096)])
+            torch.cat(
+                [torch.round(part.double() / scale.to(rows.device) * 1e6) @ draw for part in torch.split(rows, 4096)]
+            )
         )
     exact = torch.cat(marks, 1)
-    _, group = torch.unique(torch.round(exact * 1e3), dim=0, return_inverse=True)
+    group: Tensor = torch.unique(torch.round(exact * 1e3), dim=0, return_inverse=True)[1]
     return group
 
 

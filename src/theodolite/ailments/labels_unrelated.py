@@ -131,7 +131,7 @@ def _case(seed: int, related: float, *, steps: int = 60) -> dict[str, object]:
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
     for _ in range(steps):
         optimizer.zero_grad()
-        nn.functional.cross_entropy(model(data[0]), data[1]).backward()
+        nn.functional.cross_entropy(model(data[0]), data[1]).backward()  # type: ignore[no-untyped-call]
         optimizer.step()
     return {
         "model": model,

@@ -162,7 +162,7 @@ def new_head(seed: int) -> dict[str, object]:
 def fresh(seed: int) -> dict[str, object]:
     torch.manual_seed(seed)
     model = nn.Sequential(nn.Linear(20, 32), nn.ReLU(), nn.Linear(32, 32), nn.ReLU(), nn.Linear(32, 1))
-    nn.init.orthogonal_(model[2].weight)
+    nn.init.orthogonal_(model.get_parameter("2.weight"))
     return {"model": model}
 
 
