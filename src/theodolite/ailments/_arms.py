@@ -1,4 +1,4 @@
-"""Training from its start on standardised data, beside training as it is: the same steps on copies, with a ladder of step sizes."""
+"""Training from its start on standardised data, beside training as it is: the same steps on copies, at several step sizes."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from theodolite.ailments._samples import Sample, classes_in
-from theodolite.measure.propagation.input_scales import input_scales
+from theodolite.measure.propagation.input_sizes import input_scales
 from theodolite.theory import Mlp
 from theodolite.theory.kernels.inference import leave_one_out_residuals
 from theodolite.theory.kernels.wide_networks import mlp_kernels
@@ -25,8 +25,8 @@ HASHED, MOST_COLUMNS = 2048, 1024
 class Relation:
     """``correlation`` of a kernel machine's answers with the targets, in the mean over classes or columns.
 
-    Of labels of which a share q is right and the rest random, it is q times that of right ones. ``null`` and ``null_error`` are its
-    mean and deviation over permuted targets, ``p_value`` is that of the permutations.
+    Of labels of which a share q is right and the rest random, it is q times that of right ones. ``null`` and ``null_error`` are
+    its mean and deviation over permuted targets, ``p_value`` is that of the permutations.
     """
 
     correlation: float
@@ -89,7 +89,7 @@ def correlations(told: Tensor, truth: Tensor) -> Tensor:
 
 
 def features(x: Tensor) -> Tensor:
-    """Rows of unit mean square in float64: standardised numbers, or counts of tokens and of pairs of tokens next to each other."""
+    """Rows of unit mean square in float64: standardised numbers, or counts of tokens and of neighbouring pairs of tokens."""
     if x.is_floating_point() or x.ndim != 2:
         rows = input_scales(x.float().reshape(len(x), -1)).standardised(x.float().reshape(len(x), -1)).double()
         if rows.shape[1] > MOST_COLUMNS:

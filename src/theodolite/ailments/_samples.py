@@ -103,4 +103,4 @@ def is_random_order(classes: Tensor) -> bool:
     expected = 1 - float(shares.square().sum())
     changes = float((classes[1:] != classes[:-1]).double().mean())
     error = max(expected * (1 - expected) / max(1, len(classes) - 1), 1e-12) ** 0.5
-    return changes > expected - 6 * error
+    return bool(changes > expected - 6 * error)

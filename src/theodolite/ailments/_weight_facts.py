@@ -22,8 +22,8 @@ LEAST_ENTRIES = 100
 TABLES = re.compile(r"(^|[._])(\w*embedding\w*|embed_tokens|wte|wpe|lookup)[._]weight$", re.IGNORECASE)
 """Names of tables of vectors, whose rows are used one at a time."""
 
-SPIKE = 1.2
-"""A squared singular value this many times above the edge of noise (and five of its fluctuations) was learnt."""
+FLUCTUATIONS = 6.0
+"""A squared singular value so many fluctuations above the edge of noise was learnt; of noise 1 in 10000 is there."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,8 @@ class WeightFacts:
     """One tensor: its numbers that are none, a digest of its values, its tail, and the initialisation it still has.
 
     ``start`` names the uniform law that all entries follow up to its very bound (empty: none); ``learnt`` says that a singular
-    value stands above what noise of this size gives, ``normal`` that the kurtosis is a Gaussian's; ``moved`` is the distance from the origin beside its norm (None: not known).
+    value stands above what noise of this size gives, ``normal`` that the kurtosis is a Gaussian's; ``moved`` is the distance from
+    the origin beside its norm (None: not known).
     """
 
     name: str
@@ -82,7 +83,7 @@ def _facts(name: str, tensor: Tensor, origin: Tensor | None) -> WeightFacts:
     if tensor.ndim < 2:
         return facts
     raw = tensor.contiguous().cpu().reshape(-1).view(torch.uint8).numpy()
-    facts = replace(facts, digest=hashlib.blake2b(raw, digest_size=16).hexdigest(), values=_distinct(plain))
+    facts = replace(facts, digest=hashlib.blake2b(memoryview(raw), digest_size=16).hexdigest(), values=_distinct(plain))
     if tensor.numel() < LEAST_ENTRIES or facts.values < 3:
         return facts
     rounding = float(torch.finfo(tensor.dtype).eps) if tensor.element_size() > 1 else 0.25
@@ -119,7 +120,7 @@ def _has_learnt(tensor: Tensor) -> bool:
         return False
     edge, scale = noise_edge(*rows.shape, variance=float(rows.float().square().mean()))
     top = top_singular_value(rows) ** 2
-    return math.isfinite(top) and top > SPIKE * (edge + 5 * scale)
+    return math.isfinite(top) and top > edge + FLUCTUATIONS * scale
 
 
 def _is_normal(tensor: Tensor) -> bool:

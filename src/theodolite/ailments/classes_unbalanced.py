@@ -1,10 +1,10 @@
 r"""Are classes so unlike in number that the rare ones are lost?
 
-The counts are exact; an interval (Wilson's, three standard errors) says what they tell of the source. That some classes are rare
-is no fault: it is one where the network gives them up. So with at least seven of the commonest class to one of the rarest, and a
-network that has learnt its classes' shares (a loss no worse than that of the best constant answer), the share of samples answered
-rightly is taken for the commonest class and for those of less than a fifth of its size, on held-out data where there are any. A
-warning where the rare ones are behind by 0.2, and by three standard errors; else a note.
+The counts are exact; an interval (Wilson's, three standard errors) says what they tell of the source. That some classes are
+rare is no fault: it is one where the network gives them up. So with at least seven of the commonest class to one of the
+rarest, and a network that has learnt its classes' shares (a loss no worse than that of the best constant answer), the share
+of samples answered rightly is taken for the commonest class and for those of less than a fifth of its size, on held-out data
+where there are any. A warning where the rare ones are behind by 0.2, and by three standard errors; else a note.
 """
 
 from __future__ import annotations
@@ -86,14 +86,16 @@ def _recalls(chart: Chart, counts: Tensor, common: int) -> tuple[float, float, f
     if right is None:
         return None
     classes, hits = right
-    rare = [c for c in classes.unique().tolist() if c >= len(counts) or float(counts[c]) < RARE * float(counts[common])]
+    rare = [
+        c for c in torch.unique(classes).tolist() if c >= len(counts) or float(counts[c]) < RARE * float(counts[common])
+    ]
     of_rare, of_common = torch.isin(classes, torch.tensor(rare)), classes == common
     if not bool(of_rare.any()) or not bool(of_common.any()):
         return None
     few = hits[of_rare].double()
     share = float(few.mean())
     error = math.sqrt(max(share * (1 - share), 1 / (4 * len(few))) / len(few))
-    balanced = float(torch.stack([hits[classes == c].double().mean() for c in classes.unique()]).mean())
+    balanced = float(torch.stack([hits[classes == c].double().mean() for c in torch.unique(classes)]).mean())
     return float(hits[of_common].double().mean()), share, error, balanced, part
 
 
@@ -122,7 +124,7 @@ def _case(seed: int, rare: float, *, separable: bool, steps: int = 80) -> dict[s
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
     for _ in range(steps):
         optimizer.zero_grad()
-        nn.functional.cross_entropy(model(data[0]), data[1]).backward()
+        nn.functional.cross_entropy(model(data[0]), data[1]).backward()  # type: ignore[no-untyped-call]
         optimizer.step()
     return {
         "model": model,

@@ -1,11 +1,12 @@
 r"""Do single entries stand apart from all others of their layer, so that they alone speak?
 
 Trained weights may have heavy tails, and then a large maximum is nothing strange. What no tail gives is a gap: if
-$P(|w|>t)\propto t^{-\alpha}$, the k largest lie a factor r above the next with probability $r^{-\alpha k}$ (Renyi), with $\alpha$ by
-Hill's estimate on the ranks below the gap, three of its errors towards the heavy side. The chance is taken for the eight gaps tried
-in each of the layers; below 1e-4 for all together the entries are detached. They must also lie three times above the Gaussian
-maximum $\sqrt{2\log n}$. With a model and data the harm is measured: the entries are cut back to the next largest and the
-loss is taken again; entries that the network uses are a note. Else it is a warning where one entry makes up most of its row.
+$P(|w|>t)\propto t^{-\alpha}$, the k largest lie a factor r above the next with probability $r^{-\alpha k}$ (Renyi), with
+$\alpha$ by Hill's estimate on the ranks below the gap, two of its errors towards the heavy side. The chance is taken for
+the eight gaps tried in each of the layers; below 1e-4 for all together the entries are detached. They must also lie three
+times above the Gaussian maximum $\sqrt{2\log n}$. With a model and data the harm is measured: the entries are cut back to
+the next largest and the loss is taken again; entries that the network uses are a note. Else it is a warning where one entry
+makes up most of its row.
 """
 
 from __future__ import annotations
@@ -59,7 +60,8 @@ def judge(chart: Chart) -> Iterator[Finding]:
         severity=severity,
         where=worst.name,
         says=says,
-        remedy=f"compare with an earlier checkpoint; model.get_parameter({worst.name!r}).data.clamp_(-{tail.body:.3g}, {tail.body:.3g})",
+        remedy="compare with an earlier checkpoint; "
+        f"model.get_parameter({worst.name!r}).data.clamp_(-{tail.body:.3g}, {tail.body:.3g})",
         evidence=tuple(evidence),
     )
 
@@ -78,7 +80,7 @@ def _tail(facts: WeightFacts) -> EntryTail:
 
 def _chance(facts: WeightFacts) -> float:
     tail = _tail(facts)
-    heavy = tail.exponent * max(0.3, 1 - 3 / min(BODY, tail.entries // 20) ** 0.5)
+    heavy = tail.exponent * max(0.3, 1 - 2 / min(BODY, tail.entries // 10) ** 0.5)
     return gap_probability(max(1.0, tail.ratio), rank=tail.count, exponent=heavy)
 
 
@@ -122,14 +124,14 @@ def _trained(seed: int) -> nn.Sequential:
 def one_bit_turned(seed: int) -> dict[str, object]:
     model = _trained(seed)
     with torch.no_grad():
-        model[2].weight[seed % 32, 5] = 400.0
+        model.get_parameter("2.weight")[seed % 32, 5] = 400.0
     return {"model": model, "data": _data(), "loss": nn.functional.mse_loss}
 
 
 def one_bit_turned_no_data(seed: int) -> dict[str, object]:
     model = _trained(seed)
     with torch.no_grad():
-        model[2].weight[seed % 32, 5] = -90.0
+        model.get_parameter("2.weight")[seed % 32, 5] = -90.0
     return {"model": model}
 
 
@@ -144,7 +146,7 @@ def heavy_tailed(seed: int) -> dict[str, object]:
     with torch.no_grad():
         for layer in model:
             normal, other = torch.randn(128, 128, generator=generator), torch.randn(3, 128, 128, generator=generator)
-            layer.weight.copy_(normal / other.square().mean(0).sqrt() / 20)
+            layer.get_parameter("weight").copy_(normal / other.square().mean(0).sqrt() / 20)
     return {"model": model}
 
 

@@ -45,7 +45,7 @@ def judge(chart: Chart) -> Iterator[Finding]:
         total, samples = sum(hole.count for hole in holes), sum(hole.entries for hole in holes)
         said = (
             f"{source} {first.place} (counted from 0) holds {first.count} numbers that are NaN or infinite in its {first.part}; "
-            f"{len(holes)} such places in {len(chart.batches) + len(chart.held_out)} batches that were read ({total} of {samples})."
+            f"{len(holes)} such places in {len(chart.batches) + len(chart.held_out)} batches read ({total} of {samples})."
         )
         where = f"{source} {first.place}, {first.part}"
     else:

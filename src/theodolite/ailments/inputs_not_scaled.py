@@ -1,11 +1,12 @@
 r"""Are inputs so large, so far from zero or so unlike in scale that training suffers?
 
-The first layer's part of the tangent kernel is $x\cdot x'/n_0$: its top eigenvalue, and with it the curvature that bounds the step
-by $2/\lambda$, grows with the mean square of the inputs (offset included), and its condition number with the square of the ratio
-of column scales. A mean square from 0.05 to 10 and column ranges within a factor of 10 are not looked at further (pixels in [0, 1]
-have about 0.1 to 0.3). Beyond, a remedy decides: the same steps with standardised inputs must take off a fifth of the loss more (of
-a constant answer's where the training as it is learns nothing), and three standard errors. A network that scales by itself gains
-nothing and is left alone; so are integer inputs. What a smaller step would do is measured too and said.
+The first layer's part of the tangent kernel is $x\cdot x'/n_0$: its top eigenvalue, and with it the curvature that bounds
+the step by $2/\lambda$, grows with the mean square of the inputs (offset included), and its condition number with the square
+of the ratio of column scales. A mean square from 0.05 to 10 and column ranges within a factor of 10 are not looked at
+further (pixels in [0, 1] have about 0.1 to 0.3). Beyond, a remedy decides: the same steps with standardised inputs must take
+off a fifth of the loss more (of a constant answer's where the training as it is learns nothing), and three standard errors.
+A network that scales by itself gains nothing and is left alone; so are integer inputs. What a smaller step would do is
+measured too and said.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from theodolite.ailments._arms import Arm, arm, gain
 from theodolite.ailments._chart import Chart, seen
 from theodolite.ailments._samples import sample_of
 from theodolite.core.ailment import Ailment, Finding, Severity
-from theodolite.measure.propagation.input_scales import InputScales, input_scales
+from theodolite.measure.propagation.input_sizes import InputScales, input_scales
 
 LARGE, SMALL, SPREAD = 10.0, 0.05, 10.0
 """Mean squares, and ratios of column ranges, beyond which a remedy is tried."""
@@ -53,7 +54,9 @@ def judge(chart: Chart) -> Iterator[Finding]:
 def _finding(chart: Chart, scales: InputScales, plain: Arm, changed: Arm, best: Arm) -> Finding:
     fails = not plain.after < 0.98 * chart.chance
     severity: Severity = "critical" if fails else "warning"
-    size = f"Inputs have mean {scales.offset:.3g} and standard deviation {scales.scale:.3g} (mean square {scales.mean_square:.3g})"
+    size = (
+        f"Inputs have mean {scales.offset:.3g} and deviation {scales.scale:.3g} (mean square {scales.mean_square:.3g})"
+    )
     if scales.spread > SPREAD:
         size += f", and ranges of columns that differ {scales.spread:.3g} times"
     told = "not a number" if math.isinf(plain.after) else f"{plain.after:.3g}"
@@ -67,8 +70,8 @@ def _finding(chart: Chart, scales: InputScales, plain: Arm, changed: Arm, best: 
     return Finding(
         severity=severity,
         where="inputs",
-        says=f"{size}: {changed.steps} steps on a copy end at a loss of {told}{smaller}, and at {changed.after:.3g} when inputs are "
-        f"standardised; an answer that ignores its input has {chart.chance:.3g}.",
+        says=f"{size}: {changed.steps} steps on a copy end at a loss of {told}{smaller}, and at {changed.after:.3g} when inputs "
+        f"are standardised; an answer that ignores its input has {chart.chance:.3g}.",
         remedy=how + ", with statistics of the training data, in training and in use",
         suggested={"standardise": "inputs"},
         evidence=(

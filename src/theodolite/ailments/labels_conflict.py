@@ -1,9 +1,10 @@
 r"""Do equal inputs have different answers?
 
-An exact fact: rows are compared after rounding to a millionth of their size. Whatever the network, it answers equal inputs alike, so
-that groups of equal inputs with counts $n_{gc}$ of class c leave an error of at least $\sum_g(n_g-\max_cn_{gc})/n$ and a
-cross-entropy of at least their mean entropy; with numbers as targets, the variance within groups stays unexplained. Inputs that
-repeat by nature (few distinct rows) have such a floor without a fault: then it is a note, as is a share below one in twenty.
+An exact fact: rows are compared after rounding to a millionth of their size. Whatever the network, it answers equal inputs
+alike, so that groups of equal inputs with counts $n_{gc}$ of class c leave an error of at least $\sum_g(n_g-\max_cn_{gc})/n$
+and a cross-entropy of at least their mean entropy; with numbers as targets, the variance within groups stays unexplained.
+Inputs that repeat by nature (few distinct rows) have such a floor without a fault: then it is a note, as is a share below
+one in twenty.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from theodolite.ailments._samples import Sample, classes_in, sample_of, whole_co
 from theodolite.core.ailment import Ailment, Finding, Severity
 
 SHARE, FLOOR, DISTINCT = 0.05, 0.02, 0.5
-"""Shares of samples in conflict and of the error's floor that make a warning, and of distinct rows below which inputs repeat by nature."""
+"""Least shares of samples in conflict, of the error's floor and of distinct rows: with fewer, inputs repeat by nature."""
 
 MOST_NUMBERS = 50_000_000
 
@@ -26,6 +27,8 @@ MOST_NUMBERS = 50_000_000
 def judge(chart: Chart) -> Iterator[Finding]:
     sample = _sample(chart)
     if sample is None or sample.target is None or len(sample) < 20:
+        return
+    if not all(bool(torch.isfinite(x).all()) for x in sample.inputs):
         return
     groups = _groups(sample.inputs)
     distinct = int(groups.max()) + 1
@@ -89,10 +92,12 @@ def _groups(inputs: tuple[Tensor, ...]) -> Tensor:
         draw = torch.randn(rows.shape[1], 2, generator=generator, dtype=torch.float64).to(rows.device)
         # in pieces, so that no copy in double precision of all the data is made
         marks.append(
-            torch.cat([torch.round(part.double() / scale.to(rows.device) * 1e6) @ draw for part in rows.split(4096)])
+            torch.cat(
+                [torch.round(part.double() / scale.to(rows.device) * 1e6) @ draw for part in torch.split(rows, 4096)]
+            )
         )
     exact = torch.cat(marks, 1)
-    _, group = torch.unique(torch.round(exact * 1e3), dim=0, return_inverse=True)
+    group: Tensor = torch.unique(torch.round(exact * 1e3), dim=0, return_inverse=True)[1]
     return group
 
 

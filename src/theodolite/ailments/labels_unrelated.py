@@ -1,12 +1,13 @@
 r"""Do inputs say anything about targets at all?
 
-Two witnesses must both see nothing. One is a kernel machine with the tangent kernel of a wide network (of numbers; of counts of
-tokens and of neighbouring pairs for integers): its answers for each sample, left out in turn, are correlated with the targets, and so
-for 99 permutations of the targets. The other is the network itself: the correlation of its answers with held-out targets, or a short
-training on a copy. Of labels of which a share q is right, a correlation is q times that of right ones. The power is stated: what lies
-within three deviations of permuted targets is not seen, and with fewer than 200 samples, or 0.2 not visible, nothing is said.
-Where something is seen but both correlations are below 0.2, labels are mostly noise or the inputs lack what decides: a warning.
-Permuted targets give a p-value above 0.01 in 99 of 100; related ones are called unrelated only where kernel and network both fail.
+Two witnesses must both see nothing. One is a kernel machine with the tangent kernel of a wide network (of numbers; of counts
+of tokens and of neighbouring pairs for integers): its answers for each sample, left out in turn, are correlated with the
+targets, and so for 99 permutations of the targets. The other is the network itself: the correlation of its answers with
+held-out targets, or a short training on a copy. Of labels of which a share q is right, a correlation is q times that of
+right ones. The power is stated: what lies within three deviations of permuted targets is not seen, and with fewer than 200
+samples, or 0.2 not visible, nothing is said. Where something is seen but both correlations are below 0.2, labels are mostly
+noise or the inputs lack what decides: a warning. Permuted targets give a p-value above 0.01 in 99 of 100; related ones are
+called unrelated only where kernel and network both fail.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ def judge(chart: Chart) -> Iterator[Finding]:
 
 
 def _own_correlation(chart: Chart) -> tuple[float, float] | None:
-    """That of a trained network's answers with held-out targets, and its error; None where it is not trained or cannot be told."""
+    """That of a trained network's answers with held-out targets, and its error; None where it cannot be told."""
     if chart.model is None or chart.fit is None or len(chart.held_out) == 0:
         return None
     trained = (
@@ -130,7 +131,7 @@ def _case(seed: int, related: float, *, steps: int = 60) -> dict[str, object]:
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
     for _ in range(steps):
         optimizer.zero_grad()
-        nn.functional.cross_entropy(model(data[0]), data[1]).backward()
+        nn.functional.cross_entropy(model(data[0]), data[1]).backward()  # type: ignore[no-untyped-call]
         optimizer.step()
     return {
         "model": model,

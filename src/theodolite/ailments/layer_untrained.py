@@ -1,11 +1,13 @@
 r"""Has a layer stayed as it was drawn while the others learnt?
 
-Where the weights before training are known it is a fact: a matrix that wants a gradient lies within rounding of its start while
-others have left theirs. Where they are not, the start is known by its law: the entries of a layer drawn uniformly from
-$\pm1/\sqrt{\text{fan-in}}$ (or He's, Glorot's, LeCun's bound) reach that very bound within $\log(1000)/n$, none exceeds it, and
-they are uniform below it (Kolmogorov's distance at a chance of 0.001). A step of relative size $\delta$ takes about $n\delta/4$
-entries over the bound, so that a trained layer passes by chance with $e^{-n\delta/4}$. The others must show what noise never does:
-a singular value above the Marchenko-Pastur edge. The last matrix alone, before any step, is a new head: a note.
+Where the weights before training are known it is a fact: a matrix that wants a gradient lies within rounding of its start
+while others have left theirs. Where they are not, the start is known by its law: the entries of a layer drawn uniformly from
+$\pm1/\sqrt{\text{fan-in}}$ (or He's, Glorot's, LeCun's bound) reach that very bound within $\log(1000)/n$, none exceeds it,
+and they are uniform below it (Kolmogorov's distance at a chance of 0.001). A step of relative size $\delta$ takes about
+$n\delta/4$ entries over the bound, so that a trained layer passes by chance with $e^{-n\delta/4}$. A model must have been
+trained, too: steps were made, a singular value of another matrix stands above the Marchenko-Pastur edge, or its loss is well
+below a constant answer's; a checkpoint with two others is taken to be. The last matrix alone, before any step, is a new
+head. Where this is not so it is a note.
 """
 
 from __future__ import annotations
@@ -19,6 +21,9 @@ from theodolite.ailments._chart import Chart, seen
 from theodolite.ailments._weight_facts import LEAST_ENTRIES, WeightFacts, is_table
 from theodolite.core.ailment import Ailment, Finding
 from theodolite.io.weights import owners_of
+
+LEARNT = 0.8
+"""A loss below this share of a constant answer's says that a network was trained."""
 
 STILL, WENT = 1e-6, 1e-3
 """Relative distances from the start: within rounding of float32, and clearly gone."""
@@ -67,23 +72,30 @@ def _beside_the_law(chart: Chart, wanted: list[WeightFacts]) -> Iterator[Finding
         f for f in wanted if f.entries >= LEAST_ENTRIES and f.values > 2 and not is_table(f.name, owners.get(f.name))
     ]
     still = [facts for facts in judged if facts.start]
-    learnt = [facts for facts in judged if not facts.start and facts.learnt]
-    if not still or not learnt or len(still) > len(learnt):
+    others = [facts for facts in judged if not facts.start]
+    if not still or len(still) > len(others):
         return
     stepped = bool(chart.history) or bool(chart.optimizer is not None and chart.optimizer.state)
     head = len(still) == 1 and still[0] is judged[-1]  # a new head on a trained body, about to be trained
-    trained = stepped or not head
+    trained = stepped or (not head and _have_learnt(chart, others))
     first = still[0]
     yield Finding(
         severity="warning" if trained else "note",
         where=first.name,
         says=f"{_names(still)} still has the entries it was drawn with: all {first.entries} lie within the bound of "
-        f"{first.start}'s initialisation, reach it and are uniform below it, while {len(learnt)} other matrices have a singular "
-        "value above all that noise gives.",
+        f"{first.start}'s initialisation, reach it and are uniform below it, while {len(others)} other matrices have left "
+        "every such bound.",
         remedy="see that it is trained (in the optimiser, reached by the loss) and that the checkpoint was loaded whole: "
         "load_state_dict(..., strict=True)",
         evidence=tuple(seen("entries as drawn", facts.entries, where=facts.name) for facts in still[:20]),
     )
+
+
+def _have_learnt(chart: Chart, others: list[WeightFacts]) -> bool:
+    """Whether the others were trained, not drawn by another law: a checkpoint is, a model shows it by its spectra or its loss."""
+    if any(facts.learnt for facts in others) or (chart.model is None and len(others) > 1):
+        return True
+    return chart.has("loss") and chart.fit is not None and chart.fit.training.loss < LEARNT * chart.chance
 
 
 def _names(found: list[WeightFacts]) -> str:
@@ -150,7 +162,7 @@ def new_head(seed: int) -> dict[str, object]:
 def fresh(seed: int) -> dict[str, object]:
     torch.manual_seed(seed)
     model = nn.Sequential(nn.Linear(20, 32), nn.ReLU(), nn.Linear(32, 32), nn.ReLU(), nn.Linear(32, 1))
-    nn.init.orthogonal_(model[2].weight)
+    nn.init.orthogonal_(model.get_parameter("2.weight"))
     return {"model": model}
 
 

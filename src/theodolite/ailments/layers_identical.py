@@ -20,7 +20,7 @@ from theodolite.core.ailment import Ailment, Finding
 
 TIED = re.compile(r"embed|wte|wpe|lm_head|shared|position|pos_|mask|inv_freq", re.IGNORECASE)
 ON_PURPOSE = re.compile(
-    r"(^|[._])(target|teacher|ema|momentum_encoder|encoder_k|key_encoder|old|shadow|avg|reference)", re.I
+    r"(^|[._])(target|teacher|ema|momentum_encoder|encoder_k|key_encoder|old|shadow|avg|reference)", re.IGNORECASE
 )
 STILL = 1e-6
 """A relative distance from the origin that is rounding."""

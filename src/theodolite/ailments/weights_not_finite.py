@@ -68,7 +68,7 @@ def with_nan(seed: int) -> dict[str, object]:
     torch.manual_seed(seed)
     model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 2))
     with torch.no_grad():
-        model[2].weight[1, 3] = math.nan
+        model.get_parameter("2.weight")[1, 3] = math.nan
     return {"model": model}
 
 
@@ -76,7 +76,7 @@ def after_a_blow_up(seed: int) -> dict[str, object]:
     torch.manual_seed(seed)
     model = nn.Sequential(nn.Linear(8, 16), nn.BatchNorm1d(16), nn.Linear(16, 2))
     with torch.no_grad():
-        model[1].running_var.fill_(math.inf)
+        model.get_buffer("1.running_var").fill_(math.inf)
     return {"model": model}
 
 
@@ -84,7 +84,7 @@ def with_large_weights(seed: int) -> dict[str, object]:
     torch.manual_seed(seed)
     model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 2))
     with torch.no_grad():
-        model[0].weight.mul_(1e30)
+        model.get_parameter("0.weight").mul_(1e30)
     return {"model": model}
 
 

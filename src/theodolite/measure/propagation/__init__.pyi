@@ -22,4 +22,4 @@ from .weight_spread import (
     mean_square as mean_square,
     sums_inputs as sums_inputs,
 )
-from .input_scales import InputScales as InputScales, input_scales as input_scales
+from .input_sizes import InputScales as InputScales, input_scales as input_scales

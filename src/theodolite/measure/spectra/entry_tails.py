@@ -43,7 +43,7 @@ def entry_tail(tensor: Tensor) -> EntryTail | None:
     rows = tensor.detach().reshape(len(tensor), -1).float()
     sizes = rows.abs().flatten()
     entries = int((sizes > 0).sum())
-    body = min(BODY, entries // 20)
+    body = min(BODY, entries // 10)
     if body < 10:
         return None
     top, where = sizes.topk(MOST_DETACHED + body + 1)

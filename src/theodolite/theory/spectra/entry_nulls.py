@@ -11,7 +11,7 @@ def gap_probability(ratio: float, *, rank: int, exponent: float) -> float:
     For a tail $P(|w|>t)\propto t^{-\alpha}$ the log-spacings $k\log(x_{(k)}/x_{(k+1)})$ are exponential with rate
     $\alpha$ (Renyi's representation). Lighter tails have a larger $\alpha$ at their top, so that the same gap is rarer there.
 
-    >>> gap_probability(10.0, rank=1, exponent=3.0)
+    >>> round(gap_probability(10.0, rank=1, exponent=3.0), 12)
     0.001
     """
     if not ratio >= 1.0:

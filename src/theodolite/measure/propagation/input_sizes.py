@@ -37,7 +37,7 @@ def input_scales(x: Tensor) -> InputScales:
     >>> x = torch.tensor([[0.0, 0.0], [2.0, 2000.0]])
     >>> found = input_scales(x)
     >>> round(found.spread), found.standardised(x)[0]
-    (631, tensor([-1., -1.]))
+    (251, tensor([-1., -1.]))
     """
     values = x.detach().double()
     axis = 1 if values.ndim > 3 else values.ndim - 1
@@ -46,8 +46,9 @@ def input_scales(x: Tensor) -> InputScales:
     alive = ranges > 0
     spread = 1.0
     if int(alive.sum()) > 1:
-        low, high = torch.quantile(ranges[alive], torch.tensor([0.1, 0.9], dtype=values.dtype, device=x.device))
-        spread = float(high / low)
+        ends = torch.tensor([0.1, 0.9], dtype=values.dtype, device=x.device)
+        low, high = torch.quantile(ranges[alive].log(), ends)  # of logarithms, so that few columns do not blur it
+        spread = float((high - low).exp())
     mean, std = float(values.mean()), float(values.std(correction=0))
     if spread > 10 or values.ndim in (4, 5):
         shape = [1] * (values.ndim - 1)
