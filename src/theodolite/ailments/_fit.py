@@ -104,8 +104,10 @@ def constant_loss(
         try:
             seeker.step(mean)
             with torch.no_grad():
-                return float(torch.stack(
-                    [loss(constant.to(like.dtype).expand(len(b), *like.shape[1:]), b.target).float() for b in few]
-                ).mean())
+                return float(
+                    torch.stack(
+                        [loss(constant.to(like.dtype).expand(len(b), *like.shape[1:]), b.target).float() for b in few]
+                    ).mean()
+                )
         except (RuntimeError, ValueError):
             return math.nan
