@@ -14,24 +14,22 @@ from theodolite.ailments._chart import Moment
 FEATURES, CLASSES = 12, 5
 
 
-def clouds(
-    seed: int, samples: int, *, spread: float = 0.6, noise: float = 0.0, features: int = FEATURES
-) -> tuple[Tensor, Tensor]:
+def clouds(seed: int, samples: int, *, spread: float = 0.6, noise: float = 0.0) -> tuple[Tensor, Tensor]:
     """Standardised points around two centres a class, a share ``noise`` of the labels drawn anew."""
-    centres = torch.randn(2 * CLASSES, features, generator=torch.Generator().manual_seed(7))
+    centres = torch.randn(2 * CLASSES, FEATURES, generator=torch.Generator().manual_seed(7))
     g = torch.Generator().manual_seed(seed)
     which = torch.randint(2 * CLASSES, (samples,), generator=g)
-    x = centres[which] + spread * torch.randn(samples, features, generator=g)
+    x = centres[which] + spread * torch.randn(samples, FEATURES, generator=g)
     y = which % CLASSES
     drawn = torch.rand(samples, generator=g) < noise
     return x, torch.where(drawn, torch.randint(CLASSES, (samples,), generator=g), y)
 
 
-def network(seed: int, *middle: Callable[[], nn.Module], width: int = 48, features: int = FEATURES) -> nn.Sequential:
+def network(seed: int, *middle: Callable[[], nn.Module], width: int = 48) -> nn.Sequential:
     """Two hidden layers with ReLU; ``middle`` are made and put behind the first."""
     torch.manual_seed(seed)
     head = (nn.ReLU(), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, CLASSES))
-    return nn.Sequential(nn.Linear(features, width), *(make() for make in middle), *head)
+    return nn.Sequential(nn.Linear(FEATURES, width), *(make() for make in middle), *head)
 
 
 def batches_of(x: Tensor, y: Tensor, size: int) -> list[tuple[Tensor, Tensor]]:

@@ -43,9 +43,18 @@ class Comparison:
 
     def is_better(self, least: float) -> bool:
         """Whether the change takes off at least that share of the loss, and surely more than chance would."""
-        error = math.hypot(self.as_it_is.stderr, self.changed.stderr)
-        surely = self.as_it_is.after - self.changed.after > SURE * error
-        return surely and self.gain >= least and self.changed.certain > SURE
+        return is_below(self.changed, self.as_it_is) and self.gain >= least and self.changed.certain > SURE
+
+
+def is_below(one: TrialRun, other: TrialRun) -> bool:
+    """Whether one ends surely lower than the other, batch by batch where both were read on the same ones."""
+    if other.after == math.inf or one.after == math.inf:
+        return one.after < other.after
+    error = math.hypot(one.stderr, other.stderr)
+    if len(one.ends) == len(other.ends) > 1:
+        apart = torch.tensor(other.ends, dtype=torch.float64) - torch.tensor(one.ends, dtype=torch.float64)
+        error = float(apart.std()) / math.sqrt(len(apart))
+    return other.after - one.after > SURE * error
 
 
 def compared(chart: Chart, what: str, change: Change, *, from_start: bool = True) -> Comparison | None:
@@ -160,6 +169,12 @@ def training_and_held_out(chart: Chart) -> tuple[Sequence[Batch], Sequence[Batch
     return training, [part for batch in held_out for part in parts_of(batch, math.ceil(PIECES / len(held_out)))]
 
 
+def held_out_parts(chart: Chart) -> Sequence[Batch]:
+    """The validation data, cut into parts where its batches are few."""
+    few = len(chart.held_out) < PIECES
+    return [part for b in chart.held_out for part in parts_of(b, PIECES)] if few else chart.held_out
+
+
 def parts_of(batch: Batch, count: int) -> list[Batch]:
     """A batch cut into at most so many parts, where all its tensors have one row a sample."""
     n = len(batch)
@@ -245,8 +260,9 @@ def gone_on(chart: Chart) -> GoneOn | None:
         return None
     if not chart.held_out:
         return GoneOn(on, None)
-    held = chart.held_out if len(chart.held_out) >= PIECES else [p for b in chart.held_out for p in parts_of(b, PIECES)]
-    there = longer_trial(chart, "gone on", at_largest_lr(chart), steps=steps, from_start=False, on=held)
+    there = longer_trial(
+        chart, "gone on", at_largest_lr(chart), steps=steps, from_start=False, on=held_out_parts(chart)
+    )
     if there is None or there.before - there.after < GAINED / 2 * chart.chance or there.certain < SURE:
         return None
     return GoneOn(on, there)

@@ -2,8 +2,9 @@ r"""Are the batches so small that their noise holds the loss up?
 
 The gradient of a batch of $B$ samples is the mean gradient plus noise of variance $\mathrm{tr}\,\Sigma/B$; above the noise scale
 $\mathrm{tr}\,\Sigma/|\bar g|^2$ larger batches gain nothing more (McCandlish et al. 2018). Every constant step ends at a floor of
-noise, so that alone is no ailment: it is one where batches joined 8 or 16 fold, at the same step and for as many steps, come
-down to clearly less than the run reached and than the same training with its own batches does, and the run stands high.
+noise, so that alone is no ailment: it is one where a few steps from the start with batches joined 8 or 16 fold, at the same step
+size, come down to far less than the whole run reached, and surely to less than the same training tried longer with its own
+batches. Batches that hold their classes in order are another noise, undone by dealing the same samples out anew.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from theodolite.ailments._trials import (
     SHORT,
     SURE,
     Comparison,
+    held_out_parts,
+    is_below,
     joined_by,
     longer_trial,
     loss_here,
@@ -49,7 +52,8 @@ def judge(chart: Chart) -> Iterator[Finding]:
         yield in_order
         return
     size = chart.events.get("batch size", float(len(chart.batches[0])))
-    here, made = loss_here(chart), steps_made(chart)
+    on = held_out_parts(chart) or None
+    here, made = longer_trial(chart, steps=0, from_start=False, on=on), steps_made(chart)
     if here is None or not made or not size <= LARGEST or size != len(chart.batches[0]):
         return
     if here.after < POOR * chart.chance:
@@ -58,7 +62,8 @@ def judge(chart: Chart) -> Iterator[Finding]:
         tried = _joined(chart, fold)
         if tried is None:
             continue
-        if not tried.is_better(LEAST) or tried.changed.after > (1 - LEAST) * here.after:
+        surely = tried.is_better(LEAST / 3) and is_below(tried.changed, here)
+        if not surely or tried.changed.after > (1 - LEAST) * here.after:
             return
         scale = _noise_scale(chart)
         if scale is None or scale < NOISY * size:
@@ -120,20 +125,21 @@ def _batches_unlike(chart: Chart) -> bool:
 
 
 def _joined(chart: Chart, fold: int) -> Comparison | None:
-    """The trial with batches joined, beside one with single ones; both of as many steps, made and read on the same samples."""
+    """A trial with batches joined beside a longer one with single ones, both from the start and read on the same samples."""
     training, _ = training_and_held_out(chart)
     large = joined_by(training, fold)
-    if len(large) < 2 or chart.model is None or chart.optimizer is None:
+    on = held_out_parts(chart) or None
+    plain = longer_trial(chart, steps=LONG, on=on)
+    if len(large) < 2 or plain is None:
         return None
-    steps = max(SHORT, len(large))
-    plain = longer_trial(chart, steps=steps)
+    steps = min(SHORT, steps_made(chart))
     rounds = iter([large[i % len(large)] for i in range(steps)])
 
     def larger(model: Any, batch: Any) -> Any:
         return chart.loss_on(model, next(rounds) if torch.is_grad_enabled() else batch)
 
-    other = longer_trial(chart, f"batches x {fold}", steps=steps, loss=larger)
-    return None if plain is None or other is None else Comparison(plain, other)
+    other = longer_trial(chart, f"batches x {fold}", steps=steps, loss=larger, on=on)
+    return None if other is None or len(other.losses) < steps else Comparison(plain, other)
 
 
 def _noise_scale(chart: Chart) -> float | None:
@@ -151,12 +157,12 @@ def _noise_scale(chart: Chart) -> float | None:
 
 
 def _finding(size: int, larger: int, tried: Comparison, scale: float, reached: float) -> Finding:
-    steps = len(tried.changed.losses)
+    steps, own = len(tried.changed.losses), len(tried.as_it_is.losses)
     return Finding(
         severity="critical" if not tried.as_it_is.after < tried.as_it_is.before else "warning",
         says=f"Batches of {size} are mostly noise: the noise scale of the gradient is at least {scale:.3g} samples. {steps} "
-        f"steps with batches of {larger} on a copy take the loss to {tried.changed.after:.3g}, with those of {size} to "
-        f"{tried.as_it_is.after:.3g}; the run stands at {reached:.3g}.",
+        f"steps with batches of {larger} on a copy take the loss to {tried.changed.after:.3g}, {own} with those of "
+        f"{size} to {tried.as_it_is.after:.3g}; the run stands at {reached:.3g}.",
         remedy=f"batch_size={larger} (or a step {larger // size} times smaller, and as many times more steps)",
         suggested={"batch_size": larger},
         evidence=(

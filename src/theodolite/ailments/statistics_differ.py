@@ -137,6 +137,6 @@ ailment = Ailment(
     needs={"model", "data", "loss"},
     signs=("fit",),
     judge=judge,
-    examples={"sick": (_normed(0.0), _normed(1e-5)), "healthy": (_normed(0.1), _normed(0.1, steps=0))},
+    examples={"sick": (_normed(0.0), _normed(0.0, steps=120)), "healthy": (_normed(0.1), _normed(0.1, steps=0))},
     explains=("overfits", "memorises-noise"),
 )

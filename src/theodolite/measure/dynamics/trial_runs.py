@@ -23,6 +23,7 @@ class TrialRun:
     """``losses`` of the training steps in turn, and the mean loss on other batches ``before`` and ``after`` them.
 
     ``stderr`` is that of the change, from batch to batch. ``seconds`` is what it took. A run that blew up ends in infinity.
+    ``ends`` are the losses of the other batches one by one after the steps, so that two trials can be compared batch by batch.
     """
 
     before: float
@@ -30,7 +31,7 @@ class TrialRun:
     stderr: float
     losses: tuple[float, ...]
     seconds: float
-    change: str = ""
+    ends: tuple[float, ...] = ()
 
     @property
     def fell(self) -> float:
@@ -87,7 +88,7 @@ def trial_run(
     whole = after if math.isfinite(after) and all(map(math.isfinite, seen)) else math.inf
     sure = len(differences) < 2 or whole == math.inf
     stderr = 0.0 if sure else float(differences.std() / math.sqrt(len(differences)))
-    return TrialRun(sum(first) / len(first), whole, stderr, tuple(seen), time.perf_counter() - started)
+    return TrialRun(sum(first) / len(first), whole, stderr, tuple(seen), time.perf_counter() - started, tuple(last))
 
 
 def copied_training(model: nn.Module, optimizer: torch.optim.Optimizer) -> tuple[nn.Module, torch.optim.Optimizer]:

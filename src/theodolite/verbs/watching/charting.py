@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 
 from theodolite.ailments._chart import Chart, Moment
-from theodolite.ailments._fit import Fit, fit_of
+from theodolite.ailments._fit import fit_of
 from theodolite.core.state import untouched
+from theodolite.core.subject import Subject
 from theodolite.io.batches import Batch, Batches
+
+if TYPE_CHECKING:
+    from theodolite.core.records import Record
+    from theodolite.verbs.watching.watch import Watch
 
 
 class OptimizerEvents:
@@ -75,23 +80,22 @@ def optimizer_momentum(optimizer: torch.optim.Optimizer) -> float:
     return float(group.get("momentum", 0.0) or 0.0)
 
 
-def held_out_batches(validation: Any, model: nn.Module, batch_size: int | None) -> tuple[Batch, ...]:
+def held_out_batches(validation: Any, model: nn.Module) -> tuple[Batch, ...]:
     """The validation data as batches on the model's device, read once."""
     if validation is None:
         return ()
     with untouched(None):
-        return tuple(b.on(model) for b in Batches(validation, model, batch_size=batch_size or 256))
+        return tuple(batch.on(model) for batch in Batches(validation, model))
 
 
-def scores_of(
-    model: nn.Module, loss: Callable[[Any, Any], Tensor], probe: Sequence[Batch], held_out: Sequence[Batch]
-) -> Mapping[str, float]:
-    """Accuracy on the probe, loss and accuracy on held-out data, in evaluation mode; what cannot be told is left out."""
+def scores_of(subject: Subject, held_out: Sequence[Batch]) -> Mapping[str, float]:
+    """Loss and accuracy on held-out data and accuracy on the probe, in evaluation mode; what cannot be told is left out."""
+    model, loss = subject.model, subject.loss
+    if model is None or loss is None or not held_out:
+        return {}
+    probe = [batch.on(model) for batch in subject.data]
     with untouched(model), torch.no_grad():
-        try:
-            fit: Fit = fit_of(model, _answer, loss, probe, held_out)
-        except (RuntimeError, TypeError, ValueError, IndexError):  # a probe the loss cannot be taken on: the look says so
-            return {}
+        fit = fit_of(model, _answer, loss, probe, held_out)
     found = {"accuracy": fit.training.accuracy}
     if fit.validation is not None:
         found |= {"validation_loss": fit.validation.loss, "validation_accuracy": fit.validation.accuracy}
@@ -103,20 +107,22 @@ def _answer(model: nn.Module, batch: Batch) -> Any:
     return answer["logits"] if isinstance(answer, Mapping) and "logits" in answer else answer
 
 
-def chart_of(watch: Any, *, budget: float = 30.0) -> Chart:
-    """The chart of a run: the watch's model as it is now, its probe as data, and all that the looks have told."""
+def chart_of(watch: Watch, origin: Mapping[str, Tensor], *, budget: float = 30.0) -> Chart:
+    """The chart of a run: the watch's model as it is now, its probe as data, and all that the looks have told.
+
+    The probe is cut into batches as training draws them; where their size is not told, no ailment may judge it.
+    """
     history = tuple(_moment(record) for record in watch.records)
-    events = dict(watch.events.counts()) if watch.events is not None else {}
-    # the probe is cut as training draws its batches; where that is not known, no ailment may judge their size
+    events = {} if watch.events is None else dict(watch.events.counts())
     events["batch size"] = float(watch.batch_size or math.nan)
-    data = [(*b.inputs, b.target) if not b.keywords else b for b in watch.probe_batches]
+    columns = _is_columns(watch.subject.data)
     return Chart(
         model=watch.model,
-        data=Batches(data, watch.model) if data else watch.subject.data,
+        data=Batches(columns, watch.model, batch_size=watch.batch_size or SIZE) if columns else watch.subject.data,
         loss=watch.loss,
         optimizer=watch.optimizer,
         validation=watch.validation,
-        origin=watch.origin,
+        origin=origin,
         history=history,
         steps=max((moment.step for moment in history), default=None),
         events=events,
@@ -124,15 +130,25 @@ def chart_of(watch: Any, *, budget: float = 30.0) -> Chart:
     )
 
 
-def _moment(record: Any) -> Moment:
-    facts = dict(record.facts)
+SIZE = 32
+"""Samples of a batch that a probe is cut into where it is not told how training draws them."""
+
+
+def _is_columns(data: Any) -> tuple[Tensor, ...] | None:
+    """The columns of a probe that is one batch, which can be cut anew; None where it is several."""
+    source = getattr(data, "source", None)
+    whole = isinstance(source, tuple) and all(isinstance(member, Tensor) for member in source)
+    return source if whole else None
+
+
+def _moment(record: Record) -> Moment:
+    facts = record.facts
     return Moment(
         record.step,
-        facts.get("loss", math.nan),
-        facts.get("validation_loss", math.nan),
-        facts.get("accuracy", math.nan),
-        facts.get("validation_accuracy", math.nan),
-        math.nan if record.lr is None else record.lr,
-        facts.get("gradient_norm", math.nan),
-        facts,
+        loss=facts.get("loss", math.nan),
+        validation_loss=facts.get("validation_loss", math.nan),
+        accuracy=facts.get("accuracy", math.nan),
+        validation_accuracy=facts.get("validation_accuracy", math.nan),
+        lr=math.nan if record.lr is None else record.lr,
+        facts=facts,
     )

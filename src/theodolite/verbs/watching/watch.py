@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
+from theodolite.core.ailment import Finding
 from theodolite.core.instrument import Answer, Skipped
 from theodolite.core.reading import Reading, Series
 from theodolite.core.records import COLUMNS, LEADING, Log, Record, table
@@ -22,6 +23,14 @@ from theodolite.core.subject import Subject
 from theodolite.io.files import plain, write_atomically
 from theodolite.theory.dynamics import Moment, Phase, training_phase
 from theodolite.theory.dynamics.stationarity import Sampler
+from theodolite.verbs.watching.charting import (
+    OptimizerEvents,
+    chart_of,
+    held_out_batches,
+    optimizer_lr,
+    optimizer_momentum,
+    scores_of,
+)
 from theodolite.verbs.watching.looks import LEVELS, LOOKS, SHARPNESS, Batching, Level, Memory, Scene, looks_of
 from theodolite.verbs.watching.starts import bare_model, full_precision, kept_probe, starting_weights, wait_for
 
@@ -42,11 +51,15 @@ class Watch:
     ``every`` is a number of steps; ``"auto"`` looks as often as ``budget``, a share of the training time, allows, and a
     number with a ``budget`` asks for both. With ``out`` each record is on disk when it is taken, and a run that starts again
     with the same folder goes on there, with the weights it first started from. ``writer`` is anything with ``add_scalar``.
+    With ``optimizer`` its step size and momentum are read at each look, and `diagnosis` can tell what is wrong and what to
+    type; ``validation`` is held-out data, whose loss and accuracy each look records.
     """
 
     model: nn.Module
     _: KW_ONLY
     probe: Any
+    optimizer: torch.optim.Optimizer | None = None
+    validation: Any = None
     loss: Callable[[Any, Any], Tensor] = cross_entropy
     every: int | Literal["auto"] = 100
     level: Level = "standard"
@@ -67,6 +80,8 @@ class Watch:
         self.subject = Subject(self.model, data=kept_probe(self.probe, self.model), loss=self.loss, name=self.name)
         if not self.subject.has("loss"):
             raise ValueError("expected a probe with a target for the loss, got inputs alone; pass (inputs, target)")
+        self.events = None if self.optimizer is None else OptimizerEvents(self.optimizer)
+        self._held_out = held_out_batches(kept_probe(self.validation, self.model), self.model)
         folder = None if self.out is None else Path(self.out)
         self._log = None if folder is None else Log(folder)
         self._memory = Memory(starting_weights(self.model, folder))
@@ -90,6 +105,8 @@ class Watch:
 
     def look(self, step: int, *, lr: float | None = None, momentum: float = 0.0) -> Record:
         """Take a look now, due or not, as at the end of training."""
+        if lr is None and self.optimizer is not None:
+            lr, momentum = optimizer_lr(self.optimizer), optimizer_momentum(self.optimizer)
         if lr is not None and not lr > 0:
             lr = None  # a schedule may begin or end at zero: there is no edge then
         if self._seen is None or (self.records and step <= self.records[-1].step):
@@ -128,6 +145,13 @@ class Watch:
     def phase(self) -> Phase:
         """Lazy, stable, catapult, edge, divergent, dead or undecided, with the numbers that decided."""
         return training_phase(_history(self.records))
+
+    @property
+    def diagnosis(self) -> tuple[Finding, ...]:
+        """What is wrong with the run so far, worst first, each with what to type; remedies are tried on copies before."""
+        from theodolite.verbs.diagnosing import findings_of
+
+        return findings_of(chart_of(self, self._memory.origin))
 
     @property
     def overhead(self) -> float:
@@ -219,6 +243,7 @@ class Watch:
                     trouble = _trouble(scene, step)
                     if trouble:
                         return found, [*notes, trouble], scene.facts
+                    scene.facts |= scores_of(self.subject, self._held_out)
         return found, notes, scene.facts
 
     def _affordable(self) -> bool:
