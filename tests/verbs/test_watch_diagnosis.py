@@ -21,7 +21,13 @@ def trained(optimizer_of, *, clear, steps=120, every=20, accumulate=1, schedule_
     watch = None
     if watching:
         watch = th.Watch(
-            model, optimizer=optimizer, probe=(x[:512], y[:512]), validation=validation, every=every, level="cheap", batch_size=32
+            model,
+            optimizer=optimizer,
+            probe=(x[:512], y[:512]),
+            validation=validation,
+            every=every,
+            level="cheap",
+            batch_size=32,
         )
         watch(0)
     for step in range(steps):
@@ -107,7 +113,7 @@ def test_held_out_scores_are_recorded_at_each_look():
 
 
 def test_the_chart_holds_start_history_and_steps():
-    model, optimizer, watch = trained(descent, clear=zero)
+    _, optimizer, watch = trained(descent, clear=zero)
     chart = chart_of(watch, watch._memory.origin)
     assert chart.steps == 120 and [m.step for m in chart.history] == list(range(0, 121, 20))
     assert chart.history[-1].validation_accuracy > 0.8
@@ -132,7 +138,14 @@ def test_training_is_bit_identical_under_a_watch_that_is_asked_for_its_diagnosis
         schedule = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.99)
         watch = None
         if watching:
-            watch = th.Watch(model, optimizer=optimizer, probe=(x[:128], y[:128]), validation=(x[:64], y[:64]), every=10, level="cheap")
+            watch = th.Watch(
+                model,
+                optimizer=optimizer,
+                probe=(x[:128], y[:128]),
+                validation=(x[:64], y[:64]),
+                every=10,
+                level="cheap",
+            )
         for step in range(40):
             optimizer.zero_grad()
             cross_entropy(model(x[step * 8 : step * 8 + 32]), y[step * 8 : step * 8 + 32]).backward()

@@ -21,6 +21,9 @@ SURE = 3.0
 SHORT, LONG = 60, 300
 """Steps of a trial that looks for a sign, and of one that decides; fewer where time does not allow them."""
 
+WORST = 3.0
+"""Losses beyond so many times the first are as bad as those."""
+
 PIECES, LEAST_PIECE = 8, 8
 """Held-out batches are cut into so many parts, of at least so many samples, that the error of their mean can be told."""
 
@@ -52,8 +55,10 @@ def is_below(one: TrialRun, other: TrialRun) -> bool:
         return one.after < other.after
     error = math.hypot(one.stderr, other.stderr)
     if len(one.ends) == len(other.ends) > 1:
-        apart = torch.tensor(other.ends, dtype=torch.float64) - torch.tensor(one.ends, dtype=torch.float64)
-        error = float(apart.std()) / math.sqrt(len(apart))
+        most = WORST * max(one.before, other.before, one.after)  # how far a lost run is lost says nothing
+        low, high = (torch.tensor(run.ends, dtype=torch.float64).clamp(max=most) for run in (one, other))
+        apart = high - low
+        return float(apart.mean()) > SURE * float(apart.std()) / math.sqrt(len(apart))
     return other.after - one.after > SURE * error
 
 
@@ -274,5 +279,5 @@ def does_well(chart: Chart) -> bool:
         return False
     scores = chart.fit.validation or chart.fit.training
     known = scores.accuracy == scores.accuracy
-    right = known and scores.accuracy > 1 - 0.3 * (1 - chart.fit.majority)
+    right = known and scores.accuracy > 1 - 0.1 * (1 - chart.fit.majority)
     return scores.loss < 0.3 * chart.chance or bool(right)

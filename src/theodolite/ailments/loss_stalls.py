@@ -2,8 +2,9 @@
 
 A schedule has taken the step away where it is below a twentieth of its largest, and the run, taken up again on a copy with
 the largest step, brings the loss clearly down on training and held-out data. Else: the best constant answer is found by descent
-on that answer alone; the loss is at it where it is not below by more than three standard errors and a fiftieth. That is said only of a run that has been made and where further steps on a copy do not bring the
-loss down either. Every ailment that explains it is shown in its place.
+on that answer alone; the loss is at it where it is not below by more than three standard errors and a fiftieth. That is said
+only of a run that has been made and where further steps on a copy do not bring the loss down either. Every ailment that
+explains it is shown in its place.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ def _at_chance(chart: Chart) -> Iterator[Finding]:
         severity="critical",
         says=f"After {made} steps the loss is {scores.loss:.3g}; the best answer that never looks at its input has {chance:.3g}. "
         "Nothing was learnt, and nothing else was found that explains it.",
-        remedy="train on one batch until its loss is zero: if that fails, look at the path from input to loss; if not, at the data",
+        remedy="train on one batch until its loss is zero: if that fails, the path from input to loss is broken; else the data are",
         evidence=(seen("loss", scores.loss, stderr=scores.stderr), seen("loss of the best constant answer", chance)),
     )
 

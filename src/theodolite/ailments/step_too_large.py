@@ -66,8 +66,8 @@ def _smaller_steps(chart: Chart, steps: int, least: float, reached: float) -> Ma
         beyond = math.isinf(reached) or tried.changed.after < (1 - least) * reached
         if tried.is_better(least) and beyond and not math.isinf(tried.changed.after):
             found[factor] = tried
-        elif found:
-            break
+        elif found or (tried.as_it_is.certain > SURE and tried.changed.after > tried.as_it_is.after):
+            break  # the present step comes down, and smaller ones are only slower
     return found
 
 

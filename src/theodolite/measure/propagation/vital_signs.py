@@ -214,8 +214,10 @@ def _copies(module: nn.Module, slope: Tensor | None) -> float:
     generator = torch.Generator().manual_seed(0)
     columns = weight[0].numel()
     draw = torch.randn(columns, 2, generator=generator, dtype=torch.float64).to(weight.device)
-    marks = torch.cat([weight.detach().reshape(len(weight), -1).double() @ draw,
-                       slope.reshape(len(weight), -1).double() @ draw], dim=1)  # (units, 4)
+    marks = torch.cat(
+        [weight.detach().reshape(len(weight), -1).double() @ draw, slope.reshape(len(weight), -1).double() @ draw],
+        dim=1,
+    )  # (units, 4)
     scale = marks.abs().amax(0).clamp(min=1e-300)
     rounded = torch.round(marks / scale * 1e5)
     distinct = len(torch.unique(rounded, dim=0))
