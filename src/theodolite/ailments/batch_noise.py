@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from theodolite.ailments._chart import Chart, joined, seen
+from theodolite.ailments._chart import Chart, at_weights, joined, seen
 from theodolite.ailments._patients import patient
 from theodolite.ailments._trials import (
     LONG,
@@ -146,7 +146,10 @@ def _noise_scale(chart: Chart) -> float | None:
     assert chart.model is not None and chart.loss is not None
     batch = joined(chart.batches, 128)
     try:
-        moments = gradient_moments(chart.model, chart.loss, [(*batch.inputs, batch.target)])
+        with at_weights(
+            chart.model, None if chart.finite else chart.origin
+        ):  # lost weights have no gradient: at the start
+            moments = gradient_moments(chart.model, chart.loss, [(*batch.inputs, batch.target)])
     except (RuntimeError, ValueError, TypeError):
         return None
     if moments is None:

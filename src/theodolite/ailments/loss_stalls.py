@@ -65,7 +65,7 @@ def _at_chance(chart: Chart) -> Iterator[Finding]:
         severity="critical",
         says=f"After {made} steps the loss is {scores.loss:.3g}; the best answer that never looks at its input has {chance:.3g}. "
         "Nothing was learnt, and nothing else was found that explains it.",
-        remedy="train on one batch until its loss is zero: if that fails, the path from input to loss is broken; else the data are",
+        remedy="train on one batch until its loss is zero: if it fails, the path from input to loss is broken; else the data are",
         evidence=(seen("loss", scores.loss, stderr=scores.stderr), seen("loss of the best constant answer", chance)),
     )
 

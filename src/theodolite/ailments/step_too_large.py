@@ -59,6 +59,7 @@ def _ruins(chart: Chart) -> bool:
 def _smaller_steps(chart: Chart, steps: int, least: float, reached: float) -> Mapping[float, Comparison]:
     """The smaller steps that end clearly lower than training as it is, and than the run did."""
     found: dict[float, Comparison] = {}
+    slower = 0
     for factor in FACTORS:
         tried = beside(chart, f"lr x {factor:g}", with_lr(factor), steps=steps)
         if tried is None:
@@ -66,8 +67,12 @@ def _smaller_steps(chart: Chart, steps: int, least: float, reached: float) -> Ma
         beyond = math.isinf(reached) or tried.changed.after < (1 - least) * reached
         if tried.is_better(least) and beyond and not math.isinf(tried.changed.after):
             found[factor] = tried
-        elif found or (tried.as_it_is.certain > SURE and tried.changed.after > tried.as_it_is.after):
-            break  # the present step comes down, and smaller ones are only slower
+        elif found:
+            break
+        elif tried.as_it_is.certain > SURE and tried.changed.after > tried.as_it_is.after:
+            slower += 1
+            if slower == 2 or tried.as_it_is.after < POOR * chart.chance:
+                break  # the present step comes down, and smaller ones are only slower
     return found
 
 

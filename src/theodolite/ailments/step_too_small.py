@@ -1,10 +1,10 @@
 r"""Is the step so small that training will not get anywhere in its time?
 
 For steps far below the edge the loss falls by about $\mathrm{lr}\,|\nabla L|^2$ a step. After a run: a short trial from the
-start, with a step 10 times as large or more, takes more than twice as much off the loss as the whole run did. Before a run: all
-steps planned, at the rate of fall that was measured (a bound: falls slow down), take less off than the short trial with a larger
-step does. The largest step of a run counts, so that schedules that warm up or die away are let alone; so is a network that
-already does well.
+start, with a step 10 times as large or more, takes more than twice as much off the loss as the whole run did, or leaves less
+than half of what that left. Before a run: all steps planned, at the rate of fall that was measured (a bound: falls slow down),
+take less off than the short trial with a larger step does. The largest step of a run counts, so that schedules that warm up or
+die away are let alone; so is a network that already does well.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ from theodolite.measure.dynamics.trial_runs import TrialRun
 FACTORS = (10.0, 30.0, 100.0, 1000.0, 1e4, 1e5)
 AHEAD = 2.5
 """How many times what the run took off the loss a trial must take off it, in no more steps."""
+LEFT = 0.4
+"""Or: what share of the loss that the run leaves such a trial may leave."""
 LEAST_FALL = 0.15
 """What the larger step must take off the loss in a trial, as a share of it."""
 PLANNED = 20_000
@@ -41,7 +43,7 @@ def judge(chart: Chart) -> Iterator[Finding]:
     if made:
         far = longer_trial(chart, steps=LONG)  # a run that was short, or whose schedule ended it, is none of this
         fallen = max(0.0, start - here.after, start - far.after if far is not None else 0.0)
-        needed, most = AHEAD * fallen, min(SHORT, made)
+        needed, most = min(AHEAD * fallen, start - LEFT * (start - fallen)), min(SHORT, made)
     else:
         needed, most = rate * (chart.steps or PLANNED), SHORT
     if needed >= start or start <= 0:
