@@ -257,7 +257,7 @@ def gone_on(chart: Chart) -> GoneOn | None:
     made, here = steps_made(chart), loss_here(chart)
     if not made or here is None or not chart.finite or here.after < 2 * GAINED * chart.chance:
         return None
-    steps = max(SHORT // 3, min(made, LONG))
+    steps = max(SHORT // 3, min(4 * made, LONG))
     on = longer_trial(chart, "gone on", at_largest_lr(chart), steps=steps, from_start=False)
     if on is None or not on.losses:
         return None
