@@ -53,7 +53,7 @@ def trained(
         x, y = data[step % len(data)]
         optimizer.zero_grad()
         value = cross_entropy(model(x), y)
-        value.backward()
+        torch.autograd.backward(value)
         optimizer.step()
         lr = float(optimizer.param_groups[0]["lr"])
         if schedule is not None:

@@ -95,7 +95,7 @@ def _with_new_statistics(chart: Chart) -> float | None:
         other = copy.deepcopy(chart.model)
         for module in other.modules():
             if _keeps_statistics(module):
-                module.momentum = None  # type: ignore[assignment]  a plain mean over batches
+                setattr(module, "momentum", None)  # noqa: B010  a plain mean over batches, which the type of modules does not know
                 reset: Any = getattr(module, "reset_running_stats", None)
                 if reset is None:
                     return None

@@ -78,7 +78,7 @@ def trial_run(
                 seen.append(float(value.detach()))
                 if not math.isfinite(seen[-1]):
                     break
-                value.backward()
+                torch.autograd.backward(value)
                 stepper.step()
                 if time.perf_counter() - started > most_seconds:
                     break

@@ -56,12 +56,12 @@ class OptimizerEvents:
         self._used = None if gradient is None else (weakref.ref(gradient), gradient._version)
 
     def _arrives(self, _: Tensor) -> None:
-        gradient = None if self._parameter is None else self._parameter.grad
+        self._suspect = False
+        gradient: Tensor | None = None if self._parameter is None else self._parameter.grad
         if self._used is None or gradient is None:
-            self._suspect = False
             return
         last, version = self._used
-        same = last() is gradient and gradient._version == version
+        same = last() is gradient and int(gradient._version) == version
         self._suspect = same and bool(gradient.any())  # zeros written through .data leave no trace but themselves
 
     def _arrived(self, _: Tensor) -> None:
