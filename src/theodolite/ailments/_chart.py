@@ -25,12 +25,12 @@ from theodolite.io.weights import Weights, weights_of
 from theodolite.measure.dynamics.trial_runs import TrialRun, trial_run
 from theodolite.measure.propagation.vital_signs import VitalSigns, vital_signs
 
-MOST_BATCHES, MOST_SAMPLES = 64, 4096
+MOST_BATCHES, MOST_SAMPLES = 256, 4096
 """What is kept of the data for all measurements together."""
 
 
 @dataclass(frozen=True)
-class Moment:
+class RunMoment:
     """One look of a run: what was told of it at that step; not a number where nothing was."""
 
     step: int
@@ -58,7 +58,7 @@ class Chart:
     validation: Any = None
     origin: Mapping[str, Tensor] | None = None
     weights: Weights = field(default_factory=dict)
-    history: Sequence[Moment] = ()
+    history: Sequence[RunMoment] = ()
     steps: int | None = None
     events: Mapping[str, float] = field(default_factory=dict)
     budget: float = 30.0
@@ -184,16 +184,14 @@ class Chart:
     def _tried(self, change: Any, from_start: bool, loss: Any) -> TrialRun | None:
         if self.model is None or self.optimizer is None or not self.has("loss") or self.left < 0.1 * self.budget:
             return None
-        cut = max(1, len(self.batches) // 4)
-        training, held_out = self.batches[cut:] or self.batches, self.batches[:cut]
+        held_out = self.batches[::4]  # spread: data may lie in order
+        training = [batch for i, batch in enumerate(self.batches) if i % 4] or self.batches
         weights = self.origin if from_start else None
         fresh = weights is not None
 
         def changed(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
             if fresh:
-                optimizer.state.clear()
-                for group in optimizer.param_groups:  # a schedule may have ended at nothing: the step it began with
-                    group["lr"] = group.get("initial_lr", self.largest_lr or group["lr"])
+                self.start_over(optimizer)
             if change is not None:
                 change(model, optimizer)
 
@@ -213,10 +211,17 @@ class Chart:
 
     @cached_property
     def largest_lr(self) -> float:
-        """The largest step size of the run, 0 where none is known."""
-        seen = [moment.lr for moment in self.history if moment.lr == moment.lr]
+        """The largest step size that the run has used (a warm-up may not be over), else that of its schedule; 0: not known."""
+        seen = [moment.lr for moment in self.history if moment.lr > 0]
         groups = [] if self.optimizer is None else self.optimizer.param_groups
-        return max([*seen, *(float(group.get("initial_lr", group["lr"])) for group in groups)], default=0.0)
+        return max(seen) if len(seen) > 1 else max((_base(group) for group in groups), default=0.0)
+
+    def start_over(self, optimizer: torch.optim.Optimizer) -> None:
+        """An optimiser as at the start of the run, at the largest step of it: a schedule may have ended at nothing."""
+        optimizer.state.clear()
+        top = max((_base(group) for group in optimizer.param_groups), default=0.0)
+        for group in optimizer.param_groups:
+            group["lr"] = _base(group) * (self.largest_lr / top if top > 0 else 1.0)
 
     @cached_property
     def weight_facts(self) -> dict[str, WeightFacts]:
@@ -264,6 +269,11 @@ class at_weights:  # noqa: N801  used as a verb
         with torch.no_grad():
             for name, value in self.model.state_dict().items():
                 value.copy_(self.kept[name])
+
+
+def _base(group: Mapping[str, Any]) -> float:
+    """The step size that a group's schedule is a multiple of; the present one where there is none."""
+    return float(group.get("initial_lr", group["lr"]))
 
 
 def seen(quantity: str, measured: float, *, stderr: float = 0.0, where: str = "", meaning: str = "") -> Reading:

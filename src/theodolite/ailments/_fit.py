@@ -98,11 +98,11 @@ def constant_loss(
             seeker.zero_grad()
             parts = [loss(constant.to(like.dtype).expand(len(b), *like.shape[1:]), b.target) for b in few]
             value: Tensor = torch.stack([p.float() for p in parts]).mean()
-            value.backward()
+            torch.autograd.backward(value)
             return value
 
         try:
-            seeker.step(mean)
+            seeker.step(mean)  # type: ignore[no-untyped-call]
             with torch.no_grad():
                 return float(
                     torch.stack(

@@ -1,59 +1,109 @@
 r"""Is the step so large that training does not come down, although a smaller one would?
 
 On a quadratic of curvature $\lambda$ descent grows without bound above a step of $2/\lambda$ (more with momentum, another edge
-with a preconditioner). No edge is trusted here: the same training is run on copies with smaller steps, and the step is called too
-large only where a smaller one takes the loss down further in the same number of steps. Where a step is merely bold, it wins.
+with a preconditioner). No edge is trusted here: the same training is run on copies with smaller steps, from the start where that
+is known, for as many steps as the run had or time allows. The step is called too large only where a smaller one ends clearly
+lower (three standard errors and a share of the loss) than both the present one and the run itself. Where a step is merely
+bold, it wins; what a smaller step gains at the end of a run that went well is the noise floor of any constant step, no ailment.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import torch
 
 from theodolite.ailments._chart import Chart, seen
-from theodolite.ailments._trials import compared, with_lr
+from theodolite.ailments._patients import patient
+from theodolite.ailments._trials import LONG, SHORT, SURE, Comparison, beside, loss_here, steps_made, with_lr
 from theodolite.core.ailment import Ailment, Finding
 
 FACTORS = (0.3, 0.1, 0.03, 0.01, 1e-3, 1e-4)
-LEAST = 0.3
-"""The share of the loss that a smaller step must take off what the present one leaves."""
+POOR, LEAST_POOR, LEAST_FAIR = 0.5, 0.3, 0.6
+"""A loss above that share of a constant answer's is poor. What a smaller step must take off then, and off a better one."""
+NEARLY = 0.1
+"""Of smaller steps whose loss is within this share (of what was gained) of the best, the second largest is suggested."""
 
 
 def judge(chart: Chart) -> Iterator[Finding]:
-    plain = chart.trial()
-    if plain is None or not chart.largest_lr:
+    here, made = loss_here(chart), steps_made(chart)
+    if here is None or not chart.largest_lr:
         return
-    best = None
+    reached = here.after
+    poor = not reached < POOR * chart.chance
+    if not made and not poor and not _ruins(chart):
+        return
+    least = LEAST_POOR if poor else LEAST_FAIR
+    steps = max(SHORT, min(made, LONG)) if made else SHORT
+    found = _smaller_steps(chart, steps, least, reached if made else math.inf)
+    if not found:
+        return
+    if not made and not any(_holds(chart, factor, least) for factor in found):
+        return
+    best = min(tried.changed.after for tried in found.values())
+    plain = next(iter(found.values())).as_it_is
+    worst = min(plain.after, plain.before)
+    good = sorted(f for f, tried in found.items() if tried.changed.after <= best + NEARLY * (worst - best))
+    factor = good[-2] if len(good) > 1 else good[-1]  # a margin: the next larger step holds as well
+    yield _finding(chart, factor, found[factor], reached if made else None)
+
+
+def _ruins(chart: Chart) -> bool:
+    """Whether training as it is takes a trained network back to where a constant answer is."""
+    tried = beside(chart, "lr x 0.1", with_lr(0.1), steps=SHORT)
+    return tried is not None and not tried.as_it_is.after < 0.7 * chart.chance and tried.as_it_is.certain < -SURE
+
+
+def _smaller_steps(chart: Chart, steps: int, least: float, reached: float) -> Mapping[float, Comparison]:
+    """The smaller steps that end clearly lower than training as it is, and than the run did."""
+    found: dict[float, Comparison] = {}
+    slower = 0
     for factor in FACTORS:
-        tried = compared(chart, f"lr x {factor:g}", with_lr(factor))
+        tried = beside(chart, f"lr x {factor:g}", with_lr(factor), steps=steps)
         if tried is None:
             break
-        if tried.is_better(LEAST) and (best is None or tried.gain > best[1].gain + 0.02):
-            best = factor, tried
-        elif best is not None:
+        beyond = math.isinf(reached) or tried.changed.after < (1 - least) * reached
+        if tried.is_better(least) and beyond and not math.isinf(tried.changed.after):
+            found[factor] = tried
+        elif found:
             break
-    if best is None:
-        return
-    factor, tried = best
+        elif tried.as_it_is.certain > SURE and tried.changed.after > tried.as_it_is.after:
+            slower += 1
+            if slower == 2 or tried.as_it_is.after < POOR * chart.chance:
+                break  # the present step comes down, and smaller ones are only slower
+    return found
+
+
+def _holds(chart: Chart, factor: float, least: float) -> bool:
+    tried = beside(chart, f"lr x {factor:g}", with_lr(factor), steps=LONG)
+    return tried is None or tried.is_better(least)
+
+
+def _finding(chart: Chart, factor: float, tried: Comparison, reached: float | None) -> Finding:
+    plain, other = tried.as_it_is, tried.changed
     lr = float(f"{chart.largest_lr * factor:.2g}")
-    fails = not plain.after < plain.before
-    said = "not a number" if math.isinf(plain.after) else f"{plain.after:.3g}"
-    steps = len(tried.changed.losses)
-    yield Finding(
+    fails = not plain.after < min(plain.before, chart.chance)
+    said = "beyond all numbers" if math.isinf(plain.after) else f"to {plain.after:.3g}"
+    run = "" if reached is None or not math.isfinite(reached) else f" The run itself stands at {reached:.3g}."
+    return Finding(
         severity="critical" if fails else "warning",
-        says=f"The step of {chart.largest_lr:g} is too large: {steps} steps on a copy take the loss from {plain.before:.3g} to "
-        f"{said}; with lr={lr:g} they take it to {tried.changed.after:.3g}.",
+        says=f"The step of {chart.largest_lr:g} is too large: {len(other.losses)} steps on a copy take the loss from "
+        f"{plain.before:.3g} {said}; with lr={lr:g} they take it to {other.after:.3g}.{run}",
         remedy=f"lr={lr:g}",
         suggested={"lr": lr},
         evidence=(
             seen(
                 "loss after trial steps, as it is", plain.after, stderr=plain.stderr, where=f"lr {chart.largest_lr:g}"
             ),
-            seen(
-                "loss after trial steps, changed", tried.changed.after, stderr=tried.changed.stderr, where=f"lr {lr:g}"
-            ),
+            seen("loss after trial steps, changed", other.after, stderr=other.stderr, where=f"lr {lr:g}"),
         ),
     )
+
+
+def _descent(lr: float, momentum: float = 0.0) -> Any:
+    return lambda own: torch.optim.SGD(own, lr, momentum=momentum)
 
 
 ailment = Ailment(
@@ -61,7 +111,18 @@ ailment = Ailment(
     needs={"model", "data", "loss", "optimizer"},
     signs=("trial",),
     judge=judge,
-    examples={},
-    explains=("loss-stalls", "units-dead", "gradient-explodes", "units-saturated"),
+    examples={
+        "sick": (
+            lambda seed: patient(seed, _descent(30.0)),
+            lambda seed: patient(seed, _descent(30.0), steps=0),
+            lambda seed: patient(seed, lambda own: torch.optim.Adam(own, 1.0)),
+        ),
+        "healthy": (
+            lambda seed: patient(seed, _descent(0.5)),
+            lambda seed: patient(seed, _descent(0.1, 0.9), steps=0),
+            lambda seed: patient(seed, lambda own: torch.optim.Adam(own, 1e-2), noise=0.3),
+        ),
+    },
+    explains=("loss-stalls", "units-dead", "gradient-explodes", "units-saturated", "rank-lost", "inputs-merge"),
     laws=("edge-of-stability",),
 )

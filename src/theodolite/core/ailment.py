@@ -65,7 +65,8 @@ class Ailment:
 def in_order(findings: Iterable[Finding], explains: Mapping[str, tuple[str, ...]]) -> tuple[Finding, ...]:
     """Worst first; a cause takes the rank of the worst that it explains, and those are named in it and left out."""
     found = {finding.name: finding for finding in findings}
-    reached = {name: _reached(name, explains) & found.keys() - {name} for name in found}
+    bad = [name for name, finding in found.items() if finding.severity != "note"]  # what is only noted explains nothing
+    reached = {name: _reached(name, explains) & found.keys() - {name} if name in bad else set() for name in found}
     hidden = {name for causes in reached.values() for name in causes}
     causes = [name for name in found if name not in hidden] or list(found)
     shown = []

@@ -15,3 +15,4 @@ from .travel import (
     trainable_vector as trainable_vector,
     weight_travel as weight_travel,
 )
+from .trial_runs import TrialRun as TrialRun, copied_training as copied_training, trial_run as trial_run

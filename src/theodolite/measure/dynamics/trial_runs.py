@@ -23,6 +23,7 @@ class TrialRun:
     """``losses`` of the training steps in turn, and the mean loss on other batches ``before`` and ``after`` them.
 
     ``stderr`` is that of the change, from batch to batch. ``seconds`` is what it took. A run that blew up ends in infinity.
+    ``ends`` are the losses of the other batches one by one after the steps, so that two trials can be compared batch by batch.
     """
 
     before: float
@@ -30,7 +31,7 @@ class TrialRun:
     stderr: float
     losses: tuple[float, ...]
     seconds: float
-    change: str = ""
+    ends: tuple[float, ...] = ()
 
     @property
     def fell(self) -> float:
@@ -68,48 +69,49 @@ def trial_run(
             change(copied, stepper)
         first = _held_out(copied, loss, held_out)
         seen = []
-        for batch in training:
-            stepper.zero_grad(set_to_none=True)
-            value = loss(copied, batch)
-            seen.append(float(value.detach()))
-            if not math.isfinite(seen[-1]):
-                break
-            value.backward()
-            stepper.step()
-            if time.perf_counter() - started > most_seconds:
-                break
+        with torch.enable_grad():
+            for batch in training:
+                stepper.zero_grad(set_to_none=True)
+                for parameter in copied.parameters():  # also those that no group holds
+                    parameter.grad = None
+                value = loss(copied, batch)
+                seen.append(float(value.detach()))
+                if not math.isfinite(seen[-1]):
+                    break
+                torch.autograd.backward(value)
+                stepper.step()
+                if time.perf_counter() - started > most_seconds:
+                    break
         last = _held_out(copied, loss, held_out)
     differences = torch.tensor([b - a for a, b in zip(first, last, strict=True)], dtype=torch.float64)
-    stderr = float(differences.std() / math.sqrt(len(differences))) if len(differences) > 1 else 0.0
     after = sum(last) / len(last)
     whole = after if math.isfinite(after) and all(map(math.isfinite, seen)) else math.inf
-    return TrialRun(sum(first) / len(first), whole, stderr, tuple(seen), time.perf_counter() - started)
+    sure = len(differences) < 2 or whole == math.inf
+    stderr = 0.0 if sure else float(differences.std() / math.sqrt(len(differences)))
+    return TrialRun(sum(first) / len(first), whole, stderr, tuple(seen), time.perf_counter() - started, tuple(last))
 
 
 def copied_training(model: nn.Module, optimizer: torch.optim.Optimizer) -> tuple[nn.Module, torch.optim.Optimizer]:
     """A model and its optimiser, copied together so that the copy steps the copy; hooks of the optimiser are left behind."""
-    hooks = ("_optimizer_step_pre_hooks", "_optimizer_step_post_hooks")
-    kept = {name: getattr(optimizer, name) for name in hooks if hasattr(optimizer, name)}
-    watched = [(p, p._backward_hooks) for p in model.parameters() if p._backward_hooks]
-    wrapped = optimizer.__dict__.pop("step", None)  # schedulers wrap the bound method, which would step the original
-    gradients = [(p, p.grad) for p in model.parameters()]
+    held = [p for group in optimizer.param_groups for p in group["params"]]
+    gradients = [(p, p.grad) for p in {id(p): p for p in (*model.parameters(), *held)}.values()]
+    own = {
+        name: value for name, value in optimizer.__dict__.items() if name not in _LEFT_BEHIND and "hooks" not in name
+    }
     try:
-        for name in kept:
-            setattr(optimizer, name, type(kept[name])())
         for parameter, _ in gradients:
             parameter.grad = None
-        for parameter, _ in watched:
-            parameter._backward_hooks = None
-        return copy.deepcopy((model, optimizer))
+        copied, members = copy.deepcopy((model, own))
     finally:
-        for name, hook in kept.items():
-            setattr(optimizer, name, hook)
         for parameter, gradient in gradients:
             parameter.grad = gradient
-        for parameter, hook in watched:
-            parameter._backward_hooks = hook
-        if wrapped is not None:
-            optimizer.__dict__["step"] = wrapped
+    stepper = object.__new__(type(optimizer))
+    stepper.__setstate__(members)
+    return copied, stepper
+
+
+_LEFT_BEHIND = ("step",)
+"""Schedulers wrap the bound method, and a copy of that would step the original."""
 
 
 @torch.no_grad()

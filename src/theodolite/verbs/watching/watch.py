@@ -19,6 +19,14 @@ from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
 from theodolite.theory.dynamics import TrainingPhase, training_phase
 from theodolite.verbs._shown import Sheet, ShownAnswers
+from theodolite.verbs.watching.charting import (
+    OptimizerEvents,
+    chart_of,
+    held_out_batches,
+    optimizer_lr,
+    optimizer_momentum,
+    scores_of,
+)
 from theodolite.verbs.watching.history import answers_of, history_of, phases_of, skipped_of
 from theodolite.verbs.watching.looks import looks_of, trouble_in
 from theodolite.verbs.watching.records import Record, StoredRecords
@@ -27,6 +35,7 @@ from theodolite.verbs.watching.starts import bare_model, full_precision, kept_pr
 
 if TYPE_CHECKING:
     from theodolite.theory.dynamics.stationarity import Sampler
+    from theodolite.verbs.diagnosis import Diagnosis
 
 AUTO = 0.05
 """The share of training time that ``every="auto"`` spends, unless ``budget`` says otherwise."""
@@ -42,11 +51,15 @@ class Watch(ShownAnswers):
     ``every`` is a number of steps; ``"auto"`` looks as often as ``budget``, a share of the training time, allows, and a
     number with a ``budget`` asks for both. With ``out`` each record is on disk when it is taken, and a run that starts again
     with the same folder goes on there, with the weights it first started from. ``writer`` is anything with ``add_scalar``.
+    With ``optimizer`` its step size and momentum are read at each look, and `diagnosis` can tell what is wrong and what to
+    type; ``validation`` is held-out data, whose loss and accuracy each look records.
     """
 
     model: nn.Module
     _: KW_ONLY
     probe: Any
+    optimizer: torch.optim.Optimizer | None = None
+    validation: Any = None
     loss: Callable[[Any, Any], Tensor] = cross_entropy
     every: int | Literal["auto"] = 100
     level: Level = "standard"
@@ -68,6 +81,8 @@ class Watch(ShownAnswers):
         self.subject = Subject(self.model, data=kept_probe(self.probe, self.model), loss=self.loss, name=self.name)
         if not self.subject.has("loss"):
             raise ValueError("expected a probe with a target for the loss, got inputs alone; pass (inputs, target)")
+        self.events = None if self.optimizer is None else OptimizerEvents(self.optimizer)
+        self._held_out = held_out_batches(kept_probe(self.validation, self.model), self.model)
         folder = None if self.out is None else Path(self.out)
         self._stored = StoredRecords(folder)
         self._carried = Carried(starting_weights(self.model, folder))
@@ -90,6 +105,8 @@ class Watch(ShownAnswers):
 
     def look(self, step: int, *, lr: float | None = None, momentum: float = 0.0) -> Record:
         """Take a look now, due or not, as at the end of training."""
+        if lr is None and self.optimizer is not None:
+            lr, momentum = optimizer_lr(self.optimizer), optimizer_momentum(self.optimizer)
         if lr is not None and not lr > 0:
             lr = None  # a schedule may begin or end at zero: there is no edge then
         if self._seen is None or (self.records and step <= self.records[-1].step):
@@ -127,6 +144,13 @@ class Watch(ShownAnswers):
     def phase(self) -> TrainingPhase:
         """Lazy, stable, catapult, edge, divergent, dead or undecided, with the numbers that decided."""
         return training_phase(history_of(self.records))
+
+    @property
+    def diagnosis(self) -> Diagnosis:
+        """What is wrong with the run so far, worst first, each with what to type; remedies are tried on copies before."""
+        from theodolite.verbs.diagnosis import diagnosis_of
+
+        return diagnosis_of(chart_of(self, self._carried.origin), self.subject.name)
 
     @property
     def overhead(self) -> float:
@@ -193,6 +217,7 @@ class Watch(ShownAnswers):
                     trouble = trouble_in(scene, step)
                     if trouble:
                         return found, [*notes, trouble], scene.facts
+                    scene.facts |= scores_of(self.subject, self._held_out)
         return found, notes, scene.facts
 
     def _affordable(self) -> bool:

@@ -1,0 +1,197 @@
+r"""Are the batches so small that their noise holds the loss up?
+
+The gradient of a batch of $B$ samples is the mean gradient plus noise of variance $\mathrm{tr}\,\Sigma/B$; above the noise scale
+$\mathrm{tr}\,\Sigma/|\bar g|^2$ larger batches gain nothing more (McCandlish et al. 2018). Every constant step ends at a floor of
+noise, so that alone is no ailment: it is one where a few steps from the start with batches joined 8 or 16 fold, at the same step
+size, come down to far less than the whole run reached, and surely to less than the same training tried longer with its own
+batches. Batches that hold their classes in order are another noise, undone by dealing the same samples out anew.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from theodolite.ailments._chart import Chart, at_weights, joined, seen
+from theodolite.ailments._patients import patient
+from theodolite.ailments._trials import (
+    LONG,
+    SHORT,
+    SURE,
+    Comparison,
+    held_out_parts,
+    is_below,
+    joined_by,
+    longer_trial,
+    loss_here,
+    parts_of,
+    rows_of,
+    steps_made,
+    training_and_held_out,
+)
+from theodolite.core.ailment import Ailment, Finding
+from theodolite.measure.dynamics import gradient_moments
+
+FOLDS = (16, 8)
+POOR_ORDER = 0.2
+"""The same for batches in order: a network that does well in spite of it is let alone."""
+POOR, LEAST = 0.4, 0.4
+"""A run is held up where its loss is above that share of a constant answer's, and larger batches take that share off it."""
+NOISY = 4.0
+"""The noise scale must be so many batches: then more than four fifths of what a step follows is noise."""
+LARGEST = 32
+"""Batches of more samples than this are not called small."""
+
+
+def judge(chart: Chart) -> Iterator[Finding]:
+    in_order = _in_order(chart)
+    if in_order is not None:
+        yield in_order
+        return
+    size = chart.events.get("batch size", float(len(chart.batches[0])))
+    on = held_out_parts(chart) or None
+    here, made = longer_trial(chart, steps=0, from_start=False, on=on), steps_made(chart)
+    if here is None or not made or not size <= LARGEST or size != len(chart.batches[0]):
+        return
+    if here.after < POOR * chart.chance:
+        return
+    for fold in FOLDS:
+        tried = _joined(chart, fold)
+        if tried is None:
+            continue
+        surely = tried.is_better(LEAST / 3) and is_below(tried.changed, here)
+        if not surely or tried.changed.after > (1 - LEAST) * here.after:
+            return
+        scale = _noise_scale(chart)
+        if scale is None or scale < NOISY * size:
+            return
+        yield _finding(int(size), int(size) * fold, tried, scale, here.after)
+        return
+
+
+def _in_order(chart: Chart) -> Finding | None:
+    """The same samples dealt out anew to batches of the same size, where batches are unlike and the run stands high."""
+    here = loss_here(chart)
+    if here is None or not steps_made(chart) or here.after < POOR_ORDER * chart.chance or not _batches_unlike(chart):
+        return None
+    training, _ = training_and_held_out(chart)
+    whole = joined_by(training, len(training))
+    if not whole:
+        return None
+    order = torch.randperm(len(whole[0]), generator=torch.Generator().manual_seed(0)).to(whole[0].target.device)
+    dealt = parts_of(rows_of(whole[0], order), len(training))
+    plain = longer_trial(chart, steps=LONG)
+    if plain is None or len(dealt) < len(training):
+        return None
+    rounds = iter([dealt[i % len(dealt)] for i in range(LONG)])
+
+    def mixed(model: Any, batch: Any) -> Any:
+        return chart.loss_on(model, next(rounds) if torch.is_grad_enabled() else batch)
+
+    other = longer_trial(chart, "in another order", steps=LONG, loss=mixed)
+    if other is None or not Comparison(plain, other).is_better(LEAST) or other.after > (1 - LEAST) * here.after:
+        return None
+    return Finding(
+        severity="critical" if not plain.after < chart.chance else "warning",
+        says="The batches are not drawn at random: classes come in order, and each batch pulls away from the last. "
+        f"{len(other.losses)} steps on a copy take the loss to {plain.after:.3g}, with the same samples shuffled to "
+        f"{other.after:.3g}.",
+        remedy="DataLoader(..., shuffle=True)",
+        suggested={"shuffle": True},
+        evidence=(
+            seen("loss after trial steps, as it is", plain.after, stderr=plain.stderr),
+            seen("loss after trial steps, changed", other.after, stderr=other.stderr),
+        ),
+    )
+
+
+def _batches_unlike(chart: Chart) -> bool:
+    """Whether classes differ from batch to batch by far more than draws would: chi squared beyond ten standard deviations."""
+    targets = [b.target for b in chart.batches]
+    if len(targets) < 4 or not all(
+        isinstance(t, torch.Tensor) and t.ndim == 1 and not t.is_floating_point() for t in targets
+    ):
+        return False
+    classes = int(max(int(t.max()) for t in targets)) + 1
+    counts = torch.stack([torch.bincount(t.clamp(min=0), minlength=classes).double() for t in targets])
+    counts = counts[:, counts.sum(0) > 0]  # (batches, classes)
+    expected = counts.sum(1, keepdim=True) * counts.sum(0) / counts.sum()
+    squares = float(((counts - expected).square() / expected).sum())
+    degrees = (counts.shape[0] - 1) * (counts.shape[1] - 1)
+    return degrees > 0 and squares > degrees + 10 * math.sqrt(2 * degrees)
+
+
+def _joined(chart: Chart, fold: int) -> Comparison | None:
+    """A trial with batches joined beside a longer one with single ones, both from the start and read on the same samples."""
+    training, _ = training_and_held_out(chart)
+    large = joined_by(training, fold)
+    on = held_out_parts(chart) or None
+    plain = longer_trial(chart, steps=LONG, on=on)
+    if len(large) < 2 or plain is None:
+        return None
+    steps = min(SHORT, steps_made(chart))
+    rounds = iter([large[i % len(large)] for i in range(steps)])
+
+    def larger(model: Any, batch: Any) -> Any:
+        return chart.loss_on(model, next(rounds) if torch.is_grad_enabled() else batch)
+
+    other = longer_trial(chart, f"batches x {fold}", steps=steps, loss=larger, on=on)
+    return None if other is None or len(other.losses) < steps else Comparison(plain, other)
+
+
+def _noise_scale(chart: Chart) -> float | None:
+    assert chart.model is not None and chart.loss is not None
+    batch = joined(chart.batches, 128)
+    try:
+        with at_weights(
+            chart.model, None if chart.finite else chart.origin
+        ):  # lost weights have no gradient: at the start
+            moments = gradient_moments(chart.model, chart.loss, [(*batch.inputs, batch.target)])
+    except (RuntimeError, ValueError, TypeError):
+        return None
+    if moments is None:
+        return None
+    # the least noise that the measurement allows; a mean gradient that cannot be told from zero is all noise
+    signal = max(0.0, moments.signal.value) + SURE * moments.signal.stderr
+    return moments.scatter.value / signal if signal > 0 else math.inf
+
+
+def _finding(size: int, larger: int, tried: Comparison, scale: float, reached: float) -> Finding:
+    steps, own = len(tried.changed.losses), len(tried.as_it_is.losses)
+    return Finding(
+        severity="critical" if not tried.as_it_is.after < tried.as_it_is.before else "warning",
+        says=f"Batches of {size} are mostly noise: the noise scale of the gradient is at least {scale:.3g} samples. {steps} "
+        f"steps with batches of {larger} on a copy take the loss to {tried.changed.after:.3g}, {own} with those of "
+        f"{size} to {tried.as_it_is.after:.3g}; the run stands at {reached:.3g}.",
+        remedy=f"batch_size={larger} (or a step {larger // size} times smaller, and as many times more steps)",
+        suggested={"batch_size": larger},
+        evidence=(
+            seen("noise scale of the gradient, in samples", scale),
+            seen("loss after trial steps, as it is", tried.as_it_is.after, stderr=tried.as_it_is.stderr),
+            seen("loss after trial steps, changed", tried.changed.after, stderr=tried.changed.stderr),
+        ),
+    )
+
+
+def _descent(lr: float, momentum: float = 0.0) -> Any:
+    return lambda own: torch.optim.SGD(own, lr, momentum=momentum)
+
+
+ailment = Ailment(
+    question="Are the batches too small for the step?",
+    needs={"model", "data", "loss", "optimizer"},
+    signs=("trial",),
+    judge=judge,
+    examples={
+        "sick": (lambda seed: patient(seed, _descent(0.02, 0.9), batch=1, steps=400, noise=0.1),),
+        "healthy": (
+            lambda seed: patient(seed, _descent(0.02), batch=4, steps=600),
+            lambda seed: patient(seed, _descent(0.1), batch=32, noise=0.5),
+        ),
+    },
+    explains=("step-too-large", "loss-stalls", "units-dead"),
+    laws=("constant-step-noise-floor",),
+)

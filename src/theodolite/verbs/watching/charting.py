@@ -1,0 +1,154 @@
+"""What a watch knows of a run, as the chart that ailments are judged by: optimiser, history, events, weights at the start."""
+
+from __future__ import annotations
+
+import math
+import weakref
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+from theodolite.ailments._chart import Chart, RunMoment
+from theodolite.ailments._fit import fit_of
+from theodolite.core.state import untouched
+from theodolite.core.subject import Subject
+from theodolite.io.batches import Batch, Batches
+
+if TYPE_CHECKING:
+    from theodolite.verbs.watching.records import Record
+    from theodolite.verbs.watching.watch import Watch
+
+
+class OptimizerEvents:
+    """Counts steps of an optimiser, and those after which the gradient was not cleared before the next was added to it.
+
+    One parameter tells: when a gradient arrives while ``.grad`` is still the tensor of the last step, neither replaced nor
+    written to nor zero, it was kept. Only what is really accumulated counts, not gradients that are asked for. Nothing is
+    changed; `remove` takes the hooks away.
+    """
+
+    def __init__(self, optimizer: torch.optim.Optimizer) -> None:
+        self.steps = self.kept = 0
+        self._used: tuple[weakref.ref[Tensor], int] | None = None
+        self._suspect = False
+        held = [p for group in optimizer.param_groups for p in group["params"] if p.requires_grad and p.is_leaf]
+        self._handles: list[Any] = [optimizer.register_step_post_hook(self._stepped)]
+        self._parameter = held[-1] if held else None
+        if self._parameter is not None:
+            self._handles.append(self._parameter.register_hook(self._arrives))
+            self._handles.append(self._parameter.register_post_accumulate_grad_hook(self._arrived))
+
+    def counts(self) -> Mapping[str, float]:
+        """By the names under which a chart keeps them."""
+        return {"optimizer steps": float(self.steps), "gradient kept": float(self.kept)}
+
+    def remove(self) -> None:
+        """Watch no longer."""
+        for handle in self._handles:
+            handle.remove()
+        self._handles = []
+
+    def _stepped(self, *_: Any) -> None:
+        self.steps += 1
+        gradient = None if self._parameter is None else self._parameter.grad
+        self._used = None if gradient is None else (weakref.ref(gradient), gradient._version)
+
+    def _arrives(self, _: Tensor) -> None:
+        self._suspect = False
+        gradient: Tensor | None = None if self._parameter is None else self._parameter.grad
+        if self._used is None or gradient is None:
+            return
+        last, version = self._used
+        same = last() is gradient and int(gradient._version) == version
+        self._suspect = same and bool(gradient.any())  # zeros written through .data leave no trace but themselves
+
+    def _arrived(self, _: Tensor) -> None:
+        self.kept += self._suspect
+        self._used, self._suspect = None, False
+
+
+def optimizer_lr(optimizer: torch.optim.Optimizer) -> float:
+    """The step size of the group that takes the largest steps."""
+    return max((float(group["lr"]) for group in optimizer.param_groups), default=0.0)
+
+
+def optimizer_momentum(optimizer: torch.optim.Optimizer) -> float:
+    """The momentum of the first group; 0 where its kind has none of that name."""
+    group = optimizer.param_groups[0] if optimizer.param_groups else {}
+    return float(group.get("momentum", 0.0) or 0.0)
+
+
+def held_out_batches(validation: Any, model: nn.Module) -> tuple[Batch, ...]:
+    """The validation data as batches on the model's device, read once."""
+    if validation is None:
+        return ()
+    with untouched(None):
+        return tuple(batch.on(model) for batch in Batches(validation, model))
+
+
+def scores_of(subject: Subject, held_out: Sequence[Batch]) -> Mapping[str, float]:
+    """Loss and accuracy on held-out data and accuracy on the probe, in evaluation mode; what cannot be told is left out."""
+    model, loss = subject.model, subject.loss
+    if model is None or loss is None or not held_out:
+        return {}
+    probe = [batch.on(model) for batch in subject.data]
+    with untouched(model), torch.no_grad():
+        fit = fit_of(model, _answer, loss, probe, held_out)
+    found = {"accuracy": fit.training.accuracy}
+    if fit.validation is not None:
+        found |= {"validation_loss": fit.validation.loss, "validation_accuracy": fit.validation.accuracy}
+    return {name: value for name, value in found.items() if not math.isnan(value)}
+
+
+def _answer(model: nn.Module, batch: Batch) -> Any:
+    answer = model(*batch.inputs, **batch.keywords)
+    return answer["logits"] if isinstance(answer, Mapping) and "logits" in answer else answer
+
+
+def chart_of(watch: Watch, origin: Mapping[str, Tensor], *, budget: float = 30.0) -> Chart:
+    """The chart of a run: the watch's model as it is now, its probe as data, and all that the looks have told.
+
+    The probe is cut into batches as training draws them; where their size is not told, no ailment may judge it.
+    """
+    history = tuple(_moment(record) for record in watch.records)
+    events = {} if watch.events is None else dict(watch.events.counts())
+    events["batch size"] = float(watch.batch_size or math.nan)
+    columns = _is_columns(watch.subject.data)
+    return Chart(
+        model=watch.model,
+        data=Batches(columns, watch.model, batch_size=watch.batch_size or SIZE) if columns else watch.subject.data,
+        loss=watch.loss,
+        optimizer=watch.optimizer,
+        validation=watch.validation,
+        origin=origin,
+        history=history,
+        steps=max((moment.step for moment in history), default=None),
+        events=events,
+        budget=budget,
+    )
+
+
+SIZE = 32
+"""Samples of a batch that a probe is cut into where it is not told how training draws them."""
+
+
+def _is_columns(data: Any) -> tuple[Tensor, ...] | None:
+    """The columns of a probe that is one batch, which can be cut anew; None where it is several."""
+    source = getattr(data, "source", None)
+    whole = isinstance(source, tuple) and all(isinstance(member, Tensor) for member in source)
+    return source if whole else None
+
+
+def _moment(record: Record) -> RunMoment:
+    facts = record.facts
+    return RunMoment(
+        record.step,
+        loss=facts.get("loss", math.nan),
+        validation_loss=facts.get("validation_loss", math.nan),
+        accuracy=facts.get("accuracy", math.nan),
+        validation_accuracy=facts.get("validation_accuracy", math.nan),
+        lr=math.nan if record.lr is None else record.lr,
+        facts=facts,
+    )
