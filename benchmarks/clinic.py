@@ -60,7 +60,9 @@ def record_of(case, seed, cure):
         "grade": case.grade,
         "split": case.split,
         "seed": seed,
-        "findings": [{"name": f.name, "severity": f.severity, "says": f.says, "remedy": f.remedy} for f in found.findings],
+        "findings": [
+            {"name": f.name, "severity": f.severity, "says": f.says, "remedy": f.remedy} for f in found.findings
+        ],
         "found": bool(bad),
         "first": bool(named) and named[0] in right,
         "among": bool(right & set(chained)),
@@ -95,8 +97,19 @@ def translated(suggested, setup):
 
         point = criticality(suggested.pop("initialise"))
         suggested |= {"weight_variance": point.weight_variance, "bias_variance": point.bias_variance or 0.0}
-    known = ("lr", "steps", "batch_size", "weight_decay", "clip", "momentum", "dropout", "statistics_momentum", "dtype",
-             "weight_variance", "bias_variance")
+    known = (
+        "lr",
+        "steps",
+        "batch_size",
+        "weight_decay",
+        "clip",
+        "momentum",
+        "dropout",
+        "statistics_momentum",
+        "dtype",
+        "weight_variance",
+        "bias_variance",
+    )
     return {key: value for key, value in suggested.items() if key in known and value is not None}
 
 

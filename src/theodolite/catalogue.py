@@ -71,7 +71,7 @@ def law(name: str) -> Law:
     """The law of that name."""
     found = entry(name)
     if found.kind != "law":
-        raise ValueError(f"expected the name of a law, got the {found.kind} {name!r}; `theodolite list` shows the laws")
+        raise ValueError(f"expected the name of a law, got the {found.kind} {name!r}; see `theodolite list`")
     loaded: Law = importlib.import_module(found.module).law
     return replace(loaded, name=found.name, topic=found.topic)
 
@@ -81,7 +81,9 @@ def instrument(name: str) -> Instrument:
     """The instrument of that name."""
     found = entry(name)
     if found.kind != "instrument":
-        raise ValueError(f"expected the name of an instrument, got the {found.kind} {name!r}; `theodolite list` shows the instruments")
+        raise ValueError(
+            f"expected the name of an instrument, got the {found.kind} {name!r}; `theodolite list` shows the instruments"
+        )
     loaded: Instrument = importlib.import_module(found.module).instrument
     return replace(loaded, name=found.name)
 
@@ -91,7 +93,9 @@ def ailment(name: str) -> Ailment:
     """The ailment of that name."""
     found = entry(name)
     if found.kind != "ailment":
-        raise ValueError(f"expected the name of an ailment, got the {found.kind} {name!r}; `theodolite list` shows them")
+        raise ValueError(
+            f"expected the name of an ailment, got the {found.kind} {name!r}; `theodolite list` shows them"
+        )
     loaded: Ailment = importlib.import_module(found.module).ailment
     return replace(loaded, name=found.name)
 

@@ -76,8 +76,8 @@ def test_a_gradient_that_is_cleared_is_never_counted(clear, accumulate):
 def test_a_gradient_that_is_kept_is_counted_at_every_step_but_the_last():
     _, _, watch = trained(descent, clear=never, steps=40)
     assert watch.events.counts() == {"optimizer steps": 40, "gradient kept": 39}
-    assert watch.diagnosis[0].name == "gradient-accumulates"
-    assert watch.diagnosis[0].suggested == {"zero_grad": True}
+    assert watch.diagnosis.findings[0].name == "gradient-accumulates"
+    assert watch.diagnosis.findings[0].suggested == {"zero_grad": True}
 
 
 def test_gradients_that_are_asked_for_between_steps_do_not_count():
@@ -114,7 +114,7 @@ def test_held_out_scores_are_recorded_at_each_look():
 
 def test_the_chart_holds_start_history_and_steps():
     _, optimizer, watch = trained(descent, clear=zero)
-    chart = chart_of(watch, watch._memory.origin)
+    chart = chart_of(watch, watch._carried.origin)
     assert chart.steps == 120 and [m.step for m in chart.history] == list(range(0, 121, 20))
     assert chart.history[-1].validation_accuracy > 0.8
     torch.testing.assert_close(chart.origin["0.weight"], network(0)[0].weight.detach())
@@ -123,10 +123,10 @@ def test_the_chart_holds_start_history_and_steps():
 
 def test_a_healthy_run_has_no_finding_and_a_hot_one_has_its_cause_first():
     _, _, healthy = trained(descent, clear=zero, steps=200)
-    assert not [f for f in healthy.diagnosis if f.severity != "note" and f.name != "units-dead"]
+    assert not [f for f in healthy.diagnosis.findings if f.severity != "note" and f.name != "units-dead"]
     _, _, hot = trained(lambda own: torch.optim.SGD(own, 30.0), clear=zero)
-    assert hot.diagnosis[0].name == "step-too-large"
-    assert 0 < hot.diagnosis[0].suggested["lr"] < 10
+    assert hot.diagnosis.findings[0].name == "step-too-large"
+    assert 0 < hot.diagnosis.findings[0].suggested["lr"] < 10
 
 
 def test_training_is_bit_identical_under_a_watch_that_is_asked_for_its_diagnosis():
@@ -154,7 +154,7 @@ def test_training_is_bit_identical_under_a_watch_that_is_asked_for_its_diagnosis
             if watch is not None:
                 watch(step)
                 if step == 20:
-                    assert isinstance(watch.diagnosis, tuple)
+                    assert isinstance(watch.diagnosis.findings, tuple)
         return copy.deepcopy(model.state_dict()), optimizer.state_dict()["state"], torch.get_rng_state()
 
     (plain, moments, drawn), (watched, others, also) = run(False), run(True)

@@ -83,7 +83,7 @@ def _facts(name: str, tensor: Tensor, origin: Tensor | None) -> WeightFacts:
     if tensor.ndim < 2:
         return facts
     raw = tensor.contiguous().cpu().reshape(-1).view(torch.uint8).numpy()
-    facts = replace(facts, digest=hashlib.blake2b(memoryview(raw), digest_size=16).hexdigest(), values=_distinct(plain))
+    facts = replace(facts, digest=hashlib.blake2b(raw.tobytes(), digest_size=16).hexdigest(), values=_distinct(plain))
     if tensor.numel() < LEAST_ENTRIES or facts.values < 3:
         return facts
     rounding = float(torch.finfo(tensor.dtype).eps) if tensor.element_size() > 1 else 0.25

@@ -155,7 +155,7 @@ def _noise_scale(chart: Chart) -> float | None:
     if moments is None:
         return None
     # the least noise that the measurement allows; a mean gradient that cannot be told from zero is all noise
-    signal = max(0.0, moments.signal.value) + SURE * moments.signal.stderr
+    signal = max(0.0, moments.squared_mean.value) + SURE * moments.squared_mean.stderr
     return moments.scatter.value / signal if signal > 0 else math.inf
 
 

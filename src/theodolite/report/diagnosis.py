@@ -99,5 +99,6 @@ def _why(diagnosis: Any) -> str:
 
 def _score_words(scores: Mapping[str, float]) -> str:
     return "; ".join(
-        f"{name} {value:.1%}" if "accuracy" in name else f"{name} {plain(value, digits=3)}" for name, value in scores.items()
+        f"{name} {value:.1%}" if "accuracy" in name else f"{name} {plain(value, digits=3)}"
+        for name, value in scores.items()
     )

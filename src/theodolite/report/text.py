@@ -103,7 +103,10 @@ def verdict_table(verdicts: Sequence[Verdict]) -> RenderableType:
 
 
 def explanation(
-    subject: Law | Instrument | Ailment, *, references: Mapping[str, str] | None = None, documentation: str | None = None
+    subject: Law | Instrument | Ailment,
+    *,
+    references: Mapping[str, str] | None = None,
+    documentation: str | None = None,
 ) -> RenderableType:
     """A law, an instrument or an ailment in full. The documentation defaults to the docstring of its file."""
     from rich.console import Group
@@ -114,8 +117,11 @@ def explanation(
 
     if isinstance(subject, Ailment):
         kind, asked, home = "ailment", subject.question, subject.judge.__module__
-        rows = [("needs", ", ".join(sorted(subject.needs))), ("explains", ", ".join(subject.explains)),
-                ("rests on", ", ".join(subject.laws))]
+        rows = [
+            ("needs", ", ".join(sorted(subject.needs))),
+            ("explains", ", ".join(subject.explains)),
+            ("rests on", ", ".join(subject.laws)),
+        ]
     elif isinstance(subject, Law):
         kind, asked = "law" + (f" · {subject.topic}" if subject.topic else ""), subject.claim
         rows = _law_rows(subject, references or {})

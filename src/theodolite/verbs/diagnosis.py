@@ -152,7 +152,7 @@ def seconds_of(budget: str | float | None) -> float:
     if budget is None:
         return math.inf
     text = str(budget).strip().lower()
-    unit = {"s": 1.0, "m": 60.0, "h": 3600.0}.get(text[-1:], None)
+    unit = {"s": 1.0, "m": 60.0, "h": 3600.0}.get(text[-1:])
     try:
         value = float(text[:-1]) * unit if unit else float(text)
     except ValueError:
@@ -181,5 +181,3 @@ def _flat(value: Any) -> Any:
     if isinstance(value, Mapping):
         return ", ".join(f"{key}={member}" for key, member in value.items())
     return ", ".join(value) if isinstance(value, tuple) else value
-
-
