@@ -10,9 +10,9 @@ import pytest
 import torch
 from torch import nn
 
-from theodolite.ailments._chart import Chart
-from theodolite.ailments._relation import relation_of
-from theodolite.ailments._samples import Sample, classes_in, is_random_order
+from theodolite.ailments._common.chart import Chart
+from theodolite.ailments._common.relation import relation_of
+from theodolite.ailments._common.samples import Sample, classes_in, is_random_order
 from theodolite.io.weights import weights_of
 from theodolite.measure.propagation.input_sizes import input_scales
 from theodolite.measure.spectra.entry_tails import entry_tail

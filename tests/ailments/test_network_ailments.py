@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from theodolite.ailments import _examples as make
-from theodolite.ailments._chart import Chart
+from theodolite.ailments._common.chart import Chart
 
 NAMES = (
     "signal_vanishes",

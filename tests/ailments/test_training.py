@@ -6,7 +6,7 @@ import importlib
 import pytest
 import torch
 
-from theodolite.ailments._chart import Chart
+from theodolite.ailments._common.chart import Chart
 from theodolite.core.ailment import Ailment
 
 NAMES = (

@@ -8,7 +8,7 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 import theodolite as th
-from theodolite.ailments._patients import clouds, network
+from theodolite.ailments._common.patients import clouds, network
 from theodolite.verbs.watching.charting import OptimizerEvents, chart_of
 
 

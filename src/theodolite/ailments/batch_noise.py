@@ -15,13 +15,13 @@ from typing import Any
 
 import torch
 
-from theodolite.ailments._chart import Chart, at_weights, joined, seen
-from theodolite.ailments._patients import patient
-from theodolite.ailments._trials import (
+from theodolite.ailments._common.chart import Chart, at_weights, joined, seen
+from theodolite.ailments._common.patients import patient
+from theodolite.ailments._common.trials import (
     LONG,
     SHORT,
     SURE,
-    Comparison,
+    TrialComparison,
     held_out_parts,
     is_below,
     joined_by,
@@ -92,7 +92,7 @@ def _in_order(chart: Chart) -> Finding | None:
         return chart.loss_on(model, next(rounds) if torch.is_grad_enabled() else batch)
 
     other = longer_trial(chart, "in another order", steps=LONG, loss=mixed)
-    if other is None or not Comparison(plain, other).is_better(LEAST) or other.after > (1 - LEAST) * here.after:
+    if other is None or not TrialComparison(plain, other).is_better(LEAST) or other.after > (1 - LEAST) * here.after:
         return None
     return Finding(
         severity="critical" if not plain.after < chart.chance else "warning",
@@ -124,7 +124,7 @@ def _batches_unlike(chart: Chart) -> bool:
     return degrees > 0 and squares > degrees + 10 * math.sqrt(2 * degrees)
 
 
-def _joined(chart: Chart, fold: int) -> Comparison | None:
+def _joined(chart: Chart, fold: int) -> TrialComparison | None:
     """A trial with batches joined beside a longer one with single ones, both from the start and read on the same samples."""
     training, _ = training_and_held_out(chart)
     large = joined_by(training, fold)
@@ -139,7 +139,7 @@ def _joined(chart: Chart, fold: int) -> Comparison | None:
         return chart.loss_on(model, next(rounds) if torch.is_grad_enabled() else batch)
 
     other = longer_trial(chart, f"batches x {fold}", steps=steps, loss=larger, on=on)
-    return None if other is None or len(other.losses) < steps else Comparison(plain, other)
+    return None if other is None or len(other.losses) < steps else TrialComparison(plain, other)
 
 
 def _noise_scale(chart: Chart) -> float | None:
@@ -159,7 +159,7 @@ def _noise_scale(chart: Chart) -> float | None:
     return moments.scatter.value / signal if signal > 0 else math.inf
 
 
-def _finding(size: int, larger: int, tried: Comparison, scale: float, reached: float) -> Finding:
+def _finding(size: int, larger: int, tried: TrialComparison, scale: float, reached: float) -> Finding:
     steps, own = len(tried.changed.losses), len(tried.as_it_is.losses)
     return Finding(
         severity="critical" if not tried.as_it_is.after < tried.as_it_is.before else "warning",

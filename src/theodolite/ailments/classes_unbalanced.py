@@ -15,8 +15,8 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor, nn
 
-from theodolite.ailments._chart import Chart, seen
-from theodolite.ailments._samples import all_targets, answered_classes, classes_in, is_random_order, sample_of
+from theodolite.ailments._common.chart import Chart, seen
+from theodolite.ailments._common.samples import all_targets, answered_classes, classes_in, is_random_order, sample_of
 from theodolite.core.ailment import Ailment, Finding
 from theodolite.core.state import untouched
 from theodolite.io.batches import Batch

@@ -16,9 +16,9 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor, nn
 
-from theodolite.ailments._chart import Chart, at_weights, seen
-from theodolite.ailments._fit import Scores, fit_of
-from theodolite.ailments._weight_facts import WeightFacts, is_table
+from theodolite.ailments._common.chart import Chart, at_weights, seen
+from theodolite.ailments._common.fit import Scores, fit_of
+from theodolite.ailments._common.weight_facts import WeightFacts, is_table
 from theodolite.core.ailment import Ailment, Finding, Severity
 from theodolite.core.state import untouched
 from theodolite.io.weights import owners_of

@@ -12,9 +12,9 @@ from typing import Any
 
 import torch
 
-from theodolite.ailments._chart import Chart, seen
-from theodolite.ailments._patients import patient
-from theodolite.ailments._trials import does_well
+from theodolite.ailments._common.chart import Chart, seen
+from theodolite.ailments._common.patients import patient
+from theodolite.ailments._common.trials import does_well
 from theodolite.core.ailment import Ailment, Finding
 
 FEWEST, SHARE = 3, 0.05

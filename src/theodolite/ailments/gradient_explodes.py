@@ -14,9 +14,9 @@ from collections.abc import Iterator
 
 from torch import nn
 
-from theodolite.ailments._chart import Chart, seen
-from theodolite.ailments._examples import digits_like, residual, stack
-from theodolite.ailments._network import (
+from theodolite.ailments._common.chart import Chart, seen
+from theodolite.ailments._common.examples import digits_like, residual, stack
+from theodolite.ailments._common.network import (
     activation_in,
     around_layers,
     gradient_ratio,
@@ -84,6 +84,6 @@ ailment = Ailment(
     signs=("start", "fit", "trial"),
     judge=judge,
     examples={"sick": (_sick,), "healthy": (_critical, _residual)},
-    explains=("units-saturated", "loss-stalls", "trained-too-short"),
+    explains=("units-saturated", "loss-stalls", "trained-too-short", "weights-not-finite"),
     laws=("relu-critical",),
 )

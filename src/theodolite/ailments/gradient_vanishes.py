@@ -14,9 +14,9 @@ from collections.abc import Iterator
 
 from torch import nn
 
-from theodolite.ailments._chart import Chart, seen
-from theodolite.ailments._examples import digits_like, residual, stack
-from theodolite.ailments._network import (
+from theodolite.ailments._common.chart import Chart, seen
+from theodolite.ailments._common.examples import digits_like, residual, stack
+from theodolite.ailments._common.network import (
     activation_in,
     gradient_ratio,
     is_fit,
@@ -28,7 +28,7 @@ from theodolite.ailments._network import (
     width_spread,
 )
 from theodolite.core.ailment import Ailment, Finding
-from theodolite.measure.propagation.vital_signs import VitalSigns
+from theodolite.measure.propagation.one_pass import VitalSigns
 
 LEAST, SURELY = 3e-3, 1e-5
 MOVED = 1e-3

@@ -15,8 +15,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from theodolite.ailments._chart import Chart, seen
-from theodolite.ailments._samples import whole_columns
+from theodolite.ailments._common.chart import Chart, seen
+from theodolite.ailments._common.samples import whole_columns
 from theodolite.core.ailment import Ailment, Finding
 from theodolite.core.state import untouched
 from theodolite.io.batches import Batch

@@ -17,9 +17,9 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor, nn
 
-from theodolite.ailments._arms import Arm, arm, gain
-from theodolite.ailments._chart import Chart, seen
-from theodolite.ailments._samples import sample_of
+from theodolite.ailments._common.arms import Arm, arm, gain
+from theodolite.ailments._common.chart import Chart, seen
+from theodolite.ailments._common.samples import sample_of
 from theodolite.core.ailment import Ailment, Finding, Severity
 from theodolite.measure.propagation.input_sizes import InputScales, input_scales
 

@@ -14,8 +14,8 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor, nn
 
-from theodolite.ailments._chart import Chart, seen
-from theodolite.ailments._samples import Sample, classes_in, sample_of, whole_columns
+from theodolite.ailments._common.chart import Chart, seen
+from theodolite.ailments._common.samples import Sample, classes_in, sample_of, whole_columns
 from theodolite.core.ailment import Ailment, Finding, Severity
 
 SHARE, FLOOR, DISTINCT = 0.05, 0.02, 0.5

@@ -18,10 +18,10 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor, nn
 
-from theodolite.ailments._arms import arm, gain
-from theodolite.ailments._chart import Chart, seen
-from theodolite.ailments._relation import Relation, correlations, relation_of
-from theodolite.ailments._samples import classes_in, sample_of
+from theodolite.ailments._common.arms import arm, gain
+from theodolite.ailments._common.chart import Chart, seen
+from theodolite.ailments._common.relation import Relation, correlations, relation_of
+from theodolite.ailments._common.samples import classes_in, sample_of
 from theodolite.core.ailment import Ailment, Finding, Severity
 from theodolite.core.state import untouched
 

@@ -15,9 +15,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from theodolite.ailments._chart import Chart
-from theodolite.ailments._examples import digits_like
-from theodolite.ailments._network import is_fit
+from theodolite.ailments._common.chart import Chart
+from theodolite.ailments._common.examples import digits_like
+from theodolite.ailments._common.network import is_fit
 from theodolite.core.ailment import Ailment, Finding
 from theodolite.core.state import untouched
 

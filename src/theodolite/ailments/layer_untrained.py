@@ -17,8 +17,8 @@ from collections.abc import Iterator
 import torch
 from torch import nn
 
-from theodolite.ailments._chart import Chart, seen
-from theodolite.ailments._weight_facts import LEAST_ENTRIES, WeightFacts, is_table
+from theodolite.ailments._common.chart import Chart, seen
+from theodolite.ailments._common.weight_facts import LEAST_ENTRIES, WeightFacts, is_table
 from theodolite.core.ailment import Ailment, Finding
 from theodolite.io.weights import owners_of
 

@@ -14,8 +14,8 @@ from collections.abc import Iterator
 import torch
 from torch import nn
 
-from theodolite.ailments._chart import Chart, seen
-from theodolite.ailments._weight_facts import WeightFacts
+from theodolite.ailments._common.chart import Chart, seen
+from theodolite.ailments._common.weight_facts import WeightFacts
 from theodolite.core.ailment import Ailment, Finding
 
 TIED = re.compile(r"embed|wte|wpe|lm_head|shared|position|pos_|mask|inv_freq", re.IGNORECASE)

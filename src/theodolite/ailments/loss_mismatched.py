@@ -18,9 +18,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from theodolite.ailments._chart import Chart, seen
-from theodolite.ailments._examples import digits_like, number_like, stack
-from theodolite.ailments._losses import (
+from theodolite.ailments._common.chart import Chart, seen
+from theodolite.ailments._common.examples import digits_like, number_like, stack
+from theodolite.ailments._common.losses import (
     accuracies,
     agrees_with_cross_entropy,
     as_classes_and_numbers,
@@ -30,7 +30,7 @@ from theodolite.ailments._losses import (
     is_blind,
     is_dealt_out,
 )
-from theodolite.ailments._network import learnt
+from theodolite.ailments._common.network import learnt
 from theodolite.core.ailment import Ailment, Finding
 
 ACCURACY, COSTS = 0.1, 0.02

@@ -15,9 +15,9 @@ from typing import Any
 
 import torch
 
-from theodolite.ailments._chart import Chart, seen
-from theodolite.ailments._patients import batches_of, clouds, network, patient, trained
-from theodolite.ailments._trials import SHORT, SURE, gone_on, longer_trial, step_left, steps_made
+from theodolite.ailments._common.chart import Chart, seen
+from theodolite.ailments._common.patients import batches_of, clouds, network, patient, trained
+from theodolite.ailments._common.trials import SHORT, SURE, gone_on, longer_trial, step_left, steps_made
 from theodolite.core.ailment import Ailment, Finding
 
 FEWEST = 50

@@ -13,9 +13,9 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor
 
-from theodolite.ailments._chart import Chart, seen
-from theodolite.ailments._patients import patient
-from theodolite.ailments._trials import SURE
+from theodolite.ailments._common.chart import Chart, seen
+from theodolite.ailments._common.patients import patient
+from theodolite.ailments._common.trials import SURE
 from theodolite.core.ailment import Ailment, Finding
 from theodolite.io.batches import Batch
 

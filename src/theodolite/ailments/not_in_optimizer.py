@@ -12,9 +12,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from theodolite.ailments._chart import Chart, seen
-from theodolite.ailments._patients import patient
-from theodolite.ailments._trials import SHORT, beside, does_well, steps_made
+from theodolite.ailments._common.chart import Chart, seen
+from theodolite.ailments._common.patients import patient
+from theodolite.ailments._common.trials import SHORT, beside, does_well, steps_made
 from theodolite.core.ailment import Ailment, Finding
 
 LEAST, MUCH = 0.05, 0.2

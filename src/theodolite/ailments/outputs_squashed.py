@@ -19,11 +19,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from theodolite.ailments._chart import Chart, seen
-from theodolite.ailments._examples import digits_like, number_like, stack
-from theodolite.ailments._network import is_fit
-from theodolite.ailments._outputs import Tail, is_entrywise, least_loss, tail_of
-from theodolite.ailments._trials import Comparison
+from theodolite.ailments._common.chart import Chart, seen
+from theodolite.ailments._common.examples import digits_like, number_like, stack
+from theodolite.ailments._common.network import is_fit
+from theodolite.ailments._common.outputs import Tail, is_entrywise, least_loss, tail_of
+from theodolite.ailments._common.trials import TrialComparison
 from theodolite.core.ailment import Ailment, Finding
 from theodolite.io.batches import Batch
 
@@ -116,7 +116,7 @@ def reach(tail: Tail) -> tuple[float, float]:
     return min(float(a.min()) for a in answers), max(float(a.max()) for a in answers)
 
 
-def _uncut(chart: Chart, layer: str) -> Comparison | None:
+def _uncut(chart: Chart, layer: str) -> TrialComparison | None:
     """Training with the last layer's own output as the answer beside training as it is."""
 
     def loss(model: nn.Module, batch: Batch) -> Tensor:
@@ -130,7 +130,7 @@ def _uncut(chart: Chart, layer: str) -> Comparison | None:
         return chart.loss(kept[-1], batch.target)
 
     plain, other = chart.trial(), chart.trial("without the last activation", loss=loss)
-    return None if plain is None or other is None else Comparison(plain, other)
+    return None if plain is None or other is None else TrialComparison(plain, other)
 
 
 def _softmax(seed: int) -> dict[str, object]:

@@ -13,10 +13,10 @@ from collections.abc import Iterator
 
 import torch
 
-from theodolite.ailments._chart import Chart, RunMoment, seen
-from theodolite.ailments._fit import Fit, Scores
-from theodolite.ailments._patients import patient
-from theodolite.ailments._trials import SURE
+from theodolite.ailments._common.chart import Chart, RunMoment, seen
+from theodolite.ailments._common.fit import Fit, Scores
+from theodolite.ailments._common.patients import patient
+from theodolite.ailments._common.trials import SURE
 from theodolite.core.ailment import Ailment, Finding
 
 RISEN, LOST = 0.25, 0.12

@@ -15,9 +15,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from theodolite.ailments._chart import Chart, seen
-from theodolite.ailments._patients import batches_of, clouds, network, trained
-from theodolite.ailments._trials import LONG, SHORT, Comparison, does_well, longer_trial, steps_made
+from theodolite.ailments._common.chart import Chart, seen
+from theodolite.ailments._common.patients import batches_of, clouds, network, trained
+from theodolite.ailments._common.trials import LONG, SHORT, TrialComparison, does_well, longer_trial, steps_made
 from theodolite.core.ailment import Ailment, Finding
 from theodolite.io.batches import Batch
 from theodolite.measure.dynamics.trial_runs import trial_run
@@ -82,7 +82,7 @@ def _blown_up(chart: Chart, dtype: str, where: str) -> Iterator[Finding]:
     )
 
 
-def _tried(chart: Chart) -> Comparison | None:
+def _tried(chart: Chart) -> TrialComparison | None:
     """From the start, and for as long as the run was: what is lost adds up."""
     steps = max(SHORT, min(steps_made(chart), LONG)) if steps_made(chart) else SHORT
     plain = longer_trial(chart, steps=steps)
@@ -90,7 +90,7 @@ def _tried(chart: Chart) -> Comparison | None:
         return None
     made = steps if plain.after == math.inf else len(plain.losses)
     other = longer_trial(chart, "in float32", in_float32, steps=made, loss=_cast_loss(chart))
-    return None if other is None else Comparison(plain, other)
+    return None if other is None else TrialComparison(plain, other)
 
 
 def _cast_loss(chart: Chart) -> Any:

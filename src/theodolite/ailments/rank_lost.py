@@ -14,11 +14,18 @@ from collections.abc import Iterator
 
 import torch
 
-from theodolite.ailments._chart import Chart, seen
-from theodolite.ailments._examples import digits_like, residual, stack
-from theodolite.ailments._network import activation_in, around_layers, is_fit, reinitialised, remedy_for, severity
+from theodolite.ailments._common.chart import Chart, seen
+from theodolite.ailments._common.examples import digits_like, residual, stack
+from theodolite.ailments._common.network import (
+    activation_in,
+    around_layers,
+    is_fit,
+    reinitialised,
+    remedy_for,
+    severity,
+)
 from theodolite.core.ailment import Ailment, Finding
-from theodolite.measure.propagation.vital_signs import VitalSigns
+from theodolite.measure.propagation.one_pass import VitalSigns
 
 FEW, PART = 2.5, 0.5
 """Directions that are few, and their share of those that the task needs below which they are too few."""

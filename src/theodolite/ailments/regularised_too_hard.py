@@ -14,9 +14,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from theodolite.ailments._chart import Chart, seen
-from theodolite.ailments._patients import patient
-from theodolite.ailments._trials import LONG, Change, Comparison, Loss, longer_trial, steps_made
+from theodolite.ailments._common.chart import Chart, seen
+from theodolite.ailments._common.patients import patient
+from theodolite.ailments._common.trials import LONG, Change, Loss, TrialComparison, longer_trial, steps_made
 from theodolite.core.ailment import Ailment, Finding
 
 UNDERFITS, LEAST = 0.5, 0.4
@@ -48,12 +48,12 @@ def judge(chart: Chart) -> Iterator[Finding]:
             return
 
 
-def _weaker(chart: Chart, plain: Any, steps: int, kind: str, value: float) -> tuple[float, Comparison] | None:
+def _weaker(chart: Chart, plain: Any, steps: int, kind: str, value: float) -> tuple[float, TrialComparison] | None:
     """The strongest setting that trains nearly as well as none, and its trial."""
     change = with_decay if kind == "weight_decay" else with_dropout
     loss = _undropped(chart)
     without = longer_trial(chart, f"{kind} 0", change(0.0), steps=steps, loss=loss)
-    if without is None or not Comparison(plain, without).is_better(LEAST):
+    if without is None or not TrialComparison(plain, without).is_better(LEAST):
         return None
     if made_lower(chart, without):
         return None
@@ -61,8 +61,8 @@ def _weaker(chart: Chart, plain: Any, steps: int, kind: str, value: float) -> tu
     for option in options:
         tried = longer_trial(chart, f"{kind} {option:g}", change(option), steps=steps, loss=loss)
         if tried is not None and plain.after - tried.after > NEARLY * (plain.after - without.after):
-            return float(f"{option:.2g}"), Comparison(plain, tried)
-    return 0.0, Comparison(plain, without)
+            return float(f"{option:.2g}"), TrialComparison(plain, tried)
+    return 0.0, TrialComparison(plain, without)
 
 
 def made_lower(chart: Chart, without: Any) -> bool:
@@ -113,7 +113,7 @@ def with_dropout(value: float) -> Change:
     return change
 
 
-def _finding(kind: str, value: float, option: float, tried: Comparison) -> Finding:
+def _finding(kind: str, value: float, option: float, tried: TrialComparison) -> Finding:
     plain, other = tried.as_it_is, tried.changed
     words = kind.replace("_", " ")
     return Finding(

@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from theodolite.ailments._chart import Chart, seen
-from theodolite.ailments._examples import digits_like, residual, stack
-from theodolite.ailments._network import activation_in, learnt, reinitialised, remedy_for, severity, width_spread
+from theodolite.ailments._common.chart import Chart, seen
+from theodolite.ailments._common.examples import digits_like, residual, stack
+from theodolite.ailments._common.network import activation_in, learnt, reinitialised, remedy_for, severity, width_spread
 from theodolite.core.ailment import Ailment, Finding
 
 GROWN = 100.0

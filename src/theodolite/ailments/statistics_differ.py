@@ -18,9 +18,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from theodolite.ailments._chart import Chart, seen
-from theodolite.ailments._patients import patient
-from theodolite.ailments._trials import SURE, steps_made
+from theodolite.ailments._common.chart import Chart, seen
+from theodolite.ailments._common.patients import patient
+from theodolite.ailments._common.trials import SURE, steps_made
 from theodolite.core.ailment import Ailment, Finding
 from theodolite.core.state import untouched
 

@@ -15,9 +15,18 @@ from typing import Any
 
 import torch
 
-from theodolite.ailments._chart import Chart, seen
-from theodolite.ailments._patients import patient
-from theodolite.ailments._trials import LONG, SHORT, SURE, Comparison, beside, loss_here, steps_made, with_lr
+from theodolite.ailments._common.chart import Chart, seen
+from theodolite.ailments._common.patients import patient
+from theodolite.ailments._common.trials import (
+    LONG,
+    SHORT,
+    SURE,
+    TrialComparison,
+    beside,
+    loss_here,
+    steps_made,
+    with_lr,
+)
 from theodolite.core.ailment import Ailment, Finding
 
 FACTORS = (0.3, 0.1, 0.03, 0.01, 1e-3, 1e-4)
@@ -56,9 +65,9 @@ def _ruins(chart: Chart) -> bool:
     return tried is not None and not tried.as_it_is.after < 0.7 * chart.chance and tried.as_it_is.certain < -SURE
 
 
-def _smaller_steps(chart: Chart, steps: int, least: float, reached: float) -> Mapping[float, Comparison]:
+def _smaller_steps(chart: Chart, steps: int, least: float, reached: float) -> Mapping[float, TrialComparison]:
     """The smaller steps that end clearly lower than training as it is, and than the run did."""
-    found: dict[float, Comparison] = {}
+    found: dict[float, TrialComparison] = {}
     slower = 0
     for factor in FACTORS:
         tried = beside(chart, f"lr x {factor:g}", with_lr(factor), steps=steps)
@@ -81,7 +90,7 @@ def _holds(chart: Chart, factor: float, least: float) -> bool:
     return tried is None or tried.is_better(least)
 
 
-def _finding(chart: Chart, factor: float, tried: Comparison, reached: float | None) -> Finding:
+def _finding(chart: Chart, factor: float, tried: TrialComparison, reached: float | None) -> Finding:
     plain, other = tried.as_it_is, tried.changed
     lr = float(f"{chart.largest_lr * factor:.2g}")
     fails = not plain.after < min(plain.before, chart.chance)
@@ -123,6 +132,14 @@ ailment = Ailment(
             lambda seed: patient(seed, lambda own: torch.optim.Adam(own, 1e-2), noise=0.3),
         ),
     },
-    explains=("loss-stalls", "units-dead", "gradient-explodes", "units-saturated", "rank-lost", "inputs-merge"),
+    explains=(
+        "loss-stalls",
+        "units-dead",
+        "gradient-explodes",
+        "units-saturated",
+        "rank-lost",
+        "inputs-merge",
+        "weights-not-finite",
+    ),
     laws=("edge-of-stability",),
 )

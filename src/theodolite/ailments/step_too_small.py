@@ -14,9 +14,18 @@ from typing import Any
 
 import torch
 
-from theodolite.ailments._chart import Chart, seen
-from theodolite.ailments._patients import patient
-from theodolite.ailments._trials import LONG, SHORT, SURE, does_well, longer_trial, loss_here, steps_made, with_lr
+from theodolite.ailments._common.chart import Chart, seen
+from theodolite.ailments._common.patients import patient
+from theodolite.ailments._common.trials import (
+    LONG,
+    SHORT,
+    SURE,
+    does_well,
+    longer_trial,
+    loss_here,
+    steps_made,
+    with_lr,
+)
 from theodolite.core.ailment import Ailment, Finding
 from theodolite.measure.dynamics.trial_runs import TrialRun
 

@@ -16,10 +16,10 @@ from dataclasses import replace
 import torch
 from torch import Tensor, nn
 
-from theodolite.ailments._arms import arm, gain
-from theodolite.ailments._chart import Chart, seen
-from theodolite.ailments._fit import constant_loss
-from theodolite.ailments._samples import classes_in, sample_of
+from theodolite.ailments._common.arms import arm, gain
+from theodolite.ailments._common.chart import Chart, seen
+from theodolite.ailments._common.fit import constant_loss
+from theodolite.ailments._common.samples import classes_in, sample_of
 from theodolite.core.ailment import Ailment, Finding, Severity
 
 LARGE, SMALL = 5.0, 0.02

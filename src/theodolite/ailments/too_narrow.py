@@ -20,10 +20,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from theodolite.ailments._chart import Chart, seen
-from theodolite.ailments._examples import digits_like, patient, seeded
-from theodolite.ailments._network import is_fit, severity
-from theodolite.ailments._trials import Comparison
+from theodolite.ailments._common.chart import Chart, seen
+from theodolite.ailments._common.examples import digits_like, patient, seeded
+from theodolite.ailments._common.network import is_fit, severity
+from theodolite.ailments._common.trials import TrialComparison
 from theodolite.core.ailment import Ailment, Finding
 from theodolite.measure.dimension.by_distances import dimension_twonn
 from theodolite.measure.dynamics.trial_runs import trial_run
@@ -134,7 +134,7 @@ def _fits(chart: Chart) -> bool:
     return len(batch.inputs) == 1 and not batch.keywords and isinstance(batch.inputs[0], Tensor)
 
 
-def trials(chart: Chart, parts: list[nn.Module], layer: Narrow, times: int) -> Comparison | None:
+def trials(chart: Chart, parts: list[nn.Module], layer: Narrow, times: int) -> TrialComparison | None:
     """Training from fresh weights with the layer as wide as it is, beside training with it widened: all else alike."""
     assert chart.optimizer is not None
     if chart.left < 0.2 * chart.budget:
@@ -165,7 +165,7 @@ def trials(chart: Chart, parts: list[nn.Module], layer: Narrow, times: int) -> C
                 most_seconds=chart.budget / 10,
             )
         )
-    return Comparison(runs[0], runs[1])
+    return TrialComparison(runs[0], runs[1])
 
 
 def _through(width: int) -> nn.Module:

@@ -13,9 +13,9 @@ from typing import Any
 
 import torch
 
-from theodolite.ailments._chart import Chart, seen
-from theodolite.ailments._patients import patient
-from theodolite.ailments._trials import gone_on, step_left, steps_made
+from theodolite.ailments._common.chart import Chart, seen
+from theodolite.ailments._common.patients import patient
+from theodolite.ailments._common.trials import gone_on, step_left, steps_made
 from theodolite.core.ailment import Ailment, Finding
 
 AGAIN = 6

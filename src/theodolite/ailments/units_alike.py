@@ -12,9 +12,9 @@ from collections.abc import Iterator
 import torch
 from torch import nn
 
-from theodolite.ailments._chart import Chart, seen
-from theodolite.ailments._examples import digits_like, stack
-from theodolite.ailments._network import activation_in, remedy_for
+from theodolite.ailments._common.chart import Chart, seen
+from theodolite.ailments._common.examples import digits_like, stack
+from theodolite.ailments._common.network import activation_in, remedy_for
 from theodolite.core.ailment import Ailment, Finding
 
 MANY, ALL = 0.5, 0.9

@@ -13,11 +13,11 @@ from collections.abc import Iterator
 
 import torch
 
-from theodolite.ailments._chart import Chart, seen
-from theodolite.ailments._examples import digits_like, residual, stack
-from theodolite.ailments._network import activation_in, is_fit, learnt, reinitialised, remedy_for
+from theodolite.ailments._common.chart import Chart, seen
+from theodolite.ailments._common.examples import digits_like, residual, stack
+from theodolite.ailments._common.network import activation_in, is_fit, learnt, reinitialised, remedy_for
 from theodolite.core.ailment import Ailment, Finding
-from theodolite.measure.propagation.vital_signs import LayerSigns
+from theodolite.measure.propagation.one_pass import LayerSigns
 
 MANY, ALL = 0.7, 0.98
 BETTER = 0.2

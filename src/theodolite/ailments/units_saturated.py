@@ -16,9 +16,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from theodolite.ailments._chart import Chart, at_weights, seen
-from theodolite.ailments._examples import digits_like, stack
-from theodolite.ailments._network import activation_in, is_fit, reinitialised, remedy_for, severity
+from theodolite.ailments._common.chart import Chart, at_weights, seen
+from theodolite.ailments._common.examples import digits_like, stack
+from theodolite.ailments._common.network import activation_in, is_fit, reinitialised, remedy_for, severity
 from theodolite.core.ailment import Ailment, Finding
 from theodolite.core.state import untouched
 from theodolite.measure.propagation.recurrent_gates import recurrent_saturation

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 import torch
 from torch import nn
 
-from theodolite.ailments._chart import Chart, seen
-from theodolite.ailments._weight_facts import WeightFacts
+from theodolite.ailments._common.chart import Chart, seen
+from theodolite.ailments._common.weight_facts import WeightFacts
 from theodolite.core.ailment import Ailment, Finding
 
 SHOWN = 3
@@ -94,5 +94,5 @@ ailment = Ailment(
     signs=("weight_facts",),
     judge=judge,
     examples={"sick": (with_nan, after_a_blow_up), "healthy": (with_large_weights,)},
-    explains=("loss-stalls", "signal-explodes", "gradient-explodes", "units-dead"),
+    explains=("loss-stalls", "units-dead"),
 )

@@ -8,7 +8,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from theodolite.ailments._chart import Chart
+from theodolite.ailments._common.chart import Chart
 from theodolite.core.subject import Subject
 from theodolite.io.weights import weights_of
 

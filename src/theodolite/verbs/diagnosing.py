@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from theodolite import catalogue
-from theodolite.ailments._chart import Chart
+from theodolite.ailments._common.chart import Chart
 from theodolite.core.ailment import Ailment, Finding, in_order
 
 

@@ -15,7 +15,7 @@ from theodolite.verbs._shown import Shown
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from theodolite.ailments._chart import Chart
+    from theodolite.ailments._common.chart import Chart
 
 
 @dataclass(frozen=True)

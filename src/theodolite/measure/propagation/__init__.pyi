@@ -1,3 +1,4 @@
+from .input_sizes import InputScales as InputScales, input_scales as input_scales
 from .layer_features import (
     feature_covariances as feature_covariances,
     feature_samples as feature_samples,
@@ -5,6 +6,7 @@ from .layer_features import (
     matrix_layers as matrix_layers,
     steering_gains as steering_gains,
 )
+from .one_pass import LayerSigns as LayerSigns, VitalSigns as VitalSigns, vital_signs as vital_signs
 from .recurrent_gates import recurrent_saturation as recurrent_saturation
 from .redraws import GradientDraws as GradientDraws, log_spread as log_spread, redrawn_gradients as redrawn_gradients
 from .signal_flow import (
@@ -14,7 +16,6 @@ from .signal_flow import (
     is_matrix_layer as is_matrix_layer,
     signals as signals,
 )
-from .vital_signs import LayerSigns as LayerSigns, VitalSigns as VitalSigns, vital_signs as vital_signs
 from .weight_spread import (
     LayerVariances as LayerVariances,
     fan_in as fan_in,
@@ -22,4 +23,3 @@ from .weight_spread import (
     mean_square as mean_square,
     sums_inputs as sums_inputs,
 )
-from .input_sizes import InputScales as InputScales, input_scales as input_scales

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from theodolite.ailments._chart import Chart, RunMoment
-from theodolite.ailments._fit import fit_of
+from theodolite.ailments._common.chart import Chart, RunMoment
+from theodolite.ailments._common.fit import fit_of
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
 from theodolite.io.batches import Batch, Batches

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from theodolite.core.question import Answer, Skipped
 from theodolite.core.reading import Reading, Series
 from theodolite.theory.dynamics import Moment
 from theodolite.verbs.watching.looks import LOOKS, SHARPNESS
 from theodolite.verbs.watching.records import Record
+
+if TYPE_CHECKING:
+    from theodolite.verbs.watching.watch import Watch
 
 DRAWN = 400
 """At most so many looks are drawn in a figure, evenly spread."""
@@ -102,3 +106,23 @@ def _with_series(pairs: Sequence[tuple[Record, Reading]], newest: int) -> Readin
 
 def _known(value: float | None) -> float | None:
     return None if value is None or math.isnan(value) else value
+
+
+def facts_of(watch: Watch) -> dict[str, str]:
+    """What a page says at its end: size, probe, looks, what they cost, the step now, and the versions."""
+    import torch
+
+    from theodolite import __version__
+
+    facts = {
+        "parameters": f"{sum(p.numel() for p in watch.model.parameters()):,}",
+        "probe": f"first batch {watch.subject.data.first().shapes()}",
+        "looks": f"{len(watch.records)}, level {watch.level}, every {watch.every}",
+    }
+    if watch.records and math.isfinite(watch.overhead):
+        each = watch.records[-1].watching / len(watch.records)
+        facts["overhead"] = f"{100 * watch.overhead:.3g} % of training time; {each:.3g} s a look"
+    last = watch.records[-1] if watch.records else None
+    if last is not None and last.lr:
+        facts["learning rate"] = f"{last.lr:g}" + (f", momentum {last.momentum:g}" if last.momentum else "")
+    return {**facts, "made with": f"theodolite {__version__}, torch {torch.__version__}"}

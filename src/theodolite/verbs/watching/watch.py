@@ -27,7 +27,7 @@ from theodolite.verbs.watching.charting import (
     optimizer_momentum,
     scores_of,
 )
-from theodolite.verbs.watching.history import answers_of, history_of, phases_of, skipped_of
+from theodolite.verbs.watching.history import answers_of, facts_of, history_of, phases_of, skipped_of
 from theodolite.verbs.watching.looks import looks_of, trouble_in
 from theodolite.verbs.watching.records import Record, StoredRecords
 from theodolite.verbs.watching.scene import LEVELS, Batching, Carried, Level, Scene
@@ -176,7 +176,7 @@ class Watch(ShownAnswers):
 
     def sheet(self) -> Sheet:
         """The last look, each reading with all its earlier ones as a series."""
-        return Sheet(self.subject.name, answers_of(self.records), skipped_of(self.records), self._facts())
+        return Sheet(self.subject.name, answers_of(self.records), skipped_of(self.records), facts_of(self))
 
     def page(self) -> str:
         """One page with every series over the steps."""
@@ -240,23 +240,6 @@ class Watch(ShownAnswers):
             self._carried.forget_window()
             if self.every != "auto":
                 self._next = kept[-1].step + self.every if kept else -math.inf
-
-    def _facts(self) -> dict[str, str]:
-        from theodolite import __version__
-
-        parameters = sum(p.numel() for p in self.model.parameters())
-        facts = {
-            "parameters": f"{parameters:,}",
-            "probe": f"first batch {self.subject.data.first().shapes()}",
-            "looks": f"{len(self.records)}, level {self.level}, every {self.every}",
-        }
-        if self.records and math.isfinite(self.overhead):
-            each = self._watching / len(self.records)
-            facts["overhead"] = f"{100 * self.overhead:.3g} % of training time; {each:.3g} s a look"
-        last = self.records[-1] if self.records else None
-        if last is not None and last.lr:
-            facts["learning rate"] = f"{last.lr:g}" + (f", momentum {last.momentum:g}" if last.momentum else "")
-        return {**facts, "made with": f"theodolite {__version__}, torch {torch.__version__}"}
 
 
 def _check(every: Any, level: Any, budget: float | None) -> None:

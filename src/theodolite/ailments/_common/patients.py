@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from theodolite.ailments._chart import RunMoment
+from theodolite.ailments._common.chart import RunMoment
 
 FEATURES, CLASSES = 12, 5
 

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from theodolite.ailments._chart import Chart
+from theodolite.ailments._common.chart import Chart
 from theodolite.io.batches import Batch
 
 

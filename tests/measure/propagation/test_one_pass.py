@@ -5,7 +5,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from theodolite.measure.propagation.vital_signs import vital_signs
+from theodolite.measure.propagation.one_pass import vital_signs
 
 
 def signs_of(model, x, target=None):

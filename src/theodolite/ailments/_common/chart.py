@@ -16,14 +16,14 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from theodolite.ailments._fit import Fit, constant_loss, fit_of
-from theodolite.ailments._weight_facts import WeightFacts, weight_facts
+from theodolite.ailments._common.fit import Fit, constant_loss, fit_of
+from theodolite.ailments._common.weight_facts import WeightFacts, weight_facts
 from theodolite.core.reading import Reading
 from theodolite.core.state import untouched
 from theodolite.io.batches import Batch, Batches
 from theodolite.io.weights import Weights, weights_of
 from theodolite.measure.dynamics.trial_runs import TrialRun, trial_run
-from theodolite.measure.propagation.vital_signs import VitalSigns, vital_signs
+from theodolite.measure.propagation.one_pass import VitalSigns, vital_signs
 
 MOST_BATCHES, MOST_SAMPLES = 256, 4096
 """What is kept of the data for all measurements together."""

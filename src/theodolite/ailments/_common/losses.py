@@ -12,9 +12,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from theodolite.ailments._chart import Chart
-from theodolite.ailments._network import longer_trial
-from theodolite.ailments._outputs import few_of, least_loss
+from theodolite.ailments._common.chart import Chart
+from theodolite.ailments._common.network import longer_trial
+from theodolite.ailments._common.outputs import few_of, least_loss
 from theodolite.io.batches import Batch
 
 MOST_CLASSES = 100

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from theodolite.ailments._chart import Chart
+from theodolite.ailments._common.chart import Chart
 from theodolite.core.state import untouched
 from theodolite.io.batches import Batch
 

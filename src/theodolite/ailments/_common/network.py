@@ -10,11 +10,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from theodolite.ailments._chart import Chart, at_weights
-from theodolite.ailments._trials import Comparison, compared, with_lr
+from theodolite.ailments._common.chart import Chart, at_weights
+from theodolite.ailments._common.trials import TrialComparison, compared, with_lr
 from theodolite.construct.propagation.initialisation import initialise_
 from theodolite.measure.dynamics.trial_runs import Loss, TrialRun, trial_run
-from theodolite.measure.propagation.vital_signs import LayerSigns, VitalSigns
+from theodolite.measure.propagation.one_pass import LayerSigns, VitalSigns
 from theodolite.theory.propagation.critical_points import criticality
 
 LEARNT, LITTLE = 0.5, 0.1
@@ -94,7 +94,7 @@ def remedy_for(activation: str | None) -> tuple[str, dict[str, Any]]:
     }
 
 
-def reinitialised(chart: Chart) -> Comparison | None:
+def reinitialised(chart: Chart) -> TrialComparison | None:
     """Training from the critical initialisation beside training as it is; None where it cannot be tried."""
     if chart.start is None:
         return None
@@ -115,15 +115,17 @@ def reinitialised(chart: Chart) -> Comparison | None:
     return compared_longer(chart, "critical initialisation, lr x 0.1", slower)
 
 
-def around_layers(chart: Chart) -> Comparison | None:
+def around_layers(chart: Chart) -> TrialComparison | None:
     """Training with a path around every layer beside training as it is."""
     return compared_longer(chart, "paths around layers", with_paths)
 
 
-def compared_longer(chart: Chart, what: str, change: Change | None, *, loss: Loss | None = None) -> Comparison | None:
+def compared_longer(
+    chart: Chart, what: str, change: Change | None, *, loss: Loss | None = None
+) -> TrialComparison | None:
     """A trial with a change beside one without, both from the start and over the batches again until `STEPS` steps are made."""
     plain, other = longer_trial(chart, "as it is"), longer_trial(chart, what, change, loss=loss)
-    return None if plain is None or other is None else Comparison(plain, other)
+    return None if plain is None or other is None else TrialComparison(plain, other)
 
 
 def longer_trial(chart: Chart, what: str, change: Change | None = None, *, loss: Loss | None = None) -> TrialRun | None:

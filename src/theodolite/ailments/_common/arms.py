@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from theodolite.ailments._chart import Chart, at_weights
+from theodolite.ailments._common.chart import Chart, at_weights
 from theodolite.io.batches import Batch
 from theodolite.measure.dynamics.trial_runs import trial_run
 

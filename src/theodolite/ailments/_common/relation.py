@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from theodolite.ailments._samples import Sample, classes_in
+from theodolite.ailments._common.samples import Sample, classes_in
 from theodolite.measure.propagation.input_sizes import input_scales
 from theodolite.theory import Mlp
 from theodolite.theory.kernels.inference import leave_one_out_residuals

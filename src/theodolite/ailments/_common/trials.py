@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from theodolite.ailments._chart import Chart, at_weights
+from theodolite.ailments._common.chart import Chart, at_weights
 from theodolite.io.batches import Batch
 from theodolite.measure.dynamics.trial_runs import TrialRun, trial_run
 
@@ -32,7 +32,7 @@ Loss = Callable[[nn.Module, Batch], Tensor]
 
 
 @dataclass(frozen=True)
-class Comparison:
+class TrialComparison:
     """Training as it is beside training with one thing changed: ``gain`` is the share of the loss that the change took off."""
 
     as_it_is: TrialRun
@@ -62,12 +62,12 @@ def is_below(one: TrialRun, other: TrialRun) -> bool:
     return other.after - one.after > SURE * error
 
 
-def compared(chart: Chart, what: str, change: Change, *, from_start: bool = True) -> Comparison | None:
+def compared(chart: Chart, what: str, change: Change, *, from_start: bool = True) -> TrialComparison | None:
     """The trial with a change beside the one without; None where either could not be made."""
     place = "" if from_start else " from here"
     plain = chart.trial("as it is" + place, from_start=from_start)
     other = chart.trial(what + place, change, from_start=from_start)
-    return None if plain is None or other is None else Comparison(plain, other)
+    return None if plain is None or other is None else TrialComparison(plain, other)
 
 
 def with_lr(factor: float) -> Change:
@@ -145,7 +145,7 @@ def _longer(
             return None
 
 
-def beside(chart: Chart, what: str, change: Change, *, steps: int, from_start: bool = True) -> Comparison | None:
+def beside(chart: Chart, what: str, change: Change, *, steps: int, from_start: bool = True) -> TrialComparison | None:
     """A longer trial with a change beside one without, both of as many steps as the first had time for."""
     plain = longer_trial(chart, steps=steps, from_start=from_start)
     if plain is None:
@@ -154,7 +154,7 @@ def beside(chart: Chart, what: str, change: Change, *, steps: int, from_start: b
     other = longer_trial(chart, what, change, steps=made, from_start=from_start)
     if other is None or (other.after != math.inf and len(other.losses) < 0.7 * made):
         return None
-    return Comparison(plain, other)
+    return TrialComparison(plain, other)
 
 
 def loss_here(chart: Chart) -> TrialRun | None:
