@@ -197,6 +197,23 @@ def pair_kernels(program: Program, steps: Sequence[DualStep], start: Pairs) -> t
     return at.covariance, ntk
 
 
+def pair_layers(program: Program, steps: Sequence[DualStep], start: Pairs) -> tuple[list[Tensor], list[Tensor]]:
+    r"""Of a chain of layers, the covariances $E\,\sigma\sigma$ that each linear layer is fed, and the $E\,\sigma'\sigma'$ between."""
+    at, left = start, iter(steps)
+    fed, slopes = [], []
+    for layer in program:
+        if isinstance(layer, Dense):
+            fed.append(at.covariance)
+            at = _affine(at, layer.weight_variance, layer.bias_variance)
+        else:
+            dual = next(left).dual
+            assert dual is not None
+            e, d = dual.pairs(at)
+            slopes.append(d)
+            at = behind(dual, at, e)
+    return fed, slopes
+
+
 def _pairs(program: Program, steps: Iterator[DualStep], at: Pairs, ntk: Tensor) -> tuple[Pairs, Tensor]:
     for layer in program:
         if isinstance(layer, Dense):
