@@ -11,8 +11,13 @@ import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
+from theodolite.core.doors import guarded
+
+GUARDED = ("theodolite.theory", "theodolite.measure")
+"""Packages whose functions check what enters."""
 _IMPORT = re.compile(r"^from \.([\w.]*) import (?:\(([^)]*)\)|(.+))$", re.MULTILINE)
 
 
@@ -39,6 +44,8 @@ def surface(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]
         if not homes[name]:
             return importlib.import_module(f"{package}.{name}")
         value = getattr(importlib.import_module(f"{package}.{homes[name]}"), name)
+        if isinstance(value, FunctionType) and package.startswith(GUARDED):
+            value = guarded(value, package)
         setattr(sys.modules[package], name, value)
         return value
 

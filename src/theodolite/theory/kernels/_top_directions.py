@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,11 +14,11 @@ from torch import Tensor
 from theodolite.theory import Mlp
 from theodolite.theory.kernels._dual_maps import Pairs
 from theodolite.theory.kernels._programs import diagonal_of, pair_layers, program_of
-from theodolite.theory.kernels._tiling import mean_squares, points_of
+from theodolite.theory.kernels._tiling import mean_squares, plan_of, points_of
 from theodolite.theory.kernels.layer_shares import Share, tangent_shares
 
 MOST_ROWS = 512
-"""Rows whose kernel is formed; the largest eigenvalue over their number errs upward, to the safe side."""
+"""Rows whose kernel is formed (of single layers an eighth); fewer rows err upward, to the safe side."""
 
 
 @dataclass(frozen=True)
@@ -53,19 +53,24 @@ def data_tops(spec: Mlp, rows: Tensor, *, width: int) -> Tops:
     if len(x) == 0:
         raise ValueError("expected at least one input, got none; pass some data")
     fans = fans_of(spec, x.shape[1], width)
-    whole = torch.zeros(len(x), len(x), dtype=torch.float64)
-    for fan, (weights, biases) in zip(fans, _parts(spec, x), strict=True):
-        whole += fan * weights + biases
-    largest, direction = _top(whole)
-    layers = []
-    for fan, (weights, biases) in zip(fans, _parts(spec, x), strict=True):
-        part = float(direction @ (fan * weights + biases).numpy() @ direction) / len(x)
-        layers.append(LayerTop(_top(weights)[0], _top(biases)[0], part / largest if largest > 0 else math.nan))
-    directions = float(whole.square().sum()) / (largest * len(x)) ** 2 if largest > 0 else 1.0
-    return Tops(largest, directions, tuple(layers))
+    layers: tuple[Any, ...] = program_of(spec)
+    rated: list[Any] = [replace(layers[0], weight_rate=float(fans[0]), bias_rate=1.0)]
+    for fan, (between, dense) in zip(fans[1:], zip(layers[1::2], layers[2::2], strict=True), strict=True):
+        rated += [between, replace(dense, weight_rate=float(fan), bias_rate=1.0)]
+    whole = plan_of(tuple(rated), x).kernels().ntk
+    largest, _ = _top(whole)
+    directions = float(whole.square().sum()) / (largest * len(x)) ** 2 if 0 < largest < math.inf else 1.0
+    few = x[: MOST_ROWS // 8]
+    parts = _parts(spec, few)
+    top, direction = _top(sum((fan * w + b for fan, (w, b) in zip(fans, parts, strict=True)), torch.zeros(1, 1)))
+    found = []
+    for fan, (weights, biases) in zip(fans, parts, strict=True):
+        part = float(direction @ (fan * weights + biases).numpy() @ direction) / len(few)
+        found.append(LayerTop(_top(weights)[0], _top(biases)[0], _share(part, top, len(fans))))
+    return Tops(largest, directions, tuple(found))
 
 
-def _parts(spec: Mlp, x: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+def _parts(spec: Mlp, x: Tensor) -> list[tuple[Tensor, Tensor]]:
     """What each layer's weights and biases add to the kernel for rates 1, (m, m) each, first layer first."""
     squares = mean_squares(x)
     root = torch.where(squares > 0, squares, 1.0).sqrt()
@@ -81,15 +86,15 @@ def _parts(spec: Mlp, x: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
         found.append((fed[place] * behind, behind))
         if place:
             behind = torch.where(behind == 0, 0.0, spec.weight_variance * slopes[place - 1] * behind)
-    return iter(found[::-1])
+    return found[::-1]
 
 
 def _top(matrix: Tensor) -> tuple[float, np.ndarray]:
     """The largest eigenvalue over the number of rows, and its vector."""
     dense = matrix.numpy()
     n = len(dense)
-    if not np.isfinite(dense).all():
-        raise ValueError("expected a finite tangent kernel, got an infinite one; its activation jumps or overflows")
+    if not np.isfinite(dense).all():  # the activation jumps, or the kernel overflows
+        return math.inf, np.full(n, n**-0.5)
     if n < 32:
         values, vectors = np.linalg.eigh(dense)
         return float(values[-1]) / n, vectors[:, -1]
@@ -126,15 +131,20 @@ def imagined_tops(spec: Mlp, signal: tuple[float, float], *, fans: list[int], sa
         return abs(pair) + (alone - abs(pair)) / samples, linear
 
     parts = [(directions("weights", place), directions("biases", place)) for place in range(len(at))]
+    parts = [tuple(tuple(v if v == v else math.inf for v in pair) for pair in part) for part in parts]
     totals = [sum(fan * w[i] + b[i] for fan, (w, b) in zip(fans, parts, strict=True)) for i in (0, 1)]
     top = 0 if totals[0] >= totals[1] else 1
     layers = tuple(
-        LayerTop(max(w), max(b), (fan * w[top] + b[top]) / totals[top] if totals[top] > 0 else math.nan)
+        LayerTop(max(w), max(b), _share(fan * w[top] + b[top], totals[top], len(fans)))
         for fan, (w, b) in zip(fans, parts, strict=True)
     )
     ratio = fans[0] / samples
     directions = max(1.0, fans[0] * (1 + ratio) / (1 + math.sqrt(ratio)) ** 4) if top == 1 else 1.0
     return Tops(totals[top], directions, layers)
+
+
+def _share(part: float, whole: float, layers: int) -> float:
+    return part / whole if 0 < whole < math.inf else 1 / layers
 
 
 def _shares(spec: Mlp, mean_square: float, cosine: float) -> tuple[Share, ...]:

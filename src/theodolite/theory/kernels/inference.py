@@ -167,9 +167,13 @@ def trained_prediction(
     """
     if not time >= 0:
         raise ValueError(f"expected a time of at least 0, got {time}")
-    values, vectors = torch.linalg.eigh(kernels.ntk)
+    if discrete and math.isfinite(time) and time != math.floor(time):
+        raise ValueError(f"expected a whole number of steps, got a time of {time}; without discrete any time will do")
+    kind = kernels.ntk.dtype  # of repeated points float32 leaves eigenvalues of either sign, and t tells them apart
+    kernels, cross, prior = (Kernels(k.nngp.double(), k.ntk.double()) for k in (kernels, cross, prior))
+    values, vectors = torch.linalg.eigh(0.5 * (kernels.ntk + kernels.ntk.T))
     speed = lr * values / max(len(values), 1)
-    tiny = torch.finfo(values.dtype).eps * len(values) * values.abs().max()
+    tiny = torch.finfo(kind).eps * len(values) * values.abs().max()
     if discrete:
         if float(speed.max()) >= 2.0:
             raise ValueError(
@@ -179,13 +183,14 @@ def trained_prediction(
         learnt = 1 - (1 - speed) ** time if math.isfinite(time) else (values > tiny).to(values)
     else:
         learnt = -torch.expm1(-speed.clamp(min=0) * time) if math.isfinite(time) else (values > tiny).to(values)
+    # what is zero up to the kernels' own rounding is not learnt; for short times the share of it is t itself
     small = values <= tiny
-    limit = lr * time / max(len(values), 1) if math.isfinite(time) else 0.0
+    limit = lr * time / max(len(values), 1) if math.isfinite(time) and float(tiny) * lr * time < len(values) else 0.0
     shares = torch.where(small, torch.full_like(values, limit), learnt / torch.where(small, 1.0, values))
     operator = cross.ntk @ (vectors * shares) @ vectors.T  # (new, n)
     mixed = operator @ cross.nngp.T
     covariance = prior.nngp + operator @ kernels.nngp @ operator.T - mixed - mixed.T
-    return Posterior(operator @ y.to(operator), covariance)
+    return Posterior((operator @ y.to(operator)).to(kind), covariance.to(kind))
 
 
 def one_hot_targets(labels: Tensor, *, classes: int | None = None) -> Tensor:

@@ -2,6 +2,7 @@ r"""What each layer adds to the tangent kernel of two inputs."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -39,7 +40,9 @@ def tangent_shares(spec: Mlp, covariance: Covariance) -> tuple[Share, ...]:
         found.append(Share(_triple(f * b for f, b in zip(fed, behind, strict=True)), behind))
         if place:
             K11, K22, K12 = trajectory[place - 1]
-            slopes = sigma.slope_moment(K11), sigma.slope_moment(K22), sigma.slope_covariance(K11, K22, K12)
+            slopes = (math.inf,) * 3  # behind a variance that has overflowed
+            if max(K11, K22) < math.inf:
+                slopes = sigma.slope_moment(K11), sigma.slope_moment(K22), sigma.slope_covariance(K11, K22, K12)
             behind = _triple(C_w * s * b for s, b in zip(slopes, behind, strict=True))
     return tuple(found[::-1])
 

@@ -67,7 +67,8 @@ def learning_rates(
     over m, which win for centred inputs and odd activations. Weights may move as 1/fan-in, biases as 1: so the single
     rate falls as 1/width. Of the r directions that share the top, random layers of n units stretch the longest by about
     $(1+\sqrt{r/n})^2$, and between draws it varies by about $\sqrt{L/n}$: the single rate is divided by
-    $(1+\sqrt{\max(r,L)/n})^2$, while ``largest`` is that of infinite width. Depth: shares of critical ReLU layers are equal (all rates as 1/depth), those of tanh weights
+    $(1+\sqrt{\max(r,L)/n})^2$, while ``largest`` is that of infinite width. Where the kernel overflows, or the activation
+    jumps, no step is stable and rates are 0. Depth: shares of critical ReLU layers are equal (all rates as 1/depth), those of tanh weights
     fade. Source: roberts2022, chapter 9; jacot2018.
 
     >>> rates = learning_rates(Mlp(3, "relu", 2.0), inputs=64, width=256)
@@ -86,27 +87,23 @@ def learning_rates(
         LayerRate(
             place + 1,
             fan,
-            0.5 * each / (fan * top.weights) if top.weights > 0 else math.inf,
-            0.5 * each / top.biases if top.biases > 0 else math.inf,
+            _rate(0.5 * each, fan * top.weights),
+            _rate(0.5 * each, top.biases),
             top.share,
         )
         for place, (fan, top) in enumerate(zip(fans_of(spec, count, width), parts.layers, strict=True))
     )
-    if not parts.largest > 0:
-        raise ValueError(
-            f"expected a tangent kernel that is not zero, got a largest eigenvalue of {parts.largest}; "
-            "give inputs that are not all 0, or a bias variance"
-        )
     start = spec.bias_variance + spec.weight_variance * mean_square
     weight_exponent, bias_exponent = depth_exponents(spec, start)
     stretch = (1 + math.sqrt(max(parts.directions, spec.hidden_layers or 0) / width)) ** 2
-    return LearningRates(layers, 2.0 / (stretch * parts.largest), parts.largest, -1.0, weight_exponent, bias_exponent)
+    return LearningRates(layers, _rate(2.0, stretch * parts.largest), parts.largest, -1.0, weight_exponent, bias_exponent)
 
 
 def depth_exponents(spec: Mlp, variance: float, *, depths: tuple[int, int] = (32, 64)) -> tuple[float, float]:
     r"""Local powers of depth by which the weights' and the biases' share of $\Theta(x,x)$ grow, between two depths.
 
-    Critical ReLU: 1 and 1. Critical tanh: 0 and 1, so that its weights need no smaller rate in deeper networks.
+    Critical ReLU: 1 and 1. Critical tanh: 0 and 1, so that its weights need no smaller rate in deeper networks. NaN where a
+    share vanishes or overflows: it then has no power.
 
     >>> [round(power, 2) for power in depth_exponents(Mlp(1, "relu", 2.0), 1.0)]
     [1.0, 1.0]
@@ -118,8 +115,17 @@ def depth_exponents(spec: Mlp, variance: float, *, depths: tuple[int, int] = (32
         )
         found.append((sum(s.weights[0] for s in shares), sum(s.biases[0] for s in shares)))
     ratio = math.log(depths[1] / depths[0])
-    weights, biases = (math.log(found[1][i] / found[0][i]) / ratio for i in (0, 1))
+    pairs = [(found[0][i], found[1][i]) for i in (0, 1)]
+    weights, biases = (
+        math.log(after / before) / ratio if 0 < before < math.inf and 0 < after < math.inf else math.nan
+        for before, after in pairs
+    )
     return weights, biases
+
+
+def _rate(most: float, eigenvalue: float) -> float:
+    """``most`` over the eigenvalue: any step where nothing moves, none where the kernel is infinite."""
+    return math.inf if eigenvalue == 0 else 0.0 if not math.isfinite(eigenvalue) else most / eigenvalue
 
 
 @dataclass(frozen=True)
