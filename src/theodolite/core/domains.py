@@ -37,7 +37,7 @@ WITHIN = {
 }
 UNBOUNDED = frozenset({"time", "log_time", "first_log_time", "order", "exponent", "allowance", "patience"})
 """Those that may be infinite."""
-WHOLE = frozenset({"labels", "indices", "chosen", "bits", "counts", "gates"})
+WHOLE = frozenset({"labels", "targets", "y", "indices", "chosen", "bits", "counts", "gates"})
 """Tensors that stay whole numbers, or may be of any type."""
 ANY_VALUES = frozenset({"values", "tensor", "log_tau2", "t"})
 """Arrays that may be empty, or hold what is not finite."""
@@ -94,7 +94,13 @@ def array(name: str, value: Any, *, tensor: bool) -> Any:
         raise ValueError(f"expected values for {name}, got an empty array of shape {tuple(found.shape)}")
     if not bool((torch.isfinite(found) if tensor else np.isfinite(np.asarray(found, dtype=complex))).all()):
         raise ValueError(f"expected finite values for {name}, got NaN or infinity among them")
-    if name == "kernel" and found.ndim == 2:
+    return found
+
+
+def kernel(name: str, value: Any, *, tensor: bool) -> Any:
+    """The same of a kernel's matrix, which is square and symmetric."""
+    found = array(name, value, tensor=tensor)
+    if found.ndim == 2:
         _symmetric(name, found)
     return found
 
@@ -113,3 +119,13 @@ def wholes(name: str, value: Any) -> Sequence[int]:
     if isinstance(value, str) or not hasattr(value, "__iter__"):
         raise TypeError(f"expected several whole numbers for {name}, got {value!r}; pass a tuple")
     return tuple(whole(name, one, least=1) for one in value)
+
+
+def model_inputs(name: str, value: Any) -> Any:
+    """What a model is called with, of at least one sample; an array becomes a tensor, whole numbers (tokens) stay whole."""
+    if isinstance(value, dict | tuple):
+        return value
+    found = array("labels", value, tensor=True)
+    if found.is_floating_point() and not bool(found.isfinite().all()):
+        raise ValueError(f"expected finite values for {name}, got NaN or infinity among them")
+    return found

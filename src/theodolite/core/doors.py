@@ -10,12 +10,12 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from theodolite.core.domains import array, number, whole, wholes
+from theodolite.core.domains import array, kernel, model_inputs, number, whole, wholes
 
 RAW = (RuntimeError, ArithmeticError, LookupError, ValueError, TypeError, AttributeError)
 
 
-def _checks(function: Callable[..., Any]) -> dict[str, Callable[[str, Any], Any]]:
+def _checks(function: Callable[..., Any], package: str) -> dict[str, Callable[[str, Any], Any]]:
     """For each parameter that a check knows by its annotation, the check."""
     found: dict[str, Callable[[str, Any], Any]] = {}
     for name, parameter in inspect.signature(function).parameters.items():
@@ -25,7 +25,10 @@ def _checks(function: Callable[..., Any]) -> dict[str, Callable[[str, Any], Any]
         elif words == "float":
             found[name] = number
         elif words in ("Tensor", "Array"):
-            found[name] = functools.partial(array, tensor=words == "Tensor")
+            known = kernel if name == "kernel" and package.startswith("theodolite.theory") else array
+            found[name] = functools.partial(known, tensor=words == "Tensor")
+        elif words == "Inputs":
+            found[name] = model_inputs
         elif words == "Sequence[int]":
             found[name] = wholes
     return found
@@ -33,7 +36,7 @@ def _checks(function: Callable[..., Any]) -> dict[str, Callable[[str, Any], Any]
 
 def guarded(function: Callable[..., Any], package: str) -> Callable[..., Any]:
     """The function behind a door that checks what enters by name, and says in one line what went wrong inside."""
-    checks = _checks(function)
+    checks = _checks(function, package)
     signature = inspect.signature(function)
 
     @functools.wraps(function)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from theodolite.core.instrument import Instrument
 from theodolite.core.reading import Band, Reading
 from theodolite.core.subject import Subject
 from theodolite.instruments._common.spectra import layer_spectra
-from theodolite.theory.spectra import noise_effective_rank, noise_stable_rank
+from theodolite.measure.spectra import Spectrum
+from theodolite.theory.spectra import marchenko_pastur_cdf, noise_effective_rank, noise_stable_rank
 
 
 def read(subject: Subject) -> Iterator[Reading]:
@@ -47,10 +49,21 @@ def read(subject: Subject) -> Iterator[Reading]:
             quantity="numerical rank",
             where=layer.name,
             measured=float(layer.spectrum.numerical_rank),
-            expected=Band(smaller, smaller),
-            meaning="Eigenvalues above rounding in the stored precision. Fewer than the smaller side: the matrix can be "
-            "factorised without loss.",
+            expected=Band(_told_apart(layer.spectrum), smaller),
+            meaning="Eigenvalues above rounding in the stored precision. Fewer than noise of this shape keeps in that "
+            "precision: the matrix can be factorised without loss.",
         )
+
+
+def _told_apart(spectrum: Spectrum) -> float:
+    """How many eigenvalues noise of this shape and size keeps above the rounding of its storage, at least.
+
+    The smallest ones of a square matrix lie below the rounding of bfloat16, and of float16, by themselves.
+    """
+    p, n = sorted((spectrum.rows, spectrum.columns))
+    variance = spectrum.trace / (p * n)
+    below = p * float(marchenko_pastur_cdf(spectrum.rounding / n, p / n, variance=variance))
+    return float(p) if below < 1e-3 else max(0.0, p - math.ceil(below + 3 * math.sqrt(below) + 1))
 
 
 def _edge_band(noise: float, rows: int) -> Band:

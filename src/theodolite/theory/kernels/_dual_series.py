@@ -80,13 +80,15 @@ class DualSeries:
     values: Coefficients
     slopes: Coefficients
     moments: Tensor  # (2, p)
+    at_zero: tuple[float, float]  # both moments without variance
     kinks: tuple[Kink, ...] = ()  # those whose own covariance is not in the coefficients
 
     def moment(self, which: int) -> Callable[[Tensor], Tensor]:
         """The mean square, or that of the slope, as a function of variances."""
 
         def at(q: Tensor) -> Tensor:
-            return (self.interpolation.polynomials(q).to(q) @ self.moments[which].to(q)).clamp(min=0.0)
+            found = (self.interpolation.polynomials(q).to(q) @ self.moments[which].to(q)).clamp(min=0.0)
+            return torch.where(q <= LEAST, self.at_zero[which], found)  # exactly: a root is taken of it
 
         return at
 
@@ -208,9 +210,9 @@ def series_dual(activation: Activation, low: float, high: float) -> Dual:
     apart = count > 1 and any(place != 0.0 for place, _, _ in expansion.kinks)  # no polynomial in both variances
     values, slopes, in_angle = _coefficients(expansion, ramps=not apart)
     kinks = expansion.kinks if apart else ()
-    series = DualSeries(
-        interpolation, in_angle, *_coefficients_of(values, slopes), torch.from_numpy(np.stack(inner)), kinks
-    )
+    at_zero = activation.moment(0.0), activation.slope_moment(0.0)
+    parts = _coefficients_of(values, slopes)
+    series = DualSeries(interpolation, in_angle, *parts, torch.from_numpy(np.stack(inner)), at_zero, kinks)
     jumps = bool(activation.jumps(max(16.0, 8.0 * math.sqrt(high))))
     return Dual(
         moment=series.moment(0),

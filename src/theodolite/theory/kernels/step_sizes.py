@@ -150,6 +150,8 @@ def kernel_learning(
     >>> kernel_learning(np.eye(2), np.ones(2), times=(0.0, 0.5)).losses
     (1.0, 0.36787944117144233)
     """
+    if not np.any(targets):
+        raise ValueError("expected targets that are not all 0, got zeros; the loss relative to its start is then undefined")
     values, vectors = np.linalg.eigh(0.5 * (kernel + kernel.T))
     largest = float(values[-1])
     floor = len(values) * np.finfo(np.float64).eps * largest

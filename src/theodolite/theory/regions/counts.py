@@ -90,6 +90,11 @@ def interval_breakpoints(width: int, *, bias_variance: float, low: float, high: 
     >>> round(interval_breakpoints(10, bias_variance=1.0, low=-1e9, high=1e9), 6)
     10.0
     """
+    if not bias_variance > 0 or not low <= high:
+        raise ValueError(
+            f"expected a positive bias_variance and low <= high, got {bias_variance} and [{low}, {high}]; "
+            "without biases every unit is zero at the origin alone"
+        )
     scale = math.sqrt(2.0 / (layer * bias_variance))
     return width / math.pi * (math.atan(scale * high) - math.atan(scale * low))
 
@@ -102,6 +107,8 @@ def interval_bound(neurons: int, *, bias_variance: float, length: float) -> floa
     >>> round(interval_bound(1, bias_variance=1.0, length=math.sqrt(math.pi)), 12)
     1.0
     """
+    if not bias_variance > 0:
+        raise ValueError(f"expected a positive bias_variance, got {bias_variance}; without biases there is no bound")
     return neurons * length / math.sqrt(math.pi * bias_variance)
 
 
