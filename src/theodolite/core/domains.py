@@ -9,7 +9,7 @@ from typing import Any
 
 COUNTS = frozenset(
     "samples width dimension classes side units nets draws batch_size parameter_count first_width second_width sites "
-    "dimensions hyperplanes seen copies groups neurons weight_layers rows columns".split()
+    "dimensions hyperplanes seen copies count groups neurons weight_layers rows columns".split()
 )
 """Whole numbers of at least 1; every other whole number is at least 0."""
 POSITIVE = frozenset(
@@ -37,9 +37,11 @@ WITHIN = {
 }
 UNBOUNDED = frozenset({"time", "log_time", "first_log_time", "order", "exponent", "allowance", "patience"})
 """Those that may be infinite."""
-WHOLE = frozenset({"labels", "targets", "y", "indices", "chosen", "bits", "counts", "gates"})
+WHOLE = frozenset({"tensor", "labels", "targets", "y", "indices", "chosen", "bits", "counts", "gates"})
 """Tensors that stay whole numbers, or may be of any type."""
-ANY_VALUES = frozenset({"values", "tensor", "log_tau2", "t"})
+ABOVE_ZERO = frozenset({"initial_shape"})
+SINGULAR_VALUES = frozenset({"left", "right", "singular_values", "product_values"})
+ANY_VALUES = frozenset({"values", "tensor", "t"})
 """Arrays that may be empty, or hold what is not finite."""
 
 
@@ -83,6 +85,8 @@ def array(name: str, value: Any, *, tensor: bool) -> Any:
     except Exception as error:
         kind = "tensor" if tensor else "array"
         raise TypeError(f"expected numbers as a {kind} for {name}, got {type(value).__name__}") from error
+    if not tensor and found.dtype.kind not in "fiubc":
+        raise TypeError(f"expected numbers as an array for {name}, got {type(value).__name__}")
     if name not in WHOLE:
         if tensor and not found.is_floating_point() and not found.is_complex():
             found = found.to(torch.float64)
@@ -94,24 +98,21 @@ def array(name: str, value: Any, *, tensor: bool) -> Any:
         raise ValueError(f"expected values for {name}, got an empty array of shape {tuple(found.shape)}")
     if not bool((torch.isfinite(found) if tensor else np.isfinite(np.asarray(found, dtype=complex))).all()):
         raise ValueError(f"expected finite values for {name}, got NaN or infinity among them")
+    if name in ABOVE_ZERO and not bool((found > 0).all()):
+        raise ValueError(f"expected values above 0 for {name}, got {float(found.min())}")
+    if name == "log_tau2" and float(abs(found).max()) > 1e4:
+        raise ValueError(f"expected logarithms of at most 10000 for {name}, got {float(abs(found).max()):.3g}")
     return found
 
 
-def kernel(name: str, value: Any, *, tensor: bool) -> Any:
-    """The same of a kernel's matrix, which is square and symmetric."""
-    found = array(name, value, tensor=tensor)
-    if found.ndim == 2:
-        _symmetric(name, found)
+def numbers(name: str, value: Any) -> tuple[float, ...]:
+    """Several numbers, none of them NaN; singular values are not negative."""
+    if isinstance(value, str) or not hasattr(value, "__iter__"):
+        raise TypeError(f"expected several numbers for {name}, got {value!r}; pass a tuple")
+    found = tuple(float(one) for one in value)
+    if any(math.isnan(one) or (one < 0 and name in SINGULAR_VALUES) for one in found):
+        raise ValueError(f"expected numbers{' of at least 0' if name in SINGULAR_VALUES else ''} for {name}, got {found}")
     return found
-
-
-def _symmetric(name: str, matrix: Any) -> None:
-    rows, columns = matrix.shape
-    if rows != columns:
-        raise ValueError(f"expected a square {name}, got shape ({rows}, {columns}); points by the same points")
-    apart, size = float(abs(matrix - matrix.T).max()), float(abs(matrix).max())
-    if apart > 1e-4 * size:
-        raise ValueError(f"expected a symmetric {name}, got entries that differ by {apart:.3g} from their mirror image")
 
 
 def wholes(name: str, value: Any) -> Sequence[int]:
@@ -119,13 +120,3 @@ def wholes(name: str, value: Any) -> Sequence[int]:
     if isinstance(value, str) or not hasattr(value, "__iter__"):
         raise TypeError(f"expected several whole numbers for {name}, got {value!r}; pass a tuple")
     return tuple(whole(name, one, least=1) for one in value)
-
-
-def model_inputs(name: str, value: Any) -> Any:
-    """What a model is called with, of at least one sample; an array becomes a tensor, whole numbers (tokens) stay whole."""
-    if isinstance(value, dict | tuple):
-        return value
-    found = array("labels", value, tensor=True)
-    if found.is_floating_point() and not bool(found.isfinite().all()):
-        raise ValueError(f"expected finite values for {name}, got NaN or infinity among them")
-    return found

@@ -10,8 +10,14 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from theodolite.core.domains import array, kernel, model_inputs, number, whole, wholes
+from theodolite.core.domains import array, number, numbers, whole, wholes
+from theodolite.core.kernel_domains import covariance, inputs_or_count, kernel, model_inputs
 
+SPECIAL: dict[str, Callable[[str, Any], Any]] = {
+    "Inputs": model_inputs,
+    "Covariance": covariance,
+    "int | Tensor": inputs_or_count,
+}
 RAW = (RuntimeError, ArithmeticError, LookupError, ValueError, TypeError, AttributeError)
 
 
@@ -27,8 +33,12 @@ def _checks(function: Callable[..., Any], package: str) -> dict[str, Callable[[s
         elif words in ("Tensor", "Array"):
             known = kernel if name == "kernel" and package.startswith("theodolite.theory") else array
             found[name] = functools.partial(known, tensor=words == "Tensor")
-        elif words == "Inputs":
-            found[name] = model_inputs
+        elif words in SPECIAL:
+            found[name] = SPECIAL[words]
+        elif words in ("Sequence[float]", "Iterable[float]") and name not in ("losses", "curvatures"):
+            found[name] = numbers
+        elif words == "Array | float":
+            found[name] = functools.partial(array, tensor=False)
         elif words == "Sequence[int]":
             found[name] = wholes
     return found
@@ -49,7 +59,8 @@ def guarded(function: Callable[..., Any], package: str) -> Callable[..., Any]:
             return function(*bound.args, **bound.kwargs)
         except RAW as error:
             text = str(error)
-            if text.startswith("expected") or isinstance(error, NotImplementedError) or "OutOfMemory" in type(error).__name__:
+            said = text.startswith("expected") and not isinstance(error, RuntimeError)  # torch begins so too
+            if said or "OutOfMemory" in type(error).__name__:
                 raise
             first = (text.strip().splitlines() or [type(error).__name__])[0]
             raise ValueError(f"expected arguments within the domain of {function.__name__}, got {first}") from error

@@ -138,6 +138,8 @@ def block_ratio(top: Sequence[float] | Array, bottom: Sequence[float] | Array, *
 
 
 def _block_means(values: Sequence[float] | Array, blocks: int) -> Array:
+    if blocks < 2:
+        raise ValueError(f"expected at least 2 blocks, got {blocks}; their spread is the error")
     if len(values) < 2 * blocks:
         raise ValueError(f"expected at least {2 * blocks} steps for {blocks} blocks, got {len(values)}; take more")
     return np.array([part.mean() for part in np.array_split(np.asarray(values, dtype=np.float64), blocks)])

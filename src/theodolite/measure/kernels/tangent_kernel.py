@@ -140,6 +140,8 @@ def kernel_drift(before: Tensor, after: Tensor) -> float:
     >>> kernel_drift(torch.eye(2), 1.5 * torch.eye(2))
     0.5
     """
+    if not bool(before.any()):
+        raise ValueError("expected a kernel before that is not 0, got zeros; a change has then no share")
     return float((after - before).norm() / before.norm())
 
 

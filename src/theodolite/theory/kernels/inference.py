@@ -39,6 +39,10 @@ def cholesky_factor(kernel: Tensor, *, ridge: float = 0.0) -> Factor:
         raise ValueError(f"expected a ridge of at least 0, got {ridge}")
     if not bool(torch.isfinite(kernel).all()):
         raise ValueError("expected a finite kernel, got inf or nan in it; does the activation jump?")
+    if kernel.ndim != 2 or kernel.shape[0] != kernel.shape[1]:
+        raise ValueError(f"expected a square kernel, got shape {tuple(kernel.shape)}")
+    if ridge == 0.0 and not bool(kernel.any()):
+        raise ValueError("expected a kernel that is not 0, or a ridge, got zeros and none; no function fits anything")
     n = len(kernel)
     size = float(kernel.diagonal().mean()) if n else 1.0
     matrix = kernel.clone()

@@ -68,7 +68,7 @@ def learning_rates(
     rate falls as 1/width. Of the r directions that share the top, random layers of n units stretch the longest by about
     $(1+\sqrt{r/n})^2$, and between draws it varies by about $\sqrt{L/n}$: the single rate is divided by
     $(1+\sqrt{\max(r,L)/n})^2$, while ``largest`` is that of infinite width. Where the kernel overflows, or the activation
-    jumps, no step is stable and rates are 0. Depth: shares of critical ReLU layers are equal (all rates as 1/depth), those of tanh weights
+    jumps, no step is stable and rates are 0; a depth exponent is NaN where a share vanishes. Depth: shares of critical ReLU layers are equal (all rates as 1/depth), those of tanh weights
     fade. Source: roberts2022, chapter 9; jacot2018.
 
     >>> rates = learning_rates(Mlp(3, "relu", 2.0), inputs=64, width=256)

@@ -52,7 +52,7 @@ def chi_parallel(activation: Source, variance: float, *, weight_variance: float)
 def chi_perpendicular(activation: Source, variance: float, *, weight_variance: float) -> float:
     r"""$\chi_\perp=C_w\langle\sigma'^2\rangle_K$: by how much a small difference of two inputs grows in a layer.
 
-    Gradients grow by the same factor on their way back. Source: schoenholz2017, equation 5.
+    Gradients grow by the same factor on their way back. Infinite where the activation jumps. Source: schoenholz2017, equation 5.
 
     >>> chi_perpendicular("tanh", 0.0, weight_variance=1.5)
     1.5
@@ -69,6 +69,8 @@ def first_covariance(spec: Mlp, first: object, second: object) -> Covariance:
     x, y = np.asarray(first, dtype=np.float64).ravel(), np.asarray(second, dtype=np.float64).ravel()
     if x.shape != y.shape or x.size == 0:
         raise ValueError(f"expected two input vectors of one length, got lengths {x.size} and {y.size}")
+    if not (np.isfinite(x).all() and np.isfinite(y).all()):
+        raise ValueError("expected finite input vectors, got NaN or infinity among them")
     dots = [float(a @ b) / x.size for a, b in ((x, x), (y, y), (x, y))]
     K11, K22, K12 = (spec.bias_variance + spec.weight_variance * dot for dot in dots)
     return K11, K22, K12
@@ -174,7 +176,7 @@ def covariance_jacobian(activation: Source, variance: float, *, weight_variance:
     r"""The derivative of the map of $(K_{11},K_{22},K_{12})$ where all three are equal.
 
     Lower triangular, with $\chi_\parallel,\chi_\parallel,\chi_\perp$ on the diagonal and
-    $\frac12(\chi_\parallel-\chi_\perp)$ twice in the last row.
+    $\frac12(\chi_\parallel-\chi_\perp)$ twice in the last row. Infinite entries where the activation jumps.
 
     >>> covariance_jacobian("identity", 1.0, weight_variance=1.0)[2]
     (0.0, 0.0, 1.0)

@@ -125,6 +125,8 @@ def frozen_gate_breakpoints(
     >>> math.isclose(one, interval_breakpoints(7, bias_variance=1.0, low=-1, high=1))
     True
     """
+    if not bias_variance > 0 or draws < 2:
+        raise ValueError(f"expected a positive bias_variance and at least 2 draws, got {bias_variance} and {draws}")
     random = np.random.default_rng(seed)
     covariance = np.broadcast_to(np.diag([bias_variance, 2.0]), (draws, 2, 2))
     total = np.zeros(draws)
@@ -165,6 +167,8 @@ def curve_zeros(curve: Any) -> float:
     1.0
     """
     points = np.asarray(curve, dtype=np.float64)
+    if points.ndim != 2 or not np.isfinite(points).all() or not np.linalg.norm(points, axis=1).all():
+        raise ValueError("expected finite points (T, d), none of them 0, got others; a curve through 0 has no direction there")
     points = points / np.linalg.norm(points, axis=1, keepdims=True)
     half = np.linalg.norm(points[1:] - points[:-1], axis=1) / 2
     return float(2 * np.arcsin(np.clip(half, 0, 1)).sum() / math.pi)
