@@ -24,7 +24,7 @@ from theodolite.theory.propagation import covariance_trajectory, jacobian_fourth
 
 def test_covariance_trajectory_keeps_the_distance_of_nearly_parallel_inputs():
     K11, _, K12 = covariance_trajectory(Mlp(10**6, "relu", 2.0), (1.0, 1.0, 0.2))[-1]
-    assert 1 - K12 / K11 == pytest.approx(4.441094e-11, rel=3e-6)  # what K12 itself can hold
+    assert pytest.approx(4.441094e-11, rel=3e-6) == 1 - K12 / K11  # what K12 itself can hold
 
 
 @pytest.mark.parametrize("name", ["tanh", "gelu", "erf", "silu"])
@@ -36,7 +36,7 @@ def test_covariance_trajectory_agrees_with_the_kernels_recursion_however_close(n
     nngp = mlp_kernels(spec, x).nngp
     ours, theirs = 1 - K12 / math.sqrt(K11 * K22), 1 - nngp[0, 1] / (nngp[0, 0] * nngp[1, 1]).sqrt()
     assert ours == pytest.approx(theirs.item(), rel=1e-4)
-    assert (K11, K12) == pytest.approx((nngp[0, 0].item(), nngp[0, 1].item()), rel=1e-10)
+    assert pytest.approx((nngp[0, 0].item(), nngp[0, 1].item()), rel=1e-10) == (K11, K12)
 
 
 def test_mlp_kernels_of_very_many_layers_follow_the_law_of_the_angle():
@@ -104,7 +104,9 @@ def test_gelu_kernels_keep_their_digits_at_any_scale(scale):
     )
 
 
-@pytest.mark.parametrize("name", ["hardtanh", "relu6", "hardswish", "softshrink", "tanh", "gelu", "hardsigmoid", "silu"])
+@pytest.mark.parametrize(
+    "name", ["hardtanh", "relu6", "hardswish", "softshrink", "tanh", "gelu", "hardsigmoid", "silu"]
+)
 def test_kernels_with_a_zero_row_and_no_bias_are_those_of_the_limit(name):
     x = torch.tensor([[0.0, 0.0], [1.0, 2.0], [-0.5, 0.3]], dtype=torch.float64)
     found = mlp_kernels(Mlp(2, name, 1.5), x)
@@ -161,7 +163,9 @@ def test_widest_margin_with_a_free_intercept_knows_no_origin_and_no_unit():
     scaled = np.hstack([x, 1e5 * generator.standard_normal((40, 1))])
     found = widest_margin(scaled, y, intercept="free")
     assert (y * (scaled @ found.weight + found.bias)).min() == pytest.approx(1.0, rel=1e-4)
-    assert found.margin <= np.linalg.norm(np.append(here.weight, 0)) ** -1 * 1.001 or found.margin >= here.margin * 0.999
+    assert (
+        found.margin <= np.linalg.norm(np.append(here.weight, 0)) ** -1 * 1.001 or found.margin >= here.margin * 0.999
+    )
 
 
 def test_mlp_takes_numbers_of_numpy_and_torch():

@@ -7,19 +7,23 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
-COUNTS = frozenset(
+
+def _names(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
+COUNTS = _names(
     "samples width dimension classes side units nets draws batch_size parameter_count first_width second_width sites "
-    "dimensions hyperplanes seen copies count groups neurons weight_layers rows columns".split()
+    "dimensions hyperplanes seen copies count groups neurons weight_layers rows columns"
 )
 """Whole numbers of at least 1; every other whole number is at least 0."""
-POSITIVE = frozenset(
-    "scale smallest bound smoothing_width half coupling norm2 initial_weight prior_variance beta density_exponent "
-    "radius box time_scale".split()
+POSITIVE = _names(
+    "scale smallest bound smoothing_width half coupling norm2 initial_weight prior_variance beta density_exponent radius box"
 )
-NOT_NEGATIVE = frozenset(
+NOT_NEGATIVE = _names(
     "weight_variance bias_variance noise_variance ridge deviation deviations movement initial_loss mean_square tolerance "
     "variance lr weight_rate bias_rate noise_to_curvature largest_input target_norm time relative_excess scatter "
-    "squared_mean temperature patience".split()
+    "squared_mean patience"
 )
 WITHIN = {
     "cosine": (-1.0, 1.0),
@@ -100,6 +104,8 @@ def array(name: str, value: Any, *, tensor: bool) -> Any:
         raise ValueError(f"expected finite values for {name}, got NaN or infinity among them")
     if name in ABOVE_ZERO and not bool((found > 0).all()):
         raise ValueError(f"expected values above 0 for {name}, got {float(found.min())}")
+    if name == "affinities" and bool((found < 0).any()):
+        raise ValueError(f"expected values of at least 0 for {name}, got {float(found.min())}")
     if name == "log_tau2" and float(abs(found).max()) > 1e4:
         raise ValueError(f"expected logarithms of at most 10000 for {name}, got {float(abs(found).max()):.3g}")
     return found
@@ -111,7 +117,9 @@ def numbers(name: str, value: Any) -> tuple[float, ...]:
         raise TypeError(f"expected several numbers for {name}, got {value!r}; pass a tuple")
     found = tuple(float(one) for one in value)
     if any(math.isnan(one) or (one < 0 and name in SINGULAR_VALUES) for one in found):
-        raise ValueError(f"expected numbers{' of at least 0' if name in SINGULAR_VALUES else ''} for {name}, got {found}")
+        raise ValueError(
+            f"expected numbers{' of at least 0' if name in SINGULAR_VALUES else ''} for {name}, got {found}"
+        )
     return found
 
 

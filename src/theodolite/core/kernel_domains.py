@@ -41,8 +41,14 @@ def covariance(name: str, value: Any) -> tuple[float, float, float]:
         K11, K22, K12 = (float(one) for one in value)
     except (TypeError, ValueError) as error:
         raise TypeError(f"expected three numbers (K11, K22, K12) for {name}, got {value!r}") from error
-    if not (0 <= K11 < math.inf and 0 <= K22 < math.inf and abs(K12) <= math.sqrt(K11) * math.sqrt(K22) * (1 + 1e-9) + 1e-300):
-        raise ValueError(f"expected variances of at least 0 and |K12| of at most their root for {name}, got {(K11, K22, K12)}")
+    if not (
+        0 <= K11 < math.inf
+        and 0 <= K22 < math.inf
+        and abs(K12) <= math.sqrt(K11) * math.sqrt(K22) * (1 + 1e-9) + 1e-300
+    ):
+        raise ValueError(
+            f"expected variances of at least 0 and |K12| of at most their root for {name}, got {(K11, K22, K12)}"
+        )
     return K11, K22, K12
 
 

@@ -1,7 +1,8 @@
 """Do the eigenvalues of the weights say more than noise of the same shape would?
 
 Each matrix's power-law exponent stands beside the interval that independent random entries of that shape give, its spikes
-beside none, and the p-value of both and of the shape of the bulk against noise beside 5 % over the number of matrices. The bands of heavy-tailed
+beside none, and the p-value of both and of the shape of the bulk against noise beside 5 % over the number of matrices. The
+bands of heavy-tailed
 self-regularisation (alpha below 2 over-trained, 2 to 6 well trained, above 6 under-trained; Martin and Mahoney, 2021) are
 mentioned as the convention they are, never as the test: noise of small shapes often lands inside them.
 """

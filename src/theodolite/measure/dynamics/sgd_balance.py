@@ -116,6 +116,8 @@ def block_trend(values: Sequence[float] | Array, *, blocks: int = 10) -> Estimat
     >>> round(found.value, 9), round(found.stderr, 9)
     (99.0, 0.0)
     """
+    if blocks < 3:
+        raise ValueError(f"expected at least 3 blocks, got {blocks}; a line goes through two whatever their error")
     x, y = _block_means(np.arange(len(values), dtype=np.float64), blocks), _block_means(values, blocks)
     apart = x - x.mean()
     slope = float((apart * y).sum() / (apart**2).sum())

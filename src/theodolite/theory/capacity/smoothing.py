@@ -7,7 +7,6 @@ import math
 import torch
 from torch import Tensor
 
-
 HIGHEST = 20
 """The highest order whose alternating sum double precision still holds to six digits."""
 

@@ -128,7 +128,8 @@ def run_outcome(
 
     *Divergent*: not finite, or $10^{12}$ times the start and not falling. *Dead*: no tangent kernel is left, so that nothing
     moves any more (with target 0 the loss is 0 too). *Slow*: the loss is not below ``fitted`` of its start. Else *catapult*
-    where $\gamma\lambda_0>2$ and the loss rose, and *lazy* where not. Source: lewkowycz2020. Differs from the source: dead and slow are told.
+    where $\gamma\lambda_0>2$ and the loss rose, and *lazy* where not.
+    Source: lewkowycz2020. Differs from the source: dead and slow are told.
 
     >>> run_outcome([1.0, 4.0, 0.0], [3.0, 2.0, 1.0], lr=1.0).name, run_outcome([1.0, 0.0], [3.0, 0.0], lr=1.0).name
     ('catapult', 'dead')
@@ -165,7 +166,9 @@ def _by_curvature(history: Sequence[Moment], known: Sequence[Moment]) -> Trainin
         if ratio < 1 and now.loss < FALLEN * start.loss:
             if peak > RISEN * start.loss:
                 return TrainingPhase("catapult", f"{seen} Thrown over the rim, the run came down on flatter ground.")
-            return TrainingPhase("stable", f"{seen} The loss was never seen to rise: no catapult, the ground was flatter.")
+            return TrainingPhase(
+                "stable", f"{seen} The loss was never seen to rise: no catapult, the ground was flatter."
+            )
         return TrainingPhase("undecided", f"{seen} Still in flight: it may come down flatter, diverge or die.")
     seen = (
         f"The curvature was {first.ratio:.3g} of what the step can bear at step {first.step} and is {ratio:.3g} now; the loss "

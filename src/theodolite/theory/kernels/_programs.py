@@ -221,14 +221,18 @@ def pair_kernels(program: Program, steps: Sequence[DualStep], start: Pairs) -> t
 
 def _chain_slopes(program: Program, steps: Sequence[DualStep]) -> list[tuple[float, float]] | None:
     """The slopes of every nonlinearity, where all are homogeneous and no layer has a bias variance; else None."""
-    if not all(layer.bias_variance == 0.0 if isinstance(layer, Dense) else isinstance(layer, Nonlinear) for layer in program):
+    if not all(
+        layer.bias_variance == 0.0 if isinstance(layer, Dense) else isinstance(layer, Nonlinear) for layer in program
+    ):
         return None
-    slopes = [step.dual.slopes for step in steps if step.dual is not None and step.dual.slopes not in (None, (0.0, 0.0))]
+    slopes = [
+        step.dual.slopes for step in steps if step.dual is not None and step.dual.slopes not in (None, (0.0, 0.0))
+    ]
     return [pair for pair in slopes if pair is not None] if len(slopes) == len(steps) else None
 
 
 def pair_layers(program: Program, steps: Sequence[DualStep], start: Pairs) -> tuple[list[Tensor], list[Tensor]]:
-    r"""Of a chain of layers, the covariances $E\,\sigma\sigma$ that each linear layer is fed, and the $E\,\sigma'\sigma'$ between."""
+    r"""Of a chain, the $E\,\sigma\sigma$ that each linear layer is fed, and the $E\,\sigma'\sigma'$ between them."""
     at, left = start, iter(steps)
     fed, slopes = [], []
     for layer in program:

@@ -44,7 +44,7 @@ def hermite_coefficients(activation: Source, *, order: int) -> Array:
 
 
 def sphere_gram(activation: Source, x: Array, *, order: int | None = None) -> Array:
-    r"""$G_{\alpha\beta}=E\,\sigma(w\cdot x_\alpha)\sigma(w\cdot x_\beta)=\sum_j\sigma_j^2(x_\alpha\cdot x_\beta)^j$ for rows of unit norm.
+    r"""$G_{\alpha\beta}=E\,\sigma(w\cdot x_\alpha)\sigma(w\cdot x_\beta)$, w Gaussian, for rows of unit norm.
 
     Exact by default, also for rows that are nearly parallel. With an ``order`` the series is cut behind it, on the diagonal
     too: a cut beside an exact diagonal would lift the least eigenvalue.

@@ -38,7 +38,8 @@ class LearningRates:
     r"""What theory advises for plain gradient descent on the mean squared error; see `learning_rates`.
 
     ``layers`` give rates so that each layer moves the function equally and $\lambda_{\max}/m$ is 1 in all; ``single`` is
-    the largest one rate for all parameters that a network of this width bears, ``width_exponent`` and the depth exponents say how it moves with size.
+    the largest one rate for all parameters that a network of this width bears, ``width_exponent`` and the depth exponents
+    say how it moves with size.
     """
 
     layers: tuple[LayerRate, ...]
@@ -64,12 +65,12 @@ def learning_rates(
     of inputs they are thought of as a common part and Gaussian parts of their own, of ``mean_square`` $|x|^2/n_0$ and
     ``cosine`` c, and the top direction is one of two: the constant, $\lambda/m=\Theta(c)+(\Theta(1)-\Theta(c))/m$, which
     wins when inputs have much in common, or the linear functions, $\Theta'(c)(1-c)(1+\sqrt{n_0/m})^2/n_0$ and what is left
-    over m, which win for centred inputs and odd activations. Weights may move as 1/fan-in, biases as 1: so the single
-    rate falls as 1/width. Of the r directions that share the top, random layers of n units stretch the longest by about
+    over m, which win for centred inputs and odd activations. Weights may move as 1/fan-in, biases as 1: so the single rate
+    falls as 1/width. Of the r directions that share the top, random layers of n units stretch the longest by about
     $(1+\sqrt{r/n})^2$, and between draws it varies by about $\sqrt{L/n}$: the single rate is divided by
     $(1+\sqrt{\max(r,L)/n})^2$, while ``largest`` is that of infinite width. Where the kernel overflows, or the activation
-    jumps, no step is stable and rates are 0; a depth exponent is NaN where a share vanishes. Depth: shares of critical ReLU layers are equal (all rates as 1/depth), those of tanh weights
-    fade. Source: roberts2022, chapter 9; jacot2018.
+    jumps, no step is stable and rates are 0; a depth exponent is NaN where a share vanishes. Depth: shares of critical ReLU
+    layers are equal (all rates as 1/depth), those of tanh weights fade. Source: roberts2022, chapter 9; jacot2018.
 
     >>> rates = learning_rates(Mlp(3, "relu", 2.0), inputs=64, width=256)
     >>> round(rates.layers[0].weight_lr * 64 / (rates.layers[1].weight_lr * 256), 6)
@@ -84,19 +85,15 @@ def learning_rates(
         parts = imagined_tops(spec, (mean_square, cosine), fans=fans_of(spec, inputs, width), samples=samples or 1)
     each = 1.0 / len(parts.layers)
     layers = tuple(
-        LayerRate(
-            place + 1,
-            fan,
-            _rate(0.5 * each, fan * top.weights),
-            _rate(0.5 * each, top.biases),
-            top.share,
-        )
+        LayerRate(place + 1, fan, _rate(0.5 * each, fan * top.weights), _rate(0.5 * each, top.biases), top.share)
         for place, (fan, top) in enumerate(zip(fans_of(spec, count, width), parts.layers, strict=True))
     )
     start = spec.bias_variance + spec.weight_variance * mean_square
     weight_exponent, bias_exponent = depth_exponents(spec, start)
     stretch = (1 + math.sqrt(max(parts.directions, spec.hidden_layers or 0) / width)) ** 2
-    return LearningRates(layers, _rate(2.0, stretch * parts.largest), parts.largest, -1.0, weight_exponent, bias_exponent)
+    return LearningRates(
+        layers, _rate(2.0, stretch * parts.largest), parts.largest, -1.0, weight_exponent, bias_exponent
+    )
 
 
 def depth_exponents(spec: Mlp, variance: float, *, depths: tuple[int, int] = (32, 64)) -> tuple[float, float]:
@@ -151,7 +148,9 @@ def kernel_learning(
     (1.0, 0.36787944117144233)
     """
     if not np.any(targets):
-        raise ValueError("expected targets that are not all 0, got zeros; the loss relative to its start is then undefined")
+        raise ValueError(
+            "expected targets that are not all 0, got zeros; the loss relative to its start is then undefined"
+        )
     values, vectors = np.linalg.eigh(0.5 * (kernel + kernel.T))
     largest = float(values[-1])
     floor = len(values) * np.finfo(np.float64).eps * largest

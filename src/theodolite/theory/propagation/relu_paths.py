@@ -15,6 +15,7 @@ from theodolite.theory._closed_forms import exponential
 
 MODERATE = 3.0
 """A ratio of large to small gradients between draws that a tuned step size bears."""
+MOST_LAYERS = 10**6
 NINETY = 1.6448536269514722
 """The 95th percentile of a standard normal."""
 
@@ -116,6 +117,10 @@ def width_for_spread(hidden_layers: int, *, factor: float = MODERATE) -> int:
     >>> width_for_spread(10), width_for_spread(50)
     (116, 565)
     """
+    if not 1.01 <= factor <= 1e6 or hidden_layers > MOST_LAYERS:
+        raise ValueError(
+            f"expected a factor from 1.01 to 1e6 and at most {MOST_LAYERS} hidden layers, got {factor} and {hidden_layers}"
+        )
     low, high = 1, 2
     while spread_factor(hidden_layers * _log_factor(high, 0.5)[1]) > factor:
         low, high = high, 2 * high

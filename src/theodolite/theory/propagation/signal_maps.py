@@ -85,7 +85,9 @@ def variance_trajectory(spec: Mlp, variance: float, *, weight_layers: int | None
     (1.0, 0.5, 0.25)
     """
     found = [float(variance)]
-    for _ in range((spec.weight_layers if weight_layers is None else whole("weight_layers", weight_layers, least=1)) - 1):
+    for _ in range(
+        (spec.weight_layers if weight_layers is None else whole("weight_layers", weight_layers, least=1)) - 1
+    ):
         last = found[-1]
         found.append(_step(spec, last) if last < LARGEST else math.inf)
     return tuple(found)
@@ -112,7 +114,9 @@ def covariance_trajectory(
     """
     found = [covariance]
     state = covariance[0], covariance[1], _distance(covariance)
-    for _ in range((spec.weight_layers if weight_layers is None else whole("weight_layers", weight_layers, least=1)) - 1):
+    for _ in range(
+        (spec.weight_layers if weight_layers is None else whole("weight_layers", weight_layers, least=1)) - 1
+    ):
         if not max(state[:2]) < LARGEST:
             found.append((math.inf, math.inf, math.copysign(math.inf, 1 - state[2])))
             continue

@@ -168,7 +168,9 @@ def curve_zeros(curve: Any) -> float:
     """
     points = np.asarray(curve, dtype=np.float64)
     if points.ndim != 2 or not np.isfinite(points).all() or not np.linalg.norm(points, axis=1).all():
-        raise ValueError("expected finite points (T, d), none of them 0, got others; a curve through 0 has no direction there")
+        raise ValueError(
+            "expected finite points (T, d), none of them 0, got others; a curve through 0 has no direction there"
+        )
     points = points / np.linalg.norm(points, axis=1, keepdims=True)
     half = np.linalg.norm(points[1:] - points[:-1], axis=1) / 2
     return float(2 * np.arcsin(np.clip(half, 0, 1)).sum() / math.pi)

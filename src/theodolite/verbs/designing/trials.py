@@ -34,7 +34,9 @@ def signal_readings(
     ensemble = Ensemble(activation=sigma, widths=(width,) * depth, weight_variance=weight, bias_variance=bias)
     first = start * torch.tensor([[1.0, angle], [angle, 1.0]], dtype=torch.float64)
     chain = conditional_chain(ensemble, first, nets=NETS, generator=torch.Generator().manual_seed(SEED))
-    chain = chain[(chain.abs() < MOST).flatten(1).all(1)]  # where the signal explodes, those whose squares a double holds
+    chain = chain[
+        (chain.abs() < MOST).flatten(1).all(1)
+    ]  # where the signal explodes, those whose squares a double holds
     if len(chain) < 2:
         return
     norms = [mean_estimate(chain[:, layer, 0, 0] / start) for layer in range(depth + 1)]
