@@ -24,7 +24,7 @@ from theodolite.core.lazy import public_names
 from theodolite.theory import Mlp
 
 ROOTS = ("theory", "measure")
-EXAMPLES = 8
+EXAMPLES = 5
 NUMBERS = (0.5, 0.25, 0.9)
 EDGE_NUMBERS = (0.0, -1.0, 1.0, math.nan, math.inf, 1e-200, 1e200, 3, np.float32(0.3), np.int64(1), "no number", None)
 COUNTS = (2, 3, 4)

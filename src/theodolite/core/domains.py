@@ -41,11 +41,11 @@ WITHIN = {
 }
 UNBOUNDED = frozenset({"time", "log_time", "first_log_time", "order", "exponent", "allowance", "patience"})
 """Those that may be infinite."""
-WHOLE = frozenset({"tensor", "labels", "targets", "y", "indices", "chosen", "bits", "counts", "gates"})
+WHOLE = frozenset({"tensor", "matrix", "labels", "targets", "y", "indices", "chosen", "bits", "counts", "gates"})
 """Tensors that stay whole numbers, or may be of any type."""
 ABOVE_ZERO = frozenset({"initial_shape"})
 SINGULAR_VALUES = frozenset({"left", "right", "singular_values", "product_values"})
-ANY_VALUES = frozenset({"values", "tensor", "t"})
+ANY_VALUES = frozenset({"values", "tensor", "t", "frequency", "phase"})
 """Arrays that may be empty, or hold what is not finite."""
 
 
@@ -100,7 +100,17 @@ def array(name: str, value: Any, *, tensor: bool) -> Any:
         return found
     if 0 in found.shape:
         raise ValueError(f"expected values for {name}, got an empty array of shape {tuple(found.shape)}")
-    if not bool((torch.isfinite(found) if tensor else np.isfinite(np.asarray(found, dtype=complex))).all()):
+    try:
+        _sound(name, found)
+    except RuntimeError:  # mapped over or traced: no value may decide there
+        return found
+    return found
+
+
+def _sound(name: str, found: Any) -> None:
+    """All values are finite, and of the sign that the name has."""
+    finite = found.isfinite() if hasattr(found, "isfinite") else abs(found) < math.inf
+    if not bool(finite.all()):
         raise ValueError(f"expected finite values for {name}, got NaN or infinity among them")
     if name in ABOVE_ZERO and not bool((found > 0).all()):
         raise ValueError(f"expected values above 0 for {name}, got {float(found.min())}")
@@ -108,7 +118,6 @@ def array(name: str, value: Any, *, tensor: bool) -> Any:
         raise ValueError(f"expected values of at least 0 for {name}, got {float(found.min())}")
     if name == "log_tau2" and float(abs(found).max()) > 1e4:
         raise ValueError(f"expected logarithms of at most 10000 for {name}, got {float(abs(found).max()):.3g}")
-    return found
 
 
 def numbers(name: str, value: Any) -> tuple[float, ...]:

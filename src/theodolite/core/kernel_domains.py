@@ -26,12 +26,20 @@ def _symmetric(name: str, matrix: Any) -> None:
 
 
 def model_inputs(name: str, value: Any) -> Any:
-    """What a model is called with, of at least one sample; an array becomes a tensor, whole numbers (tokens) stay whole."""
+    """What a model is called with, of at least one sample; an array becomes a tensor, whole numbers (tokens) stay whole.
+
+    Its values are not looked at: functions of a model are differentiated and mapped over, where no value may decide.
+    """
+    import torch
+
     if isinstance(value, dict | tuple):
         return value
-    found = array("labels", value, tensor=True)
-    if found.is_floating_point() and not bool(found.isfinite().all()):
-        raise ValueError(f"expected finite values for {name}, got NaN or infinity among them")
+    try:
+        found = torch.as_tensor(value)
+    except Exception as error:
+        raise TypeError(f"expected a tensor for {name}, got {type(value).__name__}") from error
+    if 0 in found.shape:
+        raise ValueError(f"expected at least one sample for {name}, got shape {tuple(found.shape)}")
     return found
 
 

@@ -47,7 +47,7 @@ class Mlp:
             raise ValueError(f"expected a whole number of hidden layers of at least 0, got {depth!r}")
         if widths is not None and not all(_is_whole(n) and n > 0 for n in widths):
             raise ValueError(f"expected widths that are positive whole numbers, got {widths}")
-        if isinstance(self.weight_variance, float) and math.isnan(self.weight_variance):
+        if self.weight_variance != self.weight_variance:  # NaN, whatever type was given
             raise ValueError(
                 "expected a weight_variance, got none; give C_w, the variance of a weight times its fan-in "
                 "(criticality(activation).weight_variance for the critical one)"

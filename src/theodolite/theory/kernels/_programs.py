@@ -225,10 +225,9 @@ def _chain_slopes(program: Program, steps: Sequence[DualStep]) -> list[tuple[flo
         layer.bias_variance == 0.0 if isinstance(layer, Dense) else isinstance(layer, Nonlinear) for layer in program
     ):
         return None
-    slopes = [
-        step.dual.slopes for step in steps if step.dual is not None and step.dual.slopes not in (None, (0.0, 0.0))
-    ]
-    return [pair for pair in slopes if pair is not None] if len(slopes) == len(steps) else None
+    found = [step.dual.slopes for step in steps if step.dual is not None]
+    slopes = [pair for pair in found if pair is not None and any(pair)]
+    return slopes if len(slopes) == len(steps) else None
 
 
 def pair_layers(program: Program, steps: Sequence[DualStep], start: Pairs) -> tuple[list[Tensor], list[Tensor]]:

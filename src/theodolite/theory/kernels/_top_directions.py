@@ -77,7 +77,7 @@ def _parts(spec: Mlp, x: Tensor) -> list[tuple[Tensor, Tensor]]:
     unit = x / root[:, None]
     cosine = (unit @ unit.T / x.shape[1]).clamp(-1.0, 1.0)
     cosine = torch.where((squares[:, None] == 0) | (squares == 0), 0.0, cosine).fill_diagonal_(1.0)
-    a, b = torch.broadcast_tensors(squares[:, None], squares)
+    a, b = squares[:, None].expand_as(cosine), squares.expand_as(cosine)
     program = program_of(spec)
     fed, slopes = pair_layers(program, diagonal_of(program, squares).steps, Pairs(a, b, 1 - cosine, 1 + cosine))
     behind = torch.ones_like(cosine)
@@ -128,10 +128,10 @@ def imagined_tops(spec: Mlp, signal: tuple[float, float], *, fans: list[int], sa
         alone, _, pair = getattr(at[place], which)
         slope = abs(getattr(above[place], which)[2] - getattr(below[place], which)[2]) / (high - low) if step else 0.0
         linear = slope * own * edge + max(0.0, alone - abs(pair) - slope * own) / samples
-        return abs(pair) + (alone - abs(pair)) / samples, linear
+        constant = abs(pair) + (alone - abs(pair)) / samples
+        return (constant, linear) if math.isfinite(constant + linear) else (math.inf, math.inf)
 
     parts = [(directions("weights", place), directions("biases", place)) for place in range(len(at))]
-    parts = [tuple(tuple(v if v == v else math.inf for v in pair) for pair in part) for part in parts]
     totals = [sum(fan * w[i] + b[i] for fan, (w, b) in zip(fans, parts, strict=True)) for i in (0, 1)]
     top = 0 if totals[0] >= totals[1] else 1
     layers = tuple(
@@ -139,8 +139,8 @@ def imagined_tops(spec: Mlp, signal: tuple[float, float], *, fans: list[int], sa
         for fan, (w, b) in zip(fans, parts, strict=True)
     )
     ratio = fans[0] / samples
-    directions = max(1.0, fans[0] * (1 + ratio) / (1 + math.sqrt(ratio)) ** 4) if top == 1 else 1.0
-    return Tops(totals[top], directions, layers)
+    sharing = max(1.0, fans[0] * (1 + ratio) / (1 + math.sqrt(ratio)) ** 4) if top == 1 else 1.0
+    return Tops(totals[top], sharing, layers)
 
 
 def _share(part: float, whole: float, layers: int) -> float:
