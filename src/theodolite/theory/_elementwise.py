@@ -149,6 +149,11 @@ def named(source: Any, parameters: Mapping[str, Any]) -> tuple[str, _Elementwise
             return name, hard_sigmoid
         plain = not isinstance(source, nn.GELU) or source.approximate == "none"
         return (name if plain else f"{name}({source.extra_repr()})"), source
+    if type(source).__module__.startswith("numpy"):
+        raise ValueError(
+            f"expected a torch function or a name, got NumPy's {getattr(source, '__name__', source)}; "
+            "NumPy's cannot be differentiated, give the name as a word"
+        )
     if source is F.hardsigmoid:
         source = hard_sigmoid
     if callable(source):
