@@ -54,7 +54,7 @@ def sums_inputs(name: str, weight: Weight | Tensor, owner: nn.Module | None = No
 
 
 def mean_square(tensor: Tensor, scale: float = 1.0) -> Estimate:
-    """The mean square times ``scale`` with its standard error; initialisations have mean zero."""
+    """The mean square times ``scale`` with its standard error; initialisations have mean zero. NaN of no numbers."""
     squares = tensor.detach().to(torch.float64).square().flatten() * scale
     error = squares.std(correction=0) / squares.numel() ** 0.5 if squares.numel() > 1 else squares.new_tensor(0.0)
     return Estimate(squares.mean().item(), error.item())
