@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -15,6 +16,7 @@ Case = Mapping[str, Any]
 Size = Literal["quick", "full"]
 Predict = Callable[..., float | Band]
 OUTSIDE = ("above", "below")
+RESOLUTION, RESOLUTION_OF_BOUNDS = 1.2, 3.0  # a law that holds with its prediction off by such a factor must say so
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,6 +27,8 @@ class Law:
     independent draws of it, or an `Estimate`; it runs ``repeats`` times, or once if it takes no ``generator``. With
     ``exponent="n"`` the law predicts the slope of log measured on log n; ``along`` names the axis of the figure.
     ``assumes`` maps each assumption to the keywords of ``measure`` that break it, or None where no experiment can.
+    ``resolution`` is stated by a law that cannot tell its prediction from one 1.2 times off (a bound: 3 times), with the
+    reason in a comment beside it. ``observed`` says why the numbers of ``predict`` are not derived: such a law reports.
     """
 
     claim: str
@@ -42,6 +46,8 @@ class Law:
     exponent: str | None = None
     erratum: str | None = None
     refuted: Predict | None = None  # the literature's wrong form
+    resolution: float | None = None
+    observed: str = ""
     name: str = ""
     topic: str = ""
 
@@ -71,6 +77,18 @@ class Law:
         """Run the law; with ``breaking`` one of its assumptions is broken, and it should then not hold."""
         found = [self.measured(case, breaking=breaking, size=size, seed=seed) for case in self.cases_of(size)]
         return self.verdict(found, size=size)
+
+    def breaks(self, assumption: str, *, size: Size = "quick", seed: int = 0) -> bool:
+        """Whether some reading is decisively outside without the assumption: measured only until the first that is."""
+        if self.exponent is not None:
+            return self.check(assumption, size=size, seed=seed).broken
+        return any(
+            reading.status in OUTSIDE
+            for case in self.cases_of(size)
+            for reading in self._readings(
+                self.predict, [(case, self.measured(case, breaking=assumption, size=size, seed=seed))]
+            )
+        )
 
     def _readings(self, predict: Predict, pairs: Sequence[tuple[Case, Estimate]]) -> Iterator[Reading]:
         quantity = self.quantity or self.name
@@ -124,6 +142,47 @@ class Verdict:
     def broken(self) -> bool:
         """Some reading lies decisively outside its band: more than merely inconclusive."""
         return any(r.status in OUTSIDE for r in self.readings)
+
+    @property
+    def resolution(self) -> float | None:
+        """The largest factor by which every prediction could be off, up or down, while the law still held.
+
+        Of a band the middle is multiplied and the width stays; of a bound only the direction that makes it tighter counts.
+        None where the law does not hold, or where all it predicts is a zero or a sign, which no factor changes.
+        """
+        if not self.holds:
+            return None
+        spans = [span for span in map(_factors, self.readings) if span]
+        down = min((1 / low if low > 0 else math.inf for low, _ in spans if low > -math.inf), default=1.0)
+        up = min((high for _, high in spans if high < math.inf), default=1.0)
+        return max(up, down) if spans else None
+
+    @property
+    def bounds_only(self) -> bool:
+        """Whether every reading is laid beside a one-sided band."""
+        return all(r.expected is None or math.inf in (-r.expected.low, r.expected.high) for r in self.readings)
+
+    @property
+    def sharp(self) -> bool:
+        """Whether a prediction 1.2 times off (a bound: 3 times), or as far off as the law states, would be noticed."""
+        allowed = self.law.resolution or (RESOLUTION_OF_BOUNDS if self.bounds_only else RESOLUTION)
+        return self.resolution is None or self.resolution <= allowed
+
+
+def _factors(reading: Reading) -> tuple[float, float] | None:
+    """The least and the largest factor of its prediction with which a reading agrees; an infinite end does not bind."""
+    band = reading.expected
+    if band is None or band.middle == 0 or math.isinf(band.middle):
+        return None
+    low, high = reading.interval
+    if band.middle < 0:
+        band, low, high = Band(-band.high, -band.low), -high, -low
+    if math.isinf(band.low):
+        return high / band.high, math.inf
+    if math.isinf(band.high):
+        return -math.inf, low / band.low
+    half = 0.5 * (band.high - band.low)
+    return (high - half) / band.middle, (low + half) / band.middle
 
 
 def _words(case: Case, *, without: str | None = None) -> str:

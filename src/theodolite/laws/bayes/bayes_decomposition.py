@@ -41,8 +41,7 @@ law = Law(
     source="hanin2023",
     predict=predict,
     measure=measure,
-    cases=({"sizes": (4, 3), "samples": 2}, {"sizes": (5, 4, 4), "samples": 3}),
-    full=({"sizes": (5, 6, 6, 6), "samples": 2},),
+    cases=({"sizes": (4, 3), "samples": 2}, {"sizes": (5, 4, 4), "samples": 3}, {"sizes": (5, 6, 6, 6), "samples": 2}),
     tolerance=0.1,  # exact law: some 3e4 effective draws of a squared Gaussian, 1 %, with room for its tail
     quantity="variance of the answer at a new input",
 )

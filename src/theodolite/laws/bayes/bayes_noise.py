@@ -47,7 +47,7 @@ law = Law(
     cases=(
         {"sizes": (4, 3), "samples": 3, "noise_variance": 0.5},
         {"sizes": (5, 4, 4), "samples": 5, "noise_variance": 0.2},
+        {"sizes": (12, 8, 8, 8), "samples": 10, "noise_variance": 0.1},
     ),
-    full=({"sizes": (12, 8, 8, 8), "samples": 10, "noise_variance": 0.1},),
     quantity="log evidence",
 )

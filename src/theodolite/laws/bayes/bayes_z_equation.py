@@ -24,11 +24,15 @@ def measure(
     prior_variance: float = 1.0,
     smaller: int = 1,
 ) -> Estimate:
-    net = LinearNet(inputs, widths, prior_variance)
-    z = posterior_ratio(net, samples=samples, norm2=NORM2)  # only steers the draws: any z is right
     sizes = tuple(n // smaller for n in (inputs, *widths))
     problem = Problem(sizes=sizes, samples=samples // smaller, norm2=NORM2, prior_variance=prior_variance)
-    return tilted_draws(problem, scale_ratio=z, draws=DRAWS, generator=generator).quantity("perpendicular")
+    # Where to draw only steers, any ratio is right; a good one is found by halving, from what few draws say of the scale
+    own, low, high = NORM2 * (sizes[0] / problem.samples - 1), 0.02, 50.0
+    for _ in range(12):
+        ratio = (low * high) ** 0.5
+        few = tilted_draws(problem, scale_ratio=ratio, draws=300, generator=generator)
+        low, high = (ratio, high) if few.quantity("perpendicular").value > ratio * own else (low, ratio)
+    return tilted_draws(problem, scale_ratio=ratio, draws=DRAWS, generator=generator).quantity("perpendicular")
 
 
 law = Law(

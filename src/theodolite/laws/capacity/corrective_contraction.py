@@ -39,7 +39,7 @@ def unsquared(n: int, units: int) -> float:
 
 def measure(n: int, units: int, *, generator: torch.Generator, widen: float = 1.0) -> Tensor:
     x, y = points(n)
-    theta = separation(x) / widen
+    theta = float(torch.pdist(x).min()) / widen
     many = literal_group(x, y[:, None], units=DRAWS * units, theta=theta, margin=MARGIN, generator=generator)
     return (y - many.shares(x, parts=DRAWS)).square().sum(1) / y.square().sum()
 

@@ -12,7 +12,7 @@ from theodolite.theory import Mlp
 
 
 def predict(averages: str, sizes: tuple[int, ...]) -> Band:
-    return Band(high=1e-11) if averages == "weighted" else Band(low=1e-3)  # rounding, and not even nearly zero
+    return Band.around(0.0, abs=1e-11) if averages == "weighted" else Band(low=1e-3)  # rounding, and not even nearly zero
 
 
 def always_exact(averages: str, sizes: tuple[int, ...]) -> Band:

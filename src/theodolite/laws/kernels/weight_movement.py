@@ -43,8 +43,7 @@ law = Law(
     source="du2019, Lemma 3.3",
     predict=predict,
     measure=measure,
-    cases=({"width": 1024}, {"width": 4096}),
-    full=({"width": 65536},),
+    cases=({"width": 1024}, {"width": 4096}, {"width": 2048}),
     quantity="largest movement of a weight",
     along="width",
 )

@@ -31,7 +31,7 @@ law = Law(
     source="clauset2009",
     predict=predict,
     measure=measure,
-    cases=({"alpha": 2.0}, {"alpha": 3.5}),
+    cases=({"alpha": 2.0}, {"alpha": 2.7}, {"alpha": 3.5}),
     repeats=4,
     quantity="mean square of (fit - truth) / stated error",
 )
