@@ -9,7 +9,7 @@ from theodolite.core.reading import Band
 from theodolite.theory import Mlp
 from theodolite.theory.dynamics import step_size_edge
 
-NETS, STEPS, LAST = 12, 800, 320
+NETS, STEPS, LAST = 16, 500, 200
 SPEC = Mlp(widths=(16, 16, 16), activation="tanh", weight_variance=1.5, bias_variance=0.1)
 
 
@@ -70,7 +70,7 @@ law = Law(
     source="cohen2021",
     predict=predict,
     measure=measure,
-    cases=tuple({"lr": lr, "momentum": 0.0} for lr in (0.15, 0.2, 0.25)),
+    cases=tuple({"lr": lr, "momentum": 0.0} for lr in (0.2, 0.25, 0.3)),
     full=({"lr": 0.1, "momentum": 0.0},),
     repeats=1,
     quantity="sharpness late in training",
