@@ -40,7 +40,8 @@ def test_law_fails_when_an_assumption_is_broken(name, assumption):
 
 @pytest.mark.parametrize("name", LAWS)
 def test_law_measures_at_least_three_cases(name):
-    assert len(catalogue.law(name).cases) >= 3
+    law = catalogue.law(name)
+    assert law.observed or len(law.cases) >= 3
 
 
 @pytest.mark.parametrize("name", LAWS)
@@ -61,7 +62,12 @@ def theory_in_measure(tree):
     parts = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
     for node in tree.body:
         if isinstance(node, ast.Assign):
-            parts |= {name.id: node.value for target in node.targets for name in ast.walk(target) if isinstance(name, ast.Name)}
+            parts |= {
+                name.id: node.value
+                for target in node.targets
+                for name in ast.walk(target)
+                if isinstance(name, ast.Name)
+            }
     (made,) = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func) == "Law"]
     (start,) = [keyword.value for keyword in made.keywords if keyword.arg == "measure"]
     seen, waiting = set(), {node.id for node in ast.walk(start) if isinstance(node, ast.Name)}

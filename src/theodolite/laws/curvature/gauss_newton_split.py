@@ -12,7 +12,9 @@ from theodolite.theory import Mlp
 
 
 def predict(activation: str, loss: str) -> Band:
-    return Band.around(0.0, abs=1e-10)  # rounding: sums of some thousand terms of size 1e-16, conditioned by at most 1e3
+    return Band.around(
+        0.0, abs=1e-10
+    )  # rounding: sums of some thousand terms of size 1e-16, conditioned by at most 1e3
 
 
 def measure(activation: str, loss: str, *, generator: torch.Generator, residuals: bool = True) -> float:

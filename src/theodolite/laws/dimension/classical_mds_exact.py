@@ -9,7 +9,9 @@ from theodolite.measure.dimension import classical_mds
 
 
 def predict(points: int) -> Band:
-    return Band.around(0.0, abs=1e-9)  # square roots of eigenvalues that are right to 1e-16 of the largest, times the points
+    return Band.around(
+        0.0, abs=1e-9
+    )  # square roots of eigenvalues that are right to 1e-16 of the largest, times the points
 
 
 def measure(points: int, *, generator: torch.Generator, power: float = 1.0) -> float:

@@ -43,9 +43,7 @@ law = Law(
     source="rasmussen2006, section 2.2; williams1997",
     predict=predict,
     measure=measure,
-    cases=tuple(
-        {"what": w} for w in ("mean squared error", "variance of the prediction", "covariance with the truth")
-    ),
+    cases=tuple({"what": w} for w in ("mean squared error", "variance of the prediction", "covariance with the truth")),
     tolerance=0.05,  # 8 x 4000 squares of Gaussians: 0.8 %, six times that
     quantity="second moment",
 )

@@ -10,7 +10,9 @@ DRAWS = 12
 
 
 def predict(widths: tuple[int, ...]) -> Band:
-    return Band.around(0.0, abs=1e-11)  # an identity: 1e-16 for each of at most a thousand paths, of terms up to some tens
+    return Band.around(
+        0.0, abs=1e-11
+    )  # an identity: 1e-16 for each of at most a thousand paths, of terms up to some tens
 
 
 def measure(

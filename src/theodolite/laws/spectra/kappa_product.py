@@ -14,7 +14,9 @@ from theodolite.theory.spectra import condition_number_bound, product_bound_appl
 def predict(shape: tuple[int, int, int], kappa: float) -> Band:
     n, p, q = shape
     if not product_bound_applies(p, min(n, p), min(p, q)):
-        return Band(low=0.0)  # nothing is known
+        return Band(
+            low=math.log10(condition_number_bound(kappa, kappa))
+        )  # nothing forbids more, and random ones have more
     return unconditional(shape, kappa)
 
 
