@@ -46,9 +46,10 @@ law = Law(
     source="warmuth2021",
     predict=predict,
     measure=measure,
-    cases=tuple(
-        {"learner": l, "examples": k}
-        for l, k in (("private rates", 20), ("private rates", 28), ("squared weights", 20))
+    cases=(
+        {"learner": "private rates", "examples": 20},
+        {"learner": "private rates", "examples": 28},
+        {"learner": "squared weights", "examples": 20},
     ),
     resolution=50.0,  # that the bound for others is beaten is the claim; by how much no theory says
     repeats=1,

@@ -37,9 +37,8 @@ law = Law(
     source="dasgupta2003; cohen2022",
     predict=predict,
     measure=measure,
-    cases=tuple(
-        {"points": k, "dimension": m} for k, m in ((256, 30), (512, 60), (1024, 222))
-    ),  # the last: 8 ln(1024) / eps^2 at eps = 1/2
+    # the last has 8 ln(1024) / eps^2 dimensions at eps = 1/2
+    cases=tuple({"points": k, "dimension": m} for k, m in ((256, 30), (512, 60), (1024, 222))),
     full=({"points": 2048, "dimension": 352},),
     repeats=4,
     quantity="least ratio of distances",

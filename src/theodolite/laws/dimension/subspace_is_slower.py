@@ -60,7 +60,7 @@ law = Law(
     claim="The same network, trained in a random subspace of fewer dimensions, takes more steps to the same accuracy, each "
     "with its best step size: what is saved in parameters is paid in steps.",
     formula=r"\log\frac{\mathrm{steps}(d)}{\mathrm{steps}(D)}\ge0\quad\text{for}\ d\ll D",
-    assumes={"each at its best step size": {"whole_rates": (6e-4,)}},
+    assumes={"each at its best step size": {"whole_rates": (1.2e-3,)}},
     source="li2018",
     predict=predict,
     measure=measure,
