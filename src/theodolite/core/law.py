@@ -1,4 +1,4 @@
-"""A law: a theorem that can be run. Predict and experiment, case by case, end in a verdict."""
+"""A law: a theorem that can be run. Prediction and experiment, case by case, end in a verdict."""
 
 from __future__ import annotations
 
