@@ -30,7 +30,7 @@ law = Law(
     "over their means, so its logarithm has exact moments: mean and variance grow as depth over width.",
     formula=r"\|\theta\|^2=\prod_{l=0}^L\chi^2_{n_l}/n_l,\qquad "
     r"E\ln\|\theta\|=\tfrac{1}{2}\sum_{l=0}^L\left[\psi(\tfrac{n_l}{2})+\ln\tfrac{2}{n_l}\right]\approx-\frac{L+1}{2n}",
-    assumes={"units independent": {"copies": 4}, "no nonlinearity": {"gated": True}},
+    assumes={"units independent": {"copies": 2}, "no nonlinearity": {"gated": True}},
     source="hanin2023",
     predict=predict,
     measure=measure,
