@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import inspect
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from theodolite.core.reading import Band, Estimate, Reading, Series
+from theodolite.core.resolution import largest_factor, least_resolution
 from theodolite.core.statistics import log_slope, pooled_estimate
 from theodolite.io.workers import case_generator
 
@@ -16,7 +16,6 @@ Case = Mapping[str, Any]
 Size = Literal["quick", "full"]
 Predict = Callable[..., float | Band]
 OUTSIDE = ("above", "below")
-RESOLUTION, RESOLUTION_OF_BOUNDS = 1.2, 3.0  # a law that holds with its prediction off by such a factor must say so
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,24 +81,16 @@ class Law:
         """Whether some reading is decisively outside without the assumption: measured only until the first that is."""
         if self.exponent is not None:
             return self.check(assumption, size=size, seed=seed).broken
-        return any(
-            reading.status in OUTSIDE
-            for case in self.cases_of(size)
-            for reading in self._readings(
-                self.predict, [(case, self.measured(case, breaking=assumption, size=size, seed=seed))]
-            )
-        )
+        found = ((case, self.measured(case, breaking=assumption, size=size, seed=seed)) for case in self.cases_of(size))
+        return any(r.status in OUTSIDE for pair in found for r in self._readings(self.predict, [pair]))
 
     def _readings(self, predict: Predict, pairs: Sequence[tuple[Case, Estimate]]) -> Iterator[Reading]:
         quantity = self.quantity or self.name
         if self.exponent is None:
             for case, got in pairs:
+                band = self._band(predict(**case))
                 yield Reading(
-                    quantity=quantity,
-                    measured=got.value,
-                    stderr=got.stderr,
-                    expected=self._band(predict(**case)),
-                    where=_words(case),
+                    quantity=quantity, measured=got.value, stderr=got.stderr, expected=band, where=_words(case)
                 )
             return
         groups: dict[str, list[tuple[Case, Estimate]]] = {}
@@ -145,44 +136,14 @@ class Verdict:
 
     @property
     def resolution(self) -> float | None:
-        """The largest factor by which every prediction could be off, up or down, while the law still held.
-
-        Of a band the middle is multiplied and the width stays; of a bound only the direction that makes it tighter counts.
-        None where the law does not hold, or where all it predicts is a zero or a sign, which no factor changes.
-        """
-        if not self.holds:
-            return None
-        spans = [span for span in map(_factors, self.readings) if span]
-        down = min((1 / low if low > 0 else math.inf for low, _ in spans if low > -math.inf), default=1.0)
-        up = min((high for _, high in spans if high < math.inf), default=1.0)
-        return max(up, down) if spans else None
-
-    @property
-    def bounds_only(self) -> bool:
-        """Whether every reading is laid beside a one-sided band."""
-        return all(r.expected is None or math.inf in (-r.expected.low, r.expected.high) for r in self.readings)
+        """The largest factor by which predictions could be off while the law held; None where it fails or says but zeros."""
+        return largest_factor(self.readings) if self.holds else None
 
     @property
     def sharp(self) -> bool:
         """Whether a prediction 1.2 times off (a bound: 3 times), or as far off as the law states, would be noticed."""
-        allowed = self.law.resolution or (RESOLUTION_OF_BOUNDS if self.bounds_only else RESOLUTION)
+        allowed = self.law.resolution or least_resolution(self.readings)
         return self.resolution is None or self.resolution <= allowed
-
-
-def _factors(reading: Reading) -> tuple[float, float] | None:
-    """The least and the largest factor of its prediction with which a reading agrees; an infinite end does not bind."""
-    band = reading.expected
-    if band is None or band.middle == 0 or math.isinf(band.middle):
-        return None
-    low, high = reading.interval
-    if band.middle < 0:
-        band, low, high = Band(-band.high, -band.low), -high, -low
-    if math.isinf(band.low):
-        return high / band.high, math.inf
-    if math.isinf(band.high):
-        return -math.inf, low / band.low
-    half = 0.5 * (band.high - band.low)
-    return (high - half) / band.middle, (low + half) / band.middle
 
 
 def _words(case: Case, *, without: str | None = None) -> str:

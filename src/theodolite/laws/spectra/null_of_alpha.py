@@ -16,11 +16,11 @@ REPEATS, DRAWS = 8, 60
 TESTS = 4  # a p-value is four times that of one test
 
 
-def predict(rows: int, columns: int, test: Test, beyond: float, entries: str) -> Band:
+def predict(shape: tuple[int, int], test: Test, beyond: float, entries: str) -> Band:
     """The p-value of one test alone: the chance that noise goes beyond."""
     seen = {"alpha": math.nan, "bulk_distance": math.nan, "excess": math.nan}
     seen["bulk_distance" if test == "bulk" else test] = beyond
-    chance = structure(rows, columns, **seen).p_value / TESTS
+    chance = structure(*shape, **seen).p_value / TESTS
     # A share seen in so many draws errs by sqrt(p (1 - p) / draws): three such errors are its interval, three where it falls
     room = 6 * math.sqrt(chance * (1 - chance) / (REPEATS * DRAWS))
     # Uniform entries, of smaller fourth moment, go beyond less often: half as often for the largest eigenvalue at side 64
@@ -28,8 +28,7 @@ def predict(rows: int, columns: int, test: Test, beyond: float, entries: str) ->
 
 
 def measure(
-    rows: int,
-    columns: int,
+    shape: tuple[int, int],
     test: Test,
     beyond: float,
     entries: str,
@@ -38,7 +37,6 @@ def measure(
     planted: float = 0.0,
     decay: float = 0.0,
 ) -> list[float]:
-    shape = (rows, columns)
     return [float(_beyond(_noise(shape, entries, planted, decay, generator), test, beyond)) for _ in range(DRAWS)]
 
 
@@ -74,10 +72,10 @@ law = Law(
     predict=predict,
     measure=measure,
     cases=(
-        {"rows": 24, "columns": 96, "test": "alpha", "beyond": 2.97, "entries": "gauss"},
-        {"rows": 32, "columns": 40, "test": "bulk", "beyond": 0.0638, "entries": "gauss"},
-        {"rows": 64, "columns": 64, "test": "excess", "beyond": 0.07, "entries": "gauss"},
-        {"rows": 64, "columns": 64, "test": "excess", "beyond": 0.07, "entries": "uniform"},
+        {"shape": (24, 96), "test": "alpha", "beyond": 2.97, "entries": "gauss"},
+        {"shape": (32, 40), "test": "bulk", "beyond": 0.0638, "entries": "gauss"},
+        {"shape": (64, 64), "test": "excess", "beyond": 0.07, "entries": "gauss"},
+        {"shape": (64, 64), "test": "excess", "beyond": 0.07, "entries": "uniform"},
     ),
     repeats=REPEATS,
     resolution=1.6,  # a chance of 0.2, seen in 480 draws, is known to 9 %: six errors
