@@ -20,7 +20,7 @@ def predict(shape: tuple[int, int], test: Test, beyond: float, entries: str) -> 
     """The p-value of one test alone: the chance that noise goes beyond."""
     seen = {"alpha": math.nan, "bulk_distance": math.nan, "excess": math.nan}
     seen["bulk_distance" if test == "bulk" else test] = beyond
-    chance = structure(*shape, **seen).p_value / TESTS
+    chance = structure(shape[0], shape[1], **seen).p_value / TESTS
     # A share seen in so many draws errs by sqrt(p (1 - p) / draws): three such errors are its interval, three where it falls
     room = 6 * math.sqrt(chance * (1 - chance) / (REPEATS * DRAWS))
     # Uniform entries, of smaller fourth moment, go beyond less often: half as often for the largest eigenvalue at side 64
