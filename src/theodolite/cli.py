@@ -169,6 +169,7 @@ def _list(options: argparse.Namespace) -> int:
 
 def _explain(options: argparse.Namespace) -> int:
     from theodolite import catalogue
+    from theodolite.core.law import Law
 
     entry = catalogue.entry(options.name)
     subject = getattr(catalogue, entry.kind)(entry.name)
@@ -189,7 +190,8 @@ def _explain(options: argparse.Namespace) -> int:
         return DONE
     from theodolite.report.text import explanation
 
-    _show(explanation(subject, references=catalogue.references(), documentation=entry.docstring))
+    verdict = subject.check() if isinstance(subject, Law) else None
+    _show(explanation(subject, references=catalogue.references(), documentation=entry.docstring, verdict=verdict))
     return DONE
 
 

@@ -125,5 +125,5 @@ instrument = Instrument(
     read=read,
     needs={"model", "data"},
     cost="free",
-    laws=("memorized-exactly", "most-pieces", "zigzag-needs-pieces", "width-for-memory"),
+    laws=("memorized-exactly", "most-pieces", "zigzag-needs-pieces"),
 )
