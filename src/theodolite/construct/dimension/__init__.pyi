@@ -1,3 +1,4 @@
+from .known_manifolds import KNOWN_MANIFOLDS as KNOWN_MANIFOLDS, KnownManifold as KnownManifold
 from .manifolds import manifold as manifold, rolled as rolled, rotated as rotated, unrolled_length as unrolled_length
 from .projections import (
     DenseProjection as DenseProjection,
