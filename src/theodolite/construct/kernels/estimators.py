@@ -11,7 +11,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from theodolite.theory import Mlp
-from theodolite.theory.kernels import Kernel, kernel_ridge, one_hot_targets
+from theodolite.theory.kernels import Kernel, cholesky_factor, kernel_ridge, one_hot_targets
 
 
 class _NetworkKernel(BaseEstimator):  # type: ignore[misc]
@@ -40,18 +40,33 @@ class _NetworkKernel(BaseEstimator):  # type: ignore[misc]
         self.X_fit_ = np.require(x, requirements=["C", "W"])
         solution = kernel_ridge(self._kernel()(torch.from_numpy(self.X_fit_)), targets, ridge=float(self.ridge))
         self.dual_coef_ = solution.weights.numpy()
+        fitted = targets.to(solution.weights) * solution.weights
+        self.kernel_scale_ = float(fitted.sum()) / fitted.numel()
         self.jitter_ = solution.jitter
+        self.ridge_ = float(self.ridge)
 
     def _kernel(self) -> Kernel:
         """Of the parameters at the time of fitting; made anew, for a kernel of closures cannot be pickled."""
         return Kernel(Mlp(*self.parameters_), kind=self.kind_)  # type: ignore[arg-type]
 
     def _outputs(self, X: Any) -> np.ndarray[Any, Any]:
+        return np.asarray(self._cross(X)[1].numpy() @ self.dual_coef_)
+
+    def _cross(self, X: Any) -> tuple[torch.Tensor, torch.Tensor]:
+        """New points as checked, and their kernel with those of the fit."""
         check_is_fitted(self)
         x = validate_data(self, X, dtype=[np.float64, np.float32], reset=False).astype(self.X_fit_.dtype, copy=False)
-        x = np.require(x, requirements=["C", "W"])
-        cross = self._kernel()(torch.from_numpy(x), torch.from_numpy(np.require(self.X_fit_, requirements=["W"])))
-        return np.asarray(cross.numpy() @ self.dual_coef_)
+        new = torch.from_numpy(np.require(x, requirements=["C", "W"]))
+        return new, self._kernel()(new, torch.from_numpy(np.require(self.X_fit_, requirements=["W"])))
+
+    def _variances(self, new: torch.Tensor, cross: torch.Tensor) -> np.ndarray[Any, Any]:
+        """The variance of an output with its noise at new points, the kernel scaled to make the targets likeliest."""
+        kernel = self._kernel()
+        own = kernel(torch.from_numpy(np.require(self.X_fit_, requirements=["W"])))
+        factor = cholesky_factor(own, ridge=self.ridge_)
+        half = torch.linalg.solve_triangular(factor.lower, cross.T, upper=False)
+        left = kernel.diagonal(new) - half.square().sum(0)
+        return np.asarray((self.kernel_scale_ * (left.clamp(min=0.0) + self.ridge_ + factor.jitter)).double().numpy())
 
 
 class NetworkKernelRegressor(MultiOutputMixin, RegressorMixin, _NetworkKernel):  # type: ignore[misc]
@@ -108,3 +123,31 @@ class NetworkKernelClassifier(ClassifierMixin, _NetworkKernel):  # type: ignore[
         """The class of each new point."""
         outputs = self._outputs(X)
         return np.asarray(self.classes_[outputs.argmax(1)])
+
+    def predict_proba(self, X: Any) -> np.ndarray[Any, Any]:
+        r"""The probability of each class: that its output is the largest, under the Gaussian process of the kernel.
+
+        Outputs at a point are independent and of one variance $s^2=c(k(x,x)-k(x,X)(K+\lambda)^{-1}k(X,x)+\lambda)$, c the
+        scale of kernel and noise that makes the targets likeliest, so that
+        $P_i=E\prod_{j\ne i}\Phi(z+(m_i-m_j)/s)$, z normal. The likeliest class is that of `predict`. The kernel of the
+        training points is factored anew at each call.
+        """
+        new, cross = self._cross(X)
+        means = np.asarray(cross.numpy() @ self.dual_coef_, dtype=np.float64)
+        scaled = means / np.sqrt(np.maximum(self._variances(new, cross), np.finfo(np.float64).tiny))[:, None]
+        return _largest_probabilities(scaled)
+
+
+def _largest_probabilities(means: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """How probably each of independent normal numbers of variance one and these means, (n, C), is the largest."""
+    from scipy.special import log_ndtr
+
+    nodes = np.linspace(-9.0, 9.0, 361)  # equal steps: the integrand is smooth and dies out at both ends
+    weights = np.exp(-(nodes**2) / 2)
+    found = np.empty_like(means)
+    for start in range(0, len(means), 256):
+        own = means[start : start + 256]
+        for c in range(own.shape[1]):
+            logs = log_ndtr(nodes + (own[:, [c]] - np.delete(own, c, axis=1))[:, :, None]).sum(1)
+            found[start : start + 256, c] = np.exp(logs) @ weights
+    return np.asarray(found / found.sum(1, keepdims=True))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -167,13 +167,18 @@ def dimension_local_pca(x: Any, *, neighbours: int = 30, share: float = 0.95) ->
 
 @dataclass(frozen=True)
 class Mixture:
-    """A Gaussian mixture chosen by BIC, and the ranks of its covariances averaged by weight."""
+    """A Gaussian mixture chosen by BIC, and the ranks of its covariances averaged by weight.
+
+    ``responsibilities`` are the probabilities of each piece given each of the rows it was fitted to, ``rows``.
+    """
 
     dimension: Estimate
     participation: Estimate
     components: int
     scores: dict[int, float]
     note: str = ""
+    responsibilities: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 0)), repr=False)  # (n, pieces)
+    rows: Rows | None = field(default=None, repr=False)
 
 
 def gaussian_mixture(x: Any, *, share: float = 0.95, most: int = 2000, widest: int = 20, seed: int = 0) -> Mixture:
@@ -213,7 +218,8 @@ def gaussian_mixture(x: Any, *, share: float = 0.95, most: int = 2000, widest: i
     weights = fits[best].weights_
     needed = sum(w * directions_needed(values, share) for w, values in zip(weights, spectra, strict=True))
     ratio = sum(w * values.sum() ** 2 / (values**2).sum() for w, values in zip(weights, spectra, strict=True))
-    return Mixture(Estimate(float(needed)), Estimate(float(ratio)), best, scores, note)
+    shares = fits[best].predict_proba(table)
+    return Mixture(Estimate(float(needed)), Estimate(float(ratio)), best, scores, note, shares, rows)
 
 
 def _mean_over(values: Tensor, graph: Neighbours, scale: float, whole: bool, count: int) -> Estimate:

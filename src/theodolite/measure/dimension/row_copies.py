@@ -58,8 +58,9 @@ def near_copies(x: Any, *, largest: int = 4) -> NearCopies | None:
     """The near-duplicates that rule the smallest scales, None where none do.
 
     Two signs together: the dimension doubles at least from its lowest (looked for up to the ``largest`` neighbour) to larger
-    scales, and where it is lowest the ratios do not obey the law they are read by. A rise alone is no sign: a surface that bends back on itself, as a helix
-    or a roll, meets itself at larger scales, and there the smallest scale is the one to go by.
+    scales, and where it is lowest the ratios do not obey the law they are read by. A rise alone is no sign: a surface that
+    bends back on itself, as a helix or a roll, meets itself at larger scales, and there the smallest scale is the one to go
+    by.
     """
     graph = x if isinstance(x, Neighbours) else _graph(x, 128)
     curve = gride_curve(graph)

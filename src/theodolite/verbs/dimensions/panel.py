@@ -185,7 +185,7 @@ def dimension(
 def _single(x: Any, method: str) -> Estimate:
     from theodolite.measure import dimension as measure
     from theodolite.measure.dimension import embeddings
-    from theodolite.verbs.dimensions.steps import above_noise, by_null_space
+    from theodolite.verbs.dimensions.counts import above_noise, by_null_space
 
     simple: dict[str, Callable[[Any], Estimate]] = {
         "twonn": measure.dimension_twonn,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from theodolite.core.question import Skipped
 from theodolite.core.reading import Estimate, Series
+from theodolite.verbs.dimensions.counts import above_noise, by_null_space
 from theodolite.verbs.dimensions.found import Found, Plane
 
 if TYPE_CHECKING:
@@ -92,18 +93,6 @@ def _variance(rows: Any, state: Found) -> None:
         above_noise(rows),
         "Directions of the columns' correlations that noise of as many rows would not have, at 1 %.",
     )
-
-
-def above_noise(x: Any) -> Estimate:
-    """How many eigenvalues of the correlation matrix exceed what columns without correlation would show (1 %)."""
-    from theodolite.measure.dimension import distinct_rows, variances
-    from theodolite.theory.spectra import noise_edge, tracy_widom_quantile
-
-    rows = distinct_rows(x)
-    n = len(rows) - 1
-    middle, spread = noise_edge(n, rows.columns) if rows.columns > 1 else (float(n), 0.0)
-    values = n * variances(rows, standardised=True)
-    return Estimate(float((values > middle + tracy_widom_quantile(0.99) * spread).sum()))
 
 
 def _graph(rows: Any, state: Found) -> None:
@@ -304,23 +293,6 @@ def _lle(rows: Any, state: Found) -> None:
         Estimate(float(lle(rows, neighbours=min(12, len(rows) - 1)).dimension)),
         "Where the eigenvalues jump most: weak evidence.",
     )
-
-
-def by_null_space(x: Any) -> Estimate:
-    """The dimension whose Hessian eigenmaps have a null space parted from the rest; an error where none has."""
-    from theodolite.measure.dimension import dimension_hessian
-
-    found, gaps = dimension_hessian(x)
-    if found == 0:
-        raise ValueError(
-            f"expected a null space parted from the rest, got none (gaps: {_gaps_told(gaps)}): not flat, or not 2 to 4 "
-            "dimensions; use another method"
-        )
-    return Estimate(float(found))
-
-
-def _gaps_told(gaps: dict[int, float]) -> str:
-    return ", ".join(f"{gap:.3g} at {d}" for d, gap in gaps.items()) or "none could be tried"
 
 
 def _hessian(rows: Any, state: Found) -> None:
