@@ -56,19 +56,20 @@ def test_wrong_parameters():
 
 @pytest.mark.parametrize("kind", ["nngp", "ntk"])
 @pytest.mark.parametrize("classes", [2, 4])
-def test_probabilities_are_those_of_draws_from_the_process(kind, classes):
+def test_probabilities_are_those_of_draws_with_the_errors_of_points_left_out(kind, classes):
     generator = np.random.default_rng(0)
     x, new = generator.normal(size=(30, 3)), generator.normal(size=(5, 3))
-    y = generator.integers(0, classes, 30)
-    model = NetworkKernelClassifier(hidden_layers=2, activation="erf", kind=kind, ridge=0.3).fit(x, y)
-    every = torch.from_numpy(np.concatenate([x, new]))
-    kernel = getattr(mlp_kernels(Mlp(2, "erf", 2.0, 0.1), every), kind).numpy()
-    inverse = np.linalg.inv(kernel[:30, :30] + 0.3 * np.eye(30))
-    targets = np.eye(classes)[y] - 1 / classes
-    scale = np.einsum("ic,ij,jc->", targets, inverse, targets) / targets.size
-    means = kernel[30:, :30] @ inverse @ targets
-    variance = scale * (np.diag(kernel[30:, 30:] - kernel[30:, :30] @ inverse @ kernel[:30, 30:]) + 0.3)
-    draws = means[:, None] + np.sqrt(variance)[:, None, None] * generator.normal(size=(5, 200_000, classes))
+    y = np.arange(30) % classes
+    parameters = {"hidden_layers": 2, "activation": "erf", "kind": kind, "ridge": 0.3}
+    model = NetworkKernelClassifier(**parameters).fit(x, y)
+    targets, errors = np.eye(classes)[y] - 1 / classes, []
+    for i in range(30):
+        others = np.delete(np.arange(30), i)
+        kernel = getattr(mlp_kernels(Mlp(2, "erf", 2.0, 0.1), torch.from_numpy(x)), kind).numpy()
+        inverse = np.linalg.inv(kernel[np.ix_(others, others)] + 0.3 * np.eye(29))
+        errors.append(targets[i] - kernel[i, others] @ inverse @ targets[others])
+    means = model._outputs(new)
+    draws = means[:, None] + np.sqrt(np.mean(np.square(errors))) * generator.normal(size=(5, 200_000, classes))
     shares = np.stack([(draws.argmax(2) == c).mean(1) for c in range(classes)], axis=1)
     found = model.predict_proba(new)
     assert found == pytest.approx(shares, abs=0.006)  # five errors of a share of 200,000 draws
@@ -76,12 +77,8 @@ def test_probabilities_are_those_of_draws_from_the_process(kind, classes):
     assert (model.classes_[found.argmax(1)] == model.predict(new)).all()
 
 
-def test_probabilities_do_not_hang_on_the_units_of_the_kernel():
+def test_probabilities_on_digits_are_as_sure_as_they_are_right():
     x, y = load_digits(return_X_y=True)
-    one, other = (
-        NetworkKernelClassifier(hidden_layers=0, weight_variance=c, bias_variance=0.0, ridge=c * 1e-3).fit(
-            x[:200], y[:200]
-        )
-        for c in (1.0, 1e4)
-    )
-    assert one.predict_proba(x[200:220]) == pytest.approx(other.predict_proba(x[200:220]), abs=1e-8)
+    model = NetworkKernelClassifier().fit(x[:600] / 16, y[:600])
+    said = model.predict_proba(x[600:1200] / 16)
+    assert said.max(1).mean() == pytest.approx((said.argmax(1) == y[600:1200]).mean(), abs=0.1)

@@ -92,7 +92,7 @@ def test_a_layer_of_a_model_streamed_over_batches():
 
 
 def test_the_spread_of_cosines_is_that_over_pairs():
-    h, labels = clouds(5, 20, 0.8)
+    h, labels, _ = clouds(5, 20, 0.8)
     weight = torch.randn(5, h.shape[1], generator=seeded(1), dtype=torch.float64)
     found = collapse_metrics(h, labels, weight)
     means = torch.stack([h[labels == c].mean(0) for c in range(5)])

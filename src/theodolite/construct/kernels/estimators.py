@@ -40,8 +40,6 @@ class _NetworkKernel(BaseEstimator):  # type: ignore[misc]
         self.X_fit_ = np.require(x, requirements=["C", "W"])
         solution = kernel_ridge(self._kernel()(torch.from_numpy(self.X_fit_)), targets, ridge=float(self.ridge))
         self.dual_coef_ = solution.weights.numpy()
-        fitted = targets.to(solution.weights) * solution.weights
-        self.kernel_scale_ = float(fitted.sum()) / fitted.numel()
         self.jitter_ = solution.jitter
         self.ridge_ = float(self.ridge)
 
@@ -50,23 +48,18 @@ class _NetworkKernel(BaseEstimator):  # type: ignore[misc]
         return Kernel(Mlp(*self.parameters_), kind=self.kind_)  # type: ignore[arg-type]
 
     def _outputs(self, X: Any) -> np.ndarray[Any, Any]:
-        return np.asarray(self._cross(X)[1].numpy() @ self.dual_coef_)
-
-    def _cross(self, X: Any) -> tuple[torch.Tensor, torch.Tensor]:
-        """New points as checked, and their kernel with those of the fit."""
         check_is_fitted(self)
         x = validate_data(self, X, dtype=[np.float64, np.float32], reset=False).astype(self.X_fit_.dtype, copy=False)
-        new = torch.from_numpy(np.require(x, requirements=["C", "W"]))
-        return new, self._kernel()(new, torch.from_numpy(np.require(self.X_fit_, requirements=["W"])))
+        x = np.require(x, requirements=["C", "W"])
+        cross = self._kernel()(torch.from_numpy(x), torch.from_numpy(np.require(self.X_fit_, requirements=["W"])))
+        return np.asarray(cross.numpy() @ self.dual_coef_)
 
-    def _variances(self, new: torch.Tensor, cross: torch.Tensor) -> np.ndarray[Any, Any]:
-        """The variance of an output with its noise at new points, the kernel scaled to make the targets likeliest."""
-        kernel = self._kernel()
-        own = kernel(torch.from_numpy(np.require(self.X_fit_, requirements=["W"])))
-        factor = cholesky_factor(own, ridge=self.ridge_)
-        half = torch.linalg.solve_triangular(factor.lower, cross.T, upper=False)
-        left = kernel.diagonal(new) - half.square().sum(0)
-        return np.asarray((self.kernel_scale_ * (left.clamp(min=0.0) + self.ridge_ + factor.jitter)).double().numpy())
+    def _error(self) -> float:
+        """The root mean square of the errors at training points that are left out one at a time."""
+        own = self._kernel()(torch.from_numpy(np.require(self.X_fit_, requirements=["W"])))
+        factor = cholesky_factor(own, ridge=self.ridge_ + self.jitter_)
+        inverse = torch.cholesky_inverse(factor.lower).diagonal().double().numpy()
+        return float(np.sqrt(np.mean((self.dual_coef_ / inverse[:, None]) ** 2)))
 
 
 class NetworkKernelRegressor(MultiOutputMixin, RegressorMixin, _NetworkKernel):  # type: ignore[misc]
@@ -125,17 +118,14 @@ class NetworkKernelClassifier(ClassifierMixin, _NetworkKernel):  # type: ignore[
         return np.asarray(self.classes_[outputs.argmax(1)])
 
     def predict_proba(self, X: Any) -> np.ndarray[Any, Any]:
-        r"""The probability of each class: that its output is the largest, under the Gaussian process of the kernel.
+        r"""The probability of each class: that its output with its error is the largest.
 
-        Outputs at a point are independent and of one variance $s^2=c(k(x,x)-k(x,X)(K+\lambda)^{-1}k(X,x)+\lambda)$, c the
-        scale of kernel and noise that makes the targets likeliest, so that
-        $P_i=E\prod_{j\ne i}\Phi(z+(m_i-m_j)/s)$, z normal. The likeliest class is that of `predict`. The kernel of the
-        training points is factored anew at each call.
+        Errors are taken as normal, independent and of one variance $s^2$, that of the outputs at training points left out
+        one at a time (in closed form, from the kernel factored anew at each call), so that
+        $P_i=E\prod_{j\ne i}\Phi(z+(m_i-m_j)/s)$, z normal. The likeliest class is that of `predict`.
         """
-        new, cross = self._cross(X)
-        means = np.asarray(cross.numpy() @ self.dual_coef_, dtype=np.float64)
-        scaled = means / np.sqrt(np.maximum(self._variances(new, cross), np.finfo(np.float64).tiny))[:, None]
-        return _largest_probabilities(scaled)
+        means = self._outputs(X).astype(np.float64)
+        return _largest_probabilities(means / max(self._error(), np.finfo(np.float64).tiny ** 0.5))
 
 
 def _largest_probabilities(means: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -113,13 +113,14 @@ def collapse_of(moments: ClassMoments, *, weight: Tensor | None = None, nc4: flo
         raise ValueError(
             f"expected a classifier of shape {tuple(M.shape)}, got {tuple(W.shape)}; pass the layer's weight"
         )
-    of_weight: tuple[float | None, ...] = (None, None, None) if W is None else _simplex_distance(W)
+    of_weight = (None, None, None) if W is None else _simplex_distance(W)
     nc3 = None if W is None else float((W / W.norm() - M / M.norm()).norm())
     return Collapse(
         float((within / sizes[kept].square()).sum()),
         equinorm,
         equiangular,
-        *of_weight[:2],
+        of_weight[0],
+        of_weight[1],
         nc3,
         nc4,
         C,

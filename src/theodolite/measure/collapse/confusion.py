@@ -34,7 +34,7 @@ def matthews_coefficient(counts: Any) -> float:
     >>> matthews_coefficient([[90, 10], [5, 45]])
     0.78...
     """
-    table = torch.as_tensor(counts).double()
+    table = torch.as_tensor(counts, dtype=torch.float64)
     if table.ndim != 2 or table.shape[0] != table.shape[1] or len(table) < 2 or not bool((table >= 0).all()):
         raise ValueError(
             f"expected a square table of counts, got shape {tuple(table.shape)}; pass confusion_counts(...)"

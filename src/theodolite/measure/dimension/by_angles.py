@@ -206,7 +206,7 @@ def _divergence(seen: Any, other: Any, count: int) -> float:
     norms = (c - 1) * harmonic - math.log(c) - (count - 1) / count - (count - 1) * rest
     mean = float(i1e(tau) / i0e(tau))
     angles = math.log(i0e(kappa) / i0e(tau)) + kappa - tau + mean * (tau - kappa * math.cos(nu - mu))
-    return norms + float(angles)
+    return float(norms + angles)
 
 
 def _nearest(
