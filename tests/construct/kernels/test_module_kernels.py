@@ -136,3 +136,16 @@ def test_a_trained_normalisation_is_not_read():
         net[1].weight[0] = 2.0
     with pytest.raises(ValueError, match="trained"):
         kernel_of(net)
+
+
+def test_circular_padding_is_read_from_the_module():
+    def net(mode):
+        layers = nn.Conv2d(2, 64, 3, padding=1, padding_mode=mode), nn.ReLU(), nn.Flatten(), nn.Linear(64 * 20, 1)
+        return nn.Sequential(*layers)
+
+    x = torch.randn(3, 2, 4, 5, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    circle, edge = (kernel_of(net(mode), weight_variance=2.0, bias_variance=0.1) for mode in ("circular", "zeros"))
+    assert torch.allclose(circle(x), circle(x.roll(1, dims=3)), rtol=1e-12)
+    assert not torch.allclose(edge(x), edge(x.roll(1, dims=3)), rtol=1e-3)
+    with pytest.raises(ValueError, match="^expected a convolution"):
+        kernel_of(net("reflect"))

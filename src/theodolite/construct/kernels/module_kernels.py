@@ -122,9 +122,9 @@ def _module(layer: nn.Module, name: str, before: _Program, given: tuple[float | 
 
 
 def _convolution(layer: nn.Conv1d | nn.Conv2d, name: str, *given: float | None) -> Convolution:
-    if layer.groups != 1 or layer.padding_mode != "zeros":
+    if layer.groups != 1 or layer.padding_mode not in ("zeros", "circular"):
         raise ValueError(
-            f"expected a convolution of one group with zeros around the image, got {layer} at {name!r}; {CAN}"
+            f"expected a convolution of one group with zeros around the image or circular, got {layer} at {name!r}; {CAN}"
         )
     padding = layer.padding
     if isinstance(padding, str):
@@ -132,7 +132,8 @@ def _convolution(layer: nn.Conv1d | nn.Conv2d, name: str, *given: float | None) 
         if padding == "same" and any(r % 2 for r in reach):
             raise ValueError(f"expected windows of odd size for padding 'same', got {layer.kernel_size} at {name!r}")
         padding = tuple(r // 2 if padding == "same" else 0 for r in reach)
-    return Convolution(_dense(layer, *given), layer.kernel_size, layer.stride, padding, layer.dilation)
+    circular = layer.padding_mode == "circular"
+    return Convolution(_dense(layer, *given), layer.kernel_size, layer.stride, padding, layer.dilation, circular)
 
 
 def _average(layer: nn.Module, name: str) -> Average:
