@@ -73,10 +73,11 @@ def main():
     from rich.console import Console
     from rich.table import Table
 
-    from theodolite.construct.dimension import KNOWN_MANIFOLDS
+    from theodolite.construct.dimension import benchmark_manifolds
 
+    known_ones = benchmark_manifolds()
     console, errors, cells, tables = Console(width=150), {}, {}, {}
-    for name, known in KNOWN_MANIFOLDS.items():
+    for name, known in known_ones.items():
         for draw in range(options.draws):
             x = known.points(options.rows, generator=torch.Generator().manual_seed(draw)).numpy()
             tables[f"{name}/{draw}"] = x
@@ -89,10 +90,10 @@ def main():
     for method, told in other.items() if "error" not in other else ():
         for key, value in told["values"].items():
             name = key.rsplit("/", 1)[0]
-            errors.setdefault(f"skdim {method}", []).append(abs(value / KNOWN_MANIFOLDS[name].dimension - 1))
+            errors.setdefault(f"skdim {method}", []).append(abs(value / known_ones[name].dimension - 1))
             cells.setdefault(f"skdim {method}", {}).setdefault(name, []).append(value)
     table = Table("manifold", "true", *cells, title=f"{options.rows} rows, mean of {options.draws} draws")
-    for name, known in KNOWN_MANIFOLDS.items():
+    for name, known in known_ones.items():
         row = [f"{np.mean(found[name]):.2f}" if name in found else "" for found in cells.values()]
         table.add_row(name, str(known.dimension), *row)
     counted = [f"{100 * np.mean(found):.1f} % ({len(found)})" for found in errors.values()]

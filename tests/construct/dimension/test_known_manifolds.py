@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 import torch
 
-from theodolite.construct.dimension import KNOWN_MANIFOLDS
+from theodolite.construct.dimension import benchmark_manifolds
 from theodolite.measure.dimension import dimension_twonn, linear_rank, near_copies
+
+KNOWN_MANIFOLDS = benchmark_manifolds()
 
 HULLS = {
     "sphere 10": 11,

@@ -9,9 +9,11 @@ import torch
 from scipy.integrate import quad
 from scipy.stats import vonmises
 
-from theodolite.construct.dimension import KNOWN_MANIFOLDS, manifold
+from theodolite.construct.dimension import benchmark_manifolds, manifold
 from theodolite.measure import dimension as measure
 from theodolite.measure.dimension import by_angles
+
+KNOWN_MANIFOLDS = benchmark_manifolds()
 
 
 def generator(seed=0):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from types import MappingProxyType
 
 import torch
@@ -129,7 +130,14 @@ def _of(kind: str) -> _Draw:
     return lambda count, dimension, generator: manifold(kind, count, dimension, generator=generator)  # type: ignore[arg-type]
 
 
-def _table() -> Mapping[str, KnownManifold]:
+@lru_cache(maxsize=1)
+def benchmark_manifolds() -> Mapping[str, KnownManifold]:
+    """By name, the manifolds of Hein and Audibert (2005) and of Campadelli and others (2015).
+
+    >>> found = benchmark_manifolds()
+    >>> len(found), found["moebius band"].dimension
+    (24, 2)
+    """
     hein, campadelli = "hein2005", "campadelli2015"
     rows: tuple[tuple[str, int, str, _Draw], ...] = (
         ("sphere 10", 10, hein, _of("sphere")),
@@ -158,7 +166,3 @@ def _table() -> Mapping[str, KnownManifold]:
         ("paraboloid 9", 9, campadelli, _paraboloid),
     )
     return MappingProxyType({row[0]: KnownManifold(*row) for row in rows})
-
-
-KNOWN_MANIFOLDS = _table()
-"""By name: the sets of Hein and Audibert (2005) and of Campadelli and others (2015)."""

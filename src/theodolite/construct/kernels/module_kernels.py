@@ -66,8 +66,8 @@ def kernel_of(
                 raise ValueError(
                     f"expected one output, got {type(source).__name__}; give a network that returns one tensor"
                 )
-            for name, given in (("weight_variance", weight_variance), ("bias_variance", bias_variance)):
-                _check_as_many(name, given, len(owners))
+            _check_as_many("weight_variance", weight_variance, len(owners))
+            _check_as_many("bias_variance", bias_variance, len(owners))
             return _kernel(found[source], kind)
         elif node.op == "call_module":
             layer = graph.get_submodule(str(node.target))
