@@ -35,6 +35,7 @@ from .mercer import (
     mercer_eigenvalues as mercer_eigenvalues,
     mercer_functions as mercer_functions,
 )
+from .ridge_training import ridge_trained_prediction as ridge_trained_prediction
 from .solvers import (
     Matrix as Matrix,
     Solution as Solution,
