@@ -22,8 +22,7 @@ POSITIVE = _names(
 )
 NOT_NEGATIVE = _names(
     "weight_variance bias_variance noise_variance ridge deviation deviations movement initial_loss mean_square tolerance "
-    "variance lr weight_rate bias_rate noise_to_curvature largest_input target_norm time relative_excess scatter "
-    "squared_mean patience"
+    "variance lr weight_rate bias_rate noise_to_curvature largest_input target_norm time relative_excess scatter patience"
 )
 WITHIN = {
     "cosine": (-1.0, 1.0),

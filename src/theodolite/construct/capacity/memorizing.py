@@ -23,7 +23,7 @@ from theodolite.construct.capacity._memorize_slots import Floats
 from theodolite.theory.capacity import construction_capacity, theorem_widths
 from theodolite.theory.capacity.memory_bounds import PIECES, MemorizingActivation
 
-WRONG = 0.05  # of the largest target: an error that is a failure, not rounding
+WRONG = 1e-3
 ROWS = 8192  # points of a forward pass
 
 
