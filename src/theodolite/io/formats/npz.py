@@ -1,0 +1,101 @@
+"""numpy's .npz: a zip of arrays. Headers are read at first, an array only when it is asked for."""
+
+from __future__ import annotations
+
+import math
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from theodolite.io.formats import _zips
+from theodolite.io.formats._format import Format, checked_shape, damaged, printable, source_of, unreadable
+from theodolite.io.weights import Weight, Weights
+
+KIND = ".npz file"
+LONGEST_HEADER = 100_000
+
+
+def recognises(head: bytes, path: Path) -> bool:
+    """A zip whose members are all arrays; a file of that suffix is one, to be named as damaged."""
+    if path.suffix.lower() == ".npz":
+        return True
+    if not head.startswith(b"PK"):
+        return False
+    try:
+        names = _zips.members(path)
+    except _zips.ERRORS:
+        return False
+    return bool(names) and all(name.endswith(".npy") for name in names)
+
+
+def weights(path: Path) -> Weights:
+    """Every array, by name; those that are not of numbers are named with the reason."""
+    try:
+        source = source_of(path)
+        return {
+            info.filename.removesuffix(".npy"): _weight(path, info, source) for info in _zips.members(path).values()
+        }
+    except (*_zips.ERRORS, MemoryError) as error:
+        raise damaged(KIND, path, error) from error
+
+
+def _weight(path: Path, info: zipfile.ZipInfo, source: str) -> Weight:
+    name = info.filename.removesuffix(".npy")
+    try:
+        with zipfile.ZipFile(path) as file, file.open(info) as member:
+            shape, _, dtype = _header(member)
+            if math.prod(shape) * dtype.itemsize + member.tell() != info.file_size:
+                raise ValueError(f"{info.file_size:,} bytes for shape {list(shape)}, {dtype}")
+        kind = torch.from_numpy(np.empty(0, _wanted(dtype))).dtype
+    except (*_zips.ERRORS, TypeError, MemoryError, SyntaxError, RecursionError, KeyError) as error:
+        words = printable(" ".join(str(error).split()), 120) or type(error).__name__
+        return unreadable(name, f"expected numbers in {printable(name, 60)} of {path}, got {words}; save a plain array")
+    return Weight(name, shape, kind, _Array(str(path.absolute()), info.filename), source)
+
+
+def _header(member: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    version = np.lib.format.read_magic(member)
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    if version not in ((1, 0), (2, 0)):
+        raise ValueError(f"an array of version {version}")
+    shape, by_columns, dtype = read(member, max_header_size=LONGEST_HEADER)
+    if dtype.kind not in "fiubc" or dtype.hasobject:
+        raise ValueError(f"dtype {printable(str(dtype), 60)}")
+    return checked_shape(shape), by_columns, dtype
+
+
+def _wanted(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The type in this machine's byte order, long doubles as doubles."""
+    if dtype.kind == "f" and dtype.itemsize > 8:
+        return np.dtype(np.float64)
+    return np.dtype(np.complex128) if dtype.kind == "c" and dtype.itemsize > 16 else dtype.newbyteorder("=")
+
+
+@dataclass(frozen=True)
+class _Array:
+    """An array of an .npz; calling it reads it."""
+
+    path: str
+    member: str
+
+    def __call__(self) -> Tensor:
+        with zipfile.ZipFile(self.path) as file, file.open(self.member) as member:
+            shape, by_columns, dtype = _header(member)
+            flat = np.empty(math.prod(shape), dtype)
+            view = memoryview(flat.view(np.uint8))
+            while len(view):
+                block = member.read(min(len(view), 1 << 24))
+                if not block:
+                    raise ValueError(f"expected {len(view):,} bytes more in {self.path}, got its end; save it again")
+                view[: len(block)] = block
+                view = view[len(block) :]
+        array = flat.reshape(shape, order="F" if by_columns else "C").astype(_wanted(dtype), copy=False)
+        return torch.from_numpy(np.ascontiguousarray(array))
+
+
+format = Format(".npz", recognises, weights)
