@@ -1,4 +1,4 @@
-"""One thin function over three engines: the same work on one core, on many, on a Dask or a Ray cluster; lost workers are made up for."""
+"""One thin function over three engines: the same work on one core, on many, on a Dask or a Ray cluster."""
 
 from __future__ import annotations
 

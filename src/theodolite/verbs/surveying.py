@@ -59,8 +59,9 @@ def survey(
     """Read every instrument that applies, or those named, up to a ``cost``.
 
     ``target`` is a Subject, an nn.Module or a path; ``facts`` are the other fields of `Subject` (data, loss, lr, ...).
-    With several ``jobs`` the tensors of a checkpoint, or the instruments of a model, are shared out among workers. With ``out`` what is found is noted in that folder as
-    it comes, and a survey of the same checkpoint that was killed goes on where it stopped.
+    With several ``jobs`` the tensors of a checkpoint, or the instruments of a model, are shared out among workers. With
+    ``out`` what is found is noted in that folder as it comes, and a survey of the same checkpoint that was killed goes
+    on where it stopped.
     """
     from theodolite.report.progress import tracked
 

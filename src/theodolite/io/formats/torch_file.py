@@ -15,7 +15,8 @@ from torch import Tensor
 
 from theodolite.io.formats import _zips
 from theodolite.io.formats._format import Format, InMemory, Place, byteswapped, damaged, source_of, span, unreadable
-from theodolite.io.formats._pickles import ArrayStub, Stored, Stub, leaves, limited, plain
+from theodolite.io.formats._pickles import limited, plain
+from theodolite.io.formats._stubs import ArrayStub, Stored, Stub, leaves
 from theodolite.io.weights import Weight, Weights
 
 OLD = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."
