@@ -95,7 +95,7 @@ def read_into(flat: Tensor, path: str, offset: int) -> None:
     """Fill a flat tensor with the bytes from ``offset`` on."""
     with open(path, "rb", buffering=0) as file:
         file.seek(offset)
-        view = memoryview(flat.view(torch.uint8).numpy())
+        view = flat.view(torch.uint8).numpy().data
         while len(view):
             got = file.readinto(view)
             if not got:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import pickle
 from collections.abc import Callable
-from typing import Any, BinaryIO
+from typing import Any, ClassVar, Protocol
 
 import torch
 
@@ -38,18 +38,34 @@ VIEWED_ENTRIES = 1 << 24
 """Entries up to which a view that repeats its storage is spread out."""
 
 
-def plain(file: BinaryIO, storage: Callable[[Any], Any]) -> Any:
+class Bytes(Protocol):
+    """What a pickle can be read from."""
+
+    def read(self, count: int, /) -> bytes:
+        """So many bytes."""
+        ...
+
+    def readline(self) -> bytes:
+        """A line."""
+        ...
+
+
+def plain(file: Bytes, storage: Callable[[Any], Any]) -> Any:
     """The object of one pickle, of stubs, husks and plain containers; ``storage`` answers to persistent names."""
     reader = _Reader(file, encoding="utf-8", errors="replace")
     reader.storage = storage
     return reader.load()
 
 
-class _Reader(pickle._Unpickler):  # type: ignore[misc, name-defined, unused-ignore]
+class _Reader(pickle._Unpickler):
     """The interpreter of pickles of the standard library, in Python, with every door closed."""
 
     storage: Callable[[Any], Any]
-    dispatch = dict(pickle._Unpickler.dispatch)  # type: ignore[attr-defined, unused-ignore]
+    dispatch: ClassVar[dict[int, Callable[[Any], None]]] = dict(pickle._Unpickler.dispatch)
+    stack: list[Any]
+    append: Callable[[Any], None]
+    read: Callable[[int], bytes]
+    pop_mark: Callable[[], list[Any]]
 
     def find_class(self, module: str, name: str) -> Any:
         """A function of this file, or `Husk`."""

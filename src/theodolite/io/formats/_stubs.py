@@ -110,10 +110,9 @@ def leaves(tree: Any) -> Iterator[tuple[str, Stub | ArrayStub]]:
                 raise ValueError(f"more than {MOST_TENSORS:,} tensors")
             yield name or "tensor", here
             continue
-        members = members(here)
-        if members and id(here) not in seen:
+        if id(here) not in seen and (inside := members(here)):
             seen.add(id(here))
-            stack += [(_joined(name, key, inside=isinstance(here, Husk)), value) for key, value in reversed(members)]
+            stack += [(_joined(name, key, here), value) for key, value in reversed(inside)]
 
 
 def members(here: Any) -> list[tuple[str, Any]]:
@@ -128,8 +127,8 @@ def members(here: Any) -> list[tuple[str, Any]]:
 _OF_MODULES = ("_parameters", "_buffers", "_modules")
 
 
-def _joined(name: str, key: str, *, inside: bool) -> str:
-    if inside and key in _OF_MODULES:
+def _joined(name: str, key: str, holder: Any) -> str:
+    if isinstance(holder, Husk) and key in _OF_MODULES:
         return name
     joined = f"{name}.{key}" if name else key
     if len(joined) > 4096:

@@ -87,7 +87,7 @@ class _Array:
         with zipfile.ZipFile(self.path) as file, file.open(self.member) as member:
             shape, by_columns, dtype = _header(member)
             flat = np.empty(math.prod(shape), dtype)
-            view = memoryview(flat.view(np.uint8))
+            view = flat.view(np.uint8).data
             while len(view):
                 block = member.read(min(len(view), 1 << 24))
                 if not block:
