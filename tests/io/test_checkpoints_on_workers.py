@@ -105,7 +105,7 @@ def test_large_tensors_go_alone_and_small_ones_together(tmp_path):
         {f"{i}": torch.zeros(2, 2) for i in range(50)} | {"large": torch.zeros(1 << 20, 1)}, tmp_path / "m.safetensors"
     )
     weights = checkpoint(tmp_path / "m.safetensors")
-    groups = _groups([_Order(name, weight, None, ("spread",)) for name, weight in weights.items()])
+    groups = _groups([_Order(name, weight, None, ("spread",), {}) for name, weight in weights.items()])
     assert [len(group) for group in groups] == [1, 50]
 
 

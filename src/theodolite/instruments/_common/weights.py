@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from torch import Tensor, nn
@@ -29,13 +29,17 @@ GROUP, SENDING = 1 << 20, 1 << 12
 
 @dataclass(frozen=True)
 class InHand:
-    """A weight whose tensor is in memory, perhaps with the one from before training, and where it belongs."""
+    """A weight whose tensor is in memory, perhaps with the one from before training, and where it belongs.
+
+    ``shapes`` are those of its module at least. What one part found and another needs too is kept in ``found``.
+    """
 
     name: str
     tensor: Tensor | None
     start: Tensor | None
     owner: nn.Module | None
     shapes: Mapping[str, tuple[int, ...]]
+    found: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -87,10 +91,15 @@ def _from_workers(
     from theodolite.io.workers import completed
 
     origin = subject.origin or {}
-    shapes = {name: w.shape for name, w in subject.weights.items() if "weight_h" in name}  # of siblings, for gates
-    orders = [_Order(name, subject.weights.get(name), origin.get(name), todo) for name, todo in waiting.items()]
-    groups = _groups(orders)
-    for _, results in completed(_found_by_worker, [(group, shapes) for group in groups], jobs=jobs, backend=backend):
+    modules: dict[str, dict[str, tuple[int, ...]]] = {}
+    for name, weight in subject.weights.items():
+        modules.setdefault(name.rpartition(".")[0], {})[name] = weight.shape
+    orders = [
+        _Order(name, subject.weights.get(name), origin.get(name), todo, modules.get(name.rpartition(".")[0], {}))
+        for name, todo in waiting.items()
+    ]
+    tasks = [(group,) for group in _groups(orders)]
+    for _, results in completed(_found_by_worker, tasks, jobs=jobs, backend=backend):
         yield from results
 
 
@@ -102,6 +111,7 @@ class _Order:
     weight: Weight | None
     start: Weight | None
     parts: tuple[str, ...]
+    shapes: Mapping[str, tuple[int, ...]]
 
     @property
     def entries(self) -> int:
@@ -123,11 +133,11 @@ def _groups(orders: list[_Order]) -> list[list[_Order]]:
     return groups
 
 
-def _found_by_worker(orders: list[_Order], shapes: Mapping[str, tuple[int, ...]]) -> list[_Result]:
-    return [_found_apart(order, shapes) for order in orders]
+def _found_by_worker(orders: list[_Order]) -> list[_Result]:
+    return [_found_apart(order) for order in orders]
 
 
-def _found_apart(order: _Order, shapes: Mapping[str, tuple[int, ...]]) -> _Result:
+def _found_apart(order: _Order) -> _Result:
     faults: dict[str, str] = {}
     sides = {"tensor": order.weight, "start": order.start if any(_part(p).uses_start for p in order.parts) else None}
     there = {side: weight for side, weight in sides.items() if weight is not None}
@@ -137,7 +147,7 @@ def _found_apart(order: _Order, shapes: Mapping[str, tuple[int, ...]]) -> _Resul
             tensors[side] = tensor
     if not tensors:
         return order.name, {}, next(iter(faults.values()), "")
-    held = InHand(order.name, tensors.get("tensor"), tensors.get("start"), None, shapes)
+    held = InHand(order.name, tensors.get("tensor"), tensors.get("start"), None, order.shapes)
     name, results, fault = _found(held, order.parts)
     return name, results, next(iter(faults.values()), fault)
 
