@@ -16,8 +16,9 @@ import numpy as np
 from torch import Tensor
 
 from theodolite.io import formats
+from theodolite.io.files import printable
 from theodolite.io.formats import _zips
-from theodolite.io.formats._format import HEAD, LONGEST_NAME, Format, Unreadable, printable, unreadable
+from theodolite.io.formats._format import HEAD, LONGEST_NAME, Format, Unreadable, unreadable
 from theodolite.io.weights import Weight, Weights
 
 KINDS = "a checkpoint file (safetensors, torch, .npz, GGUF, ONNX, Keras, flax), a folder of shards, or package.module:function"
@@ -93,7 +94,7 @@ def _file(path: Path) -> Weights:
 
 def _folder(path: Path) -> Weights:
     """The Hugging Face layout: an index that says which shard holds which tensor, or shards without an index."""
-    for pattern in ("*.safetensors", "*.bin", "*.pth", "*.pt", "*.distcp"):
+    for pattern in ("*.safetensors", "*.bin", "*.pth", "*.pt"):
         indices, shards = sorted(path.glob(f"{pattern}.index.json")), sorted(path.glob(pattern))
         if indices:
             return _indexed(path, indices[0])

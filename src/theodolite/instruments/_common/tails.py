@@ -68,9 +68,16 @@ def _told(row: dict[str, Any]) -> Tail:
         fit[key] = known_number(fit[key])
     for key in ("variance", "low", "high", "threshold", "share", "excess", "distance"):
         bulk[key] = known_number(bulk[key])
-    rest = {key: row[key] for key in ("heavy", "p_value", "cause", "ranked_spikes")}
-    numbers = {key: known_number(row[key]) for key in ("kurtosis", "ranked_alpha")}
-    return Tail(PowerLaw(**fit), Bulk(**bulk), **rest, **numbers)
+    return Tail(
+        PowerLaw(**fit),
+        Bulk(**bulk),
+        kurtosis=known_number(row["kurtosis"]),
+        heavy=row["heavy"],
+        p_value=row["p_value"],
+        cause=row["cause"],
+        ranked_alpha=known_number(row["ranked_alpha"]),
+        ranked_spikes=row["ranked_spikes"],
+    )
 
 
 def _find(held: InHand) -> tuple[Any, dict[str, Any]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from theodolite.io.files import printable
 from theodolite.io.weights import Weight, Weights
 
 HEAD = 4096
@@ -113,26 +113,6 @@ def source_of(path: Path) -> str:
     """What identifies a file's content well enough to keep what was computed from it."""
     facts = path.stat()
     return f"{path.resolve()}:{facts.st_size}:{facts.st_mtime_ns}"
-
-
-def printable(text: str, most: int = 10**9) -> str:
-    """Text in which nothing moves the cursor, turns the direction of writing or cannot be encoded: escaped instead.
-
-    >>> printable("a\\x1b[31m b\\r\\u202e")
-    'a\\\\x1b[31m b\\\\r\\\\u202e'
-    """
-    if len(text) > most:
-        text = text[: most // 2] + " … " + text[len(text) - most // 2 + 3 :]
-    if text.isascii() and text.isprintable():
-        return text
-    return "".join(_escaped(letter) if unicodedata.category(letter) in _UNSEEN else letter for letter in text)
-
-
-_UNSEEN = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
-
-
-def _escaped(letter: str) -> str:
-    return letter.encode("unicode_escape").decode("ascii")
 
 
 def damaged(kind: str, path: Path, got: object) -> ValueError:

@@ -198,6 +198,11 @@ def _array(*_: Any) -> ArrayStub:
     return ArrayStub()
 
 
+def _encoded(text: Any = "", *_: Any) -> bytes:
+    """Bytes, which the second protocol writes as letters."""
+    return text.encode("latin-1") if isinstance(text, str) else b""
+
+
 def _size(given: Any = (), *_: Any) -> tuple[Any, ...]:
     return tuple(given) if isinstance(given, list | tuple) else ()
 
@@ -222,6 +227,7 @@ _KNOWN: dict[tuple[str, str], Callable[..., Any]] = {
     ("collections", "OrderedDict"): _mapping,
     ("collections", "defaultdict"): _mapping,
     ("numpy", "dtype"): _numpy_dtype,
+    ("_codecs", "encode"): _encoded,
     **{("torch._utils", name): _unsupported for name in _UNSUPPORTED},
     **{(f"numpy.{core}.multiarray", "_reconstruct"): _array for core in ("core", "_core")},
 }

@@ -12,8 +12,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from theodolite.io.files import printable
 from theodolite.io.formats import _zips
-from theodolite.io.formats._format import Format, checked_shape, damaged, printable, source_of, unreadable
+from theodolite.io.formats._format import Format, checked_shape, damaged, source_of, unreadable
 from theodolite.io.weights import Weight, Weights
 
 KIND = ".npz file"

@@ -13,16 +13,8 @@ from typing import Any
 
 import torch
 
-from theodolite.io.formats._format import (
-    MOST_TENSORS,
-    Format,
-    Place,
-    checked_shape,
-    damaged,
-    printable,
-    source_of,
-    unreadable,
-)
+from theodolite.io.files import printable
+from theodolite.io.formats._format import MOST_TENSORS, Format, Place, checked_shape, damaged, source_of, unreadable
 from theodolite.io.weights import Weight, Weights
 
 LONGEST_HEADER = 32_000_000

@@ -23,7 +23,7 @@ def entry_kurtosis(matrix: Tensor) -> float:
     size = float(flat.abs().max()) if flat.numel() else 0.0
     if not size:
         return math.nan
-    blocks = [block.double() / size for block in flat.split(BLOCK)]
+    blocks = [block.double() / size for block in torch.split(flat, BLOCK)]
     mean = sum(float(block.sum()) for block in blocks) / flat.numel()
     squares = [(block - mean).square_() for block in blocks]
     second, fourth = sum(float(s.sum()) for s in squares), sum(float(s.square().sum()) for s in squares)
