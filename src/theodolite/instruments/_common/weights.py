@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from torch import Tensor, nn
 
 from theodolite.core.subject import Subject
+from theodolite.io.files import said
 from theodolite.io.store import Stored
 from theodolite.io.weights import Weight, owners_of, readable
 
@@ -163,8 +164,7 @@ def _found(held: InHand, parts: tuple[str, ...]) -> _Result:
         try:
             results[name] = part.find(held)
         except Exception as error:  # one matrix that cannot be decomposed must not lose the others
-            words = " ".join(str(error).split()) or type(error).__name__
-            fault = f"expected {name} of {held.name}, got {words}"
+            fault = f"expected {name} of {held.name}, got {said(error, 240)}"
     return held.name, results, fault
 
 
@@ -232,4 +232,7 @@ def _fingerprint(subject: Subject, part: WeightPart, name: str) -> tuple[str, bo
 
 def _version(weight: Weight) -> str:
     """Of a tensor in memory, which costs nothing to read, how often it was changed in place."""
-    return f"change {weight.read()._version}"
+    try:
+        return f"change {weight.read()._version}"
+    except ValueError:  # a tensor that only says why it cannot be read
+        return "unreadable"

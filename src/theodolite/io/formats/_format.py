@@ -83,7 +83,7 @@ class Unreadable:
 
 def unreadable(name: str, reason: str) -> Weight:
     """A weight whose place is known and whose values are not."""
-    return Weight(name, (), torch.float32, Unreadable(reason))
+    return Weight(name, (), torch.float32, Unreadable(printable(" ".join(reason.split()), 360)))
 
 
 def span(shape: tuple[int, ...], stride: tuple[int, ...]) -> int:

@@ -33,6 +33,9 @@ BY_STORAGE = {
     "ComplexFloatStorage": torch.complex64,
     "ComplexDoubleStorage": torch.complex128,
     "UntypedStorage": torch.uint8,
+    "QInt8Storage": torch.int8,
+    "QUInt8Storage": torch.uint8,
+    "QInt32Storage": torch.int32,
 }
 VIEWED_ENTRIES = 1 << 24
 """Entries up to which a view that repeats its storage is spread out."""

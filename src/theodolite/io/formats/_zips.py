@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import lzma
 import struct
 import zipfile
+import zlib
 from pathlib import Path
 
 MOST_MEMBERS = 200_000
@@ -18,6 +20,8 @@ ERRORS = (
     ValueError,
     struct.error,
     IndexError,
+    zlib.error,
+    lzma.LZMAError,
 )
 """All that a damaged, encrypted or strange zip makes the standard library say."""
 

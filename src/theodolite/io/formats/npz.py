@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tokenize
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +19,10 @@ from theodolite.io.formats._format import Format, checked_shape, damaged, source
 from theodolite.io.weights import Weight, Weights
 
 KIND = ".npz file"
-LONGEST_HEADER = 100_000
+LONGEST_HEADER = 10_000
+
+
+_WRONG = (*_zips.ERRORS, TypeError, MemoryError, SyntaxError, RecursionError, KeyError, tokenize.TokenError)
 
 
 def recognises(head: bytes, path: Path) -> bool:
@@ -53,7 +57,7 @@ def _weight(path: Path, info: zipfile.ZipInfo, source: str) -> Weight:
             if math.prod(shape) * dtype.itemsize + member.tell() != info.file_size:
                 raise ValueError(f"{info.file_size:,} bytes for shape {list(shape)}, {dtype}")
         kind = torch.from_numpy(np.empty(0, _wanted(dtype))).dtype
-    except (*_zips.ERRORS, TypeError, MemoryError, SyntaxError, RecursionError, KeyError) as error:
+    except _WRONG as error:
         words = printable(" ".join(str(error).split()), 120) or type(error).__name__
         return unreadable(name, f"expected numbers in {printable(name, 60)} of {path}, got {words}; save a plain array")
     return Weight(name, shape, kind, _Array(str(path.absolute()), info.filename), source)

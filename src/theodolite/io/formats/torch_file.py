@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any, BinaryIO
 
 import torch
@@ -23,7 +24,16 @@ OLD = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."
 """The magic number of files from before torch 1.6, as the pickle that they begin with."""
 
 KIND = "torch checkpoint"
-ERRORS = (*_zips.ERRORS, KeyError, TypeError, AttributeError, MemoryError, OverflowError, RecursionError)
+ERRORS = (
+    *_zips.ERRORS,
+    KeyError,
+    TypeError,
+    AttributeError,
+    MemoryError,
+    OverflowError,
+    RecursionError,
+    UnpicklingError,
+)
 
 
 def recognises(head: bytes, path: Path) -> bool:
