@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 import tempfile
-import unicodedata
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -60,16 +59,11 @@ def printable(text: str, most: int = 10**9) -> str:
     """
     if len(text) > most:
         text = text[: most // 2] + " … " + text[len(text) - most // 2 + 3 :]
-    if text.isascii() and text.isprintable():
+    if text.isprintable():
         return text
-    return "".join(_escaped(letter) if unicodedata.category(letter) in _UNSEEN else letter for letter in text)
-
-
-_UNSEEN = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
-
-
-def _escaped(letter: str) -> str:
-    return letter.encode("unicode_escape").decode("ascii")
+    return "".join(
+        letter if letter.isprintable() else letter.encode("unicode_escape").decode("ascii") for letter in text
+    )
 
 
 def said(error: BaseException, most: int = 400) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import ast
 import math
-import tokenize
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +22,7 @@ KIND = ".npz file"
 LONGEST_HEADER = 10_000
 
 
-_WRONG = (*_zips.ERRORS, TypeError, MemoryError, SyntaxError, RecursionError, KeyError, tokenize.TokenError)
+_WRONG = (*_zips.ERRORS, TypeError, MemoryError, SyntaxError, RecursionError, KeyError)
 
 
 def recognises(head: bytes, path: Path) -> bool:
@@ -64,14 +64,22 @@ def _weight(path: Path, info: zipfile.ZipInfo, source: str) -> Weight:
 
 
 def _header(member: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    version = np.lib.format.read_magic(member)
-    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    if version not in ((1, 0), (2, 0)):
-        raise ValueError(f"an array of version {version}")
-    shape, by_columns, dtype = read(member, max_header_size=LONGEST_HEADER)
+    """Shape, whether by columns, and type: a dictionary written in Python, after its length."""
+    start = member.read(8)
+    if len(start) < 8 or start[:6] != b"\x93NUMPY" or start[6] not in (1, 2, 3):
+        raise ValueError("no array of numpy's")
+    length = int.from_bytes(member.read(2 if start[6] == 1 else 4), "little")
+    if length > LONGEST_HEADER:
+        raise ValueError(f"a header of {length:,} bytes")
+    facts = ast.literal_eval(member.read(length).decode("latin-1").strip())
+    if not isinstance(facts, dict) or set(facts) != {"descr", "fortran_order", "shape"}:
+        raise ValueError("a header without type, order and shape")
+    if not isinstance(facts["descr"], str):
+        raise ValueError("records, not numbers")
+    dtype = np.dtype(facts["descr"])
     if dtype.kind not in "fiubc" or dtype.hasobject:
         raise ValueError(f"dtype {printable(str(dtype), 60)}")
-    return checked_shape(shape), by_columns, dtype
+    return checked_shape(facts["shape"]), bool(facts["fortran_order"]), dtype
 
 
 def _wanted(dtype: np.dtype[Any]) -> np.dtype[Any]:
