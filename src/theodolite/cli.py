@@ -51,7 +51,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _wrong(error: Exception | str) -> int:
-    """One line on standard error that is safe to print, and the exit status for input that is wrong."""
+    """One line on standard error, safe to print; the exit status of wrong input."""
     from theodolite.io.files import said
 
     print("theodolite: " + said(error if isinstance(error, Exception) else ValueError(error), 380), file=sys.stderr)
@@ -206,10 +206,7 @@ _SURVEY_FILES = {"report.html": "The page", "readings.json": "", "readings.csv":
 
 
 def _present(result: Shown, options: argparse.Namespace, out: Path | None, files: Mapping[str, str], **how: Any) -> int:
-    """Write the files, each in the form that its name asks for; then JSON, or the table and where the files are.
-
-    Where they cannot be written the result is shown all the same.
-    """
+    """Write the files, each in the form that its name asks for; then, even where that fails, show JSON or the table."""
     trouble = _written(result, out, files) if out is not None else None
     if options.json:
         print(result.json())
@@ -217,10 +214,9 @@ def _present(result: Shown, options: argparse.Namespace, out: Path | None, files
         _show(result.table(**how))
         if out is not None and trouble is None:
             print("\n" + "\n".join(f"{words}: {out / name}" for name, words in files.items() if words))
-    if trouble is None:
-        return DONE
     sys.stdout.flush()
-    return _wrong(f"expected a folder that can be written, got {out}: {trouble}; pass another --out")
+    words = f"expected a folder that can be written, got {out}: {trouble}; pass another --out"
+    return DONE if trouble is None else _wrong(words)
 
 
 def _written(result: Shown, out: Path, files: Mapping[str, str]) -> OSError | None:
