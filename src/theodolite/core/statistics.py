@@ -79,3 +79,19 @@ def log_slope(x: Sequence[float], y: Sequence[Estimate]) -> Estimate:
     scale = max(1.0, misfit) if known else misfit
     inflation = 1.0 if known and misfit <= 1 else student_inflation(len(a) - 1)
     return Estimate(float(slope), float(np.sqrt(scale / moment) * inflation))
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    r"""P-values of several tests, corrected so that the chance of any false call among those at most 5 % is at most 5 %.
+
+    The k-th smallest of m times m - k + 1, never below the one before it, at most 1. Source: holm1979.
+
+    >>> holm([0.01, 0.04, 0.03])
+    [0.03, 0.06, 0.06]
+    """
+    order = sorted(range(len(p_values)), key=lambda i: p_values[i])
+    corrected, largest = [1.0] * len(order), 0.0
+    for k, i in enumerate(order):
+        largest = max(largest, min(1.0, (len(order) - k) * p_values[i]))
+        corrected[i] = largest
+    return corrected

@@ -10,7 +10,12 @@ from theodolite.core.reading import Band, Reading
 from theodolite.core.subject import Subject
 from theodolite.instruments._common.spectra import layer_spectra
 from theodolite.measure.spectra import Spectrum
-from theodolite.theory.spectra import marchenko_pastur_cdf, noise_effective_rank, noise_stable_rank
+from theodolite.theory.spectra import (
+    marchenko_pastur_cdf,
+    noise_effective_rank,
+    noise_stable_rank,
+    noise_stable_rank_band,
+)
 
 
 def read(subject: Subject) -> Iterator[Reading]:
@@ -24,7 +29,7 @@ def read(subject: Subject) -> Iterator[Reading]:
             quantity="stable rank",
             where=layer.name,
             measured=spectrum.stable_rank,
-            expected=_edge_band(noise, spectrum.rows),
+            expected=noise_stable_rank_band(spectrum.rows, spectrum.columns),
             meaning=f"{share:.2f} of what noise of this shape has. "
             + (
                 "A few directions carry the norm: low-rank structure."
@@ -64,11 +69,6 @@ def _told_apart(spectrum: Spectrum) -> float:
     variance = spectrum.trace / (p * n)
     below = p * float(marchenko_pastur_cdf(spectrum.rounding / n, p / n, variance=variance))
     return float(p) if below < 1e-3 else max(0.0, p - math.ceil(below + 3 * math.sqrt(below) + 1))
-
-
-def _edge_band(noise: float, rows: int) -> Band:
-    """The largest eigenvalue of noise fluctuates by n^(-2/3) of itself; three times that either side."""
-    return Band.around(noise, rel=min(0.5, 3 * rows ** (-2 / 3) + 0.02))
 
 
 instrument = Instrument(

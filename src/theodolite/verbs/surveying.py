@@ -59,8 +59,9 @@ def survey(
     """Read every instrument that applies, or those named, up to a ``cost``.
 
     ``target`` is a Subject, an nn.Module or a path; ``facts`` are the other fields of `Subject` (data, loss, lr, ...).
-    With several ``jobs`` the subject is sent to worker processes. With ``out`` what is found is noted in that folder as
-    it comes, and a survey of the same checkpoint that was killed goes on where it stopped.
+    With several ``jobs`` the tensors of a checkpoint, or the instruments of a model, are shared out among workers. With
+    ``out`` what is found is noted in that folder as it comes, and a survey of the same checkpoint that was killed goes
+    on where it stopped.
     """
     from theodolite.report.progress import tracked
 
@@ -73,8 +74,10 @@ def survey(
     order = get_args(Cost)
     ready = sorted((n for n in names if not reasons[n]), key=lambda n: order.index(catalogue.question(n).cost))
     for _ in tracked(["weights"], total=1, label="reading weights", inner=subject.progress):
-        _read_weights(subject, ready)
+        _read_weights(subject, ready, jobs=jobs, backend=backend)
     results: list[Answer | Skipped | None] = [None] * len(ready)
+    if subject.model is None:  # its tensors were shared out, and what is left is arithmetic on what was found
+        jobs, backend = 1, "loky"
     work = completed(_answer, [(name, subject) for name in ready], jobs=jobs, backend=backend)
     bars = tracked(work, total=len(ready), label="reading instruments", inner=subject.progress if jobs == 1 else None)
     for index, (result, faults) in bars:
@@ -109,13 +112,13 @@ def read(name: str, target: Subject | Any, **facts: Any) -> tuple[Reading, ...]:
     return readings
 
 
-def _read_weights(subject: Subject, names: Sequence[str]) -> None:
+def _read_weights(subject: Subject, names: Sequence[str], *, jobs: int, backend: Backend) -> None:
     """All that these instruments ask of weights, each tensor read once; of a checkpoint also whether all are finite."""
     asked = dict.fromkeys(part for name in names for part in catalogue.question(name).of_weights)
     if asked or subject.model is None:
         from theodolite.instruments._common.weights import weighed
 
-        weighed(subject, *asked)
+        weighed(subject, *asked, jobs=jobs, backend=backend)
 
 
 def subject_of(target: Any, **facts: Any) -> Subject:
