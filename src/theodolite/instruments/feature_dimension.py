@@ -10,12 +10,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import Any
 
 from theodolite.core.instrument import Instrument
 from theodolite.core.reading import Band, Estimate, Reading, Series
+from theodolite.core.statistics import left_out_errors
 from theodolite.core.subject import Subject
+from theodolite.instruments._common.visit import features_of
 from theodolite.measure.dimension import (
     dimension_calibrated,
+    dimension_twonn,
     directions_needed,
     distinct_rows,
     gride_curve,
@@ -24,7 +28,6 @@ from theodolite.measure.dimension import (
     twonn_fit,
     variances,
 )
-from theodolite.measure.propagation import feature_samples, matrix_layers
 from theodolite.measure.spectra import feature_decay
 
 MOST, FEWEST = 1000, 40
@@ -33,13 +36,15 @@ MOST, FEWEST = 1000, 40
 
 def read(subject: Subject) -> Iterator[Reading]:
     """The dimension of the data at the input and after every layer, and the share of the linear hull it fills."""
-    assert subject.model is not None
-    found = feature_samples(subject.output, subject.batches(), matrix_layers(subject.model), most=MOST)
+    found = features_of(subject)
     told: dict[str, tuple[Estimate, str, int]] = {}
-    for name, features in found.items():
+    for name in _spread(list(found.rows)):
+        features = found.rows[name][:MOST]
         rows = distinct_rows(features, fewest=1)
         if len(rows) < FEWEST or not rows.columns:
             continue
+        if len(told) > 1 and subject.allowance.over():
+            break
         graph = nearest_neighbours(rows, min(16, len(rows) - 1))
         raw, values = twonn_fit(graph).estimate, variances(rows)
         curve = gride_curve(graph)
@@ -49,7 +54,10 @@ def read(subject: Subject) -> Iterator[Reading]:
             f"TwoNN {raw.value:.1f}, at larger scale {curve[-1].value:.1f}; {directions_needed(values, 0.9)} directions hold "
             f"90 % of the variance of {features.shape[1]} features{alpha}."
         )
-        told[name] = dimension_calibrated(rows), words, rank_of(values, rows)
+        value = dimension_calibrated(rows)
+        thin = _thinned(rows.points, min(found.of, MOST)) * max(1.0, value.value / raw.value)
+        told[name] = Estimate(value.value, math.hypot(value.stderr, thin)), words, rank_of(values, rows)
+    told = {name: told[name] for name in found.rows if name in told}
     if not told:
         return
     series = Series(
@@ -63,12 +71,29 @@ def read(subject: Subject) -> Iterator[Reading]:
         yield Reading(
             quantity="dimension of the features",
             where=name,
-            measured=value.value,
+            measured=min(value.value, float(rank)),  # the fit may pass the linear hull by its rounding, the data cannot
             stderr=value.stderr,
             expected=Band(high=float(rank)),
             meaning=words + " " + _shape(told),
             series=series,
         )
+
+
+def _spread(names: list[str]) -> list[str]:
+    """The ends first, then the middle between what is there: whatever the time, the whole depth has been seen."""
+    order, step = [*names[:1], *names[-1:]], len(names)
+    while step > 1:
+        step = (step + 1) // 2
+        order += names[::step]
+    return list(dict.fromkeys(order))
+
+
+def _thinned(points: Any, of: int) -> float:
+    """What seeing some of the samples alone costs TwoNN, whose scale moves with their number."""
+    if len(points) >= of:
+        return 0.0
+    (error,) = left_out_errors(lambda rows: [dimension_twonn(points[rows]).value], len(points), of=of, blocks=5)
+    return error
 
 
 def _window(count: int) -> tuple[int, int]:
@@ -95,5 +120,6 @@ instrument = Instrument(
     read=read,
     needs={"model", "data"},
     cost="forward",
+    sees={"features": 0},
     laws=("twonn-ratio", "calibrated-dimension", "gride-across-scales"),
 )

@@ -19,6 +19,7 @@ from theodolite.core.instrument import Instrument
 from theodolite.core.reading import Reading, Series
 from theodolite.core.subject import Subject
 from theodolite.instruments._common.samples import Samples, spread_samples
+from theodolite.instruments._common.visit import afforded, sample_count
 from theodolite.measure.bias import Readout, readout
 from theodolite.theory.bias import diagonal_nets, widest_class_margin, widest_margin
 
@@ -31,7 +32,8 @@ SCALES = tuple(float(10**power) for power in np.arange(-4.0, 2.01, 0.5))
 def read(subject: Subject) -> Iterator[Reading]:
     """Distances of the readout found to the candidates; nothing where there is no linear readout."""
     assert subject.model is not None
-    samples = spread_samples(subject, SAMPLES)
+    most = afforded(subject, "forward", passes=3, share=0.5, fewest=min(2 * INTERPOLATED, sample_count(subject)))
+    samples = spread_samples(subject, min(SAMPLES, most))
     if samples is None:
         return
     found = readout(subject.model, lambda: _run(subject, samples), samples.x)
@@ -160,5 +162,6 @@ instrument = Instrument(
     read=read,
     needs={"model", "data"},
     cost="forward",
+    sees={"forward": 256},
     laws=("diagonal-net-potential", "linear-flow-limit", "max-margin-multipliers", "max-margin-direction"),
 )

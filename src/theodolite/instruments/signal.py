@@ -105,5 +105,6 @@ instrument = Instrument(
     read=read,
     needs={"model", "data"},
     cost="forward",
+    sees={"features": 0},
     laws=("conditional-gaussian-layer", "nngp-recursion", "info-prop-dot-product"),
 )

@@ -45,11 +45,19 @@ def _bias_variance(name: str, found: Mapping[str, Mapping[str, float]]) -> Estim
 
 
 def signals_of(subject: Subject) -> tuple[Signal, ...]:
-    """The signals of the first batch, or nothing where there is no data or but one sample."""
+    """The signals of the first batch, or nothing where there is no data or but one sample; of the visit, where there was one."""
     if subject.model is None or subject.data is None:
         return ()
-    batch = next(subject.batches())
-    return signals(subject.model, *batch.inputs, **batch.keywords) if len(batch) > 1 else ()
+    state = tuple((id(p), p._version) for p in subject.model.parameters())
+    if subject.seen.get("features at") == state:
+        seen: tuple[Signal, ...] = subject.seen["features"].signals
+        return seen
+    if subject.seen.get("signals", (None,))[0] != state:
+        batch = next(subject.batches())
+        found = signals(subject.model, *batch.inputs, **batch.keywords) if len(batch) > 1 else ()
+        subject.seen["signals"] = state, found
+    known: tuple[Signal, ...] = subject.seen["signals"][1]
+    return known
 
 
 def signal_activation(signal: Signal) -> Activation | None:

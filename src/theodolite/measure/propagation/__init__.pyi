@@ -4,6 +4,7 @@ from .layer_features import (
     feature_samples as feature_samples,
     layer_inputs as layer_inputs,
     matrix_layers as matrix_layers,
+    steering_changes as steering_changes,
     steering_gains as steering_gains,
 )
 from .one_pass import LayerSigns as LayerSigns, VitalSigns as VitalSigns, vital_signs as vital_signs
