@@ -12,11 +12,14 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
+from threadpoolctl import threadpool_limits  # comes with scikit-learn
+
 from theodolite.core.instrument import Instrument
 from theodolite.core.reading import Band, Estimate, Reading, Series
 from theodolite.core.statistics import left_out_errors
 from theodolite.core.subject import Subject
 from theodolite.instruments._common.visit import features_of
+from theodolite.io.workers import one_thread
 from theodolite.measure.dimension import (
     dimension_calibrated,
     dimension_twonn,
@@ -28,6 +31,7 @@ from theodolite.measure.dimension import (
     twonn_fit,
     variances,
 )
+from theodolite.measure.propagation._one_visit import Features
 from theodolite.measure.spectra import feature_decay
 
 MOST, FEWEST = 1000, 40
@@ -37,6 +41,31 @@ MOST, FEWEST = 1000, 40
 def read(subject: Subject) -> Iterator[Reading]:
     """The dimension of the data at the input and after every layer, and the share of the linear hull it fills."""
     found = features_of(subject)
+    with one_thread(), threadpool_limits(1):  # thousands of small products, which threads only slow down
+        told = _told(subject, found)
+    if not told:
+        return
+    series = Series(
+        x=tuple(told),
+        measured=tuple(value.value for value, _, _ in told.values()),
+        stderr=tuple(value.stderr for value, _, _ in told.values()),
+        x_label="layer",
+        y_label="dimension of the features",
+    )
+    for name, (value, words, rank) in told.items():
+        yield Reading(
+            quantity="dimension of the features",
+            where=name,
+            measured=min(value.value, float(rank)),  # the fit may pass the linear hull by its rounding, the data cannot
+            stderr=value.stderr,
+            expected=Band(high=float(rank)),
+            meaning=words + " " + _shape(told),
+            series=series,
+        )
+
+
+def _told(subject: Subject, found: Features) -> dict[str, tuple[Estimate, str, int]]:
+    """Of each layer the dimension, the other numbers in words, and the rank; of some layers where time is short."""
     told: dict[str, tuple[Estimate, str, int]] = {}
     for name in _spread(list(found.rows)):
         features = found.rows[name][:MOST]
@@ -57,26 +86,7 @@ def read(subject: Subject) -> Iterator[Reading]:
         value = dimension_calibrated(rows)
         thin = _thinned(rows.points, min(found.of, MOST)) * max(1.0, value.value / raw.value)
         told[name] = Estimate(value.value, math.hypot(value.stderr, thin)), words, rank_of(values, rows)
-    told = {name: told[name] for name in found.rows if name in told}
-    if not told:
-        return
-    series = Series(
-        x=tuple(told),
-        measured=tuple(value.value for value, _, _ in told.values()),
-        stderr=tuple(value.stderr for value, _, _ in told.values()),
-        x_label="layer",
-        y_label="dimension of the features",
-    )
-    for name, (value, words, rank) in told.items():
-        yield Reading(
-            quantity="dimension of the features",
-            where=name,
-            measured=min(value.value, float(rank)),  # the fit may pass the linear hull by its rounding, the data cannot
-            stderr=value.stderr,
-            expected=Band(high=float(rank)),
-            meaning=words + " " + _shape(told),
-            series=series,
-        )
+    return {name: told[name] for name in found.rows if name in told}
 
 
 def _spread(names: list[str]) -> list[str]:

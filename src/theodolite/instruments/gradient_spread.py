@@ -29,7 +29,8 @@ def read(subject: Subject) -> Iterator[Reading]:
     assert subject.model is not None
     limited = subject.allowance.seconds < float("inf")
     rows = afforded(subject, "forward", passes=4.0 * DRAWS, share=0.9, fewest=min(2, len(subject.data.first())))
-    batch = picked(next(subject.batches()), torch.arange(min(INPUTS, rows) if limited else INPUTS))
+    whole = next(subject.batches())
+    batch = picked(whole, torch.arange(min(len(whole), INPUTS, rows if limited else INPUTS)))
     found = redrawn_gradients(
         subject.model, batch.inputs, batch.keywords, draws=DRAWS, ended=subject.allowance.over
     )

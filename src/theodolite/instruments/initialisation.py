@@ -23,12 +23,14 @@ def read(subject: Subject) -> Iterator[Reading]:
     hidden = max(1, len(layers) - 1)
     when = "before training" if subject.origin is not None else "as they are now"
     points = [None if layer.activation is None else criticality(layer.activation) for layer in layers]
+    plain = all(layer.chain in (0, hidden) for layer in layers)
     for layer, point in zip(layers, points, strict=True):
-        yield _weight_reading(layer, point, hidden, when)
+        yield _weight_reading(layer, point, layer.chain or hidden, when)
     for layer, point in zip(layers, points, strict=True):
         if layer.bias_variance is not None:
-            yield _bias_reading(layer, point, hidden, when)
-    yield from _depth_scales(layers, hidden)
+            yield _bias_reading(layer, point, layer.chain or hidden, when)
+    if plain:  # else sums and normalisations set the signal anew, and the depth that counts is not that of the layers
+        yield from _depth_scales(layers, hidden)
 
 
 def _weight_reading(layer: FedLayer, point: Criticality | None, hidden: int, when: str) -> Reading:
@@ -39,10 +41,10 @@ def _weight_reading(layer: FedLayer, point: Criticality | None, hidden: int, whe
         else:
             band = Band(*critical_band(point.weight_variance, hidden_layers=hidden))
             ratio = layer.weight_variance.value / point.weight_variance
+            many = f"{hidden} such layers" if hidden > 1 else "this layer"
             meaning = (
                 f"Weights {when} carry {ratio:.3g} times the critical variance of {layer.activation.name}: over "
-                f"{hidden} such layers a signal changes by a factor of about {ratio**hidden:.3g}. "
-                + _advice(ratio, band)
+                f"{many} a signal changes by a factor of about {ratio**hidden:.3g}. " + _advice(ratio, band)
             )
     return Reading(
         quantity="C_w, weight variance × fan-in",

@@ -17,21 +17,40 @@ from theodolite.theory import Activation
 
 @dataclass(frozen=True)
 class FedLayer:
-    """A layer's variances and the activation that feeds it; None where there is none or it cannot be told, and why."""
+    """A layer's variances and the activation that feeds it; None where there is none or it cannot be told, and why.
+
+    ``chain`` is how many layers are fed one by the other through activations alone in the chain it stands in, between a sum,
+    a normalisation or the like and the next; 0 where that was not seen.
+    """
 
     name: str
     weight_variance: Estimate
     bias_variance: Estimate | None
     activation: Activation | None
     between: str
+    chain: int = 0
 
 
 def layers_of(subject: Subject) -> list[FedLayer]:
     """The layers in the order of the parameters, with their weights from before training where those are known."""
     found = {name: stored.value for name, stored in weighed(subject, "spread")["spread"].items() if stored.value}
     weights = [name for name in subject.origin or subject.weights if name in found and found[name]["axes"] > 1]
-    fed = _fed_by(subject, weights)
-    return [FedLayer(name, _variance(found[name]), _bias_variance(name, found), *fed[name]) for name in weights]
+    fed, chains = _fed_by(subject, weights), chain_lengths(signals_of(subject))
+    return [
+        FedLayer(name, _variance(found[name]), _bias_variance(name, found), *fed[name], chains.get(name, 0))
+        for name in weights
+    ]
+
+
+def chain_lengths(seen: Sequence[Signal]) -> dict[str, int]:
+    """For each layer, in the order in which they ran, the length of the chain of layers fed through activations alone."""
+    chains: list[list[str]] = []
+    for signal in seen:
+        if signal.function is None or not chains:
+            chains.append([])
+        else:
+            chains[-1].append(f"{signal.layer}.weight".lstrip("."))
+    return {name: len(chain) for chain in chains for name in chain}
 
 
 def _variance(found: Mapping[str, float]) -> Estimate:

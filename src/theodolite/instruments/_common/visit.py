@@ -14,7 +14,7 @@ from theodolite.core.budget import Allowance, Pace
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
 from theodolite.io.batches import Batch, Batches
-from theodolite.measure import plain_attention
+from theodolite.measure import first_tensor, plain_attention
 from theodolite.measure.propagation._one_visit import Features, visited_features
 
 SLICE, QUICK = 4, 0.02
@@ -74,12 +74,17 @@ def _forward(subject: Subject, batch: Batch) -> None:
 
 def _gradient(subject: Subject, batch: Batch) -> None:
     own = [p for p in subject.model.parameters() if p.requires_grad]  # type: ignore[union-attr]
-    torch.autograd.grad(subject.loss_on(batch), own, allow_unused=True)
+    torch.autograd.grad(_value(subject, batch), own, allow_unused=True)
+
+
+def _value(subject: Subject, batch: Batch) -> Tensor:
+    """The loss; where there is none a sum of the answers, which costs as much."""
+    return subject.loss_on(batch) if subject.has("loss") else first_tensor(subject.output(batch)).float().sum()
 
 
 def _product(subject: Subject, batch: Batch) -> None:
     own = [p for p in subject.model.parameters() if p.requires_grad]  # type: ignore[union-attr]
-    slopes = torch.autograd.grad(subject.loss_on(batch), own, create_graph=True, materialize_grads=True)
+    slopes = torch.autograd.grad(_value(subject, batch), own, create_graph=True, materialize_grads=True)
     live = [slope for slope in slopes if slope.requires_grad]
     torch.autograd.grad(live, own, [torch.ones_like(slope) for slope in live], allow_unused=True)
 
