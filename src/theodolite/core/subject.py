@@ -55,8 +55,8 @@ class Subject:
     store: Store = field(default_factory=Store, compare=False, repr=False)
     progress: Progress = field(default_factory=Progress, compare=False, repr=False)
     faults: dict[str, str] = field(default_factory=dict, compare=False, repr=False)
-    allowance: Allowance = field(default_factory=Allowance, compare=False, repr=False)
-    seen: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    allowance: Allowance = field(default_factory=Allowance, init=False, compare=False, repr=False)
+    seen: dict[str, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         model = self.model
