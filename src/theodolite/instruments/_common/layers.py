@@ -42,6 +42,15 @@ def layers_of(subject: Subject) -> list[FedLayer]:
     ]
 
 
+RESET = ("a sum", "a normalisation", "attention")
+"""What comes between layers of networks in which depth does not multiply: residual sums and normalisations."""
+
+
+def is_reset(seen: Sequence[Signal]) -> bool:
+    """Whether sums, normalisations or attention between its layers set the signal anew on its way."""
+    return any(word in signal.between for signal in seen for word in RESET)
+
+
 def chain_lengths(seen: Sequence[Signal]) -> dict[str, int]:
     """For each layer, in the order in which they ran, the length of the chain of layers fed through activations alone."""
     chains: list[list[str]] = []

@@ -153,8 +153,9 @@ def features_of(subject: Subject) -> Features:
         samples = afforded(subject, "forward", passes=1.6, share=0.8, fewest=min(8, wanted))
         data = thinned(subject, samples)
         with untouched(subject.model):
+            on_device = (batch.on(subject.model) for batch in data)
             found = visited_features(
-                subject.model, (batch.on(subject.model) for batch in data), ended=limit.over
+                subject.model, on_device, like_first=len(subject.data.first()), ended=limit.over
             )
         found = replace(found, of=sample_count(subject))
         subject.seen["features"], subject.seen["features at"] = found, state

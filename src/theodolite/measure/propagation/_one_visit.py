@@ -25,7 +25,7 @@ class Features:
     """What one visit saw, ``samples`` of ``of`` in the data.
 
     Of every layer that multiplies by weights: ``covariances`` of its output (positions pooled), ``rows`` of it for the
-    first samples, ``given``, what linear layers got in the first batch (positions are rows). ``readout`` is what each
+    first samples, ``given``, what linear layers got in the first batch, or as many others (positions are rows). ``readout`` is what each
     linear layer got for each sample, where that is one row a sample. ``answers`` and ``targets`` are those of all samples
     seen, None where they do not fit together or are too large; ``signals`` are of the first batch, ``first`` its
     covariances.
@@ -46,8 +46,9 @@ class Features:
 class _Keeper:
     """Hooks that reduce what passes by."""
 
-    def __init__(self) -> None:
+    def __init__(self, like_first: int) -> None:
         self.found = Features()
+        self.like_first, self.batch = like_first, 0
         self.parts: dict[tuple[str, str], list[Tensor]] = {}
         self.counts: dict[tuple[str, str], int] = {}
         self.met: set[tuple[str, str]] = set()
@@ -83,9 +84,12 @@ class _Keeper:
         return hook
 
     def _linear(self, name: str, given: Tensor) -> None:
-        if name not in self.found.given:
-            flat = given.detach().flatten(0, -2)
-            self.found.given[name] = flat[:GIVEN].clone()
+        flat = given.detach().flatten(0, -2)
+        have = self.found.given.get(name)
+        room = min(GIVEN, self.like_first * len(flat) // max(1, self.batch)) - (0 if have is None else len(have))
+        if room > 0 and ("given", name) not in self.met:
+            self.met.add(("given", name))
+            self.found.given[name] = flat[:room].clone() if have is None else torch.cat([have, flat[:room]])
         if given.ndim == 2:
             self.keep("readout", name, given)
 
@@ -94,9 +98,14 @@ class _Keeper:
 
 
 @torch.no_grad()
-def visited_features(model: nn.Module, batches: Iterable[Batch], *, ended: Callable[[], bool] = bool) -> Features:
-    """Run the model once over the batches; ``ended()`` is asked between batches and ends the visit early."""
-    keeper, first = _Keeper(), True
+def visited_features(
+    model: nn.Module, batches: Iterable[Batch], *, like_first: int, ended: Callable[[], bool] = bool
+) -> Features:
+    """Run the model once over the batches; ``ended()`` is asked between batches and ends the visit early.
+
+    ``like_first`` is the size of the first batch of the data as they came, which thinned batches together make up for.
+    """
+    keeper, first = _Keeper(like_first), True
     answers: list[Tensor] = []
     targets: list[Any] = []
     with ExitStack() as stack:
@@ -106,6 +115,7 @@ def visited_features(model: nn.Module, batches: Iterable[Batch], *, ended: Calla
         for batch in batches:
             if not first and ended():
                 break
+            keeper.batch = len(batch)
             if first and len(batch) > 1:
                 keeper.found.signals = signals(model, *batch.inputs, **batch.keywords)
             else:

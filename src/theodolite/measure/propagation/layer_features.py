@@ -134,6 +134,22 @@ def steering_changes(
     return torch.stack(gains)
 
 
+@torch.no_grad()
+def path_gains(
+    run: Callable[[], Any], layer: nn.Module, directions: Tensor, *, perturbation: float = 1e-2
+) -> Tensor:
+    r"""The relative change of the answer over that behind a layer, $\frac{|\Delta f|/|f|}{|\Delta h|/|h|}$, (directions, samples).
+
+    1 where what follows only scales. Arguments as for `steering_gains`.
+    """
+    gains = []
+    for direction in directions:
+        (high, _), (low, _) = (_answer_with(run, layer, direction, sign * perturbation) for sign in (1.0, -1.0))
+        size = ((high + low) / 2).flatten(1).norm(dim=1).clamp_min(1e-300)
+        gains.append((high - low).flatten(1).norm(dim=1) / (2 * perturbation * size))
+    return torch.stack(gains)
+
+
 def _answer_with(run: Callable[[], Any], layer: nn.Module, direction: Tensor, step: float) -> tuple[Tensor, Tensor]:
     sizes: list[Tensor] = []
 
