@@ -79,18 +79,22 @@ def main() -> int:
     if options.one:
         print(json.dumps(measured(names[0], options.budgets[0], options)))
         return 0
-    print(f"{'network':10} {'budget':>7} {'wall s':>7} {'CPU s':>7} {'passes':>7} {'peak MB':>8} {'answers':>8} {'readings':>9} {'error':>7}")
+    heads = ("budget", "wall s", "CPU s", "passes", "peak MB", "answers", "readings", "error")
+    print(f"{'network':10} " + " ".join(f"{head:>8}" for head in heads), flush=True)
     for name in names:
         for budget in options.budgets:
-            given = [word for key in ("cifar", "minilm") if (value := getattr(options, key)) for word in (f"--{key}", str(value))]
+            given = [
+                word
+                for key in ("cifar", "minilm")
+                if (value := getattr(options, key))
+                for word in (f"--{key}", str(value))
+            ]
             command = [sys.executable, __file__, "--one", name, *given, "--budgets", str(budget)]
             done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
             row = json.loads(done.stdout.splitlines()[-1])
-            print(
-                f"{name:10} {budget:6.0f}s {row['wall']:7.1f} {row['cpu']:7.1f} {row['passes']:7.1f} {row['peak']:8.0f} "
-                f"{row['answers']:8} {row['readings']:9} {row['error']:7.2g}",
-                flush=True,
-            )
+            cells = [f"{budget:.0f}s", *(f"{row[key]:.1f}" for key in ("wall", "cpu", "passes")), f"{row['peak']:.0f}"]
+            cells += [str(row["answers"]), str(row["readings"]), f"{row['error']:.2g}"]
+            print(f"{name:10} " + " ".join(f"{cell:>8}" for cell in cells), flush=True)
             if options.details:
                 print("   ", row["slowest"], "\n   ", row["skipped"], flush=True)
     return 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -90,7 +91,7 @@ def perceptron(hidden_layers: int = 40, width: int = 128) -> nn.Sequential:
     """A deep chain of linear layers and ReLUs, critically initialised."""
     sizes = [3072, *[width] * hidden_layers, 10]
     parts: list[nn.Module] = [nn.Flatten()]
-    for place, (given, made) in enumerate(zip(sizes, sizes[1:], strict=False)):
+    for place, (given, made) in enumerate(pairwise(sizes)):
         linear = nn.Linear(given, made)
         nn.init.normal_(linear.weight, std=(2 / given) ** 0.5)
         nn.init.zeros_(linear.bias)

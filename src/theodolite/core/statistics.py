@@ -81,6 +81,23 @@ def left_out_errors(statistic: Any, count: int, *, of: int, blocks: int = 8) -> 
     return tuple(float(e) for e in np.hypot(spread * student_inflation(blocks), bias))
 
 
+def parted_error(whole: float, parts: Sequence[float], *, left_out: float) -> float:
+    """What it costs to know a number from a share of the samples, told by the same number from parts of that share.
+
+    The error has the spread of the parts and the bias that going from a part to the whole shows; ``left_out`` is the share
+    of all samples that was not seen. With two parts alone the spread is itself known but roughly, and is doubled.
+
+    >>> parted_error(1.0, [1.0, 1.0], left_out=0.5), parted_error(1.0, [0.0, 2.0], left_out=0.0)
+    (0.0, 0.0)
+    """
+    k, values = len(parts), np.asarray(parts, dtype=np.float64)
+    if k < 2:
+        return abs(whole) / SIGMAS if left_out > 0 else 0.0
+    spread = float(values.std(ddof=1)) / np.sqrt(k) * min(student_inflation(k), 4.0)
+    bias = (whole - float(values.mean())) / (k - 1)
+    return float(np.sqrt(max(0.0, left_out)) * np.hypot(spread, bias))
+
+
 def log_slope(x: Sequence[float], y: Sequence[Estimate]) -> Estimate:
     r"""The exponent $p$ of $y\propto x^p$: weighted least squares of log y on log x, with its error.
 

@@ -65,7 +65,9 @@ def _entropy(sight: AttentionSight) -> Reading:
     if share > 0.95:
         said = "It looks everywhere alike: an average, which tells places apart only through what is added to them."
     elif share < 0.1:
-        said = "It looks at one token alone: scores have grown large; a smaller step or a normalisation of queries and keys helps."
+        said = (
+            "It looks at one token alone: scores have grown large; try a smaller step, or normalised queries and keys."
+        )
     else:
         said = "It looks at some tokens more than at others."
     return Reading(
@@ -74,7 +76,7 @@ def _entropy(sight: AttentionSight) -> Reading:
         measured=share,
         stderr=mean.stderr,
         expected=Band(0.0, 1.0),
-        meaning=f"As if each token looked at {sight.tokens ** share:.3g} of {sight.tokens}, mean over {sight.heads} heads. {said}",
+        meaning=f"As if each token looked at {sight.tokens**share:.3g} of {sight.tokens}, mean over {sight.heads} heads. {said}",
     )
 
 

@@ -16,8 +16,8 @@ from torch import Tensor, nn
 
 from theodolite.core.instrument import Instrument
 from theodolite.core.reading import Band, Reading, Series
-from theodolite.core.subject import Subject
 from theodolite.core.statistics import left_out_errors
+from theodolite.core.subject import Subject
 from theodolite.instruments._common.visit import features_of
 from theodolite.theory.spectra import (
     condition_number_bound,

@@ -17,9 +17,10 @@ from torch.nn.functional import cross_entropy
 
 from theodolite.core.instrument import Instrument
 from theodolite.core.reading import Band, Estimate, Reading
+from theodolite.core.statistics import parted_error
 from theodolite.core.subject import Subject
 from theodolite.instruments._common.classes import classes_of
-from theodolite.instruments._common.visit import afforded, halves, sample_count, thinned
+from theodolite.instruments._common.visit import afforded, parted, sample_count, thinned
 from theodolite.measure.curvature import (
     Parts,
     extreme_eigenpairs,
@@ -54,8 +55,12 @@ def read(subject: Subject) -> Iterator[Reading]:
     found = _numbers(subject, data, classes)
     errors = dict.fromkeys(found.values, 0.0)
     if samples < sample_count(subject):
-        parts = [_numbers(subject, half, classes).values for half in halves(data)]
-        errors = {name: _apart(value, [part.get(name, value) for part in parts]) for name, value in found.values.items()}
+        left_out = 1 - samples / sample_count(subject)
+        parts = [_numbers(subject, part, classes).values for part in parted(data, 4 if samples >= 64 else 2)]
+        errors = {
+            name: parted_error(value, [part.get(name, value) for part in parts], left_out=left_out)
+            for name, value in found.values.items()
+        }
     yield from _told(found, errors)
 
 
@@ -68,11 +73,6 @@ class _Structure:
     classes: int
     here: int
     chance: float
-
-
-def _apart(value: float, parts: list[float]) -> float:
-    """Spread between halves, and the bias that going from half to all of the samples shows."""
-    return math.hypot(parts[0] - parts[1], value - sum(parts) / 2)
 
 
 def _numbers(subject: Subject, data: Any, classes: int) -> _Structure:

@@ -31,9 +31,7 @@ def read(subject: Subject) -> Iterator[Reading]:
     rows = afforded(subject, "forward", passes=4.0 * DRAWS, share=0.9, fewest=min(2, len(subject.data.first())))
     whole = next(subject.batches())
     batch = picked(whole, torch.arange(min(len(whole), INPUTS, rows if limited else INPUTS)))
-    found = redrawn_gradients(
-        subject.model, batch.inputs, batch.keywords, draws=DRAWS, ended=subject.allowance.over
-    )
+    found = redrawn_gradients(subject.model, batch.inputs, batch.keywords, draws=DRAWS, ended=subject.allowance.over)
     measured, error = log_spread(found.squares)
     draws, inputs_seen = found.squares.shape
     if inputs_seen < INPUTS and inputs_seen > 1:  # fewer inputs: what one says, another need not

@@ -17,8 +17,9 @@ import torch
 
 from theodolite.core.instrument import Instrument
 from theodolite.core.reading import SIGMAS, Band, Estimate, Reading, Series
+from theodolite.core.statistics import parted_error
 from theodolite.core.subject import Subject
-from theodolite.instruments._common.visit import afforded, halves, pace_of, sample_count, thinned
+from theodolite.instruments._common.visit import afforded, pace_of, parted, sample_count, thinned
 from theodolite.measure.curvature import (
     Eigenpairs,
     SpectralDensity,
@@ -54,24 +55,21 @@ def read(subject: Subject) -> Iterator[Reading]:
         return
     parts = []
     if samples < sample_count(subject) and not subject.allowance.over():
-        parts = [_seen(subject, half, products) for half in halves(data)]
+        parts = [_seen(subject, part, products) for part in parted(data, 4 if samples >= 32 else 2)]
     yield from _ends(seen, _Thinned(parts, seen, 1 - samples / sample_count(subject)))
 
 
 @dataclass(frozen=True)
 class _Thinned:
-    """Halves of the samples, beside all of them: how much a number hangs on which samples were seen, and how many."""
+    """Parts of the samples, beside all of them: how much a number hangs on which samples were seen, and how many."""
 
     parts: list[_Spectrum]
     whole: _Spectrum
     left_out: float
 
     def error(self, number: Callable[[_Spectrum], float]) -> float:
-        """Spread between halves, and the bias that going from half to all shows."""
-        if len(self.parts) < 2:
-            return 0.0 if self.left_out <= 0 else abs(number(self.whole)) / SIGMAS
-        values = [number(part) for part in self.parts]
-        return self.left_out**0.5 * math.hypot(values[0] - values[1], number(self.whole) - sum(values) / 2)
+        """What having seen some samples alone costs it."""
+        return parted_error(number(self.whole), [number(part) for part in self.parts], left_out=self.left_out)
 
 
 def _plan(subject: Subject) -> tuple[int, int]:
@@ -91,9 +89,7 @@ def _seen(subject: Subject, data: Any, products: int) -> _Spectrum:
     count = max(1, min(TOP, operator.size // 2, third // 3))
     ample = products >= 10_000
     top = extreme_eigenpairs(operator, count=count, tolerance=1e-4, most=2000 if ample else max(2, 2 * third // 3))
-    low = extreme_eigenpairs(
-        operator, count=1, lowest=True, tolerance=3e-4, most=2000 if ample else max(2, third // 3)
-    )
+    low = extreme_eigenpairs(operator, count=1, lowest=True, tolerance=3e-4, most=2000 if ample else max(2, third // 3))
     probes = PROBES if ample else 2
     steps = min(STEPS, operator.size - count, max(2, third // probes))
     density = spectral_density(operator, probes=probes, steps=max(1, steps), known=top)

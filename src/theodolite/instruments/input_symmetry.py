@@ -17,6 +17,7 @@ from torch.func import functional_call
 from theodolite.core.instrument import Instrument
 from theodolite.core.reading import Band, Reading
 from theodolite.core.state import untouched
+from theodolite.core.statistics import left_out_errors
 from theodolite.core.subject import Subject
 from theodolite.instruments._common.visit import afforded, sample_count
 from theodolite.io.batches import Batch
@@ -27,6 +28,7 @@ from theodolite.theory.bias import hadamard_lower_bound, multiplicative_loss
 ROWS, FEWEST = 64, 8
 SMALL, MOST_INPUTS = 512, 1 << 20  # inputs that are turned by a matrix, and at all
 SEED = 0  # of the rotation; any will do
+ROUNDED = 4  # units of the last place by which outputs may differ from one run to the next
 
 
 def read(subject: Subject) -> Iterator[Reading]:
@@ -44,13 +46,17 @@ def read(subject: Subject) -> Iterator[Reading]:
         layers = _fed_by_input(subject.model, x, inputs)
         if layers is None:
             return
-        gap, floor = _gap(subject.model, layers, x)
+        gaps, floor = _gaps(subject.model, layers, x)
+    gap, error = float(gaps.max()), ROUNDED * torch.finfo(x.dtype).eps
+    if len(x) < min(ROWS, len(found)):
+        error += left_out_errors(lambda rows: [float(gaps[rows].max())], len(x), of=min(ROWS, len(found)))[0]
     where = ", ".join(layers)
     symmetric = bool(layers) and gap <= floor
     yield Reading(
         quantity="change of the outputs when inputs and first weights turn together",
         where=where,
         measured=gap,
+        stderr=error,
         expected=Band(high=floor) if layers else None,
         meaning=_seen(bool(layers), symmetric),
     )
@@ -144,8 +150,8 @@ def _values_into(
     return seen
 
 
-def _gap(model: nn.Module, layers: dict[str, nn.Linear], x: Tensor) -> tuple[float, float]:
-    """The largest change of the outputs over their root mean square, and what rounding may make of it."""
+def _gaps(model: nn.Module, layers: dict[str, nn.Linear], x: Tensor) -> tuple[Tensor, float]:
+    """The largest change of each sample's outputs over their root mean square, and what rounding may make of it."""
     turn = _turn(x[0].numel(), x.device)
     turned = turn(x.flatten(1).double()).to(x.dtype).reshape(x.shape)
     weights = {
@@ -154,9 +160,9 @@ def _gap(model: nn.Module, layers: dict[str, nn.Linear], x: Tensor) -> tuple[flo
     }
     before, after = first_tensor(model(x)), first_tensor(functional_call(model, weights, (turned,)))
     size = float(before.double().square().mean().sqrt())
-    gap = float((after.double() - before.double()).abs().max()) / size if size else 0.0
+    gaps = (after.double() - before.double()).abs().reshape(len(x), -1).amax(1) / (size or 1.0)
     # sums over many inputs and a few layers round in their last three digits
-    return gap, 1e3 * torch.finfo(x.dtype).eps
+    return gaps.cpu(), 1e3 * torch.finfo(x.dtype).eps
 
 
 def _turn(inputs: int, device: torch.device) -> Callable[[Tensor], Tensor]:

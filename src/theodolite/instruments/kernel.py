@@ -11,6 +11,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -19,10 +20,10 @@ from torch import Tensor, nn
 
 from theodolite.core.instrument import Instrument
 from theodolite.core.reading import Band, Estimate, Reading, Series
+from theodolite.core.statistics import left_out_errors
 from theodolite.core.subject import Subject
 from theodolite.instruments._common.drift import drift_reading
 from theodolite.instruments._common.samples import Samples, spread_samples
-from theodolite.core.statistics import left_out_errors
 from theodolite.instruments._common.visit import afforded, sample_count
 from theodolite.measure import first_tensor
 from theodolite.measure import rows as first_rows
@@ -30,6 +31,7 @@ from theodolite.measure.kernels import (
     curvature_through_kernel,
     empirical_ntk,
     kernel_alignment,
+    kernel_drift,
     kernel_spectrum,
     output_curvatures,
     sketched_ntk,
@@ -69,7 +71,8 @@ def read(subject: Subject) -> Iterator[Reading]:
     if targets is not None:
         yield from _alignment(mean, before, targets)
     if before is not None:
-        yield drift_reading(mean, before)
+        drift = _with_others(lambda rows: kernel_drift(before[rows][:, rows], mean[rows][:, rows]), len(mean))
+        yield replace(drift_reading(mean, before), stderr=drift.stderr)
 
 
 def _sketched(subject: Subject, samples: Samples, outputs: int, size: int) -> Iterator[Reading]:
@@ -110,7 +113,7 @@ def _step(subject: Subject, samples: Samples, full: Tensor) -> Iterator[Reading]
         AttributeError,
     ):  # a loss of more than outputs, or not twice differentiable
         return
-    largest = _with_halves(lambda rows: _largest(full, curvatures, rows, len(full)), len(full))
+    largest = _with_others(lambda rows: _largest(full, curvatures, rows, len(full)), len(full))
     band, advice = None, "Steps of gradient descent must stay below 2 over this."
     if subject.lr is not None:
         edge = step_size_edge(subject.lr, momentum=subject.momentum)
@@ -192,7 +195,7 @@ def _alignment(mean: Tensor, before: Tensor | None, targets: Tensor) -> Iterator
     for when, kernel in (("now", mean), ("at the start", before)):
         if kernel is None:
             continue
-        found = _with_halves(partial(_aligned, kernel, targets), len(kernel))
+        found = _with_others(partial(_aligned, kernel, targets), len(kernel))
         yield Reading(
             quantity="alignment of the kernel with the targets",
             where=when,
@@ -248,11 +251,10 @@ def _labels(targets: Tensor | None, number: int) -> Tensor | None:
     return None if bool((targets == targets[0]).all()) else targets
 
 
-def _with_halves(quantity: Callable[[Tensor], float], number: int) -> Estimate:
-    """A quantity of all samples, with the error that two interleaved halves tell."""
-    rows = torch.arange(number)
-    halves = [quantity(rows[start::2]) for start in (0, 1)]
-    return Estimate(quantity(rows), 0.5 * abs(halves[0] - halves[1]))
+def _with_others(quantity: Callable[[Tensor], float], number: int) -> Estimate:
+    """A quantity of all samples at hand, with the error that leaving out some of them in turn tells."""
+    (error,) = left_out_errors(lambda rows: [quantity(torch.as_tensor(rows))], number, of=10**9)
+    return Estimate(quantity(torch.arange(number)), error)
 
 
 instrument = Instrument(

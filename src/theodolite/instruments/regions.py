@@ -69,7 +69,9 @@ def _counts(subject: Subject, start: Tensor, end: Tensor, seconds: float) -> Arr
     """Breakpoints on each segment; the later ones are left out where the time for them is up."""
     assert subject.model is not None
     if seconds == math.inf:
-        return np.array([len(line.breakpoints) for line in regions_on_lines(subject.model, start, end)], dtype=np.float64)
+        return np.array(
+            [len(line.breakpoints) for line in regions_on_lines(subject.model, start, end)], dtype=np.float64
+        )
     counts: list[int] = []
     began = time.perf_counter()
     while len(counts) < len(start) and (len(counts) < 3 or time.perf_counter() - began < seconds):
@@ -95,7 +97,11 @@ def _triangle(subject: Subject, x: Tensor) -> Iterator[Reading]:
             break
     assert cells is not None
     median = float(np.median(np.sqrt(cells.areas)))
-    whole = "" if size == 1 else f" (counted in one of {size:g} its size about the middle, {cells.regions} cells, and scaled)"
+    whole = (
+        ""
+        if size == 1
+        else f" (counted in one of {size:g} its size about the middle, {cells.regions} cells, and scaled)"
+    )
     yield Reading(
         quantity="cells in the triangle of three inputs",
         measured=found[-1],

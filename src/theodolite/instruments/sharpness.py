@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from theodolite.core.instrument import Instrument
 from theodolite.core.reading import SIGMAS, Band, Estimate, Reading
 from theodolite.core.subject import Subject
-from theodolite.instruments._common.visit import afforded, halves, sample_count, thinned
+from theodolite.instruments._common.visit import afforded, parted, sample_count, thinned
 from theodolite.measure import batch_statistics
 from theodolite.measure.curvature import Eigenpairs, extreme_eigenpairs, hessian
 from theodolite.theory.dynamics import step_size_edge
@@ -46,7 +46,7 @@ def _largest(subject: Subject) -> tuple[Eigenpairs, Estimate]:
         operator = hessian(subject.model, subject.loss, subject.data)
         top = extreme_eigenpairs(operator, count=1, most=lambda done: done >= 2000 or (done > 4 and enough.over()))
         return top, Estimate(top.values[0], top.errors[0] / SIGMAS)  # a bound, which three standard errors must cover
-    own, others = halves(thinned(subject, min(all_of, 2 * samples), batch_size=min(512, 2 * samples)))
+    own, others = parted(thinned(subject, min(all_of, 2 * samples), batch_size=min(512, 2 * samples)))
     operator, tolerance = hessian(subject.model, subject.loss, own), 1e-3
     top = extreme_eigenpairs(
         operator, count=1, tolerance=tolerance, most=lambda done: done >= 60 or (done >= PRODUCTS and enough.over())

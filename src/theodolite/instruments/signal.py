@@ -22,7 +22,6 @@ from theodolite.measure.propagation import Signal, path_gains
 from theodolite.theory import Activation
 from theodolite.theory.propagation import correlation_spread, next_covariance, next_variance, signal_spread
 
-
 DIRECTIONS, SAMPLES = 4, 16
 """Random directions, and samples, by which the gain of a whole path is measured."""
 

@@ -18,12 +18,7 @@ SELDOM = 10.0
 
 
 def tracked(
-    items: Iterable[Item],
-    *,
-    total: int,
-    label: str,
-    inner: Told | None = None,
-    left: Callable[[], float] | None = None,
+    items: Iterable[Item], *, total: int, label: str, inner: Told | None = None, left: Callable[[], float] | None = None
 ) -> Iterator[Item]:
     """The same items, with a progress bar and the time left while they come; a plain line now and then off terminals.
 

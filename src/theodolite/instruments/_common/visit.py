@@ -89,11 +89,7 @@ def _product(subject: Subject, batch: Batch) -> None:
     torch.autograd.grad(live, own, [torch.ones_like(slope) for slope in live], allow_unused=True)
 
 
-_PASSES: dict[str, Callable[[Subject, Batch], Any]] = {
-    "forward": _forward,
-    "gradient": _gradient,
-    "product": _product,
-}
+_PASSES: dict[str, Callable[[Subject, Batch], Any]] = {"forward": _forward, "gradient": _gradient, "product": _product}
 
 
 def picked(batch: Batch, rows: Tensor) -> Batch:
@@ -124,12 +120,14 @@ def thinned(subject: Subject, samples: int, *, batch_size: int | None = None) ->
     return Kept(kept, subject.model)
 
 
-def halves(data: Batches) -> tuple[Kept, Kept]:
-    """Every other sample of each batch, and the rest."""
-    parts = [
-        [picked(batch, torch.arange(start, len(batch), 2)) for batch in data if len(batch) > start] for start in (0, 1)
-    ]
-    return Kept(parts[0], data.model), Kept(parts[1], data.model)
+def parted(data: Batches, parts: int = 2) -> list[Kept]:
+    """So many parts of the samples, dealt out one by one."""
+    found: list[list[Batch]] = [[] for _ in range(parts)]
+    for batch in data:
+        for start, part in enumerate(found):
+            if len(batch) > start:
+                part.append(picked(batch, torch.arange(start, len(batch), parts)))
+    return [Kept(part, data.model) for part in found if part]
 
 
 def afforded(subject: Subject, kind: str, *, passes: float, share: float = 1.0, fewest: int = 1) -> int:
@@ -154,9 +152,7 @@ def features_of(subject: Subject) -> Features:
         data = thinned(subject, samples)
         with untouched(subject.model):
             on_device = (batch.on(subject.model) for batch in data)
-            found = visited_features(
-                subject.model, on_device, like_first=len(subject.data.first()), ended=limit.over
-            )
+            found = visited_features(subject.model, on_device, like_first=len(subject.data.first()), ended=limit.over)
         found = replace(found, of=sample_count(subject))
         subject.seen["features"], subject.seen["features at"] = found, state
     return found

@@ -61,10 +61,10 @@ def extreme_eigenpairs(
     r"""The ``count`` largest (or ``lowest``) eigenvalues by Lanczos with full reorthogonalisation and thick restarts.
 
     Stops when every error bound is below ``tolerance`` times the largest modulus found (1e-6 in float32, 1e-10 in
-    float64), or after ``most`` products (or when ``most(products)`` says so): ``converged`` says which. Once all has converged a new random start looks for
-    repeated eigenvalues, which one Krylov space cannot show; not with a ``start`` of one's own (a vector near those
-    sought). The basis takes at most ``memory`` bytes, then it restarts. The same call gives the same numbers.
-    Source: parlett1998, section 4.5; wu2000.
+    float64), or after ``most`` products (or when ``most(products)`` says so): ``converged`` says which. Once all has
+    converged a new random start looks for repeated eigenvalues, which one Krylov space cannot show; not with a
+    ``start`` of one's own (a vector near those sought). The basis takes at most ``memory`` bytes, then it restarts.
+    The same call gives the same numbers. Source: parlett1998, section 4.5; wu2000.
 
     >>> from types import SimpleNamespace
     >>> class Diagonal(SimpleNamespace):

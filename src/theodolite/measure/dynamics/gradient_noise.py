@@ -12,8 +12,8 @@ from torch import Tensor, nn
 
 from theodolite.core.reading import Estimate
 from theodolite.core.state import untouched
-from theodolite.io.batches import Batch
 from theodolite.core.statistics import student_inflation
+from theodolite.io.batches import Batch
 from theodolite.measure import batch_statistics, plain_attention
 from theodolite.measure.curvature import Point, point_of
 from theodolite.measure.curvature.operators import Loss
@@ -96,9 +96,7 @@ def group_moments(model: nn.Module, loss: Loss, batches: Iterable[Batch]) -> Gra
     whole = moments(torch.arange(n))
     left = torch.tensor([moments(torch.arange(n)[torch.arange(n) != i]) for i in range(n)], dtype=torch.float64)
     errors = ((n - 1) * left.var(0, correction=0)).sqrt() * student_inflation(n)
-    return GradientMoments(
-        Estimate(whole[0], float(errors[0])), Estimate(whole[1], float(errors[1])), sum(sizes)
-    )
+    return GradientMoments(Estimate(whole[0], float(errors[0])), Estimate(whole[1], float(errors[1])), sum(sizes))
 
 
 def _blocks(point: Point, data: Any, block: int) -> Any:

@@ -24,11 +24,11 @@ FEWEST_KEPT, NUMBERS, GIVEN = 1000, 1 << 23, 1024
 class Features:
     """What one visit saw, ``samples`` of ``of`` in the data.
 
-    Of every layer that multiplies by weights: ``covariances`` of its output (positions pooled), ``rows`` of it for the
-    first samples, ``given``, what linear layers got in the first batch, or as many others (positions are rows). ``readout`` is what each
-    linear layer got for each sample, where that is one row a sample. ``answers`` and ``targets`` are those of all samples
-    seen, None where they do not fit together or are too large; ``signals`` are of the first batch, ``first`` its
-    covariances.
+    Of every layer that multiplies by weights: ``covariances`` of its output (positions pooled), ``rows`` of it for
+    the first samples, ``given``, what linear layers got in the first batch, or as many others (positions are rows).
+    ``readout`` is what each linear layer got for each sample, where that is one row a sample. ``answers`` and
+    ``targets`` are those of all samples seen, None where they do not fit together or are too large; ``signals`` are
+    of the first batch, ``first`` its covariances.
     """
 
     samples: int = 0

@@ -135,12 +135,10 @@ def steering_changes(
 
 
 @torch.no_grad()
-def path_gains(
-    run: Callable[[], Any], layer: nn.Module, directions: Tensor, *, perturbation: float = 1e-2
-) -> Tensor:
-    r"""The relative change of the answer over that behind a layer, $\frac{|\Delta f|/|f|}{|\Delta h|/|h|}$, (directions, samples).
+def path_gains(run: Callable[[], Any], layer: nn.Module, directions: Tensor, *, perturbation: float = 1e-2) -> Tensor:
+    r"""The relative change of the answer over that behind a layer, $\frac{|\Delta f|/|f|}{|\Delta h|/|h|}$.
 
-    1 where what follows only scales. Arguments as for `steering_gains`.
+    For each direction and sample, (directions, samples); 1 where what follows only scales. Arguments as for `steering_gains`.
     """
     gains = []
     for direction in directions:

@@ -13,7 +13,6 @@ from torch import Tensor, nn
 from theodolite.core.state import untouched
 from theodolite.measure import first_tensor, plain_attention
 
-
 FEWEST = 10
 """Draws below which nothing is said of their spread."""
 
