@@ -7,6 +7,7 @@ import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 
@@ -55,7 +56,7 @@ class Pace:
     seconds: Mapping[str, float]
     samples: int
 
-    def price(self, passes: Mapping[str, int]) -> float:
+    def price(self, passes: Mapping[Any, int]) -> float:
         """What so many passes of single samples take."""
         return sum(count * self.seconds.get(kind, 0.0) for kind, count in passes.items())
 
@@ -67,8 +68,8 @@ class Pace:
         return most if each * most <= left else max(1, int(left / each))
 
 
-VISIT = 0.2
-"""The share of a budget that the visit of the data may take."""
+VISIT, SHARE = 0.2, 0.15
+"""The share of a budget that the visit of the data may take, and of what is left that an instrument may take in any case."""
 
 
 @dataclass
@@ -112,7 +113,7 @@ class Purse:
         """An instrument's share: as much as each of those waiting, and what it takes at the least."""
         dear = [other for other in self.waiting if self.prices.get(other, 0.0) > 0]
         others = len(dear) if self.prices.get(name, 0.0) > 0 else len(self.waiting)
-        share = self.left() * self.workers / max(1, others)
+        share = self.left() * max(self.workers / max(1, others), SHARE)
         self.waiting.discard(name)
         return self._allowed(min(self.left(), max(share, 1.1 * self.prices.get(name, 0.0))), samples)
 

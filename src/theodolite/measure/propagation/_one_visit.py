@@ -27,8 +27,8 @@ class Features:
     Of every layer that multiplies by weights: ``covariances`` of its output (positions pooled), ``rows`` of it for
     the first samples, ``given``, what linear layers got in the first batch, or as many others (positions are rows).
     ``readout`` is what each linear layer got for each sample, where that is one row a sample. ``answers`` and
-    ``targets`` are those of all samples seen, None where they do not fit together or are too large; ``signals`` are
-    of the first batch, ``first`` its covariances.
+    ``targets`` are those of all samples seen, None where they do not fit together or are too large; ``alone`` says
+    whether the model answers nothing else; ``signals`` are of the first batch, ``first`` its covariances.
     """
 
     samples: int = 0
@@ -38,6 +38,7 @@ class Features:
     given: dict[str, Tensor] = field(default_factory=dict)
     readout: dict[str, Tensor] = field(default_factory=dict)
     answers: Tensor | None = None
+    alone: bool = True
     targets: Tensor | None = None
     signals: tuple[Signal, ...] = ()
     first: dict[str, FeatureCovariance] = field(default_factory=dict)
@@ -107,11 +108,12 @@ def visited_features(
     """
     keeper, first = _Keeper(like_first), True
     answers: list[Tensor] = []
+    kept: list[Any] = []
     targets: list[Any] = []
     with ExitStack() as stack:
         for name, module in matrix_layers(model).items():
             stack.callback(module.register_forward_hook(keeper.after(name)).remove)
-        stack.callback(model.register_forward_hook(lambda _, __, answer: answers.append(_answer(answer))).remove)
+        stack.callback(model.register_forward_hook(lambda _, __, answer: kept.append(answer)).remove)
         for batch in batches:
             if not first and ended():
                 break
@@ -122,6 +124,8 @@ def visited_features(
                 model(*batch.inputs, **batch.keywords)
             if first:
                 keeper.found.first = dict(keeper.found.covariances)
+            answers.append(_answer(kept[-1]))
+            keeper.found.alone &= isinstance(kept.pop(), Tensor)
             keeper.found.samples += len(batch)
             targets.append(batch.target)
             keeper.met.clear()
