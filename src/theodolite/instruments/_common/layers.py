@@ -9,6 +9,7 @@ from torch import nn
 
 from theodolite.core.reading import Estimate
 from theodolite.core.subject import Subject
+from theodolite.instruments._common.visit import weights_state
 from theodolite.instruments._common.weights import weighed
 from theodolite.measure.propagation import Signal, signals
 from theodolite.measure.propagation.signal_flow import ACTIVATIONS
@@ -76,7 +77,7 @@ def signals_of(subject: Subject) -> tuple[Signal, ...]:
     """The signals of the first batch, or nothing where there is no data or but one sample; of the visit, where there was one."""
     if subject.model is None or subject.data is None:
         return ()
-    state = tuple((id(p), p._version) for p in subject.model.parameters())
+    state = weights_state(subject.model)
     if subject.seen.get("features at") == state:
         seen: tuple[Signal, ...] = subject.seen["features"].signals
         return seen

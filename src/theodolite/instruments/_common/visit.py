@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from theodolite.core.budget import Allowance, Pace
 from theodolite.core.state import untouched
@@ -139,11 +139,16 @@ def afforded(subject: Subject, kind: str, *, passes: float, share: float = 1.0, 
     return min(pace.samples, max(fewest, pace.affordable(kind, limit, passes=passes, share=share)))
 
 
+def weights_state(model: nn.Module) -> tuple[tuple[int, int], ...]:
+    """Which weights a model has, without reading them: where they lie, and how often they were changed in place."""
+    return tuple((parameter.data_ptr(), parameter._version) for parameter in model.parameters())
+
+
 def features_of(subject: Subject) -> Features:
     """What one visit of the data shows of all layers: made once for all instruments, again where weights have moved."""
     assert subject.model is not None
     limit = subject.allowance
-    state = tuple((id(p), p._version) for p in subject.model.parameters())
+    state = weights_state(subject.model)
     found: Features | None = subject.seen.get("features")
     wanted = min(sample_count(subject), limit.samples or sample_count(subject))
     enough = found is not None and (found.samples >= wanted or limit.until < Allowance.until)
