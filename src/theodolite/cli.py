@@ -68,6 +68,7 @@ def _survey(options: argparse.Namespace) -> int:
         asked_subject(options.target, options.data, **facts),
         instruments=options.instrument,
         cost=options.cost,
+        budget=None if options.budget == "none" else options.budget,
         jobs=options.jobs,
         backend=options.backend,
         out=out,
@@ -266,6 +267,7 @@ def _survey_parser(commands: Any) -> None:
         "--instrument", action="append", default=[], metavar="NAME", help="only this one; may be repeated"
     )
     costs = ("free", "forward", "backward", "hvp", "train")
+    survey.add_argument("--budget", default="60s", metavar="TIME", help="such as 60s or 2m; none: no limit (60s)")
     survey.add_argument("--cost", default="train", choices=costs, help="the dearest work allowed")
     _shared(survey, _survey, out="folder for report.html and readings.json (survey)", jobs=True)
 
