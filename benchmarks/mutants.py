@@ -20,9 +20,8 @@ from pathlib import Path
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch: children are forked, and threads do not survive that
 
 from mutation.sites import sample
-from mutation.trials import REPOSITORY, Trials
+from mutation.trials import Trials
 
-from theodolite import catalogue
 from theodolite.verbs.checking import checked_laws
 
 RESULTS = Path(__file__).resolve().parent / "results"
@@ -35,10 +34,10 @@ def known(trials):
     for line in file.read_text(encoding="utf-8").splitlines() if file.exists() else []:
         record = json.loads(line)
         module = record["module"]
-        if not (catalogue.ROOT / module).exists():
+        if not (trials.root / module).exists():
             continue
         if record["file"]:
-            files = [REPOSITORY / record["file"]]
+            files = [trials.folder / record["file"]]
         else:
             files = trials.files(record["part"], module)
         if all(path.exists() for path in files) and trials.mark(files) == record["mark"]:
@@ -49,7 +48,7 @@ def known(trials):
 def tried(trials, mutant, part, limit):
     start = time.monotonic()
     killer, file = trials.killer(part, mutant, limit)
-    files = [REPOSITORY / file] if file else trials.files(part, mutant.module)
+    files = [trials.folder / file] if file else trials.files(part, mutant.module)
     record = {
         "key": mutant.key,
         "part": part,
@@ -67,24 +66,27 @@ def tried(trials, mutant, part, limit):
 
 def report(mutants, found):
     rows = [(m, found.get((m.key, "tests")), found.get((m.key, "laws"))) for m in mutants]
-    by_tests = [row for row in rows if row[1] and row[1]["killer"]]
-    by_laws = [row for row in rows if row[2] and row[2]["killer"]]
     print(f"mutants: {len(rows)} of the sample of {COUNT}")
-    for name, part, dead in (("tests", 1, by_tests), ("laws", 2, by_laws)):
-        run = sum(row[part] is not None for row in rows)
-        print(f"killed by {name}: {len(dead)} of {run}" + (f" ({100 * len(dead) / run:.0f} %)" if run else ""))
-    only = [row for row in by_laws if row[1] and not row[1]["killer"]]
-    print(f"killed by laws and by no test: {len(only)}")
+    for name, part in (("tests", 1), ("laws", 2)):
+        tried_on = [row[part] for row in rows if row[part]]
+        share = f" ({100 * sum(map(killed, tried_on)) / len(tried_on):.0f} %)" if tried_on else ""
+        print(f"killed by {name}: {sum(map(killed, tried_on))} of {len(tried_on)}{share}")
     both = [row for row in rows if row[1] and row[2]]
-    alive = [row for row in both if not row[1]["killer"] and not row[2]["killer"]]
+    print(f"killed by laws and by no test: {sum(killed(row[2]) and not killed(row[1]) for row in both)} of {len(both)}")
+    alive = [row for row in both if not killed(row[1]) and not killed(row[2])]
     print(f"survivors: {len(alive)} of the {len(both)} tried on both")
     for mutant, _, _ in alive:
         print(f"  {mutant}")
     for title, part in (("not noticed by a test", 1), ("not noticed by a law", 2)):
         print(f"\n{title}:")
         for row in rows:
-            if row[part] and not row[part]["killer"]:
-                print(f"  {row[0]}")
+            if row[part] and not killed(row[part]):
+                print(f"  {row[0]}{' (' + row[part]['killer'] + ')' if row[part]['killer'] else ''}")
+
+
+def killed(record):
+    """Whether something noticed: a run that was out of time, or could not be made, has noticed nothing."""
+    return record["killer"] not in ("", "time", "crash")
 
 
 def main():
@@ -93,18 +95,20 @@ def main():
     parser.add_argument("--to", dest="last", type=int, default=COUNT, metavar="J")
     parser.add_argument("--laws-only", action="store_true")
     parser.add_argument("--tests-only", action="store_true")
-    parser.add_argument("--limit", type=float, default=300.0, metavar="SECONDS", help="for one mutant and part")
+    parser.add_argument(
+        "--limit", type=float, default=300.0, metavar="SECONDS", help="of processor time, for one mutant and part"
+    )
     parser.add_argument("--only", default="", metavar="TEXT", help="mutants of the whole package whose line holds this")
     parser.add_argument("--show", action="store_true", help="run nothing")
     arguments = parser.parse_args()
     RESULTS.mkdir(exist_ok=True)
-    if arguments.only:
-        mutants = [m for m in sample(catalogue.ROOT, 10**6) if arguments.only in str(m)]
-    else:
-        mutants = sample(catalogue.ROOT, COUNT)[arguments.first : arguments.last]
     without = {"laws": arguments.tests_only, "tests": arguments.laws_only}
     parts = [part for part in without if not without[part]]
     trials = Trials(RESULTS / "estimates")
+    if arguments.only:
+        mutants = [m for m in sample(trials.root, 10**6) if arguments.only in str(m)]
+    else:
+        mutants = sample(trials.root, COUNT)[arguments.first : arguments.last]
     found = known(trials)
     try:
         if not arguments.show:

@@ -71,7 +71,7 @@ def test_the_sample_is_fixed_and_spread_over_the_modules_of_theory():
 def test_what_a_measurement_reaches_leaves_the_prediction_out(name, there, not_there):
     reached = {
         p.relative_to(catalogue.ROOT).as_posix()
-        for p in measurement_reaches(catalogue.entry(name).path)
+        for p in measurement_reaches(catalogue.ROOT, catalogue.entry(name).path)
         if p.is_relative_to(catalogue.ROOT)
     }
     assert there in reached

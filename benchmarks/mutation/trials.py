@@ -7,7 +7,9 @@ import contextlib
 import functools
 import hashlib
 import json
+import math
 import os
+import resource
 import shutil
 import signal
 import sys
@@ -15,7 +17,6 @@ import tempfile
 import time
 from pathlib import Path
 
-from theodolite import catalogue
 from theodolite.core.sources import sources
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -37,7 +38,8 @@ class Trials:
                 REPOSITORY / name, self.folder / name, ignore=shutil.ignore_patterns("__pycache__", "results")
             )
         shutil.copy(REPOSITORY / "pyproject.toml", self.folder)
-        self.tree = sources(catalogue.ROOT)
+        self.tree = sources(self.root)
+        self.laws = {path.stem.replace("_", "-"): path for path in sorted(self.root.glob("laws/*/[!_]*.py"))}
         self.estimates = estimates
         self.unsound: set[str] = set()  # tests and laws that fail without any change
         self.sound: set[str] = set()
@@ -47,29 +49,33 @@ class Trials:
 
     def relevant_tests(self, module: str) -> list[Path]:
         """The module's own doctests, the test file of the same path, its topic's, then by the size of what they reach."""
-        changed, mirror = catalogue.ROOT / module, Path(module).with_name(f"test_{Path(module).name}")
-        found = [path for path in _test_files() if changed in _reached(path)]
+        mirror = (self.folder / "tests" / module).with_name(f"test_{Path(module).name}")
         order = sorted(
-            found,
+            self._reaching(module, _test_files(self.folder)),
             key=lambda path: (
-                path != REPOSITORY / "tests" / mirror,
-                path.parent != (REPOSITORY / "tests" / mirror).parent,
+                path != mirror,
+                path.parent != mirror.parent,
                 "theory" not in path.parts,
-                len(_reached(path)),
+                self._size(path),
             ),
         )
-        return [changed, *order[:FILES]]
+        return [self.root / module, *order[:FILES]]
 
     def relevant_laws(self, module: str) -> list[str]:
         """Those that reach the module, the most particular first."""
-        laws = [entry for entry in catalogue.entries() if entry.kind == "law"]
-        found = [entry for entry in laws if catalogue.ROOT / module in _reached(entry.path)]
-        return [entry.name for entry in sorted(found, key=lambda entry: len(_reached(entry.path)))]
+        names = {path: name for name, path in self.laws.items()}
+        return [names[path] for path in sorted(self._reaching(module, list(names)), key=self._size)]
+
+    def _reaching(self, module: str, files: list[Path]) -> list[Path]:
+        return [path for path in files if self.root / module in _reached(self.root, path)]
+
+    def _size(self, path: Path) -> int:
+        return len(_reached(self.root, path))
 
     def files(self, part: str, module: str) -> list[Path]:
         if part == "tests":
             return self.relevant_tests(module)
-        return [catalogue.entry(name).path for name in self.relevant_laws(module)]
+        return [self.laws[name] for name in self.relevant_laws(module)]
 
     def mark(self, files: list[Path]) -> str:
         """Changes when one of the files, or something that it reaches, does."""
@@ -77,16 +83,16 @@ class Trials:
         return hashlib.sha256(whole.encode()).hexdigest()[:16]
 
     def killer(self, part: str, mutant, limit: float) -> tuple[str, str]:
-        """What notices the mutant ("" where nothing does, "time" where it never ends), and the file that it stands in."""
-        place, deadline = self.root / mutant.module, time.monotonic() + limit
+        """What notices the mutant ("" where nothing does, "time" where it ran out), and the file that it stands in."""
+        place = self.root / mutant.module
         whole = place.read_bytes()
         for name in self.relevant_laws(mutant.module) if part == "laws" else ():
-            measurement_reaches(catalogue.entry(name).path)  # here, so that children find it known
+            measurement_reaches(self.root, self.laws[name])  # here, so that children find it known
         while True:
             _replace(place, mutant.applied(whole))
-            found, file = self._run(part, mutant.module, deadline - time.monotonic())
+            found, file = self._run(part, mutant.module, limit)
             _replace(place, whole)
-            if not found or found == "time" or found in self.sound:
+            if found in ("", "time", "crash") or found in self.sound:
                 return found, file
             again, _ = self._run(part, mutant.module, 600, only=found)
             if again:
@@ -101,16 +107,17 @@ class Trials:
         answer.unlink(missing_ok=True)
         child = os.fork()
         if not child:
+            resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(limit), math.ceil(limit)))
             self._child(part, module, only, answer)
-        deadline = time.monotonic() + limit
-        while not os.waitpid(child, os.WNOHANG)[0]:
+        deadline = time.monotonic() + 10 * limit  # the limit is of processor time, which the system keeps
+        while not (ended := os.waitpid(child, os.WNOHANG))[0]:
             if time.monotonic() > deadline:
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(child, signal.SIGKILL)
-                os.waitpid(child, 0)
-                return "time", ""
             time.sleep(0.05)
-        return tuple(json.loads(answer.read_text())) if answer.exists() else ("crash", "")
+        if answer.exists():
+            return tuple(json.loads(answer.read_text()))
+        return ("time" if os.WIFSIGNALED(ended[1]) else "crash"), ""
 
     def _child(self, part: str, module: str, only: str | None, answer: Path) -> None:
         os.setsid()
@@ -133,13 +140,15 @@ class Trials:
     def _failing_test(self, module: str, only: str | None) -> tuple[str, str]:
         import pytest
 
-        names = [str(path.relative_to(REPOSITORY)) for path in self.relevant_tests(module)]
+        names = [str(path.relative_to(self.folder)) for path in self.relevant_tests(module)]
         files = [name for name in names if name not in self.unsound]  # one that cannot even be loaded
         first = _First()
         common = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *(f"--deselect={t}" for t in self.unsound)]
         for some in [[only]] if only else [files[:3], files[3:]]:  # loading files takes longer than most of their tests
             if some and not first.failed:
-                pytest.main([*common, *some], plugins=[first])
+                code = pytest.main([*common, *some], plugins=[first])
+                if code not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED) and not first.failed:
+                    raise RuntimeError(f"the tests could not be run: {code}")
         return (first.failed, str(first.failed).partition("::")[0]) if first.failed else ("", "")
 
     def _failing_law(self, module: str, only: str | None) -> tuple[str, str]:
@@ -147,7 +156,7 @@ class Trials:
 
         for name in [only] if only else self.relevant_laws(module):
             if name not in self.unsound and not self._holds(copied.law, name, module):
-                return name, f"src/theodolite/laws/{copied.entry(name).topic}/{name.replace('-', '_')}.py"
+                return name, str(self.laws[name].relative_to(self.folder))
         return "", ""
 
     def _holds(self, law, name: str, module: str) -> bool:
@@ -157,7 +166,7 @@ class Trials:
 
         try:
             known = self._measured.get(name)
-            if known is None or catalogue.ROOT / module in measurement_reaches(catalogue.entry(name).path):
+            if known is None or self.root / module in measurement_reaches(self.root, self.laws[name]):
                 return bool(law(name).check().holds)
             return bool(law(name).verdict([Estimate(known_number(v), known_number(e)) for v, e in known]).holds)
         except Exception:  # a law that stops has noticed
@@ -185,7 +194,7 @@ class _First:
 
 
 @functools.cache
-def measurement_reaches(path: Path) -> frozenset[Path]:
+def measurement_reaches(root: Path, path: Path) -> frozenset[Path]:
     """What a law's ``measure`` reaches: the file with all else taken out, seen through."""
     tree = ast.parse(path.read_bytes())
     defined = {name: node for node in tree.body for name in _defined(node)}
@@ -202,12 +211,12 @@ def measurement_reaches(path: Path) -> frozenset[Path]:
     with tempfile.TemporaryDirectory() as folder:
         alone = Path(folder) / "measure.py"
         alone.write_text(ast.unparse(ast.Module(body, [])), encoding="utf-8")
-        return sources(catalogue.ROOT).reached(alone)
+        return sources(root).reached(alone)
 
 
 @functools.cache
-def _reached(path: Path) -> frozenset[Path]:
-    return sources(catalogue.ROOT).reached(path)
+def _reached(root: Path, path: Path) -> frozenset[Path]:
+    return sources(root).reached(path)
 
 
 def _defined(node):
@@ -219,8 +228,8 @@ def _defined(node):
     return [inner.id for target in targets for inner in ast.walk(target) if isinstance(inner, ast.Name)]
 
 
-def _test_files() -> list[Path]:
-    folders = [path for path in (REPOSITORY / "tests").iterdir() if path.is_dir() and path.name not in FOREIGN]
+def _test_files(folder: Path) -> list[Path]:
+    folders = [path for path in (folder / "tests").iterdir() if path.is_dir() and path.name not in FOREIGN]
     return sorted(file for folder in folders for file in folder.rglob("test_*.py"))
 
 

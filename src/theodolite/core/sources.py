@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 import hashlib
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -41,8 +42,7 @@ class Sources:
         for path in sorted(self.reached(start)):
             if path not in self._digests:
                 self._digests[path] = hashlib.sha256(path.read_bytes()).digest()
-            name = path.relative_to(self.root) if path.is_relative_to(self.root) else path
-            whole.update(name.as_posix().encode() + b"\0" + self._digests[path])
+            whole.update(os.path.relpath(path, self.root).encode() + b"\0" + self._digests[path])
         return whole.hexdigest()
 
     def _reads(self, path: Path) -> frozenset[Path]:
