@@ -10,8 +10,10 @@ Results are appended to the file as they come, and a run that is started again g
 """
 
 import argparse
+import itertools
 import json
 import math
+import random
 import time
 from collections import defaultdict
 from pathlib import Path
@@ -20,7 +22,7 @@ from benchmarks.clinic_cases import cases, run, score
 from benchmarks.clinic_cases.run import chance
 
 BAD = ("critical", "warning")
-LOOKS = 12
+LOOKS, PROBE, MOST_BATCHES = 12, 2048, 256
 
 
 def diagnosed(case, seed):
@@ -34,7 +36,7 @@ def diagnosed(case, seed):
     watch = th.Watch(
         setup.model,
         optimizer=setup.optimizer,
-        probe=list(setup.loader)[:32],
+        probe=probe_of(setup.loader),
         loss=setup.loss,
         validation=setup.validation,
         every=max(1, setup.steps // LOOKS),
@@ -42,7 +44,17 @@ def diagnosed(case, seed):
     )
     run(setup, watch=watch)
     started = time.perf_counter()
-    return watch.diagnosis, time.perf_counter() - started, setup
+    found = watch.diagnosis
+    return found, time.perf_counter() - started, setup
+
+
+def probe_of(loader):
+    """Some batches as training draws them; the loader goes on as if it had not been asked."""
+    kept = loader.generator.get_state()
+    most = min(MOST_BATCHES, max(1, PROBE // loader.batch))
+    probe = list(itertools.islice(loader, most))
+    loader.generator.set_state(kept)
+    return probe
 
 
 def record_of(case, seed, cure):
@@ -67,10 +79,22 @@ def record_of(case, seed, cure):
         "first": bool(named) and named[0] in right,
         "among": bool(right & set(chained)),
         "seconds": seconds,
+        **measured(case, setup),
     }
     if cure and case.cure is not None and row["first"]:
         row["cured"] = cured(case, seed, bad[0], setup)
     return row
+
+
+def measured(case, setup):
+    """How the run itself did, by which verify.py tells whether the case is what it claims; nothing for a checkpoint."""
+    if getattr(setup, "state_dict", None) is not None:
+        return {}
+    return {
+        "score": score(setup, *setup.validation, balanced=case.balanced),
+        "chance": chance(setup, balanced=case.balanced),
+        "holds": None if case.holds is None else bool(case.holds(setup)),
+    }
 
 
 def cured(case, seed, finding, sick):
@@ -163,6 +187,7 @@ def main():
     done = [json.loads(line) for line in options.out.read_text().splitlines()] if options.out.exists() else []
     known = {(row["case"], row["seed"]) for row in done}
     waiting = [(c.name, seed) for c in chosen for seed in c.seeds[: options.seeds] if (c.name, seed) not in known]
+    random.Random(0).shuffle(waiting)  # so that what is done when it is stopped is a fair part of the whole
     with options.out.open("a") as file:
         work = Parallel(n_jobs=options.jobs, return_as="generator_unordered")(
             delayed(_one)(name, seed, options.cure) for name, seed in waiting
@@ -179,6 +204,7 @@ def _one(name, seed, cure):
     import torch
 
     torch.set_num_threads(1)
+    time.perf_counter = time.process_time  # seconds of one core: a busy machine changes neither trials nor times
     case = next(c for c in cases() if c.name == name)
     return record_of(case, seed, cure)
 

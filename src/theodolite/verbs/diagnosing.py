@@ -9,6 +9,10 @@ from theodolite.ailments._common.chart import Chart
 from theodolite.core.ailment import Ailment, Finding, in_order
 
 
+FALLBACK = "loss-stalls"
+"""What is said where nothing else explains a run: whatever is found explains it."""
+
+
 def all_ailments() -> tuple[Ailment, ...]:
     """Every ailment, by the order of their names."""
     return tuple(catalogue.ailment(name) for name in catalogue.ailment_names())
@@ -22,4 +26,8 @@ def findings_of(chart: Chart) -> tuple[Finding, ...]:
         if all(chart.has(need) for need in ailment.needs)
         for finding in ailment.judge(chart)
     ]
-    return in_order(found, {ailment.name: ailment.explains for ailment in all_ailments()})
+    return in_order(found, {ailment.name: (*ailment.explains, *_fallback(ailment)) for ailment in all_ailments()})
+
+
+def _fallback(ailment: Ailment) -> tuple[str, ...]:
+    return () if ailment.name == FALLBACK or FALLBACK in ailment.explains else (FALLBACK,)

@@ -255,7 +255,7 @@ GAINED, SHARE = 0.1, 0.3
 def gone_on(chart: Chart) -> GoneOn | None:
     """The run gone on with, where that takes clearly more off the loss, on training data and on held-out data; else None."""
     made, here = steps_made(chart), loss_here(chart)
-    if not made or here is None or not chart.finite or here.after < 2 * GAINED * chart.chance:
+    if not made or here is None or not chart.finite or here.after < 2 * GAINED * chart.chance or does_well(chart):
         return None
     steps = max(SHORT // 3, min(4 * made, LONG))
     on = longer_trial(chart, "gone on", at_largest_lr(chart), steps=steps, from_start=False)
