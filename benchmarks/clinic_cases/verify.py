@@ -99,7 +99,9 @@ def main() -> int:
     parser.add_argument("--without", nargs="*", default=[], help="parts of names to leave out")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--seed-index", type=int, default=0)
-    parser.add_argument("--ran", nargs="*", type=Path, default=[], help="results of the clinic: only these, not run again")
+    parser.add_argument(
+        "--ran", nargs="*", type=Path, default=[], help="results of the clinic: only these, not run again"
+    )
     options = parser.parse_args()
     listed = cases()
     rows = [json.loads(line) for file in options.ran for line in file.read_text().splitlines()]
