@@ -21,10 +21,8 @@ TYPED = {
     "loss": "loss",
     "shuffle": "shuffle",
 }
-NUMBERS = frozenset(
-    "lr steps batch_size weight_decay clip momentum dropout statistics_momentum dtype initialise activation weight_variance "
-    "bias_variance".split()
-)
+OPTIMISER = ("lr", "steps", "batch_size", "weight_decay", "clip", "momentum", "dropout", "statistics_momentum", "dtype")
+NUMBERS = frozenset((*OPTIMISER, "initialise", "activation", "weight_variance", "bias_variance"))
 """What a suggestion may hold that is a number to type or an initialisation."""
 
 Edit = Callable[[nn.Module], nn.Module | None]

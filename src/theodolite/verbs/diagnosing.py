@@ -12,7 +12,6 @@ from theodolite import catalogue
 from theodolite.ailments._common.chart import Chart
 from theodolite.core.ailment import Ailment, Finding, in_order
 
-
 FALLBACK = "loss-stalls"
 """What is said where nothing else explains a run: whatever is found explains it."""
 
