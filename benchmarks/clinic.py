@@ -33,18 +33,20 @@ def diagnosed(case, seed):
     if getattr(setup, "state_dict", None) is not None:
         started = time.perf_counter()
         return th.diagnose(setup.state_dict), time.perf_counter() - started, setup
-    watch = th.Watch(
-        setup.model,
-        optimizer=setup.optimizer,
-        probe=probe_of(setup.loader),
-        loss=setup.loss,
-        validation=setup.validation,
-        every=max(1, setup.steps // LOOKS),
-        level="cheap",
-    )
+    probe, every = probe_of(setup.loader), max(1, setup.steps // LOOKS)
+    known = {"optimizer": setup.optimizer, "loss": setup.loss, "validation": setup.validation}
+    origin = {name: value.clone() for name, value in setup.model.state_dict().items()}
+    try:
+        watch = th.Watch(setup.model, probe=probe, every=every, level="cheap", **known)
+    except ValueError:  # its first answer is not finite, and there is nothing to watch
+        watch = None
     run(setup, watch=watch)
     started = time.perf_counter()
-    found = watch.diagnosis
+    found = (
+        th.diagnose(setup.model, data=probe, origin=origin, steps=setup.steps, **known)
+        if watch is None
+        else watch.diagnosis
+    )
     return found, time.perf_counter() - started, setup
 
 
