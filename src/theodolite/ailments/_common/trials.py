@@ -281,3 +281,17 @@ def does_well(chart: Chart) -> bool:
     known = scores.accuracy == scores.accuracy
     right = known and scores.accuracy > 1 - 0.1 * (1 - chart.fit.majority)
     return scores.loss < 0.3 * chart.chance or bool(right)
+
+
+WON = 0.9
+"""The share of the way from a constant answer to a perfect one beyond which no other training could win much."""
+
+
+def has_won(chart: Chart) -> bool:
+    """Whether nearly all was won that can be: by accuracy where targets are classes, else by loss; held out where known."""
+    if chart.fit is None:
+        return False
+    scores = chart.fit.validation or chart.fit.training
+    if scores.accuracy == scores.accuracy:
+        return scores.accuracy - chart.fit.majority >= WON * (1 - chart.fit.majority)
+    return scores.loss <= (1 - WON) * chart.chance
