@@ -253,7 +253,7 @@ law = Law(
     source="he2015",
     predict=lambda n: float(n),
     measure=lambda n, off=0.0: n + off,
-    cases=({"n": 7},),
+    cases=({"n": 5}, {"n": 7}, {"n": 9}),
     tolerance=0.01,
 )
 '''
@@ -276,7 +276,7 @@ def test_one_new_file_is_a_new_law(tmp_path):
     assert 'id="seven-is-seven"' in (tmp_path / "atlas" / "atlas.html").read_text()
     battery = Path(__file__).with_name("test_catalogue.py")
     flags = ("-q", "-p", "no:cacheprovider", "--import-mode=importlib")
-    assert "3 passed" in call("-m", "pytest", *flags, str(battery), "-k", "seven").stdout
+    assert "5 passed" in call("-m", "pytest", *flags, str(battery), "-k", "seven").stdout
 
 
 def test_help_names_every_command(capsys):

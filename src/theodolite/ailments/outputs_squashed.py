@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from theodolite.ailments._common.chart import Chart, seen
 from theodolite.ailments._common.examples import digits_like, number_like, stack
 from theodolite.ailments._common.network import is_fit
-from theodolite.ailments._common.outputs import Tail, is_entrywise, least_loss, tail_of
+from theodolite.ailments._common.outputs import OutputTail, is_entrywise, least_loss, tail_of
 from theodolite.ailments._common.trials import TrialComparison
 from theodolite.core.ailment import Ailment, Finding
 from theodolite.io.batches import Batch
@@ -67,7 +67,7 @@ def judge(chart: Chart) -> Iterator[Finding]:
     yield from _cut(chart, tail, words)
 
 
-def _cut(chart: Chart, tail: Tail, words: str) -> Iterator[Finding]:
+def _cut(chart: Chart, tail: OutputTail, words: str) -> Iterator[Finding]:
     """Answers that are cut on one side, for classes: is training without the cut better?"""
     if chart.fit is None or not chart.fit.classes or tail.given.shape != tail.answers.shape or is_fit(chart, 0.9):
         return
@@ -95,7 +95,7 @@ def _cut(chart: Chart, tail: Tail, words: str) -> Iterator[Finding]:
     )
 
 
-def floors(chart: Chart, tail: Tail) -> tuple[float, float]:
+def floors(chart: Chart, tail: OutputTail) -> tuple[float, float]:
     """The least loss within reach of the tail, and the least loss of any answer of its shape."""
     assert chart.loss is not None
     loss, target = chart.loss, tail.batch.target
@@ -108,7 +108,7 @@ def floors(chart: Chart, tail: Tail) -> tuple[float, float]:
 
 
 @torch.no_grad()
-def reach(tail: Tail) -> tuple[float, float]:
+def reach(tail: OutputTail) -> tuple[float, float]:
     """The least and the largest answer, with the last layer's output drawn at scales up to a million."""
     generator = torch.Generator().manual_seed(0)
     draws = torch.randn(tail.given.shape, generator=generator).to(tail.given)

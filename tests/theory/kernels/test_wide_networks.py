@@ -8,7 +8,7 @@ from torch import nn
 from theodolite.core.precision import exact_products
 from theodolite.theory import Activation, Mlp, activation_of
 from theodolite.theory.kernels import mlp_kernel_diagonal, mlp_kernels
-from theodolite.theory.kernels._dual_maps import Pairs, known_dual
+from theodolite.theory.kernels._duals.maps import Pairs, known_dual
 from theodolite.theory.kernels._programs import Dense, Nonlinear, Normalised, Sum, dense_layers, dual_of, program_of
 from theodolite.theory.kernels._tiling import plan_of
 

@@ -17,7 +17,7 @@ FEW, STEPS = 128, 80
 
 
 @dataclass(frozen=True)
-class Tail:
+class OutputTail:
     """Everything behind the last layer, as a function of that layer's output; ``plain`` where it changes no number.
 
     ``given`` is the layer's own output, ``answers`` what the model makes of it.
@@ -36,7 +36,7 @@ class Tail:
         return same and bool(torch.equal(self.given.reshape(-1), self.answers.reshape(-1)))
 
 
-def tail_of(chart: Chart) -> Tail | None:
+def tail_of(chart: Chart) -> OutputTail | None:
     """The tail behind the layer that ran last; None where it holds weights of its own or the answer is not one tensor."""
     model = chart.model
     if model is None or chart.now is None or not chart.now.layers:
@@ -62,7 +62,7 @@ def tail_of(chart: Chart) -> Tail | None:
         hook.remove()
     if len(kept) != 1 or not isinstance(kept[0], Tensor) or not isinstance(answers, Tensor):
         return None
-    tail = Tail(name, batch, kept[0].detach(), answers.detach(), run)
+    tail = OutputTail(name, batch, kept[0].detach(), answers.detach(), run)
     return tail if tail.plain or not _has_weights(model, tail) else None
 
 
@@ -78,7 +78,7 @@ def few_of(batch: Batch) -> Batch:
     )
 
 
-def _has_weights(model: nn.Module, tail: Tail) -> bool:
+def _has_weights(model: nn.Module, tail: OutputTail) -> bool:
     with torch.enable_grad():
         z = tail.given.clone().requires_grad_()
         answers = tail.run(z)
@@ -90,7 +90,7 @@ def _has_weights(model: nn.Module, tail: Tail) -> bool:
 
 
 @torch.no_grad()
-def is_entrywise(tail: Tail) -> bool:
+def is_entrywise(tail: OutputTail) -> bool:
     """Whether each answer depends on its own entry of the last layer's output alone."""
     if tail.given.shape != tail.answers.shape:
         return False

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Protocol
 import torch
 
 from theodolite.io.formats._format import checked_shape, span
-from theodolite.io.formats._stubs import ArrayStub, DtypeStub, Husk, Stored, Stub, members
+from theodolite.io.formats._stubs import ArrayStub, DtypeStub, Husk, StoredObject, Stub, members
 
 LARGEST = 64_000_000
 """Bytes of a pickle without its storages: some 500,000 tensors."""
@@ -153,7 +153,7 @@ def _key(key: Any) -> Any:
 
 
 def _rebuilt(storage: Any, offset: Any, size: Any, stride: Any, *_: Any) -> Stub:
-    if not isinstance(storage, Stored):
+    if not isinstance(storage, StoredObject):
         raise ValueError("a tensor without a storage")
     shape = checked_shape(size)
     if not isinstance(stride, tuple | list) or len(stride) != len(shape) or type(offset) is not int or offset < 0:
@@ -169,10 +169,10 @@ def _rebuilt(storage: Any, offset: Any, size: Any, stride: Any, *_: Any) -> Stub
 
 def _rebuilt_v3(storage: Any, offset: Any, size: Any, stride: Any, grad: Any, hooks: Any, dtype: Any, *_: Any) -> Stub:
     """Types without a storage class of their own: the storage is counted in bytes."""
-    if not isinstance(storage, Stored) or not isinstance(dtype, torch.dtype):
+    if not isinstance(storage, StoredObject) or not isinstance(dtype, torch.dtype):
         raise ValueError("a tensor without a type")
     count = storage.count * storage.dtype.itemsize // dtype.itemsize
-    return _rebuilt(Stored(storage.key, dtype, count), offset, size, stride)
+    return _rebuilt(StoredObject(storage.key, dtype, count), offset, size, stride)
 
 
 def _unsupported(*_: Any) -> Stub:

@@ -45,7 +45,7 @@ class Husk:
 
 
 @dataclass(frozen=True)
-class Stored:
+class StoredObject:
     """A storage of the file: its key there, its type and its number of entries."""
 
     key: str
@@ -57,7 +57,7 @@ class Stored:
 class Stub:
     """A tensor without its values: where in which storage they lie. ``fault`` says why it cannot be read."""
 
-    storage: Stored | None
+    storage: StoredObject | None
     dtype: torch.dtype
     offset: int = 0
     shape: tuple[int, ...] = ()

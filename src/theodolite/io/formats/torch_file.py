@@ -17,7 +17,7 @@ from torch import Tensor
 from theodolite.io.formats import _zips
 from theodolite.io.formats._format import Format, InMemory, Place, byteswapped, damaged, source_of, span, unreadable
 from theodolite.io.formats._pickles import limited, plain
-from theodolite.io.formats._stubs import ArrayStub, Stored, Stub, leaves
+from theodolite.io.formats._stubs import ArrayStub, StoredObject, Stub, leaves
 from theodolite.io.weights import Weight, Weights
 
 OLD = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."
@@ -93,13 +93,13 @@ def _weight(name: str, stub: Stub | ArrayStub, place: Callable[[Stub], Any], sou
     return Weight(name, stub.shape, stub.dtype, place(stub), source)
 
 
-def _stored(pid: Any) -> Stored:
+def _stored(pid: Any) -> StoredObject:
     """What a persistent name says of a storage."""
     if not isinstance(pid, tuple) or len(pid) < 5 or pid[0] != "storage" or not isinstance(pid[1], torch.dtype):
         raise ValueError("a storage that is not described")
     if type(pid[4]) is not int or pid[4] < 0 or not isinstance(pid[2], str | int):
         raise ValueError("a storage without a size")
-    return Stored(str(pid[2]), pid[1], pid[4])
+    return StoredObject(str(pid[2]), pid[1], pid[4])
 
 
 def _zipped(path: Path) -> tuple[Any, Callable[[Stub], Any]]:
@@ -110,7 +110,7 @@ def _zipped(path: Path) -> tuple[Any, Callable[[Stub], Any]]:
     stem = pickles[0].removesuffix("data.pkl")
     order = _zips.content(path, f"{stem}byteorder", 16) if f"{stem}byteorder" in found else b"little"
 
-    def stored(pid: Any) -> Stored:
+    def stored(pid: Any) -> StoredObject:
         storage = _stored(pid)
         info = found.get(f"{stem}data/{storage.key}")
         if info is None or info.file_size < storage.count * storage.dtype.itemsize:
@@ -153,7 +153,7 @@ def _old(path: Path) -> tuple[Any, Callable[[Stub], Any]]:
     size = path.stat().st_size
     sizes: dict[str, int] = {}
 
-    def stored(pid: Any) -> Stored:
+    def stored(pid: Any) -> StoredObject:
         storage = _stored(pid)
         if len(pid) > 5 and pid[5] is not None:
             raise ValueError("a storage that is a view of another")

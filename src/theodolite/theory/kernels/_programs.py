@@ -12,8 +12,8 @@ from torch import Tensor
 
 from theodolite.theory import Activation, Mlp, activation_of
 from theodolite.theory.kernels._deep_chains import bow_of, chain_kernels
-from theodolite.theory.kernels._dual_maps import Dual, Pairs, known_dual
-from theodolite.theory.kernels._dual_series import series_dual
+from theodolite.theory.kernels._duals.maps import Dual, Pairs, known_dual
+from theodolite.theory.kernels._duals.series import series_dual
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from theodolite.theory.kernels._blocks import Scratch, affine_
-from theodolite.theory.kernels._dual_maps import Dual, Side
+from theodolite.theory.kernels._duals.maps import Dual, Side
 from theodolite.theory.kernels._programs import Dense, DualStep, Nonlinear, Program, Sum
 
 NEAR = {torch.float64: 1e-4, torch.float32: 1e-2}

@@ -15,7 +15,7 @@ from torch import Tensor
 from theodolite.core.precision import exact_products
 from theodolite.theory.kernels._blocks import Scratch
 from theodolite.theory.kernels._cores import one_core, run_in_threads
-from theodolite.theory.kernels._dual_maps import Pairs
+from theodolite.theory.kernels._duals.maps import Pairs
 from theodolite.theory.kernels._programs import (
     Dense,
     KernelDiagonals,

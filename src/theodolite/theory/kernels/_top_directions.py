@@ -12,7 +12,7 @@ from scipy.sparse.linalg import eigsh
 from torch import Tensor
 
 from theodolite.theory import Mlp
-from theodolite.theory.kernels._dual_maps import Pairs
+from theodolite.theory.kernels._duals.maps import Pairs
 from theodolite.theory.kernels._programs import diagonal_of, pair_layers, program_of
 from theodolite.theory.kernels._tiling import mean_squares, plan_of, points_of
 from theodolite.theory.kernels.layer_shares import Share, tangent_shares

@@ -14,7 +14,7 @@ from torch.nn.functional import pad
 
 from theodolite.theory.kernels._blocks import Scratch
 from theodolite.theory.kernels._cores import one_core
-from theodolite.theory.kernels._dual_maps import Pairs
+from theodolite.theory.kernels._duals.maps import Pairs
 from theodolite.theory.kernels._programs import Dense, Nonlinear, Normalised, Sum, behind, dual_of, has_closed_form
 from theodolite.theory.kernels._tiles import NEAR
 from theodolite.theory.kernels._tiling import Kernels

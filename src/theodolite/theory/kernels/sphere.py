@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from theodolite.theory import activation_of
 from theodolite.theory._quadrature import filled, panel_nodes
-from theodolite.theory.kernels._dual_maps import Pairs
+from theodolite.theory.kernels._duals.maps import Pairs
 from theodolite.theory.kernels._programs import dual_of
 from theodolite.theory.propagation.critical_points import Source
 

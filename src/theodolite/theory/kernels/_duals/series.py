@@ -14,9 +14,9 @@ from torch import Tensor
 from theodolite.theory import Activation
 from theodolite.theory._quadrature import Array
 from theodolite.theory.kernels._blocks import Scratch, affine_, constant
-from theodolite.theory.kernels._dual_maps import Dual, Pairs, Side
-from theodolite.theory.kernels._hermite import DIGITS, NOISE, Expansion, hermite_expansion
-from theodolite.theory.kernels._kinks import Kink, ramp_pairs
+from theodolite.theory.kernels._duals.hermite import DIGITS, NOISE, Expansion, hermite_expansion
+from theodolite.theory.kernels._duals.kinks import Kink, ramp_pairs
+from theodolite.theory.kernels._duals.maps import Dual, Pairs, Side
 
 MOST_VARIANCES = 129
 LEAST = 1e-24

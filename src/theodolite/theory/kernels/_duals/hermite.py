@@ -10,7 +10,7 @@ import torch
 
 from theodolite.theory import Activation
 from theodolite.theory._quadrature import Array, filled, panel_nodes
-from theodolite.theory.kernels._kinks import Kink, Ramps, kinks_of
+from theodolite.theory.kernels._duals.kinks import Kink, Ramps, kinks_of
 
 DIGITS = 1e-11  # what a series may leave out, relative to the mean square
 NOISE = 1e-20  # of a variance: a mean square that rounding alone makes where a function is a small difference
