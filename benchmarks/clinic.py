@@ -138,6 +138,7 @@ def main():
     parser.add_argument("--every", type=int, default=1, help="only each so many-th case")
     parser.add_argument("--cure", action="store_true", help="apply the remedy and train again")
     parser.add_argument("--out", type=Path, default=Path("clinic.jsonl"))
+    parser.add_argument("--most", type=int, help="make at most so many runs more; 0: only tell what was made")
     parser.add_argument("--page", type=Path, help="where to write the figures as a page")
     parser.add_argument("--rightness", type=Path, help="where to write how often each finding was right")
     options = parser.parse_args()
@@ -149,6 +150,7 @@ def main():
     known = {(row["case"], row["seed"]) for row in done}
     waiting = [(c.name, seed) for c in chosen for seed in c.seeds[: options.seeds] if (c.name, seed) not in known]
     random.Random(0).shuffle(waiting)  # so that what is done when it is stopped is a fair part of the whole
+    waiting = waiting[: options.most]
     with options.out.open("a") as file:
         work = Parallel(n_jobs=options.jobs, return_as="generator_unordered")(
             delayed(_one)(name, seed, options.cure) for name, seed in waiting
@@ -161,7 +163,7 @@ def main():
     rows = [row for row in done if row["case"] in names]
     print(report.table(rows))
     if options.page:
-        options.page.write_text(report.page(rows, options.split))
+        options.page.write_text(report.page(rows, options.split, len(chosen) * options.seeds))
     if options.rightness:
         report.write_rightness(rows, options.rightness)
 

@@ -75,10 +75,11 @@ def table(rows: Sequence[Row]) -> str:
     return "\n".join(lines)
 
 
-def page(rows: Sequence[Row], split: str) -> str:
-    """For docs/clinic.md."""
+def page(rows: Sequence[Row], split: str, planned: int) -> str:
+    """For docs/clinic.md; where fewer runs than planned were made, it says so."""
     day = datetime.now(UTC).date().isoformat()
     sick = sum(row["ailment"] is not None for row in rows)
+    part = "" if len(rows) >= planned else f" These are {len(rows)} of its {planned} runs, taken at random."
     lines = [
         "# The clinic",
         "",
@@ -87,7 +88,7 @@ def page(rows: Sequence[Row], split: str) -> str:
         "the ailment by an exact fact). Thresholds were chosen on one part of the collection; the figures are of the part "
         f'"{split}",',
         f"{'with other architectures and seeds' if split == 'unseen' else 'the one they were chosen on'}: {sick} sick runs and "
-        f"{len(rows) - sick} healthy ones, on {day}. An alarm is a warning or worse. Seconds are those of one core.",
+        f"{len(rows) - sick} healthy ones, on {day}. An alarm is a warning or worse. Seconds are those of one core.{part}",
         "",
         "Written by `python -m benchmarks.clinic --split " + split + " --cure --page docs/clinic.md`.",
         "",

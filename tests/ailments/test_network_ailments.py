@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from theodolite.ailments import _examples as make
+from theodolite.ailments._common import examples as make
 from theodolite.ailments._common.chart import Chart
 
 NAMES = (
