@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from statistics import NormalDist
 from typing import Literal
 
-Status = Literal["agrees", "above", "below", "inconclusive", "invalid", "no reference"]
+Status = Literal["agrees", "above", "below", "not random", "inconclusive", "invalid", "no reference"]
+Against = Literal["law", "chance", "health"]
 Corners = tuple[tuple[float, float], ...]
 SIGMAS = 3.0  # how many standard errors either side of a measurement must fit into the band
+FAMILY = 0.02  # how often at most one or more of all readings of a quantity may leave chance by chance
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +105,13 @@ class CellPicture(Series):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """One quantity, measured ± its standard error, beside what theory expects, and what that means."""
+    """One quantity, measured ± its standard error, beside what theory expects, and what that means.
+
+    ``against`` says what the band is: a ``"law"`` that must hold here (leaving it means that an assumption does not, or a
+    bug); ``"chance"``, what random weights, random labels or noise give (leaving it is structure, never an alarm); or
+    ``"health"``, what a network needs in order to work (leaving it is a problem). ``family`` is how many readings of this
+    quantity were judged together: the more, the wider the interval.
+    """
 
     quantity: str
     measured: float
@@ -109,15 +120,18 @@ class Reading:
     where: str = ""
     meaning: str = ""
     series: Series | None = None
+    against: Against = "law"
+    family: int = 1
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Measured ± 3 standard errors."""
-        return self.measured - SIGMAS * self.stderr, self.measured + SIGMAS * self.stderr
+        """Measured ± 3 standard errors, or more where many readings are judged together."""
+        sigmas = sigmas_of(self.family)
+        return self.measured - sigmas * self.stderr, self.measured + sigmas * self.stderr
 
     @property
     def status(self) -> Status:
-        """By intervals: wholly inside the band agrees, wholly outside is above or below, else inconclusive."""
+        """By intervals: wholly inside the band agrees, wholly outside is above or below (of chance: not random), else open."""
         if not math.isfinite(self.measured) or math.isnan(self.stderr) or self.stderr < 0:
             return "invalid"
         if self.expected is None:
@@ -126,5 +140,68 @@ class Reading:
         if self.expected.low <= low and high <= self.expected.high:
             return "agrees"
         if low > self.expected.high:
-            return "above"
-        return "below" if high < self.expected.low else "inconclusive"
+            return "not random" if self.against == "chance" else "above"
+        if high < self.expected.low:
+            return "not random" if self.against == "chance" else "below"
+        return "inconclusive"
+
+    @property
+    def alarming(self) -> bool:
+        """Whether it is outside what must be: a law or the needs of a working network, or no number at all."""
+        return self.status in ("above", "below", "invalid")
+
+
+@lru_cache(maxsize=4096)
+def sigmas_of(family: int) -> float:
+    """How many standard errors keep a whole family of so many normal readings inside at 98 %, but never fewer than three.
+
+    By Sidak's rule each may leave with probability 1 - 0.98^(1/family).
+
+    >>> sigmas_of(1), round(sigmas_of(200), 2)
+    (3.0, 3.89)
+    """
+    each = 1 - (1 - FAMILY) ** (1 / family)
+    return max(SIGMAS, -NormalDist().inv_cdf(each / 2))
+
+
+def in_families(readings: Iterable[Reading]) -> tuple[Reading, ...]:
+    """Readings of one quantity beside chance or health, judged together: noise leaves all alone at 98 %, however many.
+
+    Bands of chance with two ends, drawn at three standard deviations of it, are widened as the intervals are. p-values, known by
+    their name, are judged by Holm's rule: the smallest against 0.02 over their number, the next against 0.02 over one less.
+    """
+    found = list(readings)
+    places: dict[str, list[int]] = {}
+    for place, reading in enumerate(found):
+        if reading.against != "law" and reading.expected is not None:
+            places.setdefault(reading.quantity, []).append(place)
+    for quantity, family in places.items():
+        size = len(family)
+        if quantity.startswith("p-value"):
+            levels = _holm([found[place].measured for place in family])
+            for place, level in zip(family, levels, strict=True):
+                found[place] = replace(found[place], family=size, expected=Band(low=level))
+        elif size > 1:
+            for place in family:
+                found[place] = replace(found[place], family=size, expected=_widened(found[place], size))
+    return tuple(found)
+
+
+def _widened(reading: Reading, size: int) -> Band | None:
+    band = reading.expected
+    if band is None or reading.against != "chance" or not math.isfinite(band.high - band.low):
+        return band
+    more = (sigmas_of(size) / SIGMAS - 1) * (band.high - band.low) / 2
+    return Band(band.low - more, band.high + more)
+
+
+def _holm(p_values: Sequence[float]) -> list[float]:
+    """The level beside which each p-value is laid; from the first that is not below its own on, none is."""
+    order = sorted(range(len(p_values)), key=p_values.__getitem__)
+    levels, stopped = [0.0] * len(p_values), 0.0
+    for rank, place in enumerate(order):
+        level = stopped or FAMILY / (len(p_values) - rank)
+        if not stopped and not p_values[place] < level:
+            stopped = level
+        levels[place] = level
+    return levels

@@ -75,10 +75,12 @@ def _overlap(subject: Subject, parts: Parts, count: int) -> Reading:
     span = torch.linalg.qr(rows[rows.norm(dim=1) > 0].T)[0]  # (P, C)
     share = float((top.vectors @ span).square().sum() / count)
     chance = span.shape[1] / top.vectors.shape[1]
+    spread = (2 * chance / (top.vectors.shape[1] * count)) ** 0.5  # of the mean of so many random directions
     return Reading(
         quantity="share of the top eigenvectors in the span of class gradients",
         measured=share,
-        expected=Band(chance, 1.0),
+        expected=Band(max(0.0, chance - 3 * spread), min(1.0, chance + 3 * spread)),
+        against="chance",
         meaning=f"Of the {count} steepest directions of the cross-entropy {100 * share:.0f} % lies in the span of the mean "
         f"gradients of the classes; of random directions it would be {100 * chance:.2g} %.",
     )

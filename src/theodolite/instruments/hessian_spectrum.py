@@ -15,6 +15,7 @@ import torch
 from theodolite.core.instrument import Instrument
 from theodolite.core.reading import SIGMAS, Band, Reading, Series
 from theodolite.core.subject import Subject
+from theodolite.instruments._common.kinds import bends_only
 from theodolite.measure.curvature import (
     Operator,
     SpectralDensity,
@@ -87,7 +88,9 @@ def _traces(subject: Subject, operator: Operator) -> Iterator[Reading]:
         quantity="trace of the Hessian",
         measured=total.value,
         stderr=total.stderr,
-        expected=Band.around(other.value, abs=max(3 * SIGMAS * error, 1e-6 * abs(other.value))),
+        expected=Band.around(other.value, abs=max(3 * SIGMAS * error, 1e-6 * abs(other.value)))
+        if bends_only(subject.model)
+        else None,
         meaning=f"The Gauss-Newton matrix has the trace {other.value:.4g}, known here to {error:.2g}: equal to that of the "
         "Hessian where activations are piecewise linear and no weight is used twice. Apart, the difference is curvature of "
         "the activations themselves, weighted by residuals.",

@@ -51,6 +51,7 @@ def read(subject: Subject) -> Iterator[Reading]:
         where=where,
         measured=gap,
         expected=Band(high=floor) if layers else None,
+        against="chance",
         meaning=_seen(bool(layers), symmetric),
     )
     if symmetric:

@@ -23,6 +23,7 @@ def read(subject: Subject) -> Iterator[Reading]:
             where=layer.name,
             measured=spectrum.stable_rank,
             expected=_edge_band(noise, spectrum.rows),
+            against="chance",
             meaning=f"{share:.2f} of what noise of this shape has. "
             + (
                 "A few directions carry the norm: low-rank structure."
@@ -38,6 +39,7 @@ def read(subject: Subject) -> Iterator[Reading]:
             where=layer.name,
             measured=spectrum.effective_rank,
             expected=Band.around(noise, rel=0.05),
+            against="chance",
             meaning=f"By the entropy of the singular values; noise of this shape has {noise:.4g}.",
         )
     for layer in layers:
@@ -48,6 +50,7 @@ def read(subject: Subject) -> Iterator[Reading]:
             where=layer.name,
             measured=float(layer.spectrum.numerical_rank),
             expected=Band(smaller, smaller),
+            against="chance",
             meaning="Eigenvalues above rounding in the stored precision. Fewer than the smaller side: the matrix can be "
             "factorised without loss.",
         )

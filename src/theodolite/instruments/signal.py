@@ -55,6 +55,7 @@ def _norm(signal: Signal, before: Signal | None, sigma: Activation | None) -> Re
         measured=signal.mean_square,
         stderr=signal.stderr,
         expected=band,
+        against="chance",
         meaning=meaning,
     )
 
@@ -74,6 +75,7 @@ def _cosine(signal: Signal, before: Signal | None, sigma: Activation | None) -> 
         measured=signal.cosine,
         stderr=signal.cosine_stderr,
         expected=band,
+        against="chance",
         meaning=meaning,
     )
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from theodolite.core.instrument import Instrument
-from theodolite.core.reading import Band, Reading, Series
+from theodolite.core.reading import FAMILY, Band, Reading, Series
 from theodolite.core.subject import Subject
 from theodolite.instruments._common.spectra import LayerSpectrum, layer_spectra
 from theodolite.io.workers import case_generator
@@ -39,7 +39,7 @@ def read(subject: Subject) -> Iterator[Reading]:
     for name, how, spectrum in told:
         yield _exponent(name, how, spectrum, fits[name])
     for name, _, spectrum in told:
-        yield _spikes(name, spectrum, fits[name])
+        yield _spikes(name, spectrum, fits[name], len(told))
     for name, _, spectrum in told:
         yield _surprise(name, spectrum, fits[name])
 
@@ -81,6 +81,7 @@ def _exponent(name: str, how: str, spectrum: Spectrum, found: tuple[PowerLaw, Bu
         measured=fit.alpha,
         stderr=fit.stderr,
         expected=null,
+        against="chance",
         meaning=words,
         series=_density(spectrum, fit, bulk),
     )
@@ -98,20 +99,27 @@ def _against_null(alpha: float, null: Band | None) -> str:
     )
 
 
-def _spikes(name: str, spectrum: Spectrum, found: tuple[PowerLaw, Bulk]) -> Reading:
+def _spikes(name: str, spectrum: Spectrum, found: tuple[PowerLaw, Bulk], matrices: int) -> Reading:
     bulk = found[1]
     if bulk.reason:
         return Reading(
             quantity="spikes above the edge of noise", where=name, measured=0.0, meaning=f"No bulk: {bulk.reason}."
         )
+    alone = structure(spectrum.rows, spectrum.columns, alpha=math.nan, bulk_distance=math.nan, excess=bulk.excess)
+    chance = 0 < bulk.spikes and alone.p_value * matrices > FAMILY  # one matrix of noise in a hundred has a spike
     words = f"{bulk.spikes} eigenvalues above the edge hold {bulk.share:.1%} of the squared norm: " + (
-        "directions that training has written." if bulk.spikes else "no direction stands out of the noise."
+        f"so little above it that one of {matrices} matrices of noise may show it."
+        if chance
+        else "directions that training has written."
+        if bulk.spikes
+        else "no direction stands out of the noise."
     )
     return Reading(
         quantity="spikes above the edge of noise",
         where=name,
         measured=float(bulk.spikes),
-        expected=Band(high=0.0),
+        expected=Band(high=float(bulk.spikes) if chance else 0.0),
+        against="chance",
         meaning=words,
     )
 
@@ -125,7 +133,12 @@ def _surprise(name: str, spectrum: Spectrum, found: tuple[PowerLaw, Bulk]) -> Re
         else "It could be noise: untrained, or trained too little to show in its spectrum."
     )
     return Reading(
-        quantity="p-value against noise", where=name, measured=seen.p_value, expected=Band(low=LEVEL), meaning=words
+        quantity="p-value against noise",
+        where=name,
+        measured=seen.p_value,
+        expected=Band(low=LEVEL),
+        against="chance",
+        meaning=words,
     )
 
 

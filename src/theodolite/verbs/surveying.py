@@ -5,25 +5,31 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from theodolite import catalogue
 from theodolite.core.question import Answer, Cost, Skipped
+from theodolite.core.reading import in_families
 from theodolite.core.reading_rows import row_of
 from theodolite.io.workers import Backend, completed
 from theodolite.verbs._shown import Sheet, ShownAnswers
 
 if TYPE_CHECKING:
+    from theodolite.ailments._common.chart import Chart
     from theodolite.core.reading import Reading
     from theodolite.core.subject import Subject
+    from theodolite.report.opening import Opening
+    from theodolite.verbs.diagnosis import Diagnosis
 
 
 @dataclass(frozen=True)
 class Survey(ShownAnswers):
     """The readings of one subject, in any form a person or a program may want them.
 
-    ``faults`` names the tensors of a checkpoint that could not be read, and why.
+    ``faults`` names the tensors of a checkpoint that could not be read, and why. ``source`` is the subject itself, from which
+    `diagnosis` is made when it is first asked for; ``budget`` is how many seconds that may take.
     """
 
     subject: str
@@ -31,15 +37,44 @@ class Survey(ShownAnswers):
     skipped: tuple[Skipped, ...] = ()
     facts: Mapping[str, str] = field(default_factory=dict)
     faults: Mapping[str, str] = field(default_factory=dict)
+    source: Subject | None = field(default=None, repr=False, compare=False)
+    budget: float = 30.0
 
     def sheet(self) -> Sheet:
         """The subject's name, its answers, what was skipped, and the facts beside them."""
         return Sheet(self.subject, self.answers, self.skipped, self.facts)
 
+    @cached_property
+    def _chart(self) -> Chart | None:
+        if self.source is None:
+            return None
+        from theodolite.verbs._charts import chart_of
+
+        return chart_of(self.source, budget=self.budget)[0]
+
+    @cached_property
+    def diagnosis(self) -> Diagnosis:
+        """What is wrong with the subject, how that is known, and what to type; made when it is first asked for."""
+        from theodolite.verbs.diagnosis import Diagnosis, diagnosis_of
+
+        if self._chart is None:
+            return Diagnosis(self.subject, ())
+        return diagnosis_of(self._chart, self.subject)
+
+    def opening(self) -> Opening:
+        """The diagnosis, and the network as one strip."""
+        from theodolite.report.opening import Opening
+        from theodolite.verbs._strips import strip_of
+
+        found = self.diagnosis
+        strip = () if self._chart is None else strip_of(self._chart, self.readings, healthy=found.healthy)
+        return Opening(found, strip)
+
     def document(self) -> dict[str, Any]:
         """What `json` writes."""
         return {
             "subject": self.subject,
+            "diagnosis": self.diagnosis.document(),
             "facts": dict(self.facts),
             "readings": self.rows(),
             "skipped": [asdict(skipped) for skipped in self.skipped],
@@ -87,7 +122,7 @@ def survey(
     skipped += [result for result in results if isinstance(result, Skipped)]
     skipped += [Skipped(f"weights {name}", reason) for name, reason in subject.faults.items()]
     facts_seen = _facts(subject, time.perf_counter() - started)
-    return Survey(subject.name, answers, tuple(skipped), facts_seen, dict(subject.faults))
+    return Survey(subject.name, answers, tuple(skipped), facts_seen, dict(subject.faults), subject)
 
 
 def read(name: str, target: Subject | Any, **facts: Any) -> tuple[Reading, ...]:
@@ -104,7 +139,7 @@ def read(name: str, target: Subject | Any, **facts: Any) -> tuple[Reading, ...]:
     if missing:
         raise ValueError(f"expected a subject with {', '.join(missing)} for {name}, got none; pass them to Subject")
     with untouched(subject.model):
-        readings = tuple(chosen.read(subject))
+        readings = in_families(chosen.read(subject))
     subject.store.put(f"answer {chosen.name}", [row_of(reading) for reading in readings])
     return readings
 

@@ -92,6 +92,7 @@ class Dimension(ShownAnswers):
     def page(self) -> str:
         """One HTML document that needs nothing beside it."""
         from theodolite.report.html import survey_page
+        from theodolite.report.opening import Opening
         from theodolite.report.scatter import scatter_figure
         from theodolite.report.views import Plot
 
@@ -103,7 +104,7 @@ class Dimension(ShownAnswers):
                 f"{spoken}: trustworthiness {p.trustworthiness:.3f}, continuity {p.continuity:.3f} (1 is perfect)."
             )
             pictures.append(Plot(scatter_figure(p.places, p.labels, spoken=spoken), caption))
-        return survey_page(self.title, self.answers, self.skipped, self.facts, words=self.words, pictures=pictures)
+        return survey_page(self.title, self.answers, self.skipped, self.facts, opening=Opening(words=self.words, pictures=pictures))
 
     def document(self) -> dict[str, Any]:
         """What `json` writes; an error that is not known becomes null."""

@@ -35,6 +35,7 @@ from theodolite.verbs.watching.starts import bare_model, full_precision, kept_pr
 
 if TYPE_CHECKING:
     from theodolite.theory.dynamics.stationarity import Sampler
+    from theodolite.report.opening import Opening
     from theodolite.verbs.diagnosis import Diagnosis
 
 AUTO = 0.05
@@ -92,6 +93,7 @@ class Watch(ShownAnswers):
         self._since: float | None = None  # when the last call to a look ended
         self._latest = 0.0  # when the last call came
         self._seen: int | None = None  # the last step told
+        self._diagnosed: tuple[Any, Diagnosis] | None = None
         self._next = -math.inf if last is None or self.every == "auto" else last.step + self.every
 
     def __call__(self, step: int, *, lr: float | None = None, momentum: float = 0.0) -> Record | None:
@@ -150,7 +152,10 @@ class Watch(ShownAnswers):
         """What is wrong with the run so far, worst first, each with what to type; remedies are tried on copies before."""
         from theodolite.verbs.diagnosis import diagnosis_of
 
-        return diagnosis_of(chart_of(self, self._carried.origin), self.subject.name)
+        now = (len(self.records), self._seen)
+        if self._diagnosed is None or self._diagnosed[0] != now:  # it is dear: made once for each state of the run
+            self._diagnosed = now, diagnosis_of(chart_of(self, self._carried.origin), self.subject.name)
+        return self._diagnosed[1]
 
     @property
     def overhead(self) -> float:
@@ -183,7 +188,17 @@ class Watch(ShownAnswers):
         from theodolite.report.html import watch_page
 
         sheet = self.sheet()
-        return watch_page(sheet.title, sheet.answers, sheet.skipped, sheet.facts, phases=phases_of(self.records))
+        phases = phases_of(self.records)
+        return watch_page(
+            sheet.title, sheet.answers, sheet.skipped, sheet.facts, phases=phases, opening=self.opening()
+        )
+
+    def opening(self) -> Opening:
+        """The diagnosis of the run, and its loss on the probe and on held-out data over the steps."""
+        from theodolite.report.opening import Opening
+        from theodolite.verbs.watching.history import loss_pictures
+
+        return Opening(self.diagnosis if self.records else None, pictures=loss_pictures(self.records))
 
     def __str__(self) -> str:
         phase = self.phase
