@@ -59,11 +59,14 @@ def _attention(answers: Sequence[Answer]) -> RenderableType | None:
     alarming = [(answer, reading) for answer in answers for reading in answer.readings if reading.alarming]
     if not alarming:
         return None
-    table = plain_table("needs attention", "where", "measured", "expected")
+    table = plain_table("needs attention", "measured", "expected")
     for quantity, readings in by_quantity(reading for _, reading in alarming):
-        for place, reading in enumerate(readings[:NAMED]):
+        if len(readings) > 1 or readings[0].where:
+            table.add_row(as_cell(quantity))
+        for reading in readings[:NAMED]:
+            name = f"  {reading.where}" if reading.where else quantity
             value, band = number(reading.measured, reading.stderr), expectation(reading.expected)
-            table.add_row(*map(as_cell, ("" if place else quantity, reading.where or "–", value, band)))
+            table.add_row(*map(as_cell, (name, value, band)))
         if len(readings) > NAMED:
-            table.add_row("", as_cell(f"and {len(readings) - NAMED} more (--all)"), "", "")
+            table.add_row(as_cell(f"  and {len(readings) - NAMED} more (--all)"))
     return table

@@ -157,7 +157,7 @@ def group_words(readings: Sequence[Reading]) -> tuple[str, str]:
         return f"{len(told)} of {len(readings)}: not a number", expected
     low, high = plain(values[0], digits=3), plain(values[-1], digits=3)
     seen = low if low == high else f"{low} to {high}"
-    return (f"{len(told)} of {len(readings)}: {seen}" if outside else f"{len(readings)}: {seen}"), expected
+    return (f"{len(told)} of {len(readings)}: {seen}" if outside else f"all {len(readings)}: {seen}"), expected
 
 
 def by_quantity(readings: Iterable[Reading]) -> list[tuple[str, list[Reading]]]:
