@@ -60,7 +60,7 @@ def _survey(options: argparse.Namespace) -> int:
         backend=options.backend,
         out=out,
     )
-    _present(result, options, out, _SURVEY_FILES, every=options.all)
+    _present(result, options, out, _SURVEY_FILES, detailed=options.all)
     if result.faults:
         name, reason = next(iter(result.faults.items()))
         more = f" (and {len(result.faults) - 1} more)" if len(result.faults) > 1 else ""

@@ -59,7 +59,8 @@ def test_series_wants_equal_lengths():
 
 
 @pytest.mark.parametrize(
-    ("against", "status", "alarming"), [("law", "above", True), ("health", "above", True), ("chance", "not random", False)]
+    ("against", "status", "alarming"),
+    [("law", "above", True), ("health", "above", True), ("chance", "not random", False)],
 )
 def test_what_leaving_a_band_is_depends_on_what_the_band_is(against, status, alarming):
     reading = Reading(quantity="q", measured=3.0, expected=Band(0, 1), against=against)
@@ -93,7 +94,13 @@ def test_p_values_are_judged_by_holm():
         return [
             reading.status
             for reading in in_families(
-                Reading(quantity="p-value against noise", where=str(n), measured=p, expected=Band(low=0.05), against="chance")
+                Reading(
+                    quantity="p-value against noise",
+                    where=str(n),
+                    measured=p,
+                    expected=Band(low=0.05),
+                    against="chance",
+                )
                 for n, p in enumerate(p_values)
             )
         ]

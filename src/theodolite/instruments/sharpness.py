@@ -39,10 +39,7 @@ def sharpness_meaning(ratio: float, *, converged: bool = True) -> str:
     if ratio < 0.9:
         return f"At {100 * ratio:.0f} % of the edge of this step: steps of full-batch descent are stable here." + doubt
     if ratio <= 1.1:
-        return (
-            "At the edge of stability: the loss may rise and fall, and training goes on there."
-            + doubt
-        )
+        return "At the edge of stability: the loss may rise and fall, and training goes on there." + doubt
     return (
         f"Beyond the edge by a factor {ratio:.2g}: a step of full-batch descent from here enlarges the loss along this "
         "direction." + doubt

@@ -55,9 +55,10 @@ def watch_page(
     facts: Mapping[str, str],
     *,
     phases: Sequence[tuple[int, str, str]],
+    last: int = 0,
     opening: Opening | None = None,
 ) -> str:
-    """A run as one HTML document: readings with their series over steps, and the phases (first step, name, reason)."""
+    """A run as one HTML document: readings with their series over steps, the phases (first step, name, reason) up to the ``last``."""
     sections = survey_sections(answers)
     return rendered(
         "watch.html.j2",
@@ -67,6 +68,7 @@ def watch_page(
         facts=facts,
         counts=_survey_counts(answers, skipped),
         phases=phases,
+        last=last,
         **_opened(opening),
     )
 

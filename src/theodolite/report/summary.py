@@ -48,9 +48,7 @@ def _quantities(answers: Sequence[Answer]) -> RenderableType:
         table.add_row(Text(answer.question.name, style="bold"))
         for quantity, readings in by_quantity(answer.readings):
             measured, expected = group_words(readings)
-            table.add_row(
-                as_cell(f"  {quantity}"), as_cell(measured), as_cell(expected), badge(worst_status(readings))
-            )
+            table.add_row(as_cell(f"  {quantity}"), as_cell(measured), as_cell(expected), badge(worst_status(readings)))
     return table
 
 

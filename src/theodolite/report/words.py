@@ -119,7 +119,10 @@ def outcome(verdict: Verdict) -> VerdictWord:
 
 def worst_reading(readings: Iterable[Reading]) -> Reading | None:
     """The reading furthest from its band, counted in widths of band and error; trouble before doubt."""
-    order = {status: place for place, status in enumerate(("no reference", "agrees", "inconclusive", "not random", "below", "above"))}
+    order = {
+        status: place
+        for place, status in enumerate(("no reference", "agrees", "inconclusive", "not random", "below", "above"))
+    }
     return max(readings, key=lambda reading: (order.get(reading.status, 9), _strain(reading)), default=None)
 
 

@@ -110,13 +110,13 @@ class ShownAnswers(Shown):
         answers = self.sheet().answers
         return [{"instrument": a.question.name, **row_of(reading)} for a in answers for reading in a.readings]
 
-    def table(self, *, every: bool = True) -> RenderableType:
+    def table(self, *, detailed: bool = True) -> RenderableType:
         """For the terminal: every reading, or the diagnosis and one row a quantity."""
         from theodolite.report.summary import survey_summary
         from theodolite.report.text import survey_table
 
         sheet = self.sheet()
-        if every:
+        if detailed:
             return survey_table(sheet.answers, sheet.skipped)
         return survey_summary(sheet.answers, sheet.skipped, diagnosis=self.diagnosis)
 

@@ -1,4 +1,4 @@
-"""The network as one strip: a column a layer, with its signal, its gradient and its spectrum."""
+"""The network as one strip: a column a layer, with its signal, by how much inputs differ there, gradient and spectrum."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from theodolite.core.reading import Reading
 
 FAR = 1e4
-"""A factor from the middle of the layers at which a sick network's number is coloured."""
+"""A factor by which a sick network's number may change over the layers before it is coloured."""
 
 MOST = 400
 """Layers that are drawn; of more, evenly spread ones."""
@@ -29,12 +29,14 @@ def strip_of(chart: Chart, readings: Sequence[Reading], *, healthy: bool) -> tup
     ranks = {reading.where: reading.measured for reading in readings if reading.quantity == "stable rank"}
     rows = {
         "signal": [layer.mean_square for layer in layers],
+        "differences": [layer.unlike for layer in layers],
         "gradient": [math.nan if layer.gradient_norm is None else layer.gradient_norm for layer in layers],
     }
     if ranks:
         rows["stable rank"] = [ranks.get(f"{layer.name}.weight", math.nan) for layer in layers]
     cells = {
-        name: _cells(name, values, judged=not healthy and name != "stable rank") for name, values in rows.items()
+        name: _cells(name, values, None if healthy or name == "stable rank" else values[-(name == "gradient")])
+        for name, values in rows.items()
     }
     return tuple(
         StripLayer(layer.name, _kind(chart, layer), tuple(own[place] for own in cells.values()))
@@ -47,7 +49,8 @@ def _kind(chart: Chart, layer: Any) -> str:
     return layer.kind if weight is None else f"{layer.kind} {' × '.join(str(side) for side in weight.shape)}"
 
 
-def _cells(row: str, values: Sequence[float], *, judged: bool) -> list[StripCell]:
+def _cells(row: str, values: Sequence[float], start: float | None) -> list[StripCell]:
+    """Heights on a logarithmic scale; wrong is what has come far from where it starts: the first layer, a gradient's the last."""
     logs = sorted(math.log10(value) for value in values if value > 0 and math.isfinite(value))
     middle = logs[len(logs) // 2] if logs else 0.0
     low, high = (min(logs[0], middle - 0.5), max(logs[-1], middle + 0.5)) if logs else (0.0, 1.0)
@@ -58,6 +61,6 @@ def _cells(row: str, values: Sequence[float], *, judged: bool) -> list[StripCell
             continue
         known = value > 0 and math.isfinite(value)
         height = (math.log10(value) - low) / (high - low) if known else float(value > 0)
-        far = not known or abs(math.log10(value) - middle) > math.log10(FAR)
-        found.append(StripCell(row, plain(value, digits=3), round(0.06 + 0.94 * height, 3), judged and far))
+        far = start is not None and not (known and start / FAR <= value <= start * FAR)
+        found.append(StripCell(row, plain(value, digits=3), round(0.06 + 0.94 * height, 3), far))
     return found

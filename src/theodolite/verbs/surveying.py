@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 class Survey(ShownAnswers):
     """The readings of one subject, in any form a person or a program may want them.
 
-    ``faults`` names the tensors of a checkpoint that could not be read, and why. ``source`` is the subject itself, from which
-    `diagnosis` is made when it is first asked for; ``budget`` is how many seconds that may take.
+    ``faults`` names the tensors of a checkpoint that could not be read, and why. ``surveyed`` is the subject itself, from
+    which `diagnosis` is made when it is first asked for, in the ``remaining`` seconds.
     """
 
     subject: str
@@ -37,8 +37,8 @@ class Survey(ShownAnswers):
     skipped: tuple[Skipped, ...] = ()
     facts: Mapping[str, str] = field(default_factory=dict)
     faults: Mapping[str, str] = field(default_factory=dict)
-    source: Subject | None = field(default=None, repr=False, compare=False)
-    budget: float = 30.0
+    surveyed: Subject | None = field(default=None, repr=False, compare=False)
+    remaining: float = 30.0
 
     def sheet(self) -> Sheet:
         """The subject's name, its answers, what was skipped, and the facts beside them."""
@@ -46,11 +46,11 @@ class Survey(ShownAnswers):
 
     @cached_property
     def _chart(self) -> Chart | None:
-        if self.source is None:
+        if self.surveyed is None:
             return None
         from theodolite.verbs._charts import chart_of
 
-        return chart_of(self.source, budget=self.budget)[0]
+        return chart_of(self.surveyed, budget=self.remaining)[0]
 
     @cached_property
     def diagnosis(self) -> Diagnosis:

@@ -64,7 +64,7 @@ class Design(ShownAnswers):
 
         return Opening(self.diagnosis, words=("".join(step_words(self)),), tables=design_tables(self))
 
-    def table(self, *, every: bool = True) -> RenderableType:
+    def table(self, *, detailed: bool = True) -> RenderableType:
         """For the terminal."""
         from theodolite.report.overview import design_table
 

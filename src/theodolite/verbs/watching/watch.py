@@ -189,8 +189,9 @@ class Watch(ShownAnswers):
 
         sheet = self.sheet()
         phases = phases_of(self.records)
+        opening, last = self.opening(), self.records[-1].step if self.records else 0
         return watch_page(
-            sheet.title, sheet.answers, sheet.skipped, sheet.facts, phases=phases, opening=self.opening()
+            sheet.title, sheet.answers, sheet.skipped, sheet.facts, phases=phases, last=last, opening=opening
         )
 
     def opening(self) -> Opening:
