@@ -89,30 +89,27 @@ def test_an_activation_without_criticality_is_explained():
     assert any("never both 1" in r.meaning for r in readings)
 
 
-def tanh_stack(seed, depth=200, width=48):
+def stack(seed, *, depth, width=48, activation=nn.Tanh):
     generator = torch.Generator().manual_seed(seed)
-    hidden = [layer for _ in range(depth) for layer in (nn.Linear(width, width), nn.Tanh())]
+    hidden = [layer for _ in range(depth) for layer in (nn.Linear(width, width), activation())]
     model = nn.Sequential(*hidden, nn.Linear(width, 10))
     with torch.no_grad():
         for layer in model[::2]:
-            layer.weight.normal_(0, width**-0.5, generator=generator)
+            layer.weight.normal_(0, ((1 + (activation is nn.ReLU)) / width) ** 0.5, generator=generator)
             layer.bias.zero_()
     return model, torch.randn(64, width, generator=generator)
 
 
 def test_an_untrained_network_of_200_layers_is_left_alone():
-    """Five quantities of 200 layers each: at 98 % a family, of 12 networks at most two may have one that strays."""
-    strayed = 0
-    for seed in range(12):
-        model, x = tanh_stack(seed)
-        found = [r for name in ("rank", "signal", "initialisation") for r in th.read(name, model, data=x)]
-        assert len(found) > 1000
-        strayed += any(r.alarming or r.status == "not random" for r in found if "depth scale" not in r.quantity)
-    assert strayed <= 2
+    """Seven quantities of 200 layers each, every family left alone at 98 %."""
+    model, x = stack(0, depth=200, activation=nn.ReLU)
+    found = [r for name in ("rank", "signal", "initialisation") for r in th.read(name, model, data=x)]
+    assert len(found) > 1000
+    assert [r for r in found if r.alarming or r.status == "not random"] == []
 
 
 def test_trained_weights_have_left_the_initialisation_and_that_is_no_alarm():
-    model, _ = tanh_stack(0, depth=6)
+    model, _ = stack(0, depth=6)
     with torch.no_grad():
         for layer in model[::2]:
             layer.weight.mul_(1.6)
@@ -127,5 +124,5 @@ def test_trained_weights_have_left_the_initialisation_and_that_is_no_alarm():
     assert {r.against for r in found} == {"chance"}
     assert not any(r.alarming for r in found)
     assert "not random" in {r.status for r in found}
-    with_origin = th.read("initialisation", model, origin=tanh_stack(0, depth=6)[0])
+    with_origin = th.read("initialisation", model, origin=stack(0, depth=6)[0])
     assert {r.against for r in with_origin} == {"health"}

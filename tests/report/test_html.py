@@ -193,7 +193,7 @@ def test_a_page_opens_with_diagnosis_strip_and_tables():
         Diagnosis("net", findings, ("a",)), strip, tables=(SmallTable("Ways", ("a", "b"), (("1", "2"),)),)
     )
     page = survey_page("net", [], [], {}, opening=opening)
-    seen, text = check(page)
+    _, text = check(page)
     assert text.index("units 0") < text.index("units 2") < text.index("2 more") < text.index("units 3")
     assert text.index("units 4") < text.index("The network") < text.index("Ways") < text.index("Readings")
     assert page.count('class="th-net-cell') == 20

@@ -183,15 +183,18 @@ def in_families(readings: Iterable[Reading]) -> tuple[Reading, ...]:
                 found[place] = replace(found[place], family=size, expected=Band(low=level))
         elif size > 1:
             for place in family:
-                found[place] = replace(found[place], family=size, expected=_widened(found[place], size))
+                reading, band = found[place], found[place].expected
+                if reading.against == "chance" and band is not None:
+                    band = widened(band, size)
+                found[place] = replace(reading, family=size, expected=band)
     return tuple(found)
 
 
-def _widened(reading: Reading, size: int) -> Band | None:
-    band = reading.expected
-    if band is None or reading.against != "chance" or not math.isfinite(band.high - band.low):
+def widened(band: Band, family: int) -> Band:
+    """A band of three standard deviations of chance, as wide as so many readings beside it ask for; one-sided ones stay."""
+    if not math.isfinite(band.high - band.low):
         return band
-    more = (sigmas_of(size) / SIGMAS - 1) * (band.high - band.low) / 2
+    more = (sigmas_of(family) / SIGMAS - 1) * (band.high - band.low) / 2
     return Band(band.low - more, band.high + more)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from theodolite.core.instrument import Instrument
-from theodolite.core.reading import Band, Reading
+from theodolite.core.reading import Band, Reading, widened
 from theodolite.core.subject import Subject
 from theodolite.instruments._common.layers import signal_activation, signals_of
 from theodolite.measure.propagation import Signal
@@ -22,17 +22,18 @@ def read(subject: Subject) -> Iterator[Reading]:
     """The mean square and the mean cosine behind every layer on the first batch."""
     seen = signals_of(subject)
     sigmas = [signal_activation(signal) if place else None for place, signal in enumerate(seen)]
+    told = max(1, sum(sigma is not None for sigma in sigmas))
     norms, cosines = [], []
     for place, (signal, sigma) in enumerate(zip(seen, sigmas, strict=True)):
         before = seen[place - 1] if sigma is not None else None
-        norms.append(_norm(signal, before, sigma))
+        norms.append(_norm(signal, before, sigma, told))
         if signal.cosine == signal.cosine:  # not a number where fewer than two inputs give any signal
-            cosines.append(_cosine(signal, before, sigma))
+            cosines.append(_cosine(signal, before, sigma, told))
     yield from norms
     yield from cosines
 
 
-def _norm(signal: Signal, before: Signal | None, sigma: Activation | None) -> Reading:
+def _norm(signal: Signal, before: Signal | None, sigma: Activation | None, told: int) -> Reading:
     band, meaning = None, _unknown(signal)
     if before is not None and sigma is not None:
         weight, bias = signal.weight_variance, signal.bias_variance or 0.0
@@ -48,7 +49,7 @@ def _norm(signal: Signal, before: Signal | None, sigma: Activation | None) -> Re
             units=signal.units,
         )
         band = Band(max(0.0, mean - 3 * spread), mean + 3 * spread)
-        meaning = _meaning(signal.mean_square, band, "larger", "smaller")
+        meaning = _meaning(signal.mean_square, widened(band, told), "larger", "smaller")
     return Reading(
         quantity="mean square of the signal",
         where=signal.layer,
@@ -60,7 +61,7 @@ def _norm(signal: Signal, before: Signal | None, sigma: Activation | None) -> Re
     )
 
 
-def _cosine(signal: Signal, before: Signal | None, sigma: Activation | None) -> Reading:
+def _cosine(signal: Signal, before: Signal | None, sigma: Activation | None, told: int) -> Reading:
     band, meaning = None, _unknown(signal)
     if before is not None and sigma is not None and before.cosine == before.cosine and before.mean_square > 0:
         K = before.mean_square
@@ -68,7 +69,7 @@ def _cosine(signal: Signal, before: Signal | None, sigma: Activation | None) -> 
         mean = sum(_correlation(signal, sigma, K, c) for c in points) / 2
         spread = correlation_spread(mean, width=before.units, units=signal.units)
         band = Band(max(-1.0, mean - 3 * spread), min(1.0, mean + 3 * spread))
-        meaning = _meaning(signal.cosine, band, "more alike", "less alike")
+        meaning = _meaning(signal.cosine, widened(band, told), "more alike", "less alike")
     return Reading(
         quantity="mean cosine between inputs",
         where=signal.layer,

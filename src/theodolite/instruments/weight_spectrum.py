@@ -14,7 +14,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from theodolite.core.instrument import Instrument
-from theodolite.core.reading import FAMILY, Band, Reading, Series
+from theodolite.core.reading import FAMILY, Band, Reading, Series, widened
 from theodolite.core.subject import Subject
 from theodolite.instruments._common.spectra import LayerSpectrum, layer_spectra
 from theodolite.io.workers import case_generator
@@ -37,7 +37,7 @@ def read(subject: Subject) -> Iterator[Reading]:
     ]
     fits = {name: _fitted(name, spectrum) for name, _, spectrum in told}
     for name, how, spectrum in told:
-        yield _exponent(name, how, spectrum, fits[name])
+        yield _exponent(name, how, spectrum, fits[name], len(told))
     for name, _, spectrum in told:
         yield _spikes(name, spectrum, fits[name], len(told))
     for name, _, spectrum in told:
@@ -60,7 +60,7 @@ def _unread(layer: LayerSpectrum) -> Reading:
     )
 
 
-def _exponent(name: str, how: str, spectrum: Spectrum, found: tuple[PowerLaw, Bulk]) -> Reading:
+def _exponent(name: str, how: str, spectrum: Spectrum, found: tuple[PowerLaw, Bulk], matrices: int) -> Reading:
     fit, bulk = found
     if not math.isfinite(fit.alpha):
         return Reading(
@@ -74,7 +74,12 @@ def _exponent(name: str, how: str, spectrum: Spectrum, found: tuple[PowerLaw, Bu
     parts = [f"Tail of {fit.tail} of {len(spectrum.eigenvalues)} eigenvalues, Kolmogorov distance {fit.distance:.3f}"]
     if fit.p_value is not None:
         parts.append(f", p {fit.p_value:.2g} ({'no' if fit.p_value < 0.1 else 'a'} power law by Clauset's rule of 0.1)")
-    words = "".join(parts) + ". " + _against_null(fit.alpha, null) + (f" {how[0].upper()}{how[1:]}." if how else "")
+    words = (
+        "".join(parts)
+        + ". "
+        + _against_null(fit.alpha, null and widened(null, matrices))
+        + (f" {how[0].upper()}{how[1:]}." if how else "")
+    )
     return Reading(
         quantity="alpha, exponent of the tail",
         where=name,
@@ -106,7 +111,7 @@ def _spikes(name: str, spectrum: Spectrum, found: tuple[PowerLaw, Bulk], matrice
             quantity="spikes above the edge of noise", where=name, measured=0.0, meaning=f"No bulk: {bulk.reason}."
         )
     alone = structure(spectrum.rows, spectrum.columns, alpha=math.nan, bulk_distance=math.nan, excess=bulk.excess)
-    chance = 0 < bulk.spikes and alone.p_value * matrices > FAMILY  # one matrix of noise in a hundred has a spike
+    chance = bulk.spikes > 0 and alone.p_value * matrices > FAMILY  # one matrix of noise in a hundred has a spike
     words = f"{bulk.spikes} eigenvalues above the edge hold {bulk.share:.1%} of the squared norm: " + (
         f"so little above it that one of {matrices} matrices of noise may show it."
         if chance

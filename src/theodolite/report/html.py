@@ -58,7 +58,7 @@ def watch_page(
     last: int = 0,
     opening: Opening | None = None,
 ) -> str:
-    """A run as one HTML document: readings with their series over steps, the phases (first step, name, reason) up to the ``last``."""
+    """A run as one HTML document: readings with their series over steps, and its phases (first step, name, reason)."""
     sections = survey_sections(answers)
     return rendered(
         "watch.html.j2",

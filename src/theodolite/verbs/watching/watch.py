@@ -34,8 +34,8 @@ from theodolite.verbs.watching.scene import LEVELS, Batching, Carried, Level, Sc
 from theodolite.verbs.watching.starts import bare_model, full_precision, kept_probe, starting_weights, wait_for
 
 if TYPE_CHECKING:
-    from theodolite.theory.dynamics.stationarity import Sampler
     from theodolite.report.opening import Opening
+    from theodolite.theory.dynamics.stationarity import Sampler
     from theodolite.verbs.diagnosis import Diagnosis
 
 AUTO = 0.05
