@@ -3,7 +3,8 @@ import math
 import pytest
 import torch
 
-from theodolite.core.reading import Band, Reading, Series, in_families
+from theodolite.core.families import in_families
+from theodolite.core.reading import Band, Reading, Series
 from theodolite.core.reading_rows import reading_of, row_of
 
 

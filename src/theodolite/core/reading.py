@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from statistics import NormalDist
 from typing import Literal
 
+from theodolite.core.series import CellPicture, Series
+
+__all__ = ["FAMILY", "SIGMAS", "Against", "Band", "CellPicture", "Estimate", "Reading", "Series", "Status", "sigmas_of"]
+
 Status = Literal["agrees", "above", "below", "not random", "inconclusive", "invalid", "no reference"]
 Against = Literal["law", "chance", "health"]
-Corners = tuple[tuple[float, float], ...]
 SIGMAS = 3.0  # how many standard errors either side of a measurement must fit into the band
 FAMILY = 0.02  # how often at most one or more of all readings of a quantity may leave chance by chance
 
@@ -66,41 +68,6 @@ class Estimate:
     value: float
     stderr: float = 0.0
     scale: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Series:
-    """What a figure draws: measurements at ``x`` (numbers, or names such as layers) and theory's band there.
-
-    ``low`` and ``high`` are empty where theory says nothing; at a single place ``low > high`` says so. ``log`` names the
-    logarithmic axes, as in ``"xy"``. ``line`` is another curve, such as a fit, not a number where it does not apply.
-    """
-
-    x: tuple[float, ...] | tuple[str, ...]
-    measured: tuple[float, ...]
-    stderr: tuple[float, ...] = ()
-    low: tuple[float, ...] = ()
-    high: tuple[float, ...] = ()
-    x_label: str = ""
-    y_label: str = ""
-    log: str = ""
-    line: tuple[float, ...] = ()
-    line_label: str = ""
-
-    def __post_init__(self) -> None:
-        given = (self.stderr, self.low, self.high, self.line)
-        lengths = {len(self.x), len(self.measured), *(len(values) for values in given if values)}
-        if len(lengths) > 1:
-            raise ValueError(f"expected as many values as places in every list, got lengths {sorted(lengths)}")
-
-
-@dataclass(frozen=True, slots=True)
-class CellPicture(Series):
-    """Polygons of a plane, each with its group (such as the class answered there), and points marked among them."""
-
-    polygons: tuple[Corners, ...] = ()
-    groups: tuple[int, ...] = ()
-    points: Corners = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,49 +129,3 @@ def sigmas_of(family: int) -> float:
     """
     each = 1 - (1 - FAMILY) ** (1 / family)
     return max(SIGMAS, -NormalDist().inv_cdf(each / 2))
-
-
-def in_families(readings: Iterable[Reading]) -> tuple[Reading, ...]:
-    """Readings of one quantity beside chance or health, judged together: noise leaves all alone at 98 %, however many.
-
-    Bands of chance with two ends, drawn at three standard deviations of it, are widened as the intervals are. p-values, known by
-    their name, are judged by Holm's rule: the smallest against 0.02 over their number, the next against 0.02 over one less.
-    """
-    found = list(readings)
-    places: dict[str, list[int]] = {}
-    for place, reading in enumerate(found):
-        if reading.against != "law" and reading.expected is not None:
-            places.setdefault(reading.quantity, []).append(place)
-    for quantity, family in places.items():
-        size = len(family)
-        if quantity.startswith("p-value"):
-            levels = _holm([found[place].measured for place in family])
-            for place, level in zip(family, levels, strict=True):
-                found[place] = replace(found[place], family=size, expected=Band(low=level))
-        elif size > 1:
-            for place in family:
-                reading, band = found[place], found[place].expected
-                if reading.against == "chance" and band is not None:
-                    band = widened(band, size)
-                found[place] = replace(reading, family=size, expected=band)
-    return tuple(found)
-
-
-def widened(band: Band, family: int) -> Band:
-    """A band of three standard deviations of chance, as wide as so many readings beside it ask for; one-sided ones stay."""
-    if not math.isfinite(band.high - band.low):
-        return band
-    more = (sigmas_of(family) / SIGMAS - 1) * (band.high - band.low) / 2
-    return Band(band.low - more, band.high + more)
-
-
-def _holm(p_values: Sequence[float]) -> list[float]:
-    """The level beside which each p-value is laid; from the first that is not below its own on, none is."""
-    order = sorted(range(len(p_values)), key=p_values.__getitem__)
-    levels, stopped = [0.0] * len(p_values), 0.0
-    for rank, place in enumerate(order):
-        level = stopped or FAMILY / (len(p_values) - rank)
-        if not stopped and not p_values[place] < level:
-            stopped = level
-        levels[place] = level
-    return levels

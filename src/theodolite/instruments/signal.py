@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from theodolite.core.families import widened
 from theodolite.core.instrument import Instrument
-from theodolite.core.reading import Band, Reading, widened
+from theodolite.core.reading import Band, Reading
 from theodolite.core.subject import Subject
 from theodolite.instruments._common.layers import signal_activation, signals_of
 from theodolite.measure.propagation import Signal

@@ -13,8 +13,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from theodolite.core.families import widened
 from theodolite.core.instrument import Instrument
-from theodolite.core.reading import FAMILY, Band, Reading, Series, widened
+from theodolite.core.reading import FAMILY, Band, Reading, Series
 from theodolite.core.subject import Subject
 from theodolite.instruments._common.spectra import LayerSpectrum, layer_spectra
 from theodolite.io.workers import case_generator

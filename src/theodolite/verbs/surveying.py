@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from theodolite import catalogue
+from theodolite.core.families import in_families
 from theodolite.core.question import Answer, Cost, Skipped
-from theodolite.core.reading import in_families
 from theodolite.core.reading_rows import row_of
 from theodolite.io.workers import Backend, completed
 from theodolite.verbs._shown import Sheet, ShownAnswers
