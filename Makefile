@@ -5,9 +5,9 @@ BIN := $(VENV)/bin
 PEERS := .venv-peers
 PIP := PIP_CONSTRAINT=constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip install -qq
 WORKERS ?= 2
-BENCHES := $(filter-out benchmarks/gpu_% benchmarks/peer_%,$(wildcard benchmarks/*.py))
+BENCHES := $(filter-out benchmarks/gpu_% benchmarks/peer_% benchmarks/fuzz.py,$(wildcard benchmarks/*.py))
 
-.PHONY: survey test lint bench docs clean
+.PHONY: survey test lint bench fuzz docs clean
 
 survey: $(VENV)/.installed
 	$(BIN)/theodolite survey --out survey
@@ -23,6 +23,9 @@ lint: $(VENV)/.lint
 
 bench: $(VENV)/.installed $(PEERS)/.installed
 	for script in $(BENCHES); do echo; echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+fuzz: $(VENV)/.test
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/fuzz.py --cases 10000
 
 docs: $(VENV)/.installed
 	$(BIN)/python docs/build.py

@@ -56,6 +56,8 @@ OPTIONAL = (
     "tensorboard",
     "pynndescent",
     "openTSNE",
+    "h5py",
+    "msgpack",
 )
 
 

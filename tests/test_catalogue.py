@@ -1,5 +1,7 @@
 """The battery that every law and every instrument gets, found by their files and never listed here."""
 
+import ast
+import inspect
 import math
 
 import pytest
@@ -15,16 +17,74 @@ INSTRUMENTS = catalogue.instrument_names()
 BREAKABLE = [(name, text) for name in LAWS for text, change in catalogue.law(name).assumes.items() if change]
 
 
+def rows(verdict):
+    return [(r.where, r.measured, r.stderr, str(r.expected), r.status) for r in verdict.readings]
+
+
 @pytest.mark.parametrize("name", LAWS)
-def test_law_holds_in_quick_size(name):
-    verdict = catalogue.law(name).check()
-    assert verdict.holds, [(r.where, r.measured, r.stderr, str(r.expected), r.status) for r in verdict.readings]
+def test_law_holds_at_two_seeds_and_would_not_with_its_prediction_scaled(name):
+    """By 1.2 or 1/1.2 (a bound: by 3, towards what was seen), unless the law states a coarser resolution or only reports."""
+    law = catalogue.law(name)
+    random = "generator" in inspect.signature(law.measure).parameters
+    for seed in (0, 1) if random else (0,):
+        verdict = law.check(seed=seed)
+        assert verdict.holds, (seed, rows(verdict))
+        assert law.observed or verdict.sharp, (seed, verdict.resolution, rows(verdict))
 
 
 @pytest.mark.parametrize(("name", "assumption"), BREAKABLE)
 def test_law_fails_when_an_assumption_is_broken(name, assumption):
-    verdict = catalogue.law(name).check(breaking=assumption)
-    assert verdict.broken, [(r.where, r.measured, r.stderr, str(r.expected), r.status) for r in verdict.readings]
+    law = catalogue.law(name)
+    assert law.breaks(assumption), rows(law.check(assumption))
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_law_measures_at_least_three_cases(name):
+    law = catalogue.law(name)
+    assert law.observed or len(law.cases) >= 3
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_measurement_does_not_call_theory(name):
+    """Nor does any function of the law's file that it uses, nor a constant that theory made: types aside."""
+    assert not theory_in_measure(ast.parse(catalogue.entry(name).path.read_text()))
+
+
+def theory_in_measure(tree):
+    modules = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom | ast.Import)]
+    theory = {
+        alias.asname or alias.name
+        for node in modules
+        for alias in node.names
+        if f"{getattr(node, 'module', '')}.{alias.name}".startswith(("theodolite.theory", ".theodolite.theory"))
+        and not alias.name[0].isupper()
+    }
+    parts = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+    for node in tree.body:
+        if isinstance(node, ast.Assign):
+            parts |= {
+                name.id: node.value
+                for target in node.targets
+                for name in ast.walk(target)
+                if isinstance(name, ast.Name)
+            }
+    (made,) = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func) == "Law"]
+    (start,) = [keyword.value for keyword in made.keywords if keyword.arg == "measure"]
+    seen, waiting = set(), {node.id for node in ast.walk(start) if isinstance(node, ast.Name)}
+    while waiting:
+        name = waiting.pop()
+        seen.add(name)
+        if name in parts:
+            waiting |= {node.id for node in ast.walk(parts[name]) if isinstance(node, ast.Name)} - seen
+    return seen & theory
+
+
+def test_theory_in_a_measurement_is_found_wherever_it_hides():
+    source = "from theodolite.theory.x import Kind, bound, limit\nSTEPS = limit(3)\n"
+    source += "def helper(kind: Kind): return {0}\ndef measure(n): return helper(n) + {1}\nlaw = Law(measure=measure)"
+    assert theory_in_measure(ast.parse(source.format("1", "2"))) == set()
+    assert theory_in_measure(ast.parse(source.format("bound(1)", "2"))) == {"bound"}
+    assert theory_in_measure(ast.parse(source.format("1", "STEPS"))) == {"limit"}
 
 
 @pytest.mark.parametrize("name", LAWS)

@@ -33,17 +33,29 @@ def main(arguments: list[str] | None = None) -> int:
         return DONE
     try:
         return int(options.run(options))
-    except (ValueError, TypeError, ImportError, OSError) as error:
-        if not str(error).startswith("expected"):  # not one of our own sentences: a defect, and worth its traceback
-            raise
-        print("theodolite: " + " ".join(str(error).split()), file=sys.stderr)
-        return WRONG_INPUT
-    except KeyboardInterrupt:
-        print("theodolite: interrupted", file=sys.stderr)
-        return 130
     except BrokenPipeError:  # `theodolite list | head`
         sys.stderr.close()
         return DONE
+    except OSError as error:  # a full disk, a folder that may not be written: the machine's words, in our sentence
+        ours = str(error).startswith("expected")
+        return _wrong(error if ours else f"expected files that can be read and written, got {error}; see to that first")
+    except (ValueError, TypeError, ImportError) as error:
+        if not str(error).startswith("expected"):  # not one of our own sentences: a defect, and worth its traceback
+            raise
+        return _wrong(error)
+    except MemoryError:
+        return _wrong("expected memory for this, got none left; take a smaller part, or a larger machine")
+    except KeyboardInterrupt:
+        print("theodolite: interrupted", file=sys.stderr)
+        return 130
+
+
+def _wrong(error: Exception | str) -> int:
+    """One line on standard error, safe to print; the exit status of wrong input."""
+    from theodolite.io.files import said
+
+    print("theodolite: " + said(error if isinstance(error, Exception) else ValueError(error), 380), file=sys.stderr)
+    return WRONG_INPUT
 
 
 def _survey(options: argparse.Namespace) -> int:
@@ -56,6 +68,7 @@ def _survey(options: argparse.Namespace) -> int:
         asked_subject(options.target, options.data, **facts),
         instruments=options.instrument,
         cost=options.cost,
+        budget=None if options.budget == "none" else options.budget,
         jobs=options.jobs,
         backend=options.backend,
         out=out,
@@ -63,15 +76,12 @@ def _survey(options: argparse.Namespace) -> int:
     if options.all and not options.json:
         _show(result.diagnosis.table())
         print()
-    _present(result, options, out, _SURVEY_FILES, detailed=options.all)
+    status = _present(result, options, out, _SURVEY_FILES, detailed=options.all)
     if result.faults:
         name, reason = next(iter(result.faults.items()))
         more = f" (and {len(result.faults) - 1} more)" if len(result.faults) > 1 else ""
-        print(
-            f"theodolite: {len(result.faults)} of the tensors could not be read: {name}{more}: {reason}",
-            file=sys.stderr,
-        )
-    return WRONG_INPUT if result.faults else DONE
+        return _wrong(f"{len(result.faults)} of the tensors could not be read: {name}{more}: {reason}")
+    return status
 
 
 def _diagnose(options: argparse.Namespace) -> int:
@@ -93,8 +103,7 @@ def _design(options: argparse.Namespace) -> int:
     result = design(
         activation=options.activation, depth=options.depth, width=options.width, samples=options.samples, data=data
     )
-    _present(result, options, options.out, {"design.html": "The page"})
-    return DONE
+    return _present(result, options, options.out, {"design.html": "The page"})
 
 
 def _dimension(options: argparse.Namespace) -> int:
@@ -113,8 +122,7 @@ def _dimension(options: argparse.Namespace) -> int:
         return DONE
     out = options.out or (None if options.json else Path("dimension"))
     result = dimension(x, labels=labels, picture=out is not None, name=Path(options.data).name)
-    _present(result, options, out, {"dimension.html": "The page", "dimension.json": ""})
-    return DONE
+    return _present(result, options, out, {"dimension.html": "The page", "dimension.json": ""})
 
 
 def _check(options: argparse.Namespace) -> int:
@@ -127,8 +135,8 @@ def _check(options: argparse.Namespace) -> int:
     found = checked_laws(names, settings, jobs=options.jobs, backend=options.backend, out=options.out)
     results = {r.verdict.law.name: r for r in tracked(found, total=len(names), label="checking laws")}
     atlas = Atlas(tuple(results[name] for name in names))
-    _present(atlas, options, options.out, {"atlas.html": "The atlas"})
-    return DONE if atlas.good else BROKEN
+    status = _present(atlas, options, options.out, {"atlas.html": "The atlas"})
+    return status if atlas.good else BROKEN
 
 
 def _memorize(options: argparse.Namespace) -> int:
@@ -172,6 +180,7 @@ def _list(options: argparse.Namespace) -> int:
 
 def _explain(options: argparse.Namespace) -> int:
     from theodolite import catalogue
+    from theodolite.core.law import Law
 
     entry = catalogue.entry(options.name)
     subject = getattr(catalogue, entry.kind)(entry.name)
@@ -192,26 +201,35 @@ def _explain(options: argparse.Namespace) -> int:
         return DONE
     from theodolite.report.text import explanation
 
-    _show(explanation(subject, references=catalogue.references(), documentation=entry.docstring))
+    verdict = subject.check() if isinstance(subject, Law) else None
+    _show(explanation(subject, references=catalogue.references(), documentation=entry.docstring, verdict=verdict))
     return DONE
 
 
 _SURVEY_FILES = {"report.html": "The page", "readings.json": "", "readings.csv": "Every reading"}
 
 
-def _present(
-    result: Shown, options: argparse.Namespace, out: Path | None, files: Mapping[str, str], **how: Any
-) -> None:
-    """Write the files, each in the form that its name asks for; then JSON, or the table and where the files are."""
-    for name in files if out is not None else ():
-        assert out is not None
-        getattr(result, Path(name).suffix[1:])(out / name)
+def _present(result: Shown, options: argparse.Namespace, out: Path | None, files: Mapping[str, str], **how: Any) -> int:
+    """Write the files, each in the form that its name asks for; then, even where that fails, show JSON or the table."""
+    trouble = _written(result, out, files) if out is not None else None
     if options.json:
         print(result.json())
-        return
-    _show(result.table(**how))
-    if out is not None:
-        print("\n" + "\n".join(f"{words}: {out / name}" for name, words in files.items() if words))
+    else:
+        _show(result.table(**how))
+        if out is not None and trouble is None:
+            print("\n" + "\n".join(f"{words}: {out / name}" for name, words in files.items() if words))
+    sys.stdout.flush()
+    words = f"expected a folder that can be written, got {out}: {trouble}; pass another --out"
+    return DONE if trouble is None else _wrong(words)
+
+
+def _written(result: Shown, out: Path, files: Mapping[str, str]) -> OSError | None:
+    try:
+        for name in files:
+            getattr(result, Path(name).suffix[1:])(out / name)
+    except OSError as error:
+        return error
+    return None
 
 
 def _show(renderable: RenderableType) -> None:
@@ -253,6 +271,7 @@ def _survey_parser(commands: Any) -> None:
     )
     survey.add_argument("--all", action="store_true", help="every reading, not one row a quantity")
     costs = ("free", "forward", "backward", "hvp", "train")
+    survey.add_argument("--budget", default="60s", metavar="TIME", help="such as 60s or 2m; none: no limit (60s)")
     survey.add_argument("--cost", default="train", choices=costs, help="the dearest work allowed")
     _shared(survey, _survey, out="folder for report.html and readings.json (survey)", jobs=True)
 

@@ -88,25 +88,3 @@ def test_a_family_of_noise_is_left_alone_at_98_percent():
 
     assert called(0.0) <= 0.02 + 3 * (0.02 * 0.98 / families) ** 0.5
     assert called(8.0) == 1.0
-
-
-def test_p_values_are_judged_by_holm():
-    def statuses(*p_values):
-        return [
-            reading.status
-            for reading in in_families(
-                Reading(
-                    quantity="p-value against noise",
-                    where=str(n),
-                    measured=p,
-                    expected=Band(low=0.05),
-                    against="chance",
-                )
-                for n, p in enumerate(p_values)
-            )
-        ]
-
-    assert statuses(0.015) == ["not random"]
-    assert statuses(0.015, 0.5, 0.5) == ["agrees"] * 3
-    assert statuses(0.5, 0.006, 0.009) == ["agrees", "not random", "not random"]  # 0.02/3, then 0.02/2
-    assert statuses(0.007, 0.007, 0.007) == ["agrees"] * 3

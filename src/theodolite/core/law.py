@@ -1,4 +1,4 @@
-"""A law: a theorem that can be run. Predict and experiment, case by case, end in a verdict."""
+"""A law: a theorem that can be run. Prediction and experiment, case by case, end in a verdict."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from theodolite.core.reading import Band, Estimate, Reading, Series
+from theodolite.core.resolution import largest_factor, least_resolution
 from theodolite.core.statistics import log_slope, pooled_estimate
 from theodolite.io.workers import case_generator
 
@@ -25,6 +26,8 @@ class Law:
     independent draws of it, or an `Estimate`; it runs ``repeats`` times, or once if it takes no ``generator``. With
     ``exponent="n"`` the law predicts the slope of log measured on log n; ``along`` names the axis of the figure.
     ``assumes`` maps each assumption to the keywords of ``measure`` that break it, or None where no experiment can.
+    ``resolution`` is stated by a law that cannot tell its prediction from one 1.2 times off (a bound: 3 times), with the
+    reason in a comment beside it. ``observed`` says why the numbers of ``predict`` are not derived: such a law reports.
     """
 
     claim: str
@@ -42,6 +45,8 @@ class Law:
     exponent: str | None = None
     erratum: str | None = None
     refuted: Predict | None = None  # the literature's wrong form
+    resolution: float | None = None
+    observed: str = ""
     name: str = ""
     topic: str = ""
 
@@ -72,16 +77,20 @@ class Law:
         found = [self.measured(case, breaking=breaking, size=size, seed=seed) for case in self.cases_of(size)]
         return self.verdict(found, size=size)
 
+    def breaks(self, assumption: str, *, size: Size = "quick", seed: int = 0) -> bool:
+        """Whether some reading is decisively outside without the assumption: measured only until the first that is."""
+        if self.exponent is not None:
+            return self.check(assumption, size=size, seed=seed).broken
+        found = ((case, self.measured(case, breaking=assumption, size=size, seed=seed)) for case in self.cases_of(size))
+        return any(r.status in OUTSIDE for pair in found for r in self._readings(self.predict, [pair]))
+
     def _readings(self, predict: Predict, pairs: Sequence[tuple[Case, Estimate]]) -> Iterator[Reading]:
         quantity = self.quantity or self.name
         if self.exponent is None:
             for case, got in pairs:
+                band = self._band(predict(**case))
                 yield Reading(
-                    quantity=quantity,
-                    measured=got.value,
-                    stderr=got.stderr,
-                    expected=self._band(predict(**case)),
-                    where=_words(case),
+                    quantity=quantity, measured=got.value, stderr=got.stderr, expected=band, where=_words(case)
                 )
             return
         groups: dict[str, list[tuple[Case, Estimate]]] = {}
@@ -124,6 +133,17 @@ class Verdict:
     def broken(self) -> bool:
         """Some reading lies decisively outside its band: more than merely inconclusive."""
         return any(r.status in OUTSIDE for r in self.readings)
+
+    @property
+    def resolution(self) -> float | None:
+        """The largest factor by which predictions could be off while the law held; None where it fails or says but zeros."""
+        return largest_factor(self.readings) if self.holds else None
+
+    @property
+    def sharp(self) -> bool:
+        """Whether a prediction 1.2 times off (a bound: 3 times), or as far off as the law states, would be noticed."""
+        allowed = self.law.resolution or least_resolution(self.readings)
+        return self.resolution is None or self.resolution <= allowed
 
 
 def _words(case: Case, *, without: str | None = None) -> str:

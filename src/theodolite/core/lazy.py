@@ -11,8 +11,13 @@ import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
+from theodolite.core.doors import guarded
+
+GUARDED = ("theodolite.theory", "theodolite.measure")
+"""Packages whose functions check what enters."""
 _IMPORT = re.compile(r"^from \.([\w.]*) import (?:\(([^)]*)\)|(.+))$", re.MULTILINE)
 
 
@@ -38,8 +43,17 @@ def surface(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         if not homes[name]:
             return importlib.import_module(f"{package}.{name}")
-        value = getattr(importlib.import_module(f"{package}.{homes[name]}"), name)
+        value = getattr(importlib.import_module(_nearest(package, homes[name], name)), name)
+        if isinstance(value, FunctionType) and package.startswith(GUARDED):
+            value = guarded(value, package)
         setattr(sys.modules[package], name, value)
         return value
 
     return find, lambda: sorted({*vars(sys.modules[package]), *homes}), sorted(homes)
+
+
+def _nearest(package: str, home: str, name: str) -> str:
+    """The package that offers a name where one does, so that a function is the same by every way; else its module."""
+    room, _, _ = f"{package}.{home}".rpartition(".")
+    offered = room != package and name in getattr(importlib.import_module(room), "__all__", ())
+    return room if offered else f"{package}.{home}"

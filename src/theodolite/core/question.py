@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, get_args
 
 if TYPE_CHECKING:
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
 
 Need = Literal["weights", "model", "data", "loss", "lr", "origin"]
 Cost = Literal["free", "forward", "backward", "hvp", "train"]
+Sight = Literal["features", "forward", "gradient", "product"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,7 +21,10 @@ class Question:
     """What is asked, what a subject must have for it, what the answer costs, and the ``laws`` it rests on.
 
     ``cost`` is the dearest thing done: nothing beyond reading weights, forward passes, gradients, Hessian-vector products,
-    or training. ``of_weights`` names what is to be computed from each weight while it is in memory.
+    or training. ``of_weights`` names what is to be computed from each weight while it is in memory. ``sees`` maps each kind
+    of pass that it needs to the least number of samples passed, all passes together, for which it still answers: the
+    ``features`` behind all layers (one visit, shared by all instruments), ``forward`` passes of its own, ``gradient``s,
+    and ``product``s with the Hessian.
     """
 
     question: str
@@ -27,10 +32,11 @@ class Question:
     needs: AbstractSet[Need] = frozenset()
     laws: tuple[str, ...] = ()
     of_weights: tuple[str, ...] = ()
+    sees: Mapping[Sight, int] = field(default_factory=dict)
     name: str = ""
 
     def __post_init__(self) -> None:
-        unknown = set(self.needs) - set(get_args(Need))
+        unknown = (set(self.needs) - set(get_args(Need))) | (set(self.sees) - set(get_args(Sight)))
         if unknown or self.cost not in get_args(Cost):
             raise ValueError(
                 f"expected needs among {get_args(Need)} and a cost among {get_args(Cost)}, "

@@ -56,9 +56,16 @@ def known_number(value: float | None) -> float:
 
 
 def csv_text(rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> str:
-    """Rows as the text of a CSV file."""
+    """Rows as the text of a CSV file: one line a row, and no word that a spreadsheet would take for a formula."""
     buffer = io.StringIO()
     writer = csv.DictWriter(buffer, fieldnames=list(columns), lineterminator="\n")
     writer.writeheader()
-    writer.writerows(rows)
+    writer.writerows({key: _cell(value) for key, value in row.items()} for row in rows)
     return buffer.getvalue()
+
+
+def _cell(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    line = " ".join(value.splitlines())
+    return f"'{line}" if line.startswith(("=", "+", "-", "@", "\t")) else line

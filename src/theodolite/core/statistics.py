@@ -59,6 +59,45 @@ def batch_estimate(statistic: Any, draws: Any, *, batches: int = 20) -> Estimate
     return Estimate(float(statistic(values)), mean_estimate(parts).stderr)
 
 
+def left_out_errors(statistic: Any, count: int, *, of: int, blocks: int = 8) -> tuple[float, ...]:
+    """What it costs to know some numbers from ``count`` samples rather than from all ``of`` them, by the jackknife.
+
+    ``statistic(rows)`` gives the numbers from the samples of these rows. Blocks of samples are left out in turn; the error
+    has their spread and the bias that they show, and falls to zero as all samples are seen.
+
+    >>> x = np.arange(100.0)
+    >>> left_out_errors(lambda rows: [x[rows].mean()], 100, of=100)
+    (0.0,)
+    """
+    whole = np.asarray(statistic(np.arange(count)), dtype=np.float64)
+    blocks = min(blocks, count)
+    if count >= of or blocks < 2:
+        return (0.0,) * len(whole)
+    place = np.arange(count) % blocks
+    parts = np.array([statistic(np.flatnonzero(place != block)) for block in range(blocks)], dtype=np.float64)
+    rest = 1 - count / of
+    spread = np.sqrt(rest * (blocks - 1) / blocks * ((parts - parts.mean(0)) ** 2).sum(0))
+    bias = rest * (blocks - 1) * np.abs(parts.mean(0) - whole)
+    return tuple(float(e) for e in np.hypot(spread * student_inflation(blocks), bias))
+
+
+def parted_error(whole: float, parts: Sequence[float], *, left_out: float) -> float:
+    """What it costs to know a number from a share of the samples, told by the same number from parts of that share.
+
+    The error has the spread of the parts and the bias that going from a part to the whole shows; ``left_out`` is the share
+    of all samples that was not seen. With two parts alone the spread is itself known but roughly, and is doubled.
+
+    >>> parted_error(1.0, [1.0, 1.0], left_out=0.5), parted_error(1.0, [0.0, 2.0], left_out=0.0)
+    (0.0, 0.0)
+    """
+    k, values = len(parts), np.asarray(parts, dtype=np.float64)
+    if k < 2:
+        return abs(whole) / SIGMAS if left_out > 0 else 0.0
+    spread = float(values.std(ddof=1)) / np.sqrt(k) * min(student_inflation(k), 4.0)
+    bias = (whole - float(values.mean())) / (k - 1)
+    return float(np.sqrt(max(0.0, left_out)) * np.hypot(spread, bias))
+
+
 def log_slope(x: Sequence[float], y: Sequence[Estimate]) -> Estimate:
     r"""The exponent $p$ of $y\propto x^p$: weighted least squares of log y on log x, with its error.
 
@@ -79,3 +118,19 @@ def log_slope(x: Sequence[float], y: Sequence[Estimate]) -> Estimate:
     scale = max(1.0, misfit) if known else misfit
     inflation = 1.0 if known and misfit <= 1 else student_inflation(len(a) - 1)
     return Estimate(float(slope), float(np.sqrt(scale / moment) * inflation))
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    r"""P-values of several tests, corrected so that the chance of any false call among those at most 5 % is at most 5 %.
+
+    The k-th smallest of m times m - k + 1, never below the one before it, at most 1. Source: holm1979.
+
+    >>> holm([0.01, 0.04, 0.03])
+    [0.03, 0.06, 0.06]
+    """
+    order = sorted(range(len(p_values)), key=lambda i: p_values[i])
+    corrected, largest = [1.0] * len(order), 0.0
+    for k, i in enumerate(order):
+        largest = max(largest, min(1.0, (len(order) - k) * p_values[i]))
+        corrected[i] = largest
+    return corrected

@@ -10,6 +10,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from theodolite.core.budget import Allowance
 from theodolite.core.checks import check_finite, check_forward, check_loss
 from theodolite.core.state import untouched
 from theodolite.io.batches import Batch, Batches
@@ -36,6 +37,8 @@ class Subject:
     ``origin`` is the model, or its state dict, as it was before training. Of a bare checkpoint ``model`` is None and
     ``weights`` maps names to `Weight`; it is not read when made: tensors that turn out missing, damaged or not finite
     are named in ``faults`` as they are met. ``activation`` names its nonlinearity, which weights do not show.
+    ``allowance`` is the time that reading may take (without end unless a survey shares out its budget); ``seen`` is what
+    visits of the data have shown, for all instruments.
     """
 
     model: nn.Module | None = None
@@ -52,6 +55,8 @@ class Subject:
     store: Store = field(default_factory=Store, compare=False, repr=False)
     progress: Progress = field(default_factory=Progress, compare=False, repr=False)
     faults: dict[str, str] = field(default_factory=dict, compare=False, repr=False)
+    allowance: Allowance = field(default_factory=Allowance, init=False, compare=False, repr=False)
+    seen: dict[str, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         model = self.model
@@ -85,10 +90,16 @@ class Subject:
         same._set(store=Store(folder))
         return same
 
+    def within(self, allowance: Allowance) -> Subject:
+        """The same subject, not checked again, read in at most this time; what was seen of it is shared."""
+        same = copy.copy(self)
+        same._set(allowance=allowance)
+        return same
+
     def stepping(self, lr: float | None, momentum: float = 0.0) -> Subject:
         """The same subject, not checked again, with another step size."""
         same = copy.copy(self)
-        same._set(lr=lr, momentum=momentum)
+        same._set(lr=lr, momentum=momentum, seen={})
         return same
 
     def batches(self) -> Iterator[Batch]:

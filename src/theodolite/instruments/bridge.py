@@ -8,14 +8,17 @@ behind the layer is bounded by the product of the other two.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from theodolite.core.instrument import Instrument
 from theodolite.core.reading import Band, Reading, Series
+from theodolite.core.statistics import left_out_errors
 from theodolite.core.subject import Subject
-from theodolite.measure.propagation import layer_inputs
+from theodolite.instruments._common.visit import features_of
 from theodolite.theory.spectra import (
     condition_number_bound,
     density_exponent,
@@ -32,11 +35,10 @@ def read(subject: Subject) -> Iterator[Reading]:
     """The slack of the majorisation and the condition number behind every linear layer, on the first batch."""
     assert subject.model is not None
     layers = {name: module for name, module in subject.model.named_modules() if isinstance(module, nn.Linear)}
-    batch = next(subject.batches())
-    spectra = {
-        name: _spectra(x[:MOST_ROWS], layers[name])
-        for name, x in layer_inputs(lambda: subject.output(batch), layers).items()
-    }
+    found = features_of(subject)
+    given = {name: x[:MOST_ROWS] for name, x in found.given.items() if name in layers}
+    spectra = {name: _spectra(x, layers[name]) for name, x in given.items()}
+    errors = {name: _errors(x, layers[name], found.samples / found.of) for name, x in given.items()}
     for name, (x, w, y) in spectra.items():
         slack = majorisation_slack(y.tolist(), x.tolist(), w.tolist())
         if slack:
@@ -45,6 +47,7 @@ def read(subject: Subject) -> Iterator[Reading]:
                 quantity="majorisation slack, least over ranks",
                 where=name,
                 measured=min(slack),
+                stderr=errors[name][0],
                 expected=Band(low=-1e-6),
                 meaning=f"Never negative, by Horn's theorem. Per rank it is {slack[-1] / len(slack):.2g} in log units: 0 where "
                 "features and weights share their directions, larger where the layer mixes them.",
@@ -58,10 +61,23 @@ def read(subject: Subject) -> Iterator[Reading]:
                 ),
             )
     for name, (x, w, y) in spectra.items():
-        yield _condition(name, x, w, y, layers[name].in_features)
+        yield replace(_condition(name, x, w, y, layers[name].in_features), stderr=errors[name][1])
     for name, (x, w, y) in spectra.items():
         if min(len(x), len(w), len(y)) > 1:
-            yield _exponent(name, x, w, y, layers[name].in_features)
+            yield replace(_exponent(name, x, w, y, layers[name].in_features), stderr=errors[name][2])
+
+
+def _errors(x: Tensor, layer: nn.Linear, share: float) -> tuple[float, ...]:
+    """What seeing a share of the samples alone costs the least slack, the condition number and the exponent."""
+    if share >= 1 or len(x) < 8:
+        return 0.0, 0.0, 0.0
+
+    def three(rows: Any) -> list[float]:
+        a, w, y = _spectra(x[rows], layer)
+        slack = majorisation_slack(y.tolist(), a.tolist(), w.tolist())
+        return [min(slack, default=0.0), _kappa(y), endpoint_exponent(_kappa(y), len(y)) if len(y) > 1 else 0.0]
+
+    return left_out_errors(three, len(x), of=10**9)  # as many rows as ever, but others
 
 
 def _condition(name: str, x: Tensor, w: Tensor, y: Tensor, inner: int) -> Reading:
@@ -116,5 +132,6 @@ instrument = Instrument(
     read=read,
     needs={"model", "data"},
     cost="forward",
+    sees={"features": 0},
     laws=("horn-majorisation", "kappa-product", "htsr-alphareq-bound"),
 )

@@ -67,7 +67,7 @@ def read(subject: Subject) -> Iterator[Reading]:
     """The samples beside what the widths certainly hold; else the parameters beside the numbers to be fitted."""
     assert subject.model is not None and subject.data is not None
     samples, classes = 0, True
-    for batch in subject.batches():
+    for batch in subject.data:
         samples += len(batch)
         classes &= batch.target is not None and not batch.target.is_floating_point()
     chain = _chain_of(subject.model)
@@ -127,5 +127,5 @@ instrument = Instrument(
     read=read,
     needs={"model", "data"},
     cost="free",
-    laws=("memorized-exactly", "most-pieces", "zigzag-needs-pieces", "width-for-memory"),
+    laws=("memorized-exactly", "most-pieces", "zigzag-needs-pieces"),
 )

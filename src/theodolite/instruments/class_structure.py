@@ -7,16 +7,29 @@ of the top eigenvectors of the Hessian lies in the span of the class means. Need
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch.nn.functional import cross_entropy
 
 from theodolite.core.instrument import Instrument
-from theodolite.core.reading import Band, Reading
+from theodolite.core.reading import Band, Estimate, Reading
+from theodolite.core.statistics import parted_error
 from theodolite.core.subject import Subject
 from theodolite.instruments._common.classes import classes_of
-from theodolite.measure.curvature import Parts, fisher, pair_gradients, pair_structure, top_hessian_eigenvalues, trace
+from theodolite.instruments._common.visit import afforded, parted, sample_count, thinned
+from theodolite.measure.curvature import (
+    Parts,
+    extreme_eigenpairs,
+    fisher,
+    hessian,
+    pair_gradients,
+    pair_structure,
+    trace,
+)
 from theodolite.measure.curvature.classes import CELLS
 from theodolite.theory.curvature import cross_class_rank
 
@@ -36,58 +49,99 @@ def read(subject: Subject) -> Iterator[Reading]:
     assert subject.model is not None
     if classes**2 * sum(p.numel() for p in subject.model.parameters()) > CELLS:  # the means of all pairs would not fit
         return
-    means, weights = pair_gradients(subject.model, subject.data, classes=classes)
-    present = weights.sum(1) > 0
-    parts = pair_structure(means, weights)
-    matrix = fisher(subject.model, subject.data)
-    total = trace(matrix, products=PRODUCTS)
-    left = total.value
-    for name, part in parts.traces.items():
-        left -= part
-        yield _share(
-            f"share of the {name} part in the trace of G",
-            part / total.value,
-            total.stderr * part / total.value**2,
-            f"Of the curvature {100 * part / total.value:.0f} % is in the {WORDS[name]}.",
+    passes = classes + 3 * PRODUCTS + 6 * classes
+    samples = afforded(subject, "gradient", passes=2 * passes, fewest=min(4 * classes, sample_count(subject)))
+    data = thinned(subject, samples)
+    found = _numbers(subject, data, classes)
+    errors = dict.fromkeys(found.values, 0.0)
+    if samples < sample_count(subject):
+        left_out = 1 - samples / sample_count(subject)
+        parts = [_numbers(subject, part, classes).values for part in parted(data, 4 if samples >= 64 else 2)]
+        errors = {
+            name: parted_error(value, [part.get(name, value) for part in parts], left_out=left_out)
+            for name, value in found.values.items()
+        }
+    yield from _told(found, errors)
+
+
+@dataclass(frozen=True)
+class _Structure:
+    """Shares of the trace by part, the rank and the overlap with the top eigenvectors; and what words need."""
+
+    values: dict[str, float]
+    total: Estimate
+    classes: int
+    here: int
+    chance: float
+
+
+def _numbers(subject: Subject, data: Any, classes: int) -> _Structure:
+    assert subject.model is not None
+    means, weights = pair_gradients(subject.model, data, classes=classes)
+    parts, here = pair_structure(means, weights), int((weights.sum(1) > 0).sum())
+    total = trace(fisher(subject.model, data), products=PRODUCTS)
+    values = {name: part / total.value for name, part in parts.traces.items()}
+    values["within"] = 1 - sum(values.values())
+    values["rank"] = float(parts.rank("class", "cross", "equal", tolerance=1e-9))
+    chance = 0.0
+    if subject.loss is not None:
+        values["overlap"], chance = _overlap(subject, data, parts, here)
+    return _Structure(values, total, classes, here, chance)
+
+
+def _told(found: _Structure, errors: dict[str, float]) -> Iterator[Reading]:
+    values, total, classes, here = found.values, found.total, found.classes, found.here
+    relative = total.stderr / total.value
+    for name, words in WORDS.items():
+        yield Reading(
+            quantity=f"share of the {name} part in the trace of G",
+            measured=values[name],
+            stderr=math.hypot(relative * values[name], errors[name]),
+            meaning=f"Of the curvature {100 * values[name]:.0f} % is in the {words}.",
         )
-    within = left / total.value
-    yield _share(
-        "share of the within part in the trace of G",
-        within,
-        total.stderr / total.value,
-        f"{100 * within:.0f} % of the curvature is in how samples of one class differ: the bulk.",
+    yield Reading(
+        quantity="share of the within part in the trace of G",
+        measured=values["within"],
+        stderr=math.hypot(relative, errors["within"]),
+        meaning=f"{100 * values['within']:.0f} % of the curvature is in how samples of one class differ: the bulk.",
     )
-    here = int(present.sum())
     yield Reading(
         quantity="rank of the parts between classes",
-        measured=float(parts.rank("class", "cross", "equal", tolerance=1e-9)),
+        measured=values["rank"],
+        stderr=errors["rank"],
         expected=Band(0.0, float(here * (classes - 1)) if here < classes else float(cross_class_rank(classes))),
         meaning=f"At most C(C-1) = {cross_class_rank(classes)} directions; eigenvalues too small to tell are not counted.",
     )
-    if subject.loss is not None:
-        yield _overlap(subject, parts, here)
+    if "overlap" in values:
+        yield Reading(
+            quantity="share of the top eigenvectors in the span of class gradients",
+            measured=values["overlap"],
+            stderr=errors["overlap"],
+            expected=_by_chance(found.chance, here),
+            against="chance",
+            meaning=f"Of the {here} steepest directions of the cross-entropy {100 * values['overlap']:.0f} % lies in the span of "
+            f"the mean gradients of the classes; of random directions it would be {100 * found.chance:.2g} %.",
+        )
 
 
-def _overlap(subject: Subject, parts: Parts, count: int) -> Reading:
+def _by_chance(share: float, directions: int) -> Band:
+    """The mean share of so many random directions, give or take three deviations of it as if all were independent."""
+    spread = share * (2 / directions) ** 0.5
+    return Band(max(0.0, share - 3 * spread), min(1.0, share + 3 * spread))
+
+
+def _overlap(subject: Subject, data: Any, parts: Parts, count: int) -> tuple[float, float]:
+    """Of the steepest directions the share in the span of the classes' mean gradients, and what is chance."""
     assert subject.model is not None
-    top = top_hessian_eigenvalues(subject.model, cross_entropy, subject.data, count=count, tolerance=1e-4)
+    top = extreme_eigenpairs(
+        hessian(subject.model, cross_entropy, data),
+        count=count,
+        tolerance=1e-4,
+        most=lambda done: done >= 2000 or (done >= 3 * count and subject.allowance.over()),
+    )
     rows = parts.factors["class"].to(top.vectors)
     span = torch.linalg.qr(rows[rows.norm(dim=1) > 0].T)[0]  # (P, C)
-    share = float((top.vectors @ span).square().sum() / count)
-    chance = span.shape[1] / top.vectors.shape[1]
-    spread = (2 * chance / (top.vectors.shape[1] * count)) ** 0.5  # of the mean of so many random directions
-    return Reading(
-        quantity="share of the top eigenvectors in the span of class gradients",
-        measured=share,
-        expected=Band(max(0.0, chance - 3 * spread), min(1.0, chance + 3 * spread)),
-        against="chance",
-        meaning=f"Of the {count} steepest directions of the cross-entropy {100 * share:.0f} % lies in the span of the mean "
-        f"gradients of the classes; of random directions it would be {100 * chance:.2g} %.",
-    )
-
-
-def _share(quantity: str, value: float, error: float, meaning: str) -> Reading:
-    return Reading(quantity=quantity, measured=value, stderr=error, meaning=meaning)
+    return float((top.vectors @ span).square().sum() / count), span.shape[1] / top.vectors.shape[1]
 
 
 instrument = Instrument(
@@ -95,5 +149,6 @@ instrument = Instrument(
     read=read,
     needs={"model", "data", "loss"},
     cost="hvp",
+    sees={"gradient": 400},
     laws=("papyan-three-level", "papyan-second-moment", "papyan-cc-collinear"),
 )

@@ -8,15 +8,19 @@ where a number has bounds.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
-from torch import Tensor
+import torch
+from torch import Tensor, nn
 
 from theodolite.core.instrument import Instrument
 from theodolite.core.reading import Reading
+from theodolite.core.statistics import left_out_errors
 from theodolite.core.subject import Subject
 from theodolite.instruments._common.classes import classes_of, classifier_of
+from theodolite.instruments._common.visit import features_of
 from theodolite.io.batches import Batch
-from theodolite.measure.collapse import layer_collapse
+from theodolite.measure.collapse import ClassMoments, Collapse, collapse_of, disagreements, layer_collapse
 
 
 def read(subject: Subject) -> Iterator[Reading]:
@@ -27,10 +31,7 @@ def read(subject: Subject) -> Iterator[Reading]:
         return
     name, layer = found
 
-    def batches() -> Iterator[tuple[Batch, Tensor]]:
-        return ((batch, batch.target) for batch in subject.batches())
-
-    seen = layer_collapse(subject.output, batches, layer, classes=classes)
+    seen, errors = _seen(subject, name, layer, classes)
     note = f" ({seen.note[0].upper()}{seen.note[1:]}.)" if seen.note else ""
     rows: tuple[tuple[str, float | None, str], ...] = (
         (
@@ -75,9 +76,33 @@ def read(subject: Subject) -> Iterator[Reading]:
             ),
         ),
     )
-    for quantity, value, meaning in rows:
+    for (quantity, value, meaning), error in zip(rows, errors, strict=True):
         if value is not None:
-            yield Reading(quantity=quantity, where=name, measured=value, meaning=meaning + note)
+            yield Reading(quantity=quantity, where=name, measured=value, stderr=error, meaning=meaning + note)
+
+
+def _seen(subject: Subject, name: str, layer: nn.Linear, classes: int) -> tuple[Collapse, tuple[float, ...]]:
+    """From the one visit where that kept a row a sample, with what thinned data cost; else batch by batch."""
+    found = features_of(subject)
+    h, labels = found.readout.get(name), found.targets
+    if h is None or labels is None or len(h) != found.samples:
+
+        def batches() -> Iterator[tuple[Batch, Tensor]]:
+            return ((batch, batch.target) for batch in subject.batches())
+
+        return layer_collapse(subject.output, batches, layer, classes=classes), (0.0,) * 5
+
+    def of(rows: Any) -> Collapse:
+        moments = ClassMoments.of(h[rows], labels[rows], classes=classes)
+        wrong = disagreements(moments, h[rows], layer.weight, layer.bias)
+        return collapse_of(moments, weight=layer.weight, nc4=wrong / len(rows))
+
+    def numbers(rows: Any) -> list[float]:
+        c = of(rows)
+        return [c.nc1, c.nc2_equinorm, c.nc2_equiangular, c.nc3 or 0.0, c.nc4 or 0.0]
+
+    whole = of(torch.arange(len(h)))
+    return whole, left_out_errors(numbers, len(h), of=found.of) if found.samples < found.of else (0.0,) * 5
 
 
 def _by_size(value: float, small: float, below: str, above: str) -> str:
@@ -89,5 +114,6 @@ instrument = Instrument(
     read=read,
     needs={"model", "data", "loss"},
     cost="forward",
+    sees={"features": 0},
     laws=("simplex-etf-cosines",),
 )

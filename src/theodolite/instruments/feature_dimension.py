@@ -10,12 +10,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import Any
+
+from threadpoolctl import threadpool_limits  # comes with scikit-learn
 
 from theodolite.core.instrument import Instrument
 from theodolite.core.reading import Band, Estimate, Reading, Series
+from theodolite.core.statistics import left_out_errors
 from theodolite.core.subject import Subject
+from theodolite.instruments._common.visit import features_of
+from theodolite.io.workers import one_thread
 from theodolite.measure.dimension import (
     dimension_calibrated,
+    dimension_twonn,
     directions_needed,
     distinct_rows,
     gride_curve,
@@ -24,7 +31,7 @@ from theodolite.measure.dimension import (
     twonn_fit,
     variances,
 )
-from theodolite.measure.propagation import feature_samples, matrix_layers
+from theodolite.measure.propagation._one_visit import Features
 from theodolite.measure.spectra import feature_decay
 
 MOST, FEWEST = 1000, 40
@@ -33,23 +40,9 @@ MOST, FEWEST = 1000, 40
 
 def read(subject: Subject) -> Iterator[Reading]:
     """The dimension of the data at the input and after every layer, and the share of the linear hull it fills."""
-    assert subject.model is not None
-    found = feature_samples(subject.output, subject.batches(), matrix_layers(subject.model), most=MOST)
-    told: dict[str, tuple[Estimate, str, int]] = {}
-    for name, features in found.items():
-        rows = distinct_rows(features, fewest=1)
-        if len(rows) < FEWEST or not rows.columns:
-            continue
-        graph = nearest_neighbours(rows, min(16, len(rows) - 1))
-        raw, values = twonn_fit(graph).estimate, variances(rows)
-        curve = gride_curve(graph)
-        decay = feature_decay(rows.points, window=_window(len(values)))
-        alpha = f", alpha-ReQ {decay.alpha:.2f}" if math.isfinite(decay.alpha) else ""
-        words = (
-            f"TwoNN {raw.value:.1f}, at larger scale {curve[-1].value:.1f}; {directions_needed(values, 0.9)} directions hold "
-            f"90 % of the variance of {features.shape[1]} features{alpha}."
-        )
-        told[name] = dimension_calibrated(rows), words, rank_of(values, rows)
+    found = features_of(subject)
+    with one_thread(), threadpool_limits(1):  # thousands of small products, which threads only slow down
+        told = _told(subject, found)
     if not told:
         return
     series = Series(
@@ -63,12 +56,54 @@ def read(subject: Subject) -> Iterator[Reading]:
         yield Reading(
             quantity="dimension of the features",
             where=name,
-            measured=value.value,
+            measured=min(value.value, float(rank)),  # the fit may pass the linear hull by its rounding, the data cannot
             stderr=value.stderr,
             expected=Band(high=float(rank)),
             meaning=words + " " + _shape(told),
             series=series,
         )
+
+
+def _told(subject: Subject, found: Features) -> dict[str, tuple[Estimate, str, int]]:
+    """Of each layer the dimension, the other numbers in words, and the rank; of some layers where time is short."""
+    told: dict[str, tuple[Estimate, str, int]] = {}
+    for name in _spread(list(found.rows)):
+        features = found.rows[name][:MOST]
+        rows = distinct_rows(features, fewest=1)
+        if len(rows) < FEWEST or not rows.columns:
+            continue
+        if len(told) > 1 and subject.allowance.over():
+            break
+        graph = nearest_neighbours(rows, min(16, len(rows) - 1))
+        raw, values = twonn_fit(graph).estimate, variances(rows)
+        curve = gride_curve(graph)
+        decay = feature_decay(rows.points, window=_window(len(values)))
+        alpha = f", alpha-ReQ {decay.alpha:.2f}" if math.isfinite(decay.alpha) else ""
+        words = (
+            f"TwoNN {raw.value:.1f}, at larger scale {curve[-1].value:.1f}; {directions_needed(values, 0.9)} directions hold "
+            f"90 % of the variance of {features.shape[1]} features{alpha}."
+        )
+        value = dimension_calibrated(rows)
+        thin = _thinned(rows.points, min(found.of, MOST)) * max(1.0, value.value / raw.value)
+        told[name] = Estimate(value.value, math.hypot(value.stderr, thin)), words, rank_of(values, rows)
+    return {name: told[name] for name in found.rows if name in told}
+
+
+def _spread(names: list[str]) -> list[str]:
+    """The ends first, then the middle between what is there: whatever the time, the whole depth has been seen."""
+    order, step = [*names[:1], *names[-1:]], len(names)
+    while step > 1:
+        step = (step + 1) // 2
+        order += names[::step]
+    return list(dict.fromkeys(order))
+
+
+def _thinned(points: Any, of: int) -> float:
+    """What seeing some of the samples alone costs TwoNN, whose scale moves with their number."""
+    if len(points) >= of:
+        return 0.0
+    (error,) = left_out_errors(lambda rows: [dimension_twonn(points[rows]).value], len(points), of=of, blocks=5)
+    return error
 
 
 def _window(count: int) -> tuple[int, int]:
@@ -95,5 +130,6 @@ instrument = Instrument(
     read=read,
     needs={"model", "data"},
     cost="forward",
+    sees={"features": 0},
     laws=("twonn-ratio", "calibrated-dimension", "gride-across-scales"),
 )

@@ -9,21 +9,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import Any
 
 from theodolite.core.instrument import Instrument
 from theodolite.core.reading import Band, Reading, Series
+from theodolite.core.statistics import left_out_errors
 from theodolite.core.subject import Subject
-from theodolite.measure.propagation import feature_covariances, matrix_layers
+from theodolite.instruments._common.visit import features_of
+from theodolite.measure.propagation._one_visit import Features
 from theodolite.measure.spectra import FeatureCovariance, feature_decay
 
 
 def read(subject: Subject) -> Iterator[Reading]:
     """The decay exponent and the participation ratio of every layer's features."""
-    assert subject.model is not None
-    found = feature_covariances(subject.output, subject.batches(), matrix_layers(subject.model))
-    told = {name: covariance for name, covariance in found.items() if covariance.count > 2}
+    found = features_of(subject)
+    told = {name: covariance for name, covariance in found.covariances.items() if covariance.count > 2}
+    thinned = {name: _errors(found, name, _window(covariance)) for name, covariance in told.items()}
     for name, covariance in told.items():
-        reading = _exponent(name, covariance)
+        reading = _exponent(name, covariance, thinned[name][0])
         if reading is not None:
             yield reading
     for name, covariance in told.items():
@@ -34,15 +37,33 @@ def read(subject: Subject) -> Iterator[Reading]:
                 quantity="participation ratio of the features",
                 where=name,
                 measured=decay.participation_ratio,
+                stderr=thinned[name][1],
                 expected=Band(high=most),
                 meaning=f"As if {decay.participation_ratio:.3g} of {decay.dimension} directions shared the variance equally.",
             )
 
 
-def _exponent(name: str, covariance: FeatureCovariance) -> Reading | None:
+def _window(covariance: FeatureCovariance) -> tuple[int, int]:
     most = min(len(covariance.mean), covariance.count - 1)
-    window = (11, 100) if most >= 40 else (2, max(3, most // 2))
-    decay = feature_decay(covariance, window=window)
+    return (11, 100) if most >= 40 else (2, max(3, most // 2))
+
+
+def _errors(found: Features, name: str, window: tuple[int, int]) -> tuple[float, float]:
+    """What seeing some of the samples alone costs the exponent and the participation ratio."""
+    rows = found.rows[name]
+    if found.samples >= found.of or len(rows) < 8:
+        return 0.0, 0.0
+
+    def both(chosen: Any) -> list[float]:
+        decay = feature_decay(rows[chosen], window=window)
+        return [decay.alpha if math.isfinite(decay.alpha) else 0.0, decay.participation_ratio]
+
+    first, second = left_out_errors(both, len(rows), of=found.of)
+    return first, second
+
+
+def _exponent(name: str, covariance: FeatureCovariance, thinned: float) -> Reading | None:
+    decay = feature_decay(covariance, window=_window(covariance))
     if not math.isfinite(decay.alpha):
         return None
     note = f" {decay.note[0].upper()}{decay.note[1:]}." if decay.note else ""
@@ -57,7 +78,7 @@ def _exponent(name: str, covariance: FeatureCovariance) -> Reading | None:
         quantity="alpha-ReQ, decay of the feature spectrum",
         where=name,
         measured=decay.alpha,
-        stderr=decay.stderr,
+        stderr=math.hypot(decay.stderr, thinned),
         meaning=f"Ranks {first} to {last}, R² {decay.r_squared:.3f}; neighbouring windows give {decay.low:.3g} to "
         f"{decay.high:.3g}, which is the honest error. Far above 1: a few directions rule; far below: noise does.{note}",
         series=Series(
@@ -77,5 +98,6 @@ instrument = Instrument(
     read=read,
     needs={"model", "data"},
     cost="forward",
+    sees={"features": 0},
     laws=("rank-and-density-exponents", "relu-flattens"),
 )

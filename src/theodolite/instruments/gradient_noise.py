@@ -11,13 +11,18 @@ from collections.abc import Iterator
 from theodolite.core.instrument import Instrument
 from theodolite.core.reading import Reading
 from theodolite.core.subject import Subject
-from theodolite.measure.dynamics import gradient_moments
+from theodolite.instruments._common.visit import afforded, sample_count, thinned
+from theodolite.measure import normalises_batches
+from theodolite.measure.dynamics import GradientMoments, gradient_moments, group_moments
+
+GROUP, NUMBERS = 8, 1 << 27
+"""Samples of a batch where batches are normalised, and numbers that gradients of batches may take."""
 
 
 def read(subject: Subject) -> Iterator[Reading]:
     """The trace of the covariance, the squared norm of the mean, and their ratio."""
     assert subject.model is not None and subject.loss is not None
-    found = gradient_moments(subject.model, subject.loss, subject.data)
+    found = _moments(subject)
     if found is None:
         return
     yield Reading(
@@ -44,10 +49,25 @@ def read(subject: Subject) -> Iterator[Reading]:
         )
 
 
+def _moments(subject: Subject) -> GradientMoments | None:
+    """From single samples, each visited twice; from small batches where the model normalises by its batch."""
+    assert subject.model is not None and subject.loss is not None
+    if not normalises_batches(subject.model):
+        samples = afforded(subject, "gradient", passes=3, fewest=min(8, sample_count(subject)))
+        return gradient_moments(subject.model, subject.loss, thinned(subject, samples))
+    size = sum(p.numel() for p in subject.model.parameters() if p.requires_grad)
+    groups = max(4, min(sample_count(subject) // GROUP, NUMBERS // size))
+    samples = min(GROUP * groups, afforded(subject, "gradient", passes=1.2, fewest=4 * 4))
+    data = thinned(subject, samples, batch_size=max(2, min(GROUP, samples // 4)))
+    sizes = [len(batch) for batch in data]
+    return group_moments(subject.model, subject.loss, [batch for batch in data if len(batch) == max(sizes)])
+
+
 instrument = Instrument(
     question="How noisy is the gradient of a batch?",
     read=read,
     needs={"model", "data", "loss"},
     cost="backward",
+    sees={"gradient": 20},
     laws=("constant-step-noise-floor",),
 )

@@ -7,17 +7,22 @@ networks, not a theorem, so there is no band. Negative curvature comes from the 
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
 
 import torch
 
 from theodolite.core.instrument import Instrument
-from theodolite.core.reading import SIGMAS, Band, Reading, Series
+from theodolite.core.reading import SIGMAS, Band, Estimate, Reading, Series
+from theodolite.core.statistics import parted_error
 from theodolite.core.subject import Subject
 from theodolite.instruments._common.kinds import bends_only
+from theodolite.instruments._common.visit import afforded, pace_of, parted, sample_count, thinned
 from theodolite.measure.curvature import (
-    Operator,
+    Eigenpairs,
     SpectralDensity,
     extreme_eigenpairs,
     gauss_newton,
@@ -27,24 +32,87 @@ from theodolite.measure.curvature import (
     trace,
 )
 
-TOP, PROBES, STEPS, PRODUCTS, POINTS = 15, 3, 24, 30, 81
+TOP, PROBES, STEPS, PRODUCTS, POINTS, FEWEST = 15, 3, 24, 30, 81, 2
+
+
+@dataclass(frozen=True)
+class _Spectrum:
+    """What some samples say: the ends, the density between them, and both traces (None where there was no time)."""
+
+    top: Eigenpairs
+    low: Eigenpairs
+    density: SpectralDensity
+    total: Estimate | None
+    other: Estimate | None
 
 
 def read(subject: Subject) -> Iterator[Reading]:
     """Outliers, the lowest eigenvalue, the share of negative ones, the trace beside that of the Gauss-Newton matrix."""
     assert subject.model is not None and subject.loss is not None
-    operator = hessian(subject.model, subject.loss, subject.data)
-    top = extreme_eigenpairs(operator, count=max(1, min(TOP, operator.size // 2)), tolerance=1e-4)
-    values = torch.tensor(top.values, dtype=torch.float64)
-    if float(values[0]) <= 0:
+    samples, products = _plan(subject)
+    data = thinned(subject, samples)
+    seen = _seen(subject, data, products)
+    if seen.top.values[0] <= 0:
         return
-    low = extreme_eigenpairs(operator, count=1, lowest=True, tolerance=3e-4)
-    density = spectral_density(operator, probes=PROBES, steps=min(STEPS, operator.size), known=top)
+    parts = []
+    if samples < sample_count(subject) and not subject.allowance.over():
+        parts = [_seen(subject, part, products) for part in parted(data, 4 if samples >= 32 else 2)]
+    thin = _Thinned(parts, seen, 1 - samples / sample_count(subject))
+    yield from _ends(seen, thin, plain=bends_only(subject.model))
+
+
+@dataclass(frozen=True)
+class _Thinned:
+    """Parts of the samples, beside all of them: how much a number hangs on which samples were seen, and how many."""
+
+    parts: list[_Spectrum]
+    whole: _Spectrum
+    left_out: float
+
+    def error(self, number: Callable[[_Spectrum], float]) -> float:
+        """What having seen some samples alone costs it."""
+        return parted_error(number(self.whole), [number(part) for part in self.parts], left_out=self.left_out)
+
+
+def _plan(subject: Subject) -> tuple[int, int]:
+    """How many samples, and how many products with each; enough for everything where time has no end."""
+    if subject.allowance.seconds == math.inf:
+        return (subject.allowance.samples or sample_count(subject)), 10_000
+    passes = 2 * (3 * TOP + PROBES * STEPS + 4 * PRODUCTS)
+    samples = afforded(subject, "product", passes=passes, fewest=min(FEWEST, sample_count(subject)))
+    room = subject.allowance.left() / max(1e-9, samples * pace_of(subject, "product").seconds["product"])
+    return samples, 10_000 if samples >= sample_count(subject) else max(8, int(room / 2))
+
+
+def _seen(subject: Subject, data: Any, products: int) -> _Spectrum:
+    """A third of the products each for the ends, the density and the traces."""
+    assert subject.model is not None and subject.loss is not None
+    operator, third = hessian(subject.model, subject.loss, data), max(3, products // 3)
+    count = max(1, min(TOP, operator.size // 2, third // 3))
+    ample = products >= 10_000
+    top = extreme_eigenpairs(operator, count=count, tolerance=1e-4, most=2000 if ample else max(2, 2 * third // 3))
+    low = extreme_eigenpairs(operator, count=1, lowest=True, tolerance=3e-4, most=2000 if ample else max(2, third // 3))
+    probes = PROBES if ample else 2
+    steps = min(STEPS, operator.size - count, max(2, third // probes))
+    density = spectral_density(operator, probes=probes, steps=max(1, steps), known=top)
+    total = other = None
+    if third >= 8:
+        total = trace(operator, products=min(PRODUCTS, third // 2))
+        with contextlib.suppress(TypeError):  # several outputs, which the Gauss-Newton matrix does not know
+            matrix = gauss_newton(subject.model, subject.loss, data)
+            other = trace(matrix, products=min(PRODUCTS, third // 2))
+    return _Spectrum(top, low, density, total, other)
+
+
+def _ends(seen: _Spectrum, thinned: _Thinned, *, plain: bool) -> Iterator[Reading]:
+    top, low, density = seen.top, seen.low, seen.density
+    values = torch.tensor(top.values, dtype=torch.float64)
     if int((values > 0).sum()) > 1:
         place, ratio = outlier_gap(values)
         yield Reading(
             quantity="eigenvalues above the largest gap",
             measured=float(place),
+            stderr=thinned.error(lambda part: float(_gap(part))),
             meaning=f"Among the {len(values)} largest the widest gap, by a factor {ratio:.2f}, lies behind number {place}. "
             + (
                 "It is faint: no clear outliers."
@@ -57,40 +125,44 @@ def read(subject: Subject) -> Iterator[Reading]:
     yield Reading(
         quantity="lowest Hessian eigenvalue",
         measured=low.values[0],
-        stderr=low.errors[0] / SIGMAS,
+        stderr=math.hypot(low.errors[0] / SIGMAS, thinned.error(lambda part: part.low.values[0])),
         meaning=_lowest(low.values[0] / top.values[0]),
     )
     negative = density.mass_below(-1e-3 * top.values[0])
     yield Reading(
         quantity="share of eigenvalues below -1e-3 of the largest",
         measured=negative.value,
-        stderr=negative.stderr,
+        stderr=math.hypot(negative.stderr, thinned.error(lambda part: _negative(part))),
         meaning="Directions of clearly negative curvature; they come from residuals and fade as these do.",
     )
-    yield from _traces(subject, operator)
+    if seen.total is not None:
+        yield _trace(seen.total, seen.other, thinned, plain=plain)
 
 
-def _traces(subject: Subject, operator: Operator) -> Iterator[Reading]:
-    assert subject.model is not None and subject.loss is not None
-    total = trace(operator, products=PRODUCTS)
-    try:
-        other = trace(gauss_newton(subject.model, subject.loss, subject.data), products=PRODUCTS)
-    except TypeError:  # several outputs, which the Gauss-Newton matrix does not know
-        yield Reading(
+def _gap(part: _Spectrum) -> int:
+    values = torch.tensor(part.top.values, dtype=torch.float64)
+    return outlier_gap(values)[0] if int((values > 0).sum()) > 1 else 0
+
+
+def _negative(part: _Spectrum) -> float:
+    return part.density.mass_below(-1e-3 * part.top.values[0]).value
+
+
+def _trace(total: Estimate, other: Estimate | None, thinned: _Thinned, *, plain: bool) -> Reading:
+    thin = thinned.error(lambda part: part.total.value if part.total is not None else 0.0)
+    if other is None:
+        return Reading(
             quantity="trace of the Hessian",
             measured=total.value,
-            stderr=total.stderr,
+            stderr=math.hypot(total.stderr, thin),
             meaning="The sum of all curvatures; the model answers several tensors, so it stands alone.",
         )
-        return
     error = math.hypot(total.stderr, other.stderr)
-    yield Reading(
+    return Reading(
         quantity="trace of the Hessian",
         measured=total.value,
-        stderr=total.stderr,
-        expected=Band.around(other.value, abs=max(3 * SIGMAS * error, 1e-6 * abs(other.value)))
-        if bends_only(subject.model)
-        else None,
+        stderr=math.hypot(total.stderr, thin),
+        expected=Band.around(other.value, abs=max(3 * SIGMAS * error, 1e-6 * abs(other.value))) if plain else None,
         meaning=f"The Gauss-Newton matrix has the trace {other.value:.4g}, known here to {error:.2g}: equal to that of the "
         "Hessian where activations are piecewise linear and no weight is used twice. Apart, the difference is curvature of "
         "the activations themselves, weighted by residuals.",
@@ -126,5 +198,6 @@ instrument = Instrument(
     read=read,
     needs={"model", "data", "loss"},
     cost="hvp",
+    sees={"product": 34},
     laws=("gauss-newton-split", "trace-of-hessian-relu", "hessian-rank"),
 )

@@ -9,6 +9,7 @@ of gradient flow on fixed features; where features were learnt too the distances
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,21 +18,24 @@ from threadpoolctl import threadpool_limits  # comes with scikit-learn
 
 from theodolite.core.instrument import Instrument
 from theodolite.core.reading import Reading, Series
+from theodolite.core.statistics import student_inflation
 from theodolite.core.subject import Subject
 from theodolite.instruments._common.samples import Samples, spread_samples
+from theodolite.instruments._common.visit import afforded, sample_count
 from theodolite.measure.bias import Readout, readout
 from theodolite.theory.bias import diagonal_nets, widest_class_margin, widest_margin
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 
-SAMPLES, INTERPOLATED, SEPARATED, OUTPUTS = 512, 64, 60, 10
+SAMPLES, INTERPOLATED, SEPARATED, OUTPUTS, SETS = 512, 64, 60, 10, 5
 SCALES = tuple(float(10**power) for power in np.arange(-4.0, 2.01, 0.5))
 
 
 def read(subject: Subject) -> Iterator[Reading]:
     """Distances of the readout found to the candidates; nothing where there is no linear readout."""
     assert subject.model is not None
-    samples = spread_samples(subject, SAMPLES)
+    most = afforded(subject, "forward", passes=3, share=0.5, fewest=min(2 * INTERPOLATED, sample_count(subject)))
+    samples = spread_samples(subject, min(SAMPLES, most))
     if samples is None:
         return
     found = readout(subject.model, lambda: _run(subject, samples), samples.x)
@@ -41,7 +45,27 @@ def read(subject: Subject) -> Iterator[Reading]:
         return
     with threadpool_limits(1, user_api="blas"):  # hundreds of small factorisations, which threads only slow down
         readings = [*_interpolants(found), *_separators(found, samples)]
-    yield from readings
+        thinned = len(samples) < min(SAMPLES, sample_count(subject))
+        errors = _errors(subject, found, samples, {r.quantity: r.measured for r in readings}) if thinned else {}
+    yield from (replace(r, stderr=errors.get(r.quantity, 0.0)) for r in readings)
+
+
+def _errors(subject: Subject, found: Readout, samples: Samples, whole: dict[str, float]) -> dict[str, float]:
+    """How much the numbers hang on which samples are interpolated: those of other samples, as many, beside them."""
+    draws: list[dict[str, float]] = [whole]
+    for shift in range(1, SETS):
+        if subject.allowance.over() and len(draws) > 2:
+            break
+        order = torch.arange(len(samples)).roll(-shift)
+        moved = replace(found, features=found.features[order])
+        targets = None if samples.targets is None else samples.targets[order.to(samples.targets.device)]
+        others = [*_interpolants(moved), *_separators(moved, Samples(samples.x, targets))]
+        draws.append({r.quantity: r.measured for r in others})
+    spread = {name: [draw[name] for draw in draws if name in draw] for name in whole}
+    return {
+        name: float(np.std(values, ddof=1)) * student_inflation(len(values)) if len(values) > 1 else abs(whole[name])
+        for name, values in spread.items()
+    }
 
 
 def _run(subject: Subject, samples: Samples) -> Any:
@@ -160,5 +184,6 @@ instrument = Instrument(
     read=read,
     needs={"model", "data"},
     cost="forward",
+    sees={"forward": 256},
     laws=("diagonal-net-potential", "linear-flow-limit", "max-margin-multipliers", "max-margin-direction"),
 )

@@ -15,7 +15,7 @@ from dataclasses import replace
 from theodolite.core.instrument import Instrument
 from theodolite.core.reading import Against, Band, Reading
 from theodolite.core.subject import Subject
-from theodolite.instruments._common.layers import FedLayer, layers_of
+from theodolite.instruments._common.layers import FedLayer, is_reset, layers_of, signals_of
 from theodolite.instruments._common.trained import looks_trained
 from theodolite.theory.propagation import Criticality, critical_band, criticality, phase
 
@@ -26,18 +26,34 @@ def read(subject: Subject) -> Iterator[Reading]:
     hidden = max(1, len(layers) - 1)
     when = "before training" if subject.origin is not None else "as they are now"
     points = [None if layer.activation is None else criticality(layer.activation) for layer in layers]
-    against = _band_of(subject)
+    reset, against = is_reset(signals_of(subject)), _band_of(subject)
+    found: list[Reading] = []
     for layer, point in zip(layers, points, strict=True):
-        yield replace(_weight_reading(layer, point, hidden, when), against=against)
+        reading = _weight_reading(layer, point, layer.chain or hidden, when)
+        found.append(_beside_a_path(reading, layer) if reset and point is not None else reading)
     for layer, point in zip(layers, points, strict=True):
         if layer.bias_variance is not None:
-            yield replace(_bias_reading(layer, point, hidden, when), against=against)
-    yield from (replace(reading, against=against) for reading in _depth_scales(layers, hidden))
+            reading = _bias_reading(layer, point, layer.chain or hidden, when)
+            found.append(_beside_a_path(reading, layer) if reset and point is not None else reading)
+    if not reset:  # else the depth that counts is not that of the layers
+        found += _depth_scales(layers, hidden)
+    yield from (replace(reading, against=against) for reading in found)
 
 
 def _band_of(subject: Subject) -> Against:
     """What a network needs before training; of weights that were trained since, what they have left behind."""
     return "chance" if subject.origin is None and looks_trained(subject) else "health"
+
+
+def _beside_a_path(reading: Reading, layer: FedLayer) -> Reading:
+    """Without a band: criticality speaks of layers that follow each other, not of what sums and normalisations set anew."""
+    many = f"{layer.chain} layers follow each other" if layer.chain > 1 else "No other layer follows it directly"
+    return replace(
+        reading,
+        expected=None,
+        meaning=f"{many}: then a sum or a normalisation sets the signal anew, so a critical value does not bind here. What "
+        "the path as a whole does to a signal is measured: see the instrument signal.",
+    )
 
 
 def _weight_reading(layer: FedLayer, point: Criticality | None, hidden: int, when: str) -> Reading:
@@ -48,10 +64,10 @@ def _weight_reading(layer: FedLayer, point: Criticality | None, hidden: int, whe
         else:
             band = Band(*critical_band(point.weight_variance, hidden_layers=hidden))
             ratio = layer.weight_variance.value / point.weight_variance
+            many = f"{hidden} such layers" if hidden > 1 else "this layer"
             meaning = (
                 f"Weights {when} carry {ratio:.3g} times the critical variance of {layer.activation.name}: over "
-                f"{hidden} such layers a signal changes by a factor of about {ratio**hidden:.3g}. "
-                + _advice(ratio, band)
+                f"{many} a signal changes by a factor of about {ratio**hidden:.3g}. " + _advice(ratio, band)
             )
     return Reading(
         quantity="C_w, weight variance × fan-in",

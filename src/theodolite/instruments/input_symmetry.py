@@ -7,7 +7,7 @@ inputs for a target that is one feature. The symmetry is measured, not read off 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -17,15 +17,18 @@ from torch.func import functional_call
 from theodolite.core.instrument import Instrument
 from theodolite.core.reading import Band, Reading
 from theodolite.core.state import untouched
+from theodolite.core.statistics import left_out_errors
 from theodolite.core.subject import Subject
+from theodolite.instruments._common.visit import afforded, sample_count
 from theodolite.io.batches import Batch
 from theodolite.measure import first_tensor
 from theodolite.measure.bias import random_rotation
 from theodolite.theory.bias import hadamard_lower_bound, multiplicative_loss
 
-ROWS = 64
-MOST_INPUTS = 4096  # a rotation of more inputs is a matrix of more than 128 MB
+ROWS, FEWEST = 64, 8
+SMALL, MOST_INPUTS = 512, 1 << 20  # inputs that are turned by a matrix, and at all
 SEED = 0  # of the rotation; any will do
+ROUNDED = 4  # units of the last place by which outputs may differ from one run to the next
 
 
 def read(subject: Subject) -> Iterator[Reading]:
@@ -35,7 +38,7 @@ def read(subject: Subject) -> Iterator[Reading]:
     found = _input(batch)
     if found is None:
         return
-    x = found[:ROWS]
+    x = found[: afforded(subject, "forward", passes=5, fewest=FEWEST)][:ROWS]
     inputs = x[0].numel()
     if not 2 <= inputs <= MOST_INPUTS:
         return
@@ -43,20 +46,23 @@ def read(subject: Subject) -> Iterator[Reading]:
         layers = _fed_by_input(subject.model, x, inputs)
         if layers is None:
             return
-        gap, floor = _gap(subject.model, layers, x)
+        gaps, floor = _gaps(subject.model, layers, x)
+    gap, error = float(gaps.max()), ROUNDED * torch.finfo(x.dtype).eps
+    if len(x) < min(ROWS, len(found)):
+        error += left_out_errors(lambda rows: [float(gaps[rows].max())], len(x), of=min(ROWS, len(found)))[0]
     where = ", ".join(layers)
     symmetric = bool(layers) and gap <= floor
     yield Reading(
         quantity="change of the outputs when inputs and first weights turn together",
         where=where,
         measured=gap,
+        stderr=error,
         expected=Band(high=floor) if layers else None,
         against="chance",
         meaning=_seen(bool(layers), symmetric),
     )
     if symmetric:
-        count = sum(len(own) for own in subject.data)
-        yield _cost(count, inputs, where, subject.momentum)
+        yield _cost(sample_count(subject), inputs, where, subject.momentum)
 
 
 def _cost(count: int, inputs: int, where: str, momentum: float) -> Reading:
@@ -145,19 +151,36 @@ def _values_into(
     return seen
 
 
-def _gap(model: nn.Module, layers: dict[str, nn.Linear], x: Tensor) -> tuple[float, float]:
-    """The largest change of the outputs over their root mean square, and what rounding may make of it."""
-    turn = random_rotation(x[0].numel(), torch.Generator().manual_seed(SEED)).to(x.device)
-    turned = (x.flatten(1).double() @ turn.T).to(x.dtype).reshape(x.shape)
+def _gaps(model: nn.Module, layers: dict[str, nn.Linear], x: Tensor) -> tuple[Tensor, float]:
+    """The largest change of each sample's outputs over their root mean square, and what rounding may make of it."""
+    turn = _turn(x[0].numel(), x.device)
+    turned = turn(x.flatten(1).double()).to(x.dtype).reshape(x.shape)
     weights = {
-        f"{name}.weight".lstrip("."): (layer.weight.double() @ turn.T).to(layer.weight.dtype)
+        f"{name}.weight".lstrip("."): turn(layer.weight.double()).to(layer.weight.dtype)
         for name, layer in layers.items()
     }
     before, after = first_tensor(model(x)), first_tensor(functional_call(model, weights, (turned,)))
     size = float(before.double().square().mean().sqrt())
-    gap = float((after.double() - before.double()).abs().max()) / size if size else 0.0
+    gaps = (after.double() - before.double()).abs().reshape(len(x), -1).amax(1) / (size or 1.0)
     # sums over many inputs and a few layers round in their last three digits
-    return gap, 1e3 * torch.finfo(x.dtype).eps
+    return gaps.cpu(), 1e3 * torch.finfo(x.dtype).eps
+
+
+def _turn(inputs: int, device: torch.device) -> Callable[[Tensor], Tensor]:
+    """A random rotation of rows: a matrix where that is small, else random signs and Hartley's transform, twice."""
+    generator = torch.Generator().manual_seed(SEED)
+    if inputs <= SMALL:
+        matrix = random_rotation(inputs, generator).to(device)
+        return lambda rows: rows @ matrix.T
+    signs = (torch.randint(0, 2, (2, inputs), generator=generator, dtype=torch.float64) * 2 - 1).to(device)
+
+    def turned(rows: Tensor) -> Tensor:
+        for sign in signs:
+            waves = torch.fft.fft(rows * sign, norm="ortho")
+            rows = waves.real - waves.imag
+        return rows
+
+    return turned
 
 
 instrument = Instrument(
@@ -165,5 +188,6 @@ instrument = Instrument(
     read=read,
     needs={"model", "data"},
     cost="forward",
+    sees={"forward": 32},
     laws=("rotation-lower-bound", "rotation-test", "hadamard-least-squares"),
 )

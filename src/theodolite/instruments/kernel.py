@@ -11,29 +11,39 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from theodolite.core.instrument import Instrument
 from theodolite.core.reading import Band, Estimate, Reading, Series
+from theodolite.core.statistics import left_out_errors
 from theodolite.core.subject import Subject
 from theodolite.instruments._common.drift import drift_reading
 from theodolite.instruments._common.samples import Samples, spread_samples
+from theodolite.instruments._common.visit import afforded, sample_count
 from theodolite.measure import first_tensor
+from theodolite.measure import rows as first_rows
 from theodolite.measure.kernels import (
     curvature_through_kernel,
     empirical_ntk,
     kernel_alignment,
+    kernel_drift,
     kernel_spectrum,
     output_curvatures,
+    sketched_ntk,
     target_rows,
 )
 from theodolite.theory.dynamics import step_size_edge
 
-PAIRS, MOST, OUTPUTS = 1280, 256, 128
-"""At most so many pairs of sample and output, samples, and outputs a sample (more are too dear)."""
+PAIRS, MOST, OUTPUTS, FEWEST = 1280, 256, 128, 6
+"""At most so many pairs of sample and output, samples, and outputs a sample (more are too dear); samples at the least."""
+
+SKETCHED, NUMBERS = 1 << 25, 1 << 27
+"""Parameters times outputs from which on the kernel is sketched within a budget, and numbers that its rows may take."""
 
 
 def read(subject: Subject) -> Iterator[Reading]:
@@ -44,19 +54,40 @@ def read(subject: Subject) -> Iterator[Reading]:
     if few is None or not any(p.requires_grad for p in model.parameters()):
         return
     outputs = _answers(model, few)[0].numel()
-    samples = spread_samples(subject, min(MOST, PAIRS // outputs)) if outputs <= OUTPUTS else None
+    most = afforded(subject, "gradient", passes=3 * outputs, fewest=FEWEST) if outputs <= OUTPUTS else 0
+    samples = spread_samples(subject, min(MOST, PAIRS // outputs, most)) if outputs <= OUTPUTS else None
     if samples is None or len(samples) < 4:
+        return
+    size = sum(p.numel() for p in model.parameters() if p.requires_grad)
+    if subject.allowance.seconds < math.inf and size * outputs > SKETCHED:
+        yield from _sketched(subject, samples, outputs, size)
         return
     full = empirical_ntk(model, samples.x, outputs="full")
     yield from _step(subject, samples, full)
     mean = full.diagonal(dim1=2, dim2=3).mean(-1).double()
-    yield from _spectrum(mean)
+    yield from _spectrum(mean, sample_count(subject))
     before = _at_origin(subject, samples)
     targets = _labels(samples.targets, len(samples))
     if targets is not None:
         yield from _alignment(mean, before, targets)
     if before is not None:
-        yield drift_reading(mean, before)
+        drift = _with_others(lambda rows: kernel_drift(before[rows][:, rows], mean[rows][:, rows]), len(mean))
+        yield replace(drift_reading(mean, before), stderr=drift.stderr)
+
+
+def _sketched(subject: Subject, samples: Samples, outputs: int, size: int) -> Iterator[Reading]:
+    """Of a model too large for every output's derivatives: the mean kernel by random sums of the outputs."""
+    assert subject.model is not None
+    rows = min(len(samples), NUMBERS // size)
+    draws = max(2, min(outputs, int(afforded(subject, "gradient", passes=2.0) / max(1, rows))))
+    if rows < 4:
+        return
+    chosen = Samples(first_rows(samples.x, slice(0, rows)), None)
+    mean = sketched_ntk(subject.model, chosen.x, draws=draws).cpu()
+    yield from _spectrum(mean, sample_count(subject))
+    targets = _labels(None if samples.targets is None else samples.targets[:rows], rows)
+    if targets is not None:
+        yield from _alignment(mean, None, targets)
 
 
 def _answers(model: nn.Module, samples: Samples) -> Tensor:
@@ -82,7 +113,7 @@ def _step(subject: Subject, samples: Samples, full: Tensor) -> Iterator[Reading]
         AttributeError,
     ):  # a loss of more than outputs, or not twice differentiable
         return
-    largest = _with_halves(lambda rows: _largest(full, curvatures, rows, len(full)), len(full))
+    largest = _with_others(lambda rows: _largest(full, curvatures, rows, len(full)), len(full))
     band, advice = None, "Steps of gradient descent must stay below 2 over this."
     if subject.lr is not None:
         edge = step_size_edge(subject.lr, momentum=subject.momentum)
@@ -113,8 +144,10 @@ def _advice(largest: float, edge: float, lr: float) -> str:
     return f"Well below the edge of this step, {edge:.3g}."
 
 
-def _spectrum(mean: Tensor) -> Iterator[Reading]:
+def _spectrum(mean: Tensor, of: int) -> Iterator[Reading]:
+    """Condition and effective rank grow with the number of samples: they are those of so many samples, whichever they are."""
     spectrum = kernel_spectrum(mean)
+    errors = _other_samples(mean) if len(mean) < of else (0.0, 0.0)
     values = spectrum.values.clamp(min=0)
     condition = spectrum.condition
     singular = not math.isfinite(condition)
@@ -131,6 +164,7 @@ def _spectrum(mean: Tensor) -> Iterator[Reading]:
         quantity="condition number of the tangent kernel",
         where=f"{len(values)} samples",
         measured=condition,
+        stderr=errors[0],
         series=series,
         meaning=("Singular to rounding: some samples cannot be told apart by it. " if singular else "")
         + f"Gradient descent needs some {condition:.3g} times more steps for the slowest direction than for the fastest; "
@@ -141,8 +175,17 @@ def _spectrum(mean: Tensor) -> Iterator[Reading]:
         quantity="effective rank of the tangent kernel",
         where=f"{len(values)} samples",
         measured=rank,
+        stderr=errors[1],
         meaning=f"As if {rank:.3g} of {len(values)} directions were learnt at one speed; few: outputs move together.",
     )
+
+
+def _other_samples(mean: Tensor) -> tuple[float, ...]:
+    def both(rows: Any) -> list[float]:
+        part = kernel_spectrum(mean[rows][:, rows])
+        return [min(part.condition, 1 / torch.finfo(torch.float32).eps), part.effective_rank]
+
+    return left_out_errors(both, len(mean), of=10**9)
 
 
 def _alignment(mean: Tensor, before: Tensor | None, targets: Tensor) -> Iterator[Reading]:
@@ -151,7 +194,7 @@ def _alignment(mean: Tensor, before: Tensor | None, targets: Tensor) -> Iterator
     for when, kernel in (("now", mean), ("at the start", before)):
         if kernel is None:
             continue
-        found = _with_halves(partial(_aligned, kernel, targets), len(kernel))
+        found = _with_others(partial(_aligned, kernel, targets), len(kernel))
         yield Reading(
             quantity="alignment of the kernel with the targets",
             where=when,
@@ -208,11 +251,10 @@ def _labels(targets: Tensor | None, number: int) -> Tensor | None:
     return None if bool((targets == targets[0]).all()) else targets
 
 
-def _with_halves(quantity: Callable[[Tensor], float], number: int) -> Estimate:
-    """A quantity of all samples, with the error that two interleaved halves tell."""
-    rows = torch.arange(number)
-    halves = [quantity(rows[start::2]) for start in (0, 1)]
-    return Estimate(quantity(rows), 0.5 * abs(halves[0] - halves[1]))
+def _with_others(quantity: Callable[[Tensor], float], number: int) -> Estimate:
+    """A quantity of all samples at hand, with the error that leaving out some of them in turn tells."""
+    (error,) = left_out_errors(lambda rows: [quantity(torch.as_tensor(rows))], number, of=10**9)
+    return Estimate(quantity(torch.arange(number)), error)
 
 
 instrument = Instrument(
@@ -220,5 +262,6 @@ instrument = Instrument(
     read=read,
     needs={"model", "data"},
     cost="backward",
+    sees={"gradient": 40},
     laws=("quadratic-step-limit", "ntk-freezing", "lazy-linearization", "kernel-gd-decay"),
 )

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from theodolite.core.instrument import Instrument
 from theodolite.core.reading import Band, Reading
 from theodolite.core.subject import Subject
 from theodolite.instruments._common.spectra import layer_spectra
-from theodolite.theory.spectra import noise_effective_rank, noise_stable_rank
+from theodolite.measure.spectra import Spectrum
+from theodolite.theory.spectra import (
+    marchenko_pastur_cdf,
+    noise_effective_rank,
+    noise_stable_rank,
+    noise_stable_rank_band,
+)
 
 
 def read(subject: Subject) -> Iterator[Reading]:
@@ -22,7 +29,7 @@ def read(subject: Subject) -> Iterator[Reading]:
             quantity="stable rank",
             where=layer.name,
             measured=spectrum.stable_rank,
-            expected=_edge_band(noise, spectrum.rows),
+            expected=noise_stable_rank_band(spectrum.rows, spectrum.columns),
             against="chance",
             meaning=f"{share:.2f} of what noise of this shape has. "
             + (
@@ -49,16 +56,22 @@ def read(subject: Subject) -> Iterator[Reading]:
             quantity="numerical rank",
             where=layer.name,
             measured=float(layer.spectrum.numerical_rank),
-            expected=Band(smaller, smaller),
+            expected=Band(_told_apart(layer.spectrum), smaller),
             against="chance",
-            meaning="Eigenvalues above rounding in the stored precision. Fewer than the smaller side: the matrix can be "
-            "factorised without loss.",
+            meaning="Eigenvalues above rounding in the stored precision. Fewer than noise of this shape keeps in that "
+            "precision: the matrix can be factorised without loss.",
         )
 
 
-def _edge_band(noise: float, rows: int) -> Band:
-    """The largest eigenvalue of noise fluctuates by n^(-2/3) of itself; three times that either side."""
-    return Band.around(noise, rel=min(0.5, 3 * rows ** (-2 / 3) + 0.02))
+def _told_apart(spectrum: Spectrum) -> float:
+    """How many eigenvalues noise of this shape and size keeps above the rounding of its storage, at least.
+
+    The smallest ones of a square matrix lie below the rounding of bfloat16, and of float16, by themselves.
+    """
+    p, n = sorted((spectrum.rows, spectrum.columns))
+    variance = spectrum.trace / (p * n)
+    below = p * float(marchenko_pastur_cdf(spectrum.rounding / n, p / n, variance=variance))
+    return float(p) if below < 1e-3 else max(0.0, p - math.ceil(below + 3 * math.sqrt(below) + 1))
 
 
 instrument = Instrument(

@@ -9,15 +9,19 @@ classes has put its bends where it needs them.
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from theodolite.core.instrument import Instrument
 from theodolite.core.reading import Band, CellPicture, Reading
+from theodolite.core.state import untouched
+from theodolite.core.statistics import student_inflation
 from theodolite.core.subject import Subject
 from theodolite.instruments._common.samples import spread_samples
 from theodolite.measure.regions import PlaneRegions, regions_in_polygon, regions_on_lines, slice_through
@@ -27,6 +31,9 @@ from theodolite.theory.regions import segment_breakpoints
 
 PAIRS, SAMPLES, UNITS, WORK = 30, 400, 20_000, 60_000
 DRAWN = 20_000  # cells of a picture, at most
+SIZES = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)  # of the triangle whose cells are counted, until time is short
+PLACES, PLACED = 33, 4  # on a segment of a network too large to follow, and segments of each kind
+Array = np.ndarray[Any, np.dtype[np.float64]]
 Segments = tuple[Tensor, Tensor]
 
 
@@ -45,26 +52,111 @@ def read(subject: Subject) -> Iterator[Reading]:
     units = program.widest * sum(isinstance(step.does, Bend | Maximum) for step in program.steps)
     if not units:
         return
-    if units > UNITS:
-        raise ValueError(
-            f"expected at most {UNITS:,} units, got up to {units:,}; call regions_on_line on segments you choose"
-        )
     pairs = max(3, min(PAIRS, WORK // units))
-    for kind, (start, end) in _segments(x, samples.targets, pairs).items():
-        found = regions_on_lines(subject.model, start, end)
-        counts = np.array([len(line.breakpoints) for line in found], dtype=np.float64)
-        yield _reading(kind, counts, program, (start, end))
+    segments = _segments(x, samples.targets, pairs)
+    if units > UNITS:
+        yield from _sampled(subject, segments)
+        return
+    share = subject.allowance.left() / (2 * len(segments))
+    for kind, (start, end) in segments.items():
+        counts = _counts(subject, start, end, share)
+        yield _reading(kind, counts, program, (start[: len(counts)], end[: len(counts)]))
     if len(x) > 2 and x[0].numel() > 1:
-        plane, corners = slice_through(*x[:: len(x) // 3][:3])
-        cells = regions_in_polygon(subject.model, corners, plane=plane)
-        median = float(np.median(np.sqrt(cells.areas)))
-        yield Reading(
-            quantity="cells in the triangle of three inputs",
-            measured=float(cells.regions),
-            meaning=f"The network is affine on each of {cells.regions} cells of this triangle; a typical one is {median:.2g} "
-            "wide, in the units of the inputs. The picture shows them, the three inputs marked; a colour is the largest output.",
-            series=_picture(cells, corners),
+        yield from _triangle(subject, x)
+
+
+def _counts(subject: Subject, start: Tensor, end: Tensor, seconds: float) -> Array:
+    """Breakpoints on each segment; the later ones are left out where the time for them is up."""
+    assert subject.model is not None
+    if seconds == math.inf:
+        return np.array(
+            [len(line.breakpoints) for line in regions_on_lines(subject.model, start, end)], dtype=np.float64
         )
+    counts: list[int] = []
+    began = time.perf_counter()
+    while len(counts) < len(start) and (len(counts) < 3 or time.perf_counter() - began < seconds):
+        part = slice(len(counts), len(counts) + (3 if not counts else len(counts)))
+        counts += [len(line.breakpoints) for line in regions_on_lines(subject.model, start[part], end[part])]
+        if 2 * (time.perf_counter() - began) > seconds:
+            break
+    return np.array(counts, dtype=np.float64)
+
+
+def _triangle(subject: Subject, x: Tensor) -> Iterator[Reading]:
+    """The cells of a triangle of three inputs; where time is short those of a smaller one within it, scaled by the area."""
+    assert subject.model is not None
+    plane, corners = slice_through(*x[:: len(x) // 3][:3])
+    centre = np.asarray(corners).mean(0)
+    found: list[float] = []
+    cells = None
+    for size in (1.0,) if subject.allowance.seconds == math.inf else SIZES:
+        began = time.perf_counter()
+        cells = regions_in_polygon(subject.model, centre + size * (np.asarray(corners) - centre), plane=plane)
+        found.append(cells.regions / size**2)
+        if size == 1 or 5 * (time.perf_counter() - began) > subject.allowance.left():
+            break
+    assert cells is not None
+    median = float(np.median(np.sqrt(cells.areas)))
+    whole = (
+        ""
+        if size == 1
+        else f" (counted in one of {size:g} its size about the middle, {cells.regions} cells, and scaled)"
+    )
+    yield Reading(
+        quantity="cells in the triangle of three inputs",
+        measured=found[-1],
+        stderr=0.0 if size == 1 else abs(found[-1] - found[-2]) if len(found) > 1 else found[-1],
+        meaning=f"The network is affine on each of {found[-1]:.4g} cells of this triangle{whole}; a typical one is {median:.2g} "
+        "wide, in the units of the inputs. The picture shows them, the three inputs marked; a colour is the largest output.",
+        series=_picture(cells, corners) if size == 1 else None,
+    )
+
+
+def _sampled(subject: Subject, segments: dict[str, Segments]) -> Iterator[Reading]:
+    """Of a network too large to follow every bend: changes of sign before its ReLUs, place by place along segments."""
+    assert subject.model is not None
+    for kind, (start, end) in segments.items():
+        counts: list[tuple[float, float]] = []
+        for one, other in zip(start[:PLACED], end[:PLACED], strict=False):
+            if len(counts) > 1 and subject.allowance.over():
+                break
+            at = torch.linspace(0, 1, PLACES, dtype=one.dtype, device=one.device)
+            line = one + at.reshape(-1, *[1] * one.ndim) * (other - one)
+            counts.append(_sign_changes(subject.model, line))
+        if len(counts) < 2:
+            return
+        fine, coarse = np.array(counts).T
+        # a unit that turns twice between two places is missed: what halving the distance brought is still to come
+        missing = float((fine - coarse).mean())
+        error = float(fine.std(ddof=1) / math.sqrt(len(fine))) * student_inflation(len(fine))
+        yield Reading(
+            quantity=f"bends between two inputs {kind}",
+            where=f"{len(fine)} segments, {PLACES} places on each",
+            measured=float(fine.mean()) + missing,
+            stderr=math.hypot(error, missing),
+            meaning=f"At least {fine.mean():.4g} units change sign on the way from one input to the other; half as many places "
+            f"show {coarse.mean():.4g}, and as much again is added. Compare the kinds of segment with each other.",
+        )
+
+
+@torch.no_grad()
+def _sign_changes(model: nn.Module, line: Tensor) -> tuple[float, float]:
+    """How often the inputs of ReLUs change sign from place to place, and from every other place to the next."""
+    like = next(model.parameters())
+    found = [0.0, 0.0]
+
+    def hook(module: nn.Module, args: tuple[Any, ...]) -> None:
+        positive = args[0] > 0
+        found[0] += float((positive[1:] != positive[:-1]).sum())
+        every = positive[::2]
+        found[1] += float((every[1:] != every[:-1]).sum())
+
+    with untouched(model), ExitStack() as stack:
+        for module in model.modules():
+            if isinstance(module, nn.ReLU):
+                stack.callback(module.register_forward_pre_hook(hook).remove)
+        model(line.to(like))
+    return found[0], found[1]
 
 
 def _picture(cells: PlaneRegions, corners: Any) -> CellPicture | None:
@@ -153,5 +245,6 @@ instrument = Instrument(
     read=read,
     needs={"model", "data"},
     cost="forward",
+    sees={"forward": 200},
     laws=("regions-average-interval", "breakpoints-of-wide-layers", "zeros-by-curve-length"),
 )

@@ -6,20 +6,27 @@ descent drives it up to that edge and holds it there, while a step whose edge li
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from theodolite.core.instrument import Instrument
-from theodolite.core.reading import SIGMAS, Band, Reading
+from theodolite.core.reading import SIGMAS, Band, Estimate, Reading
 from theodolite.core.subject import Subject
-from theodolite.measure.curvature import top_hessian_eigenvalues
+from theodolite.instruments._common.visit import afforded, parted, sample_count, thinned
+from theodolite.measure import batch_statistics
+from theodolite.measure.curvature import Eigenpairs, extreme_eigenpairs, hessian
 from theodolite.theory.dynamics import step_size_edge
+
+PRODUCTS, FEWEST = 6, 4
+"""Products with the Hessian, and samples, below which nothing is said."""
 
 
 def read(subject: Subject) -> Iterator[Reading]:
     """The largest eigenvalue beside the edge."""
     assert subject.model is not None and subject.loss is not None and subject.lr is not None
-    top = top_hessian_eigenvalues(subject.model, subject.loss, subject.data, count=1)
-    value, error = top.values[0], top.errors[0] / SIGMAS  # a bound, which three standard errors must cover
+    with batch_statistics(subject.model):  # the step is taken in training mode
+        top, found = _largest(subject)
+    value, error = found.value, found.stderr
     edge = step_size_edge(subject.lr, momentum=subject.momentum)
     yield Reading(
         quantity="largest Hessian eigenvalue",
@@ -29,6 +36,27 @@ def read(subject: Subject) -> Iterator[Reading]:
         against="health",
         meaning=sharpness_meaning(value / edge, converged=top.converged),
     )
+
+
+def _largest(subject: Subject) -> tuple[Eigenpairs, Estimate]:
+    """The largest eigenvalue over all the data; within a budget over some, beside what others say of its direction."""
+    assert subject.model is not None and subject.loss is not None
+    all_of, enough = sample_count(subject), subject.allowance
+    samples = afforded(subject, "product", passes=PRODUCTS + 2, share=0.8, fewest=min(FEWEST, all_of))
+    if samples >= all_of:
+        operator = hessian(subject.model, subject.loss, subject.data)
+        top = extreme_eigenpairs(operator, count=1, most=lambda done: done >= 2000 or (done > 4 and enough.over()))
+        return top, Estimate(top.values[0], top.errors[0] / SIGMAS)  # a bound, which three standard errors must cover
+    own, others = parted(thinned(subject, min(all_of, 2 * samples), batch_size=min(512, 2 * samples)))
+    operator, tolerance = hessian(subject.model, subject.loss, own), 1e-3
+    top = extreme_eigenpairs(
+        operator, count=1, tolerance=tolerance, most=lambda done: done >= 60 or (done >= PRODUCTS and enough.over())
+    )
+    # the samples at hand flatter their own steepest direction; samples not used for finding it do not
+    v = top.vectors[0]
+    outside = float(v @ hessian(subject.model, subject.loss, others)(v))
+    gap = abs(top.values[0] - outside) / 2
+    return top, Estimate((top.values[0] + outside) / 2, math.hypot(gap, top.errors[0] / SIGMAS))
 
 
 def sharpness_meaning(ratio: float, *, converged: bool = True) -> str:
@@ -51,5 +79,6 @@ instrument = Instrument(
     read=read,
     needs={"model", "data", "loss", "lr"},
     cost="hvp",
+    sees={"product": 32},
     laws=("edge-of-stability", "edge-with-momentum", "quadratic-step-limit"),
 )

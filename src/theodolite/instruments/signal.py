@@ -7,16 +7,24 @@ a random layer of this width. A trained layer that leaves the band has learnt to
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
+
+import torch
 
 from theodolite.core.families import widened
 from theodolite.core.instrument import Instrument
 from theodolite.core.reading import Band, Reading
+from theodolite.core.statistics import mean_estimate
 from theodolite.core.subject import Subject
-from theodolite.instruments._common.layers import signal_activation, signals_of
-from theodolite.measure.propagation import Signal
+from theodolite.instruments._common.layers import is_reset, signal_activation, signals_of
+from theodolite.instruments._common.visit import afforded, picked
+from theodolite.measure.propagation import Signal, path_gains
 from theodolite.theory import Activation
 from theodolite.theory.propagation import correlation_spread, next_covariance, next_variance, signal_spread
+
+DIRECTIONS, SAMPLES = 4, 16
+"""Random directions, and samples, by which the gain of a whole path is measured."""
 
 
 def read(subject: Subject) -> Iterator[Reading]:
@@ -32,6 +40,37 @@ def read(subject: Subject) -> Iterator[Reading]:
             cosines.append(_cosine(signal, before, sigma, told))
     yield from norms
     yield from cosines
+    if is_reset(seen):
+        yield from _path(subject, seen)
+
+
+def _path(subject: Subject, seen: Sequence[Signal]) -> Iterator[Reading]:
+    """What residual and normalised paths do as a whole: the relative change of the answer to one behind the first layer."""
+    assert subject.model is not None
+    batch = next(subject.batches())
+    rows = min(len(batch), SAMPLES, afforded(subject, "forward", passes=2.0 * DIRECTIONS, fewest=2))
+    few = picked(batch, torch.arange(0, len(batch), max(1, len(batch) // rows))[:rows])
+    directions = torch.randn(DIRECTIONS, seen[0].units, generator=torch.Generator().manual_seed(0))
+    try:
+        gains = path_gains(lambda: subject.output(few), subject.model.get_submodule(seen[0].layer), directions).cpu()
+    except (RuntimeError, ValueError):  # features whose axes are not those of units
+        return
+    found = mean_estimate(gains.mean(1))
+    error = math.hypot(found.stderr, mean_estimate(gains.mean(0)).stderr)
+    yield Reading(
+        quantity="gain of the whole path, relative",
+        where=f"from {seen[0].layer} to the answer",
+        measured=found.value,
+        stderr=error,
+        meaning=f"A change of 1 % behind the first layer changes the answer by {found.value:.3g} %. "
+        + (
+            "What the first layer says hardly reaches the answer."
+            if found.value < 0.01
+            else "Small changes grow on the way: near inputs are told far apart."
+            if found.value > 10
+            else "Signals pass, whatever the variances of single layers."
+        ),
+    )
 
 
 def _norm(signal: Signal, before: Signal | None, sigma: Activation | None, told: int) -> Reading:
@@ -109,5 +148,6 @@ instrument = Instrument(
     read=read,
     needs={"model", "data"},
     cost="forward",
+    sees={"features": 0},
     laws=("conditional-gaussian-layer", "nngp-recursion", "info-prop-dot-product"),
 )

@@ -7,6 +7,7 @@ the one that the size of the steps demands of stationary SGD at any step size; e
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from torch.utils.data import DataLoader
@@ -14,10 +15,14 @@ from torch.utils.data import DataLoader
 from theodolite.core.instrument import Instrument
 from theodolite.core.reading import SIGMAS, Band, Estimate, Reading
 from theodolite.core.subject import Subject
+from theodolite.instruments._common.visit import pace_of, sample_count
 from theodolite.measure.dynamics import Sgd, SgdRun, block_ratio, block_trend, sgd_run
 from theodolite.theory.dynamics import dissipation
 
 BATCH, SETTLE, STEPS, BLOCKS = 64, 200, 1000, 20
+FEWEST_STEPS, FEWEST_SAMPLES = 15, 4
+"""Steps, and samples of a batch, below which nothing is said."""
+
 PATIENCE = 120.0
 """Seconds that the run may take; a model that needs longer is refused, with words."""
 
@@ -31,23 +36,23 @@ BALANCED = Band(0.8, 1.25)
 def read(subject: Subject) -> Iterator[Reading]:
     """The trend of the loss, and only where there is none the balance of pull and noise."""
     assert subject.model is not None and subject.loss is not None and subject.lr is not None
-    how = Sgd(subject.lr, subject.momentum, _batch_size(subject))
+    how, steps = _plan(subject)
     run = sgd_run(
         subject.model,
         subject.loss,
         subject.data,
         sgd=how,
-        steps=(SETTLE, STEPS),
-        patience=PATIENCE,
+        steps=steps,
+        patience=PATIENCE if subject.allowance.seconds == math.inf else math.inf,
         progress=subject.progress,
     )
     if not run.finite:
         raise ValueError(
             f"expected a step at which SGD stays finite, got lr={subject.lr:g}, where it ran away; lower it"
         )
-    where = f"{STEPS} steps, batches of {how.batch_size}"
+    where = f"{steps[1]} steps, batches of {how.batch_size}"
     yield _trend(run, where)
-    if not drifting(block_trend(run.losses, blocks=BLOCKS)):
+    if not drifting(block_trend(run.losses, blocks=_blocks(run))):
         yield _balance(run, where, how)
 
 
@@ -72,8 +77,11 @@ def balance_meaning(ratio: Estimate) -> str:
 
 
 def _trend(run: SgdRun, where: str) -> Reading:
-    trend = block_trend(run.losses, blocks=BLOCKS)
-    mean = max(float(abs(run.losses.mean())), 1e-300)
+    trend = block_trend(run.losses, blocks=_blocks(run))
+    mean = float(run.losses.mean())
+    # over the larger end of the line: a loss that is not negative cannot fall by more than all of it
+    ends = [abs(mean - trend.value / 2), abs(mean + trend.value / 2)]
+    mean = max(*ends, abs(trend.value) if run.losses.min() >= 0 else 0.0, 1e-300)
     falls = "falls" if trend.value < 0 else "rises"
     return Reading(
         quantity="change of the loss over a short run of SGD, relative",
@@ -90,7 +98,7 @@ def _trend(run: SgdRun, where: str) -> Reading:
 
 def _balance(run: SgdRun, where: str, how: Sgd) -> Reading:
     demanded = dissipation(1.0, lr=how.lr, momentum=how.momentum) * run.squares
-    ratio = block_ratio(run.pulls, demanded, blocks=BLOCKS)
+    ratio = block_ratio(run.pulls, demanded, blocks=_blocks(run))
     return Reading(
         quantity="pull of the loss over what stationary SGD demands",
         where=where,
@@ -101,12 +109,25 @@ def _balance(run: SgdRun, where: str, how: Sgd) -> Reading:
     )
 
 
-def _batch_size(subject: Subject) -> int:
-    """That of a loader, else 64; never more than half of the data, which would leave no noise."""
-    source = subject.data.source
+def _blocks(run: SgdRun) -> int:
+    """Twenty of a full run; fewer of a shorter one, four steps or more each."""
+    return max(3, min(BLOCKS, len(run.losses) // 4))
+
+
+def _plan(subject: Subject) -> tuple[Sgd, tuple[int, int]]:
+    """Batch size, steps to settle and steps to look at: fewer steps where time is short, then smaller batches."""
+    assert subject.lr is not None
+    source, limit = subject.data.source, subject.allowance
     told = source.batch_size if isinstance(source, DataLoader) else None
-    samples = sum(len(batch) for batch in subject.batches())
-    return max(1, min(told or BATCH, samples // 2))
+    size = max(1, min(told or BATCH, sample_count(subject) // 2))  # more than half of the data would leave no noise
+    steps = SETTLE + STEPS
+    if limit.seconds < math.inf:
+        pace = pace_of(subject, "gradient").seconds["gradient"]
+        affordable = 0.7 * limit.left() / max(pace, 1e-9)  # samples
+        size = max(min(size, FEWEST_SAMPLES), min(size, int(affordable / FEWEST_STEPS)))
+        steps = max(FEWEST_STEPS, min(steps, int(affordable / size)))
+    settle = steps * SETTLE // (SETTLE + STEPS)
+    return Sgd(subject.lr, subject.momentum, size), (settle, steps - settle)
 
 
 instrument = Instrument(
@@ -114,5 +135,6 @@ instrument = Instrument(
     read=read,
     needs={"model", "data", "loss", "lr"},
     cost="train",
+    sees={"gradient": 90},
     laws=("constant-step-noise-floor", "fluctuation-dissipation"),
 )

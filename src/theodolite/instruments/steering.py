@@ -7,19 +7,23 @@ For a direction of your own use `theodolite.measure.propagation.layer_features.s
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from theodolite.core.instrument import Instrument
-from theodolite.core.reading import Band, Reading
+from theodolite.core.reading import Band, Estimate, Reading
 from theodolite.core.statistics import mean_estimate
 from theodolite.core.subject import Subject
-from theodolite.measure.propagation import feature_covariances, matrix_layers, steering_gains
+from theodolite.instruments._common.visit import features_of, pace_of, picked
+from theodolite.io.batches import Batch
+from theodolite.measure.propagation import matrix_layers
+from theodolite.measure.propagation.layer_features import steering_changes
 from theodolite.measure.spectra import feature_decay
 
-DIRECTIONS, SEED = 8, 0
+DIRECTIONS, FEWEST, SEED = 8, 3, 0
 CONTRACTIONS = (
     nn.ReLU,
     nn.LeakyReLU,
@@ -38,14 +42,17 @@ CONTRACTIONS = (
 def read(subject: Subject) -> Iterator[Reading]:
     """The mean gain of random directions behind every layer but the last."""
     assert subject.model is not None
-    batch, layers = next(subject.batches()), matrix_layers(subject.model)
-    covariances = feature_covariances(subject.output, [batch], layers)
+    layers, covariances = matrix_layers(subject.model), features_of(subject).first
     generator = torch.Generator().manual_seed(SEED)
-    for name in list(covariances)[:-1]:
+    names = list(covariances)[:-1]
+    batch, count, chosen = _plan(subject, names)
+    for name in names:
         width = len(covariances[name].mean)
-        directions = torch.randn(DIRECTIONS, width, generator=generator)
-        gains = steering_gains(lambda: subject.output(batch), layers[name], directions)
-        found, bound = mean_estimate(gains.cpu()), _bound(subject.model, name)
+        directions = torch.randn(DIRECTIONS, width, generator=generator)[:count]
+        if name not in chosen or (name != names[0] and subject.allowance.over()):
+            continue
+        gains = steering_changes(lambda: subject.output(batch), layers[name], directions).cpu()
+        found, bound = _mean(gains, thinned=len(batch) < len(subject.data.first())), _bound(subject.model, name)
         quality = feature_decay(covariances[name], window=(2, max(3, width // 2))).participation_ratio
         yield Reading(
             quantity="gain of a random direction",
@@ -53,7 +60,7 @@ def read(subject: Subject) -> Iterator[Reading]:
             measured=found.value,
             stderr=found.stderr,
             expected=None if bound is None else Band(0.0, bound),
-            meaning=f"Mean over {DIRECTIONS} directions, {width} features of participation ratio {quality:.3g}. "
+            meaning=f"Mean over {count} directions, {width} features of participation ratio {quality:.3g}. "
             + (
                 "A direction added here is amplified on its way to the answer."
                 if found.value > 1
@@ -61,6 +68,31 @@ def read(subject: Subject) -> Iterator[Reading]:
             )
             + ("" if bound is not None else " What follows is not a plain chain of layers, so no bound is known."),
         )
+
+
+def _plan(subject: Subject, names: list[str]) -> tuple[Batch, int, list[str]]:
+    """Samples, directions and layers that fit the time: first fewer samples, then fewer directions, then fewer layers."""
+    whole = next(subject.batches())
+    room = math.inf
+    if subject.allowance.seconds < math.inf:
+        room = subject.allowance.left() / max(1e-9, pace_of(subject, "forward").seconds["forward"])
+    rows = len(whole) if subject.allowance.samples is None else min(len(whole), subject.allowance.samples)
+    each = 2 * max(1, len(names))
+    if each * DIRECTIONS * rows <= room:
+        return picked(whole, torch.arange(rows)), DIRECTIONS, names
+    rows = min(rows, max(FEWEST, int(room / (each * DIRECTIONS))))
+    count = max(FEWEST, min(DIRECTIONS, int(room / (each * rows))))
+    layers = max(1, min(len(names), int(room / (2 * count * rows))))
+    spread = [names[place * len(names) // layers] for place in range(layers)]
+    return picked(whole, torch.arange(0, len(whole), max(1, len(whole) // rows))[:rows]), count, spread
+
+
+def _mean(gains: Tensor, *, thinned: bool) -> Estimate:
+    """Over directions and samples, with the error of the one and, where samples were left out, of the other."""
+    found = mean_estimate(gains.mean(1))
+    if not thinned or gains.shape[1] < 2:
+        return found
+    return Estimate(found.value, math.hypot(found.stderr, mean_estimate(gains.mean(0)).stderr))
 
 
 def _bound(model: nn.Module, name: str) -> float | None:
@@ -81,5 +113,6 @@ instrument = Instrument(
     read=read,
     needs={"model", "data"},
     cost="forward",
+    sees={"features": 0, "forward": 72},
     laws=("steering-gain",),
 )

@@ -2,202 +2,163 @@
 
 from __future__ import annotations
 
+import importlib
 import json
-import zipfile
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+import pkgutil
+import stat
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from torch import Tensor
 
-from theodolite.io.weights import Weight, Weights, weights_of
+from theodolite.io import formats
+from theodolite.io.files import printable
+from theodolite.io.formats import _zips
+from theodolite.io.formats._format import HEAD, LONGEST_NAME, Format, Unreadable, unreadable
+from theodolite.io.weights import Weight, Weights
 
-KINDS = "a .safetensors, .pt, .pth, .bin, .ckpt or .npz file, a folder of safetensors, or package.module:function"
+KINDS = "a checkpoint file (safetensors, torch, .npz, GGUF, ONNX, Keras, flax), a folder of shards, or package.module:function"
+LARGEST_INDEX = 32_000_000
 
 
 def checkpoint(name: str | Path, *, device: str = "cpu") -> Weights:
     """The tensors of a checkpoint, by name; each is read from disk, and put on the ``device``, only when asked for.
 
-    A file that is damaged is an error. In a folder a missing or damaged shard is not: reading one of its tensors is.
+    What kind of file it is is told by its first bytes. A file that is damaged is an error. In a folder a missing or
+    damaged shard is not: reading one of its tensors is. Letters of a name that would not show are escaped.
     """
     path = Path(name)
-    if not path.exists():
-        raise ValueError(f"expected {KINDS}, got {str(name)!r}, which does not exist; check the path")
-    readers: dict[str, Callable[[Path], Weights]] = {
-        ".safetensors": _safetensors,
-        ".npz": _npz,
-        **dict.fromkeys((".pt", ".pth", ".bin", ".ckpt"), _torch),
-    }
-    if path.is_dir():
-        weights = _folder(path)
-    elif path.suffix.lower() in readers:
-        weights = readers[path.suffix.lower()](path)
-    else:
-        raise ValueError(f"expected {KINDS}, got {str(name)!r}; save the weights as .safetensors")
+    try:
+        kind = stat.S_IFMT(path.stat().st_mode)
+    except (OSError, ValueError) as error:
+        raise ValueError(f"expected {KINDS}, got {str(name)!r}, which does not exist; check the path") from error
+    if kind not in (stat.S_IFDIR, stat.S_IFREG):
+        raise ValueError(f"expected {KINDS}, got {str(name)!r}, which is no plain file; copy what it gives to one")
+    weights = _folder(path) if kind == stat.S_IFDIR else _file(path)
     if not weights:
         raise ValueError(f"expected tensors in {path}, got none; save model.state_dict()")
-    return weights if device == "cpu" else {key: _on(weight, device) for key, weight in weights.items()}
+    faults = [weight.read.reason for weight in weights.values() if isinstance(weight.read, Unreadable)]
+    if kind == stat.S_IFREG and len(faults) == len(weights):
+        raise ValueError(faults[0])
+    shown = _shown(weights)
+    return shown if device == "cpu" else {key: _on(weight, device) for key, weight in shown.items()}
+
+
+@dataclass(frozen=True)
+class _OnDevice:
+    read: Callable[[], Tensor]
+    device: str
+
+    def __call__(self) -> Tensor:
+        return self.read().to(self.device)
 
 
 def _on(weight: Weight, device: str) -> Weight:
-    return replace(weight, read=lambda: weight.read().to(device))
+    return replace(weight, read=_OnDevice(weight.read, device))
 
 
-def _source(path: Path) -> str:
-    facts = path.stat()
-    return f"{path.resolve()}:{facts.st_size}:{facts.st_mtime_ns}"
+def _shown(weights: Weights) -> dict[str, Weight]:
+    """The same under names that can be printed, no two of them alike."""
+    shown: dict[str, Weight] = {}
+    for weight in weights.values():
+        name = printable(weight.name, LONGEST_NAME)
+        if name in shown:
+            name = next(other for k in range(2, len(weights) + 2) if (other := f"{name} ({k})") not in shown)
+        shown[name] = weight if name == weight.name else replace(weight, name=name)
+    return shown
 
 
-def _safetensors(path: Path) -> Weights:
-    from safetensors import SafetensorError, safe_open
+@lru_cache(maxsize=1)
+def _formats() -> tuple[Format, ...]:
+    """Every format, those without a signature last."""
+    names = [info.name for info in pkgutil.iter_modules(formats.__path__) if not info.name.startswith("_")]
+    found: list[Format] = [importlib.import_module(f"{formats.__name__}.{name}").format for name in sorted(names)]
+    return tuple(sorted(found, key=lambda each: each.last))
 
-    def read(name: str) -> Callable[[], Tensor]:
-        def tensor() -> Tensor:
-            with safe_open(path, framework="pt") as file:
-                return file.get_tensor(name)  # type: ignore[no-any-return]
 
-        return tensor
-
+def _file(path: Path) -> Weights:
     try:
-        with safe_open(path, framework="pt"):
-            header = _header(path)
-    except (SafetensorError, ValueError, OSError) as error:
-        raise ValueError(
-            f"expected a whole safetensors file, got {path}, {path.stat().st_size:,} bytes: {one_line(error)}; "
-            "copy or download it again"
-        ) from error
-    return {
-        name: Weight(name, tuple(facts["shape"]), _DTYPES.get(facts["dtype"], torch.uint8), read(name), _source(path))
-        for name, facts in header.items()
-        if name != "__metadata__"
-    }
-
-
-def _header(path: Path) -> dict[str, Any]:
-    with path.open("rb") as file:
-        return json.loads(file.read(int.from_bytes(file.read(8), "little")))  # type: ignore[no-any-return]
-
-
-_DTYPES = {
-    "F64": torch.float64,
-    "F32": torch.float32,
-    "F16": torch.float16,
-    "BF16": torch.bfloat16,
-    "I64": torch.int64,
-    "I32": torch.int32,
-    "I16": torch.int16,
-    "I8": torch.int8,
-    "U8": torch.uint8,
-    "BOOL": torch.bool,
-    "F8_E4M3": torch.float8_e4m3fn,
-    "F8_E5M2": torch.float8_e5m2,
-}
+        with path.open("rb") as file:
+            head = file.read(HEAD)
+    except OSError as error:
+        raise ValueError(f"expected {KINDS}, got {path}, {one_line(error)}; check who may read it") from error
+    for each in _formats():
+        if each.recognises(head, path):
+            return each.weights(path)
+    raise ValueError(f"expected {KINDS}, got {str(path)!r}; save the weights as .safetensors")
 
 
 def _folder(path: Path) -> Weights:
     """The Hugging Face layout: an index that says which shard holds which tensor, or shards without an index."""
-    indices = sorted(path.glob("*.safetensors.index.json"))
-    shards = sorted(path.glob("*.safetensors"))
-    if not shards:
-        raise ValueError(f"expected a folder with *.safetensors in it, got {path} without any; download the shards")
-    if not indices:
-        return {name: weight for shard in shards for name, weight in _shard(shard).items()}
+    for pattern in ("*.safetensors", "*.bin", "*.pth", "*.pt"):
+        indices, shards = sorted(path.glob(f"{pattern}.index.json")), sorted(path.glob(pattern))
+        if indices:
+            return _indexed(path, indices[0])
+        if shards:
+            return _together([_shard(shard) for shard in shards])
+    raise ValueError(
+        f"expected a folder with *.safetensors or *.bin in it, got {path} without any; download the shards"
+    )
+
+
+def _indexed(path: Path, index: Path) -> Weights:
     try:
-        where: dict[str, str] = json.loads(indices[0].read_text())["weight_map"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"expected a weight_map in {indices[0]}, got {one_line(error)}; download the index") from error
-    held = {shard: _shard(path / Path(shard).name) for shard in dict.fromkeys(where.values())}
-    return {name: held[shard].get(name) or _lost(name, held[shard], shard) for name, shard in where.items()}
+        if index.stat().st_size > LARGEST_INDEX:
+            raise ValueError(f"{index.stat().st_size:,} bytes")
+        where = json.loads(index.read_text(encoding="utf-8"))["weight_map"]
+        if not isinstance(where, dict) or not all(isinstance(shard, str) for shard in where.values()):
+            raise TypeError("a weight_map that does not map names to files")
+    except (ValueError, KeyError, TypeError, OSError, RecursionError) as error:
+        raise ValueError(f"expected a weight_map in {index}, got {one_line(error)}; download the index") from error
+    held = {shard: _shard(path / _inside(shard)) for shard in dict.fromkeys(where.values())}
+    asked = {name: held[shard].get(name) or _lost(name, held[shard], shard) for name, shard in where.items()}
+    beside = [{n: w for n, w in shard.items() if n not in where and w.source} for shard in held.values()]
+    return _together([asked, *beside])
+
+
+def _together(groups: Sequence[Weights]) -> dict[str, Weight]:
+    """All of them; one whose name was there before is numbered, not lost."""
+    found: dict[str, Weight] = {}
+    for group in groups:
+        for name, weight in group.items():
+            number, key = 2, name
+            while key in found:
+                key, number = f"{name} ({number})", number + 1
+            found[key] = replace(weight, name=key)
+    return found
+
+
+def _inside(shard: str) -> str:
+    """The name of a shard without its folder: an index does not lead out of its own."""
+    return Path(shard.replace("\0", "")).name or "shard without a name"
 
 
 def _shard(path: Path) -> Weights:
     """The tensors of a shard; of one that is missing or damaged, a single one under its own name that says why."""
     try:
-        if not path.exists():
+        if not path.is_file():
             raise ValueError(f"expected the shard {path.name} of the index, got no such file; download it")
-        return _safetensors(path)
-    except ValueError as error:
-        return {path.name: _broken(path.name, str(error))}
+        return _file(path)
+    except (ValueError, OSError) as error:
+        return {path.name: unreadable(path.name, str(error))}
 
 
 def _lost(name: str, held: Weights, shard: str) -> Weight:
-    damaged = held.get(Path(shard).name)
+    damaged = held.get(_inside(shard))
     if damaged is not None:
         return replace(damaged, name=name)
-    return _broken(name, f"expected {name} in {shard}, as the index says, got no such tensor; download both again")
-
-
-def _broken(name: str, reason: str) -> Weight:
-    def read() -> Tensor:
-        raise ValueError(reason)
-
-    return Weight(name, (), torch.float32, read)
-
-
-def _torch(path: Path) -> Weights:
-    """A state dict, read by memory map and never unpickled beyond tensors and plain containers."""
-    try:
-        try:
-            loaded = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
-        except RuntimeError:  # files from before torch 1.6 cannot be mapped
-            loaded = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:
-        if "weights_only" in str(error) or "Unsupported" in str(error):
-            raise ValueError(
-                f"expected a state dict in {path}, got a pickled object, which could run code when loaded; "
-                "save it with torch.save(model.state_dict(), path) or as .safetensors"
-            ) from error
-        raise ValueError(
-            f"expected a torch checkpoint in {path}, got {one_line(error)}; copy or save it again"
-        ) from error
-    return weights_of(dict(_flat("", _innermost(loaded))), source=_source(path))
-
-
-def _innermost(loaded: Any) -> Any:
-    """The state dict inside what training scripts wrap around it: epoch, optimiser and so on."""
-    for key in ("state_dict", "model_state_dict", "model_state", "model"):
-        if isinstance(loaded, Mapping) and isinstance(loaded.get(key), Mapping):
-            return _innermost(loaded[key])
-    return loaded
-
-
-def _flat(prefix: str, tree: Any) -> list[tuple[str, Tensor]]:
-    if isinstance(tree, Tensor):
-        return [(prefix or "tensor", tree)]
-    if isinstance(tree, Mapping):
-        return [
-            pair for key, branch in tree.items() for pair in _flat(f"{prefix}.{key}" if prefix else str(key), branch)
-        ]
-    return []
-
-
-def _npz(path: Path) -> Weights:
-    def read(name: str) -> Callable[[], Tensor]:
-        def tensor() -> Tensor:
-            with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
-                return torch.from_numpy(np.asarray(file[name]))
-
-        return tensor
-
-    weights = {}
-    try:
-        with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
-            for name in file.files:
-                tensor = torch.from_numpy(numbers(file, name, path))
-                weights[name] = Weight(name, tuple(tensor.shape), tensor.dtype, read(name), _source(path))
-    except (OSError, EOFError, zipfile.BadZipFile, AttributeError) as error:
-        raise ValueError(f"expected a whole .npz file, got {path}: {one_line(error)}; copy or save it again") from error
-    return weights
+    return unreadable(name, f"expected {name} in {shard}, as the index says, got no such tensor; download both again")
 
 
 def numbers(file: Any, name: str, path: Path) -> np.ndarray:
     """An array of numbers from an opened .npz, or an error that names it."""
     try:
         array = file[name]
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
+    except (*_zips.ERRORS, MemoryError, SyntaxError, TypeError) as error:
         raise ValueError(
             f"expected numbers in {name} of {path}, got {one_line(error)}; save it as a plain array"
         ) from error
@@ -209,4 +170,4 @@ def numbers(file: Any, name: str, path: Path) -> np.ndarray:
 def one_line(error: BaseException) -> str:
     """An exception in one line, with its kind."""
     lines = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+    return f"{type(error).__name__}: {printable(lines[0], 160)}" if lines else type(error).__name__

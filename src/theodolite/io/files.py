@@ -1,4 +1,4 @@
-"""Files written whole or not at all, and values as plain JSON."""
+"""Files written whole or not at all, values as plain JSON, and words that are safe to print."""
 
 from __future__ import annotations
 
@@ -49,3 +49,23 @@ def json_ready(value: Any) -> Any:
     if value is None or isinstance(value, bool | int | str):
         return value
     return json_ready(value.item()) if hasattr(value, "item") else str(value)
+
+
+def printable(text: str, most: int = 10**9) -> str:
+    """Text in which nothing moves the cursor, turns the direction of writing or cannot be encoded: escaped instead.
+
+    >>> printable("a\\x1b[31m b\\r\\u202e")
+    'a\\\\x1b[31m b\\\\r\\\\u202e'
+    """
+    if len(text) > most:
+        text = text[: most // 2] + " … " + text[len(text) - most // 2 + 3 :]
+    if text.isprintable():
+        return text
+    return "".join(
+        letter if letter.isprintable() else letter.encode("unicode_escape").decode("ascii") for letter in text
+    )
+
+
+def said(error: BaseException, most: int = 400) -> str:
+    """What an exception says, in one line of at most so many letters that are safe to print."""
+    return printable(" ".join(str(error).split()) or type(error).__name__, most)

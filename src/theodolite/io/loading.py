@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from theodolite.core.subject import Subject
 from theodolite.io.checkpoints import KINDS, checkpoint, numbers, one_line
+from theodolite.io.files import printable
 
 
 def target(name: str, *, data: Any = None, device: str = "cpu", **facts: Any) -> Subject:
@@ -33,7 +34,7 @@ def target(name: str, *, data: Any = None, device: str = "cpu", **facts: Any) ->
             f"expected a model to run the data through, got the weights {name} alone; "
             "write a function that builds the model and loads them, and pass package.module:function"
         )
-    return Subject(weights=weights, name=name, **facts)
+    return Subject(weights=weights, name=printable(name, 400), **facts)
 
 
 def _check_device(device: str) -> None:

@@ -32,7 +32,8 @@ class Store:
     """One rule: what lies under a key with the same fingerprint is not computed again; anything else is, and replaces it.
 
     In a folder it is ``records.jsonl``, one line a record, on disk when `put` returns, so that a crash loses at most the record
-    being written; arrays lie beside it and are written before the line that names them. Without a folder it forgets.
+    being written; arrays lie beside it and are written before the line that names them. Without a folder it forgets, and so
+    it does from the moment on at which the folder cannot be written.
 
     >>> store = Store()
     >>> store.put("sum", 3, fingerprint="1 + 2")
@@ -67,12 +68,19 @@ class Store:
         self._found[key] = Stored(json_ready(value), arrays, fingerprint)
         if self.folder is None or not durable:
             return
-        for name, array in arrays.items():
-            _save(self._array(key, fingerprint, name), array)
-        self._lines[key] = _line(key, self._found[key])
+        try:
+            for name, array in arrays.items():
+                _save(self._array(key, fingerprint, name), array)
+            self._lines[key] = _line(key, self._found[key])
+            self._append(self._lines[key])
+        except OSError:  # a full disk, a folder that may not be written: from here on it forgets, and the work goes on
+            self.folder = None
+
+    def _append(self, line: str) -> None:
+        assert self.folder is not None
         self.folder.mkdir(parents=True, exist_ok=True)
         with (self.folder / "records.jsonl").open("a", encoding="utf-8") as file:
-            file.write(self._lines[key])
+            file.write(line)
             file.flush()
             os.fsync(file.fileno())
 

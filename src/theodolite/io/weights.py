@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from theodolite.core.checks import check_finite, check_made
+from theodolite.io.files import said
 
 
 @dataclass(frozen=True)
@@ -71,5 +72,5 @@ def _tensor(weight: Weight) -> Tensor | str:
         tensor = weight.read()
         check_finite(weight.name, tensor)
     except Exception as error:  # a missing shard, a truncated file, values that are not numbers: each has its own kind
-        return " ".join(str(error).split()) or type(error).__name__
+        return said(error)
     return tensor

@@ -1,11 +1,12 @@
-"""One thin function over joblib: the same work on one core, on many, on a Dask or a Ray cluster."""
+"""One thin function over three engines: the same work on one core, on many, on a Dask or a Ray cluster."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
 if TYPE_CHECKING:
@@ -13,15 +14,20 @@ if TYPE_CHECKING:
 
 Backend = Literal["loky", "dask", "ray"]
 Result = TypeVar("Result")
+Tasks = Sequence[tuple[Any, ...]]
+
+LOSSES = 3
+"""How often a task whose worker died is given to another before the work is given up."""
 
 
 def completed(
-    function: Callable[..., Result], tasks: Sequence[tuple[Any, ...]], *, jobs: int = 1, backend: Backend = "loky"
+    function: Callable[..., Result], tasks: Tasks, *, jobs: int = 1, backend: Backend = "loky"
 ) -> Iterator[tuple[int, Result]]:
     """Yield ``(index, function(*tasks[index]))`` as each task ends, in whatever order that is.
 
-    ``jobs=-1`` takes every core. An existing Dask client or Ray session is used; otherwise a local one is started
-    and closed again. One job runs here, in this process, whatever the backend.
+    ``jobs=-1`` takes every core. An existing Dask client or Ray session is used, or the cluster at
+    ``DASK_SCHEDULER_ADDRESS`` or ``RAY_ADDRESS``; otherwise a local one is started and closed again. A task whose worker
+    dies is done by another, three times at most. One job runs here, in this process, where the backend is loky.
     """
     if backend not in get_args(Backend):
         raise ValueError(f"expected a backend among {get_args(Backend)}, got {backend!r}; choose one of them")
@@ -31,20 +37,11 @@ def completed(
         for index, task in enumerate(tasks):
             yield index, function(*task)
         return
-    from joblib import Parallel, cpu_count, delayed, parallel_config
+    from joblib import cpu_count
 
     workers = cpu_count() if jobs == -1 else jobs
-    numbered = delayed(_numbered)
-    with _session(backend, workers), parallel_config(backend=backend, n_jobs=workers):
-        if backend == "ray":  # joblib's Ray backend returns lists only: rounds, so that finished work is not held back
-            with Parallel() as pool:
-                for start in range(0, len(tasks), 4 * workers):
-                    block = list(enumerate(tasks))[start : start + 4 * workers]
-                    yield from pool(numbered(function, index, task) for index, task in block)
-            return
-        yield from Parallel(return_as="generator_unordered")(
-            numbered(function, index, task) for index, task in enumerate(tasks)
-        )
+    engine = {"loky": _on_loky, "dask": _on_dask, "ray": _on_ray}[backend]
+    yield from engine(function, tasks, workers)
 
 
 def case_generator(seed: int, case: Mapping[str, Any]) -> torch.Generator:
@@ -68,25 +65,114 @@ def one_thread() -> Iterator[None]:
         torch.set_num_threads(threads)
 
 
-def _numbered(function: Callable[..., Result], index: int, task: tuple[Any, ...]) -> tuple[int, Result]:
+def _alone(function: Callable[..., Result], task: tuple[Any, ...]) -> Result:
     with one_thread():  # one worker, one core: several workers with all threads each would fight
-        return index, function(*task)
+        return function(*task)
 
 
-def _session(backend: Backend, workers: int) -> AbstractContextManager[Any]:
-    """A cluster for the time of the work, unless the caller has one."""
-    if backend == "dask":
-        distributed = _installed("distributed", "dask")
+def _on_loky(function: Callable[..., Result], tasks: Tasks, workers: int) -> Iterator[tuple[int, Result]]:
+    """Processes of this machine. When one dies its whole pool is lost: what had not ended is given to a new one."""
+    from concurrent.futures import as_completed
+    from concurrent.futures.process import BrokenProcessPool
+
+    from joblib.externals.loky import ProcessPoolExecutor
+
+    waiting, losses = list(range(len(tasks))), 0
+    while waiting:
+        pool = ProcessPoolExecutor(
+            max_workers=min(workers, len(waiting)), timeout=60, initializer=_end_with, initargs=(os.getpid(),)
+        )
+        ended: set[int] = set()
         try:
-            return nullcontext(distributed.get_client())
-        except ValueError:
-            return distributed.Client(n_workers=workers, threads_per_worker=1, dashboard_address=None)  # type: ignore[no-any-return]
-    if backend == "ray":
-        ray = _installed("ray", "ray")
-        _installed("ray.util.joblib", "ray").register_ray()
-        if not ray.is_initialized():
-            return ray.init(num_cpus=workers, include_dashboard=False, log_to_driver=False)  # type: ignore[no-any-return]
-    return nullcontext()
+            futures = {pool.submit(_alone, function, tasks[index]): index for index in waiting}
+            for future in as_completed(futures):
+                result = future.result()
+                ended.add(futures[future])
+                yield futures[future], result
+        except BrokenProcessPool as error:
+            losses = 1 if ended else losses + 1  # progress was made: another try is worth it
+            if losses > LOSSES:
+                raise _given_up(error) from error
+        finally:
+            pool.shutdown(wait=True, kill_workers=True)
+        waiting = [index for index in waiting if index not in ended]
+
+
+def _end_with(parent: int) -> None:
+    """In a worker: a thread that ends the process when its parent is gone, even one that was killed."""
+    import threading
+    import time
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1.0)
+        os._exit(1)
+
+    if os.getppid() == parent:  # elsewhere the parent is a server of forks, which ends its children itself
+        threading.Thread(target=watch, daemon=True).start()
+
+
+def _on_dask(function: Callable[..., Result], tasks: Tasks, workers: int) -> Iterator[tuple[int, Result]]:
+    distributed = _installed("distributed", "dask")
+    with _dask_client(distributed, workers) as client:
+        futures = {
+            client.submit(_alone, function, task, pure=False, retries=0): index for index, task in enumerate(tasks)
+        }
+        try:
+            for future in distributed.as_completed(list(futures)):
+                try:
+                    result = future.result()
+                except distributed.scheduler.KilledWorker as error:
+                    raise _given_up(error) from error
+                yield futures[future], result
+                future.release()
+        finally:
+            client.cancel(list(futures))
+
+
+@contextmanager
+def _dask_client(distributed: Any, workers: int) -> Iterator[Any]:
+    try:
+        found = distributed.get_client()
+    except ValueError:
+        found = None
+    if found is not None:
+        yield found
+        return
+    address = os.environ.get("DASK_SCHEDULER_ADDRESS")
+    local = {"n_workers": workers, "threads_per_worker": 1, "dashboard_address": None}
+    with distributed.Client(address) if address else distributed.Client(**local) as client:
+        yield client
+
+
+def _on_ray(function: Callable[..., Result], tasks: Tasks, workers: int) -> Iterator[tuple[int, Result]]:
+    ray = _installed("ray", "ray")
+    ours = not ray.is_initialized()
+    if ours:
+        local = {} if os.environ.get("RAY_ADDRESS") else {"num_cpus": workers, "include_dashboard": False}
+        ray.init(log_to_driver=False, **local)
+    try:
+        remote = ray.remote(max_retries=LOSSES)(_alone)
+        waiting = {remote.remote(function, task): index for index, task in enumerate(tasks)}
+        while waiting:
+            for ready in ray.wait(list(waiting), num_returns=1)[0]:
+                try:
+                    result = ray.get(ready)
+                except ray.exceptions.WorkerCrashedError as error:
+                    raise _given_up(error) from error
+                except ray.exceptions.RayTaskError as error:
+                    raise error.cause from error
+                yield waiting.pop(ready), result
+    finally:
+        if ours:
+            ray.shutdown()
+
+
+def _given_up(error: BaseException) -> ValueError:
+    return ValueError(
+        f"expected workers that live, got several that died at the same work ({type(error).__name__}); "
+        "give them more memory, or fewer --jobs"
+    )
 
 
 def _installed(module: str, extra: str) -> Any:

@@ -12,8 +12,10 @@ from . import spectra as spectra
 from .functional import (
     Stateless as Stateless,
     as_batch_of_one as as_batch_of_one,
+    batch_statistics as batch_statistics,
     count as count,
     first_tensor as first_tensor,
+    normalises_batches as normalises_batches,
     placed as placed,
     plain_attention as plain_attention,
     promoted as promoted,

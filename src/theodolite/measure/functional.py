@@ -127,6 +127,31 @@ def plain_attention() -> Iterator[None]:
         yield
 
 
+def normalises_batches(model: nn.Module) -> bool:
+    """Whether the model has batch normalisation with running means, which training does not use."""
+    return any(_has_running_means(module) for module in model.modules())
+
+
+@contextmanager
+def batch_statistics(model: nn.Module) -> Iterator[None]:
+    """Batch normalisation by the batch's own mean and variance, as in a training step; nothing of the model is changed.
+
+    Dropout and the like stay as they are, so that the loss is a function of weights and batch alone.
+    """
+    held = [(module, dict(module._buffers)) for module in model.modules() if _has_running_means(module)]
+    try:
+        for module, _ in held:
+            module._buffers.update(running_mean=None, running_var=None)
+        yield
+    finally:
+        for module, buffers in held:
+            module._buffers.update(buffers)
+
+
+def _has_running_means(module: nn.Module) -> bool:
+    return isinstance(module, nn.modules.batchnorm._BatchNorm) and module.running_mean is not None
+
+
 def _arguments(x: Inputs) -> tuple[tuple[Tensor, ...], dict[str, Tensor]]:
     if isinstance(x, Mapping):
         return (), dict(x)

@@ -17,6 +17,7 @@ from theodolite.report.words import (
     number,
     outcome,
     printable,
+    resolution_words,
     shortened,
     source_entries,
     status_counts,
@@ -109,8 +110,12 @@ def explanation(
     *,
     references: Mapping[str, str] | None = None,
     documentation: str | None = None,
+    verdict: Verdict | None = None,
 ) -> RenderableType:
-    """A law, an instrument or an ailment in full. The documentation defaults to the docstring of its file."""
+    """A law, an instrument or an ailment in full. The documentation defaults to the docstring of its file.
+
+    With its ``verdict`` a law also says how finely it can tell.
+    """
     from rich.console import Group
     from rich.text import Text
 
@@ -127,6 +132,7 @@ def explanation(
     elif isinstance(subject, Law):
         kind, asked = "law" + (f" · {subject.topic}" if subject.topic else ""), subject.claim
         rows = _law_rows(subject, references or {})
+        rows += [("resolution", resolution_words(verdict))] if verdict else []
         home = subject.predict.__module__
     else:
         kind, asked, home = "instrument", subject.question, subject.read.__module__
@@ -167,6 +173,7 @@ def _law_rows(law: Law, references: Mapping[str, str]) -> list[tuple[str, str]]:
         ("prediction", inspect.getdoc(law.predict) or ""),
         ("experiment", inspect.getdoc(law.measure) or ""),
         ("cases", "\n".join(seen)),
+        ("observed", f"not derived: {law.observed}" if law.observed else ""),
     ]
 
 

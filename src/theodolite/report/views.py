@@ -21,6 +21,7 @@ from theodolite.report.words import (
     number,
     outcome,
     plain,
+    resolution_words,
     source_entries,
     worst_status,
 )
@@ -202,7 +203,9 @@ def _method(verdict: Verdict) -> str:
     law = verdict.law
     count = len(law.cases_of(verdict.size))
     cases = f"{count} case{'s' if count != 1 else ''}, {verdict.size} size"
-    return f"{cases}; relative tolerance {law.tolerance:g}" if law.tolerance else cases
+    tolerance = f"; relative tolerance {law.tolerance:g}" if law.tolerance else ""
+    observed = f"; observed, not derived: {law.observed}" if law.observed else ""
+    return f"{cases}{tolerance}; {resolution_words(verdict)}{observed}"
 
 
 def _group(quantity: str, readings: Sequence[Reading], name: str, figures: bool) -> ReadingGroup:

@@ -110,6 +110,14 @@ def shortened(text: str, limit: int) -> str:
     return f"{text[:head]}…{text[len(text) - (limit - 1 - head) :]}"
 
 
+def resolution_words(verdict: Verdict) -> str:
+    """How far off a prediction could be before the check would notice."""
+    factor = verdict.resolution
+    if factor is None:
+        return "a zero or a sign: no factor changes it" if verdict.holds else "unknown: the law does not hold"
+    return f"would still hold with every prediction {factor:.4g} times off, not more"
+
+
 def outcome(verdict: Verdict) -> VerdictWord:
     """Holds, broken, or neither: inconclusive."""
     if verdict.holds:

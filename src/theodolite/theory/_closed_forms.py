@@ -161,14 +161,20 @@ SQUARE = ClosedForm(
 
 def _gelu_parts(K11: float, K22: float, K12: float) -> tuple[float, float, float]:
     r"""$\det(1+K)$, $E\Phi(u)\Phi(v)$ and $E\varphi(u)\varphi(v)$ for the normal density and distribution."""
-    determinant = 1 + K11 + K22 + (K11 * K22 - K12 * K12)
+    determinant = 1 + K11 + K22 + _gelu_rest(K11, K22, K12)
     root = math.sqrt(determinant)
     return determinant, 0.25 + math.atan2(K12, root) / (2 * math.pi), 1 / (2 * math.pi * root)
 
 
+def _gelu_rest(K11: float, K22: float, K12: float) -> float:
+    r"""$K_{11}K_{22}-K_{12}^2$ as a product, which keeps its digits and its sign."""
+    size = geometric_mean(K11, K22)
+    return max(0.0, size - K12) * (size + K12)
+
+
 def _gelu_covariance(K11: float, K22: float, K12: float) -> float:
     _, both, density = _gelu_parts(K11, K22, K12)
-    return K12 * both + density * (K11 * K22 + K12 * K12 * (1 / (1 + K11) + 1 / (1 + K22) - 1))
+    return K12 * both + density * (_gelu_rest(K11, K22, K12) + K12 * K12 * (1 / (1 + K11) + 1 / (1 + K22)))
 
 
 def _gelu_slope_covariance(K11: float, K22: float, K12: float) -> float:

@@ -37,7 +37,16 @@ def square(z: torch.Tensor) -> torch.Tensor:
     return z * z
 
 
-OWN: dict[str, _Elementwise] = {"identity": identity, "quadratic": square}
+def hard_sigmoid(z: torch.Tensor) -> torch.Tensor:
+    """The hard sigmoid by a clamp, which can be differentiated twice; torch's own cannot.
+
+    >>> hard_sigmoid(torch.tensor([-4.0, 0.0, 4.0])).tolist()
+    [0.0, 0.5, 1.0]
+    """
+    return (z / 6 + 0.5).clamp(0.0, 1.0)
+
+
+OWN: dict[str, _Elementwise] = {"identity": identity, "quadratic": square, "hardsigmoid": hard_sigmoid}
 ALIASES = {
     "linear": "identity",
     "swish": "silu",
@@ -136,8 +145,17 @@ def named(source: Any, parameters: Mapping[str, Any]) -> tuple[str, _Elementwise
     """
     if isinstance(source, nn.Module):
         name = MODULES.get(type(source), type(source).__name__)
+        if name == "hardsigmoid":
+            return name, hard_sigmoid
         plain = not isinstance(source, nn.GELU) or source.approximate == "none"
         return (name if plain else f"{name}({source.extra_repr()})"), source
+    if type(source).__module__.startswith("numpy"):
+        raise ValueError(
+            f"expected a torch function or a name, got NumPy's {getattr(source, '__name__', source)}; "
+            "NumPy's cannot be differentiated, give the name as a word"
+        )
+    if source is F.hardsigmoid:
+        source = hard_sigmoid
     if callable(source):
         return _name_of(source, parameters), functools.partial(source, **parameters) if parameters else source
     if not isinstance(source, str):

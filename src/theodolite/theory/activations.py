@@ -46,7 +46,9 @@ class Activation:
         if isinstance(activation, Activation):
             name, function = activation.name, activation.function
         elif isinstance(activation, nn.Module):
-            name, function = named(activation, {})[0], copy.deepcopy(activation).to(torch.float64)
+            name, function = named(activation, {})
+            if function is activation:
+                function = copy.deepcopy(activation).to(torch.float64)
         else:
             name, function = named(activation, parameters)
         checked(name, function)

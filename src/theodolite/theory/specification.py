@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import torch
 
@@ -30,7 +31,10 @@ class Mlp:
     widths: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
-        widths = None if self.widths is None else tuple(self.widths)
+        for name in ("weight_variance", "bias_variance"):  # numbers of NumPy and torch too
+            object.__setattr__(self, name, _plain(getattr(self, name)))
+        widths = None if self.widths is None else tuple(_plain(n) for n in self.widths)
+        object.__setattr__(self, "hidden_layers", _plain(self.hidden_layers))
         depth = self.hidden_layers if widths is None else len(widths)
         if depth is None:
             raise ValueError("expected hidden_layers or widths, got neither; give Mlp(hidden_layers=3, ...)")
@@ -43,7 +47,7 @@ class Mlp:
             raise ValueError(f"expected a whole number of hidden layers of at least 0, got {depth!r}")
         if widths is not None and not all(_is_whole(n) and n > 0 for n in widths):
             raise ValueError(f"expected widths that are positive whole numbers, got {widths}")
-        if math.isnan(self.weight_variance):
+        if self.weight_variance != self.weight_variance:  # NaN, whatever type was given
             raise ValueError(
                 "expected a weight_variance, got none; give C_w, the variance of a weight times its fan-in "
                 "(criticality(activation).weight_variance for the critical one)"
@@ -65,6 +69,11 @@ class Mlp:
     def weight_layers(self) -> int:
         """The number of weight matrices: one more than hidden layers."""
         return (self.hidden_layers or 0) + 1
+
+
+def _plain(value: object) -> Any:
+    """A number of NumPy or torch as Python's own; anything else as it is."""
+    return value.item() if hasattr(value, "item") and getattr(value, "ndim", 1) == 0 else value
 
 
 def _is_whole(value: object) -> bool:

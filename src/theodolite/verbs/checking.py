@@ -171,6 +171,8 @@ def _document(result: Checked) -> dict[str, Any]:
         "claim": law.claim,
         "size": verdict.size,
         "holds": verdict.holds,
+        "resolution": verdict.resolution,
+        "observed": law.observed,
         "readings": [row_of(reading) for reading in verdict.readings],
         "breaks": dict(result.breaks),
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -10,8 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from theodolite import catalogue
+from theodolite.core.budget import Purse
 from theodolite.core.families import in_families
-from theodolite.core.question import Answer, Cost, Skipped
+from theodolite.core.question import Answer, Cost, Question, Skipped
 from theodolite.core.reading_rows import row_of
 from theodolite.io.workers import Backend, completed
 from theodolite.verbs._shown import Sheet, ShownAnswers
@@ -22,6 +24,10 @@ if TYPE_CHECKING:
     from theodolite.core.subject import Subject
     from theodolite.report.opening import Opening
     from theodolite.verbs.diagnosis import Diagnosis
+
+
+SHORTEST, LONGEST = 10.0, 30.0
+"""Seconds that the diagnosis of a survey has at least and at most: between them what the budget has left."""
 
 
 @dataclass(frozen=True)
@@ -86,35 +92,30 @@ def survey(
     *,
     instruments: Iterable[str] = (),
     cost: Cost = "train",
+    budget: str | float | None = "60s",
     jobs: int = 1,
     backend: Backend = "loky",
     out: str | Path | None = None,
     **facts: Any,
 ) -> Survey:
-    """Read every instrument that applies, or those named, up to a ``cost``.
+    """Read every instrument that applies, or those named, up to a ``cost`` and within a ``budget`` of time.
 
     ``target`` is a Subject, an nn.Module or a path; ``facts`` are the other fields of `Subject` (data, loss, lr, ...).
-    With several ``jobs`` the subject is sent to worker processes. With ``out`` what is found is noted in that folder as
-    it comes, and a survey of the same checkpoint that was killed goes on where it stopped.
+    The data are visited once for all instruments; each says what it costs here, and samples, probes and iterations are
+    chosen to fit: the errors say what that bought. ``budget`` is seconds, ``"2m"``, or None for no limit (all of the data).
+    With several ``jobs`` the tensors of a checkpoint, or the instruments of a model, are shared out among workers. With
+    ``out`` what is found is noted in that folder as it comes, and a survey of the same checkpoint that was killed goes
+    on where it stopped.
     """
-    from theodolite.report.progress import tracked
-
     started = time.perf_counter()
     subject = subject_of(target, **facts)
     if out is not None:
         subject = subject.storing(Path(out))
     names = tuple(catalogue.question(name).name for name in instruments) or catalogue.instrument_names()
     reasons = {name: _reason_to_skip(name, subject, cost) for name in names}
-    order = get_args(Cost)
-    ready = sorted((n for n in names if not reasons[n]), key=lambda n: order.index(catalogue.question(n).cost))
-    for _ in tracked(["weights"], total=1, label="reading weights", inner=subject.progress):
-        _read_weights(subject, ready)
-    results: list[Answer | Skipped | None] = [None] * len(ready)
-    work = completed(_answer, [(name, subject) for name in ready], jobs=jobs, backend=backend)
-    bars = tracked(work, total=len(ready), label="reading instruments", inner=subject.progress if jobs == 1 else None)
-    for index, (result, faults) in bars:
-        results[index] = result
-        subject.faults.update(faults)
+    ready = [name for name in names if not reasons[name]]
+    purse = Purse.opened(budget, jobs)
+    results = _results(subject, ready, purse, jobs=jobs, backend=backend)
     answers = tuple(result for result in results if isinstance(result, Answer))
     if subject.faults and not answers:
         raise ValueError(next(iter(subject.faults.values())))
@@ -122,7 +123,36 @@ def survey(
     skipped += [result for result in results if isinstance(result, Skipped)]
     skipped += [Skipped(f"weights {name}", reason) for name, reason in subject.faults.items()]
     facts_seen = _facts(subject, time.perf_counter() - started)
-    return Survey(subject.name, answers, tuple(skipped), facts_seen, dict(subject.faults), subject)
+    remaining = min(LONGEST, max(SHORTEST, purse.left()))
+    return Survey(subject.name, answers, tuple(skipped), facts_seen, dict(subject.faults), subject, remaining)
+
+
+def _results(
+    subject: Subject, ready: Sequence[str], purse: Purse, *, jobs: int, backend: Backend
+) -> list[Answer | Skipped]:
+    """Weights read once, the data visited once, then instrument by instrument, the cheapest first."""
+    from theodolite.report.progress import tracked
+
+    for _ in tracked(["weights"], total=1, label="reading weights", inner=subject.progress):
+        _read_weights(subject, ready, jobs=jobs, backend=backend)
+    if subject.model is None:  # its tensors were shared out, and what is left is arithmetic on what was found
+        jobs, backend = 1, "loky"
+    questions = [catalogue.question(name) for name in ready]
+    purse = purse.priced(_prices(subject, questions))
+    if any("features" in question.sees for question in questions):
+        for _ in tracked(["data"], total=1, label="visiting the data", left=purse.left):
+            _visit(subject, purse)
+    order = get_args(Cost)
+    queue = sorted(ready, key=lambda name: (purse.prices[name], order.index(catalogue.question(name).cost)))
+    results: dict[str, Answer | Skipped] = {}
+    work = completed(_answer, [(name, subject, purse) for name in queue], jobs=jobs, backend=backend)
+    inner = subject.progress if jobs == 1 else None
+    for index, (result, faults) in tracked(
+        work, total=len(queue), label="reading instruments", inner=inner, left=purse.left
+    ):
+        results[queue[index]] = result
+        subject.faults.update(faults)
+    return [results[name] for name in sorted(queue, key=lambda n: order.index(catalogue.question(n).cost))]
 
 
 def read(name: str, target: Subject | Any, **facts: Any) -> tuple[Reading, ...]:
@@ -144,13 +174,13 @@ def read(name: str, target: Subject | Any, **facts: Any) -> tuple[Reading, ...]:
     return readings
 
 
-def _read_weights(subject: Subject, names: Sequence[str]) -> None:
+def _read_weights(subject: Subject, names: Sequence[str], *, jobs: int, backend: Backend) -> None:
     """All that these instruments ask of weights, each tensor read once; of a checkpoint also whether all are finite."""
     asked = dict.fromkeys(part for name in names for part in catalogue.question(name).of_weights)
     if asked or subject.model is None:
         from theodolite.instruments._common.weights import weighed
 
-        weighed(subject, *asked)
+        weighed(subject, *asked, jobs=jobs, backend=backend)
 
 
 def subject_of(target: Any, **facts: Any) -> Subject:
@@ -179,11 +209,33 @@ def _reason_to_skip(name: str, subject: Subject, cost: Cost) -> str:
     return f"costs {chosen.cost}, more than {cost}" if order.index(chosen.cost) > order.index(cost) else ""
 
 
-def _answer(name: str, subject: Subject) -> tuple[Answer | Skipped, dict[str, str]]:
+def _prices(subject: Subject, questions: Sequence[Question]) -> dict[str, float]:
+    """What each instrument takes at the least, from the pace of single passes here."""
+    kinds = {kind for question in questions for kind in question.sees} - {"features"}
+    if not kinds or subject.model is None or subject.data is None:
+        return {question.name: 0.0 for question in questions}
+    from theodolite.instruments._common.visit import pace_of
+
+    pace = pace_of(subject, *sorted(kinds))
+    return {question.name: pace.price(question.sees) for question in questions}
+
+
+def _visit(subject: Subject, purse: Purse) -> None:
+    """The features of all layers, seen once; what goes wrong there is said by the instruments that ask for them."""
+    from theodolite.instruments._common.visit import features_of
+
+    with contextlib.suppress(Exception):
+        features_of(subject.within(purse.visit(subject.allowance.samples)))
+
+
+def _answer(name: str, subject: Subject, purse: Purse) -> tuple[Answer | Skipped, dict[str, str]]:
     """What the instrument says, and the tensors it could not read (a worker's own subject is lost when it ends)."""
     started = time.perf_counter()
+    refusal = purse.refusal(name)
+    if refusal:
+        return Skipped(name, refusal), subject.faults
     try:
-        readings = read(name, subject)
+        readings = read(name, subject.within(purse.allowance(name, subject.allowance.samples)))
     except Exception as error:  # one instrument that fails must not lose the others
         reason = f"{type(error).__name__}: {' '.join(str(error).split()) or 'no message'}"
         return Skipped(name, reason), subject.faults

@@ -136,3 +136,37 @@ def test_a_trained_normalisation_is_not_read():
         net[1].weight[0] = 2.0
     with pytest.raises(ValueError, match="trained"):
         kernel_of(net)
+
+
+def test_circular_padding_is_read_from_the_module():
+    def net(mode):
+        layers = nn.Conv2d(2, 64, 3, padding=1, padding_mode=mode), nn.ReLU(), nn.Flatten(), nn.Linear(64 * 20, 1)
+        return nn.Sequential(*layers)
+
+    x = torch.randn(3, 2, 4, 5, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    circle, edge = (kernel_of(net(mode), weight_variance=2.0, bias_variance=0.1) for mode in ("circular", "zeros"))
+    assert torch.allclose(circle(x), circle(x.roll(1, dims=3)), rtol=1e-12)
+    assert not torch.allclose(edge(x), edge(x.roll(1, dims=3)), rtol=1e-3)
+    with pytest.raises(ValueError, match="^expected a convolution"):
+        kernel_of(net("reflect"))
+
+
+def test_variances_of_each_layer_against_wide_networks():
+    """The covariance of outputs over drawn networks of 512 units whose layers have variances of their own."""
+    weights, biases, g = (1.0, 3.0, 0.5), (0.2, 0.0, 0.4), torch.Generator().manual_seed(0)
+    net = nn.Sequential(nn.Linear(5, 512), nn.ReLU(), nn.Linear(512, 512), nn.Tanh(), nn.Linear(512, 1)).double()
+    kernel = kernel_of(net, kind="nngp", weight_variance=weights, bias_variance=biases)(X)
+    h = X
+    for place, layer in enumerate((net[0], net[2])):
+        w = torch.randn(200, layer.out_features, layer.in_features, generator=g, dtype=X.dtype)
+        b = torch.randn(200, 1, layer.out_features, generator=g, dtype=X.dtype) * biases[place] ** 0.5
+        h = h @ w.transpose(1, 2) * (weights[place] / layer.in_features) ** 0.5 + b
+        h = h.relu() if place == 0 else h.tanh()
+    # the last layer's own draws are integrated out: given h, outputs have covariance C_b + C_w h h' / 512
+    drawn = biases[2] + weights[2] * h @ h.transpose(1, 2) / 512
+    spread = drawn.std(0) / 200**0.5
+    assert ((drawn.mean(0) - kernel).abs() < 5 * spread + 0.004).all()  # finite width moves the mean by about 1/512
+    swapped = kernel_of(net, kind="nngp", weight_variance=weights[::-1], bias_variance=biases)(X)
+    assert ((drawn.mean(0) - swapped).abs() > 5 * spread + 0.004).any()
+    with pytest.raises(ValueError, match="^expected one weight_variance for each of 3 layers"):
+        kernel_of(net, weight_variance=(1.0, 2.0))

@@ -89,3 +89,15 @@ def test_a_layer_of_a_model_streamed_over_batches():
     assert streamed.nc1 == pytest.approx(collapse_metrics(h, labels, head.weight, head.bias).nc1)
     assert streamed.nc4 == collapse_metrics(h, labels, head.weight, head.bias).nc4
     assert not head._forward_pre_hooks
+
+
+def test_the_spread_of_cosines_is_that_over_pairs():
+    h, labels, _ = clouds(5, 20, 0.8)
+    weight = torch.randn(5, h.shape[1], generator=seeded(1), dtype=torch.float64)
+    found = collapse_metrics(h, labels, weight)
+    means = torch.stack([h[labels == c].mean(0) for c in range(5)])
+    for rows, spread in ((means - means.mean(0), found.cosine_spread), (weight, found.weight_cosine_spread)):
+        pairs = [float(a @ b / (a.norm() * b.norm())) for i, a in enumerate(rows) for b in rows[:i]]
+        middle = sum(pairs) / len(pairs)
+        assert spread == pytest.approx((sum((c - middle) ** 2 for c in pairs) / len(pairs)) ** 0.5, rel=1e-9)
+    assert collapse_metrics(h, labels).weight_cosine_spread is None

@@ -188,3 +188,28 @@ def test_every_planar_method_answers_or_says_why(digits):
     pixels = np.random.default_rng(0).integers(0, 2, size=(60, 3)).repeat(2, 0) + 1e-3 * np.arange(120)[:, None]
     for quality in planar_embeddings(pixels, most=120):
         assert quality.failure or np.isfinite(quality.coordinates).all()
+
+
+def test_responsibilities_are_those_of_bayes_rule():
+    g = generator()
+    x = torch.cat([torch.randn(300, 2, generator=g) * 0.3, torch.randn(150, 2, generator=g) * 0.3 + 4]).double()
+    found = measure.gaussian_mixture(x)
+    assert found.components == 2
+    assert found.responsibilities.shape == (len(found.rows), 2)
+    assert found.responsibilities.sum(1) == pytest.approx(1)
+    sides = found.responsibilities.argmax(1)
+    assert len(set(sides[:300])) == len(set(sides[300:])) == 1
+    near = torch.cat([torch.randn(300, 2, generator=g), torch.randn(150, 2, generator=g) + 2.5]).double()
+    fit = measure.gaussian_mixture(near)
+    points = fit.rows.points.numpy()
+    shares = fit.responsibilities
+    weights = shares.mean(0)
+    logs = []
+    for k in range(fit.components):  # at the fixed point of EM the moments are those that the responsibilities weigh
+        w = shares[:, k] / shares[:, k].sum()
+        apart = points - w @ points
+        covariance = (w[:, None] * apart).T @ apart
+        form = np.einsum("ij,jk,ik->i", apart, np.linalg.inv(covariance), apart)
+        logs.append(math.log(weights[k]) - 0.5 * (form + np.linalg.slogdet(covariance)[1]))
+    again = np.exp(np.array(logs).T - np.logaddexp.reduce(logs)[:, None])
+    assert again == pytest.approx(shares, abs=0.02)

@@ -45,7 +45,8 @@ def test_a_step_raised_beyond_the_edge_launches_anew():
     calm = [Moment(0, 1.0, 1.0, lr=0.1), Moment(10, 0.5, 1.0, lr=0.1)]
     raised = [*calm, Moment(20, 0.5, 1.0, lr=3.0)]
     assert training_phase(raised).name == "undecided"
-    assert training_phase([*raised, Moment(30, 0.1, 0.3, lr=3.0)]).name == "catapult"
+    rose = Moment(25, 2.0, 0.8, lr=3.0)
+    assert training_phase([*raised, rose, Moment(30, 0.1, 0.3, lr=3.0)]).name == "catapult"
     overshoot = [*calm, Moment(20, 0.5, 29.0, lr=0.1), Moment(30, 0.4, 20.0, lr=0.1)]
     assert training_phase(overshoot).name == "edge"
     assert training_phase(calm).name == "stable"

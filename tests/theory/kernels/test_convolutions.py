@@ -14,8 +14,8 @@ RELU, TANH, GELU = (Nonlinear(activation_of(name)) for name in ("relu", "tanh", 
 LAST = Dense(1.2, 0.1)
 
 
-def convolution(window=3, stride=1, padding=1, dilation=1):
-    return Convolution(Dense(1.6, 0.05), (window,) * 2, (stride,) * 2, (padding,) * 2, (dilation,) * 2)
+def convolution(window=3, stride=1, padding=1, dilation=1, circular=False):
+    return Convolution(Dense(1.6, 0.05), (window,) * 2, (stride,) * 2, (padding,) * 2, (dilation,) * 2, circular)
 
 
 PROGRAMS = {
@@ -23,6 +23,15 @@ PROGRAMS = {
     "dilated": (convolution(2, 1, 2, 2), GELU, Flatten(), LAST, RELU, LAST),
     "whole average": (convolution(), RELU, convolution(), TANH, Average(), LAST),
     "pooling": (convolution(), RELU, Average((2, 2), (2, 1), (1, 0)), convolution(), RELU, Flatten(), LAST, RELU, LAST),
+    "circular": (convolution(circular=True), RELU, convolution(3, 2, 1, circular=True), TANH, Flatten(), LAST),
+    "circular average": (
+        convolution(3, 1, 2, 2, circular=True),
+        RELU,
+        convolution(circular=True),
+        RELU,
+        Average(),
+        LAST,
+    ),
     "residual": (convolution(), Sum((RELU, convolution())), RELU, Average(), LAST),
 }
 
@@ -40,7 +49,11 @@ def sampled(program, x, *, width, generator):
                     * (layer.dense.weight_variance / fan_in) ** 0.5
                 )
                 bias = torch.randn(width, generator=generator, dtype=x.dtype) * layer.dense.bias_variance**0.5
-                x = F.conv2d(x, weight, bias, layer.stride, layer.padding, layer.dilation)
+                padding = layer.padding
+                if layer.circular:
+                    around = [p for size in reversed(padding) for p in (size, size)]
+                    x, padding = F.pad(x, around, mode="circular"), 0
+                x = F.conv2d(x, weight, bias, layer.stride, padding, layer.dilation)
             elif isinstance(layer, Average):
                 pooled = F.avg_pool2d(x, layer.window, layer.stride, layer.padding) if layer.window else None
                 x = x.mean((2, 3)) if pooled is None else pooled
@@ -173,3 +186,16 @@ def test_all_pixels_pairs_by_brute_force():
         angle = torch.acos(torch.tensor(k / (a * b) ** 0.5, dtype=torch.float64))
         total += ((a * b) ** 0.5 * (torch.sin(angle) + (torch.pi - angle) * torch.cos(angle)) / (2 * torch.pi)).item()
     assert found[0, 1].item() == pytest.approx(0.1 + 1.2 * total / 81, rel=1e-12)
+
+
+def test_a_circular_kernel_does_not_see_where_the_image_begins():
+    def kernel(circular):
+        layer = convolution(circular=circular)
+        return ImageKernel((layer, RELU, layer, RELU, Flatten(), LAST))
+
+    circle, edge = kernel(True), kernel(False)
+    moved = torch.roll(X, (2, 3), dims=(2, 3))
+    assert torch.allclose(circle(moved), circle(X), rtol=1e-12)
+    assert not torch.allclose(edge(moved), edge(X), rtol=1e-3)
+    with pytest.raises(ValueError, match="^expected circular padding"):
+        ImageKernel((convolution(3, 1, 7, circular=True), RELU, Flatten(), LAST))(X)

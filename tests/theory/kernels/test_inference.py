@@ -21,6 +21,7 @@ from theodolite.theory.kernels import (
     one_hot_targets,
     pivoted_cholesky,
     ridge_by_conjugate_gradients,
+    ridge_trained_prediction,
     rkhs_norm,
     trained_prediction,
 )
@@ -217,3 +218,26 @@ def test_classes_as_targets():
     targets = one_hot_targets(torch.tensor([0, 2, 1]))
     assert targets.argmax(1).tolist() == [0, 2, 1]
     assert targets.sum(1).abs().max() < 1e-15
+
+
+def test_weight_decay_towards_the_start_is_ridge_at_every_time():
+    """A linear model with random start, trained by gradient flow with decay, by its own matrix exponential."""
+    generator = torch.Generator().manual_seed(0)
+    features, new = (torch.randn(n, 9, generator=generator, dtype=torch.float64) for n in (6, 4))
+    y = torch.randn(6, generator=generator, dtype=torch.float64)
+    ntk, cross, prior = (Kernels(a @ b.T, a @ b.T) for a, b in ((features, features), (new, features), (new, new)))
+    damped = (features.T @ features + 0.4 * torch.eye(9, dtype=torch.float64)) / 6
+    for time in (0.0, 0.7, 30.0):
+        decay = torch.linalg.matrix_exp(-0.5 * time * damped)
+        weights = torch.linalg.solve(damped, (torch.eye(9, dtype=torch.float64) - decay) @ features.T @ y / 6)
+        # w = w0 - (1 - e)(w0 J^T J / m) / damped: the start decays only where the data pull at it
+        kept = torch.eye(9, dtype=torch.float64) - torch.linalg.solve(
+            damped, (torch.eye(9, dtype=torch.float64) - decay) @ features.T @ features / 6
+        )
+        found = ridge_trained_prediction(ntk, y, ridge=0.4, time=time, cross=cross, prior=prior, lr=0.5)
+        assert torch.allclose(found.mean, new @ weights, rtol=1e-9)
+        assert torch.allclose(found.covariance, new @ kept @ kept.T @ new.T, atol=1e-9)
+    late = ridge_trained_prediction(ntk, y, ridge=0.4, time=math.inf, cross=cross, prior=prior)
+    assert torch.allclose(late.mean, kernel_ridge(ntk.ntk, y, ridge=0.4).predict(cross.ntk), rtol=1e-9)
+    with pytest.raises(ValueError, match="^expected a finite ridge"):
+        ridge_trained_prediction(ntk, y, ridge=-1.0, time=1.0, cross=cross, prior=prior)

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 import torch
 
+from theodolite.construct.propagation import network
 from theodolite.theory import Mlp
 from theodolite.theory.kernels import (
     depth_exponents,
@@ -39,7 +40,8 @@ def test_depth_exponents_depend_on_the_class():
 
 def test_rates_fall_with_width_and_layers_share_alike():
     narrow, wide = (learning_rates(Mlp(3, "relu", 2.0), inputs=64, width=width) for width in (256, 1024))
-    assert narrow.single / wide.single == pytest.approx(4.0, rel=0.1)
+    assert wide.largest / narrow.largest == pytest.approx(4.0, rel=0.1)
+    assert 3.0 < narrow.single / wide.single < 4.0  # a narrower network strays further from its mean
     assert wide.layers[0].weight_lr == pytest.approx(narrow.layers[0].weight_lr)
     assert narrow.layers[1].weight_lr / wide.layers[1].weight_lr == pytest.approx(4.0)
     assert sum(layer.share for layer in wide.layers) == pytest.approx(1.0)
@@ -55,6 +57,79 @@ def test_layer_wise_rates_have_a_largest_eigenvalue_of_one():
         for rate, part in ((layer.weight_lr * layer.fan_in, share.weights), (layer.bias_lr, share.biases)):
             total += rate * (part[2] + (part[0] - part[2]) / 8)
     assert total == pytest.approx(1.0)
+
+
+def _centred():
+    X = torch.randn(200, 10, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    return X - X.mean(0)
+
+
+def _losses(spec, X, lr, steps=60):
+    torch.manual_seed(1)
+    model = network(spec, X.shape[1], 1, width=128).double()
+    y = X[:, :1].sign()
+    found = []
+    for _ in range(steps):
+        loss = 0.5 * (model(X) - y).square().mean()
+        found.append(loss.item())
+        if not loss < 1e6:
+            break
+        slopes = torch.autograd.grad(loss, tuple(model.parameters()))
+        for parameter, slope in zip(model.parameters(), slopes, strict=True):
+            parameter.data -= lr * slope
+    return found
+
+
+@pytest.mark.parametrize(("name", "weight"), [("tanh", 1.0), ("erf", 0.785), ("identity", 1.0), ("relu", 2.0)])
+def test_training_is_stable_below_the_rate_for_centred_data_and_not_far_above(name, weight):
+    """The constant direction alone would advise 3 to 19 times too much for the odd ones."""
+    spec, X = Mlp(3, name, weight), _centred()
+    advised = learning_rates(spec, inputs=X, width=128).single
+    below, above = _losses(spec, X, 0.9 * advised), _losses(spec, X, 3.0 * advised)
+    assert max(below) == below[0] > below[-1]
+    assert max(above) > 1.5 * above[0]  # ReLU comes down again, flatter: a catapult
+
+
+def test_layer_wise_rates_are_stable_on_centred_data():
+    spec, X = Mlp(3, "tanh", 1.0), _centred()
+    torch.manual_seed(1)
+    model = network(spec, 10, 1, width=128).double()
+    rates = learning_rates(spec, inputs=X, width=128)
+    linear = [module for module in model.modules() if isinstance(module, torch.nn.Linear)]
+    groups = [(m.weight, r.weight_lr) for m, r in zip(linear, rates.layers, strict=True)]
+    groups += [(m.bias, r.bias_lr) for m, r in zip(linear, rates.layers, strict=True) if m.bias is not None]
+    losses = []
+    for _ in range(60):
+        loss = 0.5 * (model(X) - X[:, :1].sign()).square().mean()
+        losses.append(loss.item())
+        for (parameter, lr), slope in zip(groups, torch.autograd.grad(loss, [p for p, _ in groups]), strict=True):
+            parameter.data -= lr * slope
+    assert max(losses) == losses[0] > losses[-1]
+
+
+def test_the_rate_on_centred_data_is_at_most_the_true_limit_and_at_least_half():
+    advised = learning_rates(Mlp(3, "tanh", 1.0), inputs=_centred(), width=128).single
+    assert 0.12 <= advised <= 0.24
+    imagined = learning_rates(Mlp(3, "tanh", 1.0), inputs=10, width=128, cosine=0.0, samples=200).single
+    assert imagined == pytest.approx(advised, rel=0.25)
+
+
+def test_the_top_of_the_kernel_on_data_is_that_of_its_matrix():
+    spec, X = Mlp(2, "tanh", 1.5, 0.1), _centred()[:50]
+    kernel = mlp_kernels(Mlp(2, "tanh", 1.5, 0.1), X, weight_rate=1.0, bias_rate=1.0).ntk
+    found = learning_rates(spec, inputs=X, width=10)  # all fan-ins are 10: weights move 10 times as fast as biases
+    tenfold = mlp_kernels(spec, X, weight_rate=10.0, bias_rate=1.0).ntk
+    assert found.largest == pytest.approx(float(torch.linalg.eigvalsh(tenfold)[-1]) / 50, rel=1e-6)
+    assert found.largest > float(torch.linalg.eigvalsh(kernel)[-1]) / 50
+
+
+@pytest.mark.parametrize("cosine", [-1.0, -0.5, -0.01, 0.0, 1.0])
+@pytest.mark.parametrize("name", ["tanh", "identity", "relu"])
+def test_no_rate_is_negative_at_any_cosine(name, cosine):
+    for samples in (1, 2, 100):
+        rates = learning_rates(Mlp(3, name, 1.0), inputs=10, width=128, cosine=cosine, samples=samples)
+        assert 0 < rates.single < float("inf")
+        assert all(layer.weight_lr > 0 and layer.bias_lr > 0 and layer.share >= 0 for layer in rates.layers)
 
 
 def test_the_learning_curve_of_a_kernel_is_that_of_descent():

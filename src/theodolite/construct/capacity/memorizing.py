@@ -23,6 +23,7 @@ from theodolite.construct.capacity._memorize_slots import Floats
 from theodolite.theory.capacity import construction_capacity, theorem_widths
 from theodolite.theory.capacity.memory_bounds import PIECES, MemorizingActivation
 
+WRONG = 1e-3
 ROWS = 8192  # points of a forward pass
 
 
@@ -95,6 +96,11 @@ def memorize(
     modules = _modules(made, activation, chosen, scale, len(classes))
     net = Memorized(*([nn.Flatten()] if len(shape) > 1 else []), *modules)
     error, right = fit_error(net, torch.from_numpy(points).reshape(-1, *shape), wanted)
+    if error > WRONG * max(1e-300, float(wanted.abs().max())) or (classes and right < 1):
+        raise ValueError(
+            f"expected points that double precision can tell apart, got a largest error of {error:.3g}: the nearest two are "
+            f"{_nearest(points):.3g} apart, with points as large as {np.abs(points).max():.3g}; merge them or spread them out"
+        )
     net.report = Report(
         activation,
         chosen,
@@ -110,6 +116,13 @@ def memorize(
         classes,
     )
     return net
+
+
+def _nearest(points: Floats) -> float:
+    """The least distance between two rows."""
+    from scipy.spatial import cKDTree
+
+    return float(cKDTree(points).query(points, k=2)[0][:, 1].min()) if len(points) > 1 else 0.0
 
 
 def fit_error(net: nn.Module, x: Tensor, y: Tensor) -> tuple[float, float]:

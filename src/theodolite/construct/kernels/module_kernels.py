@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -30,16 +30,16 @@ def kernel_of(
     module: nn.Module,
     *,
     kind: KernelKind = "ntk",
-    weight_variance: float | None = None,
-    bias_variance: float | None = None,
+    weight_variance: float | Sequence[float] | None = None,
+    bias_variance: float | Sequence[float] | None = None,
 ) -> Kernel | ImageKernel:
     r"""The NTK or NNGP kernel of the network that ``module`` becomes as its hidden layers grow wide.
 
     Read are Linear layers, convolutions and average pooling (then the kernel is one of images), elementwise activations,
     residual sums and LayerNorm (as initialised, behind a Linear layer or a sum; its own parameters are taken as fixed);
     dropout counts as off. Max pooling, BatchNorm and attention have no such kernel and are refused. The variances are those
-    of the module's own weights, $C_w$ = fan-in times mean square, unless they are given. The tangent kernel is in the NTK
-    parametrisation.
+    of the module's own weights, $C_w$ = fan-in times mean square, unless they are given, for all layers or one each in the
+    order they are met. The tangent kernel is in the NTK parametrisation.
 
     >>> net = nn.Sequential(nn.Linear(3, 64), nn.ReLU(), nn.Linear(64, 1))
     >>> kernel_of(net, weight_variance=2.0, bias_variance=0.0)(torch.ones(1, 3)).item()
@@ -66,6 +66,8 @@ def kernel_of(
                 raise ValueError(
                     f"expected one output, got {type(source).__name__}; give a network that returns one tensor"
                 )
+            _check_as_many("weight_variance", weight_variance, len(owners))
+            _check_as_many("bias_variance", bias_variance, len(owners))
             return _kernel(found[source], kind)
         elif node.op == "call_module":
             layer = graph.get_submodule(str(node.target))
@@ -74,10 +76,25 @@ def kernel_of(
                 and owners.setdefault(str(node.target), node.name) != node.name
             ):
                 raise ValueError(f"expected each layer of weights to be used once, got {node.target} used again; {CAN}")
-            found[node] = _module(layer, str(node.target), _before(node, found), (weight_variance, bias_variance))
+            given = _at(weight_variance, len(owners) - 1), _at(bias_variance, len(owners) - 1)
+            found[node] = _module(layer, str(node.target), _before(node, found), given)
         else:
             found[node] = _function(node, found)
     raise ValueError("expected a network with an output, got none")
+
+
+def _at(variance: float | Sequence[float] | None, place: int) -> float | None:
+    """The variance of the layer at this place; past the end any, since the numbers are counted at the end."""
+    if isinstance(variance, Sequence):
+        return float(variance[min(max(place, 0), len(variance) - 1)]) if len(variance) else None
+    return variance
+
+
+def _check_as_many(name: str, variance: float | Sequence[float] | None, layers: int) -> None:
+    if isinstance(variance, Sequence) and len(variance) != layers:
+        raise ValueError(
+            f"expected one {name} for each of {layers} layers of weights, got {len(variance)}; or give one number for all"
+        )
 
 
 def _kernel(program: _Program, kind: KernelKind) -> Kernel | ImageKernel:
@@ -122,9 +139,9 @@ def _module(layer: nn.Module, name: str, before: _Program, given: tuple[float | 
 
 
 def _convolution(layer: nn.Conv1d | nn.Conv2d, name: str, *given: float | None) -> Convolution:
-    if layer.groups != 1 or layer.padding_mode != "zeros":
+    if layer.groups != 1 or layer.padding_mode not in ("zeros", "circular"):
         raise ValueError(
-            f"expected a convolution of one group with zeros around the image, got {layer} at {name!r}; {CAN}"
+            f"expected a convolution of one group with zeros around the image or circular, got {layer} at {name!r}; {CAN}"
         )
     padding = layer.padding
     if isinstance(padding, str):
@@ -132,7 +149,8 @@ def _convolution(layer: nn.Conv1d | nn.Conv2d, name: str, *given: float | None) 
         if padding == "same" and any(r % 2 for r in reach):
             raise ValueError(f"expected windows of odd size for padding 'same', got {layer.kernel_size} at {name!r}")
         padding = tuple(r // 2 if padding == "same" else 0 for r in reach)
-    return Convolution(_dense(layer, *given), layer.kernel_size, layer.stride, padding, layer.dilation)
+    circular = layer.padding_mode == "circular"
+    return Convolution(_dense(layer, *given), layer.kernel_size, layer.stride, padding, layer.dilation, circular)
 
 
 def _average(layer: nn.Module, name: str) -> Average:

@@ -16,8 +16,12 @@ def classes_of(subject: Subject) -> int | None:
         if not isinstance(target, Tensor) or target.is_floating_point() or target.is_complex() or target.ndim != 1:
             return None
         if most is None:
+            seen = subject.seen.get("features")
             with torch.no_grad():
-                answer = subject.output(batch)
+                if seen is not None and seen.alone and seen.answers is not None and seen.samples >= len(target):
+                    answer = seen.answers[: len(target)]
+                else:
+                    answer = subject.output(batch)
             answer = answer["logits"] if isinstance(answer, dict) and "logits" in answer else answer
             if not isinstance(answer, Tensor) or answer.ndim != 2 or len(answer) != len(target):
                 return None

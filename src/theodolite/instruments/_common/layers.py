@@ -9,6 +9,7 @@ from torch import nn
 
 from theodolite.core.reading import Estimate
 from theodolite.core.subject import Subject
+from theodolite.instruments._common.visit import weights_state
 from theodolite.instruments._common.weights import weighed
 from theodolite.measure.propagation import Signal, signals
 from theodolite.measure.propagation.signal_flow import ACTIVATIONS
@@ -17,21 +18,49 @@ from theodolite.theory import Activation
 
 @dataclass(frozen=True)
 class FedLayer:
-    """A layer's variances and the activation that feeds it; None where there is none or it cannot be told, and why."""
+    """A layer's variances and the activation that feeds it; None where there is none or it cannot be told, and why.
+
+    ``chain`` is how many layers are fed one by the other through activations alone in the chain it stands in, between a sum,
+    a normalisation or the like and the next; 0 where that was not seen.
+    """
 
     name: str
     weight_variance: Estimate
     bias_variance: Estimate | None
     activation: Activation | None
     between: str
+    chain: int = 0
 
 
 def layers_of(subject: Subject) -> list[FedLayer]:
     """The layers in the order of the parameters, with their weights from before training where those are known."""
     found = {name: stored.value for name, stored in weighed(subject, "spread")["spread"].items() if stored.value}
     weights = [name for name in subject.origin or subject.weights if name in found and found[name]["axes"] > 1]
-    fed = _fed_by(subject, weights)
-    return [FedLayer(name, _variance(found[name]), _bias_variance(name, found), *fed[name]) for name in weights]
+    fed, chains = _fed_by(subject, weights), chain_lengths(signals_of(subject))
+    return [
+        FedLayer(name, _variance(found[name]), _bias_variance(name, found), *fed[name], chains.get(name, 0))
+        for name in weights
+    ]
+
+
+RESET = ("a sum", "a normalisation", "attention")
+"""What comes between layers of networks in which depth does not multiply: residual sums and normalisations."""
+
+
+def is_reset(seen: Sequence[Signal]) -> bool:
+    """Whether sums, normalisations or attention between its layers set the signal anew on its way."""
+    return any(word in signal.between for signal in seen for word in RESET)
+
+
+def chain_lengths(seen: Sequence[Signal]) -> dict[str, int]:
+    """For each layer, in the order in which they ran, the length of the chain of layers fed through activations alone."""
+    chains: list[list[str]] = []
+    for signal in seen:
+        if signal.function is None or not chains:
+            chains.append([])
+        else:
+            chains[-1].append(f"{signal.layer}.weight".lstrip("."))
+    return {name: len(chain) for chain in chains for name in chain}
 
 
 def _variance(found: Mapping[str, float]) -> Estimate:
@@ -45,11 +74,19 @@ def _bias_variance(name: str, found: Mapping[str, Mapping[str, float]]) -> Estim
 
 
 def signals_of(subject: Subject) -> tuple[Signal, ...]:
-    """The signals of the first batch, or nothing where there is no data or but one sample."""
+    """The signals of the first batch, or nothing where there is no data or but one sample; of the visit, where there was one."""
     if subject.model is None or subject.data is None:
         return ()
-    batch = next(subject.batches())
-    return signals(subject.model, *batch.inputs, **batch.keywords) if len(batch) > 1 else ()
+    state = weights_state(subject.model)
+    if subject.seen.get("features at") == state:
+        seen: tuple[Signal, ...] = subject.seen["features"].signals
+        return seen
+    if subject.seen.get("signals", (None,))[0] != state:
+        batch = next(subject.batches())
+        found = signals(subject.model, *batch.inputs, **batch.keywords) if len(batch) > 1 else ()
+        subject.seen["signals"] = state, found
+    known: tuple[Signal, ...] = subject.seen["signals"][1]
+    return known
 
 
 def signal_activation(signal: Signal) -> Activation | None:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+import math
+from dataclasses import dataclass, replace
+from typing import Any, cast
 
+import numpy as np
 import torch
 
 from theodolite.core.subject import Subject
 from theodolite.instruments._common.weights import InHand, WeightPart, weighed
-from theodolite.measure.spectra import Spectrum, gram_eigenvalues, weight_matrices
+from theodolite.measure.spectra import Spectrum, WeightMatrix, gram_eigenvalues, weight_matrices
+
+FAR = 1e-120
+"""Entries all below this, or any above its inverse, are brought nearer to one before they are squared."""
 
 
 @dataclass(frozen=True)
@@ -35,18 +40,48 @@ def layer_spectra(subject: Subject) -> list[LayerSpectrum]:
     return layers
 
 
+def matrices_of(held: InHand) -> tuple[WeightMatrix, ...]:
+    """The matrices of the tensor in hand, cut out once; one whose squares would overflow is brought to a size near one."""
+    if "matrices" not in held.found:
+        found: tuple[WeightMatrix, ...] = ()
+        if held.tensor is not None and held.tensor.ndim != 1:
+            found = weight_matrices(held.name, held.tensor, module=held.owner, shapes=held.shapes)
+        held.found["matrices"] = tuple(_in_range(part) for part in found)
+    return cast("tuple[WeightMatrix, ...]", held.found["matrices"])
+
+
+def _in_range(part: WeightMatrix) -> WeightMatrix:
+    if part.matrix is None or part.matrix.dtype != torch.float64:
+        return part
+    size = float(part.matrix.abs().max())
+    if size == 0 or FAR < size < 1 / FAR:
+        return part
+    exponent = math.frexp(size)[1]
+    how = f"divided by 2^{exponent}: squares of its entries are not numbers of float64"
+    scaled = torch.ldexp(part.matrix, torch.tensor(-exponent))
+    return replace(part, matrix=scaled, how="; ".join(filter(None, (part.how, how))))
+
+
+def eigenvalues_of(held: InHand, part: WeightMatrix) -> np.ndarray:
+    """Those of W^T W, found once for all that ask."""
+    key = f"eigenvalues {part.name}"
+    if key not in held.found:
+        assert part.matrix is not None
+        held.found[key] = gram_eigenvalues(part.matrix).cpu().numpy()
+    return cast("np.ndarray", held.found[key])
+
+
 def _find(held: InHand) -> tuple[Any, dict[str, Any]]:
     """For every matrix of the tensor its name, shape and dtype, how it was cut out or why it was not; and its eigenvalues."""
     facts: list[list[Any]] = []
     eigenvalues: dict[str, Any] = {}
-    if held.tensor is not None and held.tensor.ndim != 1:
-        for part in weight_matrices(held.name, held.tensor, module=held.owner, shapes=held.shapes):
-            if part.matrix is None:
-                facts.append([part.name, None, part.how, part.reason])
-                continue
-            facts.append([part.name, [*part.matrix.shape, str(part.matrix.dtype)], part.how, ""])
-            eigenvalues[part.name] = gram_eigenvalues(part.matrix).cpu().numpy()
+    for part in matrices_of(held):
+        if part.matrix is None:
+            facts.append([part.name, None, part.how, part.reason])
+            continue
+        facts.append([part.name, [*part.matrix.shape, str(part.matrix.dtype)], part.how, ""])
+        eigenvalues[part.name] = eigenvalues_of(held, part)
     return facts, eigenvalues
 
 
-of_weight = WeightPart(_find, version=1)
+of_weight = WeightPart(_find, version=2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from theodolite.instruments._common.weights import InHand, WeightPart
@@ -13,13 +14,21 @@ def _find(held: InHand) -> tuple[Any, dict[str, Any]]:
     tensor = held.tensor if held.start is None else held.start
     assert tensor is not None
     if sums_inputs(held.name, tensor, held.owner):
-        scale = fan_in(tuple(tensor.shape), held.owner)
+        scale = fan_in(tuple(tensor.shape), held.owner, outputs=_outputs(held))
     elif tensor.ndim == 1 and tensor.is_floating_point():
         scale = 1
     else:
         return None, {}
     found = mean_square(tensor, scale)
+    if not math.isfinite(found.value):  # squares that are not numbers of float64
+        return None, {}
     return {"axes": tensor.ndim, "variance": found.value, "stderr": found.stderr}, {}
 
 
-of_weight = WeightPart(_find, version=1, uses_start=True)
+def _outputs(held: InHand) -> int | None:
+    head, _, tail = held.name.rpartition("weight")
+    bias = held.shapes.get(f"{head}bias{tail}", ())
+    return bias[0] if len(bias) == 1 else None
+
+
+of_weight = WeightPart(_find, version=2, uses_start=True)

@@ -6,29 +6,41 @@ What can be asked under a name, such as ``spectra``, is the `WeightPart` called 
 from __future__ import annotations
 
 import importlib
+import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from torch import Tensor, nn
 
 from theodolite.core.subject import Subject
+from theodolite.io.files import said
 from theodolite.io.store import Stored
 from theodolite.io.weights import Weight, owners_of, readable
 
 if TYPE_CHECKING:
     from theodolite.io.store import Arrays
+    from theodolite.io.workers import Backend
+
+    _Result = tuple[str, dict[str, tuple[Any, Arrays]], str]
+
+GROUP, SENDING = 1 << 20, 1 << 12
+"""Entries that one message to a worker asks for, and what the sending of one tensor counts beside them."""
 
 
 @dataclass(frozen=True)
 class InHand:
-    """A weight whose tensor is in memory, perhaps with the one from before training, and where it belongs."""
+    """A weight whose tensor is in memory, perhaps with the one from before training, and where it belongs.
+
+    ``shapes`` are those of its module at least. What one part found and another needs too is kept in ``found``.
+    """
 
     name: str
     tensor: Tensor | None
     start: Tensor | None
     owner: nn.Module | None
     shapes: Mapping[str, tuple[int, ...]]
+    found: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -40,36 +52,134 @@ class WeightPart:
     uses_start: bool = False
 
 
-def weighed(subject: Subject, *asked: str) -> dict[str, dict[str, Stored]]:
+def weighed(subject: Subject, *asked: str, jobs: int = 1, backend: Backend = "loky") -> dict[str, dict[str, Stored]]:
     """What each part found of each weight. A tensor is read at most once, and not at all where everything is known.
 
-    Tensors that cannot be read, or of which a part cannot be computed, are put into the subject's faults.
+    The tensors of a checkpoint can be shared out among workers, which read them themselves. Tensors that cannot be read,
+    or of which a part cannot be computed, are put into the subject's faults.
     """
     parts = {name: _part(name) for name in asked} | {"": _FINITE}
     names = tuple(dict.fromkeys((*subject.weights, *(subject.origin or {}))))
     known = {(part, name): _known(subject, part, parts[part], name) for name in names for part in parts}
-    waiting = [
-        name
+    wanted = {
+        name: tuple(part for part in parts if known[part, name] is None and _applies(subject, parts[part], name))
         for name in names
         if name not in subject.faults
-        and any(known[part, name] is None for part in parts if _applies(subject, parts[part], name))
-    ]
-    with_starts = any(part.uses_start for part in parts.values())
-    for done, held in enumerate(_in_hand(subject, waiting, with_starts=with_starts)):
+    }
+    waiting = {name: todo for name, todo in wanted.items() if todo}
+    apart = subject.model is None and (jobs != 1 or backend != "loky")
+    found = _from_workers(subject, waiting, jobs, backend) if apart else _from_here(subject, waiting)
+    for done, (name, results, fault) in enumerate(found):
         subject.progress("reading weights", done, len(waiting))
-        for part in parts:
-            if known[part, held.name] is None and _applies(subject, parts[part], held.name):
-                known[part, held.name] = _computed(subject, part, parts[part], held)
+        if fault:
+            subject.faults[name] = fault
+        for part, (value, arrays) in results.items():
+            known[part, name] = _put(subject, part, name, value, arrays)
     subject.progress("reading weights", len(waiting), len(waiting))
-    return {part: {name: found for name in names if (found := known[part, name]) is not None} for part in asked}
+    return {part: {name: stored for name in names if (stored := known[part, name]) is not None} for part in asked}
+
+
+def _from_here(subject: Subject, waiting: Mapping[str, tuple[str, ...]]) -> Iterator[_Result]:
+    with_starts = any(_part(part).uses_start for todo in waiting.values() for part in todo)
+    for held in _in_hand(subject, list(waiting), with_starts=with_starts):
+        yield _found(held, waiting[held.name])
+
+
+def _from_workers(
+    subject: Subject, waiting: Mapping[str, tuple[str, ...]], jobs: int, backend: Backend
+) -> Iterator[_Result]:
+    """Groups of tensors, the largest first; what a worker finds of a tensor is here before the next group is asked for."""
+    from theodolite.io.workers import completed
+
+    origin = subject.origin or {}
+    modules: dict[str, dict[str, tuple[int, ...]]] = {}
+    for name, weight in subject.weights.items():
+        modules.setdefault(name.rpartition(".")[0], {})[name] = weight.shape
+    orders = [
+        _Order(name, subject.weights.get(name), origin.get(name), todo, modules.get(name.rpartition(".")[0], {}))
+        for name, todo in waiting.items()
+    ]
+    tasks = [(group,) for group in _groups(orders)]
+    for _, results in completed(_found_by_worker, tasks, jobs=jobs, backend=backend):
+        yield from results
+
+
+@dataclass(frozen=True)
+class _Order:
+    """What a worker is to do: the weight, the one from before training, and the parts that are asked of them."""
+
+    name: str
+    weight: Weight | None
+    start: Weight | None
+    parts: tuple[str, ...]
+    shapes: Mapping[str, tuple[int, ...]]
+
+    @property
+    def entries(self) -> int:
+        """How much there is to read."""
+        return sum(math.prod(weight.shape) for weight in (self.weight, self.start) if weight is not None)
+
+
+def _groups(orders: list[_Order]) -> list[list[_Order]]:
+    """Large tensors alone, small ones together, so that sending is cheap beside the work."""
+    groups: list[list[_Order]] = []
+    room = 0
+    for order in sorted(orders, key=lambda order: -order.entries):  # a stable sort: equal on every run
+        cost = order.entries + SENDING
+        if not groups or cost > room:
+            groups.append([])
+            room = GROUP
+        groups[-1].append(order)
+        room -= cost
+    return groups
+
+
+def _found_by_worker(orders: list[_Order]) -> list[_Result]:
+    return [_found_apart(order) for order in orders]
+
+
+def _found_apart(order: _Order) -> _Result:
+    faults: dict[str, str] = {}
+    sides = {"tensor": order.weight, "start": order.start if any(_part(p).uses_start for p in order.parts) else None}
+    there = {side: weight for side, weight in sides.items() if weight is not None}
+    tensors = {}
+    for side, weight in there.items():
+        for _, tensor in readable({side: weight}, faults):
+            tensors[side] = tensor
+    if not tensors:
+        return order.name, {}, next(iter(faults.values()), "")
+    held = InHand(order.name, tensors.get("tensor"), tensors.get("start"), None, order.shapes)
+    name, results, fault = _found(held, order.parts)
+    return name, results, next(iter(faults.values()), fault)
+
+
+def _found(held: InHand, parts: tuple[str, ...]) -> _Result:
+    """Each part's value and arrays, and what went wrong."""
+    results: dict[str, tuple[Any, Arrays]] = {}
+    fault = ""
+    for name in parts:
+        part = _part(name)
+        if held.tensor is None and not (part.uses_start and held.start is not None):
+            continue
+        try:
+            results[name] = part.find(held)
+        except Exception as error:  # one matrix that cannot be decomposed must not lose the others
+            fault = f"expected {name} of {held.name}, got {said(error, 240)}"
+    return held.name, results, fault
 
 
 def _part(name: str) -> WeightPart:
+    if not name:
+        return _FINITE
     found: WeightPart = importlib.import_module(f"theodolite.instruments._common.{name}").of_weight
     return found
 
 
-_FINITE = WeightPart(lambda held: (True, {}), version=1)
+def _is_there(held: InHand) -> tuple[Any, Arrays]:
+    return True, {}
+
+
+_FINITE = WeightPart(_is_there, version=1)
 
 
 def _applies(subject: Subject, part: WeightPart, name: str) -> bool:
@@ -106,17 +216,9 @@ def _known(subject: Subject, name: str, part: WeightPart, weight: str) -> Stored
     return subject.store.get(f"weight {weight}: {name}", _fingerprint(subject, part, weight)[0])
 
 
-def _computed(subject: Subject, name: str, part: WeightPart, held: InHand) -> Stored | None:
-    fingerprint, durable = _fingerprint(subject, part, held.name)
-    if held.tensor is None and not (part.uses_start and held.start is not None):
-        return None
-    try:
-        value, arrays = part.find(held)
-    except Exception as error:  # one matrix that cannot be decomposed must not lose the others
-        words = " ".join(str(error).split()) or type(error).__name__
-        subject.faults[held.name] = f"expected {name} of {held.name}, got {words}"
-        return None
-    key = f"weight {held.name}: {name}"
+def _put(subject: Subject, part: str, name: str, value: Any, arrays: Arrays) -> Stored | None:
+    fingerprint, durable = _fingerprint(subject, _part(part), name)
+    key = f"weight {name}: {part}"
     subject.store.put(key, value, fingerprint=fingerprint, arrays=arrays, durable=durable)
     return subject.store.get(key, fingerprint)
 
@@ -130,4 +232,7 @@ def _fingerprint(subject: Subject, part: WeightPart, name: str) -> tuple[str, bo
 
 def _version(weight: Weight) -> str:
     """Of a tensor in memory, which costs nothing to read, how often it was changed in place."""
-    return f"change {weight.read()._version}"
+    try:
+        return f"change {weight.read()._version}"
+    except ValueError:  # a tensor that only says why it cannot be read
+        return "unreadable"

@@ -35,7 +35,7 @@ law = Law(
     "number of samples; here beside the mean likelihood of networks drawn from the prior.",
     formula=r"Z=\frac{\det(XX^\top)^{-1/2}}{(\pi\|\theta_*\|^2)^{P/2}\prod_l\Gamma(n_l/2)}"
     r"\,G^{L+1,0}_{0,L+1}\left(\frac{\|\theta_*\|^2}{M}\,|\,\frac{P}{2},\frac{n_1}{2},\dots,\frac{n_L}{2}\right)",
-    assumes={"no noise": {"noise_variance": 0.5}, "weights of variance 1 over fan-in": {"prior_variance": 1.6}},
+    assumes={"no noise": {"noise_variance": 0.03}, "weights of variance 1 over fan-in": {"prior_variance": 1.1}},
     source="hanin2023",
     predict=predict,
     measure=measure,

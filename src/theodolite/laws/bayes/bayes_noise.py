@@ -38,8 +38,8 @@ law = Law(
     formula=r"Z=\int p(\tau)\,N(y;0,\tau^2XX^\top+\nu)\,d\tau,\quad "
     r"\tau^2=\frac{\sigma^2}{n_0}\prod_l\frac{\sigma^2}{n_l}\chi^2_{n_l}",
     assumes={
-        "noise of the variance named": {"louder": 3.0},
-        "weights of variance 1 over fan-in": {"prior_variance": 2.0},
+        "noise of the variance named": {"louder": 2.0},
+        "weights of variance 1 over fan-in": {"prior_variance": 1.5},
     },
     source="hanin2023",
     predict=predict,
@@ -47,7 +47,7 @@ law = Law(
     cases=(
         {"sizes": (4, 3), "samples": 3, "noise_variance": 0.5},
         {"sizes": (5, 4, 4), "samples": 5, "noise_variance": 0.2},
+        {"sizes": (12, 8, 8, 8), "samples": 10, "noise_variance": 0.1},
     ),
-    full=({"sizes": (12, 8, 8, 8), "samples": 10, "noise_variance": 0.1},),
     quantity="log evidence",
 )

@@ -41,7 +41,7 @@ law = Law(
     claim="Choosing the prior variance by evidence, deep linear networks of every depth and width end with the same "
     "posterior: the weights across the samples are as long, per direction, as those along them.",
     formula=r"\sigma_*^{2(L+1)}\to\|\theta_*\|^2/\alpha,\qquad\|\theta_\perp\|^2\to\|\theta_*\|^2\,\frac{1-\alpha}{\alpha},\quad\alpha=P/n_0",
-    assumes={"prior variance of largest evidence": {"off": 1.5}, "samples and widths large": None},
+    assumes={"prior variance of largest evidence": {"off": 1.1}, "samples and widths large": None},
     source="hanin2023",
     predict=predict,
     measure=measure,

@@ -24,11 +24,15 @@ def measure(
     prior_variance: float = 1.0,
     smaller: int = 1,
 ) -> Estimate:
-    net = LinearNet(inputs, widths, prior_variance)
-    z = posterior_ratio(net, samples=samples, norm2=NORM2)  # only steers the draws: any z is right
     sizes = tuple(n // smaller for n in (inputs, *widths))
     problem = Problem(sizes=sizes, samples=samples // smaller, norm2=NORM2, prior_variance=prior_variance)
-    return tilted_draws(problem, scale_ratio=z, draws=DRAWS, generator=generator).quantity("perpendicular")
+    # Where to draw only steers, any ratio is right; a good one is found by halving, from what few draws say of the scale
+    own, low, high = NORM2 * (sizes[0] / problem.samples - 1), 0.02, 50.0
+    for _ in range(12):
+        ratio = (low * high) ** 0.5
+        few = tilted_draws(problem, scale_ratio=ratio, draws=300, generator=generator)
+        low, high = (ratio, high) if few.quantity("perpendicular").value > ratio * own else (low, ratio)
+    return tilted_draws(problem, scale_ratio=ratio, draws=DRAWS, generator=generator).quantity("perpendicular")
 
 
 law = Law(
@@ -36,7 +40,7 @@ law = Law(
     "the samples outvote the prior, as they do at large depth, and the prior's own value in a shallow, very wide network.",
     formula=r"\|\theta_\perp\|^2\to\frac{1-\alpha}{\alpha}\|\theta_*\|^2z,\quad"
     r"\kappa z=\sigma^{2(L+1)}\prod_l\left(1+\tfrac{P}{n_l}(\tfrac{1}{z}-1)\right),\quad\kappa=\|\theta_*\|^2/\alpha",
-    assumes={"weights of variance 1 over fan-in": {"prior_variance": 1.4}, "samples and widths large": {"smaller": 50}},
+    assumes={"weights of variance 1 over fan-in": {"prior_variance": 1.1}, "samples and widths large": {"smaller": 13}},
     source="hanin2023",
     predict=predict,
     measure=measure,

@@ -30,12 +30,12 @@ law = Law(
     "over their means, so its logarithm has exact moments: mean and variance grow as depth over width.",
     formula=r"\|\theta\|^2=\prod_{l=0}^L\chi^2_{n_l}/n_l,\qquad "
     r"E\ln\|\theta\|=\tfrac{1}{2}\sum_{l=0}^L\left[\psi(\tfrac{n_l}{2})+\ln\tfrac{2}{n_l}\right]\approx-\frac{L+1}{2n}",
-    assumes={"units independent": {"copies": 4}, "no nonlinearity": {"gated": True}},
+    assumes={"units independent": {"copies": 2}, "no nonlinearity": {"gated": True}},
     source="hanin2023",
     predict=predict,
     measure=measure,
-    cases=({"width": 8, "hidden_layers": 4}, {"width": 12, "hidden_layers": 12}),
-    full=({"width": 20, "hidden_layers": 10}, {"width": 50, "hidden_layers": 50}),
+    cases=({"width": 8, "hidden_layers": 4}, {"width": 12, "hidden_layers": 12}, {"width": 20, "hidden_layers": 10}),
+    full=({"width": 50, "hidden_layers": 50},),
     tolerance=0.2,  # exact law: 8 x 300 logarithms of variance about their mean, known to 4 % where the mean is -0.3
     quantity="mean log norm of the weights",
     erratum="Lecture notes give the chi-squared factors half their variance and leave one of them out: L / 4n instead of "

@@ -6,7 +6,6 @@ from theodolite.construct.dynamics import separable
 from theodolite.core.law import Law
 from theodolite.measure.experiments import separating_flow
 from theodolite.measure.experiments.flows import Tail
-from theodolite.theory.bias import widest_margin
 
 
 def predict(instance: int) -> float:
@@ -15,8 +14,19 @@ def predict(instance: int) -> float:
 
 def measure(instance: int, log_time: float, *, tail: Tail = "exponential") -> float:
     rows = separable(instance)
-    w, best = separating_flow(rows, log_time=log_time, loss_tail=tail), widest_margin(rows).weight
+    w, best = separating_flow(rows, log_time=log_time, loss_tail=tail), _widest(rows)
     return float(np.linalg.norm(w / np.linalg.norm(w) - best / np.linalg.norm(best)))
+
+
+def _widest(rows: np.ndarray) -> np.ndarray:
+    """The shortest w with rows w >= 1, by Lawson and Hanson's way from least squares with weights of one sign."""
+    from scipy.optimize import nnls
+
+    stacked = np.vstack([rows.T, np.ones(len(rows))])
+    goal = np.zeros(len(stacked))
+    goal[-1] = 1.0
+    rest = goal - stacked @ nnls(stacked, goal)[0]
+    return np.asarray(rest[:-1] / -rest[-1])
 
 
 law = Law(

@@ -27,12 +27,11 @@ law = Law(
     claim="Trained together, weights and bias find the widest margin of the samples with a coordinate 1 added; the boundary "
     "half-way between the classes, which the support vector machine draws, is another.",
     formula=r"(w,b)\propto\arg\min|w|^2+b^2\ \text{s.t.}\ y_i(w\cdot x_i+b)\geq1",
-    assumes={"weights and bias learn at the same rate": {"speed": 4.0}},
+    assumes={"weights and bias learn at the same rate": {"speed": 1.1}},
     source="soudry2018",
     predict=predict,
     measure=measure,
-    cases=({"above": 3.0, "below": -10.0}, {"above": 5.0, "below": 1.0}),
-    full=({"above": 2.0, "below": -1.0},),
+    cases=({"above": 3.0, "below": -10.0}, {"above": 5.0, "below": 1.0}, {"above": 2.0, "below": -1.0}),
     tolerance=1e-6,  # the integrator keeps 1e-10 of some hundreds, over a growth of a hundred
     quantity="boundary",
     erratum="It is often said that logistic regression with a bias tends to the support vector machine.",

@@ -32,7 +32,7 @@ law = Law(
     claim="On one feature of a Hadamard matrix exponentiated gradient, run to convergence from equal small weights, has a loss "
     "below log d / k, where least squares still has 1 - k/d.",
     formula=r"E\,L_{\mathrm{EGU}}\le\frac{\log d}{k}\ll1-\frac{k}{d}",
-    assumes={"multiplicative updates": {"update": "least squares"}, "equal weights of sum one": {"total": 64.0}},
+    assumes={"multiplicative updates": {"update": "least squares"}, "equal weights of sum one": {"total": 4.8}},
     source="kivinen1997; warmuth2021",
     predict=predict,
     measure=measure,

@@ -1,5 +1,7 @@
 r"""At a rate of $1/(X^2UW_d)$, $W_d\approx\log d$, every step of exponentiated gradient brings it nearer to the target."""
 
+import math
+
 import torch
 
 from theodolite.construct.bias import sparse_problems
@@ -7,13 +9,12 @@ from theodolite.construct.bias.hadamard_data import HadamardKind
 from theodolite.core.law import Law
 from theodolite.core.reading import Band
 from theodolite.optim import EGU
-from theodolite.theory.bias import multiplicative_safe_lr
 
 PROBLEMS, PASSES = 8, 2
 
 
 def predict(kind: str, d: int) -> Band:
-    return Band(high=1e-12)  # rounding of a sum of d logarithms of order ten
+    return Band.around(0.0, abs=1e-12)  # rounding of a sum of d logarithms of order ten
 
 
 def measure(kind: HadamardKind, d: int, *, generator: torch.Generator, relative_lr: float | None = None) -> list[float]:
@@ -23,9 +24,10 @@ def measure(kind: HadamardKind, d: int, *, generator: torch.Generator, relative_
     target[:, 0] = 1.0
     largest = float(x.abs().max())
     w = torch.nn.Parameter(torch.full((PROBLEMS, d), 1 / d, dtype=torch.float64))
-    optimiser = EGU(
-        [w], lr=multiplicative_safe_lr(largest, 1.0, d) if relative_lr is None else relative_lr / largest**2
-    )
+    room = 1 + math.log(d)
+    for _ in range(60):  # W = 1 + log d + log W, a contraction
+        room = 1 + math.log(d) + math.log(room)
+    optimiser = EGU([w], lr=(1 / room if relative_lr is None else relative_lr) / largest**2)
     rises, before = [], None
     for place in range(PASSES * d):
         row, label = x[:, place % d], y[:, place % d]

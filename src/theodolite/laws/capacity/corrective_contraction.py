@@ -39,7 +39,7 @@ def unsquared(n: int, units: int) -> float:
 
 def measure(n: int, units: int, *, generator: torch.Generator, widen: float = 1.0) -> Tensor:
     x, y = points(n)
-    theta = separation(x) / widen
+    theta = float(torch.pdist(x).min()) / widen
     many = literal_group(x, y[:, None], units=DRAWS * units, theta=theta, margin=MARGIN, generator=generator)
     return (y - many.shares(x, parts=DRAWS)).square().sum(1) / y.square().sum()
 
@@ -49,7 +49,7 @@ law = Law(
     "thousand times wider than n over the fourth power of the separation.",
     formula=r"\frac{E|y-\hat y|^2}{|y|^2}=\frac{|(I-K)y|^2}{|y|^2}+\frac{E\,|F|^2\eta^2\sum_j(t_j-T)_+^2-|Ky|^2}{N_0|y|^2}"
     r"\approx\frac{32}{3}c^2\log^4n\,\frac{n}{\theta^4N_0}",
-    assumes={"frequencies as wide as the separation asks": {"widen": 2.0}},
+    assumes={"frequencies as wide as the separation asks": {"widen": 1.2}},
     source="bresler2020, Theorem 1",
     predict=predict,
     measure=measure,
@@ -59,6 +59,7 @@ law = Law(
     # The square of a noise with few large directions scatters as much as it is: 600 draws know its mean to 5 %, three errors
     # 15 %, and as much room for its wander; 20,000 frequencies know the prediction to 1-2 %
     tolerance=0.3,
+    resolution=1.3,
     quantity="share of the squared residual left by one group",
     erratum="The slides' last line lets the norm itself, not its square, shrink by n over theta^4 N_0.",
     refuted=unsquared,

@@ -25,15 +25,14 @@ def threshold() -> float:
     return corrective_contraction(x, y, scale=scale, generator=torch.Generator().manual_seed(0)).threshold
 
 
-def predict(multiple: float) -> Band:
-    return Band(low=0.0) if multiple < 1 else Band(high=0.0)
+def predict(units: int) -> Band:
+    return Band(low=0.0) if units < threshold() else Band(high=0.0)
 
 
-def measure(multiple: float, *, generator: torch.Generator, widen: float = 1.0) -> float:
+def measure(units: int, *, generator: torch.Generator, widen: float = 1.0) -> float:
     x, y = points()
     rest = y[:, None]
     for _ in range(GROUPS):
-        units = max(1, round(multiple * threshold()))
         rest = rest - literal_group(x, rest, units=units, theta=THETA / widen, generator=generator).outputs(x)
     return float(torch.log(rest.square().mean()) / GROUPS)
 
@@ -45,9 +44,9 @@ law = Law(
     source="bresler2020, Theorem 1",
     predict=predict,
     measure=measure,
-    cases=({"multiple": 0.1}, {"multiple": 10.0}),
-    full=({"multiple": 0.25}, {"multiple": 4.0}),
+    cases=({"units": 190}, {"units": 470}, {"units": 18_700}),
+    full=({"units": 7_500},),
     repeats=24,
     quantity="growth of the logarithm of the squared residual, a group",
-    along="multiple",
+    along="units",
 )

@@ -58,6 +58,7 @@ law = Law(
         {"body": "disc", "bits": 2},
     ),
     full=({"body": "square", "bits": 2}, {"body": "lipschitz", "bits": 1}),
+    resolution=2.0,  # a greedy cover may lie anywhere within a factor of two: the theorem says no more
     repeats=12,
     quantity="radius of a greedy cover by 2^bits balls",
 )

@@ -13,7 +13,7 @@ DRAWS = 3
 def predict(points: int, classes: int, activation: MemorizingActivation, error: float) -> Band:
     # Slopes of 2 (classes - 1) magnify the rounding of the values, which grows with one over the smallest gap between
     # projected points, about points^2: width x 1e-16 x points^2, times a few.
-    return Band(high=2 * (classes - 1) * 1e-11 * points**2)
+    return Band.around(0.0, abs=2 * (classes - 1) * 1e-11 * points**2)
 
 
 def measure(

@@ -1,5 +1,7 @@
 r"""Gaussian frequencies give the labels back through a Gaussian kernel: $E\,F(\xi)e^{-i\xi\cdot x_j}=(Ky)_j$."""
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -24,7 +26,8 @@ def predict(margin: float) -> float:
 def measure(margin: float, *, generator: torch.Generator, frequencies: str = "normal") -> Tensor:
     x, y = points()
     drawn = torch.randn(DRAWS, x.shape[1], generator=generator, dtype=torch.float64)
-    xi = dual_scale(SAMPLES, THETA, margin=margin) * (drawn.sign() if frequencies == "signs" else drawn)
+    width = math.sqrt(2 * margin * math.log(SAMPLES)) / THETA  # what was asked for, not what the prediction makes of it
+    xi = width * (drawn.sign() if frequencies == "signs" else drawn)
     angles = xi @ x.T
     transform = torch.complex(torch.cos(angles) @ y, torch.sin(angles) @ y)
     back = torch.real(transform[:, None] * torch.exp(torch.complex(torch.zeros_like(angles), -angles)))

@@ -13,7 +13,7 @@ DRAWS = 6
 def predict(points: int, inputs: int, outputs: int, activation: MemorizingActivation) -> Band:
     # Slopes are one over the smallest gap between projected points, about points^2; rounding costs 1e-16 of that in each
     # of some ten to a hundred terms, in three layers.
-    return Band(high=1e-11 * points**2)
+    return Band.around(0.0, abs=1e-11 * points**2)
 
 
 def measure(

@@ -12,7 +12,7 @@ from theodolite.theory.capacity import most_pieces
 
 
 def predict(first: int, second: int) -> Band:
-    return Band(low=0.5 * most_pieces([first, second]), high=most_pieces([first, second]))
+    return Band(high=most_pieces([first, second]))
 
 
 def measure(

@@ -24,7 +24,7 @@ law = Law(
     claim="Spreading a ReLU's kink by a B-spline makes it smooth to any order near zero and leaves it a ReLU outside.",
     formula=r"\mathrm{SReLU}_k(t)=\frac{\sum_j(-1)^j\binom{2k}{j}(t+w-jh)_+^{2k+1}}{(2k+1)!\,h^{2k}}=E\,(t+U_1+\dots+U_{2k})_+,"
     r"\quad U_i\sim U[-\tfrac h2,\tfrac h2],\ h=\tfrac wk",
-    assumes={"boxes of width w / k": {"spread": 2.0}},
+    assumes={"boxes of width w / k": {"spread": 1.2}},
     source="bresler2020; deboor1978",
     predict=predict,
     measure=measure,

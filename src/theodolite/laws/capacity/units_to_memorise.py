@@ -36,6 +36,7 @@ law = Law(
     full=tuple({"n": n, "inputs": d} for d in (2, 20) for n in (200, 400)),
     repeats=3,
     tolerance=0.2,  # units come in steps of a twentieth: 5 % at each end of a fourfold range of n are 0.1 in the slope; room
+    resolution=1.3,  # an exponent over a factor of four in n, in steps of a twentieth
     exponent="n",
     quantity="units needed",
 )

@@ -8,15 +8,17 @@ from theodolite.core.reading import Band
 from theodolite.theory.capacity import impossible_from
 
 
-def predict(width: int) -> Band:
+def predict(width: int, points: int) -> Band:
+    if points < impossible_from([width]):
+        return Band(high=1 - 1e-7)
     return Band(low=1 - 1e-7)  # an error below 1 would have to change sign between all neighbours; 1e-7 is the solver's
 
 
-def measure(width: int, *, generator: torch.Generator, fewer: int = 0, straight: bool = False) -> float:
+def measure(width: int, points: int, *, generator: torch.Generator, fewer: int = 0, straight: bool = False) -> float:
     """The least largest error over networks with these kinks, by linear programming; the best of many sets of kinks."""
     from scipy.optimize import linprog
 
-    n = impossible_from([width]) - fewer
+    n = points - fewer
     x = np.arange(n, dtype=float)
     y = x / n if straight else (-1.0) ** np.arange(n)
     best = np.inf
@@ -41,7 +43,7 @@ law = Law(
     source="yun2019, Theorem 3.3",
     predict=predict,
     measure=measure,
-    cases=({"width": 2}, {"width": 5}, {"width": 9}),
+    cases=({"width": 2, "points": 5}, {"width": 5, "points": 8}, {"width": 9, "points": 12}),
     repeats=2,
     quantity="least largest error",
     along="width",

@@ -26,8 +26,10 @@ law = Law(
     source="facco2017",
     predict=predict,
     measure=measure,
-    cases=tuple({"kind": k, "dimension": d} for k, d in (("ball", 10), ("ball", 40))),
-    full=({"kind": "sphere", "dimension": 20},),
+    cases=(
+        *({"kind": k, "dimension": d} for k, d in (("ball", 10), ("ball", 40))),
+        {"kind": "sphere", "dimension": 20},
+    ),
     repeats=12,
     # a draw of 300 rows errs by 6 % in what TwoNN reads and by twice that at 40, where the reading grows half as fast as the
     # dimension: three errors of 12 draws are 13 %; ball, cube and Gaussian differ by up to 8 %

@@ -9,7 +9,9 @@ from theodolite.measure.dimension import classical_mds
 
 
 def predict(points: int) -> Band:
-    return Band(high=1e-9)  # square roots of eigenvalues that are right to 1e-16 of the largest, times the points
+    return Band.around(
+        0.0, abs=1e-9
+    )  # square roots of eigenvalues that are right to 1e-16 of the largest, times the points
 
 
 def measure(points: int, *, generator: torch.Generator, power: float = 1.0) -> float:
@@ -28,7 +30,7 @@ law = Law(
     source="torgerson1952",
     predict=predict,
     measure=measure,
-    cases=({"points": 3}, {"points": 40}),
+    cases=({"points": 3}, {"points": 12}, {"points": 40}),
     repeats=8,
     quantity="largest error of a distance",
 )

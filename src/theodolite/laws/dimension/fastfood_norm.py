@@ -1,12 +1,13 @@
 r"""Fastfood keeps lengths, $E|y|^2=\frac DL|v|^2$, once it is divided by $\sqrt{L\sum g^2}$."""
 
 import torch
+from scipy.linalg import hadamard
 from torch import Tensor
 from torch.nn.functional import pad
 
 from theodolite.construct.dimension import Fastfood, fastfood_image
 from theodolite.core.law import Law
-from theodolite.theory.dimension import hadamard_transform, next_power_of_two
+from theodolite.theory.dimension import next_power_of_two
 
 DIMENSION, DRAWS = 20, 24
 
@@ -36,12 +37,13 @@ def measure(size: int, form: str, *, generator: torch.Generator, transforms: int
 
 def _printed(v: Tensor, size: int, generator: torch.Generator, transforms: int = 2) -> Tensor:
     """[H G Pi H B v] cut to ``size``, with nothing divided; with one transform, [G Pi H B v]."""
-    padded = next_power_of_two(size)
+    padded = 1 << (size - 1).bit_length()
+    h = torch.from_numpy(hadamard(padded)).double()
     signs = 2.0 * torch.randint(0, 2, (padded,), generator=generator) - 1
     order = torch.randperm(padded, generator=generator)
-    y = hadamard_transform(pad(v, (0, padded - len(v))) * signs)[order]
+    y = (h @ (pad(v, (0, padded - len(v))) * signs))[order]
     y = y * torch.randn(padded, generator=generator, dtype=torch.float64)
-    return (hadamard_transform(y) if transforms == 2 else y)[:size]
+    return (h @ y if transforms == 2 else y)[:size]
 
 
 def _stacked(v: Tensor, size: int, generator: torch.Generator) -> Tensor:

@@ -33,8 +33,8 @@ law = Law(
     source="denti2022",
     predict=predict,
     measure=measure,
-    cases=tuple({"near": n} for n in (1, 16)),
-    full=tuple({"near": n} for n in (2, 4, 8)),
+    cases=tuple({"near": n} for n in (1, 4, 16)),
+    full=tuple({"near": n} for n in (2, 8)),
     # at n1 = 1 as in the law of the ratio: 4 % for three errors of ten draws and 3 % for the mean; at n1 = 16 chords of the
     # circles bend by 2 %
     tolerance=0.1,

@@ -10,16 +10,16 @@ SMALL = 1e-3
 """An arc of radius 1 bends by 1e-5 within a neighbourhood; the next eigenvalue is about 1e-2."""
 
 
-def predict(dimension: int) -> float:
+def predict(dimension: int, rows: int) -> float:
     return float(dimension + 1)
 
 
-def local_covariance(dimension: int) -> float:
+def local_covariance(dimension: int, rows: int) -> float:
     return 1.0  # a covariance punishes the coordinates themselves: only constants are left
 
 
-def measure(dimension: int, *, generator: torch.Generator, wrong_by: int = 0, curved: bool = False) -> float:
-    x = manifold("sphere" if curved else "arc and cube", 300, dimension, generator=generator)
+def measure(dimension: int, rows: int, *, generator: torch.Generator, wrong_by: int = 0, curved: bool = False) -> float:
+    x = manifold("sphere" if curved else "arc and cube", rows, dimension, generator=generator)
     found = hessian_eigenmaps(x, dimension + wrong_by)
     return float(sum(value < SMALL for value in found.eigenvalues))
 
@@ -31,7 +31,7 @@ law = Law(
     source="donoho2003",
     predict=predict,
     measure=measure,
-    cases=({"dimension": 3},),
+    cases=tuple({"dimension": d, "rows": n} for d, n in ((3, 300), (3, 400), (4, 300))),
     repeats=3,
     quantity="eigenvalues that vanish",
     erratum="Lecture notes take the local covariance of the neighbours for the Hessian; that matrix has only the constants in "

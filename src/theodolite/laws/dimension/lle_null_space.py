@@ -11,7 +11,7 @@ NEIGHBOURS = 10
 
 
 def predict(dimension: int) -> Band:
-    return Band(high=1e-6)  # the regularisation of 1e-9 that makes ten weights in d < 10 dimensions unique
+    return Band.around(0.0, abs=1e-6)  # the regularisation of 1e-9 that makes ten weights in d < 10 dimensions unique
 
 
 def measure(dimension: int, *, generator: torch.Generator, curved: bool = False, neighbours: int = NEIGHBOURS) -> float:
@@ -33,7 +33,7 @@ law = Law(
     source="roweis2000",
     predict=predict,
     measure=measure,
-    cases=({"dimension": 2}, {"dimension": 5}),
+    cases=({"dimension": 2}, {"dimension": 3}, {"dimension": 5}),
     repeats=4,
     quantity="what the neighbours leave, over the nearest distance",
 )

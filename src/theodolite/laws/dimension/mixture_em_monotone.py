@@ -10,7 +10,7 @@ from theodolite.core.reading import Band
 
 
 def predict(components: int) -> Band:
-    return Band(high=1e-10)  # rounding of a mean of logarithms
+    return Band.around(0.0, abs=1e-10)  # rounding of a mean of logarithms
 
 
 def measure(components: int, *, generator: torch.Generator, temper: float = 1.0) -> float:
@@ -48,7 +48,7 @@ law = Law(
     source="dempster1977",
     predict=predict,
     measure=measure,
-    cases=({"components": 2}, {"components": 4}),
+    cases=({"components": 2}, {"components": 3}, {"components": 4}),
     repeats=12,
     quantity="largest fall of the mean log-likelihood in a step",
 )

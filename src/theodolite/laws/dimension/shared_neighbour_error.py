@@ -38,5 +38,6 @@ law = Law(
     measure=measure,
     cases=({"dimension": 1},),
     full=({"dimension": 2},),
+    observed="overlap stands for covariance only about; no theory says how nearly",
     quantity="mean square of (estimate - its mean) / stated error",
 )

@@ -60,13 +60,14 @@ law = Law(
     claim="The same network, trained in a random subspace of fewer dimensions, takes more steps to the same accuracy, each "
     "with its best step size: what is saved in parameters is paid in steps.",
     formula=r"\log\frac{\mathrm{steps}(d)}{\mathrm{steps}(D)}\ge0\quad\text{for}\ d\ll D",
-    assumes={"each at its best step size": {"whole_rates": (1e-5,)}},
+    assumes={"each at its best step size": {"whole_rates": (1.2e-3,)}},
     source="li2018",
     predict=predict,
     measure=measure,
     cases=({"dimension": 250},),
     full=({"dimension": 150},),
     repeats=6,
+    observed="no theory gives the number of steps; that one is larger is what was seen",
     quantity="log of steps in the subspace over steps of the whole",
     erratum="That a reduced parametrisation converges in fewer steps is often supposed; on the digits it takes two to ten times "
     "as many.",

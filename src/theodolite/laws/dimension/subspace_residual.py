@@ -13,7 +13,7 @@ def predict(dimension: int, projection: str) -> Band:
     left = max(0.0, 1 - dimension / DIRECTIONS)
     # A Beta variable of standard deviation sqrt(2 l (1 - l) / (k + 2)), 0.15 at l = 1/2: over 60 draws an error of 0.02,
     # and the band is more than twice three of them.
-    return Band.around(left, abs=0.14) if left else Band(high=1e-9)
+    return Band.around(left, abs=0.14) if left else Band.around(0.0, abs=1e-9)
 
 
 def measure(

@@ -4,7 +4,7 @@ import torch
 
 from theodolite.construct.dynamics import OneHidden, frozen_gate_start, quadratic
 from theodolite.core.law import Law
-from theodolite.theory.dynamics import catapult_invariants, catapult_with_target
+from theodolite.theory.dynamics import catapult_with_target
 
 TARGET = 0.3
 
@@ -24,9 +24,8 @@ def measure(product: float, steps: int, sign: int, *, order: int = 2) -> float:
     run = quadratic(net, net.datum, order=order).descended(
         torch.tensor([TARGET], dtype=torch.float64), lr=product / lam, steps=steps
     )
-    ends = [catapult_invariants(float(run.outputs[k]), run.curvatures[k], coupling=c) for k in (steps - 1, steps)]
-    place = 0 if sign == 1 else 1
-    return ends[1][place] / ends[0][place]
+    ends = [run.curvatures[k] / c + sign * 2 * float(run.outputs[k]) / c**0.5 for k in (steps - 1, steps)]
+    return float(ends[1] / ends[0])
 
 
 def _net() -> OneHidden:

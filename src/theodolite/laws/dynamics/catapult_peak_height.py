@@ -30,6 +30,7 @@ law = Law(
     repeats=2,
     # a peak between two steps is missed by up to a factor 2, periodically in the logarithm of the width: 0.06 over 2.5 decades
     tolerance=0.2,
+    resolution=1.3,  # an exponent, seen over 2.5 decades through that ripple
     quantity="largest loss",
     exponent="width",
 )

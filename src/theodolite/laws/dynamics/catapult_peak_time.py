@@ -10,6 +10,7 @@ from theodolite.measure.experiments import two_layer_path, two_layer_start
 from theodolite.theory.dynamics import peak_time
 
 NARROW, WIDE = 100, 100_000
+STEPS = 80  # beyond every peak here
 DECADES = math.log10(WIDE / NARROW)
 
 
@@ -26,7 +27,7 @@ def measure(product: float, *, generator: torch.Generator, momentum: float = 0.0
     for width in (NARROW, WIDE):
         u, v = two_layer_start(width, output=1.0, curvature=2.0, generator=generator)
         lrs = torch.tensor([product / 2.0], dtype=torch.float64)
-        outputs, _ = two_layer_path(u, v, lrs=lrs, steps=16 + math.ceil(peak_time(width, product)), momentum=momentum)
+        outputs, _ = two_layer_path(u, v, lrs=lrs, steps=STEPS, momentum=momentum)
         peaks.append(int(outputs[:, 0].abs().argmax()))
     return (peaks[1] - peaks[0]) / DECADES
 

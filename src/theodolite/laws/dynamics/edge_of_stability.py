@@ -9,7 +9,7 @@ from theodolite.core.reading import Band
 from theodolite.theory import Mlp
 from theodolite.theory.dynamics import step_size_edge
 
-NETS, STEPS, LAST = 16, 1000, 400
+NETS, STEPS, LAST = 20, 600, 240
 SPEC = Mlp(widths=(16, 16, 16), activation="tanh", weight_variance=1.5, bias_variance=0.1)
 
 
@@ -70,8 +70,8 @@ law = Law(
     source="cohen2021",
     predict=predict,
     measure=measure,
-    cases=({"lr": 0.15, "momentum": 0.0},),
-    full=({"lr": 0.12, "momentum": 0.0},),
+    cases=tuple({"lr": lr, "momentum": 0.0} for lr in (0.2, 0.25, 0.3)),
+    full=({"lr": 0.1, "momentum": 0.0},),
     repeats=1,
     quantity="sharpness late in training",
 )

@@ -47,8 +47,7 @@ law = Law(
     source="wei2019",
     predict=predict,
     measure=measure,
-    cases=({"stretch": 1.0}, {"stretch": 2.0}),
-    full=({"stretch": 0.5},),
+    cases=({"stretch": 1.0}, {"stretch": 2.0}, {"stretch": 0.5}),
     # the next order is gamma h / 2, 2 %; chains leave 1 % to the mean
     tolerance=0.08,
     quantity="change of the sum of curvatures a step",

@@ -38,8 +38,11 @@ law = Law(
     source="lewkowycz2020",
     predict=predict,
     measure=measure,
-    cases=({"product": 1.0, "width": 100, "steps": 5}, {"product": 3.0, "width": 100, "steps": 8}),
-    full=({"product": 3.0, "width": 1000, "steps": 40},),
+    cases=(
+        {"product": 1.0, "width": 100, "steps": 5},
+        {"product": 3.0, "width": 100, "steps": 8},
+        {"product": 3.0, "width": 1000, "steps": 40},
+    ),
     tolerance=1e-9,  # rounding, which a few steps of factors of about 2 enlarge
     quantity="output after the steps",
 )

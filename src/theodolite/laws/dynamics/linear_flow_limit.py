@@ -35,7 +35,6 @@ law = Law(
     source="soudry2018, section 1",
     predict=predict,
     measure=measure,
-    cases=({"instance": 0, "samples": 3}, {"instance": 1, "samples": 5}),
-    full=({"instance": 2, "samples": 6},),
+    cases=({"instance": 0, "samples": 3}, {"instance": 1, "samples": 5}, {"instance": 2, "samples": 6}),
     quantity="a component of the end",
 )

@@ -39,8 +39,7 @@ law = Law(
     source="lewkowycz2020",
     predict=predict,
     measure=measure,
-    cases=({"instance": 0, "steps": 3}, {"instance": 1, "steps": 8}),
-    full=({"instance": 2, "steps": 40},),
+    cases=({"instance": 0, "steps": 3}, {"instance": 1, "steps": 8}, {"instance": 2, "steps": 40}),
     tolerance=1e-9,  # rounding, which steps beyond the edge enlarge by 1.4 each
     quantity="output after the steps",
 )

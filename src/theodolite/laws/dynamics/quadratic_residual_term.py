@@ -43,8 +43,7 @@ law = Law(
     source="roberts2022, section 11.4",
     predict=predict,
     measure=measure,
-    cases=({"instance": 0}, {"instance": 1}),
-    full=({"instance": 2},),
+    cases=({"instance": 0}, {"instance": 1}, {"instance": 2}),
     quantity="first-order change of the minimum, summed over parameters",
     erratum="The term with the residuals is often dropped without saying that the linear model must interpolate; the error is "
     "then as large as the correction.",

@@ -30,7 +30,9 @@ def measure(what: str, *, generator: torch.Generator, ridge: float = NOISE) -> T
     y = f[:, :-1] + NOISE**0.5 * torch.randn(DRAWS, SAMPLES, generator=generator, dtype=torch.float64)
     weights = torch.linalg.solve(K[:-1, :-1] + ridge * torch.eye(SAMPLES, dtype=torch.float64), y.T)
     answer = (K[-1, :-1] @ weights).squeeze()
-    return (answer - f[:, -1]).square() if what == "mean squared error" else answer.square()  # type: ignore[no-any-return]
+    if what == "mean squared error":
+        return (answer - f[:, -1]).square()  # type: ignore[no-any-return]
+    return answer.square() if what == "variance of the prediction" else answer * f[:, -1]  # type: ignore[no-any-return]
 
 
 law = Law(
@@ -41,7 +43,7 @@ law = Law(
     source="rasmussen2006, section 2.2; williams1997",
     predict=predict,
     measure=measure,
-    cases=({"what": "mean squared error"}, {"what": "variance of the prediction"}),
+    cases=tuple({"what": w} for w in ("mean squared error", "variance of the prediction", "covariance with the truth")),
     tolerance=0.05,  # 8 x 4000 squares of Gaussians: 0.8 %, six times that
     quantity="second moment",
 )

@@ -37,7 +37,7 @@ law = Law(
     source="hanin2020",
     predict=predict,
     measure=measure,
-    cases=({"threshold": 10.0}, {"threshold": 14.0}, {"threshold": 18.0}),  # the mean is 6, the spread 4
+    cases=({"threshold": 6.5}, {"threshold": 8.0}, {"threshold": 10.0}),  # the mean is 6, the spread 4
     quantity="chance that the tangent kernel is so large",
     along="threshold",
 )

@@ -3,11 +3,10 @@ r"""The second moment of a ReLU network's tangent kernel is known exactly for an
 import math
 
 import torch
-from torch import Tensor
 
 from theodolite.core.law import Law
 from theodolite.measure.experiments import Ensemble, tangent_kernels
-from theodolite.theory.kernels import relu_ntk_mean, relu_ntk_second_moment
+from theodolite.theory.kernels import relu_ntk_second_moment
 
 NETS = 1500
 
@@ -20,21 +19,19 @@ def exponential(widths: tuple[int, ...]) -> float:
     return math.exp(5 * sum(1 / n for n in widths))
 
 
-def measure(
-    widths: tuple[int, ...], *, generator: torch.Generator, copies: int = 1, bias_variance: float = 0.0
-) -> Tensor:
-    ensemble = Ensemble(
-        activation=torch.relu, widths=widths, weight_variance=2.0, bias_variance=bias_variance, copies=copies
-    )
+def measure(widths: tuple[int, ...], *, generator: torch.Generator, copies: int = 1) -> float:
+    """The mean square over the squared mean, both of these networks: 1500 of them bias the ratio by a ten-thousandth."""
+    ensemble = Ensemble(activation=torch.relu, widths=widths, weight_variance=2.0, copies=copies)
     kernels = tangent_kernels(ensemble, torch.ones(1, 1), nets=NETS, weight_rate=2.0, generator=generator)
-    return (kernels.sum((1, 2))[:, 0, 0].double() / relu_ntk_mean(len(widths), 1.0)).square()
+    diagonal = kernels.sum((1, 2))[:, 0, 0].double()
+    return float(diagonal.square().mean() / diagonal.mean() ** 2)
 
 
 law = Law(
     claim="The relative second moment of the tangent kernel on its diagonal follows from a two-term linear recursion "
     "between every pair of layers; 5 times depth over width governs it, but not as a plain exponential.",
     formula=r"\frac{E\,\Theta^2}{(E\,\Theta)^2}=\frac{1}{(L+1)^2}\sum_{l,l'}\frac{E\,K_lK_{l'}}{E\,K_l\,E\,K_{l'}}",
-    assumes={"units independent given the layer in front": {"copies": 4}, "no biases": {"bias_variance": 0.3}},
+    assumes={"units independent given the layer in front": {"copies": 2}, "no biases": None},
     source="hanin2020, Theorem 1",
     predict=predict,
     measure=measure,

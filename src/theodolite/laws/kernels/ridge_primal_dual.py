@@ -43,7 +43,11 @@ law = Law(
     source="saunders1998",
     predict=predict,
     measure=measure,
-    cases=({"features": 12, "samples": 5, "ridge": 0.3}, {"features": 4, "samples": 9, "ridge": 0.7}),
+    cases=(
+        {"features": 12, "samples": 5, "ridge": 0.3},
+        {"features": 4, "samples": 9, "ridge": 0.7},
+        {"features": 8, "samples": 8, "ridge": 0.1},
+    ),
     tolerance=1e-9,  # an identity: rounding times condition numbers below 100
     quantity="prediction at a new point",
 )

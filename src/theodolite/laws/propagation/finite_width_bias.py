@@ -44,7 +44,7 @@ law = Law(
     cases=(
         {"activation": "tanh", "weight_variance": 1.5, "bias_variance": 0.05},
         {"activation": "erf", "weight_variance": 1.2, "bias_variance": 0.1},
+        {"activation": "tanh", "weight_variance": 1.0, "bias_variance": 0.0},
     ),
-    full=({"activation": "tanh", "weight_variance": 1.0, "bias_variance": 0.0},),
     quantity="mean squared norm at width 8",
 )

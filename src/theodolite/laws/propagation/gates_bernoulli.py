@@ -32,10 +32,10 @@ law = Law(
     source="hanin2018",
     predict=predict,
     measure=measure,
-    cases=({"widths": (12,)}, {"widths": (12, 12)}),
-    full=({"widths": (12, 16, 12)},),
+    cases=({"widths": (12,)}, {"widths": (12, 12)}, {"widths": (12, 16, 12)}),
     # 8 x 4000 networks know a share of 1/16 to 2.2 %, with some ten standard errors; leaving out networks with a dead layer of
     # 12 units shifts it by 2^-12 at most
     tolerance=0.22,
+    resolution=1.3,
     quantity="share of networks with two chosen units of every layer on",
 )

@@ -36,8 +36,7 @@ law = Law(
     source="hanin2018",
     predict=predict,
     measure=measure,
-    cases=({"inputs": 4, "widths": (8, 8)}, {"inputs": 3, "widths": (10, 6, 12)}),
-    full=({"inputs": 6, "widths": (20,) * 6},),
+    cases=({"inputs": 4, "widths": (8, 8)}, {"inputs": 3, "widths": (10, 6, 12)}, {"inputs": 6, "widths": (20,) * 6}),
     tolerance=0.1,  # exact law: 8 x 2000 squares of relative variance 4 or so, 1.6 %
     quantity="mean square of a derivative",
 )

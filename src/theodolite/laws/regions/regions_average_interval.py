@@ -45,7 +45,11 @@ law = Law(
     source="hanin2019",
     predict=predict,
     measure=measure,
-    cases=({"widths": (30,), "bias_variance": 1.0}, {"widths": (8, 8, 8), "bias_variance": 0.25}),
+    cases=(
+        {"widths": (30,), "bias_variance": 1.0},
+        {"widths": (8, 8, 8), "bias_variance": 0.25},
+        {"widths": (12, 12), "bias_variance": 0.5},
+    ),
     full=({"widths": (16,) * 6, "bias_variance": 0.25},),
     tolerance=0.02,  # exact; the prediction's own 10,000 draws know it to 0.17 %, 6400 networks to 0.3 %
     quantity="breakpoints in [-1, 1]",

@@ -1,5 +1,7 @@
 r"""Products of the k largest singular values of XW never exceed those of X times those of W, for any shapes."""
 
+import math
+
 import torch
 
 from theodolite.core.law import Law
@@ -31,5 +33,6 @@ law = Law(
     predict=predict,
     measure=measure,
     cases=tuple({"shape": s} for s in ((30, 20, 25), (12, 40, 10), (40, 15, 40))),
+    resolution=math.inf,  # a sign, up to rounding: there is nothing to scale
     quantity="least slack of the logarithms",
 )

@@ -15,7 +15,8 @@ SHAPE = (90, 30, 30)
 
 
 def predict(data: float | Literal["step"], weights: float, exponents: str) -> Band:
-    return Band(low=0.0) if exponents == "fitted" else for_any_exponents(data, weights, exponents)
+    bound = for_any_exponents(data, weights, exponents)
+    return Band(low=bound.high) if exponents == "fitted" else bound  # fitted ones of a step exceed it
 
 
 def for_any_exponents(data: float | Literal["step"], weights: float, exponents: str) -> Band:

@@ -31,7 +31,8 @@ law = Law(
     source="clauset2009",
     predict=predict,
     measure=measure,
-    cases=({"alpha": 2.0}, {"alpha": 3.5}),
+    cases=({"alpha": 2.0}, {"alpha": 2.7}, {"alpha": 3.5}),
     repeats=4,
+    observed="at a found threshold no theory gives the price of the search",
     quantity="mean square of (fit - truth) / stated error",
 )

@@ -6,3 +6,4 @@ from .class_means import (
     disagreements as disagreements,
     layer_collapse as layer_collapse,
 )
+from .confusion import confusion_counts as confusion_counts, matthews_coefficient as matthews_coefficient

@@ -21,7 +21,8 @@ class Collapse:
 
     ``nc1`` $\mathrm{tr}(\Sigma_W\Sigma_B^+)/C$, ``nc2_equinorm`` the population standard deviation of $|\mu_c-\mu_G|$ over
     its mean, ``nc2_equiangular`` the mean of $|\cos+1/(C-1)|$ over pairs, the same for the rows of the classifier,
-    ``nc3`` $|W/|W|_F-M/|M|_F|_F$, ``nc4`` the share of samples whose largest logit is not the nearest class mean.
+    ``cosine_spread`` and ``weight_cosine_spread`` the population standard deviation of those cosines, ``nc3``
+    $|W/|W|_F-M/|M|_F|_F$, ``nc4`` the share of samples whose largest logit is not the nearest class mean.
     ``rank`` is that of M; ``note`` says what is unusual about the classes.
     """
 
@@ -35,6 +36,8 @@ class Collapse:
     classes: int
     rank: int
     note: str = ""
+    cosine_spread: float = 0.0
+    weight_cosine_spread: float | None = None
 
 
 @dataclass(frozen=True)
@@ -104,24 +107,27 @@ def collapse_of(moments: ClassMoments, *, weight: Tensor | None = None, nc4: flo
     rank = int(kept.sum())
     if rank == 0:
         raise ValueError("expected class means that differ, got equal ones; are the features constant?")
-    equinorm, equiangular = _simplex_distance(M)
+    equinorm, equiangular, spread = _simplex_distance(M)
     W = None if weight is None else weight.detach().to(M)[here]
     if W is not None and W.shape != M.shape:
         raise ValueError(
             f"expected a classifier of shape {tuple(M.shape)}, got {tuple(W.shape)}; pass the layer's weight"
         )
-    of_weight: tuple[float | None, float | None] = (None, None) if W is None else _simplex_distance(W)
+    of_weight = (None, None, None) if W is None else _simplex_distance(W)
     nc3 = None if W is None else float((W / W.norm() - M / M.norm()).norm())
     return Collapse(
         float((within / sizes[kept].square()).sum()),
         equinorm,
         equiangular,
-        *of_weight,
+        of_weight[0],
+        of_weight[1],
         nc3,
         nc4,
         C,
         rank,
         _note(moments, C, rank),
+        spread,
+        of_weight[2],
     )
 
 
@@ -177,12 +183,13 @@ def _rows(features: Tensor) -> Tensor:
     return features.detach().double().reshape(len(features), -1)
 
 
-def _simplex_distance(rows: Tensor) -> tuple[float, float]:
-    """The spread of the norms over their mean, and the mean distance of the cosines from -1/(C-1)."""
+def _simplex_distance(rows: Tensor) -> tuple[float, float, float]:
+    """The spread of the norms over their mean, the mean distance of the cosines from -1/(C-1), and their spread."""
     C, norms = len(rows), rows.norm(dim=1)
     unit = rows / norms.clamp_min(1e-300)[:, None]
     cosines = (unit @ unit.T)[~torch.eye(C, dtype=torch.bool, device=rows.device)]
-    return float(norms.std(correction=0) / norms.mean()), float((cosines + 1 / (C - 1)).abs().mean())
+    apart = float((cosines + 1 / (C - 1)).abs().mean())
+    return float(norms.std(correction=0) / norms.mean()), apart, float(cosines.std(correction=0))
 
 
 def _note(moments: ClassMoments, C: int, rank: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -53,17 +54,17 @@ def extreme_eigenpairs(
     count: int = 10,
     lowest: bool = False,
     tolerance: float | None = None,
-    most: int = 2000,
+    most: int | Callable[[int], bool] = 2000,
     start: Tensor | None = None,
     memory: int = MEMORY,
 ) -> Eigenpairs:
     r"""The ``count`` largest (or ``lowest``) eigenvalues by Lanczos with full reorthogonalisation and thick restarts.
 
     Stops when every error bound is below ``tolerance`` times the largest modulus found (1e-6 in float32, 1e-10 in
-    float64), or after ``most`` products: ``converged`` says which. Once all has converged a new random start looks for
-    repeated eigenvalues, which one Krylov space cannot show; not with a ``start`` of one's own (a vector near those
-    sought). The basis takes at most ``memory`` bytes, then it restarts. The same call gives the same numbers.
-    Source: parlett1998, section 4.5; wu2000.
+    float64), or after ``most`` products (or when ``most(products)`` says so): ``converged`` says which. Once all has
+    converged a new random start looks for repeated eigenvalues, which one Krylov space cannot show; not with a
+    ``start`` of one's own (a vector near those sought). The basis takes at most ``memory`` bytes, then it restarts.
+    The same call gives the same numbers. Source: parlett1998, section 4.5; wu2000.
 
     >>> from types import SimpleNamespace
     >>> class Diagonal(SimpleNamespace):
@@ -81,7 +82,8 @@ def extreme_eigenpairs(
     )
     state.begin(start)
     look = 0 if start is not None else SECOND_LOOK
-    while not state.exhausted() and state.products < most:
+    enough = most if callable(most) else lambda products: products >= most
+    while not state.exhausted() and not enough(state.products):
         state.step()
         if state.is_time() and bool((state.errors() <= tolerance * state.scale()).all()):
             found = state.result(converged=True)

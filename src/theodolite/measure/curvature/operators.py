@@ -191,7 +191,7 @@ def operator_of(
 
     shapes = {name: p.shape for name, p in point.parameters.items()}
     made = Operator(shapes, like, int(total), kept is not None, product)
-    if kept is None:
+    if kept is None and not _in_memory(data):
         _check_repeatable(made)
     return made
 
@@ -265,6 +265,12 @@ def _check_repeatable(operator: Operator) -> None:
         raise ValueError(
             "expected the same data at every reading, got others; switch augmentation off, or raise memory"
         )
+
+
+def _in_memory(data: Any) -> bool:
+    """Tensors and lists are the same at every reading."""
+    source = data.source if isinstance(data, Batches) else data
+    return isinstance(source, Tensor | tuple | list)
 
 
 def _graph_bytes(point: Point, batch: Batch, graph: Graph) -> int:

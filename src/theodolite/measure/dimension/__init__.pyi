@@ -1,3 +1,4 @@
+from .by_angles import dimension_danco as dimension_danco, dimension_ess as dimension_ess
 from .by_distances import (
     TwoNN as TwoNN,
     dimension_correlation as dimension_correlation,
@@ -5,6 +6,7 @@ from .by_distances import (
     dimension_mle as dimension_mle,
     dimension_twonn as dimension_twonn,
     gride_curve as gride_curve,
+    log_ratios as log_ratios,
     shared_error as shared_error,
     twonn_fit as twonn_fit,
 )
@@ -41,6 +43,7 @@ from .embeddings import (
     lle_weights as lle_weights,
     spectral_embedding as spectral_embedding,
 )
+from .row_copies import NearCopies as NearCopies, gride_misfit as gride_misfit, near_copies as near_copies
 from .neighbour_graph import (
     Neighbours as Neighbours,
     nearest_neighbours as nearest_neighbours,

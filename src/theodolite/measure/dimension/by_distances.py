@@ -11,7 +11,7 @@ import torch
 
 from theodolite.core.reading import Estimate
 from theodolite.measure.dimension.distinct import distinct_rows
-from theodolite.measure.dimension.neighbour_graph import Neighbours, neighbours_of
+from theodolite.measure.dimension.neighbour_graph import CERTAIN, Neighbours, neighbours_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -41,13 +41,11 @@ def twonn_fit(x: Any, *, discard: float = 0.1, rule: TwoNNRule = "line") -> TwoN
     if rule not in get_args(TwoNNRule) or not 0 <= discard < 1:
         raise ValueError(f"expected a rule among {get_args(TwoNNRule)} and 0 <= discard < 1, got {rule!r}, {discard}")
     graph = neighbours_of(x, 2)
-    ratios = np.log(graph.distances[:, 1] / graph.distances[:, 0])
+    ratios = log_ratios(graph, 1, 2)
     logs, count = np.sort(ratios), len(ratios)
     kept = min(int(count * (1 - discard)), count - 1)
-    if kept < 2 or logs[kept - 1] <= 0:
-        raise ValueError(
-            f"expected ratios of distances that differ, got {kept} of {count}; pass more data, or off its lattice"
-        )
+    if kept < 2:
+        raise ValueError(f"expected at least 2 ratios of distances, got {kept} of {count} rows; pass more data")
     logs, share = logs[:kept], np.arange(1, kept + 1) / count
     heights = -np.log1p(-share)
     if rule == "likelihood":
@@ -88,6 +86,7 @@ def dimension_mle(x: Any, *, neighbours: tuple[int, int] = (10, 20)) -> Estimate
         raise ValueError(f"expected 2 <= first <= last neighbours, got {neighbours}; pass (10, 20), say")
     graph = neighbours_of(x, last)
     logs = np.log(graph.distances[:, :last])
+    log_ratios(graph, 1, last)
     values, influences = [], np.zeros(len(graph))
     for k in range(first, last + 1):
         own = logs[:, k - 1] - logs[:, : k - 1].mean(1)  # the inverse dimension at each row
@@ -114,9 +113,7 @@ def dimension_gride(x: Any, *, near: int = 1, far: int | None = None) -> Estimat
     if not 1 <= near < far:
         raise ValueError(f"expected 1 <= near < far, got {near} and {far}; leave out far for twice near")
     graph = neighbours_of(x, far)
-    ratios = np.log(graph.distances[:, far - 1] / graph.distances[:, near - 1])
-    if (ratios <= 0).mean() > 0.5:
-        raise ValueError(f"expected neighbours {near} and {far} at different distances, got a lattice; take others")
+    ratios = log_ratios(graph, near, far)
     value, scores, information = _gride(ratios, near, far)
     error = max(information**-0.5, shared_error(scores / information, graph.indices[:, :far]))
     return Estimate(value, error, float(graph.distances[:, far - 1].mean()))
@@ -137,7 +134,8 @@ def dimension_correlation(x: Any, *, neighbours: tuple[int, int] = (10, 20)) -> 
 
     $C(r)$ is the share of all pairs closer than r; the radii are the medians over rows of the distances to the two
     ``neighbours``. Counts come from the graph, and for the few rows that have more within $r_2$ than it knows, from all
-    others. Source: grassberger1983.
+    others. On a lattice the radii lie halfway between shells of equal distance and each row counts itself, so that a
+    regular line reads exactly 1. Source: grassberger1983.
 
     >>> x = torch.rand(2000, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     >>> abs(dimension_correlation(x).value - 2) < 0.2
@@ -150,10 +148,11 @@ def dimension_correlation(x: Any, *, neighbours: tuple[int, int] = (10, 20)) -> 
         x = distinct_rows(x)
         x = neighbours_of(x, max(last, min(3 * last, len(x) - 1)))
     graph = neighbours_of(x, last)
-    radii = [float(np.median(graph.distances[:, k - 1])) for k in neighbours]
+    lattice = graph.ties > 0.5
+    radii = _between_shells(graph) if lattice else [float(np.median(graph.distances[:, k - 1])) for k in neighbours]
     if not 0 < radii[0] < radii[1]:
         raise ValueError(f"expected two radii, got {radii[0]:g} twice: data on a lattice; take other neighbours")
-    counts = _counts(graph, radii)  # (2, n)
+    counts = _counts(graph, radii) + lattice  # (2, n)
     totals = counts.sum(1)
     if totals[0] == 0:
         raise ValueError("expected pairs closer than the smaller radius, got none; take more neighbours")
@@ -178,6 +177,33 @@ def shared_error(influences: NDArray[np.float64], indices: NDArray[np.int64]) ->
     gathered = influences + np.bincount(indices.ravel(), np.repeat(influences, count), minlength=len(influences))
     independent = float((influences**2).sum())
     return math.sqrt(max(independent, float((gathered**2).sum()) / (count + 1)))
+
+
+def log_ratios(graph: Neighbours, near: int, far: int) -> NDArray[np.float64]:
+    """The logarithm of the far-th distance over the near-th, 0 where they are equal but for rounding."""
+    ratios = np.log(graph.distances[:, far - 1] / graph.distances[:, near - 1])
+    ratios[ratios <= CERTAIN] = 0.0
+    tied = float((ratios == 0).mean())
+    if tied > 0.5:
+        raise ValueError(
+            f"expected neighbours {near} and {far} at different distances, got {100 * tied:.0f} % of rows where they are "
+            "equal: data on a lattice; use the correlation dimension"
+        )
+    return ratios
+
+
+def _between_shells(graph: Neighbours) -> list[float]:
+    """Radii halfway between the first two shells of equal distance, and about the middle of those that the graph knows."""
+    steps = np.sort(graph.distances, axis=None)
+    shells = steps[np.concatenate([[True], steps[1:] > steps[:-1] * (1 + CERTAIN)])]
+    shells = shells[shells <= np.median(graph.distances[:, -1])]
+    if len(shells) < 3:
+        raise ValueError(
+            f"expected neighbours at three distances or more, got {len(shells)}: all rows are equally far from each other, "
+            "as one-hot rows are; pass what they stand for"
+        )
+    middle = max(1, min(len(shells) - 2, int(np.searchsorted(shells, np.median(graph.distances[:, graph.count // 2])))))
+    return [float(shells[place] + shells[place + 1]) / 2 for place in (0, middle)]
 
 
 def _widening(scores: NDArray[np.float64], indices: NDArray[np.int64]) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,7 +32,13 @@ def variances(x: Any, *, standardised: bool = False) -> NDArray[np.float64]:
     if standardised:
         centred = centred / centred.std(0)
     values = gram_eigenvalues(centred).flip(0).cpu().numpy() / (len(centred) - 1)
-    return np.asarray(values * (1.0 if standardised else rows.scale**2))
+    if standardised:
+        return np.asarray(values)
+    with np.errstate(over="ignore", under="ignore"):
+        found = np.asarray(values * rows.scale * rows.scale)
+    if values[0] > 0 and not 0 < found[0] < math.inf:
+        raise ValueError(f"expected variances that float64 can hold, got data of scale {rows.scale:.3g}; rescale them")
+    return found
 
 
 def dimension_pca(x: Any, *, share: float = 0.95, standardised: bool = False) -> Estimate:
@@ -46,12 +52,13 @@ def dimension_pca(x: Any, *, share: float = 0.95, standardised: bool = False) ->
     """
     if not 0 < share <= 1:
         raise ValueError(f"expected a share from 0 to 1, got {share}; pass 0.95, say")
-    return Estimate(float(directions_needed(variances(x, standardised=standardised), share)))
+    found = variances(distinct_rows(x).unscaled(), standardised=standardised)
+    return Estimate(float(directions_needed(found, share)))
 
 
 def linear_rank(x: Any) -> int:
     """How many directions the data has at all, above rounding: the dimension of its linear hull."""
-    rows = distinct_rows(x)
+    rows = distinct_rows(x).unscaled()
     return rank_of(variances(rows), rows)
 
 
@@ -60,7 +67,7 @@ def rank_of(values: NDArray[np.float64], rows: Rows) -> int:
 
     Stored numbers that were computed in that precision err by a few roundings: 16 times its variance are allowed.
     """
-    stored = 16 * rows.rounding * (1 + math.sqrt(rows.columns / len(rows))) ** 2
+    stored = 16 * rows.rounding * rows.scale * rows.scale * (1 + math.sqrt(rows.columns / len(rows))) ** 2
     return int((values > max(stored, len(values) * np.finfo(np.float64).eps * values[0])).sum())
 
 
@@ -160,13 +167,18 @@ def dimension_local_pca(x: Any, *, neighbours: int = 30, share: float = 0.95) ->
 
 @dataclass(frozen=True)
 class Mixture:
-    """A Gaussian mixture chosen by BIC, and the ranks of its covariances averaged by weight."""
+    """A Gaussian mixture chosen by BIC, and the ranks of its covariances averaged by weight.
+
+    ``responsibilities`` are the probabilities of each piece given each of the rows it was fitted to, ``rows``.
+    """
 
     dimension: Estimate
     participation: Estimate
     components: int
     scores: dict[int, float]
     note: str = ""
+    responsibilities: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 0)), repr=False)  # (n, pieces)
+    rows: Rows | None = field(default=None, repr=False)
 
 
 def gaussian_mixture(x: Any, *, share: float = 0.95, most: int = 2000, widest: int = 20, seed: int = 0) -> Mixture:
@@ -206,7 +218,8 @@ def gaussian_mixture(x: Any, *, share: float = 0.95, most: int = 2000, widest: i
     weights = fits[best].weights_
     needed = sum(w * directions_needed(values, share) for w, values in zip(weights, spectra, strict=True))
     ratio = sum(w * values.sum() ** 2 / (values**2).sum() for w, values in zip(weights, spectra, strict=True))
-    return Mixture(Estimate(float(needed)), Estimate(float(ratio)), best, scores, note)
+    shares = fits[best].predict_proba(table)
+    return Mixture(Estimate(float(needed)), Estimate(float(ratio)), best, scores, note, shares, rows)
 
 
 def _mean_over(values: Tensor, graph: Neighbours, scale: float, whole: bool, count: int) -> Estimate:

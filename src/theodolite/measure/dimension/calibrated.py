@@ -33,7 +33,7 @@ def dimension_calibrated(x: Any, *, most: int = 1500, largest: int = 400) -> Est
 
 def _inverted(target: float, count: int, kind: str, largest: int) -> tuple[float, float]:
     """Where the reading of reference data passes the target, and how fast the reading grows there."""
-    low = max(1, int(0.8 * target))  # edges make readings low, never high by so much
+    low = max(1, min(int(0.8 * target), largest - 1))  # edges make readings low, never high by so much
     high = low + 1
     while high < largest and _reference_reading(high, count, kind) < target:
         low, high = high, min(largest, high + max(1, high // 2))

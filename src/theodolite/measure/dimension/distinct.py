@@ -19,7 +19,7 @@ class Rows:
     """Distinct rows of a data set, ``points`` times ``scale`` (a power of two), and what was taken out.
 
     ``kept`` are their places among the rows that were ``given``. ``notes`` say in words what was done and what limits it;
-    ``rounding`` is the variance that storing the numbers adds to each.
+    ``rounding`` is the variance that storing the numbers adds to each of the ``points``.
     """
 
     points: Tensor = field(repr=False)  # (n, d), float64
@@ -38,6 +38,10 @@ class Rows:
     def columns(self) -> int:
         """How many columns vary."""
         return int(self.points.shape[1])
+
+    def unscaled(self) -> Rows:
+        """The points themselves as data, of spread near one: what has no units is taken from them at any scale."""
+        return replace(self, scale=1.0)
 
     def sample(self, most: int, *, seed: int = 0) -> Rows:
         """At most so many of the rows, drawn without order."""
@@ -79,7 +83,7 @@ def distinct_rows(x: Any, *, fewest: int = 4) -> Rows:
     if len(points) < fewest:
         raise ValueError(f"expected at least {fewest} distinct rows, got {len(points)} of {len(table)}; pass more data")
     spacing = torch.finfo(table.dtype).eps if table.is_floating_point() else 0.0
-    rounding = spacing**2 / 12 * float(points.square().mean()) * scale**2 if points.numel() else 0.0
+    rounding = spacing**2 / 12 * float(points.square().mean()) if points.numel() else 0.0
     return Rows(points, first, scale, len(table), duplicates, constant, tuple(notes), rounding)
 
 

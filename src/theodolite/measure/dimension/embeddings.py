@@ -79,7 +79,10 @@ def isomap(x: Any, *, neighbours: int = 10, most_dimensions: int = 12, most: int
     Differs from the source: the elbow is a stated rule; the source reads it by eye.
     """
     graph = _graph(x, neighbours, most)
+    neighbours = min(neighbours, graph.count)
     geodesic, chosen = geodesic_distances(graph, neighbours=neighbours)
+    unit = 1.0 if 1e-100 < graph.rows.scale < 1e100 else graph.rows.scale  # their squares must be numbers
+    geodesic = geodesic / unit
     whole = classical_mds(geodesic, most_dimensions)
     residuals = _residuals(geodesic, whole.coordinates)
     before = [1.0, *residuals]
@@ -90,7 +93,7 @@ def isomap(x: Any, *, neighbours: int = 10, most_dimensions: int = 12, most: int
     note = "" if len(chosen) == len(graph) else f"the largest connected part, {len(chosen)} of {len(graph)} rows"
     if residuals[-1] > 0.25:
         found, note = len(residuals), "still falling there: no fewer than this. " + note
-    return Embedding("Isomap", whole.coordinates, whole.eigenvalues, found, tuple(residuals), note)
+    return Embedding("Isomap", whole.coordinates * unit, whole.eigenvalues, found, tuple(residuals), note)
 
 
 def lle_weights(graph: Neighbours, *, neighbours: int, regularisation: float = 1e-3) -> NDArray[np.float64]:
@@ -120,14 +123,16 @@ def lle(
     Source: roweis2000.
     """
     graph = _graph(x, neighbours, most)
-    count = len(graph)
+    neighbours, count = min(neighbours, graph.count), len(graph)
+    if not 1 <= dimension < count:
+        raise ValueError(f"expected from 1 to {count - 1} coordinates of {count} rows, got {dimension}; pass more rows")
     left = np.eye(count)
     left[np.arange(count)[:, None], graph.indices[:, :neighbours]] -= lle_weights(
         graph, neighbours=neighbours, regularisation=regularisation
     )
     values, vectors = np.linalg.eigh(left.T @ left)
     values = values.clip(min=0.0)
-    gaps = values[2:14] / np.maximum(values[1:13], np.finfo(float).tiny)
+    gaps = values[2:14] / np.maximum(values[1:-1][:12], np.finfo(float).tiny)
     coordinates = vectors[:, 1 : dimension + 1] * np.sqrt(count)
     return Embedding("LLE", coordinates, tuple(values[:16].tolist()), int(gaps.argmax()) + 1)
 
@@ -205,6 +210,7 @@ def laplacian_eigenmaps(affinities: Any, dimension: int = 2) -> Embedding:
 def spectral_embedding(x: Any, dimension: int = 2, *, neighbours: int = 12, most: int = MOST) -> Embedding:
     """Laplacian eigenmaps of the graph of nearest neighbours, each link of weight one. Source: belkin2003."""
     graph = _graph(x, neighbours, most)
+    neighbours = min(neighbours, graph.count)
     W = np.zeros((len(graph), len(graph)))
     W[np.arange(len(graph))[:, None], graph.indices[:, :neighbours]] = 1.0
     return laplacian_eigenmaps(np.maximum(W, W.T), dimension)

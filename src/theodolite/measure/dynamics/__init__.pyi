@@ -1,4 +1,8 @@
-from .gradient_noise import GradientMoments as GradientMoments, gradient_moments as gradient_moments
+from .gradient_noise import (
+    GradientMoments as GradientMoments,
+    gradient_moments as gradient_moments,
+    group_moments as group_moments,
+)
 from .sgd_balance import (
     Sgd as Sgd,
     SgdRun as SgdRun,

@@ -3,6 +3,7 @@ r"""Per-sample gradients: the trace of their covariance and the squared norm of 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,8 +12,9 @@ from torch import Tensor, nn
 
 from theodolite.core.reading import Estimate
 from theodolite.core.state import untouched
+from theodolite.core.statistics import student_inflation
 from theodolite.io.batches import Batch
-from theodolite.measure import plain_attention
+from theodolite.measure import batch_statistics, plain_attention
 from theodolite.measure.curvature import Point, point_of
 from theodolite.measure.curvature.operators import Loss
 
@@ -61,6 +63,40 @@ def gradient_moments(model: nn.Module, loss: Loss, data: Any) -> GradientMoments
     spread = float(norms.std()) / math.sqrt(N)
     error = 2 * float(torch.cat(along).std()) / math.sqrt(N)
     return GradientMoments(Estimate(scatter, spread), Estimate(signal - scatter / N, error), N)
+
+
+def group_moments(model: nn.Module, loss: Loss, batches: Iterable[Batch]) -> GradientMoments | None:
+    r"""The same two numbers from the gradients of small batches of one size, for models in which samples meet.
+
+    Batch normalisation makes the loss of a sample depend on its batch, so gradients of single samples are not those of
+    training. With B samples a batch $\mathrm{tr}\,\Sigma=B\,\mathrm{tr}\,\mathrm{cov}(g_B)$. None for fewer than three batches.
+    """
+    rows, sizes = [], []
+    with untouched(model), batch_statistics(model), plain_attention():
+        point = point_of(model, loss)
+        own = list(point.parameters.values())
+        for batch in batches:
+            value = point.value(point.output(batch), batch)
+            found = torch.autograd.grad(value, own, materialize_grads=True)
+            rows.append(torch.cat([g.detach().reshape(-1) for g in found]))
+            sizes.append(len(batch))
+    if len(rows) < 3:
+        return None
+    G, B = torch.stack(rows), sum(sizes) / len(sizes)
+    gram = (G @ G.T).double().cpu()
+    n = len(gram)
+
+    def moments(kept: Tensor) -> tuple[float, float]:
+        part = gram[kept][:, kept]
+        k = len(part)
+        signal = float(part.mean())
+        spread = (float(part.diagonal().sum()) - k * signal) / (k - 1)
+        return B * spread, signal - spread / k
+
+    whole = moments(torch.arange(n))
+    left = torch.tensor([moments(torch.arange(n)[torch.arange(n) != i]) for i in range(n)], dtype=torch.float64)
+    errors = ((n - 1) * left.var(0, correction=0)).sqrt() * student_inflation(n)
+    return GradientMoments(Estimate(whole[0], float(errors[0])), Estimate(whole[1], float(errors[1])), sum(sizes))
 
 
 def _blocks(point: Point, data: Any, block: int) -> Any:

@@ -17,6 +17,7 @@ from theodolite.core.reading import Estimate
 from theodolite.core.state import untouched
 from theodolite.core.statistics import student_inflation
 from theodolite.io.batches import Batch
+from theodolite.measure import batch_statistics
 from theodolite.measure.curvature import batch_of, point_of
 from theodolite.measure.curvature.operators import Loss
 
@@ -62,9 +63,10 @@ def sgd_run(
 
     ``steps`` are those to settle, not kept, and those kept. The same call gives the same run. All data are held together,
     so they should fit in memory. $b'=\beta b+\nabla L^B$, $\theta'=\theta-\eta b'$. A run that would take more than
-    ``patience`` seconds, as its first ten steps tell, is refused.
+    ``patience`` seconds, as its first ten steps tell, is refused. Batch normalisation goes by the batch, as in training.
     """
-    point = point_of(model, loss)
+    with batch_statistics(model):
+        point = point_of(model, loss)
     own = list(point.parameters.values())
     whole = _whole(list(point.batches(data)))
     generator = torch.Generator().manual_seed(0)
@@ -72,7 +74,7 @@ def sgd_run(
     kept: list[tuple[float, float, float]] = []
     centre = [p.detach().clone() for p in own]
     started = time.perf_counter()
-    with untouched(model):
+    with untouched(model), batch_statistics(model):
         for step in range(sum(steps)):
             if step == steps[0]:
                 centre = [p.detach().clone() for p in own]
@@ -116,6 +118,8 @@ def block_trend(values: Sequence[float] | Array, *, blocks: int = 10) -> Estimat
     >>> round(found.value, 9), round(found.stderr, 9)
     (99.0, 0.0)
     """
+    if blocks < 3:
+        raise ValueError(f"expected at least 3 blocks, got {blocks}; a line goes through two whatever their error")
     x, y = _block_means(np.arange(len(values), dtype=np.float64), blocks), _block_means(values, blocks)
     apart = x - x.mean()
     slope = float((apart * y).sum() / (apart**2).sum())
@@ -138,6 +142,8 @@ def block_ratio(top: Sequence[float] | Array, bottom: Sequence[float] | Array, *
 
 
 def _block_means(values: Sequence[float] | Array, blocks: int) -> Array:
+    if blocks < 2:
+        raise ValueError(f"expected at least 2 blocks, got {blocks}; their spread is the error")
     if len(values) < 2 * blocks:
         raise ValueError(f"expected at least {2 * blocks} steps for {blocks} blocks, got {len(values)}; take more")
     return np.array([part.mean() for part in np.array_split(np.asarray(values, dtype=np.float64), blocks)])

@@ -85,9 +85,19 @@ def subspace_share(gradient: Tensor, vectors: Tensor) -> float:
     >>> subspace_share(torch.tensor([3.0, 4.0]), torch.tensor([[2.0, 0.0]]))
     0.36
     """
-    span = torch.linalg.qr(vectors.double().T)[0]  # (P, k)
-    g = gradient.double()
-    return float((g @ span).square().sum() / g.square().sum())
+    rows, g = vectors.double(), gradient.double()
+    if rows.ndim != 2 or g.ndim != 1 or rows.shape[1] != len(g):
+        raise ValueError(f"expected a vector (P,) and vectors (k, P), got {tuple(g.shape)} and {tuple(rows.shape)}")
+    if not g.any():
+        raise ValueError("expected a gradient that is not 0, got one of norm 0; it lies in no direction")
+    g = g / g.abs().max()
+    lengths = rows.norm(dim=1)
+    rows = rows[lengths > 0] / lengths[lengths > 0, None]
+    if not len(rows):
+        return 0.0
+    _, sizes, directions = torch.linalg.svd(rows, full_matrices=False)  # of dependent vectors, only the span counts
+    span = directions[sizes > max(rows.shape) * torch.finfo(rows.dtype).eps * sizes[0]]
+    return min(1.0, float((span @ g).square().sum() / g.square().sum()))
 
 
 def at_state(model: nn.Module, state: Mapping[str, Tensor]) -> nn.Module:

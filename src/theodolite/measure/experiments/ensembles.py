@@ -140,7 +140,7 @@ def safe_cholesky(covariance: Tensor) -> Tensor:
 
 
 def correlations(covariance: Tensor) -> Tensor:
-    """The correlation of the first two inputs in covariance matrices (..., B, B)."""
+    """The correlation of the first two inputs in covariance matrices (..., B, B); NaN where one has no variance."""
     return covariance[..., 0, 1] / (covariance[..., 0, 0] * covariance[..., 1, 1]).sqrt()
 
 

@@ -16,6 +16,7 @@ from .tangent_kernel import (
     kernel_matrix as kernel_matrix,
     kernel_spectrum as kernel_spectrum,
     ntk_plan as ntk_plan,
+    sketched_ntk as sketched_ntk,
     output_curvatures as output_curvatures,
     target_rows as target_rows,
 )

@@ -74,6 +74,36 @@ def empirical_ntk(
         return _by_rows(net, x, y, outputs=outputs, rates=rates)
 
 
+def sketched_ntk(model: nn.Module, x: Inputs, *, draws: int = 4, seed: int = 0) -> Tensor:
+    r"""The mean of the kernel over outputs, (n, n), from gradients of random signed sums of them.
+
+    With signs $s$ the gradients $g_a=\nabla\sum_is_iz_i(x_a)$ have $E[g_a\cdot g_b]=\sum_i\Theta_{ii}(x_a,x_b)$. Costs
+    ``draws`` gradients a sample and keeps n of them: for models whose derivatives by every output would not fit.
+
+    >>> sketched_ntk(nn.Linear(2, 1), torch.tensor([[1.0, 2.0], [0.0, 1.0]]), draws=1).tolist()  # one output: exact
+    [[6.0, 3.0], [3.0, 2.0]]
+    """
+    net = stateless(model)
+    x, n = _on(net, x), count(x)
+    own, generator = list(net.parameters.values()), torch.Generator().manual_seed(seed)
+    total = torch.zeros(n, n, dtype=torch.float64, device=own[0].device)
+    outputs = 1
+    with untouched(model), plain_attention():
+        for _ in range(draws):
+            gradients, signs = [], None
+            for index in range(n):
+                z = net(net.parameters, rows(x, slice(index, index + 1))).squeeze(0)
+                if signs is None:
+                    outputs = len(z)
+                    signs = (torch.randint(0, 2, (outputs,), generator=generator) * 2 - 1).to(z)
+                found = torch.autograd.grad((z * signs).sum(), own, materialize_grads=True)
+                gradients.append(torch.cat([g.reshape(-1) for g in found]))
+            G = torch.stack(gradients)
+            total += (G @ G.T).double()
+            del G, gradients
+    return total / (draws * outputs)
+
+
 def ntk_plan(
     model: nn.Module, x: Inputs, *, outputs: Outputs = "trace", frozen: bool = False, memory: int = MEMORY
 ) -> NtkPlan:
@@ -140,6 +170,8 @@ def kernel_drift(before: Tensor, after: Tensor) -> float:
     >>> kernel_drift(torch.eye(2), 1.5 * torch.eye(2))
     0.5
     """
+    if not bool(before.any()):
+        raise ValueError("expected a kernel before that is not 0, got zeros; a change has then no share")
     return float((after - before).norm() / before.norm())
 
 

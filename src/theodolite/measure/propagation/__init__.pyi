@@ -1,9 +1,12 @@
+from .attention_maps import AttentionSight as AttentionSight, attention_sights as attention_sights
 from .input_sizes import InputScales as InputScales, input_scales as input_scales
 from .layer_features import (
     feature_covariances as feature_covariances,
     feature_samples as feature_samples,
     layer_inputs as layer_inputs,
     matrix_layers as matrix_layers,
+    path_gains as path_gains,
+    steering_changes as steering_changes,
     steering_gains as steering_gains,
 )
 from .one_pass import LayerSigns as LayerSigns, VitalSigns as VitalSigns, vital_signs as vital_signs

@@ -117,12 +117,34 @@ def steering_gains(
     ``directions`` are (count, features); each is added, scaled to ``perturbation`` of the features' root mean square norm, to
     every sample and position, and the norm of the change of the answer is averaged over samples.
     """
+    return steering_changes(run, layer, directions, perturbation=perturbation).mean(1)
+
+
+@torch.no_grad()
+def steering_changes(
+    run: Callable[[], Any], layer: nn.Module, directions: Tensor, *, perturbation: float = 1e-2
+) -> Tensor:
+    """The same for each direction and sample, (directions, samples)."""
     gains = []
     for direction in directions:
         ends = [_answer_with(run, layer, direction, sign * perturbation) for sign in (1.0, -1.0)]
         (high, size), (low, _) = ends
         change = (high - low).flatten(1).norm(dim=1) / 2
-        gains.append((change / (perturbation * size)).mean())
+        gains.append(change / (perturbation * size))
+    return torch.stack(gains)
+
+
+@torch.no_grad()
+def path_gains(run: Callable[[], Any], layer: nn.Module, directions: Tensor, *, perturbation: float = 1e-2) -> Tensor:
+    r"""The relative change of the answer over that behind a layer, $\frac{|\Delta f|/|f|}{|\Delta h|/|h|}$.
+
+    For each direction and sample, (directions, samples); 1 where what follows only scales. Arguments as for `steering_gains`.
+    """
+    gains = []
+    for direction in directions:
+        (high, _), (low, _) = (_answer_with(run, layer, direction, sign * perturbation) for sign in (1.0, -1.0))
+        size = ((high + low) / 2).flatten(1).norm(dim=1).clamp_min(1e-300)
+        gains.append((high - low).flatten(1).norm(dim=1) / (2 * perturbation * size))
     return torch.stack(gains)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,9 @@ from torch import Tensor, nn
 
 from theodolite.core.state import untouched
 from theodolite.measure import first_tensor, plain_attention
+
+FEWEST = 10
+"""Draws below which nothing is said of their spread."""
 
 
 @dataclass(frozen=True)
@@ -23,12 +26,19 @@ class GradientDraws:
 
 
 def redrawn_gradients(
-    model: nn.Module, inputs: tuple[Any, ...], keywords: Mapping[str, Any], *, draws: int, seed: int = 0
+    model: nn.Module,
+    inputs: tuple[Any, ...],
+    keywords: Mapping[str, Any],
+    *,
+    draws: int,
+    seed: int = 0,
+    ended: Callable[[], bool] = bool,
 ) -> GradientDraws:
     """Squared norms of the gradient of the first output by each sample, for freshly initialised copies of the model.
 
     Every module with ``reset_parameters`` is initialised as its own code does; others keep their weights and are named.
-    The model given is not touched: it is copied once. In evaluation mode, so samples do not mix.
+    The model given is not touched: it is copied once. In evaluation mode, so samples do not mix. Once `FEWEST` draws are
+    made, ``ended()`` may end them.
     """
     if not inputs or not isinstance(inputs[0], Tensor) or not inputs[0].is_floating_point():
         raise ValueError("expected inputs of real numbers to take gradients by, got others; give embedded inputs")
@@ -44,6 +54,8 @@ def redrawn_gradients(
             z = first_tensor(fresh(x, *inputs[1:], **keywords))
             (gradient,) = torch.autograd.grad(z.reshape(len(z), -1)[:, 0].sum(), x)
             rows.append(gradient.detach().double().flatten(1).square().sum(1).cpu())
+            if len(rows) >= FEWEST and ended():
+                break
     return GradientDraws(torch.stack(rows), kept)
 
 

@@ -77,6 +77,9 @@ SHAPES = frozenset(
         "view",
     }
 )
+EXACT_NUMBERS, MOST_NUMBERS, FEWEST_SAMPLES = 1 << 21, 1 << 22, 32
+"""Numbers behind a layer that are taken in double precision, that are looked at at all, and samples whatever their size."""
+
 WORDS = {
     "add": "a sum",
     "sub": "a difference",
@@ -257,13 +260,10 @@ def _is_elementwise(module: nn.Module, like: Tensor) -> bool:
 def _signal(name: str, module: nn.Module, z: Tensor, past: tuple[SignalStep, ...] | None) -> Signal:
     weight, bias = module.weight, getattr(module, "bias", None)
     assert isinstance(weight, Tensor)
-    samples = z.reshape(len(z), -1).to(torch.float64)  # (batch, units and positions)
-    if len(samples) < 2:
-        raise ValueError(f"expected a batch of at least two samples, got {len(samples)}; give more")
-    power = samples.square().mean(1)
-    unit = samples / samples.norm(dim=1, keepdim=True).clamp(min=1e-300)
-    alive = unit[power > 0]
-    cosine, cosine_stderr, cosine_spread = _pair_statistics(alive @ alive.mT)
+    if len(z) < 2:
+        raise ValueError(f"expected a batch of at least two samples, got {len(z)}; give more")
+    power, cosines = _power_and_cosines(z.reshape(len(z), -1))
+    cosine, cosine_stderr, cosine_spread = _pair_statistics(cosines)
     inputs = weight.shape[0] if type(module).__name__ == "Conv1D" else fan_in(tuple(weight.shape), module)
     activation = None
     if past is not None and len(past) <= 1:
@@ -287,6 +287,19 @@ def _signal(name: str, module: nn.Module, z: Tensor, past: tuple[SignalStep, ...
         function=activation.function if activation else None,
         between="" if known else "the input" if past is None else ", then ".join(step.name for step in past),
     )
+
+
+def _power_and_cosines(z: Tensor) -> tuple[Tensor, Tensor]:
+    """The mean square of each sample, and the cosines between those that are not zero, (samples, samples).
+
+    Large feature maps are taken in single precision, which knows six digits of a mean, and of some of the samples.
+    """
+    few = max(MOST_NUMBERS // z.shape[1], FEWEST_SAMPLES)
+    z = z[:few].to(torch.float64 if z.numel() <= EXACT_NUMBERS or z.dtype == torch.float64 else torch.float32)
+    power = z.square().mean(1)
+    unit = z / z.norm(dim=1, keepdim=True).clamp(min=torch.finfo(z.dtype).tiny)
+    alive = unit[power > 0]
+    return power.double(), (alive @ alive.mT).double()
 
 
 def _pair_statistics(matrix: Tensor) -> tuple[float, float, float]:

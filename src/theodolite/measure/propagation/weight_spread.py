@@ -38,8 +38,9 @@ def layer_variances(
     sums = {name: weight for name, weight in weights.items() if sums_inputs(name, weight, owners.get(name))}
     for weight, tensor in readable(sums, faults):
         head, _, tail = weight.name.rpartition("weight")
-        inputs = fan_in(weight.shape, owners.get(weight.name))
         bias = weights.get(f"{head}bias{tail}")
+        outputs = bias.shape[0] if bias is not None and len(bias.shape) == 1 else None
+        inputs = fan_in(weight.shape, owners.get(weight.name), outputs=outputs)
         spread = None
         if bias is not None and len(bias.shape) == 1:
             spread = next((mean_square(vector, 1) for _, vector in readable({bias.name: bias}, faults)), None)
@@ -54,14 +55,22 @@ def sums_inputs(name: str, weight: Weight | Tensor, owner: nn.Module | None = No
 
 
 def mean_square(tensor: Tensor, scale: float = 1.0) -> Estimate:
-    """The mean square times ``scale`` with its standard error; initialisations have mean zero."""
+    """The mean square times ``scale`` with its standard error; initialisations have mean zero. NaN of no numbers."""
     squares = tensor.detach().to(torch.float64).square().flatten() * scale
     error = squares.std(correction=0) / squares.numel() ** 0.5 if squares.numel() > 1 else squares.new_tensor(0.0)
     return Estimate(squares.mean().item(), error.item())
 
 
-def fan_in(shape: tuple[int, ...], owner: nn.Module | None = None) -> int:
-    """How many inputs each output sums: all axes but the first, except in a transposed convolution."""
+def fan_in(shape: tuple[int, ...], owner: nn.Module | None = None, *, outputs: int | None = None) -> int:
+    """How many inputs each output sums: all axes but the first, except in a transposed convolution or matrix.
+
+    A matrix lies transposed in the Conv1D layers of GPT-2, and where there are as many ``outputs`` (the length of its bias) as
+    columns, not rows.
+    """
+    if len(shape) == 2 and shape[0] != shape[1] and outputs == shape[1]:
+        return shape[0]
+    if len(shape) == 2 and type(owner).__name__ == "Conv1D" and getattr(owner, "nf", None) == shape[1]:
+        return shape[0]
     if isinstance(owner, nn.ConvTranspose1d | nn.ConvTranspose2d | nn.ConvTranspose3d):
         taps = torch.Size(shape[2:]).numel() / torch.Size(owner.stride).numel()  # an output meets only some taps
         return max(1, round(shape[0] / owner.groups * taps))

@@ -30,6 +30,9 @@ def gram_eigenvalues(matrix: Tensor) -> Tensor:
     matrix = matrix.detach()
     if matrix.device.type == "mps":  # no float64 there
         matrix = matrix.cpu()
+    largest = float(matrix.abs().max()) if matrix.numel() else 0.0
+    if 0.0 < largest < 1e-100:  # whose squares a double no longer holds
+        return gram_eigenvalues(matrix.double() / largest) * largest**2
     gram = _gram(matrix if matrix.shape[0] >= matrix.shape[1] else matrix.T)
     trace = float(gram.diagonal().sum())
     if not math.isfinite(trace):
@@ -73,7 +76,7 @@ def condition_number(matrix: Tensor) -> float:
     r"""$\kappa=\sigma_{\max}/\sigma_{\min}$ over the non-zero singular values, by a full decomposition in float64.
 
     The eigenvalues of the Gram matrix lose singular values below $10^{-8}\sigma_{\max}$; these do not. Zero means at or
-    below the larger side times the float64 spacing of the largest. Not a number for a matrix of zeros.
+    below the larger side times the float64 spacing of the largest. Not a number (NaN) for a matrix of zeros.
 
     >>> condition_number(torch.diag(torch.tensor([1.0, 0.5, 0.0])))
     2.0

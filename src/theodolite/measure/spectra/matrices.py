@@ -20,6 +20,8 @@ FUSED = re.compile(
 )
 INTERLEAVED = re.compile(r"(^|[._])query_key_value([._]|$)")
 PAIRED = re.compile(r"(^|[._])gate_up_proj([._]|$)")
+MASK = re.compile(r"(^|[._])(bias|.*mask)$")
+WHOLE = (torch.int64, torch.int32, torch.int16, torch.uint64, torch.uint32, torch.uint16)
 EXPERTS = re.compile(r"(^|[._])experts?([._]|$)")
 
 
@@ -61,7 +63,7 @@ def weight_matrices(
     """
     if tensor.ndim < 2:
         return ()
-    reason = _refusal(tensor)
+    reason = _no_weight(name, tensor) or _refusal(tensor)
     if reason:
         return (WeightMatrix(name, None, reason=reason),)
     tensor, note = _upcast(tensor.detach())
@@ -72,6 +74,10 @@ def weight_matrices(
 
 def _refusal(tensor: Tensor) -> str:
     kind = str(tensor.dtype).removeprefix("torch.")
+    if tensor.dtype == torch.bool:
+        return "stored as bool: a mask, not weights"
+    if tensor.dtype in WHOLE:
+        return f"stored as {kind}: indices, counts or packed weights; unpack them first if they are weights"
     if tensor.is_quantized or not (tensor.is_floating_point() or tensor.is_complex()):
         return f"stored as {kind}; quantised weights need their scales: dequantise first"
     if tensor.is_complex() or kind.startswith("float4"):
@@ -81,6 +87,18 @@ def _refusal(tensor: Tensor) -> str:
     if tensor.layout != torch.strided:
         return "stored sparse; make it dense first"
     return "" if tensor.numel() else "empty"
+
+
+def _no_weight(name: str, tensor: Tensor) -> str:
+    """Attention masks are stored as buffers called bias, of zeros and ones, in the type of the weights."""
+    plain = tensor.layout == torch.strided and not (tensor.is_meta or tensor.is_quantized or tensor.is_complex())
+    if not (plain and MASK.search(name) and tensor.numel()):
+        return ""
+    few = tensor.detach().flatten()[:4096].double()
+    if not bool(((few == 0) | (few == 1)).all()):
+        return ""
+    values = tensor.detach().double()
+    return "zeros and ones: a mask, not weights" if bool(((values == 0) | (values == 1)).all()) else ""
 
 
 def _upcast(tensor: Tensor) -> tuple[Tensor, str]:

@@ -49,7 +49,8 @@ def power_law(
 
     $\hat\alpha=1+n/\sum_j\log(x_j/x_{\min})$ over the n values from $x_{\min}$ on. The distance is two-sided: at each
     value the fitted distribution is compared with the empirical one just below and at the value, ties counted together.
-    Values at or below rounding (N times the float64 spacing of the largest) are zeros and left out.
+    Values at or below rounding (N times the float64 spacing of the largest) are zeros and left out. Where no tail can be
+    fitted the exponent is NaN and ``reason`` says why.
 
     ``rule="weightwatcher"`` does what WeightWatcher 0.7.7 does: values above 1e-5, the empirical distribution just below
     each value only, ties apart, and fewer than 20 values with the bias-corrected exponent over tails of at least 8.

@@ -55,13 +55,10 @@ def widest_margin(x: Array, labels: Array | None = None, *, intercept: str = "no
     z, y = _signed(x, labels)
     if intercept == "none":
         return _least_distance(z)
-    size = float(np.linalg.norm(z, axis=1).max())
     if intercept == "homogeneous":
         whole = _least_distance(np.hstack([z, y[:, None]]))
         return Margin(whole.weight[:-1], whole.multipliers, whole.support, whole.generic, float(whole.weight[-1]))
-    cheap = 1e4 * size  # a bias so cheap that which samples support is decided as if it were free
-    near = _least_distance(np.hstack([z, cheap * y[:, None]]))
-    return _free_bias(z, y, near.support)
+    return _free_intercept(np.asarray(x, dtype=float), y)
 
 
 def widest_class_margin(features: Array, labels: Array, *, classes: int) -> tuple[Array, float]:
@@ -149,27 +146,72 @@ def _least_distance(z: Array) -> Margin:
     """Least |w| with z w >= 1, by non-negative least squares (lawson1974, chapter 23), then exactly on the support."""
     from scipy.optimize import nnls
 
+    if not len(z):
+        raise ValueError("expected samples, got none; pass at least one")
     size = float(np.linalg.norm(z, axis=1).max(initial=0.0)) or 1.0
-    system = np.vstack([z.T / size, np.ones(len(z))])
     goal = np.append(np.zeros(z.shape[1]), 1.0)
-    u = nnls(system, goal, maxiter=100 * len(z))[0]
-    rest = system @ u - goal
-    w = np.zeros(z.shape[1]) if rest[-1] > -1e-13 else -rest[:-1] / rest[-1] / size
-    if not (z @ w).min() > 0.5:
+    for unit in size * 10.0 ** -np.arange(0, 13, 2):  # a margin far below the largest sample asks for a smaller unit
+        system = np.vstack([z.T / unit, np.ones(len(z))])
+        u = nnls(system, goal, maxiter=100 * len(z))[0]
+        rest = system @ u - goal
+        w = np.zeros(z.shape[1]) if rest[-1] > -1e-13 else -rest[:-1] / rest[-1] / unit
+        if (z @ w).min() > 0.5:
+            break
+    else:
         raise ValueError(
             f"expected classes that a plane separates, got {len(z)} samples in {z.shape[1]} dimensions that none does; "
             "there gradient flow has a finite end and no margin"
         )
-    a = u / -rest[-1] / size**2
+    a = u / -rest[-1] / unit**2
     support = np.flatnonzero(a > SUPPORT * a.max())
-    gram = z[support] @ z[support].T
-    independent = bool(np.linalg.matrix_rank(gram, hermitian=True) == len(support))
+    rows = z[support]
+    independent = bool(np.linalg.matrix_rank(rows) == len(support))
     if independent:
-        a = np.zeros(len(z))
-        a[support] = np.linalg.solve(gram, np.ones(len(support)))
-        w = z.T @ a
+        exact = np.linalg.lstsq(rows, np.ones(len(support)), rcond=None)[0]
+        if (z @ exact).min() > 1 - 1e-6:  # else the support was not told to rounding
+            w, a = exact, np.zeros(len(z))
+            a[support] = np.linalg.lstsq(rows.T, w, rcond=None)[0]
     touching = int((z @ w < 1 + 1e-7).sum())
     return Margin(w, a, tuple(support.tolist()), independent and touching == len(support))
+
+
+def _free_intercept(x: Array, y: Array) -> Margin:
+    r"""The support vector machine, by the least |w| with $w\cdot(x_i-x_j)/2\geq1$ for i of class 1 and j of class -1.
+
+    Differences know no origin. Pairs are added as they are found violated, so that few of all are ever held.
+    """
+    ups, downs = np.flatnonzero(y > 0), np.flatnonzero(y < 0)
+    if not len(ups) or not len(downs):
+        raise ValueError("expected samples of both classes, got one class; a free bias alone separates it")
+    centred = x - x.mean(0)
+    toward = centred[ups].mean(0) - centred[downs].mean(0)
+    pairs: dict[tuple[int, int], None] = {}
+    for _ in range(len(x) + 50):
+        first = ups[np.argsort(centred[ups] @ toward, kind="stable")[:8]]
+        second = downs[np.argsort(-(centred[downs] @ toward), kind="stable")[:8]]
+        known = len(pairs)
+        pairs.update({(int(i), int(j)): None for i in first for j in second})
+        held = np.array(list(pairs))
+        near = _least_distance(0.5 * (centred[held[:, 0]] - centred[held[:, 1]]))
+        toward = near.weight
+        if len(pairs) == known:
+            break
+    a = np.zeros(len(x))
+    for (i, j), weight in zip(held, near.multipliers, strict=True):
+        a[i] += 0.5 * weight
+        a[j] += 0.5 * weight
+    low, high = (centred[ups] @ toward).min(), (centred[downs] @ toward).max()
+    if not low > high:
+        raise ValueError(
+            f"expected classes that a plane separates, got {len(x)} samples in {x.shape[1]} dimensions that none does; "
+            "there gradient flow has a finite end and no margin"
+        )
+    support = tuple(np.flatnonzero(a > SUPPORT * a.max()).tolist())
+    try:
+        exact = _free_bias(centred * y[:, None], y, support)
+    except ValueError:  # a support that rounding blurs: what the pairs gave stands
+        exact = Margin(toward, a, support, generic=False, bias=float(-0.5 * (low + high)))
+    return Margin(exact.weight, exact.multipliers, support, exact.generic, float(exact.bias - exact.weight @ x.mean(0)))
 
 
 def _free_bias(z: Array, y: Array, support: tuple[int, ...]) -> Margin:

@@ -118,6 +118,10 @@ def corrective_contraction(
 
     Source: bresler2020, Theorem 1. Differs from the source: exact, with its constant, where a rate is given there.
     """
+    if draws < 2 or not bool(x.any()) or not bool(y.any()):
+        raise ValueError(
+            f"expected inputs and targets that are not all 0 and at least 2 draws, got {draws} draws or zeros"
+        )
     smooth = dual_kernel(x, scale=scale) @ y
     xi = scale * torch.randn(draws, x.shape[1], generator=generator, dtype=x.dtype, device=generator.device)
     angles = xi.to(x.device) @ x.T  # (draws, n)

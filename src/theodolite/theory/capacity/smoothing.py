@@ -7,6 +7,9 @@ import math
 import torch
 from torch import Tensor
 
+HIGHEST = 20
+"""The highest order whose alternating sum double precision still holds to six digits."""
+
 
 def smoothed_relu(t: Tensor, order: int, *, smoothing_width: float = 1.0) -> Tensor:
     r"""$\mathrm{SReLU}_k(t)=E\,(t+U)_+$, U a sum of 2k uniform variables on $[-h/2,h/2]$, $h=w/k$; order 0 is ReLU.
@@ -78,16 +81,23 @@ def smoothing_transform(frequency: Tensor, order: int, *, smoothing_width: float
 
 def _truncated_powers(s: Tensor, order: int, *, power: int) -> Tensor:
     """The alternating sum at s = (t + w)/h, for s up to k."""
+    wide = s if s.dtype == torch.float64 else s.double()  # terms are larger than their sum
+    each = 1 / math.exp(math.lgamma(power + 1) / power)  # the root of power!, so that nothing large is formed
     terms = (
-        (-1) ** j * math.comb(2 * order, j) * torch.relu(s - j) ** power if j else s**power for j in range(order + 1)
+        (-1.0) ** j * float(math.comb(2 * order, j)) * (each * torch.relu(wide - j)) ** power
+        if j
+        else (each * wide) ** power
+        for j in range(order + 1)
     )
-    total: Tensor = sum(terms, torch.zeros_like(s))
-    return total / math.factorial(power)
+    total: Tensor = sum(terms, torch.zeros_like(wide))
+    return total.to(s.dtype)
 
 
 def _step(order: int, width: float) -> float:
     if type(order) is not int or order < 0:
         raise ValueError(f"expected an order among 0 (ReLU), 1, 2, ..., got {order!r}; pass a whole number")
+    if order > HIGHEST:
+        raise ValueError(f"expected an order of at most {HIGHEST}, got {order}; beyond it the sum loses all its digits")
     if not (math.isfinite(width) and width > 0):
         raise ValueError(f"expected a positive finite width, got {width}; pass 1.0, say")
     return width / max(order, 1)

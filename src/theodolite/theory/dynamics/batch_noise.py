@@ -75,6 +75,10 @@ def stationary_regression(x: Array, y: Array, *, lr: float, batch_size: int, sam
     m, D = x.shape
     own, mean_share = batch_shares(m, batch_size, sampler)
     H = x.T @ x / m
+    if np.linalg.matrix_rank(x) < D:
+        raise ValueError(
+            f"expected {D} independent features, got a rank of {np.linalg.matrix_rank(x)}; along what is left SGD never settles"
+        )
     best = np.linalg.solve(H, x.T @ y / m)
     r = x @ best - y
     eye = np.eye(D)

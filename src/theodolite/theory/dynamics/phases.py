@@ -20,6 +20,9 @@ Name = Literal["lazy", "stable", "catapult", "edge", "divergent", "dead", "slow"
 FALLEN = 0.9
 """A loss below this share of its start has fallen."""
 
+RISEN = 1.01
+"""A loss above this multiple of its start has risen: less is not told from the noise of a batch."""
+
 RAISED = 0.8
 """Where the edge falls below this share of what it was, the step was raised: beyond the edge then is a new launch.
 
@@ -84,7 +87,8 @@ def training_phase(history: Sequence[Moment]) -> TrainingPhase:
     Source: lewkowycz2020; cohen2021. Differs from the source: *dead*, *edge* and *stable* are told apart from catapult and lazy.
 
     >>> start = Moment(0, loss=1.0, sharpness=3.0, lr=1.0, alive=1.0)
-    >>> training_phase([start, Moment(9, loss=0.1, sharpness=0.5, lr=1.0, alive=0.2)]).name
+    >>> up = Moment(4, loss=5.0, sharpness=2.0, lr=1.0, alive=0.7)
+    >>> training_phase([start, up, Moment(9, loss=0.1, sharpness=0.5, lr=1.0, alive=0.2)]).name
     'catapult'
     >>> training_phase([start, Moment(9, loss=0.0, sharpness=0.0, lr=1.0, alive=0.0)]).name
     'dead'
@@ -124,7 +128,8 @@ def run_outcome(
 
     *Divergent*: not finite, or $10^{12}$ times the start and not falling. *Dead*: no tangent kernel is left, so that nothing
     moves any more (with target 0 the loss is 0 too). *Slow*: the loss is not below ``fitted`` of its start. Else *catapult*
-    where $\gamma\lambda_0>2$ and *lazy* where not. Source: lewkowycz2020. Differs from the source: dead and slow are told.
+    where $\gamma\lambda_0>2$ and the loss rose, and *lazy* where not.
+    Source: lewkowycz2020. Differs from the source: dead and slow are told.
 
     >>> run_outcome([1.0, 4.0, 0.0], [3.0, 2.0, 1.0], lr=1.0).name, run_outcome([1.0, 0.0], [3.0, 0.0], lr=1.0).name
     ('catapult', 'dead')
@@ -144,7 +149,7 @@ def run_outcome(
         return TrainingPhase("dead", seen)
     if last > fitted * first:
         return TrainingPhase("slow", seen)
-    return TrainingPhase("catapult" if product > 2 else "lazy", seen)
+    return TrainingPhase("catapult" if product > 2 and max(losses) > first else "lazy", seen)
 
 
 def _by_curvature(history: Sequence[Moment], known: Sequence[Moment]) -> TrainingPhase:
@@ -159,7 +164,11 @@ def _by_curvature(history: Sequence[Moment], known: Sequence[Moment]) -> Trainin
             f"{start.loss:.4g} up to {peak:.4g} and is {now.loss:.4g}; the curvature is {ratio:.3g} of the limit now."
         )
         if ratio < 1 and now.loss < FALLEN * start.loss:
-            return TrainingPhase("catapult", f"{seen} Thrown over the rim, the run came down on flatter ground.")
+            if peak > RISEN * start.loss:
+                return TrainingPhase("catapult", f"{seen} Thrown over the rim, the run came down on flatter ground.")
+            return TrainingPhase(
+                "stable", f"{seen} The loss was never seen to rise: no catapult, the ground was flatter."
+            )
         return TrainingPhase("undecided", f"{seen} Still in flight: it may come down flatter, diverge or die.")
     seen = (
         f"The curvature was {first.ratio:.3g} of what the step can bear at step {first.step} and is {ratio:.3g} now; the loss "

@@ -25,6 +25,7 @@ from .inference import (
     rkhs_norm as rkhs_norm,
     trained_prediction as trained_prediction,
 )
+from .layer_shares import Share as Share, tangent_pair as tangent_pair, tangent_shares as tangent_shares
 from .matrix_free import Kernel as Kernel, KernelMatrix as KernelMatrix
 from .mercer import (
     brownian_eigenvalue as brownian_eigenvalue,
@@ -34,6 +35,7 @@ from .mercer import (
     mercer_eigenvalues as mercer_eigenvalues,
     mercer_functions as mercer_functions,
 )
+from .ridge_training import ridge_trained_prediction as ridge_trained_prediction
 from .solvers import (
     Matrix as Matrix,
     Solution as Solution,
@@ -52,12 +54,9 @@ from .step_sizes import (
     KernelLearning as KernelLearning,
     LayerRate as LayerRate,
     LearningRates as LearningRates,
-    Share as Share,
     depth_exponents as depth_exponents,
     kernel_learning as kernel_learning,
     learning_rates as learning_rates,
-    tangent_pair as tangent_pair,
-    tangent_shares as tangent_shares,
 )
 from .wide_networks import mlp_kernel_diagonal as mlp_kernel_diagonal, mlp_kernels as mlp_kernels
 from .wide_training import (

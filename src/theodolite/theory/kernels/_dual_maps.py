@@ -184,7 +184,8 @@ def _gelu_pairs(at: Pairs) -> tuple[Tensor, Tensor]:
     root = determinant.sqrt()
     both, density = 0.25 + torch.atan2(k, root) / (2 * math.pi), 1 / (2 * math.pi * root)
     each = 1 / (1 + a) + 1 / (1 + b)
-    return k * both + density * (a * b + k * k * (each - 1)), both + density * k * (each + 1 / determinant)
+    # a b - k² is taken from 1 - c and 1 + c: as a difference it would lose all digits of large variances
+    return k * both + density * (at.determinant + k * k * each), both + density * k * (each + 1 / determinant)
 
 
 def _on_diagonal(pairs: Callable[[Pairs], tuple[Tensor, Tensor]], which: int) -> Callable[[Tensor], Tensor]:

@@ -15,10 +15,12 @@ from theodolite.theory import Activation
 from theodolite.theory._quadrature import Array
 from theodolite.theory.kernels._blocks import Scratch, affine_, constant
 from theodolite.theory.kernels._dual_maps import Dual, Pairs, Side
-from theodolite.theory.kernels._hermite import DIGITS, Expansion, hermite_expansion
+from theodolite.theory.kernels._hermite import DIGITS, NOISE, Expansion, hermite_expansion
 from theodolite.theory.kernels._kinks import Kink, ramp_pairs
 
 MOST_VARIANCES = 129
+LEAST = 1e-24
+"""A variance below which a Gaussian is as good as 0 before any activation of double precision."""
 
 
 def chebyshev_coefficients(values: Array) -> Array:
@@ -50,6 +52,7 @@ class Interpolation:
     @classmethod
     def over(cls, low: float, high: float, count: int) -> Interpolation:
         """The interpolation for variances from ``low`` to ``high``."""
+        low, high = max(low, LEAST), max(high, LEAST)
         ends = math.log1p(math.sqrt(low)), math.log1p(math.sqrt(high))
         return cls(0.5 * (ends[0] + ends[1]), 0.5 * (ends[1] - ends[0]), count)
 
@@ -77,18 +80,21 @@ class DualSeries:
     values: Coefficients
     slopes: Coefficients
     moments: Tensor  # (2, p)
+    at_zero: tuple[float, float]  # both moments without variance
     kinks: tuple[Kink, ...] = ()  # those whose own covariance is not in the coefficients
 
     def moment(self, which: int) -> Callable[[Tensor], Tensor]:
         """The mean square, or that of the slope, as a function of variances."""
 
         def at(q: Tensor) -> Tensor:
-            return self.interpolation.polynomials(q).to(q) @ self.moments[which].to(q)
+            found = (self.interpolation.polynomials(q).to(q) @ self.moments[which].to(q)).clamp(min=0.0)
+            return torch.where(q <= LEAST, self.at_zero[which], found)  # exactly: a root is taken of it
 
         return at
 
     def block(self, r: Tensor, a: Side, b: Side, scratch: Scratch) -> tuple[Tensor, Tensor | float]:
         """Both expectations on a block of correlations."""
+        r.clamp_(-1.0, 1.0)  # variances and covariances are rounded apart
         y = torch.acos(r, out=r) if self.in_angle else r
         ramps = [self._ramps(a, b, y, slope=slope) if self.kinks else None for slope in (0, 1)]
         if self.in_angle:
@@ -189,6 +195,7 @@ def _clenshaw(
 def series_dual(activation: Activation, low: float, high: float) -> Dual:
     """The dual of any activation for variances between ``low`` and ``high``."""
     count = 1 if low == high else 6
+    floors = NOISE * max(high, LEAST), NOISE
     while True:
         interpolation = Interpolation.over(low, high, count)
         expansion, *moments = hermite_expansion(activation, interpolation.deviations)
@@ -196,16 +203,16 @@ def series_dual(activation: Activation, low: float, high: float) -> Dual:
         if (
             count == 1
             or count >= MOST_VARIANCES
-            or all(_is_short(part, 2, float(np.abs(part).max())) for part in inner)
+            or all(_is_short(p, 2, max(float(np.abs(p).max()), n)) for p, n in zip(inner, floors, strict=True))
         ):
             break
         count = count * 3 // 2
     apart = count > 1 and any(place != 0.0 for place, _, _ in expansion.kinks)  # no polynomial in both variances
     values, slopes, in_angle = _coefficients(expansion, ramps=not apart)
     kinks = expansion.kinks if apart else ()
-    series = DualSeries(
-        interpolation, in_angle, *_coefficients_of(values, slopes), torch.from_numpy(np.stack(inner)), kinks
-    )
+    at_zero = activation.moment(0.0), activation.slope_moment(0.0)
+    parts = _coefficients_of(values, slopes)
+    series = DualSeries(interpolation, in_angle, *parts, torch.from_numpy(np.stack(inner)), at_zero, kinks)
     jumps = bool(activation.jumps(max(16.0, 8.0 * math.sqrt(high))))
     return Dual(
         moment=series.moment(0),

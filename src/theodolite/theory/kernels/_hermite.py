@@ -13,6 +13,7 @@ from theodolite.theory._quadrature import Array, filled, panel_nodes
 from theodolite.theory.kernels._kinks import Kink, Ramps, kinks_of
 
 DIGITS = 1e-11  # what a series may leave out, relative to the mean square
+NOISE = 1e-20  # of a variance: a mean square that rounding alone makes where a function is a small difference
 LONGEST = 2048  # terms of a Hermite series
 
 
@@ -29,7 +30,8 @@ class Expansion:
     def sizes(self) -> tuple[float, float]:
         """The largest mean squares of the function and of its slope, as far as the terms hold them."""
         first, second = (float((part**2).sum(1).max()) for part in (self.values, self.slopes))
-        return max(first, 1e-300), max(second, 1e-300)
+        widest = float(self.deviations.max()) ** 2
+        return max(first, NOISE * widest, 1e-300), max(second, NOISE, 1e-300)
 
     def at(self, rows: list[int]) -> Expansion:
         """The expansion at some of the standard deviations."""
@@ -82,19 +84,20 @@ def hermite_expansion(activation: Activation, deviations: Array) -> tuple[Expans
         coefficients = weighted @ _hermite_functions(x, terms).T  # (2, p, terms)
         moments = ((np.stack([values, slopes]) * bell) ** 2 * weights).sum(-1)  # (2, p)
         ramps = [Ramps(kinks, deviations, slope) for slope in (False, True)]
-        if _is_complete(coefficients, ramps, moments) or terms >= LONGEST:
+        if _is_complete(coefficients, ramps, moments, deviations) or terms >= LONGEST:
             return Expansion(deviations, coefficients[0], coefficients[1], kinks), moments[0], moments[1]
         terms *= 2
 
 
-def _is_complete(coefficients: Array, ramps: list[Ramps], moments: Array) -> bool:
+def _is_complete(coefficients: Array, ramps: list[Ramps], moments: Array, deviations: Array) -> bool:
     """Whether the products of coefficients beyond the last, less those of the kinks alone, no longer matter."""
     terms = coefficients.shape[-1]
     late = slice(terms - terms // 8, terms)
     known = np.stack([part.coefficients(terms) for part in ramps])[..., late]
     rest = coefficients[..., late] - known
+    seen = np.stack([np.maximum(moments[0], NOISE * deviations**2), np.maximum(moments[1], NOISE)])
     beyond = (np.abs(rest).max(-1) * (np.abs(rest) + 2 * np.abs(known)).max(-1)) * terms
-    return bool((beyond <= 0.1 * DIGITS * np.maximum(moments, 1e-30)).all())
+    return bool((beyond <= 0.1 * DIGITS * np.maximum(seen, 1e-30)).all())
 
 
 REACH = 13.0  # standard deviations; the root of the Gaussian density is then below 1e-18

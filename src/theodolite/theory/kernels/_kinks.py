@@ -15,6 +15,9 @@ from theodolite.theory._quadrature import Array
 ORDERS = 5
 """How many derivatives are looked at for jumps."""
 
+LEAST = 1e-24
+"""The least variance that kinks are seen from; one at a distance is then further off than any Gaussian reaches."""
+
 Kink = tuple[float, float, int]
 r"""A place $\kappa$, a height $\Delta$ and an order m: the part $\Delta(z-\kappa)_+^m/m!$ of a function."""
 
@@ -74,7 +77,8 @@ class Ramps:
 
 
 def ramp_pairs(kinks: tuple[Kink, ...], a: Array, b: Array, angle: Array, *, slope: bool) -> Array:
-    """The covariance of the ramps for broadcast variances and angles."""
+    """The covariance of the ramps for broadcast variances and angles; a variance of 0 stands for its limit."""
+    a, b = np.maximum(a, LEAST), np.maximum(b, LEAST)
     total = np.zeros_like(angle)
     ones = Ramps(kinks, np.ones(1), slope).parts
     for h, first, m in ones:

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from theodolite.theory import Activation, Mlp, activation_of
+from theodolite.theory.kernels._deep_chains import bow_of, chain_kernels
 from theodolite.theory.kernels._dual_maps import Dual, Pairs, known_dual
 from theodolite.theory.kernels._dual_series import series_dual
 
@@ -145,6 +146,7 @@ class DualStep:
     variances: Tensor  # (n,) float64, of all points
     constant: float | None  # the one variance of all points, if it is one
     dual: Dual | None
+    activation: Activation | None = None
 
 
 @dataclass(frozen=True)
@@ -177,6 +179,10 @@ def _diagonal(program: Program, q: Tensor, ntk: Tensor, steps: list[DualStep]) -
             second = _diagonal(layer.skip, q, ntk, steps)
             q, ntk = first[0] + second[0], first[1] + second[1]
         else:
+            if steps and isinstance(layer, Nonlinear) and _repeats(steps[-1], layer, q):
+                steps.append(steps[-1])  # one object: what is worked out for it is worked out once
+                q, ntk = _through(steps[-1], q, ntk)
+                continue
             low, high = (float(q.min()), float(q.max())) if q.numel() else (1.0, 1.0)
             constant = high if high - low <= SPREAD * high else None
             if isinstance(layer, Normalised):
@@ -185,16 +191,59 @@ def _diagonal(program: Program, q: Tensor, ntk: Tensor, steps: list[DualStep]) -
                 q, ntk = torch.nan_to_num(q, nan=0.0), torch.nan_to_num(ntk, nan=0.0)
                 continue
             dual = dual_of(layer.activation, low if constant is None else high, high)
-            steps.append(DualStep(q, constant, dual))
-            slope = dual.slope_moment(q)
-            q, ntk = dual.moment(q), torch.where(ntk == 0, 0.0, slope * ntk)
+            steps.append(DualStep(q, constant, dual, layer.activation))
+            q, ntk = _through(steps[-1], q, ntk)
     return q, ntk
+
+
+def _repeats(step: DualStep, layer: Nonlinear, q: Tensor) -> bool:
+    """Whether the nonlinearity before was the same and met the same variances, as at a fixed point."""
+    return step.activation is layer.activation and torch.equal(step.variances, q)
+
+
+def _through(step: DualStep, q: Tensor, ntk: Tensor) -> tuple[Tensor, Tensor]:
+    dual = step.dual
+    assert dual is not None
+    tangent = dual.slope_moment(q) * ntk
+    return dual.moment(q), torch.where(ntk == 0, 0.0, tangent) if dual.jumps else tangent
 
 
 def pair_kernels(program: Program, steps: Sequence[DualStep], start: Pairs) -> tuple[Tensor, Tensor]:
     r"""NNGP and NTK of single pairs, from $1-c$ and $1+c$ of the inputs: no digits are lost as points become parallel."""
+    slopes = _chain_slopes(program, steps)
+    if slopes is not None and start.a.device.type == "cpu":
+        apart = start.less.numpy(), start.more.numpy()
+        found = chain_kernels(program, slopes, start.size.numpy(), apart)
+        return torch.from_numpy(found[0]), torch.from_numpy(found[1])
     at, ntk = _pairs(program, iter(steps), start, torch.zeros_like(start.a))
     return at.covariance, ntk
+
+
+def _chain_slopes(program: Program, steps: Sequence[DualStep]) -> list[tuple[float, float]] | None:
+    """The slopes of every nonlinearity, where all are homogeneous and no layer has a bias variance; else None."""
+    if not all(
+        layer.bias_variance == 0.0 if isinstance(layer, Dense) else isinstance(layer, Nonlinear) for layer in program
+    ):
+        return None
+    found = [step.dual.slopes for step in steps if step.dual is not None]
+    slopes = [pair for pair in found if pair is not None and any(pair)]
+    return slopes if len(slopes) == len(steps) else None
+
+
+def pair_layers(program: Program, steps: Sequence[DualStep], start: Pairs) -> tuple[list[Tensor], list[Tensor]]:
+    r"""Of a chain, the $E\,\sigma\sigma$ that each linear layer is fed, and the $E\,\sigma'\sigma'$ between them."""
+    at, left = start, iter(steps)
+    fed, slopes = [], []
+    for layer in program:
+        if isinstance(layer, Dense):
+            fed.append(at.covariance)
+            at = _affine(at, layer.weight_variance, layer.bias_variance)
+        else:
+            dual = next(left).dual
+            assert dual is not None
+            at, slope = _behind_step(dual, at)
+            slopes.append(slope)
+    return fed, slopes
 
 
 def _pairs(program: Program, steps: Iterator[DualStep], at: Pairs, ntk: Tensor) -> tuple[Pairs, Tensor]:
@@ -215,14 +264,32 @@ def _pairs(program: Program, steps: Iterator[DualStep], at: Pairs, ntk: Tensor) 
         else:
             dual = next(steps).dual
             assert dual is not None
-            e, d = dual.pairs(at)
-            at, ntk = behind(dual, at, e), torch.where(ntk == 0, 0.0, d * ntk)
+            at, slope = _behind_step(dual, at)
+            ntk = torch.where(ntk == 0, 0.0, slope * ntk) if dual.jumps else slope * ntk
     return at, ntk
+
+
+def _behind_step(dual: Dual, at: Pairs) -> tuple[Pairs, Tensor]:
+    """The pairs behind a nonlinearity, and the covariances of its slopes."""
+    if dual.slopes is None:
+        e, d = dual.pairs(at)
+        return behind(dual, at, e), d
+    right, left = dual.slopes
+    square, product, gap = 0.5 * (right**2 + left**2), right * left, (right - left) ** 2
+    if square == 0.0:
+        return _checked(0 * at.a, 0 * at.b, at.less, at.more), torch.zeros_like(at.less)
+    theta = at.angle
+    bow = torch.from_numpy(bow_of(theta.cpu().numpy())).to(theta) / math.pi
+    less = (product * at.less + 0.5 * gap * (at.less - bow)) / square
+    more = (product * at.more + 0.5 * gap * (at.more + bow)) / square
+    return _checked(square * at.a, square * at.b, less, more), product + gap * (0.5 - theta / (2 * math.pi))
 
 
 def _affine(at: Pairs, weight: float, bias: float) -> Pairs:
     r"""$K\to C_b+C_wK$ for $1\mp c$, by $\sqrt{q q'}\mp(C_b+C_wk)$ written as sums of positive terms."""
     a, b = bias + weight * at.a, bias + weight * at.b
+    if bias == 0.0 and weight > 0.0:
+        return Pairs(a, b, at.less, at.more)
     size, inner = a.sqrt() * b.sqrt(), weight * at.size
     safe = torch.where(size > 0, size, 1.0)
     roots = at.a.sqrt(), at.b.sqrt()
@@ -252,13 +319,7 @@ def behind(dual: Dual, at: Pairs, e: Tensor) -> Pairs:
     size = a.sqrt() * b.sqrt()
     safe = torch.where(size > 0, size, 1.0)
     if dual.slopes is not None:
-        right, left = dual.slopes
-        gap, product, theta = (right - left) ** 2, right * left, at.angle
-        bow = (torch.sin(theta) - theta * torch.cos(theta)) / math.pi
-        less = product * at.less + 0.5 * gap * (at.less - bow)
-        more = product * at.more + 0.5 * gap * (at.more + bow)
-        scale = torch.where(size > 0, at.size, 0.0)
-        return _checked(a, b, scale * less / safe, scale * more / safe)
+        return _behind_step(dual, at)[0]
     parallel = Pairs(at.a, at.b, torch.zeros_like(at.less), torch.full_like(at.less, 2.0))
     halfway = Pairs(at.a, at.b, 0.5 * at.less, 2 - 0.5 * at.less)
     lost = torch.where(at.a == at.b, 0.0, (size - dual.pairs(parallel)[0]).clamp(min=0.0))

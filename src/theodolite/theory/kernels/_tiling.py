@@ -292,7 +292,11 @@ def _plan(program: Program, x: Tensor, other: Tensor | None) -> TilePlan:
     else:
         whole = inner = diagonal_of(program, squares)
     epsilons = [layer.epsilon if isinstance(layer, Normalised) else 0.0 for layer in _flat(program)]
-    steps = tuple(TileStep.of(step, e, sides, x) for step, e in zip(inner.steps, epsilons, strict=True))
+    made: dict[tuple[int, float], TileStep] = {}  # by the step itself: deep networks at a fixed point repeat one
+    for step, e in zip(inner.steps, epsilons, strict=True):
+        if (id(step), e) not in made:
+            made[id(step), e] = TileStep.of(step, e, sides, x)
+    steps = tuple(made[id(step), e] for step, e in zip(inner.steps, epsilons, strict=True))
     return TilePlan(program, x, y, *scales, whole, steps, other is None)
 
 

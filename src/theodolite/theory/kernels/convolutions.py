@@ -249,7 +249,9 @@ def _pairs(signal: _Signal, a: Tensor, b: Tensor, which: Tensor) -> Pairs:
 
 def _convolved(block: Tensor, layer: Convolution, signal: _Signal) -> Tensor:
     """The mean over the window, the same shift in both images; axis by axis, for the window is a product."""
-    padded = pad(block, [p for size in reversed(layer.padding * (2 if signal.full else 1)) for p in (size, size)])
+    padding = layer.padding * (2 if signal.full else 1)
+    around = [p for size in reversed(padding) for p in (size, size)]
+    padded = _wrapped(block, padding) if layer.circular else pad(block, around)
     for axis, (window, step, dilation) in enumerate(zip(layer.window, layer.stride, layer.dilation, strict=True)):
         count = (padded.shape[2 + axis] - dilation * (window - 1) - 1) // step + 1
         if count < 1:
@@ -264,6 +266,16 @@ def _convolved(block: Tensor, layer: Convolution, signal: _Signal) -> Tensor:
         assert total is not None
         padded = total
     return padded.div_(math.prod(layer.window))
+
+
+def _wrapped(block: Tensor, padding: tuple[int, ...]) -> Tensor:
+    """Images that go on at their other side, so far on each of their axes."""
+    for axis, size in enumerate(padding, start=2):
+        length = block.shape[axis]
+        if size > length:
+            raise ValueError(f"expected circular padding of at most the image's {length} pixels, got {size}; pad less")
+        block = block.index_select(axis, torch.arange(-size, length + size, device=block.device) % length)
+    return block
 
 
 def _averaged(layer: Average, signal: _Signal) -> _Signal:

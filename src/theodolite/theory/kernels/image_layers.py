@@ -11,7 +11,8 @@ from theodolite.theory.kernels._programs import Dense, Nonlinear, Normalised, Su
 class Convolution:
     r"""A convolution: weights $N(0,C_w/\mathrm{fan\,in})$ over channels and window, biases $N(0,C_b)$, zeros around the image.
 
-    $K_{pp'}\to C_b+C_w\,\mathrm{mean}_\delta K_{p+\delta,p'+\delta}$; ``dense`` holds the variances and the rates.
+    $K_{pp'}\to C_b+C_w\,\mathrm{mean}_\delta K_{p+\delta,p'+\delta}$; ``dense`` holds the variances and the rates. Where it is
+    ``circular`` the image goes on at its other side in place of the zeros, and no pixel is nearer the edge than another.
     """
 
     dense: Dense
@@ -19,6 +20,7 @@ class Convolution:
     stride: tuple[int, ...]
     padding: tuple[int, ...]
     dilation: tuple[int, ...]
+    circular: bool = False
 
 
 @dataclass(frozen=True)

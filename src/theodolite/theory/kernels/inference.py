@@ -39,6 +39,10 @@ def cholesky_factor(kernel: Tensor, *, ridge: float = 0.0) -> Factor:
         raise ValueError(f"expected a ridge of at least 0, got {ridge}")
     if not bool(torch.isfinite(kernel).all()):
         raise ValueError("expected a finite kernel, got inf or nan in it; does the activation jump?")
+    if kernel.ndim != 2 or kernel.shape[0] != kernel.shape[1]:
+        raise ValueError(f"expected a square kernel, got shape {tuple(kernel.shape)}")
+    if ridge == 0.0 and not bool(kernel.any()):
+        raise ValueError("expected a kernel that is not 0, or a ridge, got zeros and none; no function fits anything")
     n = len(kernel)
     size = float(kernel.diagonal().mean()) if n else 1.0
     matrix = kernel.clone()
@@ -167,9 +171,13 @@ def trained_prediction(
     """
     if not time >= 0:
         raise ValueError(f"expected a time of at least 0, got {time}")
-    values, vectors = torch.linalg.eigh(kernels.ntk)
+    if discrete and math.isfinite(time) and time != math.floor(time):
+        raise ValueError(f"expected a whole number of steps, got a time of {time}; without discrete any time will do")
+    kind = kernels.ntk.dtype  # of repeated points float32 leaves eigenvalues of either sign, and t tells them apart
+    kernels, cross, prior = (Kernels(k.nngp.double(), k.ntk.double()) for k in (kernels, cross, prior))
+    values, vectors = torch.linalg.eigh(0.5 * (kernels.ntk + kernels.ntk.T))
     speed = lr * values / max(len(values), 1)
-    tiny = torch.finfo(values.dtype).eps * len(values) * values.abs().max()
+    tiny = torch.finfo(kind).eps * len(values) * values.abs().max()
     if discrete:
         if float(speed.max()) >= 2.0:
             raise ValueError(
@@ -179,13 +187,14 @@ def trained_prediction(
         learnt = 1 - (1 - speed) ** time if math.isfinite(time) else (values > tiny).to(values)
     else:
         learnt = -torch.expm1(-speed.clamp(min=0) * time) if math.isfinite(time) else (values > tiny).to(values)
+    # what is zero up to the kernels' own rounding is not learnt; for short times the share of it is t itself
     small = values <= tiny
-    limit = lr * time / max(len(values), 1) if math.isfinite(time) else 0.0
+    limit = lr * time / max(len(values), 1) if math.isfinite(time) and float(tiny) * lr * time < len(values) else 0.0
     shares = torch.where(small, torch.full_like(values, limit), learnt / torch.where(small, 1.0, values))
     operator = cross.ntk @ (vectors * shares) @ vectors.T  # (new, n)
     mixed = operator @ cross.nngp.T
     covariance = prior.nngp + operator @ kernels.nngp @ operator.T - mixed - mixed.T
-    return Posterior(operator @ y.to(operator), covariance)
+    return Posterior((operator @ y.to(operator)).to(kind), covariance.to(kind))
 
 
 def one_hot_targets(labels: Tensor, *, classes: int | None = None) -> Tensor:

@@ -54,6 +54,10 @@ def mercer_functions(kernel: Tensor, cross: Tensor, *, count: int) -> tuple[Tens
     """
     values, vectors = torch.linalg.eigh(kernel)
     values, vectors = values.flip(0)[:count], vectors.flip(1)[:, :count]
+    if not float(values.min()) > 0:
+        raise ValueError(
+            f"expected {count} eigenvalues above 0, got one of {float(values.min()):.3g}; ask for fewer functions"
+        )
     return values / len(kernel), len(kernel) ** 0.5 * (cross @ vectors) / values
 
 

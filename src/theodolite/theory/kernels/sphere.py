@@ -5,29 +5,35 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from theodolite.theory import activation_of
+from theodolite.theory._quadrature import filled, panel_nodes
+from theodolite.theory.kernels._dual_maps import Pairs
+from theodolite.theory.kernels._programs import dual_of
 from theodolite.theory.propagation.critical_points import Source
 
 Array = NDArray[np.float64]
-EDGE, PANELS, NODES = 14.0, 112, 20
+EDGE = 14.0
 
 
 def hermite_coefficients(activation: Source, *, order: int) -> Array:
     r"""$\sigma_0,\dots,\sigma_J$ of $\sigma(t)=\sum_j\sigma_jHe_j(t)/\sqrt{j!}$, by panels of Gauss-Legendre nodes.
 
-    Panels meet at 0, where activations have their kinks. Source: schoenberg1942 for the use.
+    Panels meet at every kink and jump, wherever it lies. Source: schoenberg1942 for the use.
 
     >>> hermite_coefficients("relu", order=3).round(6).tolist()
     [0.398942, 0.5, 0.282095, 0.0]
     """
+    if order < 0:
+        raise ValueError(f"expected an order of at least 0, got {order}; 0 asks for the mean alone")
     sigma = activation_of(activation)
-    x, w = np.polynomial.legendre.leggauss(NODES)
-    edges = np.linspace(-EDGE, EDGE, PANELS + 1)
-    half = 0.5 * (edges[1] - edges[0])
-    t = (edges[:-1, None] + half * (x + 1)).ravel()
-    weight = np.tile(half * w, PANELS) * np.exp(-0.5 * t * t) / math.sqrt(2 * math.pi)
+    edges = np.concatenate([[-EDGE], sigma._resolution.edges(EDGE), sigma._resolution.breaks(EDGE), [0.0, EDGE]])
+    edges = filled(np.unique(edges), min(0.25, 4 / math.sqrt(order + 1)))
+    nodes, weights = panel_nodes(edges[:-1], edges[1:])
+    t = nodes.ravel()
+    weight = weights.ravel() * np.exp(-0.5 * t * t) / math.sqrt(2 * math.pi)
     values = sigma._values(t) * weight
     found = np.empty(order + 1)
     before, now = np.zeros_like(t), np.ones_like(t)  # He_j / sqrt(j!), by its three-term recursion
@@ -37,21 +43,43 @@ def hermite_coefficients(activation: Source, *, order: int) -> Array:
     return np.where(np.abs(found) < 1e-14, 0.0, found)
 
 
-def sphere_gram(activation: Source, x: Array, *, order: int = 60) -> Array:
-    r"""$G_{\alpha\beta}=\sum_{j\leq J}\sigma_j^2(x_\alpha\cdot x_\beta)^j$ for rows of unit norm.
+def sphere_gram(activation: Source, x: Array, *, order: int | None = None) -> Array:
+    r"""$G_{\alpha\beta}=E\,\sigma(w\cdot x_\alpha)\sigma(w\cdot x_\beta)$, w Gaussian, for rows of unit norm.
 
-    The diagonal is $\langle\sigma^2\rangle_1$, without the error of cutting the series.
+    Exact by default, also for rows that are nearly parallel. With an ``order`` the series is cut behind it, on the diagonal
+    too: a cut beside an exact diagonal would lift the least eigenvalue.
 
     >>> sphere_gram("identity", np.eye(2)).tolist()
     [[1.0, 0.0], [0.0, 1.0]]
     """
-    squares = hermite_coefficients(activation, order=order) ** 2
-    dots = np.clip(x @ x.T, -1.0, 1.0)
-    gram = np.zeros_like(dots)
-    for square in squares[::-1]:
-        gram = gram * dots + square
-    np.fill_diagonal(gram, activation_of(activation).moment(1.0))
-    return gram
+    rows = _unit_rows(x)
+    if order is not None:
+        dots = np.clip(rows @ rows.T, -1.0, 1.0)
+        np.fill_diagonal(dots, 1.0)
+        gram = np.zeros_like(dots)
+        for square in (hermite_coefficients(activation, order=order) ** 2)[::-1]:
+            gram = gram * dots + square
+        return gram
+    sigma, points = activation_of(activation), torch.from_numpy(rows)
+    less = torch.stack([0.5 * (points - row).square().sum(1) for row in points])
+    more = torch.stack([0.5 * (points + row).square().sum(1) for row in points])
+    ones = torch.ones_like(less)
+    less, more = torch.where(less < 1, less, 2 - more), torch.where(less < 1, 2 - less, more)
+    exact = dual_of(sigma, 1.0, 1.0).pairs(Pairs(ones, ones, less, more))[0].numpy()
+    np.fill_diagonal(exact, sigma.moment(1.0))
+    return np.asarray(0.5 * (exact + exact.T))
+
+
+def _unit_rows(x: Array) -> Array:
+    rows = np.asarray(x, dtype=np.float64)
+    if rows.ndim != 2 or rows.size == 0:
+        raise ValueError(f"expected points as the rows of a matrix, (n, d), got shape {rows.shape}")
+    norms = np.linalg.norm(rows, axis=1)
+    if not np.abs(norms - 1).max() <= 1e-6:
+        raise ValueError(
+            f"expected rows of unit norm, got norms from {norms.min():.6g} to {norms.max():.6g}; divide each row by its norm"
+        )
+    return np.asarray(rows / norms[:, None])
 
 
 def sphere_gram_rank(activation: Source, x: Array, *, order: int = 24) -> int:
@@ -63,6 +91,7 @@ def sphere_gram_rank(activation: Source, x: Array, *, order: int = 24) -> int:
     >>> sphere_gram_rank("tanh", np.array([[1.0, 0.0], [-1.0, 0.0]]))
     1
     """
+    x = _unit_rows(x)
     coefficients = hermite_coefficients(activation, order=order)
     dots = np.clip(x @ x.T, -1.0, 1.0)
     whole = sum((dots**j for j, c in enumerate(coefficients) if abs(c) > 1e-10), np.zeros_like(dots))
@@ -79,6 +108,7 @@ def smallest_eigenvalue_bounds(activation: Source, x: Array, *, order: int = 60)
     >>> smallest_eigenvalue_bounds("identity", np.eye(3))
     (1.0, 1.0)
     """
+    x = _unit_rows(x)
     squares = hermite_coefficients(activation, order=order) ** 2
     dots = np.clip(x @ x.T, -1.0, 1.0)
     np.fill_diagonal(dots, 1.0)

@@ -7,66 +7,19 @@ $\eta\lambda_{\max}(\Theta)/m<2$, and an eigenvector of eigenvalue $\lambda$ is 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import Tensor
 
 from theodolite.theory import Mlp
 from theodolite.theory.dynamics import step_size_edge
-from theodolite.theory.propagation import covariance_trajectory
-from theodolite.theory.propagation.signal_maps import Covariance
+from theodolite.theory.kernels._top_directions import data_tops, fans_of, imagined_tops
+from theodolite.theory.kernels.layer_shares import tangent_shares
 
 Array = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Share:
-    r"""What one layer adds to $\Theta_{11},\Theta_{22},\Theta_{12}$ for rates 1: by weights (over fan-in) and by biases."""
-
-    weights: Covariance
-    biases: Covariance
-
-
-def tangent_shares(spec: Mlp, covariance: Covariance) -> tuple[Share, ...]:
-    r"""The share of each layer in the tangent kernel of two inputs, first layer first.
-
-    Layer l adds $P_l(\lambda_b+\lambda_wE[\sigma\sigma]_{K^{(l-1)}})$ with $P_l=\prod_{k\geq l}C_wE[\dot\sigma\dot\sigma]$,
-    the first with $x\cdot x'/n_0=(K^{(1)}-C_b)/C_w$ for $E[\sigma\sigma]$. ``covariance`` is $K^{(1)}$. Source: jacot2018.
-
-    >>> [share.weights[0] for share in tangent_shares(Mlp(2, "relu", 2.0), (1.0, 1.0, 0.0))]
-    [0.5, 0.5, 0.5]
-    """
-    trajectory = covariance_trajectory(spec, covariance)
-    sigma, C_w, C_b = spec.sigma, spec.weight_variance, spec.bias_variance
-    if C_w == 0.0:
-        raise ValueError("expected a positive weight variance, got 0; nothing reaches the output")
-    behind = (1.0, 1.0, 1.0)
-    found = []
-    for place in range(len(trajectory) - 1, -1, -1):
-        K = trajectory[place]
-        fed = tuple((k - C_b) / C_w for k in K)  # E[sigma sigma] of the layer in front, or x.x'/n_0
-        found.append(Share(_triple(f * b for f, b in zip(fed, behind, strict=True)), behind))
-        if place:
-            K11, K22, K12 = trajectory[place - 1]
-            slopes = sigma.slope_moment(K11), sigma.slope_moment(K22), sigma.slope_covariance(K11, K22, K12)
-            behind = _triple(C_w * s * b for s, b in zip(slopes, behind, strict=True))
-    return tuple(found[::-1])
-
-
-def tangent_pair(
-    spec: Mlp, covariance: Covariance, *, weight_rate: float | None = None, bias_rate: float | None = None
-) -> Covariance:
-    r"""$(\Theta_{11},\Theta_{22},\Theta_{12})$ of two inputs; rates default to $C_w$ and $C_b$ (NTK parametrisation).
-
-    >>> tangent_pair(Mlp(2, "relu", 2.0), (1.0, 1.0, 1.0))
-    (3.0, 3.0, 3.0)
-    """
-    weight = spec.weight_variance if weight_rate is None else weight_rate
-    bias = spec.bias_variance if bias_rate is None else bias_rate
-    shares = tangent_shares(spec, covariance)
-    return _triple(sum(weight * s.weights[i] + bias * s.biases[i] for s in shares) for i in range(3))
 
 
 @dataclass(frozen=True)
@@ -85,7 +38,8 @@ class LearningRates:
     r"""What theory advises for plain gradient descent on the mean squared error; see `learning_rates`.
 
     ``layers`` give rates so that each layer moves the function equally and $\lambda_{\max}/m$ is 1 in all; ``single`` is
-    the largest one rate for all parameters, ``width_exponent`` and the depth exponents say how it moves with size.
+    the largest one rate for all parameters that a network of this width bears, ``width_exponent`` and the depth exponents
+    say how it moves with size.
     """
 
     layers: tuple[LayerRate, ...]
@@ -97,48 +51,56 @@ class LearningRates:
 
 
 def learning_rates(
-    spec: Mlp, *, inputs: int, width: int, mean_square: float = 1.0, cosine: float = 0.5, samples: int = 1
+    spec: Mlp,
+    *,
+    inputs: int | Tensor,
+    width: int,
+    mean_square: float = 1.0,
+    cosine: float = 0.5,
+    samples: int | None = None,
 ) -> LearningRates:
-    r"""Step sizes for a network of hidden layers of ``width`` on data of ``mean_square`` $|x|^2/n_0$ and ``cosine``.
+    r"""Step sizes for a network of hidden layers of ``width`` on inputs that are given, or known by three numbers.
 
-    The largest eigenvalue is that of the constant direction, $\lambda_{\max}/m=\Theta_{12}+(\Theta_{11}-\Theta_{12})/m$, which
-    dominates when inputs have a common part. Weights may move as 1/fan-in, biases as 1: so the single rate falls as
-    1/width. Depth: shares of critical ReLU layers are equal (all rates as 1/depth), those of tanh weights fade.
-    Source: roberts2022, chapter 9; jacot2018.
+    With ``inputs`` (samples, features) the largest eigenvalue is that of the kernel on (at most 512 of) them. With a number
+    of inputs they are thought of as a common part and Gaussian parts of their own, of ``mean_square`` $|x|^2/n_0$ and
+    ``cosine`` c, and the top direction is one of two: the constant, $\lambda/m=\Theta(c)+(\Theta(1)-\Theta(c))/m$, which
+    wins when inputs have much in common, or the linear functions, $\Theta'(c)(1-c)(1+\sqrt{n_0/m})^2/n_0$ and what is left
+    over m, which win for centred inputs and odd activations. Weights may move as 1/fan-in, biases as 1: so the single rate
+    falls as 1/width. Of the r directions that share the top, random layers of n units stretch the longest by about
+    $(1+\sqrt{r/n})^2$, and between draws it varies by about $\sqrt{L/n}$: the single rate is divided by
+    $(1+\sqrt{\max(r,L)/n})^2$, while ``largest`` is that of infinite width. Where the kernel overflows, or the activation
+    jumps, no step is stable and rates are 0; a depth exponent is NaN where a share vanishes. Depth: shares of critical ReLU
+    layers are equal (all rates as 1/depth), those of tanh weights fade. Source: roberts2022, chapter 9; jacot2018.
 
     >>> rates = learning_rates(Mlp(3, "relu", 2.0), inputs=64, width=256)
     >>> round(rates.layers[0].weight_lr * 64 / (rates.layers[1].weight_lr * 256), 6)
     1.0
     """
-    start = spec.bias_variance + spec.weight_variance * mean_square
-    across = spec.bias_variance + spec.weight_variance * mean_square * cosine
-    shares = tangent_shares(spec, (start, start, across))
-    fans = [inputs, *[width] * (len(shares) - 1)]
-
-    def top(triple: Covariance) -> float:
-        return triple[2] + (triple[0] - triple[2]) / samples
-
-    parts = [(top(s.weights), top(s.biases)) for s in shares]
-    largest = sum(fan * weights + biases for fan, (weights, biases) in zip(fans, parts, strict=True))
-    each = 1.0 / len(parts)
+    if isinstance(inputs, Tensor):
+        rows = inputs.flatten(1)[: samples or None]
+        mean_square, count = float(rows.double().square().mean()), rows.shape[1]
+        parts = data_tops(spec, rows, width=width)
+    else:
+        count = inputs
+        parts = imagined_tops(spec, (mean_square, cosine), fans=fans_of(spec, inputs, width), samples=samples or 1)
+    each = 1.0 / len(parts.layers)
     layers = tuple(
-        LayerRate(
-            place + 1,
-            fan,
-            0.5 * each / (fan * w) if w > 0 else math.inf,
-            0.5 * each / b if b > 0 else math.inf,
-            (fan * w + b) / largest,
-        )
-        for place, (fan, (w, b)) in enumerate(zip(fans, parts, strict=True))
+        LayerRate(place + 1, fan, _rate(0.5 * each, fan * top.weights), _rate(0.5 * each, top.biases), top.share)
+        for place, (fan, top) in enumerate(zip(fans_of(spec, count, width), parts.layers, strict=True))
     )
+    start = spec.bias_variance + spec.weight_variance * mean_square
     weight_exponent, bias_exponent = depth_exponents(spec, start)
-    return LearningRates(layers, 2.0 / largest, largest, -1.0, weight_exponent, bias_exponent)
+    stretch = (1 + math.sqrt(max(parts.directions, spec.hidden_layers or 0) / width)) ** 2
+    return LearningRates(
+        layers, _rate(2.0, stretch * parts.largest), parts.largest, -1.0, weight_exponent, bias_exponent
+    )
 
 
 def depth_exponents(spec: Mlp, variance: float, *, depths: tuple[int, int] = (32, 64)) -> tuple[float, float]:
     r"""Local powers of depth by which the weights' and the biases' share of $\Theta(x,x)$ grow, between two depths.
 
-    Critical ReLU: 1 and 1. Critical tanh: 0 and 1, so that its weights need no smaller rate in deeper networks.
+    Critical ReLU: 1 and 1. Critical tanh: 0 and 1, so that its weights need no smaller rate in deeper networks. NaN where a
+    share vanishes or overflows: it then has no power.
 
     >>> [round(power, 2) for power in depth_exponents(Mlp(1, "relu", 2.0), 1.0)]
     [1.0, 1.0]
@@ -150,8 +112,17 @@ def depth_exponents(spec: Mlp, variance: float, *, depths: tuple[int, int] = (32
         )
         found.append((sum(s.weights[0] for s in shares), sum(s.biases[0] for s in shares)))
     ratio = math.log(depths[1] / depths[0])
-    weights, biases = (math.log(found[1][i] / found[0][i]) / ratio for i in (0, 1))
+    pairs = [(found[0][i], found[1][i]) for i in (0, 1)]
+    weights, biases = (
+        math.log(after / before) / ratio if 0 < before < math.inf and 0 < after < math.inf else math.nan
+        for before, after in pairs
+    )
     return weights, biases
+
+
+def _rate(most: float, eigenvalue: float) -> float:
+    """``most`` over the eigenvalue: any step where nothing moves, none where the kernel is infinite."""
+    return math.inf if eigenvalue == 0 else 0.0 if not math.isfinite(eigenvalue) else most / eigenvalue
 
 
 @dataclass(frozen=True)
@@ -176,6 +147,10 @@ def kernel_learning(
     >>> kernel_learning(np.eye(2), np.ones(2), times=(0.0, 0.5)).losses
     (1.0, 0.36787944117144233)
     """
+    if not np.any(targets):
+        raise ValueError(
+            "expected targets that are not all 0, got zeros; the loss relative to its start is then undefined"
+        )
     values, vectors = np.linalg.eigh(0.5 * (kernel + kernel.T))
     largest = float(values[-1])
     floor = len(values) * np.finfo(np.float64).eps * largest
@@ -184,8 +159,3 @@ def kernel_learning(
     condition = largest / float(values[0]) if values[0] > floor else math.inf
     limit = step_size_edge(largest / len(targets))
     return KernelLearning(largest, condition, limit, tuple(float(t) for t in times), losses)
-
-
-def _triple(values: Iterable[float]) -> Covariance:
-    first, second, third = values
-    return float(first), float(second), float(third)

@@ -11,8 +11,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from theodolite.theory._closed_forms import exponential
+
 MODERATE = 3.0
 """A ratio of large to small gradients between draws that a tuned step size bears."""
+MOST_LAYERS = 10**6
 NINETY = 1.6448536269514722
 """The 95th percentile of a standard normal."""
 
@@ -32,6 +35,7 @@ def jacobian_fourth_moment(inputs: int, widths: Sequence[int], *, kurtosis: floa
     For weights of another ``kurtosis`` $\mu$ a recursion of $A=E|v|^4$, $B=E\sum v_i^4$ over the layers of a signal v:
     $q=3A+(\mu-3)B$, $B'=s^2nq/2$, $A'=B'+s^2n(n-1)A/4$, $s=2/n_{l-1}$. Source: hanin2018.
     Differs from the source: exact, with its constant; there it is an exponential of $5\sum1/n_l$ up to constants.
+    Infinite where a double cannot hold it.
 
     >>> round(jacobian_fourth_moment(4, (10, 10, 10)), 5)
     2.53125
@@ -39,11 +43,13 @@ def jacobian_fourth_moment(inputs: int, widths: Sequence[int], *, kurtosis: floa
     1.43283
     """
     A = B = 1.0  # one unit of input
-    fan_in = inputs
+    fan_in, log = inputs, 0.0
     for n in widths:
         A, B = _gated(A, B, n, fan_in, kurtosis)
+        A, B, log = 1.0, B / A, log + math.log(A)  # narrow layers multiply by up to 6 each: only the ratio is carried
         fan_in = n
-    return (2 / fan_in) ** 2 * (3 * A + (kurtosis - 3) * B)
+    last = (2 / fan_in) ** 2 * (3 * A + (kurtosis - 3) * B)
+    return exponential(log + math.log(last)) if last > 0 else 0.0
 
 
 def gradient_second_moment(inputs: int, widths: Sequence[int], *, kurtosis: float = 3.0) -> float:
@@ -53,10 +59,13 @@ def gradient_second_moment(inputs: int, widths: Sequence[int], *, kurtosis: floa
     2.8125
     """
     A = B = 1.0  # one unit of output, and backwards from it
+    log = 0.0
     for n in reversed(widths):
         A, B = _gated(A, B, n, n, kurtosis)
+        A, B, log = 1.0, B / A, log + math.log(A)
     q = 3 * A + (kurtosis - 3) * B
-    return (inputs * q + inputs * (inputs - 1) * A) / inputs**2
+    last = (inputs * q + inputs * (inputs - 1) * A) / inputs**2
+    return exponential(log + math.log(last)) if last > 0 else 0.0
 
 
 def log_gradient_moments(
@@ -108,6 +117,10 @@ def width_for_spread(hidden_layers: int, *, factor: float = MODERATE) -> int:
     >>> width_for_spread(10), width_for_spread(50)
     (116, 565)
     """
+    if not 1.01 <= factor <= 1e6 or hidden_layers > MOST_LAYERS:
+        raise ValueError(
+            f"expected a factor from 1.01 to 1e6 and at most {MOST_LAYERS} hidden layers, got {factor} and {hidden_layers}"
+        )
     low, high = 1, 2
     while spread_factor(hidden_layers * _log_factor(high, 0.5)[1]) > factor:
         low, high = high, 2 * high

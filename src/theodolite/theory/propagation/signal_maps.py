@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import numpy as np
 
-from theodolite.theory import Mlp, activation_of
+from theodolite.core.domains import whole
+from theodolite.theory import Activation, Mlp, activation_of
+from theodolite.theory._closed_forms import geometric_mean
 from theodolite.theory.propagation.critical_points import Source
 
 Covariance = tuple[float, float, float]
@@ -49,7 +52,7 @@ def chi_parallel(activation: Source, variance: float, *, weight_variance: float)
 def chi_perpendicular(activation: Source, variance: float, *, weight_variance: float) -> float:
     r"""$\chi_\perp=C_w\langle\sigma'^2\rangle_K$: by how much a small difference of two inputs grows in a layer.
 
-    Gradients grow by the same factor on their way back. Source: schoenholz2017, equation 5.
+    Gradients grow by the same factor on their way back. Infinite where the activation jumps. Source: schoenholz2017, equation 5.
 
     >>> chi_perpendicular("tanh", 0.0, weight_variance=1.5)
     1.5
@@ -66,6 +69,8 @@ def first_covariance(spec: Mlp, first: object, second: object) -> Covariance:
     x, y = np.asarray(first, dtype=np.float64).ravel(), np.asarray(second, dtype=np.float64).ravel()
     if x.shape != y.shape or x.size == 0:
         raise ValueError(f"expected two input vectors of one length, got lengths {x.size} and {y.size}")
+    if not (np.isfinite(x).all() and np.isfinite(y).all()):
+        raise ValueError("expected finite input vectors, got NaN or infinity among them")
     dots = [float(a @ b) / x.size for a, b in ((x, x), (y, y), (x, y))]
     K11, K22, K12 = (spec.bias_variance + spec.weight_variance * dot for dot in dots)
     return K11, K22, K12
@@ -80,7 +85,9 @@ def variance_trajectory(spec: Mlp, variance: float, *, weight_layers: int | None
     (1.0, 0.5, 0.25)
     """
     found = [float(variance)]
-    for _ in range((weight_layers or spec.weight_layers) - 1):
+    for _ in range(
+        (spec.weight_layers if weight_layers is None else whole("weight_layers", weight_layers, least=1)) - 1
+    ):
         last = found[-1]
         found.append(_step(spec, last) if last < LARGEST else math.inf)
     return tuple(found)
@@ -98,26 +105,82 @@ def covariance_trajectory(
 ) -> tuple[Covariance, ...]:
     r"""$(K_{11},K_{22},K_{12})$ of each layer of preactivations, beginning with the one given.
 
-    This is the recursion of the Gaussian process that a network becomes as its width grows. Source: lee2018.
+    This is the recursion of the Gaussian process that a network becomes as its width grows. Source: lee2018. What is carried
+    from layer to layer is $1-c$, so that the distance of nearly parallel inputs keeps its digits; a variance that overflows
+    stays infinite.
 
     >>> covariance_trajectory(Mlp(1, "relu", 2.0), (1.0, 1.0, 1.0))
     ((1.0, 1.0, 1.0), (1.0, 1.0, 1.0))
     """
     found = [covariance]
-    for _ in range((weight_layers or spec.weight_layers) - 1):
-        found.append(
-            next_covariance(
-                spec.sigma, found[-1], weight_variance=spec.weight_variance, bias_variance=spec.bias_variance
-            )
-        )
+    state = covariance[0], covariance[1], _distance(covariance)
+    for _ in range(
+        (spec.weight_layers if weight_layers is None else whole("weight_layers", weight_layers, least=1)) - 1
+    ):
+        if not max(state[:2]) < LARGEST:
+            found.append((math.inf, math.inf, math.copysign(math.inf, 1 - state[2])))
+            continue
+        state = _next_apart(spec, *state)
+        found.append((state[0], state[1], geometric_mean(state[0], state[1]) * (1 - state[2])))
     return tuple(found)
+
+
+def _distance(covariance: Covariance) -> float:
+    r"""$1-c$ of two inputs; 1 where one has no variance."""
+    K11, K22, K12 = covariance
+    size = geometric_mean(K11, K22)
+    return min(2.0, max(0.0, (size - K12) / size)) if size > 0 else 1.0
+
+
+def _next_apart(spec: Mlp, K11: float, K22: float, apart: float) -> Covariance:
+    r"""The map of $(K_{11},K_{22},1-c)$: the last keeps its digits however alike two inputs become.
+
+    $\sqrt{qq'}-(C_b+C_wk)$ is a sum of positive terms, and $\sqrt{E\sigma^2E\sigma'^2}-E\sigma\sigma'$ close to c = 1 the
+    covariance of slopes half-way (Price) times the distance in k; for homogeneous functions it is known exactly.
+    """
+    sigma, C_w, C_b = spec.sigma, spec.weight_variance, spec.bias_variance
+    first, second = sigma.moment(K11), sigma.moment(K22)
+    size, inner = geometric_mean(K11, K22), geometric_mean(first, second)
+    K = C_b + C_w * first, C_b + C_w * second
+    whole = geometric_mean(*K)
+    if whole == 0.0 or not math.isfinite(whole):
+        return K[0], K[1], 1.0 if whole == 0.0 else 0.0
+    if sigma.is_homogeneous:
+        lost = size * _homogeneous_loss(sigma, apart)
+    elif apart < CLOSE and math.isfinite(slope := sigma.slope_covariance(K11, K22, size * (1 - 0.5 * apart))):
+        parallel = 0.0 if K11 == K22 else max(0.0, inner - sigma.covariance(K11, K22, size))
+        lost = parallel + slope * size * apart
+    else:
+        lost = inner - sigma.covariance(K11, K22, size * (1 - apart))
+    spread = C_b * C_w * (math.sqrt(first) - math.sqrt(second)) ** 2 / (whole + C_b + C_w * inner)
+    return K[0], K[1], min(2.0, max(0.0, (spread + C_w * lost) / whole))
+
+
+CLOSE = 1e-6
+
+
+@lru_cache(maxsize=256)
+def _slopes(sigma: Activation) -> tuple[float, float]:
+    return sigma.slopes_at_zero()
+
+
+def _homogeneous_loss(sigma: Activation, apart: float) -> float:
+    r"""$(\sqrt{E\sigma^2E\sigma'^2}-E\sigma\sigma')/\sqrt{K_{11}K_{22}}$ of a function with one slope on each side of 0."""
+    left, right = _slopes(sigma)
+    theta = 2 * math.atan2(math.sqrt(apart), math.sqrt(2 - apart))
+    u = theta * theta
+    if theta < 0.3:
+        bow = theta * u * (1 / 3 - u * (1 / 30 - u * (1 / 840 - u * (1 / 45360 - u * (1 / 3991680 - u / 518918400)))))
+    else:
+        bow = math.sin(theta) - theta * math.cos(theta)
+    return right * left * apart + 0.5 * (right - left) ** 2 * (apart - bow / math.pi)
 
 
 def covariance_jacobian(activation: Source, variance: float, *, weight_variance: float) -> tuple[Covariance, ...]:
     r"""The derivative of the map of $(K_{11},K_{22},K_{12})$ where all three are equal.
 
     Lower triangular, with $\chi_\parallel,\chi_\parallel,\chi_\perp$ on the diagonal and
-    $\frac12(\chi_\parallel-\chi_\perp)$ twice in the last row.
+    $\frac12(\chi_\parallel-\chi_\perp)$ twice in the last row. Infinite entries where the activation jumps.
 
     >>> covariance_jacobian("identity", 1.0, weight_variance=1.0)[2]
     (0.0, 0.0, 1.0)

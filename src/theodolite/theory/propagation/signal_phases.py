@@ -30,8 +30,9 @@ class FixedPoint:
 def fixed_points(activation: Source, *, weight_variance: float, bias_variance: float = 0.0) -> tuple[FixedPoint, ...]:
     r"""All solutions of $K=C_b+C_w\langle\sigma^2\rangle_K$ between 0 and 1e8, smallest first.
 
-    They are bracketed on a grid refined by the places where $\chi_\parallel=1$, so that roots at which the map only
-    touches the diagonal (half-stable ones) are found too. Where every variance is a fixed point only 0 is given.
+    They are bracketed on a grid refined by the places where $\chi_\parallel=1$, so that roots at which the map only touches
+    the diagonal (half-stable ones) are found too; their $\chi_\perp$ is infinite where the activation jumps. Where every
+    variance is a fixed point only 0 is given.
 
     >>> [round(point.variance, 8) for point in fixed_points("tanh", weight_variance=1.5)]
     [0.0, 0.28689423]

@@ -90,6 +90,11 @@ def interval_breakpoints(width: int, *, bias_variance: float, low: float, high: 
     >>> round(interval_breakpoints(10, bias_variance=1.0, low=-1e9, high=1e9), 6)
     10.0
     """
+    if not bias_variance > 0 or not low <= high:
+        raise ValueError(
+            f"expected a positive bias_variance and low <= high, got {bias_variance} and [{low}, {high}]; "
+            "without biases every unit is zero at the origin alone"
+        )
     scale = math.sqrt(2.0 / (layer * bias_variance))
     return width / math.pi * (math.atan(scale * high) - math.atan(scale * low))
 
@@ -102,6 +107,8 @@ def interval_bound(neurons: int, *, bias_variance: float, length: float) -> floa
     >>> round(interval_bound(1, bias_variance=1.0, length=math.sqrt(math.pi)), 12)
     1.0
     """
+    if not bias_variance > 0:
+        raise ValueError(f"expected a positive bias_variance, got {bias_variance}; without biases there is no bound")
     return neurons * length / math.sqrt(math.pi * bias_variance)
 
 
@@ -118,6 +125,8 @@ def frozen_gate_breakpoints(
     >>> math.isclose(one, interval_breakpoints(7, bias_variance=1.0, low=-1, high=1))
     True
     """
+    if not bias_variance > 0 or draws < 2:
+        raise ValueError(f"expected a positive bias_variance and at least 2 draws, got {bias_variance} and {draws}")
     random = np.random.default_rng(seed)
     covariance = np.broadcast_to(np.diag([bias_variance, 2.0]), (draws, 2, 2))
     total = np.zeros(draws)
@@ -158,6 +167,10 @@ def curve_zeros(curve: Any) -> float:
     1.0
     """
     points = np.asarray(curve, dtype=np.float64)
+    if points.ndim != 2 or not np.isfinite(points).all() or not np.linalg.norm(points, axis=1).all():
+        raise ValueError(
+            "expected finite points (T, d), none of them 0, got others; a curve through 0 has no direction there"
+        )
     points = points / np.linalg.norm(points, axis=1, keepdims=True)
     half = np.linalg.norm(points[1:] - points[:-1], axis=1) / 2
     return float(2 * np.arcsin(np.clip(half, 0, 1)).sum() / math.pi)

@@ -31,7 +31,11 @@ from .products import (
     steering_gain_bounds as steering_gain_bounds,
     two_layer_exponent_bound as two_layer_exponent_bound,
 )
-from .ranks import noise_effective_rank as noise_effective_rank, noise_stable_rank as noise_stable_rank
+from .ranks import (
+    noise_effective_rank as noise_effective_rank,
+    noise_stable_rank as noise_stable_rank,
+    noise_stable_rank_band as noise_stable_rank_band,
+)
 from .entry_nulls import (
     gap_probability as gap_probability,
     gaussian_maximum as gaussian_maximum,

@@ -33,6 +33,8 @@ def marchenko_pastur_density(eigenvalue: Any, ratio: float, *, variance: float =
     >>> round(float(marchenko_pastur_density(1.0, 1.0)), 6) == round(math.sqrt(3) / (2 * math.pi), 6)
     True
     """
+    if not variance > 0:
+        raise ValueError(f"expected a positive variance, got {variance}; all mass is then at 0")
     low, high = marchenko_pastur_edges(ratio, variance=variance)
     eigenvalue = np.asarray(eigenvalue, dtype=np.float64)
     inside = np.clip((high - eigenvalue) * (eigenvalue - low), 0.0, None)
@@ -111,7 +113,7 @@ def tracy_widom_cdf(value: float) -> float:
 
 
 def tracy_widom_quantile(probability: float) -> float:
-    """The inverse of `tracy_widom_cdf`.
+    """The inverse of `tracy_widom_cdf`; infinite at 1.
 
     >>> round(tracy_widom_quantile(0.99), 1)
     2.0

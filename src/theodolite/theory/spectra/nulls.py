@@ -74,7 +74,8 @@ def null_quantiles(
     in the normal score of the probability; monotone in the probability. A smaller side below 8 is refused; above 4096
     the trend of the sides from 768 on is continued, or what has a limit is taken as there. Above an aspect ratio of 128
     the bulk is a narrow semicircle of relative width $\sqrt{p/n}$: exponents less one grow as its inverse, the rest
-    stays. Independent entries of other laws with a finite fourth moment (the uniform one of a fresh layer) give the same.
+    stays. Independent entries of other laws as light (the uniform one of a fresh layer) give the same; heavier ones (Student's
+    t of 5 degrees, one entry in ten not zero) do not at any size people have, though the limit is theirs too.
 
     >>> low, middle, high = null_quantiles("alpha", 384, 384)
     >>> low < middle < high

@@ -6,7 +6,8 @@ import math
 
 import numpy as np
 
-from theodolite.theory.spectra.noise import marchenko_pastur_quantile
+from theodolite.core.reading import Band
+from theodolite.theory.spectra.noise import marchenko_pastur_quantile, noise_edge, tracy_widom_quantile
 
 
 def noise_stable_rank(rows: int, columns: int) -> float:
@@ -18,6 +19,23 @@ def noise_stable_rank(rows: int, columns: int) -> float:
     25.0
     """
     return rows * columns / (math.sqrt(rows) + math.sqrt(columns)) ** 2
+
+
+def noise_stable_rank_band(rows: int, columns: int, *, significance: float = 0.002) -> Band:
+    r"""The interval that holds the stable rank of noise of this shape, whichever way it is turned.
+
+    The largest eigenvalue is $\mu+s\,T$ with T of Tracy and Widom's law, the squared norm $np(1\pm3\sqrt{2/np})$.
+    Source: johnstone2001; ma2012.
+
+    >>> noise_stable_rank_band(2048, 16) == noise_stable_rank_band(16, 2048)
+    True
+    """
+    edge, unit = noise_edge(rows, columns)
+    low, high = (edge + unit * tracy_widom_quantile(p) for p in (significance / 2, 1 - significance / 2))
+    spread = 3 * math.sqrt(2 / (rows * columns))
+    p = min(rows, columns)
+    first = max(1.0, rows * columns * (1 - spread) / high)
+    return Band(first, max(first, min(p, rows * columns * (1 + spread) / max(low, 1e-300))))
 
 
 def noise_effective_rank(rows: int, columns: int, *, count: int = 400) -> float:

@@ -92,9 +92,9 @@ def design(
     """What theory advises for a network of ``depth`` hidden layers of ``width`` units, tested on random networks.
 
     ``activation`` is a name as in torch.nn.functional or any elementwise torch callable. With ``data`` (inputs, or
-    inputs and targets) the scale of the first layer's signal and the angle between inputs are taken from it, and the
-    kernel of the infinitely wide network is asked how it would learn the targets; otherwise inputs have unit power and a
-    cosine of 0.5. ``samples`` is how many examples a step of full-batch descent averages over (those of the data, or 1000).
+    inputs and targets) the scale of the first layer's signal, the angle between inputs and the step size are taken from
+    it, and the kernel of the infinitely wide network is asked how it would learn the targets; otherwise inputs have unit
+    power and a cosine of 0.5, and a step of full-batch descent averages over ``samples`` of them (1000).
     """
     from theodolite.construct.propagation import gradient_spread
     from theodolite.theory import Activation
@@ -113,8 +113,7 @@ def design(
     power, cosine = signal_of(x)
     readings = [r for option in options for r in signal_readings(sigma, option, depth, width, (power, cosine))]
     spec = network_of(sigma, options[0], depth)
-    count, inputs = samples or (1000 if x is None else len(x)), width if x is None else x[0].numel()
-    rates = rates_of(spec, inputs, width, (power, cosine), count)
+    rates = rates_of(spec, width, width, (power, cosine), samples or 1000) if x is None else rates_of(spec, x, width)
     answers = [Answer(_SIGNALS, tuple(readings)), Answer(_STEPS, tuple(step_reading(spec, width, (power, cosine))))]
     answers.append(Answer(_SPREAD, gradient_spread(spec, width, where=options[0].name, seed=SEED)))
     kernel = None if x is None or y is None else _kernel(spec, x, y)

@@ -64,8 +64,10 @@ def signal_of(x: Any) -> tuple[float, float]:
     return x.square().mean().item(), cosines.mean().item()
 
 
-def rates_of(spec: Any, inputs: int, width: int, signal: tuple[float, float], samples: int) -> LearningRates:
-    """The step sizes that theory allows for inputs of this power and cosine."""
+def rates_of(
+    spec: Any, inputs: Any, width: int, signal: tuple[float, float] = (1.0, 0.5), samples: int | None = None
+) -> LearningRates:
+    """The step sizes that theory allows on these inputs; where only their number is known, of this power and cosine."""
     from theodolite.theory.kernels import learning_rates
 
     return learning_rates(spec, inputs=inputs, width=width, mean_square=signal[0], cosine=signal[1], samples=samples)

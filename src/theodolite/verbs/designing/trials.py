@@ -14,6 +14,9 @@ NETS, SEED = 256, 0
 """How many random networks of the asked width are drawn for each initialisation, and the seed of the draws."""
 
 
+MOST = 1e150
+
+
 def signal_readings(
     sigma: Any, option: Option, depth: int, width: int, inputs: tuple[float, float]
 ) -> Iterator[Reading]:
@@ -25,10 +28,17 @@ def signal_readings(
 
     weight, bias = option.weight_variance, option.bias_variance
     start, angle = _first_layer(option, *inputs)
+    if start == 0.0:  # inputs of 0 without biases: there is no signal to follow
+        return
     ends = covariance_trajectory(network_of(sigma, option, depth), (start, start, angle * start))
     ensemble = Ensemble(activation=sigma, widths=(width,) * depth, weight_variance=weight, bias_variance=bias)
     first = start * torch.tensor([[1.0, angle], [angle, 1.0]], dtype=torch.float64)
     chain = conditional_chain(ensemble, first, nets=NETS, generator=torch.Generator().manual_seed(SEED))
+    chain = chain[
+        (chain.abs() < MOST).flatten(1).all(1)
+    ]  # where the signal explodes, those whose squares a double holds
+    if len(chain) < 2:
+        return
     norms = [mean_estimate(chain[:, layer, 0, 0] / start) for layer in range(depth + 1)]
     alive = chain[(chain[:, -1, 0, 0] > 0) & (chain[:, -1, 1, 1] > 0)]
     cosines = [mean_estimate(correlations(alive)[:, layer]) for layer in range(depth + 1)] if len(alive) > 1 else []
@@ -44,6 +54,8 @@ def _first_layer(option: Option, power: float, cosine: float) -> tuple[float, fl
         start = option.phase.fixed_point
         return start, (option.bias_variance + (start - option.bias_variance) * cosine) / start
     start = option.bias_variance + option.weight_variance * power
+    if start == 0.0:
+        return 0.0, 1.0
     return start, (option.bias_variance + option.weight_variance * power * cosine) / start
 
 
@@ -106,11 +118,14 @@ def step_reading(spec: Any, width: int, signal: tuple[float, float]) -> Iterator
     found = []
     for _ in range(nets):
         model = network(spec, width, 1, width=width, generator=generator)
-        found.append(kernel_spectrum(empirical_ntk(model, x)).values.max().item() / points)
+        kernel = empirical_ntk(model, x)
+        if not bool(torch.isfinite(kernel).all()):  # there is no step that is small enough
+            return
+        found.append(kernel_spectrum(kernel).values.max().item() / points)
+    rates = rates_of(spec, x, width)
+    if not math.isfinite(rates.largest):
+        return
     seen = mean_estimate(found)
-    unit = x / x.norm(dim=1, keepdim=True)
-    real = ((unit @ unit.T).sum().item() - points) / (points * (points - 1))
-    rates = rates_of(spec, width, width, (x.square().mean().item(), real), points)
     yield Reading(
         quantity="largest eigenvalue of the tangent kernel over the samples",
         where=f"{points} inputs",

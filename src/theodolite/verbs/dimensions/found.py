@@ -10,7 +10,7 @@ from theodolite.core.question import Answer, Question, Skipped
 from theodolite.core.reading import Band, Estimate, Reading, Series
 
 if TYPE_CHECKING:
-    from theodolite.measure.dimension import Neighbours
+    from theodolite.measure.dimension import NearCopies, Neighbours
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,7 @@ class Found:
     readings: dict[str, list[Reading]] = field(default_factory=dict)
     skipped: list[Skipped] = field(default_factory=list)
     curve: tuple[Estimate, ...] = ()
+    copies: NearCopies | None = None
     plane: Plane | None = None
 
     @property

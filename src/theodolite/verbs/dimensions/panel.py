@@ -22,6 +22,8 @@ DimensionMethod = Literal[
     "gride",
     "correlation",
     "calibrated",
+    "ess",
+    "danco",
     "local-pca",
     "participation",
     "pca",
@@ -170,7 +172,7 @@ def dimension(
         "notes": "; ".join(graph.notes) or "none",
         "time": f"{time.perf_counter() - started:.1f} s",
     }
-    best, words = explained(values, state.curve, rows=len(rows), rank=state.rank, notes=graph.notes)
+    best, words = explained(values, state, rows=len(rows), notes=graph.notes)
     return Dimension(
         name or f"{rows.given:,} rows of {rows.columns + rows.constant} columns",
         state.answers,
@@ -186,7 +188,7 @@ def dimension(
 def _single(x: Any, method: str) -> Estimate:
     from theodolite.measure import dimension as measure
     from theodolite.measure.dimension import embeddings
-    from theodolite.verbs.dimensions.steps import above_noise
+    from theodolite.verbs.dimensions.counts import above_noise, by_null_space
 
     simple: dict[str, Callable[[Any], Estimate]] = {
         "twonn": measure.dimension_twonn,
@@ -194,6 +196,8 @@ def _single(x: Any, method: str) -> Estimate:
         "gride": measure.dimension_gride,
         "correlation": measure.dimension_correlation,
         "calibrated": measure.dimension_calibrated,
+        "ess": measure.dimension_ess,
+        "danco": measure.dimension_danco,
         "local-pca": measure.dimension_local_pca,
         "participation": measure.dimension_participation,
         "pca": measure.dimension_pca,
@@ -202,7 +206,7 @@ def _single(x: Any, method: str) -> Estimate:
         "mixture": lambda x: measure.gaussian_mixture(x).dimension,
         "isomap": lambda x: Estimate(float(embeddings.isomap(x).dimension)),
         "lle": lambda x: Estimate(float(embeddings.lle(x).dimension)),
-        "hessian": lambda x: Estimate(float(embeddings.dimension_hessian(x)[0])),
+        "hessian": by_null_space,
     }
     if method not in simple:
         raise ValueError(

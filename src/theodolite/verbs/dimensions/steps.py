@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from theodolite.core.question import Skipped
 from theodolite.core.reading import Estimate, Series
+from theodolite.verbs.dimensions.counts import above_noise, by_null_space
 from theodolite.verbs.dimensions.found import Found, Plane
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 LARGEST = 128
 """Neighbours in the shared graph: Gride up to its 64th and 128th."""
+WITHOUT_COPIES = "TwoNN, calibrated, without near-duplicates"
 
 
 def steps_of(rows: Any, state: Found, labels: Any, picture: bool) -> list[Callable[[], None]]:
@@ -33,9 +35,14 @@ def steps_of(rows: Any, state: Found, labels: Any, picture: bool) -> list[Callab
 
     steps: dict[str, Callable[[], None]] = {
         "variance": lambda: _variance(rows, state),
-        "nearest neighbours": lambda: _neighbours(rows, state),
+        "nearest neighbours": lambda: _graph(rows, state),
+        "TwoNN": lambda: _twonn(state),
+        "MLE": lambda: _mle(state),
+        "correlation dimension": lambda: _correlation(state),
         "scales": lambda: _scales(state),
+        "near-duplicates": lambda: _copies(state),
         "calibrated": lambda: _calibrated(rows, state),
+        "angles": lambda: _angles(rows, state),
         "local PCA": lambda: _local(state),
         "parallel analysis": lambda: _parallel(rows, state),
         "Gaussian mixture": lambda: _mixture(rows, state),
@@ -51,9 +58,11 @@ def steps_of(rows: Any, state: Found, labels: Any, picture: bool) -> list[Callab
 def _variance(rows: Any, state: Found) -> None:
     from theodolite.measure.dimension import dimension_participation, directions_needed, rank_of, variances
 
-    found = variances(rows)
-    state.rank = rank_of(found, rows)
-    spectrum = found[: state.rank]
+    scaled = rows.unscaled()
+    found = variances(scaled)
+    state.rank = rank_of(found, scaled)
+    unit = rows.scale**2 if 1e-150 < rows.scale < 1e150 else 1.0
+    spectrum = unit * found[: state.rank]
     series = Series(
         x=tuple(float(k) for k in range(1, len(spectrum) + 1)),
         measured=tuple(spectrum.tolist()),
@@ -86,23 +95,17 @@ def _variance(rows: Any, state: Found) -> None:
     )
 
 
-def above_noise(x: Any) -> Estimate:
-    """How many eigenvalues of the correlation matrix exceed what columns without correlation would show (1 %)."""
-    from theodolite.measure.dimension import distinct_rows, variances
-    from theodolite.theory.spectra import noise_edge, tracy_widom_quantile
+def _graph(rows: Any, state: Found) -> None:
+    from theodolite.measure.dimension import nearest_neighbours
 
-    rows = distinct_rows(x)
-    n = len(rows) - 1
-    middle, spread = noise_edge(n, rows.columns) if rows.columns > 1 else (float(n), 0.0)
-    values = n * variances(rows, standardised=True)
-    return Estimate(float((values > middle + tracy_widom_quantile(0.99) * spread).sum()))
+    state.graph = nearest_neighbours(rows, min(LARGEST, len(rows) - 1))
 
 
-def _neighbours(rows: Any, state: Found) -> None:
-    from theodolite.measure import dimension as measure
+def _twonn(state: Found) -> None:
+    from theodolite.measure.dimension import twonn_fit
 
-    state.graph = graph = measure.nearest_neighbours(rows, min(LARGEST, len(rows) - 1))
-    fit = measure.twonn_fit(graph)
+    assert state.graph is not None
+    fit = twonn_fit(state.graph)
     some = sorted({round(place * (len(fit.logs) - 1) / 79) for place in range(80)})
     series = Series(
         x=tuple(float(fit.logs[i]) for i in some),
@@ -121,16 +124,28 @@ def _neighbours(rows: Any, state: Found) -> None:
         "most.",
         series,
     )
+
+
+def _mle(state: Found) -> None:
+    from theodolite.measure.dimension import dimension_mle
+
+    assert state.graph is not None
     state.add(
         "neighbours",
         "MLE, k = 10 to 20",
-        measure.dimension_mle(graph, neighbours=_few(graph, 10, 20)),
+        dimension_mle(state.graph, neighbours=_few(state.graph, 10, 20)),
         "Maximum likelihood over 10 to 20 neighbours: a larger scale, a smaller error, more bias by edges.",
     )
+
+
+def _correlation(state: Found) -> None:
+    from theodolite.measure.dimension import dimension_correlation
+
+    assert state.graph is not None
     state.add(
         "neighbours",
         "correlation dimension",
-        measure.dimension_correlation(graph, neighbours=_few(graph, 10, 20)),
+        dimension_correlation(state.graph, neighbours=_few(state.graph, 10, 20)),
         "How the number of close pairs grows with distance; dense regions weigh most.",
     )
 
@@ -159,6 +174,20 @@ def _scales(state: Found) -> None:
         )
 
 
+def _copies(state: Found) -> None:
+    from theodolite.measure.dimension import dimension_calibrated, near_copies
+
+    assert state.graph is not None
+    state.copies = found = near_copies(state.graph)
+    if found is not None:
+        state.add(
+            "neighbours",
+            WITHOUT_COPIES,
+            dimension_calibrated(found.rows),
+            f"As calibrated TwoNN, one row of each group closer than {found.radius:.3g}: {len(found.rows):,} rows.",
+        )
+
+
 def _calibrated(rows: Any, state: Found) -> None:
     from theodolite.measure.dimension import dimension_calibrated
 
@@ -168,6 +197,24 @@ def _calibrated(rows: Any, state: Found) -> None:
         dimension_calibrated(rows),
         "The dimension of a cube or Gaussian of as many rows (at most 1,500) that TwoNN would read the same; the "
         "difference of the two is part of the error.",
+    )
+
+
+def _angles(rows: Any, state: Found) -> None:
+    from theodolite.measure.dimension import dimension_danco, dimension_ess
+
+    assert state.graph is not None
+    state.add(
+        "manifold",
+        "ESS",
+        dimension_ess(state.graph, neighbours=min(30, state.graph.count)),
+        "Expected simplex skewness: angles among 30 neighbours, little biased by edges, much by bends.",
+    )
+    state.add(
+        "manifold",
+        "DANCo",
+        dimension_danco(rows),
+        "Norms and angles of 10 neighbours beside balls of as many rows (at most 1,500).",
     )
 
 
@@ -249,15 +296,7 @@ def _lle(rows: Any, state: Found) -> None:
 
 
 def _hessian(rows: Any, state: Found) -> None:
-    from theodolite.measure.dimension import dimension_hessian
-
-    found, gaps = dimension_hessian(rows)
-    told = ", ".join(f"{gap:.3g} at {d}" for d, gap in gaps.items()) or "none could be tried"
-    if found == 0:
-        raise ValueError(
-            f"no assumed dimension has a null space parted from the rest (gaps: {told}): not flat, or not 2 to 4"
-        )
-    state.add("manifold", "Hessian LLE", Estimate(float(found)), f"The null space has one function more; gaps {told}.")
+    state.add("manifold", "Hessian LLE", by_null_space(rows), "The null space has one function more than dimensions.")
 
 
 def _picture(rows: Any, state: Found, labels: Any) -> None:

@@ -4,36 +4,42 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from theodolite.core.reading import Estimate
+from theodolite.verbs.dimensions.steps import WITHOUT_COPIES
+
+if TYPE_CHECKING:
+    from theodolite.verbs.dimensions.found import Found
 
 NOTABLE = 0.15
 """A relative difference that is worth a sentence, if it also exceeds three standard errors."""
 
 
 def explained(
-    values: Mapping[str, Estimate], curve: Sequence[Estimate], *, rows: int, rank: int, notes: Sequence[str]
+    values: Mapping[str, Estimate], state: Found, *, rows: int, notes: Sequence[str]
 ) -> tuple[Estimate, tuple[str, ...]]:
     """The estimate to go by, and the sentences that explain the others.
 
-    By default the calibrated one, whose error covers the bias of few rows in many dimensions; where the dimension rises
-    from the smallest scales, near-duplicates rule those, and the largest value across scales is taken.
+    The calibrated one, whose error covers the bias of few rows in many dimensions, taken without near-duplicates where
+    these rule the smallest scales. On a lattice, where it has no answer, the correlation dimension, and where rows are all
+    equally far the linear hull. No number exceeds that hull.
     """
-    rising = _rise(curve)
-    best = rising[1] if rising else values.get("TwoNN, calibrated", curve[0] if curve else Estimate(math.nan))
+    names = (WITHOUT_COPIES, "TwoNN, calibrated", "correlation dimension")
+    by_neighbours = [values[name] for name in names if name in values]
+    best = by_neighbours[0] if by_neighbours else Estimate(float(state.rank), math.nan)
+    best = replace(best, value=min(best.value, float(state.rank)))
     sentences = [f"{note[0].upper()}{note[1:]}." for note in notes]
-    sentences += _scale_words(curve, rising)
-    sentences += _size_words(values, rows, bool(rising))
-    sentences += _hull_words(values, best, rank)
+    if not by_neighbours:
+        sentences.append(
+            "No estimator by neighbours has an answer here: the number given is that of the linear hull, which the dimension "
+            "cannot exceed."
+        )
+    sentences += _scale_words(state, best)
+    sentences += _size_words(values, rows, state.copies is not None)
+    sentences += _hull_words(values, best, state.rank)
     return best, tuple(sentences)
-
-
-def _rise(curve: Sequence[Estimate]) -> tuple[Estimate, Estimate] | None:
-    """The first point of the curve and its highest, where the way up is notable."""
-    if len(curve) < 2:
-        return None
-    top = max(curve[1:], key=lambda estimate: estimate.value)
-    return (curve[0], top) if _above(top, curve[0]) else None
 
 
 def _above(one: Estimate, other: Estimate) -> bool:
@@ -41,15 +47,23 @@ def _above(one: Estimate, other: Estimate) -> bool:
     return one.value > (1 + NOTABLE) * other.value and one.value - other.value > 3 * error
 
 
-def _scale_words(curve: Sequence[Estimate], rising: tuple[Estimate, Estimate] | None) -> Iterator[str]:
+def _scale_words(state: Found, best: Estimate) -> Iterator[str]:
+    curve = state.curve
     if len(curve) < 2:
         return
-    first, last = curve[0], curve[-1]
-    if rising:
+    first, top = curve[0], max(curve, key=lambda estimate: estimate.value)
+    last = min(curve, key=lambda estimate: estimate.value)
+    if state.copies is not None:
         yield (
-            f"The dimension rises from {first.value:.1f} at the smallest distances to {rising[1].value:.1f} at "
-            f"{rising[1].scale:.3g}: many rows come with near-duplicates (sentences that differ in one word, repeated or "
-            "augmented samples), so TwoNN reads how such copies differ, not the data. Go by the larger scales."
+            f"{100 * state.copies.share:.0f} % of rows come with near-duplicates, closer than {state.copies.radius:.3g} "
+            "(sentences that differ in one word, repeated or augmented samples): among them TwoNN reads how such copies "
+            f"differ, not the data. With one row of each group it is {best.value:.1f}."
+        )
+    elif _above(top, first):
+        yield (
+            f"The dimension rises from {first.value:.1f} at the smallest distances to {top.value:.1f} at {top.scale:.3g}, and "
+            "the ratios at the smallest obey their law: the data bends back on itself, as a helix or a roll does, and far "
+            "parts of it come near. Go by the smallest scales."
         )
     elif _above(first, last):
         low, high = (f"{estimate.scale or 0:.3g}" for estimate in (first, last))
@@ -62,9 +76,9 @@ def _scale_words(curve: Sequence[Estimate], rising: tuple[Estimate, Estimate] | 
         yield "The dimension is the same across scales: neither noise nor near-duplicates nor edges are seen."
 
 
-def _size_words(values: Mapping[str, Estimate], rows: int, rising: bool) -> Iterator[str]:
+def _size_words(values: Mapping[str, Estimate], rows: int, copies: bool) -> Iterator[str]:
     raw, calibrated, mle = (values.get(name) for name in ("TwoNN", "TwoNN, calibrated", "MLE, k = 10 to 20"))
-    if raw and calibrated and not rising and calibrated.value > 1.08 * raw.value:
+    if raw and calibrated and not copies and calibrated.value > 1.08 * raw.value:
         yield (
             f"Biased low: with {rows:,} rows TwoNN reads {raw.value:.1f} where a cube or a Gaussian of about "
             f"{calibrated.value:.1f} dimensions would read the same, since in many dimensions most rows lie near the edge."

@@ -1,0 +1,93 @@
+"""Are error bars honest when a budget thins the data? Redraws of the samples seen, against the value of all of them.
+
+The samples of the built-in digits network are put into another order, again and again. Every instrument reads them in full,
+and then may look at some of them alone. Counted is how often three errors cover the full value, reading by reading.
+
+    python benchmarks/survey_errors.py [--redraws 20] [--samples 450] [INSTRUMENT ...]
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import re
+from collections import defaultdict
+
+import torch
+
+import theodolite as th
+from theodolite import catalogue
+from theodolite.core.budget import Allowance
+from theodolite.core.reading import SIGMAS, Reading
+from theodolite.core.subject import Subject
+from theodolite.io.builtin_network import LR, MOMENTUM, builtin, digits
+
+ROUNDING = 1e-5
+"""Relative difference that the order of sums in single precision may make."""
+
+Key = tuple[str, str, str]
+
+
+def redrawn(model: torch.nn.Module, origin: object, seed: int) -> Subject:
+    """The built-in network with its samples in another order."""
+    x, y = digits()
+    order = torch.randperm(len(x), generator=torch.Generator().manual_seed(seed))
+    return Subject(
+        model,
+        data=(x[order], y[order]),
+        loss=torch.nn.functional.cross_entropy,
+        lr=LR,
+        momentum=MOMENTUM,
+        origin=origin,
+    )
+
+
+def readings(name: str, subject: Subject) -> dict[Key, Reading]:
+    """An instrument's readings by quantity and place; numbers of samples and draws in the place do not count."""
+    found = th.read(name, subject)
+    return {(name, r.quantity, r.where if "." in r.where else re.sub(r"\d+ ", "", r.where)): r for r in found}
+
+
+def covers(reading: Reading, full: float) -> bool:
+    """Whether three errors reach the full value."""
+    return abs(reading.measured - full) <= SIGMAS * reading.stderr + ROUNDING * max(abs(full), abs(reading.measured))
+
+
+def main() -> int:
+    """Print each reading's coverage, those that fail last; 1 where one covers fewer than 19 of 20 times."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("instrument", nargs="*")
+    parser.add_argument("--redraws", type=int, default=20)
+    parser.add_argument("--samples", type=int, default=450)
+    options = parser.parse_args()
+    start = builtin()
+    last: dict[Key, float] = {}
+    hits: dict[Key, list[bool]] = defaultdict(list)
+    widths: dict[Key, list[float]] = defaultdict(list)
+    for name in options.instrument or catalogue.instrument_names():
+        for seed in range(options.redraws):
+            whole = readings(name, redrawn(start.model, start.origin, seed))
+            subject = redrawn(start.model, start.origin, seed).within(Allowance(samples=options.samples))
+            for key, reading in readings(name, subject).items():
+                if key in whole:
+                    hits[key].append(covers(reading, whole[key].measured))
+                    widths[key].append(reading.stderr)
+                    last[key] = whole[key].measured
+        own = [key for key in hits if key[0] == name]
+        print(f"{name}: {sum(_good(hits[key]) for key in own)} of {len(own)} readings", flush=True)
+    failed = [key for key in hits if not _good(hits[key])]
+    print(f"\n{len(hits) - len(failed)} of {len(hits)} readings cover the full value at least 19 times in 20")
+    for key in failed:
+        mean = sum(widths[key]) / len(widths[key])
+        print(
+            f"  fails: {' | '.join(key)}: {sum(hits[key])} of {len(hits[key])}; full {last[key]:.4g}, error {mean:.2g}"
+        )
+    return 1 if failed else 0
+
+
+def _good(hits: list[bool]) -> bool:
+    return sum(hits) >= math.floor(0.95 * len(hits))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

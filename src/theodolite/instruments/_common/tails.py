@@ -1,0 +1,117 @@
+"""The tail, the bulk and the noise test of every weight matrix: found while the tensor is in memory, kept by its name.
+
+Noise is what the matrix's own entries would be in random places. Where they are not much heavier than Gaussian ones the
+spectrum of a Gaussian matrix says what that looks like. Where they are, large entries alone make large eigenvalues; there what
+seems to be structure must be seen once more in the ranks of the entries, which are those of a Gaussian matrix whatever the law.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from theodolite.core.reading_rows import known_number
+from theodolite.core.subject import Subject
+from theodolite.instruments._common.spectra import eigenvalues_of, matrices_of
+from theodolite.instruments._common.weights import InHand, WeightPart, weighed
+from theodolite.io.workers import case_generator
+from theodolite.measure.spectra import (
+    Bulk,
+    PowerLaw,
+    Spectrum,
+    entry_kurtosis,
+    gram_eigenvalues,
+    marchenko_pastur_bulk,
+    normal_scores,
+    power_law,
+)
+from theodolite.theory.spectra import structure
+
+LEVEL = 0.05
+REFITS, MOST = 100, 2048
+"""Bootstrap refits behind a goodness of fit, and the number of eigenvalues up to which it is taken."""
+
+HEAVIER, ERRORS = 0.1, 2.0
+"""A kurtosis above 3 by this much, and by this many of its errors, is taken to be heavier than a Gaussian one."""
+
+
+@dataclass(frozen=True)
+class Tail:
+    """The fits of one matrix, and how surprising its spectrum is; ``ranked`` are those of the ranks where these judge.
+
+    ``p_value`` is of this matrix alone: a survey of many corrects it.
+    """
+
+    fit: PowerLaw
+    bulk: Bulk
+    kurtosis: float
+    heavy: bool
+    p_value: float
+    cause: str
+    ranked_alpha: float
+    ranked_spikes: int | None
+
+
+def layer_tails(subject: Subject) -> dict[str, Tail]:
+    """Of every matrix that has a spectrum to fit, by name."""
+    found = weighed(subject, "spectra", "tails")["tails"].values()
+    return {row["name"]: _told(row) for stored in found for row in stored.value}
+
+
+def _told(row: dict[str, Any]) -> Tail:
+    fit, bulk = dict(row["fit"]), dict(row["bulk"])
+    for key in ("alpha", "xmin", "distance", "stderr"):
+        fit[key] = known_number(fit[key])
+    for key in ("variance", "low", "high", "threshold", "share", "excess", "distance"):
+        bulk[key] = known_number(bulk[key])
+    return Tail(
+        PowerLaw(**fit),
+        Bulk(**bulk),
+        kurtosis=known_number(row["kurtosis"]),
+        heavy=row["heavy"],
+        p_value=row["p_value"],
+        cause=row["cause"],
+        ranked_alpha=known_number(row["ranked_alpha"]),
+        ranked_spikes=row["ranked_spikes"],
+    )
+
+
+def _find(held: InHand) -> tuple[Any, dict[str, Any]]:
+    rows = []
+    for part in matrices_of(held):
+        if part.matrix is None:
+            continue
+        values = eigenvalues_of(held, part)
+        spectrum = Spectrum(values, part.matrix.shape[0], part.matrix.shape[1], part.matrix.dtype)
+        if not spectrum.reason:
+            rows.append({"name": part.name, **asdict(tail_of(part.matrix, values, name=part.name))})
+    return rows, {}
+
+
+def tail_of(matrix: Tensor, eigenvalues: np.ndarray, *, name: str = "") -> Tail:
+    """The fits of a matrix with these eigenvalues and the test of noise; the ``name`` seeds what is drawn at random."""
+    rows, columns = matrix.shape
+    refits = REFITS if len(eigenvalues) <= MOST else 0
+    fit = power_law(eigenvalues, refits=refits, generator=case_generator(0, {"matrix": name}))
+    bulk = marchenko_pastur_bulk(eigenvalues, rows, columns)
+    kurtosis = entry_kurtosis(matrix)
+    heavy = kurtosis > 3 + max(HEAVIER, ERRORS * math.sqrt(24 / matrix.numel()))
+    seen = structure(rows, columns, alpha=fit.alpha, bulk_distance=bulk.distance, excess=bulk.excess)
+    alpha, spikes, p_value, cause = math.nan, None, seen.p_value, seen.cause
+    if heavy and (seen.at(LEVEL) or bulk.spikes):
+        scores = normal_scores(matrix, generator=case_generator(0, {"ranks": name}))
+        ranked = gram_eigenvalues(scores)
+        again, below = power_law(ranked), marchenko_pastur_bulk(ranked, *scores.shape)
+        alpha, spikes = again.alpha, below.spikes
+        judged = structure(
+            scores.shape[0], scores.shape[1], alpha=alpha, bulk_distance=below.distance, excess=below.excess
+        )
+        p_value, cause = max((seen.p_value, seen.cause), (judged.p_value, judged.cause))
+    return Tail(fit, bulk, kurtosis, heavy, p_value, cause, alpha, spikes)
+
+
+of_weight = WeightPart(_find, version=1)

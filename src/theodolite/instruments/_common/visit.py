@@ -1,0 +1,163 @@
+"""What a survey sees of the data: the pace of each kind of pass here, samples thinned to a budget, and the one visit."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from theodolite.core.budget import Allowance, Pace
+from theodolite.core.state import untouched
+from theodolite.core.subject import Subject
+from theodolite.io.batches import Batch, Batches
+from theodolite.measure import first_tensor, plain_attention
+from theodolite.measure.propagation._one_visit import Features, visited_features
+
+SLICE, QUICK = 4, 0.02
+"""Samples on which a pace is measured; seconds below which it is measured on more of them."""
+
+
+@dataclass(frozen=True)
+class Kept(Batches):
+    """Batches that are in memory, ``source`` a list of `Batch`: read again and again, never cut anew."""
+
+    def __iter__(self) -> Iterator[Batch]:
+        return iter(self.source)
+
+
+def sample_count(subject: Subject) -> int:
+    """How many samples the data hold, counted once."""
+    if "count" not in subject.seen:
+        subject.seen["count"] = sum(len(batch) for batch in subject.data)
+    return int(subject.seen["count"])
+
+
+def pace_of(subject: Subject, *kinds: str) -> Pace:
+    """Seconds a sample takes in each kind of pass asked for, measured once on a slice of the first batch."""
+    known: dict[str, float] = subject.seen.setdefault("pace", {})
+    assert subject.model is not None
+    for kind in kinds:
+        if kind not in known:
+            with untouched(subject.model), plain_attention():
+                known[kind] = _seconds_a_sample(_PASSES[kind], subject)
+    return Pace({**known, "features": 0.0}, sample_count(subject))
+
+
+def _seconds_a_sample(run: Callable[[Subject, Batch], Any], subject: Subject) -> float:
+    assert subject.model is not None
+    whole = next(subject.batches())
+    count = min(SLICE, len(whole))
+    try:
+        run(subject, picked(whole, torch.arange(min(2, len(whole)))))  # what is done once is no part of the pace
+    except (RuntimeError, TypeError, ValueError):  # what cannot be run costs nothing; the instrument says why
+        return 0.0
+    while True:
+        batch = picked(whole, torch.arange(count))
+        started = time.perf_counter()
+        run(subject, batch)
+        if torch.cuda.is_available():
+            torch.cuda.synchronize()
+        took = time.perf_counter() - started
+        if took > QUICK or count == len(whole):
+            return took / count
+        count = min(len(whole), 8 * count)
+
+
+def _forward(subject: Subject, batch: Batch) -> None:
+    with torch.no_grad():
+        subject.output(batch)
+
+
+def _gradient(subject: Subject, batch: Batch) -> None:
+    own = [p for p in subject.model.parameters() if p.requires_grad]  # type: ignore[union-attr]
+    torch.autograd.grad(_value(subject, batch), own, allow_unused=True)
+
+
+def _value(subject: Subject, batch: Batch) -> Tensor:
+    """The loss; where there is none a sum of the answers, which costs as much."""
+    return subject.loss_on(batch) if subject.has("loss") else first_tensor(subject.output(batch)).float().sum()
+
+
+def _product(subject: Subject, batch: Batch) -> None:
+    own = [p for p in subject.model.parameters() if p.requires_grad]  # type: ignore[union-attr]
+    slopes = torch.autograd.grad(_value(subject, batch), own, create_graph=True, materialize_grads=True)
+    live = [slope for slope in slopes if slope.requires_grad]
+    torch.autograd.grad(live, own, [torch.ones_like(slope) for slope in live], allow_unused=True)
+
+
+_PASSES: dict[str, Callable[[Subject, Batch], Any]] = {"forward": _forward, "gradient": _gradient, "product": _product}
+
+
+def picked(batch: Batch, rows: Tensor) -> Batch:
+    """Some samples of a batch."""
+
+    def part(value: Any) -> Any:
+        fits = isinstance(value, Tensor) and value.ndim > 0 and len(value) == len(batch)
+        return value[rows.to(value.device)] if fits else value
+
+    keywords = {name: part(value) for name, value in batch.keywords.items()}
+    return Batch(tuple(part(value) for value in batch.inputs), keywords, part(batch.target))
+
+
+def thinned(subject: Subject, samples: int, *, batch_size: int | None = None) -> Batches:
+    """So many samples, evenly spread over the data, in batches of at most a size; the data themselves where all are asked for."""
+    whole = sample_count(subject)
+    if samples >= whole and batch_size is None:
+        data: Batches = subject.data
+        return data
+    kept: list[Batch] = []
+    start = 0
+    for batch in subject.batches():
+        places = torch.arange(start, start + len(batch))
+        chosen = torch.nonzero((places + 1) * samples // whole > places * samples // whole).flatten()
+        start += len(batch)
+        kept += [picked(batch, rows) for rows in torch.split(chosen, batch_size or max(1, len(chosen))) if len(rows)]
+    assert subject.model is not None
+    return Kept(kept, subject.model)
+
+
+def parted(data: Batches, parts: int = 2) -> list[Kept]:
+    """So many parts of the samples, dealt out one by one."""
+    found: list[list[Batch]] = [[] for _ in range(parts)]
+    for batch in data:
+        for start, part in enumerate(found):
+            if len(batch) > start:
+                part.append(picked(batch, torch.arange(start, len(batch), parts)))
+    return [Kept(part, data.model) for part in found if part]
+
+
+def afforded(subject: Subject, kind: str, *, passes: float, share: float = 1.0, fewest: int = 1) -> int:
+    """How many samples the instrument can pass so often within its allowance; all of them where that has no end."""
+    limit = subject.allowance
+    if limit.until == Allowance.until and limit.samples is None:
+        return sample_count(subject)
+    pace = pace_of(subject, kind)
+    return min(pace.samples, max(fewest, pace.affordable(kind, limit, passes=passes, share=share)))
+
+
+def weights_state(model: nn.Module) -> tuple[tuple[int, int], ...]:
+    """Which weights a model has, without reading them: where they lie, and how often they were changed in place."""
+    return tuple((parameter.data_ptr(), parameter._version) for parameter in model.parameters())
+
+
+def features_of(subject: Subject) -> Features:
+    """What one visit of the data shows of all layers: made once for all instruments, again where weights have moved."""
+    assert subject.model is not None
+    limit = subject.allowance
+    state = weights_state(subject.model)
+    found: Features | None = subject.seen.get("features")
+    wanted = min(sample_count(subject), limit.samples or sample_count(subject))
+    enough = found is not None and (found.samples >= wanted or limit.until < Allowance.until)
+    if found is None or not enough or subject.seen.get("features at") != state:
+        samples = afforded(subject, "forward", passes=1.6, share=0.8, fewest=min(8, wanted))
+        data = thinned(subject, samples)
+        with untouched(subject.model):
+            on_device = (batch.on(subject.model) for batch in data)
+            found = visited_features(subject.model, on_device, like_first=len(subject.data.first()), ended=limit.over)
+        found = replace(found, of=sample_count(subject))
+        subject.seen["features"], subject.seen["features at"] = found, state
+    return found

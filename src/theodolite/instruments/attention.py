@@ -1,0 +1,97 @@
+"""Where does attention look, and do the tokens stay apart with depth?
+
+Of every attention layer the entropy of its rows over that of looking everywhere alike, where its weights can be had; and of
+every block the rank of the matrix of tokens. Without residual paths and feed-forward layers pure attention drives that
+matrix to rank one doubly exponentially with depth (Dong and others, 2021): all tokens become alike. Rows that look
+everywhere pass no information about place; rows that look at one token only pass no gradient to the others (Zhai and
+others, 2023).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import torch
+
+from theodolite.core.instrument import Instrument
+from theodolite.core.reading import Band, Reading, Series
+from theodolite.core.statistics import mean_estimate
+from theodolite.core.subject import Subject
+from theodolite.instruments._common.visit import afforded, picked
+from theodolite.measure.propagation import AttentionSight, attention_sights
+
+MOST = 32
+"""Samples that are looked at: every one gives as many rows as it has tokens."""
+
+
+def read(subject: Subject) -> Iterator[Reading]:
+    """The entropy of attention, layer by layer, and the rank of the tokens by depth."""
+    assert subject.model is not None
+    batch = next(subject.batches())
+    rows = min(len(batch), MOST, afforded(subject, "forward", passes=2.0, fewest=2))
+    few = picked(batch, torch.arange(0, len(batch), max(1, len(batch) // rows))[:rows])
+    found = attention_sights(subject.model, few.inputs, few.keywords)
+    for sight in found:
+        if sight.entropies is not None:
+            yield _entropy(sight)
+    told = [sight for sight in found if len(sight.ranks) > 1]
+    means = [mean_estimate(sight.ranks) for sight in told]
+    series = Series(
+        x=tuple(sight.layer for sight in told),
+        measured=tuple(mean.value for mean in means),
+        stderr=tuple(mean.stderr for mean in means),
+        x_label="layer",
+        y_label="rank of the tokens",
+    )
+    for sight, mean in zip(told, means, strict=True):
+        most = float(min(sight.tokens, sight.width))
+        yield Reading(
+            quantity="effective rank of the tokens",
+            where=sight.layer,
+            measured=mean.value,
+            stderr=mean.stderr,
+            expected=Band(1.0, most),
+            meaning=f"As if {mean.value:.3g} of {sight.tokens} tokens pointed in directions of their own, behind this layer "
+            f"and the sum after it. {_by_rank(means[0].value, mean.value)}",
+            series=series,
+        )
+
+
+def _entropy(sight: AttentionSight) -> Reading:
+    assert sight.entropies is not None
+    mean = mean_estimate(sight.entropies)
+    share = mean.value
+    if share > 0.95:
+        said = "It looks everywhere alike: an average, which tells places apart only through what is added to them."
+    elif share < 0.1:
+        said = (
+            "It looks at one token alone: scores have grown large; try a smaller step, or normalised queries and keys."
+        )
+    else:
+        said = "It looks at some tokens more than at others."
+    return Reading(
+        quantity="entropy of attention, over the largest possible",
+        where=sight.layer,
+        measured=share,
+        stderr=mean.stderr,
+        expected=Band(0.0, 1.0),
+        meaning=f"As if each token looked at {sight.tokens**share:.3g} of {sight.tokens}, mean over {sight.heads} heads. {said}",
+    )
+
+
+def _by_rank(first: float, here: float) -> str:
+    if here < 2:
+        return "All tokens are nearly alike: what is told apart here is told by rounding."
+    if here < 0.25 * first:
+        return "Far fewer than in the first such layer: the tokens merge with depth."
+    return "The tokens stay apart." if math.isfinite(here) else ""
+
+
+instrument = Instrument(
+    question="Where does attention look, and do tokens stay apart?",
+    read=read,
+    needs={"model", "data"},
+    cost="forward",
+    sees={"forward": 16},
+)

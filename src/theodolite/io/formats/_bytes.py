@@ -1,0 +1,63 @@
+"""A cursor over the bytes of a file that never reads past its end nor more than it was allowed."""
+
+from __future__ import annotations
+
+from types import TracebackType
+
+
+class Cursor:
+    """Reads forward from a place; a length that leads out of the file is an error before anything is read."""
+
+    def __init__(self, path: str, place: int = 0, end: int | None = None) -> None:
+        self.file = open(path, "rb", buffering=1 << 16)  # noqa: SIM115  closed by the context
+        self.file.seek(0, 2)
+        self.end = self.file.tell() if end is None else end
+        self.move(place)
+
+    def __enter__(self) -> Cursor:
+        """The cursor itself."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.file.close()
+
+    def move(self, place: int) -> None:
+        """Go on at another place."""
+        if not 0 <= place <= self.end:
+            raise ValueError(f"a place at byte {place:,} of {self.end:,}")
+        self.place = place
+        self.file.seek(place)
+
+    def skip(self, count: int) -> int:
+        """Pass over so many bytes; where they began."""
+        start = self.place
+        self.move(start + count)
+        return start
+
+    def take(self, count: int, most: int = 1 << 20) -> bytes:
+        """The next bytes."""
+        if not 0 <= count <= min(most, self.end - self.place):
+            raise ValueError(f"{count:,} bytes asked for at byte {self.place:,} of {self.end:,}")
+        found = self.file.read(count)
+        if len(found) != count:
+            raise ValueError("a file that became shorter")
+        self.place += count
+        return found
+
+    def number(self, size: int, *, order: str = "little", signed: bool = False) -> int:
+        """A whole number of so many bytes."""
+        return int.from_bytes(self.take(size), "little" if order == "little" else "big", signed=signed)
+
+    def varint(self) -> int:
+        """A number in groups of seven bits, the last group first marked by its high bit, as protocol buffers have it."""
+        value = shift = 0
+        while True:
+            byte = self.take(1)[0]
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return value
+            shift += 7
+            if shift > 63:
+                raise ValueError("a number of more than ten bytes")

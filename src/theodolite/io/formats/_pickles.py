@@ -1,0 +1,252 @@
+"""Pickles read without running them: tensors, arrays and plain containers are built, every other object is an inert husk.
+
+A pickle is a program that calls what it names. Here each name stands for one of a few functions of this file that only take
+notes; a name that is not among them stands for `Husk`, which keeps what it is given and does nothing. Nothing is imported.
+"""
+
+from __future__ import annotations
+
+import io
+import pickle
+from collections.abc import Callable
+from typing import Any, ClassVar, Protocol
+
+import torch
+
+from theodolite.io.formats._format import checked_shape, span
+from theodolite.io.formats._stubs import ArrayStub, DtypeStub, Husk, Stored, Stub, members
+
+LARGEST = 64_000_000
+"""Bytes of a pickle without its storages: some 500,000 tensors."""
+
+BY_STORAGE = {
+    "DoubleStorage": torch.float64,
+    "FloatStorage": torch.float32,
+    "HalfStorage": torch.float16,
+    "BFloat16Storage": torch.bfloat16,
+    "LongStorage": torch.int64,
+    "IntStorage": torch.int32,
+    "ShortStorage": torch.int16,
+    "CharStorage": torch.int8,
+    "ByteStorage": torch.uint8,
+    "BoolStorage": torch.bool,
+    "ComplexFloatStorage": torch.complex64,
+    "ComplexDoubleStorage": torch.complex128,
+    "UntypedStorage": torch.uint8,
+    "QInt8Storage": torch.int8,
+    "QUInt8Storage": torch.uint8,
+    "QInt32Storage": torch.int32,
+}
+VIEWED_ENTRIES = 1 << 24
+"""Entries up to which a view that repeats its storage is spread out."""
+
+
+class Bytes(Protocol):
+    """What a pickle can be read from."""
+
+    def read(self, count: int, /) -> bytes:
+        """So many bytes."""
+        ...
+
+    def readline(self) -> bytes:
+        """A line."""
+        ...
+
+
+def plain(file: Bytes, storage: Callable[[Any], Any]) -> Any:
+    """The object of one pickle, of stubs, husks and plain containers; ``storage`` answers to persistent names."""
+    reader = _Reader(file, encoding="utf-8", errors="replace")
+    reader.storage = storage
+    return reader.load()
+
+
+class _Reader(pickle._Unpickler):
+    """The interpreter of pickles of the standard library, in Python, with every door closed."""
+
+    storage: Callable[[Any], Any]
+    dispatch: ClassVar[dict[int, Callable[[Any], None]]] = dict(pickle._Unpickler.dispatch)
+    stack: list[Any]
+    append: Callable[[Any], None]
+    read: Callable[[int], bytes]
+    pop_mark: Callable[[], list[Any]]
+
+    def find_class(self, module: str, name: str) -> Any:
+        """A function of this file, or `Husk`."""
+        return _KNOWN.get((module, name)) or _storage_type(module, name) or _dtype(module, name) or Husk
+
+    def persistent_load(self, pid: Any) -> Any:
+        """A storage."""
+        return self.storage(pid)
+
+    def load_build(self) -> None:
+        """Give an object its state."""
+        state = self.stack.pop()
+        found = self.stack[-1]
+        if isinstance(found, ArrayStub | DtypeStub):
+            found.take(state)
+        elif isinstance(found, Husk):
+            found.parts += members(state) if isinstance(state, dict) else [("state", state)]
+
+    def load_newobj(self) -> None:
+        """Make an object of a class."""
+        given = self.stack.pop()
+        self.stack[-1] = self.stack[-1](*given)
+
+    def load_newobj_ex(self) -> None:
+        """Make an object of a class, with keywords, which are passed over."""
+        self.stack.pop()
+        self.load_newobj()
+
+    def load_setitem(self) -> None:
+        """Put one item."""
+        value, key = self.stack.pop(), self.stack.pop()
+        self.stack[-1][_key(key)] = value
+
+    def load_setitems(self) -> None:
+        """Put several items."""
+        items = self.pop_mark()
+        for place in range(0, len(items), 2):
+            self.stack[-1][_key(items[place])] = items[place + 1]
+
+    def load_dict(self) -> None:
+        """A dictionary of what lies above the mark."""
+        items = self.pop_mark()
+        self.append({_key(key): value for key, value in zip(items[::2], items[1::2], strict=True)})
+
+    def load_frozenset(self) -> None:
+        """A set is kept as a list: what could be its members need not be hashable here."""
+        self.append(list(self.pop_mark()))
+
+    def load_empty_set(self) -> None:
+        """An empty set."""
+        self.append(Husk())
+
+    def load_additems(self) -> None:
+        """Members of a set."""
+        items = self.pop_mark()
+        if isinstance(self.stack[-1], Husk):
+            self.stack[-1].extend(items)
+
+    def load_bytearray8(self) -> None:
+        """Bytes, of which as many are taken as there are."""
+        self.append(self.read(int.from_bytes(self.read(8), "little")))
+
+
+for _code, _name in {
+    b"b": "load_build",
+    b"\x81": "load_newobj",
+    b"\x92": "load_newobj_ex",
+    b"s": "load_setitem",
+    b"u": "load_setitems",
+    b"d": "load_dict",
+    b"\x91": "load_frozenset",
+    b"\x8f": "load_empty_set",
+    b"\x90": "load_additems",
+    b"\x96": "load_bytearray8",
+}.items():
+    _Reader.dispatch[_code[0]] = getattr(_Reader, _name)
+
+
+def _key(key: Any) -> Any:
+    """A key of a dictionary; anything but words and numbers by its kind and place, for its hash could run deep."""
+    return key if isinstance(key, str | int | float | bytes | None) else f"{type(key).__name__} {id(key)}"
+
+
+def _rebuilt(storage: Any, offset: Any, size: Any, stride: Any, *_: Any) -> Stub:
+    if not isinstance(storage, Stored):
+        raise ValueError("a tensor without a storage")
+    shape = checked_shape(size)
+    if not isinstance(stride, tuple | list) or len(stride) != len(shape) or type(offset) is not int or offset < 0:
+        raise ValueError("a tensor whose strides do not fit its shape")
+    steps = checked_shape([abs(step) if type(step) is int else step for step in stride])
+    if any(step < 0 for step in stride) or offset + span(shape, steps) > storage.count:
+        raise ValueError(f"a tensor of shape {list(shape)} beyond its storage of {storage.count:,}")
+    entries = torch.Size(shape).numel()
+    if entries > max(storage.count, VIEWED_ENTRIES):
+        return Stub(storage, storage.dtype, fault=f"a view of {entries:,} entries over {storage.count:,}")
+    return Stub(storage, storage.dtype, offset, shape, steps)
+
+
+def _rebuilt_v3(storage: Any, offset: Any, size: Any, stride: Any, grad: Any, hooks: Any, dtype: Any, *_: Any) -> Stub:
+    """Types without a storage class of their own: the storage is counted in bytes."""
+    if not isinstance(storage, Stored) or not isinstance(dtype, torch.dtype):
+        raise ValueError("a tensor without a type")
+    count = storage.count * storage.dtype.itemsize // dtype.itemsize
+    return _rebuilt(Stored(storage.key, dtype, count), offset, size, stride)
+
+
+def _unsupported(*_: Any) -> Stub:
+    return Stub(None, torch.float32, fault="a quantised, sparse, nested or meta tensor")
+
+
+def _of_type(function: Any, kind: Any, given: Any, state: Any) -> Any:
+    return function(*given) if callable(function) and isinstance(given, tuple) else Husk()
+
+
+def _first(found: Any = None, *_: Any) -> Any:
+    return found
+
+
+def _mapping(*given: Any) -> dict[Any, Any]:
+    pairs = given[-1] if given and isinstance(given[-1], list | tuple) else ()
+    return {_key(pair[0]): pair[1] for pair in pairs if isinstance(pair, list | tuple) and len(pair) == 2}
+
+
+def _numpy_dtype(code: Any = "f8", *_: Any) -> DtypeStub | Husk:
+    simple = isinstance(code, str) and len(code) <= 4 and code.lstrip("<>|=")[:1] in ("f", "i", "u", "b")
+    return DtypeStub(code) if simple else Husk()
+
+
+def _array(*_: Any) -> ArrayStub:
+    return ArrayStub()
+
+
+def _encoded(text: Any = "", *_: Any) -> bytes:
+    """Bytes, which the second protocol writes as letters."""
+    return text.encode("latin-1") if isinstance(text, str) else b""
+
+
+def _size(given: Any = (), *_: Any) -> tuple[Any, ...]:
+    return tuple(given) if isinstance(given, list | tuple) else ()
+
+
+_UNSUPPORTED = (
+    "_rebuild_qtensor",
+    "_rebuild_sparse_tensor",
+    "_rebuild_nested_tensor",
+    "_rebuild_meta_tensor_no_storage",
+    "_rebuild_wrapper_subclass",
+    "_rebuild_device_tensor_from_numpy",
+    "_rebuild_device_tensor_from_cpu_tensor",
+)
+_KNOWN: dict[tuple[str, str], Callable[..., Any]] = {
+    ("torch._utils", "_rebuild_tensor"): _rebuilt,
+    ("torch._utils", "_rebuild_tensor_v2"): _rebuilt,
+    ("torch._utils", "_rebuild_tensor_v3"): _rebuilt_v3,
+    ("torch._utils", "_rebuild_parameter"): _first,
+    ("torch._utils", "_rebuild_parameter_with_state"): _first,
+    ("torch._tensor", "_rebuild_from_type_v2"): _of_type,
+    ("torch", "Size"): _size,
+    ("collections", "OrderedDict"): _mapping,
+    ("collections", "defaultdict"): _mapping,
+    ("numpy", "dtype"): _numpy_dtype,
+    ("_codecs", "encode"): _encoded,
+    **{("torch._utils", name): _unsupported for name in _UNSUPPORTED},
+    **{(f"numpy.{core}.multiarray", "_reconstruct"): _array for core in ("core", "_core")},
+}
+
+
+def _storage_type(module: str, name: str) -> torch.dtype | None:
+    return BY_STORAGE.get(name) if module in ("torch", "torch.storage", "torch.cuda") else None
+
+
+def _dtype(module: str, name: str) -> torch.dtype | None:
+    found = getattr(torch, name, None) if module == "torch" else None
+    return found if isinstance(found, torch.dtype) else None
+
+
+def limited(raw: bytes) -> io.BytesIO:
+    """A pickle in memory, if it is not larger than any that has a meaning."""
+    if len(raw) > LARGEST:
+        raise ValueError(f"a pickle of {len(raw):,} bytes beside its storages, of {LARGEST:,} at most")
+    return io.BytesIO(raw)

@@ -1,0 +1,165 @@
+"""ONNX: the initialisers of the graph, found in the protocol buffer by a small reader; nothing of the graph is run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+
+from theodolite.io.formats._bytes import Cursor
+from theodolite.io.formats._format import MOST_TENSORS, Format, Place, checked_shape, damaged, source_of, unreadable
+from theodolite.io.weights import Weight, Weights
+
+KIND = "ONNX file"
+GRAPH, INITIALISER = 7, 5
+DIMS, TYPE, FLOATS, INT64S, NAME, RAW, DOUBLES, EXTERNAL, LOCATION = 1, 2, 4, 7, 8, 9, 10, 13, 14
+"""Numbers of the fields of ModelProto, GraphProto and TensorProto."""
+
+TYPES = {
+    1: torch.float32,
+    2: torch.uint8,
+    3: torch.int8,
+    4: torch.uint16,
+    5: torch.int16,
+    6: torch.int32,
+    7: torch.int64,
+    9: torch.bool,
+    10: torch.float16,
+    11: torch.float64,
+    12: torch.uint32,
+    13: torch.uint64,
+    14: torch.complex64,
+    15: torch.complex128,
+    16: torch.bfloat16,
+    17: torch.float8_e4m3fn,
+    19: torch.float8_e5m2,
+}
+
+
+def recognises(head: bytes, path: Path) -> bool:
+    """No signature: a first field that is a small version, and a graph among the fields that fill the file."""
+    if len(head) < 4 or head[0] != 8 or not 1 <= head[1] <= 32:
+        return path.suffix.lower() == ".onnx"
+    try:
+        with Cursor(str(path)) as cursor:
+            return any(number == GRAPH for number, _, _ in _fields(cursor, cursor.end))
+    except (ValueError, OSError):
+        return path.suffix.lower() == ".onnx"
+
+
+def weights(path: Path) -> Weights:
+    """Every initialiser, by name."""
+    try:
+        source = source_of(path)
+        found: dict[str, Weight] = {}
+        with Cursor(str(path)) as cursor:
+            for tensor in _tensors(cursor):
+                if tensor.name in found or len(found) >= MOST_TENSORS:
+                    raise ValueError(f"{tensor.name} twice, or too many tensors")
+                found[tensor.name] = _weight(tensor, path, source)
+        return found
+    except (ValueError, OSError, UnicodeDecodeError, OverflowError) as error:
+        raise damaged(KIND, path, error) from error
+
+
+def _fields(cursor: Cursor, end: int) -> Iterator[tuple[int, int, int]]:
+    """Number, start and length of each field up to ``end``; of a number its value takes the place of the length."""
+    while cursor.place < end:
+        tag = cursor.varint()
+        number, kind = tag >> 3, tag & 7
+        if kind == 0:
+            yield number, -1, cursor.varint()
+            continue
+        length = cursor.varint() if kind == 2 else {1: 8, 5: 4}.get(kind, -1)
+        if length < 0 or cursor.place + length > end or not number:
+            raise ValueError(f"a field of kind {kind} and {length:,} bytes at byte {cursor.place:,}")
+        start, after = cursor.place, cursor.place + length
+        yield number, start, length
+        cursor.move(after)
+
+
+@dataclass
+class _Tensor:
+    name: str = ""
+    dims: list[int] = field(default_factory=list)
+    kind: int = 0
+    places: dict[int, tuple[int, int]] = field(default_factory=dict)
+    external: dict[str, str] = field(default_factory=dict)
+
+
+def _tensors(cursor: Cursor) -> Iterator[_Tensor]:
+    for number, start, length in _fields(cursor, cursor.end):
+        if number == GRAPH and start >= 0:
+            cursor.move(start)
+            for inner, place, size in _fields(cursor, start + length):
+                if inner == INITIALISER and place >= 0:
+                    cursor.move(place)
+                    yield _described(cursor, place + size)
+
+
+def _described(cursor: Cursor, end: int) -> _Tensor:
+    tensor = _Tensor()
+    for number, start, value in _fields(cursor, end):
+        if number == DIMS and start < 0:
+            tensor.dims.append(value)
+        elif number == DIMS:
+            cursor.move(start)
+            while cursor.place < start + value:
+                tensor.dims.append(cursor.varint())
+        elif number == TYPE and start < 0:
+            tensor.kind = value
+        elif number == NAME and start >= 0:
+            cursor.move(start)
+            tensor.name = cursor.take(value).decode("utf-8", "surrogateescape")
+        elif number == EXTERNAL and start >= 0:
+            cursor.move(start)
+            words = {n: _text(cursor, s, v) for n, s, v in _fields(cursor, start + value) if s >= 0}
+            tensor.external[words.get(1, "")] = words.get(2, "")
+        elif start >= 0:
+            tensor.places[number] = (start, value)
+        if len(tensor.dims) > 64:
+            raise ValueError("a tensor of more than 64 axes")
+    return tensor
+
+
+def _text(cursor: Cursor, start: int, length: int) -> str:
+    cursor.move(start)
+    return cursor.take(length).decode("utf-8", "surrogateescape")
+
+
+def _weight(tensor: _Tensor, path: Path, source: str) -> Weight:
+    name, shape, dtype = tensor.name or "tensor", checked_shape(tensor.dims), TYPES.get(tensor.kind)
+    if dtype is None:
+        return unreadable(name, f"expected a type of numbers for {name}, got ONNX type {tensor.kind}; convert it first")
+    size = math.prod(shape) * dtype.itemsize
+    typed = {torch.float32: FLOATS, torch.float64: DOUBLES}.get(dtype, -1)
+    for place in (RAW, typed):
+        if place in tensor.places and (size or place == RAW):
+            start, length = tensor.places[place]
+            if length != size:
+                raise ValueError(f"{length:,} bytes for {name} of shape {list(shape)}, {dtype}")
+            return Weight(name, shape, dtype, Place(str(path.absolute()), start, dtype, shape), source)
+    if tensor.external:
+        return _outside(name, shape, dtype, tensor, path)
+    if not size:
+        return Weight(name, shape, dtype, Place(str(path.absolute()), 0, dtype, shape), source)
+    return unreadable(name, f"expected the bytes of {name}, got them number by number; save the model with raw_data")
+
+
+def _outside(name: str, shape: tuple[int, ...], dtype: torch.dtype, tensor: _Tensor, path: Path) -> Weight:
+    """A tensor whose bytes lie in a file beside this one, and nowhere else."""
+    location = tensor.external.get("location", "")
+    beside = path.parent / Path(location).name
+    size = math.prod(shape) * dtype.itemsize
+    offset = int(tensor.external.get("offset") or 0)
+    if location != Path(location).name or not beside.is_file():
+        return unreadable(name, f"expected {name} in a file beside {path}, got {location!r}; copy it there")
+    if offset < 0 or offset + size > beside.stat().st_size:
+        return unreadable(name, f"expected {size:,} bytes of {name} in {beside}, got fewer; copy it again")
+    return Weight(name, shape, dtype, Place(str(beside.absolute()), offset, dtype, shape), source_of(beside))
+
+
+format = Format("ONNX", recognises, weights, last=True)

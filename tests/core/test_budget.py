@@ -1,0 +1,67 @@
+"""Time as a budget: words for it, shares of it, and what cannot be afforded."""
+
+import math
+
+import numpy as np
+import pytest
+
+from theodolite.core.budget import Allowance, Pace, Purse, budget_seconds
+from theodolite.core.statistics import left_out_errors, parted_error
+
+
+@pytest.mark.parametrize(
+    ("said", "seconds"), [("60s", 60), ("2m", 120), (15, 15), ("1.5", 1.5), ("1h", 3600), (None, math.inf)]
+)
+def test_words_for_a_budget(said, seconds):
+    assert budget_seconds(said) == seconds
+
+
+@pytest.mark.parametrize("said", ["soon", "-3s", 0, "5 days"])
+def test_other_words_are_refused(said):
+    with pytest.raises(ValueError, match="expected a budget such as 60s"):
+        budget_seconds(said)
+
+
+def test_samples_fit_the_time_left_and_never_exceed_the_data():
+    pace = Pace({"gradient": 0.5}, samples=100)
+    assert pace.affordable("gradient", Allowance(), passes=7) == 100
+    assert pace.affordable("gradient", Allowance(samples=12), passes=7) == 12
+    assert 18 <= pace.affordable("gradient", Allowance.starting_now(20.0), passes=2) <= 20
+    assert pace.affordable("gradient", Allowance.starting_now(0.0), passes=2) == 1
+    assert pace.price({"gradient": 8, "features": 3}) == 4.0
+
+
+def test_what_costs_more_than_is_left_is_refused_with_its_price():
+    purse = Purse.opened("10s").priced({"cheap": 0.0, "dear": 340.0, "fair": 2.0})
+    assert purse.refusal("cheap") == purse.refusal("fair") == ""
+    assert "would take 340 s" in purse.refusal("dear")
+    assert "--budget 410s" in purse.refusal("dear")
+    assert Purse.opened(None).priced({"dear": 1e9}).refusal("dear") == ""
+
+
+def test_what_one_leaves_is_for_those_after_it():
+    purse = Purse.opened("10s").priced({"a": 1.0, "b": 1.0, "c": 6.0})
+    assert purse.allowance("a", None).seconds == pytest.approx(10 / 3, rel=0.05)
+    assert purse.allowance("b", None).seconds == pytest.approx(10 / 2, rel=0.05)  # a used next to nothing
+    assert purse.allowance("c", None).seconds == pytest.approx(10, rel=0.05)
+    assert Purse.opened(None).priced({"a": 1.0}).allowance("a", 7) == Allowance(samples=7)
+
+
+def test_errors_of_thinned_data_cover_the_whole_as_often_as_they_say():
+    """A mean, which has no bias, and a maximum-like one that has: the root mean square of few samples about their mean."""
+    generator = np.random.default_rng(0)
+    whole = generator.standard_normal(400) ** 2
+    hits = 0
+    for _ in range(200):
+        seen = generator.choice(whole, 60, replace=False)
+        (error,) = left_out_errors(lambda rows, seen=seen: [seen[rows].mean()], 60, of=400)
+        hits += abs(seen.mean() - whole.mean()) <= 3 * error
+    assert hits >= 194
+    assert left_out_errors(lambda rows: [whole[rows].std()], 400, of=400) == (0.0,)
+
+
+def test_errors_by_parts_vanish_with_what_is_left_out():
+    assert parted_error(1.0, [0.5, 1.5, 0.9, 1.1], left_out=0.0) == 0.0
+    small, large = (parted_error(1.0, [0.5, 1.5, 0.9, 1.1], left_out=share) for share in (0.1, 0.9))
+    assert large == pytest.approx(3 * small)
+    assert parted_error(6.0, [], left_out=0.5) == 2.0

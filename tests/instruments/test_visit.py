@@ -1,0 +1,221 @@
+"""One visit serves all, thinned data are spread over all of them, and batch normalisation goes by the batch."""
+
+import math
+
+import pytest
+import torch
+from torch import nn
+from torch.nn.functional import cross_entropy, mse_loss
+
+import theodolite as th
+from theodolite.core.budget import Allowance
+from theodolite.instruments._common.visit import Kept, features_of, parted, sample_count, thinned
+from theodolite.measure import batch_statistics, normalises_batches
+from theodolite.measure.curvature import hessian
+from theodolite.measure.dynamics import gradient_moments, group_moments
+from theodolite.measure.kernels import empirical_ntk, sketched_ntk
+from theodolite.measure.propagation import attention_sights, feature_covariances, matrix_layers, path_gains
+
+
+def seeded(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def subject(samples=96, batch=32):
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(6, 12), nn.ReLU(), nn.Linear(12, 12), nn.ReLU(), nn.Linear(12, 3))
+    x = torch.randn(samples, 6, generator=seeded())
+    y = (x[:, 0] > 0).long() + (x[:, 1] > 0).long()
+    return th.Subject(model, data=list(zip(x.split(batch), y.split(batch), strict=True)), loss=cross_entropy, lr=0.1)
+
+
+def counted(own):
+    calls = []
+    own.model.register_forward_pre_hook(lambda module, args: calls.append(len(args[0])))
+    return calls
+
+
+def test_instruments_of_features_share_one_visit():
+    own = subject()
+    calls = counted(own)
+    th.survey(own, instruments=["feature-spectrum", "feature-dimension", "bridge", "collapse", "signal"], budget=None)
+    assert sum(calls) == 96  # every sample once
+
+
+def test_a_visit_is_made_again_when_weights_have_moved():
+    own = subject()
+    before = features_of(own)
+    assert features_of(own) is before
+    with torch.no_grad():
+        own.model[0].weight.mul_(2)
+    assert features_of(own) is not before
+
+
+def test_the_visit_sees_what_separate_passes_would():
+    own = subject()
+    found = features_of(own)
+    separate = feature_covariances(own.output, own.batches(), matrix_layers(own.model))
+    for name, covariance in separate.items():
+        assert torch.allclose(found.covariances[name].covariance, covariance.covariance)
+    assert torch.equal(found.given["0"], own.data.source[0][0])
+    assert len(found.rows["4"]) == len(found.answers) == len(found.targets) == found.samples == found.of == 96
+
+
+def test_thinned_samples_are_spread_over_all_batches():
+    own = subject()
+    data = thinned(own, 24)
+    assert isinstance(data, Kept)
+    assert [len(batch) for batch in data] == [8, 8, 8]
+    assert thinned(own, 96) is own.data
+    left, right = parted(data)
+    assert [len(batch) for batch in left] == [len(batch) for batch in right] == [4, 4, 4]
+    few = own.within(Allowance(samples=24))
+    assert features_of(few).samples == 24
+    assert sample_count(few) == features_of(few).of == 96
+    assert features_of(own).samples == 96  # all of them, where nothing limits it
+
+
+def test_thinned_readings_have_errors_and_full_ones_do_not():
+    whole, few = subject(), subject().within(Allowance(samples=40))
+    for name in ("collapse", "feature-spectrum", "hessian-spectrum", "class-structure"):
+        full = {(r.quantity, r.where): r for r in th.read(name, whole)}
+        for reading in th.read(name, few):
+            assert reading.stderr >= full[reading.quantity, reading.where].stderr or reading.stderr > 0
+    assert all(r.stderr == 0 for r in th.read("collapse", whole))
+    assert all(r.stderr > 0 for r in th.read("collapse", few) if r.measured > 0)
+
+
+def test_a_budget_that_is_too_small_names_its_price():
+    own = subject()
+    found = th.survey(own, instruments=["class-structure", "rank"], budget=1e-6)
+    assert [answer.question.name for answer in found.answers] == ["rank"]
+    assert "would take" in found.skipped[0].reason and "--budget" in found.skipped[0].reason
+
+
+def test_an_ample_budget_changes_no_number():
+    names = ["collapse", "feature-spectrum", "sharpness", "gradient-noise", "hessian-spectrum", "kernel", "steering"]
+    limited, free = (th.survey(subject(), instruments=names, budget=budget) for budget in ("10m", None))
+    assert limited.skipped == free.skipped == ()
+    for one, other in zip(limited.readings, free.readings, strict=True):
+        assert (one.quantity, one.where) == (other.quantity, other.where)
+        assert one.measured == pytest.approx(other.measured, rel=1e-4, abs=1e-6)
+
+
+def normalised():
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(5, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 1)).double()
+    x = torch.randn(48, 5, generator=seeded(), dtype=torch.float64)
+    return model.eval(), x, x[:, :1] * x[:, 1:2]
+
+
+def test_batch_statistics_are_those_of_training_and_leave_no_trace():
+    model, x, y = normalised()
+    state = {name: value.clone() for name, value in model.state_dict().items()}
+    with batch_statistics(model):
+        inside = model(x)
+    assert normalises_batches(model)
+    assert not torch.allclose(inside, model(x))
+    model.train()
+    assert torch.allclose(inside, model(x))
+    model.load_state_dict(state)
+    model.eval()
+    with batch_statistics(model):
+        found = hessian(model, mse_loss, (x, y))(torch.ones(73, dtype=torch.float64))
+    own = list(model.train().parameters())
+    slopes = torch.autograd.grad(mse_loss(model(x), y), own, create_graph=True)
+    product = torch.autograd.grad(sum(slope.sum() for slope in slopes), own)
+    assert torch.allclose(found, torch.cat([p.flatten() for p in product]), atol=1e-8)
+
+
+def test_sharpness_of_a_normalised_network_is_that_of_its_training_loss():
+    model, x, y = normalised()
+    (reading,) = th.read("sharpness", model, data=(x, y), loss=mse_loss, lr=0.1)
+    with batch_statistics(model):
+        dense = hessian(model, mse_loss, (x, y)).dense()
+    assert reading.measured == pytest.approx(torch.linalg.eigvalsh(dense)[-1].item(), rel=1e-6)
+
+
+def test_noise_from_small_batches_is_that_from_samples_where_these_do_not_meet():
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(6, 8), nn.Tanh(), nn.Linear(8, 1)).double()
+    x = torch.randn(1600, 6, generator=seeded(), dtype=torch.float64)
+    y = x[:, :1] + torch.randn(1600, 1, generator=seeded(1), dtype=torch.float64)
+    own = th.Subject(model, data=(x, y), loss=mse_loss)
+    each = gradient_moments(model, mse_loss, own.data)
+    groups = group_moments(model, mse_loss, list(thinned(own, 1600, batch_size=8)))
+    assert abs(groups.scatter.value - each.scatter.value) < 3 * groups.scatter.stderr
+    assert groups.scatter.stderr < 0.2 * each.scatter.value
+    assert abs(groups.squared_mean.value - each.squared_mean.value) < 3 * groups.squared_mean.stderr
+
+
+def test_a_sketched_kernel_tends_to_the_mean_kernel():
+    own = subject()
+    x = own.data.source[0][0][:8]
+    exact, sketch = empirical_ntk(own.model, x).double(), sketched_ntk(own.model, x, draws=400)
+    assert (sketch - exact).norm() < 0.15 * exact.norm()
+
+
+class Uniform(nn.Module):
+    """Queries that are zero look everywhere alike."""
+
+    def __init__(self):
+        super().__init__()
+        self.block = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True, norm_first=True)
+        with torch.no_grad():
+            self.block.self_attn.in_proj_weight[:8] = 0
+
+    def forward(self, x):
+        return self.block(x).mean(1)
+
+
+def test_attention_that_looks_everywhere_has_full_entropy_and_equal_tokens_have_rank_one():
+    torch.manual_seed(0)
+    model = Uniform().eval()
+    x = torch.randn(6, 5, 8, generator=seeded())
+    (sight,) = attention_sights(model, (x,), {})
+    assert sight.entropies == pytest.approx((1.0,) * 6)
+    assert max(sight.ranks) > 3
+    readings = th.read("attention", model, data=x)
+    assert {r.quantity for r in readings} == {
+        "entropy of attention, over the largest possible",
+        "effective rank of the tokens",
+    }
+    assert all(r.status == "agrees" for r in readings if "rank" in r.quantity)
+    alike = x[:, :1].expand(6, 5, 8)
+    (merged,) = attention_sights(model, (alike,), {})
+    assert merged.ranks == pytest.approx((1.0,) * 6, abs=1e-4)
+    assert th.read("attention", subject()) == ()
+
+
+def test_prenorm_layers_get_no_power_of_the_depth_but_the_gain_of_their_path():
+    torch.manual_seed(0)
+    layer = nn.TransformerEncoderLayer(16, 2, 32, batch_first=True, norm_first=True, activation="gelu")
+    model = nn.Sequential(
+        nn.Linear(4, 16), nn.TransformerEncoder(layer, 9, enable_nested_tensor=False), nn.Linear(16, 3)
+    )
+    x = torch.randn(12, 5, 4, generator=seeded())
+    readings = th.read("initialisation", model, data=x)
+    assert all(r.expected is None for r in readings)
+    assert not any("depth scale" in r.quantity or "changes by a factor" in r.meaning for r in readings)
+    (gain,) = [r for r in th.read("signal", model, data=x) if "gain" in r.quantity]
+    assert 0.1 < gain.measured < 10
+
+
+def test_a_linear_path_has_relative_gain_one_on_average():
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(64, 64, bias=False), nn.Linear(64, 64, bias=False))
+    nn.init.orthogonal_(model[1].weight)
+    x = torch.randn(8, 64, generator=seeded())
+    gains = path_gains(lambda: model(x), model[0], torch.randn(3, 64, generator=seeded(1)))
+    rms = model[0](x).norm(dim=1).square().mean().sqrt()
+    assert torch.allclose(gains * model[0](x).norm(dim=1), rms.expand(3, 8).to(gains), rtol=1e-3)
+
+
+def test_large_networks_are_counted_at_places(monkeypatch):
+    from theodolite.instruments import regions
+
+    exact = {r.quantity: r for r in th.read("regions", subject())}
+    monkeypatch.setattr(regions, "UNITS", 1)
+    sampled = {r.quantity: r for r in th.read("regions", subject())}
+    for quantity, reading in sampled.items():
+        assert abs(reading.measured - exact[quantity].measured) < 3 * math.hypot(reading.stderr, exact[quantity].stderr)

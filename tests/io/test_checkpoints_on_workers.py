@@ -1,0 +1,169 @@
+"""A survey of a checkpoint shared out among real workers: the same rows as one process gives, and when a worker is killed too."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import save_file
+
+import theodolite as th
+from theodolite.instruments._common.weights import _groups, _Order
+from theodolite.io.checkpoints import checkpoint
+from theodolite.io.workers import completed, one_thread
+
+
+def tensors():
+    generator = torch.Generator().manual_seed(0)
+    return {
+        "rnn.weight_ih_l0": torch.randn(64, 24, generator=generator),
+        "rnn.weight_hh_l0": torch.randn(64, 16, generator=generator),
+        "a.weight": torch.randn(48, 40, generator=generator),
+        "a.bias": torch.randn(48, generator=generator),
+        "conv.weight": torch.randn(16, 8, 3, 3, generator=generator),
+        "bad.weight": torch.full((9, 9), float("nan")),
+    }
+
+
+def single(folder):
+    save_file(tensors(), folder / "m.safetensors")
+    return folder / "m.safetensors"
+
+
+def sharded(folder):
+    for place, (name, tensor) in enumerate(tensors().items()):
+        save_file({name: tensor}, folder / f"model-{place}.safetensors")
+    where = {name: f"model-{place}.safetensors" for place, name in enumerate(tensors())}
+    (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": where}))
+    return folder
+
+
+def state_dict(folder):
+    torch.save({"state_dict": tensors(), "epoch": 1}, folder / "m.pt")
+    return folder / "m.pt"
+
+
+def arrays(folder):
+    np.savez(folder / "m.npz", **{name: tensor.numpy() for name, tensor in tensors().items()})
+    return folder / "m.npz"
+
+
+MAKERS = {"single": single, "sharded": sharded, "torch": state_dict, "npz": arrays}
+
+
+def surveyed(path, **keywords):
+    with one_thread():  # sums in one order
+        result = th.survey(path, activation="relu", **keywords)
+    return result.rows(), sorted(result.faults)
+
+
+@pytest.mark.parametrize("kind", MAKERS)
+def test_two_processes_give_the_rows_of_one(kind, tmp_path):
+    path = MAKERS[kind](tmp_path)
+    rows, faults = surveyed(path)
+    assert faults == ["bad.weight"]
+    assert {row["where"] for row in rows} >= {"a.weight", "rnn.weight_ih_l0[forget]"}
+    assert surveyed(path, jobs=2, out=tmp_path / "out") == (rows, faults)
+
+
+@pytest.mark.filterwarnings("ignore")  # the clusters' own
+@pytest.mark.parametrize("backend", ["dask", "ray"])
+def test_a_cluster_gives_the_rows_of_one_process(backend, tmp_path):
+    from contextlib import nullcontext
+
+    paths = [make(folder) for kind, make in MAKERS.items() if (folder := tmp_path / kind).mkdir() is None]
+    if backend == "ray":
+        import ray
+
+        session = ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+    else:
+        import distributed
+
+        session = distributed.Client(n_workers=2, threads_per_worker=1, dashboard_address=None)
+    with session or nullcontext():
+        for path in paths:
+            assert surveyed(path, jobs=2, backend=backend) == surveyed(path)
+
+
+def test_the_same_against_a_base(tmp_path):
+    path = single(tmp_path)
+    save_file({name: torch.ones_like(t) for name, t in tensors().items()}, tmp_path / "base.safetensors")
+    facts = {"origin": checkpoint(tmp_path / "base.safetensors")}
+    rows, _ = surveyed(path, **facts)
+    assert any(row["instrument"] == "training-change" for row in rows)
+    assert surveyed(path, jobs=2, **facts)[0] == rows
+
+
+def test_large_tensors_go_alone_and_small_ones_together(tmp_path):
+    save_file(
+        {f"{i}": torch.zeros(2, 2) for i in range(50)} | {"large": torch.zeros(1 << 20, 1)}, tmp_path / "m.safetensors"
+    )
+    weights = checkpoint(tmp_path / "m.safetensors")
+    groups = _groups([_Order(name, weight, None, ("spread",), {}) for name, weight in weights.items()])
+    assert [len(group) for group in groups] == [1, 50]
+
+
+def killed_once(folder, number):
+    """The first worker that comes to number 3 is killed, as by a system that is out of memory."""
+    mark = Path(folder) / "killed"
+    if number == 3 and not mark.exists():
+        mark.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return number * number
+
+
+def always_killed(folder, number):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("backend", ["loky", "dask", "ray"])
+def test_work_of_a_killed_worker_is_done_by_another(backend, tmp_path):
+    tasks = [(str(tmp_path), number) for number in range(8)]
+    assert sorted(completed(killed_once, tasks, jobs=2, backend=backend)) == [(n, n * n) for n in range(8)]
+    assert (tmp_path / "killed").exists()
+
+
+def test_work_that_kills_every_worker_is_given_up_in_one_line(tmp_path):
+    with pytest.raises(ValueError, match="^expected workers that live"):
+        list(completed(always_killed, [(str(tmp_path), 0)], jobs=2))
+
+
+def children(pid):
+    found = Path(f"/proc/{pid}/task/{pid}/children")
+    return [int(word) for word in found.read_text().split()] if found.exists() else []
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="looks for processes in /proc")
+def test_workers_do_not_outlive_a_killed_parent(tmp_path):
+    code = (
+        "import time; from theodolite.io.workers import completed; "
+        "print(list(completed(time.sleep, [(0.0,), (0.0,), (300.0,), (300.0,)], jobs=2)))"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", code])
+    workers = []
+    for _ in range(600):
+        workers = [pid for pid in children(parent.pid) if b"popen_loky" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+        if len(workers) >= 2:
+            break
+        time.sleep(0.1)
+    time.sleep(2)
+    parent.kill()
+    parent.wait()
+    assert len(workers) >= 2
+    for _ in range(300):
+        if not any(_runs(pid) for pid in workers):
+            return
+        time.sleep(0.1)
+    pytest.fail("workers run on without their parent")
+
+
+def _runs(pid):
+    status = Path(f"/proc/{pid}/stat")
+    return status.exists() and status.read_text().rpartition(")")[2].split()[0] != "Z"

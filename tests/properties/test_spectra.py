@@ -1,0 +1,7 @@
+"""At and beyond the edges of spectra: every public function answers finitely, or says in one line what it expected."""
+
+TOPIC = "spectra"
+
+
+def test_answers_finitely_or_says_what_it_expected(public_function, check):
+    check(public_function)
