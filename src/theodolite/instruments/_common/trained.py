@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import math
-
 from theodolite.core.reading import FAMILY
 from theodolite.core.subject import Subject
 from theodolite.instruments._common.spectra import LayerSpectrum, layer_spectra
 from theodolite.measure.spectra import marchenko_pastur_bulk
 from theodolite.theory.spectra import structure
+
+NO_TAIL = 1e6
+"""An exponent so large that no tail is heavy: the fit is dear, and not needed here."""
 
 
 def looks_trained(subject: Subject) -> bool:
@@ -28,5 +29,5 @@ def _p_value(layer: LayerSpectrum) -> float | None:
     if bulk.reason:
         return None
     return structure(
-        spectrum.rows, spectrum.columns, alpha=math.nan, bulk_distance=bulk.distance, excess=bulk.excess
+        spectrum.rows, spectrum.columns, alpha=NO_TAIL, bulk_distance=bulk.distance, excess=bulk.excess
     ).p_value
