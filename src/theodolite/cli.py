@@ -73,9 +73,6 @@ def _survey(options: argparse.Namespace) -> int:
         backend=options.backend,
         out=out,
     )
-    if options.all and not options.json:
-        _show(result.diagnosis.table())
-        print()
     status = _present(result, options, out, _SURVEY_FILES, detailed=options.all)
     if result.faults:
         name, reason = next(iter(result.faults.items()))

@@ -13,6 +13,7 @@ from theodolite.verbs.watching.looks import LOOKS, SHARPNESS
 from theodolite.verbs.watching.records import Record
 
 if TYPE_CHECKING:
+    from theodolite.report.opening import Opening
     from theodolite.report.views import Plot
     from theodolite.verbs.watching.watch import Watch
 
@@ -104,6 +105,24 @@ def _with_series(pairs: Sequence[tuple[Record, Reading]], newest: int) -> Readin
         series=series if len(values) > 1 else None,
         against=last.against,
     )
+
+
+def page_of(watch: Watch) -> str:
+    """The run as one page, its diagnosis first."""
+    from theodolite.report.html import watch_page
+
+    sheet, phases = watch.sheet(), phases_of(watch.records)
+    last = watch.records[-1].step if watch.records else 0
+    return watch_page(
+        sheet.title, sheet.answers, sheet.skipped, sheet.facts, phases=phases, last=last, opening=watch.opening()
+    )
+
+
+def opening_of(watch: Watch) -> Opening:
+    """What the page shows first."""
+    from theodolite.report.opening import Opening
+
+    return Opening(watch.diagnosis if watch.records else None, pictures=loss_pictures(watch.records))
 
 
 def loss_pictures(records: Sequence[Record]) -> tuple[Plot, ...]:

@@ -27,7 +27,7 @@ from theodolite.verbs.watching.charting import (
     optimizer_momentum,
     scores_of,
 )
-from theodolite.verbs.watching.history import answers_of, facts_of, history_of, phases_of, skipped_of
+from theodolite.verbs.watching.history import answers_of, facts_of, history_of, skipped_of
 from theodolite.verbs.watching.looks import looks_of, trouble_in
 from theodolite.verbs.watching.records import Record, StoredRecords
 from theodolite.verbs.watching.scene import LEVELS, Batching, Carried, Level, Scene
@@ -185,21 +185,15 @@ class Watch(ShownAnswers):
 
     def page(self) -> str:
         """One page with every series over the steps."""
-        from theodolite.report.html import watch_page
+        from theodolite.verbs.watching.history import page_of
 
-        sheet = self.sheet()
-        phases = phases_of(self.records)
-        opening, last = self.opening(), self.records[-1].step if self.records else 0
-        return watch_page(
-            sheet.title, sheet.answers, sheet.skipped, sheet.facts, phases=phases, last=last, opening=opening
-        )
+        return page_of(self)
 
     def opening(self) -> Opening:
         """The diagnosis of the run, and its loss on the probe and on held-out data over the steps."""
-        from theodolite.report.opening import Opening
-        from theodolite.verbs.watching.history import loss_pictures
+        from theodolite.verbs.watching.history import opening_of
 
-        return Opening(self.diagnosis if self.records else None, pictures=loss_pictures(self.records))
+        return opening_of(self)
 
     def __str__(self) -> str:
         phase = self.phase
