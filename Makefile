@@ -5,9 +5,10 @@ BIN := $(VENV)/bin
 PEERS := .venv-peers
 PIP := PIP_CONSTRAINT=constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip install -qq
 WORKERS ?= 2
-BENCHES := $(filter-out benchmarks/gpu_% benchmarks/peer_% benchmarks/fuzz.py,$(wildcard benchmarks/*.py))
+AUDITS := benchmarks/fuzz.py benchmarks/sweep.py benchmarks/mutants.py
+BENCHES := $(filter-out benchmarks/gpu_% benchmarks/peer_% $(AUDITS),$(wildcard benchmarks/*.py))
 
-.PHONY: survey test lint bench fuzz docs clean
+.PHONY: survey test lint bench fuzz sweep mutants docs clean
 
 survey: $(VENV)/.installed
 	$(BIN)/theodolite survey --out survey
@@ -26,6 +27,12 @@ bench: $(VENV)/.installed $(PEERS)/.installed
 
 fuzz: $(VENV)/.test
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/fuzz.py --cases 10000
+
+sweep: $(VENV)/.installed    # every law at other seeds, instruction sets and numbers of threads; about half an hour
+	$(BIN)/python benchmarks/sweep.py
+
+mutants: $(VENV)/.test    # 200 small errors in theory, and what notices them; hours, in pieces: ARGS="--from 0 --to 40"
+	$(BIN)/python benchmarks/mutants.py $(ARGS)
 
 docs: $(VENV)/.installed
 	$(BIN)/python docs/build.py

@@ -4,27 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from .recipe import Recipe, Setup, cured, setup_of
+from .cures import cured
+from .recipe import Recipe, Setup, setup_of
 from .run import score
 from .sites import SEEDS, SITES, split_of
-
-# Ailments whose remedy is a number to type or an initialisation, with what a suggestion may name.
-CURABLE = {
-    "signal-vanishes": ("weight_variance", "bias_variance"),
-    "signal-explodes": ("weight_variance", "bias_variance"),
-    "gradient-explodes": ("weight_variance", "bias_variance", "clip"),
-    "units-alike": ("weight_variance", "bias_variance"),
-    "units-dead": ("weight_variance", "bias_variance", "lr"),
-    "units-saturated": ("weight_variance", "bias_variance"),
-    "rank-lost": ("weight_variance", "bias_variance"),
-    "step-too-large": ("lr",),
-    "step-too-small": ("lr",),
-    "batch-noise": ("lr", "batch_size"),
-    "trained-too-short": ("steps",),
-    "precision-too-low": ("dtype", "lr"),
-    "statistics-differ": ("statistics_momentum",),
-    "regularised-too-hard": ("weight_decay", "dropout"),
-}
 
 
 @dataclass(frozen=True)
@@ -87,7 +70,7 @@ def sick(ailment: str, grade: str, recipe: Recipe, twin: Recipe, *, kind: str = 
         grade,
         split_of(recipe.architecture),
         lambda seed: setup_of(recipe, seed),
-        cure=cure if ailment in CURABLE else None,
+        cure=cure,
         twin=lambda seed: setup_of(twin, seed),
         site=next((name for name, known in SITES.items() if known is twin), ""),
         **facts,

@@ -252,3 +252,14 @@ def test_panels_end_at_kinks():
     assert len(resolution.breaks(16.0)) == 1
     assert len(resolution.edges(16.0)) < 60
     assert np.diff(filled(np.array([-10.0, 0.0, 10.0]))).max() <= 1.5
+
+
+@pytest.mark.parametrize("name", ["tanh", "gelu", "silu", "sigmoid", "softplus", "elu"])
+def test_the_growth_of_the_mean_square_at_zero_variance_is_its_difference_quotient(name):
+    """(<s^2>_K - s(0)^2) / K at two small K, extrapolated: the error is K^2, or sqrt(K) where the curvature jumps."""
+    sigma = Activation(name)
+    start = float(sigma(torch.zeros(1, dtype=torch.float64))) ** 2
+    one, two = ((sigma.moment(K) - start) / K for K in (1e-4, 2e-4))
+    limit = sigma.curvature_moment(0.0)
+    assert limit == pytest.approx(2 * one - two, abs=2e-6 if name != "elu" else 2e-2)
+    assert limit == pytest.approx(sigma.curvature_moment(1e-12), rel=1e-5)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -51,6 +52,33 @@ def test_a_damaged_file_is_measured_anew(tmp_path, damage):
     file.write_text(damage)
     assert next(checked_laws(NAMES[:1], out=tmp_path)).verdict.holds
     assert file.read_text() == whole
+
+
+def test_a_change_in_a_measuring_module_is_seen_and_one_elsewhere_is_not(tmp_path):
+    """In a copy of the package every measured preactivation is doubled; the stored verdict must not outlive that."""
+    package, out = tmp_path / "theodolite", tmp_path / "out"
+    shutil.copytree(catalogue.ROOT, package, ignore=shutil.ignore_patterns("__pycache__"))
+    command = [sys.executable, "-m", "theodolite", "check", NAMES[0], "--out", str(out)]
+    here = {**os.environ, "PYTHONPATH": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"}
+
+    def outcome():
+        done = subprocess.run(command, env=here, cwd=tmp_path, capture_output=True, text=True, check=False)
+        return done.returncode, (out / "records.jsonl").read_text()
+
+    first = outcome()
+    assert first[0] == 0
+    for elsewhere in ("measure/spectra/tails.py", "report/text.py", "theory/regions/counts.py"):
+        assert (package / elsewhere).exists()
+        with (package / elsewhere).open("a") as file:
+            file.write("\n# another word\n")
+    assert outcome() == first
+    ensembles = package / "measure" / "experiments" / "ensembles.py"
+    whole = ensembles.read_text()
+    assert whole.count("found.append(z)") == 1
+    ensembles.write_text(whole.replace("found.append(z)", "found.append(2 * z)"))
+    assert outcome()[0] == 1
+    ensembles.write_text(whole)
+    assert outcome()[0] == 0
 
 
 def test_broken_assumptions_are_reported_and_kept(tmp_path):

@@ -192,6 +192,6 @@ ailment = Ailment(
             lambda seed: patient(seed, _descent(0.1), batch=32, noise=0.5),
         ),
     },
-    explains=("step-too-large", "loss-stalls", "units-dead"),
+    explains=("step-too-large", "loss-stalls", "units-dead", "weights-not-finite"),
     laws=("constant-step-noise-floor",),
 )

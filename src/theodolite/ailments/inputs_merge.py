@@ -20,6 +20,7 @@ from theodolite.ailments._common.network import (
     activation_in,
     around_layers,
     is_fit,
+    learnt,
     reinitialised,
     remedy_for,
     severity,
@@ -32,6 +33,8 @@ DROWNS, DEPTH = 5, 8
 """Layers from which on merging is one of depth."""
 
 BETTER = 0.2
+FIT = 0.85
+"""A network that has learnt that much, on held-out data where there are any, has no need of its inputs apart."""
 
 
 def merging(signs: VitalSigns) -> float:
@@ -48,7 +51,7 @@ def is_shrunk_by_slope(signs: VitalSigns) -> bool:
 
 def judge(chart: Chart) -> Iterator[Finding]:
     signs = chart.start
-    if signs is None or len(signs.layers) < 3 or is_fit(chart, 0.85):
+    if signs is None or len(signs.layers) < 3 or learnt(chart, held_out=True) >= FIT:
         return
     ratio = merging(signs)
     if not ratio < SHRUNK or is_shrunk_by_slope(signs) or any((layer.dead or 0) > 0.9 for layer in signs.layers):

@@ -4,7 +4,8 @@ The first layer's part of the tangent kernel is $x\cdot x'/n_0$: its top eigenva
 the step by $2/\lambda$, grows with the mean square of the inputs (offset included), and its condition number with the square
 of the ratio of column scales. A mean square from 0.05 to 10 and column ranges within a factor of 10 are not looked at
 further (pixels in [0, 1] have about 0.1 to 0.3). Beyond, a remedy decides: the same steps with standardised inputs must take
-off a fifth of the loss more (of a constant answer's where the training as it is learns nothing), and three standard errors.
+off a fifth of the loss more (of a constant answer's where the training as it is learns nothing), and three standard errors;
+after a run that did not do well as many steps as it had are tried where few do not show it.
 A network that scales by itself gains nothing and is left alone; so are integer inputs. What a smaller step would do is
 measured too and said.
 """
@@ -17,9 +18,10 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor, nn
 
-from theodolite.ailments._common.arms import Arm, arm, gain
+from theodolite.ailments._common.arms import STEPS, Arm, arm, gain
 from theodolite.ailments._common.chart import Chart, seen
 from theodolite.ailments._common.samples import sample_of
+from theodolite.ailments._common.trials import LONG, does_well, steps_made
 from theodolite.core.ailment import Ailment, Finding, Severity
 from theodolite.measure.propagation.input_sizes import InputScales, input_scales
 
@@ -40,15 +42,25 @@ def judge(chart: Chart) -> Iterator[Finding]:
     scales = input_scales(x)
     if SMALL <= scales.mean_square <= LARGE and scales.spread <= SPREAD:
         return
-    plain, changed = arm(chart), arm(chart, inputs=scales.standardised)
-    if plain is None or changed is None or not chart.chance > 0:
+    steps, arms = STEPS, _arms(chart, scales, STEPS)
+    if arms is None and steps_made(chart) > STEPS and not does_well(chart):  # a slow optimiser shows it later
+        steps = min(steps_made(chart), LONG)
+        arms = _arms(chart, scales, steps)
+    if arms is None:
         return
+    plain, changed = arms
+    rungs = [rung for factor in LADDER if (rung := arm(chart, factor=factor, steps=steps)) is not None]
+    yield _finding(chart, scales, plain, changed, min([plain, *rungs], key=lambda run: run.after))
+
+
+def _arms(chart: Chart, scales: InputScales, steps: int) -> tuple[Arm, Arm] | None:
+    """So many steps as it is and with standardised inputs, where those are clearly better; else None."""
+    plain, changed = arm(chart, steps=steps), arm(chart, inputs=scales.standardised, steps=steps)
+    if plain is None or changed is None or not chart.chance > 0:
+        return None
     left = plain.left(chart.chance)
     better, error = gain(changed.left(chart.chance), left)
-    if not (better >= max(LEAST, GAIN * sum(left) / len(left)) and better > 3 * error):
-        return
-    rungs = [rung for factor in LADDER if (rung := arm(chart, factor=factor)) is not None]
-    yield _finding(chart, scales, plain, changed, min([plain, *rungs], key=lambda run: run.after))
+    return (plain, changed) if better >= max(LEAST, GAIN * sum(left) / len(left)) and better > 3 * error else None
 
 
 def _finding(chart: Chart, scales: InputScales, plain: Arm, changed: Arm, best: Arm) -> Finding:

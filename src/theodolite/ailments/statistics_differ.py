@@ -138,5 +138,5 @@ ailment = Ailment(
     signs=("fit",),
     judge=judge,
     examples={"sick": (_normed(0.0), _normed(0.0, steps=120)), "healthy": (_normed(0.1), _normed(0.1, steps=0))},
-    explains=("overfits", "memorises-noise"),
+    explains=("overfits", "memorises-noise", "loss-stalls", "trained-too-short"),
 )

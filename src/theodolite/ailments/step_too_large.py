@@ -4,7 +4,8 @@ On a quadratic of curvature $\lambda$ descent grows without bound above a step o
 with a preconditioner). No edge is trusted here: the same training is run on copies with smaller steps, from the start where that
 is known, for as many steps as the run had or time allows. The step is called too large only where a smaller one ends clearly
 lower (three standard errors and a share of the loss) than both the present one and the run itself. Where a step is merely
-bold, it wins; what a smaller step gains at the end of a run that went well is the noise floor of any constant step, no ailment.
+bold, it wins; what a smaller step gains at the end of a run that went well is the noise floor of any constant step, no ailment:
+a run that has won nine tenths of what there is to win is let alone.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from theodolite.ailments._common.trials import (
     SURE,
     TrialComparison,
     beside,
+    has_won,
     loss_here,
     steps_made,
     with_lr,
@@ -38,7 +40,7 @@ NEARLY = 0.1
 
 def judge(chart: Chart) -> Iterator[Finding]:
     here, made = loss_here(chart), steps_made(chart)
-    if here is None or not chart.largest_lr:
+    if here is None or not chart.largest_lr or (made and has_won(chart)):
         return
     reached = here.after
     poor = not reached < POOR * chart.chance

@@ -9,6 +9,7 @@ die away are let alone; so is a network that already does well.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -51,6 +52,8 @@ def judge(chart: Chart) -> Iterator[Finding]:
     start = plain.before
     if made:
         far = longer_trial(chart, steps=LONG)  # a run that was short, or whose schedule ended it, is none of this
+        if far is not None and far.after > start + SURE * far.stderr:
+            return  # what rises is not slow
         fallen = max(0.0, start - here.after, start - far.after if far is not None else 0.0)
         needed, most = min(AHEAD * fallen, start - LEFT * (start - fallen)), min(SHORT, made)
     else:
@@ -65,6 +68,7 @@ def judge(chart: Chart) -> Iterator[Finding]:
 def _best(chart: Chart, needed: float, steps: int) -> tuple[float, TrialRun] | None:
     """The larger step that takes most off the loss, if it takes off more than is needed; of nearly equal ones the smaller."""
     best: tuple[float, TrialRun] | None = None
+    rising = 0
     for factor in FACTORS:
         tried = longer_trial(chart, f"lr x {factor:g}", with_lr(factor), steps=steps)
         if tried is None:
@@ -75,6 +79,9 @@ def _best(chart: Chart, needed: float, steps: int) -> tuple[float, TrialRun] | N
             best = factor, tried
         elif best is not None:
             break
+        rising += tried.after == math.inf or tried.certain < -SURE
+        if rising == 2:
+            break  # larger ones still only rise faster
     return best
 
 

@@ -67,8 +67,14 @@ def in_order(findings: Iterable[Finding], explains: Mapping[str, tuple[str, ...]
     found = {finding.name: finding for finding in findings}
     bad = [name for name, finding in found.items() if finding.severity != "note"]  # what is only noted explains nothing
     reached = {name: _reached(name, explains) & found.keys() - {name} if name in bad else set() for name in found}
-    hidden = {name for causes in reached.values() for name in causes}
-    causes = [name for name in found if name not in hidden] or list(found)
+    rank = {name: place for place, name in enumerate(sorted(found, key=lambda n: SEVERITIES.index(found[n].severity)))}
+    hidden = {
+        name  # of two that explain each other the worse is the cause
+        for cause, followers in reached.items()
+        for name in followers
+        if cause not in reached[name] or rank[cause] < rank[name]
+    }
+    causes = [name for name in found if name not in hidden]
     shown = []
     for name in causes:
         whole = [found[name], *(found[other] for other in sorted(reached[name]))]

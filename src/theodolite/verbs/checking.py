@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -12,6 +13,7 @@ from theodolite import catalogue
 from theodolite.core.law import Law, Size, Verdict
 from theodolite.core.reading import Estimate
 from theodolite.core.reading_rows import COLUMNS, known_number, row_of
+from theodolite.core.sources import sources
 from theodolite.io.store import Store
 from theodolite.io.workers import Backend, completed, one_thread
 from theodolite.verbs._shown import Shown
@@ -43,12 +45,19 @@ class CheckSettings:
     break_assumptions: bool = False
 
     def fingerprint(self, name: str) -> str:
-        """Changes when the law's file, the size, the seed or the package does: an old verdict is then not reused."""
+        """Changes with the size, the seed, and any file that the law reaches: an old verdict is then not reused."""
         from theodolite import __version__
 
-        source = catalogue.entry(name).path.read_bytes()
-        parts = [__version__, self.size, str(self.seed), str(self.break_assumptions)]
-        return hashlib.sha256(b"\0".join([source, *(part.encode() for part in parts)])).hexdigest()
+        code = sources(catalogue.ROOT).digest(catalogue.entry(name).path)
+        parts = [__version__, code, self.size, str(self.seed), str(self.break_assumptions), *_library_versions()]
+        return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+@functools.cache
+def _library_versions() -> tuple[str, ...]:
+    from importlib.metadata import version
+
+    return tuple(version(name) for name in ("torch", "numpy", "scipy", "scikit-learn"))
 
 
 def checked_laws(

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import functools
+import json
+from collections.abc import Mapping
 from dataclasses import replace
+from importlib import resources
 
 from theodolite import catalogue
 from theodolite.ailments._common.chart import Chart
 from theodolite.core.ailment import Ailment, Finding, in_order
+
+FALLBACK = "loss-stalls"
+"""What is said where nothing else explains a run: whatever is found explains it."""
 
 
 def all_ailments() -> tuple[Ailment, ...]:
@@ -22,4 +29,22 @@ def findings_of(chart: Chart) -> tuple[Finding, ...]:
         if all(chart.has(need) for need in ailment.needs)
         for finding in ailment.judge(chart)
     ]
-    return in_order(found, {ailment.name: ailment.explains for ailment in all_ailments()})
+    shown = in_order(found, {ailment.name: (*ailment.explains, *_fallback(ailment)) for ailment in all_ailments()})
+    return tuple(replace(finding, rightness=rightness(finding)) for finding in shown)
+
+
+def rightness(finding: Finding) -> str:
+    """How often such an alarm was right in the clinic, in words; nothing of a note, nor where none was raised there."""
+    right, raised = clinic_counts().get(finding.name, (0, 0))
+    return f"right in {right} of {raised} runs of the clinic" if raised and finding.severity != "note" else ""
+
+
+@functools.cache
+def clinic_counts() -> Mapping[str, tuple[int, int]]:
+    """Of each ailment how often its alarm was right and how often it was raised, on runs that no threshold was chosen on."""
+    file = resources.files("theodolite.ailments._common") / "clinic.json"
+    return {name: (right, raised) for name, (right, raised) in json.loads(file.read_text()).items()}
+
+
+def _fallback(ailment: Ailment) -> tuple[str, ...]:
+    return () if ailment.name == FALLBACK or FALLBACK in ailment.explains else (FALLBACK,)

@@ -5,7 +5,10 @@ import numpy as np
 import pytest
 import torch
 from scipy.integrate import quad
+from scipy.optimize import minimize_scalar
 from scipy.special import kve
+from scipy.stats import chi2 as chi2_law
+from scipy.stats import multivariate_normal
 
 from theodolite.measure.experiments import Problem, prior_draws, product_log_norms, tilted_draws
 from theodolite.theory.bayes import (
@@ -189,3 +192,44 @@ def test_bad_networks_and_targets_are_refused():
         LinearNet(3, (2,), -1.0)
     with pytest.raises(ValueError, match="expected at least one sample"):
         log_evidence(LinearNet(3), samples=1, norm2=0.0)
+
+
+def explicit(samples=3, inputs=5):
+    rng = np.random.default_rng(3)
+    x, y = rng.standard_normal((samples, inputs)), rng.standard_normal(samples)
+    gram = x @ x.T
+    seen = {"samples": samples, "norm2": float(y @ np.linalg.solve(gram, y)), "log_det": math.log(np.linalg.det(gram))}
+    return gram, y, seen
+
+
+def test_the_evidence_is_the_integral_of_a_gaussian_density_over_the_scale():
+    gram, y, seen = explicit()
+    width, variance = 4, 1.7
+
+    def integrand(chi2):
+        tau2 = variance / 5 * variance / width * chi2
+        return chi2_law.pdf(chi2, width) * multivariate_normal.pdf(y, cov=tau2 * gram)
+
+    truth = math.log(quad(integrand, 0, 200, epsabs=0, epsrel=1e-11, limit=400)[0])
+    assert log_evidence(LinearNet(5, (width,), variance), **seen).value == pytest.approx(truth, abs=1e-8)
+
+
+def test_the_evidence_of_two_hidden_layers_by_a_sum_over_both_scales():
+    gram, y, seen = explicit()
+    points = np.linspace(-12, 6, 361)  # logarithms of both chi-squares; the trapezoidal rule is exponentially exact
+    weight = [points[1] - points[0]] * 361
+    first, second = (np.exp(points) * chi2_law.pdf(np.exp(points), n) * weight for n in (3, 6))
+    log_tau2 = math.log(0.8**3 / (5 * 3 * 6)) + points[:, None] + points
+    density = np.exp(
+        -0.5 * (3 * (math.log(2 * math.pi) + log_tau2) + seen["log_det"] + seen["norm2"] * np.exp(-log_tau2))
+    )
+    assert multivariate_normal.pdf(y, cov=np.exp(log_tau2[200, 200]) * gram) == pytest.approx(density[200, 200])
+    truth = math.log(first @ density @ second)
+    assert log_evidence(LinearNet(5, (3, 6), 0.8), **seen).value == pytest.approx(truth, abs=1e-8)
+
+
+def test_the_best_evidence_is_the_largest_gaussian_density():
+    gram, y, seen = explicit()
+    found = minimize_scalar(lambda s: -multivariate_normal.logpdf(y, cov=math.exp(s) * gram), bounds=(-10, 10))
+    assert best_log_evidence(**seen) == pytest.approx(-found.fun, abs=1e-9)
+    assert math.exp(found.x) == pytest.approx(seen["norm2"] / 3, rel=1e-3)

@@ -1,5 +1,7 @@
 """Widest margins against scikit-learn's machine and by their conditions of optimality; log-time flows; what is refused."""
 
+import itertools
+
 import numpy as np
 import pytest
 from sklearn.svm import SVC
@@ -105,3 +107,50 @@ def test_named_outcomes():
         residual_weight(degenerate, np.array([[1.0, 1.0], [1.0, -1.0], [1.0, 0.0]]))
     with pytest.raises(ValueError, match="look for NaN"):
         separating_flow(np.array([[np.nan]]), log_time=5.0)
+
+
+def least_by_trying(rows):
+    """The least |w| with rows w >= 1: the best of the least-norm solutions of all sets of equations that satisfy the rest."""
+    best, support = None, ()
+    for size in range(1, min(rows.shape) + 1):
+        for chosen in itertools.combinations(range(len(rows)), size):
+            w = np.linalg.pinv(rows[list(chosen)]) @ np.ones(size)
+            if (rows @ w).min() > 1 - 1e-9 and (best is None or w @ w < best @ best * (1 - 1e-9)):
+                best, support = w, chosen
+    return best, support
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e5])
+@pytest.mark.parametrize("instance", range(4))
+def test_the_widest_margin_is_the_best_of_all_sets_of_support_vectors(instance, scale):
+    x, y = labelled(instance, samples=9, dimension=3, shift=0.0)
+    rows = scale * x * y[:, None]
+    w, support = least_by_trying(rows)
+    found = widest_margin(scale * x, y)
+    np.testing.assert_allclose(found.weight, w, rtol=1e-8)
+    assert found.support == support
+    assert found.generic
+    expected = np.zeros(9)
+    expected[list(support)] = np.linalg.solve(rows[list(support)] @ rows[list(support)].T, np.ones(len(support)))
+    np.testing.assert_allclose(found.multipliers, expected, rtol=1e-8, atol=1e-12 * expected.max())
+
+
+@pytest.mark.parametrize("instance", range(3))
+def test_a_homogeneous_bias_is_one_more_coordinate_of_every_sample(instance):
+    x, y = labelled(instance, samples=9, dimension=2, shift=0.3)
+    w, support = least_by_trying(np.hstack([x, np.ones((9, 1))]) * y[:, None])
+    found = widest_margin(x, y, intercept="homogeneous")
+    np.testing.assert_allclose([*found.weight, found.bias], w, rtol=1e-8)
+    assert found.support == support
+
+
+def test_dependent_support_vectors_and_idle_ones_on_the_margin_are_not_generic():
+    square = np.array(
+        [[1.0, 1.0, 0.0], [1.0, -1.0, 0.0], [1.0, 0.0, 1.0], [1.0, 0.0, -1.0]]
+    )  # four in three dimensions
+    found = widest_margin(square)
+    assert not found.generic
+    np.testing.assert_allclose(found.weight, [1.0, 0.0, 0.0], atol=1e-12)
+    near = widest_margin(np.array([[1.0, 0.0], [1.0 + 1e-4, 5.0]]))
+    assert near.generic
+    assert near.support == (0,)

@@ -170,3 +170,17 @@ def test_one_group_error_is_for_one_variable():
     assert one_group_error(gaussian(1), units=10) == pytest.approx(one_group_error(gaussian(1), units=1) / 10)
     with pytest.raises(ValueError, match="one variable"):
         one_group_error(gaussian(2), units=1)
+
+
+@pytest.mark.parametrize(("samples", "theta"), [(2, 0.3), (20, 1.0), (1000, 1.9)])
+@pytest.mark.parametrize("margin", [0.5, 1.0, 3.0])
+def test_two_points_as_near_as_the_separation_meet_the_kernel_s_bound(samples, theta, margin):
+    x = tensor([0.0, 0.0], [theta, 0.0])
+    kernel = dual_kernel(x, scale=dual_scale(samples, theta, margin=margin))
+    assert float(kernel[0, 1]) == pytest.approx(samples**-margin, rel=1e-12)
+
+
+def test_the_scale_knows_one_point_and_points_farther_apart_than_the_sphere_allows():
+    assert dual_scale(9, 1.0) == dual_scale(9, 1.0, margin=1.0)
+    assert dual_scale(1, 1.0) == dual_scale(2, 1.0) > 0
+    assert dual_scale(9, 5.0) == dual_scale(9, 2.0) < dual_scale(9, 1.9)

@@ -87,3 +87,20 @@ def test_dissipation_balances_a_stationary_linear_recursion(momentum):
     N = s * torch.tensor([[lr**2, -lr], [-lr, 1.0]], dtype=torch.float64)
     C = torch.linalg.solve(torch.eye(4, dtype=torch.float64) - torch.kron(A, A), N.flatten()).reshape(2, 2)
     assert h * C[0, 0].item() == pytest.approx(dissipation(C[1, 1].item(), lr=lr, momentum=momentum), rel=1e-12)
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.9])
+@pytest.mark.parametrize("lr", [0.1, 2.0])
+def test_beyond_the_edge_is_decided_by_the_curvature_less_its_error(lr, momentum):
+    edge = (2 + 2 * momentum) / lr
+    for share, error in itertools.product((0.5, 0.98, 1.02, 1.1, 2.0), (0.0, 0.01, 0.05, 0.3)):
+        moment = Moment(0, 1.0, share * edge, error * edge, lr=lr, momentum=momentum)
+        assert moment.ratio == pytest.approx(share)
+        assert moment.beyond == (share - error > 1)
+
+
+def test_nothing_is_beyond_the_edge_without_a_step_or_a_positive_curvature():
+    assert not Moment(0, 1.0, 5.0).beyond
+    assert not Moment(0, 1.0, None, lr=1.0).beyond
+    assert not Moment(0, 1.0, 0.0, lr=1.0).beyond
+    assert not Moment(0, 1.0, -5.0, 20.0, lr=1.0).beyond

@@ -150,3 +150,34 @@ def test_the_learning_curve_of_a_kernel_is_that_of_descent():
 def test_refusals():
     with pytest.raises(ValueError, match="weight variance"):
         tangent_shares(Mlp(1, "relu", 0.0), (1.0, 1.0, 1.0))
+
+
+@pytest.mark.parametrize(("name", "weight", "bias"), [("relu", 2.0, 0.0), ("tanh", 1.5, 0.2)])
+def test_the_largest_eigenvalue_is_that_of_the_kernel_matrix_of_the_inputs(name, weight, bias):
+    """Inputs as many as the width, so that every fan-in is n and the kernel is n (by weights) + 1 (by biases)."""
+    n, m = 12, 5
+    x = torch.randn(m, n, generator=torch.Generator().manual_seed(2), dtype=torch.float64) + 0.5
+    spec = Mlp(3, name, weight, bias)
+    by_weights = mlp_kernels(spec, x, weight_rate=1.0, bias_rate=0.0).ntk
+    by_biases = mlp_kernels(spec, x, weight_rate=0.0, bias_rate=1.0).ntk
+    top = float(torch.linalg.eigvalsh(n * by_weights + by_biases)[-1]) / m
+    found = learning_rates(spec, inputs=x, width=n)
+    assert found.largest == pytest.approx(top, rel=1e-8)
+    assert found.single < 2 / top  # a network of finite width strays from its mean
+
+
+def test_layers_are_numbered_from_one_and_know_their_fan_in_and_share():
+    """Of one sample: every eigenvalue is the kernel's own entry."""
+    spec, n, width = Mlp(3, "tanh", 1.5, 0.2), 7, 50
+    found = learning_rates(spec, inputs=n, width=width, cosine=0.9)
+    assert [layer.layer for layer in found.layers] == [1, 2, 3, 4]
+    assert [layer.fan_in for layer in found.layers] == [n, width, width, width]
+    shares = tangent_shares(spec, (1.7, 1.7, 1.7))
+    assert found.largest == pytest.approx(
+        sum(layer.fan_in * s.weights[0] + s.biases[0] for layer, s in zip(found.layers, shares, strict=True))
+    )
+    for layer, share in zip(found.layers, shares, strict=True):
+        weights, biases = layer.fan_in * share.weights[0], share.biases[0]
+        assert layer.weight_lr * weights == pytest.approx(1 / 8)  # half for weights, a quarter a layer
+        assert layer.bias_lr * biases == pytest.approx(1 / 8)
+        assert layer.share == pytest.approx((weights + biases) / found.largest)

@@ -95,3 +95,18 @@ def test_the_certified_width_meets_both_lemmas():
 def test_eigenvalues_add_up_to_the_trace():
     assert sum(gaussian_eigenvalue(j, scale=0.7) for j in range(1, 200)) == pytest.approx(1.0)
     assert sum(brownian_eigenvalue(j) for j in range(1, 200_000)) == pytest.approx(0.5, abs=1e-6)
+
+
+@pytest.mark.parametrize("samples", [1, 4])
+@pytest.mark.parametrize("movement", [0.01, 0.2])
+def test_the_bound_on_the_change_of_a_kernel_is_met_by_its_worst_case(samples, movement):
+    """All inputs one point, all slopes z at z = 1 - Delta, curvature 1: the kernel grows by m (2 Delta - Delta^2)."""
+    x = np.tile([[1.0, 0.0]], (samples, 1))
+    w = np.tile([[1.0 - movement, 0.3]], (50, 1))
+
+    def kernel(weights):
+        slopes = np.clip(weights @ x.T, -1, 1)
+        return (x @ x.T) * (slopes.T @ slopes) / len(weights)
+
+    change = np.linalg.norm(kernel(w + np.array([[movement, 0.0]])) - kernel(w), 2)
+    assert change == pytest.approx(kernel_change_bound(movement, samples=samples) * (1 - movement / 2), rel=1e-12)

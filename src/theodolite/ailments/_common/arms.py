@@ -44,6 +44,7 @@ def arm(
     inputs: Callable[[Tensor], Tensor] | None = None,
     targets: Callable[[Tensor], Tensor] | None = None,
     factor: float = 1.0,
+    steps: int = STEPS,
 ) -> Arm | None:
     """A short training from the start with inputs and targets put through these, and the step size times ``factor``.
 
@@ -58,7 +59,7 @@ def arm(
     batches = [_through(batch, inputs, targets) for batch in chart.batches]
     cut = max(2, len(batches) // 4)
     training, held_out = batches[cut:], batches[:cut]
-    training = (training * math.ceil(STEPS / len(training)))[: max(STEPS, len(training))]
+    training = (training * math.ceil(steps / len(training)))[: max(steps, len(training))]
     told: list[float] = []
 
     def loss(copied: nn.Module, batch: Batch) -> Tensor:

@@ -255,7 +255,7 @@ GAINED, SHARE = 0.1, 0.3
 def gone_on(chart: Chart) -> GoneOn | None:
     """The run gone on with, where that takes clearly more off the loss, on training data and on held-out data; else None."""
     made, here = steps_made(chart), loss_here(chart)
-    if not made or here is None or not chart.finite or here.after < 2 * GAINED * chart.chance:
+    if not made or here is None or not chart.finite or here.after < 2 * GAINED * chart.chance or does_well(chart):
         return None
     steps = max(SHORT // 3, min(4 * made, LONG))
     on = longer_trial(chart, "gone on", at_largest_lr(chart), steps=steps, from_start=False)
@@ -281,3 +281,17 @@ def does_well(chart: Chart) -> bool:
     known = scores.accuracy == scores.accuracy
     right = known and scores.accuracy > 1 - 0.1 * (1 - chart.fit.majority)
     return scores.loss < 0.3 * chart.chance or bool(right)
+
+
+WON = 0.9
+"""The share of the way from a constant answer to a perfect one beyond which no other training could win much."""
+
+
+def has_won(chart: Chart) -> bool:
+    """Whether nearly all was won that can be: by accuracy where targets are classes, else by loss; held out where known."""
+    if chart.fit is None:
+        return False
+    scores = chart.fit.validation or chart.fit.training
+    if scores.accuracy == scores.accuracy:
+        return scores.accuracy - chart.fit.majority >= WON * (1 - chart.fit.majority)
+    return scores.loss <= (1 - WON) * chart.chance

@@ -67,8 +67,9 @@ class Moment:
     @property
     def beyond(self) -> bool:
         """Whether the curvature lies beyond the edge by more than its error."""
-        ratio = self.ratio
-        return ratio is not None and bool(self.sharpness) and ratio * (1 - self.error / abs(self.sharpness or 1)) > 1
+        if self.sharpness is None or not self.lr:
+            return False
+        return self.sharpness - self.error > step_size_edge(self.lr, momentum=self.momentum)
 
 
 @dataclass(frozen=True)

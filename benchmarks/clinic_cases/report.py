@@ -1,0 +1,122 @@
+"""The clinic's results as a table, as a page of the documentation, and as what the package says of its own findings."""
+
+import json
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+Row = dict[str, Any]
+
+
+def interval(hits: int, total: int) -> str:
+    """A share with Wilson's 95 % interval."""
+    if not total:
+        return "–"
+    z, p = 1.96, hits / total
+    middle = (p + z * z / (2 * total)) / (1 + z * z / total)
+    half = z / (1 + z * z / total) * math.sqrt(p * (1 - p) / total + z * z / (4 * total * total))
+    return f"{hits}/{total} = {p:.0%} ({middle - half:.0%} to {middle + half:.0%})"
+
+
+def by_ailment(rows: Iterable[Row]) -> list[tuple[str, int, int, int, int, int, int]]:
+    """Of each ailment: its name, runs, found, named at all, named first, cured, remedies tried."""
+    groups = defaultdict(list)
+    for row in rows:
+        groups[row["ailment"] or "healthy"].append(row)
+    lines = []
+    for name in sorted(groups, key=lambda n: (n == "healthy", n)):
+        own = groups[name]
+        tried = [row["cured"] for row in own if row.get("cured") is not None]
+        counts = [sum(row[key] for row in own) for key in ("found", "among", "first")]
+        lines.append((name, len(own), *counts, sum(tried), len(tried)))
+    return lines
+
+
+def overall(rows: Sequence[Row]) -> list[tuple[str, str]]:
+    """The figures of all runs together, in words."""
+    sick = [row for row in rows if row["ailment"]]
+    healthy = [row for row in rows if not row["ailment"]]
+    tried = [row["cured"] for row in sick if row.get("cured") is not None]
+    numbers = [row["cured"] for row in sick if row.get("number")]
+    times = sorted(row["seconds"] for row in rows)
+    named = [(row, finding) for row in rows for finding in row["findings"] if finding["severity"] != "note"]
+    return [
+        ("sick runs found", interval(sum(r["found"] for r in sick), len(sick))),
+        ("cause named first", interval(sum(r["first"] for r in sick), len(sick))),
+        ("cause named at all", interval(sum(r["among"] for r in sick), len(sick))),
+        ("healthy runs with alarm", interval(sum(r["found"] for r in healthy), len(healthy))),
+        ("alarms that are right", interval(sum(f["name"] in r["right"] for r, f in named), len(named))),
+        ("remedy cures", interval(sum(tried), len(tried))),
+        ("… a number or an initialisation", interval(sum(numbers), len(numbers))),
+        ("seconds a diagnosis", f"median {times[len(times) // 2]:.1f}, longest {times[-1]:.1f}" if times else "–"),
+    ]
+
+
+def misses(rows: Iterable[Row]) -> list[tuple[str, str]]:
+    """Sick runs whose cause was not named first and healthy ones with an alarm, with what was said."""
+    found = []
+    for row in rows:
+        if not row["first"] if row["ailment"] else row["found"]:
+            said = [finding["name"] for finding in row["findings"] if finding["severity"] != "note"]
+            found.append((row["case"], ", ".join(said) or "nothing"))
+    return sorted(found)
+
+
+def table(rows: Sequence[Row]) -> str:
+    """For the terminal."""
+    lines = [f"{'ailment':24} {'runs':>5} {'found':>6} {'among':>6} {'first':>6} {'cured':>8}"]
+    for name, runs, found, among, first, cured, tried in by_ailment(rows):
+        lines.append(f"{name:24} {runs:5} {found:6} {among:6} {first:6} {f'{cured}/{tried}':>8}")
+    lines += ["", *(f"{what:32} {figure}" for what, figure in overall(rows))]
+    lines += ["", *(f"{case}: {said}" for case, said in misses(rows))]
+    return "\n".join(lines)
+
+
+def page(rows: Sequence[Row], split: str) -> str:
+    """For docs/clinic.md."""
+    day = datetime.now(UTC).date().isoformat()
+    sick = sum(row["ailment"] is not None for row in rows)
+    lines = [
+        "# The clinic",
+        "",
+        "How often the diagnosis is right. Each run is trained as its script says, watched, and diagnosed at the end; what ails",
+        "it is known, because it was put there, and each sick run was seen to do worse than the same script without it (or has",
+        "the ailment by an exact fact). Thresholds were chosen on one part of the collection; the figures are of the part "
+        f'"{split}",',
+        f"{'with other architectures and seeds' if split == 'unseen' else 'the one they were chosen on'}: {sick} sick runs and "
+        f"{len(rows) - sick} healthy ones, on {day}. An alarm is a warning or worse. Seconds are those of one core.",
+        "",
+        "Written by `python -m benchmarks.clinic --split " + split + " --cure --page docs/clinic.md`.",
+        "",
+        "| of all runs | with 95 % interval |",
+        "| --- | --- |",
+        *(f"| {what} | {figure} |" for what, figure in overall(rows)),
+        "",
+        "| ailment | runs | found | named at all | named first | cured |",
+        "| --- | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    for name, runs, found, among, first, cured, tried in by_ailment(rows):
+        own = (among, first, f"{cured} of {tried}" if tried else "–") if name != "healthy" else ("–", "–", "–")
+        lines.append(f"| {name} | {runs} | {found} | " + " | ".join(map(str, own)) + " |")
+    lines += ["", "Runs that were got wrong, and what was said of them:", ""]
+    lines += [f"- `{case}`: {said}" for case, said in misses(rows)] or ["none"]
+    return "\n".join(lines) + "\n"
+
+
+def rightness(rows: Iterable[Row]) -> dict[str, list[int]]:
+    """Of each ailment how often its alarm was right, and how often it was raised."""
+    counts: dict[str, list[int]] = defaultdict(lambda: [0, 0])
+    for row in rows:
+        for finding in row["findings"]:
+            if finding["severity"] != "note":
+                counts[finding["name"]][0] += finding["name"] in row["right"]
+                counts[finding["name"]][1] += 1
+    return dict(sorted(counts.items()))
+
+
+def write_rightness(rows: Iterable[Row], path: Path) -> None:
+    """The counts where the package reads them."""
+    path.write_text(json.dumps(rightness(rows), indent=1) + "\n")

@@ -1,0 +1,153 @@
+"""Small errors put into theory one at a time: do tests notice, and do the laws alone?
+
+    python benchmarks/mutants.py --to 40             the first forty of the sample of 200; known ones are not run again
+    python benchmarks/mutants.py --laws-only         only what the laws say (seconds a mutant)
+    python benchmarks/mutants.py --show              only the report of what is known
+
+A mutant is a constant changed by a tenth, a term left out, a sign turned or an exponent raised by one. It is tried in a copy of
+the package, on the tests and on the laws that reach the changed module, until the first notices. Where the change cannot reach a
+law's measurement, its stored estimates stand and only the prediction is worked out again. Lines of
+``benchmarks/results/mutants.jsonl`` are trusted while the files that they rest on are unchanged.
+"""
+
+import argparse
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch: children are forked, and threads do not survive that
+
+from mutation.sites import sample
+from mutation.trials import Trials
+
+from theodolite.verbs.checking import checked_laws
+
+RESULTS = Path(__file__).resolve().parent / "results"
+COUNT = 200
+
+
+def known(trials):
+    """Killed while the killer is as it was, or alive while all that was tried is."""
+    file, found = RESULTS / "mutants.jsonl", {}
+    for line in file.read_text(encoding="utf-8").splitlines() if file.exists() else []:
+        record = json.loads(line)
+        module = record["module"]
+        if not (trials.root / module).exists():
+            continue
+        if record["file"]:
+            files = [trials.folder / record["file"]]
+        else:
+            files = trials.files(record["part"], module)
+        if all(path.exists() for path in files) and trials.mark(files) == record["mark"]:
+            found[record["key"], record["part"]] = record
+    return found
+
+
+def tried(trials, mutant, part, limit):
+    start = time.monotonic()
+    killer, file = trials.killer(part, mutant, limit)
+    files = [trials.folder / file] if file else trials.files(part, mutant.module)
+    record = {
+        "key": mutant.key,
+        "part": part,
+        "module": mutant.module,
+        "mutant": str(mutant),
+        "killer": killer,
+        "file": file,
+        "mark": trials.mark(files),
+        "seconds": round(time.monotonic() - start, 1),
+    }
+    with (RESULTS / "mutants.jsonl").open("a", encoding="utf-8") as out:
+        out.write(json.dumps(record, ensure_ascii=False) + "\n")
+    return record
+
+
+def report(mutants, found):
+    rows = [(m, found.get((m.key, "tests")), found.get((m.key, "laws"))) for m in mutants]
+    print(f"mutants: {len(rows)} of the sample of {COUNT}")
+    for name, part in (("tests", 1), ("laws", 2)):
+        tried_on = [row[part] for row in rows if row[part]]
+        share = f" ({100 * sum(map(killed, tried_on)) / len(tried_on):.0f} %)" if tried_on else ""
+        print(f"killed by {name}: {sum(map(killed, tried_on))} of {len(tried_on)}{share}")
+    both = [row for row in rows if row[1] and row[2]]
+    print(f"killed by laws and by no test: {sum(killed(row[2]) and not killed(row[1]) for row in both)} of {len(both)}")
+    alive = [row for row in both if not killed(row[1]) and not killed(row[2])]
+    print(f"survivors: {len(alive)} of the {len(both)} tried on both")
+    for mutant, _, _ in alive:
+        print(f"  {mutant}")
+    for title, part in (("not noticed by a test", 1), ("not noticed by a law", 2)):
+        print(f"\n{title}:")
+        for row in rows:
+            if row[part] and not killed(row[part]):
+                print(f"  {row[0]}{' (' + row[part]['killer'] + ')' if row[part]['killer'] else ''}")
+
+
+def killed(record):
+    """Whether something noticed: a run that was out of time, or could not be made, has noticed nothing."""
+    return record["killer"] not in ("", "time", "crash")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--from", dest="first", type=int, default=0, metavar="I")
+    parser.add_argument("--to", dest="last", type=int, default=COUNT, metavar="J")
+    parser.add_argument("--laws-only", action="store_true")
+    parser.add_argument("--tests-only", action="store_true")
+    parser.add_argument(
+        "--limit", type=float, default=300.0, metavar="SECONDS", help="of processor time, for one mutant and part"
+    )
+    parser.add_argument("--only", default="", metavar="TEXT", help="mutants of the whole package whose line holds this")
+    parser.add_argument("--show", action="store_true", help="run nothing")
+    arguments = parser.parse_args()
+    RESULTS.mkdir(exist_ok=True)
+    without = {"laws": arguments.tests_only, "tests": arguments.laws_only}
+    parts = [part for part in without if not without[part]]
+    trials = Trials(RESULTS / "estimates")
+    if arguments.only:
+        mutants = [m for m in sample(trials.root, 10**6) if arguments.only in str(m)]
+    else:
+        mutants = sample(trials.root, COUNT)[arguments.first : arguments.last]
+    found = known(trials)
+    try:
+        if not arguments.show:
+            if "laws" in parts:
+                needed = {name for mutant in mutants for name in trials.relevant_laws(mutant.module)}
+                for name in sorted(needed):
+                    estimated(name)
+            preload()
+            for part in parts:
+                for number, mutant in enumerate(mutants, start=arguments.first):
+                    if (mutant.key, part) not in found:
+                        record = found[mutant.key, part] = tried(trials, mutant, part, arguments.limit)
+                        verdict = record["killer"] or "ALIVE"
+                        print(f"{number} {part} {record['seconds']} s {mutant}: {verdict}", file=sys.stderr, flush=True)
+        report(mutants, found)
+    finally:
+        trials.close()
+
+
+def estimated(name):
+    """Measure a law, or find it measured; one that cannot be run is left out, and never kills."""
+    try:
+        list(checked_laws([name], out=RESULTS / "estimates"))
+    except Exception as error:
+        print(f"{name} cannot be run: {error!r}", file=sys.stderr)
+
+
+def preload():
+    """What every child needs, loaded once: a fork is then cheap."""
+    import numpy  # noqa: F401
+    import pytest  # noqa: F401
+    import scipy.linalg
+    import scipy.optimize
+    import scipy.special
+    import scipy.stats  # noqa: F401
+    import torch
+
+    torch.set_num_threads(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Small errors put into theory on purpose, and what notices them."""

@@ -1,0 +1,240 @@
+"""One mutant's trial: the tests and laws that reach the changed module, in a forked process over a copy of the package."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import functools
+import hashlib
+import json
+import math
+import os
+import resource
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from theodolite.core.sources import sources
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+FOREIGN = ("integrations",)
+"""Tests of these need what is not part of the package."""
+FILES = (
+    14  # test files at most: those whose closures are smallest come first, and behind them stand tests of everything
+)
+
+
+class Trials:
+    """A copy of the package and its tests, in which one file is changed at a time."""
+
+    def __init__(self, estimates: Path) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="mutants-"))
+        self.root = self.folder / "src" / "theodolite"
+        for name in ("src", "tests", "benchmarks"):
+            shutil.copytree(
+                REPOSITORY / name, self.folder / name, ignore=shutil.ignore_patterns("__pycache__", "results")
+            )
+        shutil.copy(REPOSITORY / "pyproject.toml", self.folder)
+        self.tree = sources(self.root)
+        self.laws = {path.stem.replace("_", "-"): path for path in sorted(self.root.glob("laws/*/[!_]*.py"))}
+        self.estimates = estimates
+        self.unsound: set[str] = set()  # tests and laws that fail without any change
+        self.sound: set[str] = set()
+
+    def close(self) -> None:
+        shutil.rmtree(self.folder)
+
+    def relevant_tests(self, module: str) -> list[Path]:
+        """The module's own doctests, the test file of the same path, its topic's, then by the size of what they reach."""
+        mirror = (self.folder / "tests" / module).with_name(f"test_{Path(module).name}")
+        order = sorted(
+            self._reaching(module, _test_files(self.folder)),
+            key=lambda path: (
+                path != mirror,
+                path.parent != mirror.parent,
+                "theory" not in path.parts,
+                self._size(path),
+            ),
+        )
+        return [self.root / module, *order[:FILES]]
+
+    def relevant_laws(self, module: str) -> list[str]:
+        """Those that reach the module, the most particular first."""
+        names = {path: name for name, path in self.laws.items()}
+        return [names[path] for path in sorted(self._reaching(module, list(names)), key=self._size)]
+
+    def _reaching(self, module: str, files: list[Path]) -> list[Path]:
+        return [path for path in files if self.root / module in _reached(self.root, path)]
+
+    def _size(self, path: Path) -> int:
+        return len(_reached(self.root, path))
+
+    def files(self, part: str, module: str) -> list[Path]:
+        if part == "tests":
+            return self.relevant_tests(module)
+        return [self.laws[name] for name in self.relevant_laws(module)]
+
+    def mark(self, files: list[Path]) -> str:
+        """Changes when one of the files, or something that it reaches, does."""
+        whole = "".join(self.tree.digest(path) for path in files)
+        return hashlib.sha256(whole.encode()).hexdigest()[:16]
+
+    def killer(self, part: str, mutant, limit: float) -> tuple[str, str]:
+        """What notices the mutant ("" where nothing does, "time" where it ran out), and the file that it stands in."""
+        place = self.root / mutant.module
+        whole = place.read_bytes()
+        for name in self.relevant_laws(mutant.module) if part == "laws" else ():
+            measurement_reaches(self.root, self.laws[name])  # here, so that children find it known
+        while True:
+            _replace(place, mutant.applied(whole))
+            found, file = self._run(part, mutant.module, limit)
+            _replace(place, whole)
+            if found in ("", "time", "crash") or found in self.sound:
+                return found, file
+            again, _ = self._run(part, mutant.module, 600, only=found)
+            if again:
+                self.unsound.add(found)
+                print(f"fails without any change: {found}", file=sys.stderr)
+            else:
+                self.sound.add(found)
+                return found, file
+
+    def _run(self, part: str, module: str, limit: float, *, only: str | None = None) -> tuple[str, str]:
+        answer = self.folder / "answer.json"
+        answer.unlink(missing_ok=True)
+        child = os.fork()
+        if not child:
+            resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(limit), math.ceil(limit)))
+            self._child(part, module, only, answer)
+        deadline = time.monotonic() + 10 * limit  # the limit is of processor time, which the system keeps
+        while not (ended := os.waitpid(child, os.WNOHANG))[0]:
+            if time.monotonic() > deadline:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(child, signal.SIGKILL)
+            time.sleep(0.05)
+        if answer.exists():
+            return tuple(json.loads(answer.read_text()))
+        return ("time" if os.WIFSIGNALED(ended[1]) else "crash"), ""
+
+    def _child(self, part: str, module: str, only: str | None, answer: Path) -> None:
+        os.setsid()
+        os.chdir(self.folder)
+        quiet = os.open(self.folder / "output.txt", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        os.dup2(quiet, 1)
+        os.dup2(quiet, 2)
+        for name in [name for name in sys.modules if name.partition(".")[0] in ("theodolite", "benchmarks")]:
+            del sys.modules[name]
+        sys.path.insert(0, str(self.folder / "src"))
+        try:
+            found = self._failing_test(module, only) if part == "tests" else self._failing_law(module, only)
+            answer.write_text(json.dumps(found))
+        except BaseException as error:
+            answer.write_text(json.dumps(["crash", ""]))
+            print(repr(error))
+        finally:
+            os._exit(0)
+
+    def _failing_test(self, module: str, only: str | None) -> tuple[str, str]:
+        import pytest
+
+        names = [str(path.relative_to(self.folder)) for path in self.relevant_tests(module)]
+        files = [name for name in names if name not in self.unsound]  # one that cannot even be loaded
+        first = _First()
+        common = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *(f"--deselect={t}" for t in self.unsound)]
+        for some in [[only]] if only else [files[:3], files[3:]]:  # loading files takes longer than most of their tests
+            if some and not first.failed:
+                code = pytest.main([*common, *some], plugins=[first])
+                if code not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED) and not first.failed:
+                    raise RuntimeError(f"the tests could not be run: {code}")
+        return (first.failed, str(first.failed).partition("::")[0]) if first.failed else ("", "")
+
+    def _failing_law(self, module: str, only: str | None) -> tuple[str, str]:
+        from theodolite import catalogue as copied
+
+        for name in [only] if only else self.relevant_laws(module):
+            if name not in self.unsound and not self._holds(copied.law, name, module):
+                return name, str(self.laws[name].relative_to(self.folder))
+        return "", ""
+
+    def _holds(self, law, name: str, module: str) -> bool:
+        """A change that the measurement does not reach leaves it as it was: only the prediction is worked out again."""
+        from theodolite.core.reading import Estimate
+        from theodolite.core.reading_rows import known_number
+
+        try:
+            known = self._measured.get(name)
+            if known is None or self.root / module in measurement_reaches(self.root, self.laws[name]):
+                return bool(law(name).check().holds)
+            return bool(law(name).verdict([Estimate(known_number(v), known_number(e)) for v, e in known]).holds)
+        except Exception:  # a law that stops has noticed
+            return False
+
+    @functools.cached_property
+    def _measured(self) -> dict[str, list[tuple[float, float]]]:
+        lines = (self.estimates / "records.jsonl").read_text(encoding="utf-8").splitlines()
+        records = [json.loads(line)["value"] for line in lines]
+        return {r["law"]: dict(r["estimates"])[None] for r in records if r["holds"]}
+
+
+class _First:
+    """A pytest plugin: the first test that failed, or file that could not be read."""
+
+    failed: str | None = None
+
+    def pytest_runtest_logreport(self, report):
+        if report.failed and self.failed is None:
+            self.failed = report.nodeid
+
+    def pytest_collectreport(self, report):
+        if report.failed and self.failed is None:
+            self.failed = report.nodeid
+
+
+@functools.cache
+def measurement_reaches(root: Path, path: Path) -> frozenset[Path]:
+    """What a law's ``measure`` reaches: the file with all else taken out, seen through."""
+    tree = ast.parse(path.read_bytes())
+    defined = {name: node for node in tree.body for name in _defined(node)}
+    wanted, waiting = set(), ["measure"]
+    while waiting:
+        name = waiting.pop()
+        if name in defined and name not in wanted:
+            wanted.add(name)
+            waiting += [node.id for node in ast.walk(defined[name]) if isinstance(node, ast.Name)]
+    body = [node for node in tree.body if wanted & set(_defined(node))]
+    for node in body:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            node.names = [alias for alias in node.names if (alias.asname or alias.name).partition(".")[0] in wanted]
+    with tempfile.TemporaryDirectory() as folder:
+        alone = Path(folder) / "measure.py"
+        alone.write_text(ast.unparse(ast.Module(body, [])), encoding="utf-8")
+        return sources(root).reached(alone)
+
+
+@functools.cache
+def _reached(root: Path, path: Path) -> frozenset[Path]:
+    return sources(root).reached(path)
+
+
+def _defined(node):
+    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        return [node.name]
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        return [(alias.asname or alias.name).partition(".")[0] for alias in node.names]
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+    return [inner.id for target in targets for inner in ast.walk(target) if isinstance(inner, ast.Name)]
+
+
+def _test_files(folder: Path) -> list[Path]:
+    folders = [path for path in (folder / "tests").iterdir() if path.is_dir() and path.name not in FOREIGN]
+    return sorted(file for folder in folders for file in folder.rglob("test_*.py"))
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """Python trusts compiled files by second and size: each version gets a second of its own."""
+    path.write_bytes(content)
+    _replace.second = getattr(_replace, "second", 1_000_000_000) + 1
+    os.utime(path, (_replace.second, _replace.second))

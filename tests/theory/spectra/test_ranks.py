@@ -1,0 +1,31 @@
+"""Ranks of drawn noise beside what is said of them."""
+
+import numpy as np
+import pytest
+
+from theodolite.theory.spectra import noise_effective_rank, noise_stable_rank, noise_stable_rank_band
+
+SHAPES = [(60, 60), (30, 120)]
+
+
+@pytest.mark.parametrize(("rows", "columns"), SHAPES)
+def test_the_band_of_the_stable_rank_holds_its_share_of_draws_on_either_side(rows, columns):
+    """At a significance of 0.2 a tenth of the draws lies beyond each end, but for the room that the norm's own band adds."""
+    singular = np.linalg.svd(np.random.default_rng(0).standard_normal((2000, rows, columns)), compute_uv=False)
+    ranks = (singular**2).sum(1) / singular[:, 0] ** 2
+    assert ranks.mean() == pytest.approx(
+        noise_stable_rank(rows, columns), rel=0.1
+    )  # the edge is that of large matrices
+    band = noise_stable_rank_band(rows, columns, significance=0.2)
+    low, high = np.quantile(ranks, [0.1, 0.9])
+    spread = 3 * (2 / (rows * columns)) ** 0.5
+    assert band.low == pytest.approx(low * (1 - spread), rel=0.02)
+    assert band.high == pytest.approx(high * (1 + spread), rel=0.02)
+
+
+@pytest.mark.parametrize(("rows", "columns"), SHAPES)
+def test_the_effective_rank_is_that_of_drawn_noise(rows, columns):
+    singular = np.linalg.svd(np.random.default_rng(1).standard_normal((200, rows, columns)), compute_uv=False)
+    share = singular / singular.sum(1, keepdims=True)
+    drawn = np.exp(-(share * np.log(share)).sum(1))
+    assert noise_effective_rank(rows, columns) == pytest.approx(drawn.mean(), rel=0.01)
