@@ -46,7 +46,7 @@ def strip_of(chart: Chart, readings: Sequence[Reading], *, healthy: bool) -> tup
 
 def _kind(chart: Chart, layer: Any) -> str:
     weight = chart.weights.get(f"{layer.name}.weight".lstrip("."))
-    return layer.kind if weight is None else f"{layer.kind} {' × '.join(str(side) for side in weight.shape)}"
+    return str(layer.kind) if weight is None else f"{layer.kind} {' × '.join(str(side) for side in weight.shape)}"
 
 
 def _cells(row: str, values: Sequence[float], start: float | None) -> list[StripCell]:

@@ -49,9 +49,9 @@ def _finding(design: Design, name: str, found: list[tuple[str, str, Reading]]) -
     advised = design.options[0].name
     severity: Severity = "critical" if advised in ways else "warning" if UNASKED in ways else "note"
     said = "; ".join(f"under {where} initialisation {words}" for where, words in ways.items())
+    suggested: dict[str, str] = {}
     if advised in ways:
         remedy = f"fewer than {design.depth} layers, a residual path around them, or another activation"
-        suggested = {}
     else:
         remedy, suggested = f"th.initialise_(model, {design.activation!r})", {"initialise_": design.activation}
         said += f"; under {advised} initialisation of networks of this size it does not"
