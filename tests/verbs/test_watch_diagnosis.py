@@ -164,7 +164,7 @@ def test_training_is_bit_identical_under_a_watch_that_is_asked_for_its_diagnosis
 
 
 def test_the_page_of_a_hot_run_opens_with_its_diagnosis_and_the_loss_on_both_sides():
-    _, _, watch = trained(lambda p: torch.optim.SGD(p, lr=30.0), clear=zero, steps=60, every=10)
+    _, _, watch = trained(lambda p: torch.optim.SGD(p, lr=3.0), clear=zero, steps=60, every=10)
     assert watch.diagnosis is watch.diagnosis  # made once for each state of the run
     page = watch.html().split("</style>")[1]
     assert page.index("th-v-critical") < page.index("step too large") < page.index("on held-out data")
