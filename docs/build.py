@@ -1,4 +1,4 @@
-"""Writes docs/site: the guide and glossary as pages, a page for every law and instrument, and the atlas.
+"""Writes docs/site: the guide and glossary as pages, a page for every law, instrument and ailment, and the atlas.
 
 Run by `make docs`. The atlas is measured anew where a law has changed; finished verdicts are reused.
 """
@@ -6,6 +6,7 @@ Run by `make docs`. The atlas is measured anew where a law has changed; finished
 from __future__ import annotations
 
 import html
+from collections.abc import Callable
 from pathlib import Path
 
 import rooms  # beside this file
@@ -24,17 +25,45 @@ PAGES = {"guide": HERE / "guide.md", "glossary": HERE / "glossary.md"}
 
 
 def entry_page(entry: catalogue.CatalogueEntry) -> str:
+    if entry.kind == "ailment":
+        return ailment_page(entry)
     subject = catalogue.law(entry.name) if entry.kind == "law" else catalogue.instrument(entry.name)
     text = as_text(explanation(subject, references=catalogue.references(), documentation=entry.docstring), width=96)
     link = f'<p><a href="../atlas.html#{entry.name}">its figure and readings in the atlas</a></p>'
     return f"<pre>{html.escape(text)}</pre>" + (link if entry.kind == "law" else "")
 
 
+def ailment_page(entry: catalogue.CatalogueEntry) -> str:
+    """What it asks, what it is judged by and rests on, what follows from it, and the networks it is tried on."""
+    ailment = catalogue.ailment(entry.name)
+    kept = {name: _names(kind) for name, kind in ailment.examples.items()}
+    rows = {
+        "needs": ", ".join(sorted(ailment.needs)),
+        "judged by": ", ".join(ailment.signs),
+        "explains": _links(ailment.explains, "ailments"),
+        "rests on": _links(ailment.laws, "laws"),
+        **{f"{name} examples": ", ".join(found) for name, found in kept.items()},
+    }
+    facts = "".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in rows.items() if value)
+    said = "".join(f"<p>{prose(part)}</p>" for part in entry.docstring.split("\n\n"))
+    home = '<p><a href="../index.html">Theodolite</a> · <a href="../guide.html">guide</a></p>'
+    return f"{home}<h1>{entry.name}</h1><p><b>{prose(ailment.question)}</b></p>{said}<dl>{facts}</dl>"
+
+
+def _names(examples: tuple[Callable[..., object], ...]) -> list[str]:
+    """The functions' own names as words."""
+    return [getattr(example, "__name__", "example").strip("_").replace("_", " ") for example in examples]
+
+
+def _links(names: tuple[str, ...], folder: str) -> str:
+    return ", ".join(f'<a href="../{folder}/{name}.html">{name}</a>' for name in names)
+
+
 def index_page() -> str:
     lines = [
         '<p><a href="guide.html">Guide</a> · <a href="glossary.html">Glossary</a> · <a href="atlas.html">Atlas</a></p>'
     ]
-    for heading, kind in (("Laws", "law"), ("Instruments", "instrument")):
+    for heading, kind in (("Ailments", "ailment"), ("Instruments", "instrument"), ("Laws", "law")):
         lines.append(f"<h2>{heading}</h2><ul>")
         for entry in catalogue.entries():
             if entry.kind == kind:

@@ -22,7 +22,8 @@ from .construct.propagation.initialisation import initialise_ as initialise_
 from .core.ailment import Ailment as Ailment, Finding as Finding
 from .core.instrument import Instrument as Instrument
 from .core.law import Law as Law, Verdict as Verdict
-from .core.reading import Band as Band, Estimate as Estimate, Reading as Reading, Series as Series
+from .core.reading import Band as Band, Estimate as Estimate, Reading as Reading
+from .core.series import Series as Series
 from .core.subject import Subject as Subject
 from .measure.dimension.objectives import (
     ObjectiveDimension as ObjectiveDimension,
@@ -36,7 +37,8 @@ from .verbs.designing.advice import Design as Design, design as design
 from .verbs.diagnosis import Diagnosis as Diagnosis, diagnose as diagnose
 from .verbs.dimensions.panel import Dimension as Dimension, dimension as dimension
 from .verbs.invariance import RotationInvariance as RotationInvariance, rotation_invariance as rotation_invariance
-from .verbs.surveying import Survey as Survey, read as read, survey as survey
+from .verbs.surveying import read as read, survey as survey
+from .verbs.surveys import Survey as Survey
 from .verbs.watching.watch import Watch as Watch
 
 __version__: str

@@ -73,7 +73,7 @@ def _survey(options: argparse.Namespace) -> int:
         backend=options.backend,
         out=out,
     )
-    status = _present(result, options, out, _SURVEY_FILES, most=12)
+    status = _present(result, options, out, _SURVEY_FILES, detailed=options.all)
     if result.faults:
         name, reason = next(iter(result.faults.items()))
         more = f" (and {len(result.faults) - 1} more)" if len(result.faults) > 1 else ""
@@ -233,7 +233,7 @@ def _show(renderable: RenderableType) -> None:
     from rich.console import Console
 
     console = Console(highlight=False)
-    Console(highlight=False, width=console.width if console.is_terminal else 140).print(renderable)
+    Console(highlight=False, width=console.width if console.is_terminal else 120).print(renderable)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -266,6 +266,7 @@ def _survey_parser(commands: Any) -> None:
     survey.add_argument(
         "--instrument", action="append", default=[], metavar="NAME", help="only this one; may be repeated"
     )
+    survey.add_argument("--all", action="store_true", help="every reading, not one row a quantity")
     costs = ("free", "forward", "backward", "hvp", "train")
     survey.add_argument("--budget", default="60s", metavar="TIME", help="such as 60s or 2m; none: no limit (60s)")
     survey.add_argument("--cost", default="train", choices=costs, help="the dearest work allowed")

@@ -22,7 +22,8 @@ def test_wide_layers_certainly_hold_the_data_and_narrow_ones_not():
     assert wide.status == "agrees"
     assert wide.expected.high == 20 * 2 * 2
     (narrow,) = th.read("capacity", subject(mlp(5, 5)))
-    assert narrow.status == "above"
+    assert narrow.status == "no reference"  # theory is silent of these targets: no alarm
+    assert "is not known" in narrow.meaning or "out of its reach" in narrow.meaning
     assert "certainly hold the data" in narrow.meaning
 
 

@@ -87,3 +87,42 @@ def test_weights_from_before_training_are_read_where_they_are_known():
 def test_an_activation_without_criticality_is_explained():
     readings = th.read("initialisation", deep(2, activation=nn.Sigmoid), data=torch.randn(8, 128))
     assert any("never both 1" in r.meaning for r in readings)
+
+
+def stack(seed, *, depth, width=48, activation=nn.Tanh):
+    generator = torch.Generator().manual_seed(seed)
+    hidden = [layer for _ in range(depth) for layer in (nn.Linear(width, width), activation())]
+    model = nn.Sequential(*hidden, nn.Linear(width, 10))
+    with torch.no_grad():
+        for layer in model[::2]:
+            layer.weight.normal_(0, ((1 + (activation is nn.ReLU)) / width) ** 0.5, generator=generator)
+            layer.bias.zero_()
+    return model, torch.randn(64, width, generator=generator)
+
+
+def test_an_untrained_network_of_200_layers_is_left_alone():
+    """Seven quantities of 200 layers each, every family left alone at 98 %."""
+    model, x = stack(0, depth=200, activation=nn.ReLU)
+    found = [r for name in ("rank", "signal", "initialisation") for r in th.read(name, model, data=x)]
+    assert len(found) > 1000
+    assert [r for r in found if r.alarming or r.status == "not random"] == []
+
+
+def test_trained_weights_have_left_the_initialisation_and_that_is_no_alarm():
+    model, _ = stack(0, depth=6)
+    with torch.no_grad():
+        for layer in model[::2]:
+            layer.weight.mul_(1.6)
+    assert {"above"} <= set(statuses(model, "C_w"))
+    with torch.no_grad():
+        for layer in model[::2]:  # a direction that no initialisation draws
+            layer.weight.add_(
+                1.5
+                * torch.outer(*(torch.nn.functional.normalize(v, dim=0) for v in (layer.weight[:, 0], layer.weight[0])))
+            )
+    found = [r for r in th.read("initialisation", model) if r.expected is not None]
+    assert {r.against for r in found} == {"chance"}
+    assert not any(r.alarming for r in found)
+    assert "not random" in {r.status for r in found}
+    with_origin = th.read("initialisation", model, origin=stack(0, depth=6)[0])
+    assert {r.against for r in with_origin} == {"health"}

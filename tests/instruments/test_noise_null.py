@@ -72,7 +72,7 @@ def test_heavy_entries_are_told_as_such_and_not_as_training(tmp_path):
     w = torch.from_numpy(np.random.default_rng(1).standard_t(3, size=SHAPE)).float()
     save_file({"a.weight": w}, tmp_path / "m.safetensors")
     readings = {r.quantity: r for r in th.read("weight-spectrum", tmp_path / "m.safetensors")}
-    assert readings["kurtosis of the entries"].status == "above"
+    assert readings["kurtosis of the entries"].status == "not random"
     assert readings["spikes above the edge of noise"].measured == 0
     assert "single large entries" in readings["spikes above the edge of noise"].meaning
     assert readings["p-value against noise"].status == "agrees"

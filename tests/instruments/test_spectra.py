@@ -69,7 +69,7 @@ def test_noise_is_not_called_trained_and_a_spike_is(mixed):
     assert spikes["noise.weight"].measured == 0
     assert spikes["spiked.weight"].measured == 1
     assert surprise["noise.weight"].status == "agrees"
-    assert surprise["spiked.weight"].status == "below"
+    assert surprise["spiked.weight"].status == "not random"
     for reading in by_quantity(readings, "alpha").values():
         if reading.expected is not None and reading.measured >= reading.expected.low:
             assert "well trained" not in reading.meaning

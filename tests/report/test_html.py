@@ -43,6 +43,10 @@ class Outline(HTMLParser):
         self.text.append(data)
 
 
+def groups_of(answers):
+    return {(answer.question.name, reading.quantity) for answer in answers for reading in answer.readings}
+
+
 def check(page):
     seen = Outline(page)
     assert not seen.open
@@ -75,7 +79,7 @@ def test_survey_page_is_whole(survey, hostile):
             assert reading.where in text
             assert reading.meaning in text
     assert "12 without reference" not in text
-    assert seen.elements.count("details") == 5
+    assert seen.elements.count("details") == len(answers) + len(groups_of(answers)) + 5 + 1  # figures, skipped
     assert "This instrument gave no readings." in text
 
 
@@ -103,7 +107,7 @@ def test_figures_are_open_only_where_they_are_few(count, opened):
         for k in range(3)
     )
     page = survey_page("t", [Answer(instrument, readings)], [], {})
-    assert page.count("<details") == count
+    assert page.count("<details") == 2 * count + 1  # a quantity and its figure each, in one section
     assert ('<details class="th-plot" open>' in page) == opened
     check(page)
 
@@ -174,3 +178,38 @@ def test_import_is_light():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == ""
+
+
+def test_a_page_opens_with_diagnosis_strip_and_tables():
+    from theodolite.core.ailment import Finding
+    from theodolite.report.opening import Opening, SmallTable, StripCell, StripLayer
+    from theodolite.verbs.diagnosis import Diagnosis
+
+    findings = tuple(
+        Finding(name=f"units-{n}", severity="critical", says=f"says {n}.", remedy=f"type{n}()") for n in range(5)
+    )
+    strip = [StripLayer(f"layer{n}", "Linear 3 × 3", (StripCell("signal", "1", 0.5, wrong=n == 2),)) for n in range(20)]
+    opening = Opening(
+        Diagnosis("net", findings, ("a",)), strip, tables=(SmallTable("Ways", ("a", "b"), (("1", "2"),)),)
+    )
+    page = survey_page("net", [], [], {}, opening=opening)
+    _, text = check(page)
+    assert text.index("units 0") < text.index("units 2") < text.index("2 more") < text.index("units 3")
+    assert text.index("units 4") < text.index("The network") < text.index("Ways") < text.index("Readings")
+    assert page.count('class="th-net-cell') == 20
+    assert page.count('th-net-wrong"') == 1
+    assert "layer2 (Linear 3 × 3): signal 1" in text
+    assert all(f"type{n}()" in text for n in range(5))
+    check(survey_fragment("net", [], [], {}, opening=opening))
+
+
+def test_sections_without_alarm_are_folded_and_structure_is_none():
+    instrument = Instrument(name="i", question="q?", read=lambda s: (), needs=set(), cost="free")
+
+    def page(against):
+        reading = Reading(quantity="q", measured=3.0, expected=Band(0, 2), against=against)
+        return survey_page("t", [Answer(instrument, (reading,))], [], {})
+
+    assert '<details class="th-fold th-wrong" id="i0-i" open>' in page("health")
+    assert '<details class="th-fold th-structure" id="i0-i">' in page("chance")
+    assert "what chance gives" in page("chance")

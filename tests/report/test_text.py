@@ -7,6 +7,7 @@ import pytest
 from theodolite.core.instrument import Instrument
 from theodolite.core.question import Answer, Skipped
 from theodolite.core.reading import Band, Reading
+from theodolite.report.summary import survey_summary
 from theodolite.report.text import as_text, explanation, survey_table, verdict_table
 from theodolite.report.words import expectation, number, printable, shortened, source_entries, worst_reading
 
@@ -154,3 +155,35 @@ def test_long_lists_show_what_tells_and_say_what_they_leave_out():
     assert "layer5 " not in text
     assert "35 more" in text
     assert as_text(survey_table([Answer(instrument, tuple(many))], ())).count("layer") == 40
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_the_summary_has_one_row_a_quantity_and_whole_names_of_what_needs_attention(survey, width):
+    _, answers, skipped, _ = survey
+    text = as_text(survey_summary(answers, skipped), width=width)
+    assert max(map(len, text.splitlines())) <= width
+    assert "1 of 12: 3" in text.replace("\n", " ")
+    assert "encoder.layers.3.attention.query_key_value" in "".join(text.split())
+    assert "encoder.layers.8.attention.query_key_value" not in "".join(text.split("needs attention")[0].split())
+
+
+def test_the_summary_opens_with_the_diagnosis_and_names_at_most_twelve_places():
+    from theodolite.verbs.diagnosis import Diagnosis
+
+    many = tuple(Reading(quantity="q", where=f"l{n}", measured=2.0, expected=Band(0, 1)) for n in range(20))
+    instrument = Instrument(question="?", read=lambda subject: (), needs=set(), cost="free", name="x")
+    text = as_text(survey_summary([Answer(instrument, many)], (), diagnosis=Diagnosis("net", (), ("units-dead",))))
+    assert text.startswith("✓ Healthy: ")
+    assert "20 of 20: 2" in text
+    assert "l11 " in text
+    assert "l12 " not in text
+    assert "and 8 more (--all)" in text
+
+
+def test_leaving_chance_is_no_alarm():
+    one = Reading(quantity="q", measured=2.0, expected=Band(0, 1), against="chance")
+    instrument = Instrument(question="?", read=lambda subject: (), needs=set(), cost="free", name="x")
+    text = as_text(survey_summary([Answer(instrument, (one,))], ()))
+    assert "0 above" in text
+    assert "1 not random" in text
+    assert "needs attention" not in text

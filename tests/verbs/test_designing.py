@@ -105,3 +105,28 @@ def test_networks_too_large_to_draw_often_have_no_spread():
     from theodolite.construct.propagation import gradient_spread
 
     assert gradient_spread(th.Mlp(100, "relu", 2.0), 4096) == ()
+
+
+def test_the_diagnosis_names_the_default_initialisation_and_what_was_seen_to_help():
+    design = th.design(activation="tanh", depth=30, width=64)
+    (merged,) = (finding for finding in design.diagnosis.findings if finding.name == "inputs-merge")
+    assert merged.severity == "warning"  # the advised initialisation does not have it
+    assert merged.where == "PyTorch default"
+    assert merged.suggested == {"initialise_": "tanh"}
+    assert merged.evidence
+    assert "type: th.initialise_(model, 'tanh')" in design.text()
+    page = design.html()
+    assert page.index("inputs merge") < page.index("Initialisations") < page.index("Readings")
+
+
+def test_a_design_that_works_under_every_initialisation_is_healthy_and_one_that_never_does_is_critical():
+    assert th.design(activation="tanh", depth=3, width=64).diagnosis.healthy
+    (worst, *_) = th.design(activation="sigmoid", depth=40, width=64).diagnosis.findings
+    assert worst.severity == "critical"
+    assert "residual path" in worst.remedy
+    assert not worst.suggested
+
+
+def test_no_row_advises_what_it_is():
+    design = th.design(activation="relu", depth=30, width=64)
+    assert "try" not in " ".join(reading.meaning for reading in design.answers[0].readings)

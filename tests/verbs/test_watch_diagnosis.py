@@ -161,3 +161,11 @@ def test_training_is_bit_identical_under_a_watch_that_is_asked_for_its_diagnosis
     assert all(torch.equal(plain[name], watched[name]) for name in plain)
     assert all(torch.equal(moments[i][k], others[i][k]) for i in moments for k in moments[i])
     assert torch.equal(drawn, also)
+
+
+def test_the_page_of_a_hot_run_opens_with_its_diagnosis_and_the_loss_on_both_sides():
+    _, _, watch = trained(lambda p: torch.optim.SGD(p, lr=3.0), clear=zero, steps=60, every=10)
+    assert watch.diagnosis is watch.diagnosis  # made once for each state of the run
+    page = watch.html().split("</style>")[1]
+    assert page.index("th-v-critical") < page.index("step too large") < page.index("on held-out data")
+    assert page.index("on held-out data") < page.index("Phase:") < page.index("Over the steps")

@@ -40,6 +40,8 @@ WITHIN = {
 }
 UNBOUNDED = frozenset({"time", "log_time", "first_log_time", "order", "exponent", "allowance", "patience"})
 """Those that may be infinite."""
+UNKNOWN = frozenset({"alpha"})
+"""Those that are not a number where a fit found nothing."""
 WHOLE = frozenset({"tensor", "matrix", "labels", "targets", "y", "indices", "chosen", "bits", "counts", "gates"})
 """Tensors that stay whole numbers, or may be of any type."""
 ABOVE_ZERO = frozenset({"initial_shape"})
@@ -54,6 +56,8 @@ def number(name: str, value: Any) -> float:
         found = float(value)
     except (TypeError, ValueError, RuntimeError) as error:
         raise TypeError(f"expected a number for {name}, got {type(value).__name__}; pass one number") from error
+    if math.isnan(found) and name in UNKNOWN:
+        return found
     if math.isnan(found) or (math.isinf(found) and name not in UNBOUNDED):
         raise ValueError(f"expected a finite {name}, got {found}")
     low, high = WITHIN.get(name, (0.0 if name in NOT_NEGATIVE | POSITIVE else -math.inf, math.inf))

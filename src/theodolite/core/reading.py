@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
+from statistics import NormalDist
 from typing import Literal
 
-Status = Literal["agrees", "above", "below", "inconclusive", "invalid", "no reference"]
-Corners = tuple[tuple[float, float], ...]
+from theodolite.core.series import CellPicture, Series
+
+__all__ = ["FAMILY", "SIGMAS", "Against", "Band", "CellPicture", "Estimate", "Reading", "Series", "Status", "sigmas_of"]
+
+Status = Literal["agrees", "above", "below", "not random", "inconclusive", "invalid", "no reference"]
+Against = Literal["law", "chance", "health"]
 SIGMAS = 3.0  # how many standard errors either side of a measurement must fit into the band
+FAMILY = 0.02  # how often at most one or more of all readings of a quantity may leave chance by chance
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,44 +70,15 @@ class Estimate:
     scale: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Series:
-    """What a figure draws: measurements at ``x`` (numbers, or names such as layers) and theory's band there.
-
-    ``low`` and ``high`` are empty where theory says nothing; at a single place ``low > high`` says so. ``log`` names the
-    logarithmic axes, as in ``"xy"``. ``line`` is another curve, such as a fit, not a number where it does not apply.
-    """
-
-    x: tuple[float, ...] | tuple[str, ...]
-    measured: tuple[float, ...]
-    stderr: tuple[float, ...] = ()
-    low: tuple[float, ...] = ()
-    high: tuple[float, ...] = ()
-    x_label: str = ""
-    y_label: str = ""
-    log: str = ""
-    line: tuple[float, ...] = ()
-    line_label: str = ""
-
-    def __post_init__(self) -> None:
-        given = (self.stderr, self.low, self.high, self.line)
-        lengths = {len(self.x), len(self.measured), *(len(values) for values in given if values)}
-        if len(lengths) > 1:
-            raise ValueError(f"expected as many values as places in every list, got lengths {sorted(lengths)}")
-
-
-@dataclass(frozen=True, slots=True)
-class CellPicture(Series):
-    """Polygons of a plane, each with its group (such as the class answered there), and points marked among them."""
-
-    polygons: tuple[Corners, ...] = ()
-    groups: tuple[int, ...] = ()
-    points: Corners = ()
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """One quantity, measured ± its standard error, beside what theory expects, and what that means."""
+    """One quantity, measured ± its standard error, beside what theory expects, and what that means.
+
+    ``against`` says what the band is: a ``"law"`` that must hold here (leaving it means that an assumption does not, or a
+    bug); ``"chance"``, what random weights, random labels or noise give (leaving it is structure, never an alarm); or
+    ``"health"``, what a network needs in order to work (leaving it is a problem). ``family`` is how many readings of this
+    quantity were judged together: the more, the wider the interval.
+    """
 
     quantity: str
     measured: float
@@ -109,15 +87,18 @@ class Reading:
     where: str = ""
     meaning: str = ""
     series: Series | None = None
+    against: Against = "law"
+    family: int = 1
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Measured ± 3 standard errors."""
-        return self.measured - SIGMAS * self.stderr, self.measured + SIGMAS * self.stderr
+        """Measured ± 3 standard errors, or more where many readings are judged together."""
+        sigmas = sigmas_of(self.family)
+        return self.measured - sigmas * self.stderr, self.measured + sigmas * self.stderr
 
     @property
     def status(self) -> Status:
-        """By intervals: wholly inside the band agrees, wholly outside is above or below, else inconclusive."""
+        """By intervals: wholly inside the band agrees, wholly outside is above or below (of chance: not random), else open."""
         if not math.isfinite(self.measured) or math.isnan(self.stderr) or self.stderr < 0:
             return "invalid"
         if self.expected is None:
@@ -126,5 +107,25 @@ class Reading:
         if self.expected.low <= low and high <= self.expected.high:
             return "agrees"
         if low > self.expected.high:
-            return "above"
-        return "below" if high < self.expected.low else "inconclusive"
+            return "not random" if self.against == "chance" else "above"
+        if high < self.expected.low:
+            return "not random" if self.against == "chance" else "below"
+        return "inconclusive"
+
+    @property
+    def alarming(self) -> bool:
+        """Whether it is outside what must be: a law or the needs of a working network, or no number at all."""
+        return self.status in ("above", "below", "invalid")
+
+
+@lru_cache(maxsize=4096)
+def sigmas_of(family: int) -> float:
+    """How many standard errors keep a whole family of so many normal readings inside at 98 %, but never fewer than three.
+
+    By Sidak's rule each may leave with probability 1 - 0.98^(1/family).
+
+    >>> sigmas_of(1), round(sigmas_of(200), 2)
+    (3.0, 3.89)
+    """
+    each = 1 - (1 - FAMILY) ** (1 / family)
+    return max(SIGMAS, -NormalDist().inv_cdf(each / 2))

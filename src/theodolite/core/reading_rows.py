@@ -10,7 +10,7 @@ from typing import Any
 
 from theodolite.core.reading import Band, Reading
 
-COLUMNS = ("quantity", "where", "measured", "stderr", "expected_low", "expected_high", "status", "meaning")
+COLUMNS = ("quantity", "where", "measured", "stderr", "expected_low", "expected_high", "against", "status", "meaning")
 """The columns of a reading in tables and files."""
 
 
@@ -24,6 +24,7 @@ def row_of(reading: Reading) -> dict[str, Any]:
         reading.stderr,
         low,
         high,
+        reading.against if reading.expected else "",
         reading.status,
         reading.meaning,
     )
@@ -45,6 +46,7 @@ def reading_of(row: Mapping[str, Any]) -> Reading:
         stderr=known_number(row["stderr"]),
         expected=Band(-math.inf if low is None else low, math.inf if high is None else high) if told else None,
         meaning=row["meaning"],
+        against=row.get("against") or "law",
     )
 
 

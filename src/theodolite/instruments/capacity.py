@@ -92,7 +92,9 @@ def read(subject: Subject) -> Iterator[Reading]:
         quantity="samples, beside what the widths certainly hold",
         where=f"{words}, {chain.activation}",
         measured=float(samples),
-        expected=Band(high=float(certain)),
+        expected=Band(high=float(certain))
+        if samples <= certain
+        else None,  # beyond it theory is silent of these targets
         meaning=f"Hidden layers of {words} certainly hold {certain} points of {chain.outputs} outputs, and there are {samples}. "
         f"{fits} From {never} points on a line on, some cannot be fitted. Widths of {' x '.join(map(str, advised))} "
         "certainly hold the data.",

@@ -117,10 +117,17 @@ def _told(found: _Structure, errors: dict[str, float]) -> Iterator[Reading]:
             quantity="share of the top eigenvectors in the span of class gradients",
             measured=values["overlap"],
             stderr=errors["overlap"],
-            expected=Band(found.chance, 1.0),
+            expected=_by_chance(found.chance, here),
+            against="chance",
             meaning=f"Of the {here} steepest directions of the cross-entropy {100 * values['overlap']:.0f} % lies in the span of "
             f"the mean gradients of the classes; of random directions it would be {100 * found.chance:.2g} %.",
         )
+
+
+def _by_chance(share: float, directions: int) -> Band:
+    """The mean share of so many random directions, give or take three deviations of it as if all were independent."""
+    spread = share * (2 / directions) ** 0.5
+    return Band(max(0.0, share - 3 * spread), min(1.0, share + 3 * spread))
 
 
 def _overlap(subject: Subject, data: Any, parts: Parts, count: int) -> tuple[float, float]:

@@ -19,6 +19,7 @@ from theodolite.core.instrument import Instrument
 from theodolite.core.reading import SIGMAS, Band, Estimate, Reading, Series
 from theodolite.core.statistics import parted_error
 from theodolite.core.subject import Subject
+from theodolite.instruments._common.kinds import bends_only
 from theodolite.instruments._common.visit import afforded, pace_of, parted, sample_count, thinned
 from theodolite.measure.curvature import (
     Eigenpairs,
@@ -56,7 +57,8 @@ def read(subject: Subject) -> Iterator[Reading]:
     parts = []
     if samples < sample_count(subject) and not subject.allowance.over():
         parts = [_seen(subject, part, products) for part in parted(data, 4 if samples >= 32 else 2)]
-    yield from _ends(seen, _Thinned(parts, seen, 1 - samples / sample_count(subject)))
+    thin = _Thinned(parts, seen, 1 - samples / sample_count(subject))
+    yield from _ends(seen, thin, plain=bends_only(subject.model))
 
 
 @dataclass(frozen=True)
@@ -102,7 +104,7 @@ def _seen(subject: Subject, data: Any, products: int) -> _Spectrum:
     return _Spectrum(top, low, density, total, other)
 
 
-def _ends(seen: _Spectrum, thinned: _Thinned) -> Iterator[Reading]:
+def _ends(seen: _Spectrum, thinned: _Thinned, *, plain: bool) -> Iterator[Reading]:
     top, low, density = seen.top, seen.low, seen.density
     values = torch.tensor(top.values, dtype=torch.float64)
     if int((values > 0).sum()) > 1:
@@ -134,7 +136,7 @@ def _ends(seen: _Spectrum, thinned: _Thinned) -> Iterator[Reading]:
         meaning="Directions of clearly negative curvature; they come from residuals and fade as these do.",
     )
     if seen.total is not None:
-        yield _trace(seen.total, seen.other, thinned)
+        yield _trace(seen.total, seen.other, thinned, plain=plain)
 
 
 def _gap(part: _Spectrum) -> int:
@@ -146,7 +148,7 @@ def _negative(part: _Spectrum) -> float:
     return part.density.mass_below(-1e-3 * part.top.values[0]).value
 
 
-def _trace(total: Estimate, other: Estimate | None, thinned: _Thinned) -> Reading:
+def _trace(total: Estimate, other: Estimate | None, thinned: _Thinned, *, plain: bool) -> Reading:
     thin = thinned.error(lambda part: part.total.value if part.total is not None else 0.0)
     if other is None:
         return Reading(
@@ -160,7 +162,7 @@ def _trace(total: Estimate, other: Estimate | None, thinned: _Thinned) -> Readin
         quantity="trace of the Hessian",
         measured=total.value,
         stderr=math.hypot(total.stderr, thin),
-        expected=Band.around(other.value, abs=max(3 * SIGMAS * error, 1e-6 * abs(other.value))),
+        expected=Band.around(other.value, abs=max(3 * SIGMAS * error, 1e-6 * abs(other.value))) if plain else None,
         meaning=f"The Gauss-Newton matrix has the trace {other.value:.4g}, known here to {error:.2g}: equal to that of the "
         "Hessian where activations are piecewise linear and no weight is used twice. Apart, the difference is curvature of "
         "the activations themselves, weighted by residuals.",

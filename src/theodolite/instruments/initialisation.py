@@ -3,7 +3,8 @@
 For each layer the variance of its weights times their fan-in, C_w, and the variance of its biases, C_b, stand beside the
 critical values of the activation that feeds it. The band of C_w is the one in which a signal changes by less than a factor
 e over the whole depth; that of C_b the one that shifts the variance by less than its scale over the whole depth. With the
-weights from before training (the subject's origin) these are read, otherwise the weights as they are now.
+weights from before training (the subject's origin) these are read, otherwise the weights as they are now: where their
+spectra show that they were trained, leaving the band is what training did, and no fault of the initialisation.
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from theodolite.core.instrument import Instrument
-from theodolite.core.reading import Band, Reading
+from theodolite.core.reading import Against, Band, Reading
 from theodolite.core.subject import Subject
 from theodolite.instruments._common.layers import FedLayer, is_reset, layers_of, signals_of
+from theodolite.instruments._common.trained import looks_trained
 from theodolite.theory.propagation import Criticality, critical_band, criticality, phase
 
 
@@ -24,16 +26,23 @@ def read(subject: Subject) -> Iterator[Reading]:
     hidden = max(1, len(layers) - 1)
     when = "before training" if subject.origin is not None else "as they are now"
     points = [None if layer.activation is None else criticality(layer.activation) for layer in layers]
-    reset = is_reset(signals_of(subject))
+    reset, against = is_reset(signals_of(subject)), _band_of(subject)
+    found: list[Reading] = []
     for layer, point in zip(layers, points, strict=True):
         reading = _weight_reading(layer, point, layer.chain or hidden, when)
-        yield _beside_a_path(reading, layer) if reset and point is not None else reading
+        found.append(_beside_a_path(reading, layer) if reset and point is not None else reading)
     for layer, point in zip(layers, points, strict=True):
         if layer.bias_variance is not None:
             reading = _bias_reading(layer, point, layer.chain or hidden, when)
-            yield _beside_a_path(reading, layer) if reset and point is not None else reading
+            found.append(_beside_a_path(reading, layer) if reset and point is not None else reading)
     if not reset:  # else the depth that counts is not that of the layers
-        yield from _depth_scales(layers, hidden)
+        found += _depth_scales(layers, hidden)
+    yield from (replace(reading, against=against) for reading in found)
+
+
+def _band_of(subject: Subject) -> Against:
+    """What a network needs before training; of weights that were trained since, what they have left behind."""
+    return "chance" if subject.origin is None and looks_trained(subject) else "health"
 
 
 def _beside_a_path(reading: Reading, layer: FedLayer) -> Reading:
@@ -75,7 +84,7 @@ def _advice(ratio: float, band: Band) -> str:
     if low <= ratio <= high:
         return "Nothing to change."
     trouble = "signals and gradients fade" if ratio < 1 else "signals and gradients grow"
-    return f"With depth {trouble}; try theodolite.initialise_, a residual path or a normalisation."
+    return f"In a plain chain of such layers {trouble} with depth; theodolite.initialise_ draws critical weights."
 
 
 def _bias_reading(layer: FedLayer, point: Criticality | None, hidden: int, when: str) -> Reading:
@@ -86,7 +95,7 @@ def _bias_reading(layer: FedLayer, point: Criticality | None, hidden: int, when:
         band = Band(max(0.0, point.bias_variance - scale), point.bias_variance + scale)
         meaning = (
             f"Biases {when}; criticality asks for {point.bias_variance:.4g}, and within the band they shift the variance "
-            f"by less than its own scale over {hidden} layers. Larger ones make inputs alike; try smaller biases."
+            f"by less than its own scale over {hidden} layers. " + _bias_words(layer.bias_variance.value, band)
         )
     return Reading(
         quantity="C_b, bias variance",
@@ -96,6 +105,14 @@ def _bias_reading(layer: FedLayer, point: Criticality | None, hidden: int, when:
         expected=band,
         meaning=meaning,
     )
+
+
+def _bias_words(variance: float, band: Band) -> str:
+    if variance in band:
+        return "Nothing to change."
+    if variance > band.high:
+        return "Larger ones make inputs alike; theodolite.initialise_ draws critical ones."
+    return "Smaller ones let the signal fade; theodolite.initialise_ draws critical ones."
 
 
 def _depth_scales(layers: Sequence[FedLayer], hidden: int) -> Iterator[Reading]:
@@ -134,5 +151,5 @@ instrument = Instrument(
     needs={"weights"},
     cost="free",
     laws=("criticality-conditions", "half-stable-criticality", "relu-critical", "depth-scale"),
-    of_weights=("spread",),
+    of_weights=("spread", "spectra"),
 )

@@ -58,6 +58,7 @@ def read(subject: Subject) -> Iterator[Reading]:
         measured=gap,
         stderr=error,
         expected=Band(high=floor) if layers else None,
+        against="chance",
         meaning=_seen(bool(layers), symmetric),
     )
     if symmetric:

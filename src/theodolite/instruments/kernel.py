@@ -125,6 +125,7 @@ def _step(subject: Subject, samples: Samples, full: Tensor) -> Iterator[Reading]
         measured=largest.value,
         stderr=largest.stderr,
         expected=band,
+        against="health",
         meaning=f"The Gauss-Newton curvature of the loss on these samples. {advice}",
     )
 
@@ -137,12 +138,10 @@ def _largest(full: Tensor, curvatures: Tensor, rows: Tensor, whole: int) -> floa
 
 def _advice(largest: float, edge: float, lr: float) -> str:
     if largest > edge:
-        return f"With this step descent cannot settle along it; try a step below {lr * edge / largest:.3g}, or warm up."
+        return f"The edge of this step of {lr:g} lies at {edge:.3g}: full-batch descent cannot settle along it."
     if largest > 0.5 * edge:
-        return (
-            "Close to the limit of this step: full-batch descent oscillates along it; a larger step would not settle."
-        )
-    return f"The step could grow to {lr * edge / largest:.3g} before this curvature forbids it."
+        return f"Close to the edge of this step, {edge:.3g}: full-batch descent oscillates along it."
+    return f"Well below the edge of this step, {edge:.3g}."
 
 
 def _spectrum(mean: Tensor, of: int) -> Iterator[Reading]:
@@ -202,6 +201,7 @@ def _alignment(mean: Tensor, before: Tensor | None, targets: Tensor) -> Iterator
             measured=found.value,
             stderr=found.stderr,
             expected=Band(low=chance),
+            against="health",
             meaning=f"1 would learn the targets in one stroke, {chance:.2g} is chance. "
             + (
                 "Low: the kernel has little of the targets' structure; more features or training would help."

@@ -91,6 +91,7 @@ def _classes(kernel: Tensor, answers: Tensor, targets: Tensor) -> Iterator[Readi
         measured=shares[0],
         stderr=_error(shares[0], n),
         expected=Band(low=chance),
+        against="health",
         meaning=f"The tangent kernel of layers like these answers {shares[0]:.1%} of samples it has not seen rightly; the "
         f"largest class alone would give {chance:.1%}. Near that, this architecture's kernel does not suit the data.",
     )
@@ -100,6 +101,7 @@ def _classes(kernel: Tensor, answers: Tensor, targets: Tensor) -> Iterator[Readi
         measured=shares[1],
         stderr=_error(shares[1], n),
         expected=Band(low=max(0.0, shares[0] - 3 * _error(shares[0], n))),
+        against="health",
         meaning=_verdict(shares[1] - shares[0]),
     )
     yield Reading(
@@ -126,6 +128,7 @@ def _numbers(kernel: Tensor, answers: Tensor, targets: Tensor) -> Iterator[Readi
         measured=shares[0],
         stderr=errors[0],
         expected=Band(low=0.0),
+        against="health",
         meaning=f"The tangent kernel of layers like these explains {shares[0]:.1%} of the variance of targets it has not "
         "seen. Near 0, this architecture's kernel does not suit the data.",
     )
@@ -135,6 +138,7 @@ def _numbers(kernel: Tensor, answers: Tensor, targets: Tensor) -> Iterator[Readi
         measured=shares[1],
         stderr=errors[1],
         expected=Band(low=shares[0] - 3 * errors[0]),
+        against="health",
         meaning=_verdict(shares[1] - shares[0]),
     )
 

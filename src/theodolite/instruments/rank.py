@@ -30,6 +30,7 @@ def read(subject: Subject) -> Iterator[Reading]:
             where=layer.name,
             measured=spectrum.stable_rank,
             expected=noise_stable_rank_band(spectrum.rows, spectrum.columns),
+            against="chance",
             meaning=f"{share:.2f} of what noise of this shape has. "
             + (
                 "A few directions carry the norm: low-rank structure."
@@ -45,6 +46,7 @@ def read(subject: Subject) -> Iterator[Reading]:
             where=layer.name,
             measured=spectrum.effective_rank,
             expected=Band.around(noise, rel=0.05),
+            against="chance",
             meaning=f"By the entropy of the singular values; noise of this shape has {noise:.4g}.",
         )
     for layer in layers:
@@ -55,6 +57,7 @@ def read(subject: Subject) -> Iterator[Reading]:
             where=layer.name,
             measured=float(layer.spectrum.numerical_rank),
             expected=Band(_told_apart(layer.spectrum), smaller),
+            against="chance",
             meaning="Eigenvalues above rounding in the stored precision. Fewer than noise of this shape keeps in that "
             "precision: the matrix can be factorised without loss.",
         )

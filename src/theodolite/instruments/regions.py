@@ -230,7 +230,14 @@ def _reading(kind: str, counts: np.ndarray, program: PiecewiseProgram, ends: Seg
         told += " More: training has put bends between these inputs."
     elif counts.mean() < band.low:
         told += " Fewer: the network is smoother here than at random."
-    return Reading(quantity=quantity, measured=float(counts.mean()), stderr=error, expected=band, meaning=seen + told)
+    return Reading(
+        quantity=quantity,
+        measured=float(counts.mean()),
+        stderr=error,
+        expected=band,
+        meaning=seen + told,
+        against="chance",
+    )
 
 
 instrument = Instrument(

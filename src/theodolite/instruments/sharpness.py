@@ -33,6 +33,7 @@ def read(subject: Subject) -> Iterator[Reading]:
         measured=value,
         stderr=error,
         expected=Band(high=edge),
+        against="health",
         meaning=sharpness_meaning(value / edge, converged=top.converged),
     )
 
@@ -59,23 +60,17 @@ def _largest(subject: Subject) -> tuple[Eigenpairs, Estimate]:
 
 
 def sharpness_meaning(ratio: float, *, converged: bool = True) -> str:
-    """What the curvature over that of the edge says, and what to try."""
+    """What the curvature over that of the edge says; what to do about it is for a diagnosis, which tries it out."""
     doubt = "" if converged else " The search did not converge: the bound on the error is wide."
     if ratio <= 0:
         return "No direction curves upwards: a plateau, a saddle or a dead network; the step has no limit here." + doubt
     if ratio < 0.9:
-        room = (
-            f"At {100 * ratio:.0f} % of the edge: the step is stable, and one {1 / ratio:.2g} times as large would be."
-        )
-        return room + doubt
+        return f"At {100 * ratio:.0f} % of the edge of this step: steps of full-batch descent are stable here." + doubt
     if ratio <= 1.1:
-        return (
-            "At the edge of stability: the loss may rise and fall; training goes on there, a larger step is not safe."
-            + doubt
-        )
+        return "At the edge of stability: the loss may rise and fall, and training goes on there." + doubt
     return (
         f"Beyond the edge by a factor {ratio:.2g}: a step of full-batch descent from here enlarges the loss along this "
-        "direction. Lower the step, warm up, or clip gradients." + doubt
+        "direction." + doubt
     )
 
 

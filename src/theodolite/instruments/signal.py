@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 
 import torch
 
+from theodolite.core.families import widened
 from theodolite.core.instrument import Instrument
 from theodolite.core.reading import Band, Reading
 from theodolite.core.statistics import mean_estimate
@@ -30,12 +31,13 @@ def read(subject: Subject) -> Iterator[Reading]:
     """The mean square and the mean cosine behind every layer on the first batch."""
     seen = signals_of(subject)
     sigmas = [signal_activation(signal) if place else None for place, signal in enumerate(seen)]
+    told = max(1, sum(sigma is not None for sigma in sigmas))
     norms, cosines = [], []
     for place, (signal, sigma) in enumerate(zip(seen, sigmas, strict=True)):
         before = seen[place - 1] if sigma is not None else None
-        norms.append(_norm(signal, before, sigma))
+        norms.append(_norm(signal, before, sigma, told))
         if signal.cosine == signal.cosine:  # not a number where fewer than two inputs give any signal
-            cosines.append(_cosine(signal, before, sigma))
+            cosines.append(_cosine(signal, before, sigma, told))
     yield from norms
     yield from cosines
     if is_reset(seen):
@@ -71,7 +73,7 @@ def _path(subject: Subject, seen: Sequence[Signal]) -> Iterator[Reading]:
     )
 
 
-def _norm(signal: Signal, before: Signal | None, sigma: Activation | None) -> Reading:
+def _norm(signal: Signal, before: Signal | None, sigma: Activation | None, told: int) -> Reading:
     band, meaning = None, _unknown(signal)
     if before is not None and sigma is not None:
         weight, bias = signal.weight_variance, signal.bias_variance or 0.0
@@ -87,18 +89,19 @@ def _norm(signal: Signal, before: Signal | None, sigma: Activation | None) -> Re
             units=signal.units,
         )
         band = Band(max(0.0, mean - 3 * spread), mean + 3 * spread)
-        meaning = _meaning(signal.mean_square, band, "larger", "smaller")
+        meaning = _meaning(signal.mean_square, widened(band, told), "larger", "smaller")
     return Reading(
         quantity="mean square of the signal",
         where=signal.layer,
         measured=signal.mean_square,
         stderr=signal.stderr,
         expected=band,
+        against="chance",
         meaning=meaning,
     )
 
 
-def _cosine(signal: Signal, before: Signal | None, sigma: Activation | None) -> Reading:
+def _cosine(signal: Signal, before: Signal | None, sigma: Activation | None, told: int) -> Reading:
     band, meaning = None, _unknown(signal)
     if before is not None and sigma is not None and before.cosine == before.cosine and before.mean_square > 0:
         K = before.mean_square
@@ -106,13 +109,14 @@ def _cosine(signal: Signal, before: Signal | None, sigma: Activation | None) -> 
         mean = sum(_correlation(signal, sigma, K, c) for c in points) / 2
         spread = correlation_spread(mean, width=before.units, units=signal.units)
         band = Band(max(-1.0, mean - 3 * spread), min(1.0, mean + 3 * spread))
-        meaning = _meaning(signal.cosine, band, "more alike", "less alike")
+        meaning = _meaning(signal.cosine, widened(band, told), "more alike", "less alike")
     return Reading(
         quantity="mean cosine between inputs",
         where=signal.layer,
         measured=signal.cosine,
         stderr=signal.cosine_stderr,
         expected=band,
+        against="chance",
         meaning=meaning,
     )
 

@@ -89,6 +89,7 @@ def _trend(run: SgdRun, where: str) -> Reading:
         measured=trend.value / mean,
         stderr=trend.stderr / mean,
         expected=Band(-STEADY, STEADY),
+        against="chance",
         meaning=f"Drifting: the loss still {falls}, so the balance of stationary SGD is not asked for. Train on."
         if drifting(trend)
         else "The loss neither falls nor rises beyond its error.",

@@ -41,6 +41,7 @@ def read(subject: Subject) -> Iterator[Reading]:
             where=change.name,
             measured=float(change.spikes),
             expected=Band(high=0.0),
+            against="chance",
             meaning="Directions of the difference that noise of its size would not have: what was learnt, rather than shaken.",
         )
     for change in moved:

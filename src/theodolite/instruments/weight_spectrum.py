@@ -14,8 +14,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from theodolite.core.families import widened
 from theodolite.core.instrument import Instrument
-from theodolite.core.reading import Band, Reading, Series
+from theodolite.core.reading import FAMILY, Band, Reading, Series
 from theodolite.core.statistics import holm
 from theodolite.core.subject import Subject
 from theodolite.instruments._common.spectra import LayerSpectrum, layer_spectra
@@ -37,7 +38,7 @@ def read(subject: Subject) -> Iterator[Reading]:
         if layer.spectrum is not None and not layer.reason and layer.name in tails
     ]
     for name, how, spectrum in told:
-        yield _exponent(name, how, spectrum, tails[name])
+        yield _exponent(name, how, spectrum, tails[name], len(told))
     names = [name for name, _, _ in told]
     p_values = dict(zip(names, holm([tails[name].p_value for name in names]), strict=True))
     for name in names:
@@ -59,7 +60,7 @@ def _unread(layer: LayerSpectrum) -> Reading:
     )
 
 
-def _exponent(name: str, how: str, spectrum: Spectrum, found: Tail) -> Reading:
+def _exponent(name: str, how: str, spectrum: Spectrum, found: Tail, matrices: int) -> Reading:
     fit = found.fit
     if not math.isfinite(fit.alpha):
         return Reading(
@@ -74,7 +75,11 @@ def _exponent(name: str, how: str, spectrum: Spectrum, found: Tail) -> Reading:
     if fit.p_value is not None:
         parts.append(f", p {fit.p_value:.2g} ({'no' if fit.p_value < 0.1 else 'a'} power law by Clauset's rule of 0.1)")
     by_entries = null is not None and fit.alpha < null.low and found.ranked_alpha >= null.low
-    words = _BY_ENTRIES.format(found.ranked_alpha) if by_entries else _against_null(fit.alpha, null)
+    words = (
+        _BY_ENTRIES.format(found.ranked_alpha)
+        if by_entries
+        else _against_null(fit.alpha, null and widened(null, matrices))
+    )
     words = "".join(parts) + ". " + words + (f" {how[0].upper()}{how[1:]}." if how else "")
     return Reading(
         quantity="alpha, exponent of the tail",
@@ -82,6 +87,7 @@ def _exponent(name: str, how: str, spectrum: Spectrum, found: Tail) -> Reading:
         measured=fit.alpha,
         stderr=fit.stderr,
         expected=None if by_entries else null,
+        against="chance",
         meaning=words,
         series=_density(spectrum, fit, found.bulk),
     )
@@ -112,7 +118,7 @@ def _spikes(name: str, found: Tail, p_value: float) -> Reading:
             quantity="spikes above the edge of noise", where=name, measured=0.0, meaning=f"No bulk: {bulk.reason}."
         )
     spikes = bulk.spikes if ranked is None else min(ranked, bulk.spikes)
-    told = spikes > 0 and p_value <= LEVEL
+    told = spikes > 0 and p_value <= FAMILY
     fate = "directions that training has written" if told else "as noise shows now and then among so many matrices"
     words = f"{bulk.spikes} eigenvalues above the edge hold {bulk.share:.1%} of the squared norm: " + (
         f"{fate}." if spikes else "no direction stands out of the noise."
@@ -127,6 +133,7 @@ def _spikes(name: str, found: Tail, p_value: float) -> Reading:
         where=name,
         measured=float(spikes),
         expected=Band(high=0.0 if told else float(spikes)),
+        against="chance",
         meaning=words,
     )
 
@@ -134,13 +141,18 @@ def _spikes(name: str, found: Tail, p_value: float) -> Reading:
 def _surprise(name: str, found: Tail, p_value: float, matrices: int) -> Reading:
     words = f"Most telling: {found.cause}. " + (
         "Noise would hardly show as much: this matrix has structure."
-        if p_value <= LEVEL
+        if p_value <= FAMILY
         else "It could be noise: untrained, or trained too little to show in its spectrum."
     )
     if matrices > 1:
         words += f" Alone {found.p_value:.2g}; corrected for {matrices} matrices (Holm)."
     return Reading(
-        quantity="p-value against noise", where=name, measured=p_value, expected=Band(low=LEVEL), meaning=words
+        quantity="p-value against noise",
+        where=name,
+        measured=p_value,
+        expected=Band(low=FAMILY),
+        against="chance",
+        meaning=words,
     )
 
 
@@ -151,6 +163,7 @@ def _entries(name: str, spectrum: Spectrum, found: Tail) -> Reading:
         measured=found.kurtosis,
         stderr=math.sqrt(24 / (spectrum.rows * spectrum.columns)),
         expected=Band(high=3.0),
+        against="chance",
         meaning="Gaussian entries have 3, uniform ones 1.8, more means that a few are far larger than the rest (or that most "
         "are zero). Such entries make large eigenvalues by themselves and are hard to quantise; the test of noise goes by ranks.",
     )

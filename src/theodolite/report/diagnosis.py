@@ -68,7 +68,7 @@ def views(diagnosis: Any) -> dict[str, Any]:
         "state": "healthy" if diagnosis.healthy else diagnosis.findings[0].severity,
         "marks": MARKS,
         "findings": [_finding(finding) for finding in diagnosis.findings],
-        "scores": [(name, plain(value, digits=3)) for name, value in diagnosis.scores.items()],
+        "scores": [(name, _score(name, value)) for name, value in diagnosis.scores.items()],
         "checked": diagnosis.checked,
         "unchecked": diagnosis.unchecked,
         "facts": diagnosis.facts,
@@ -98,7 +98,8 @@ def _why(diagnosis: Any) -> str:
 
 
 def _score_words(scores: Mapping[str, float]) -> str:
-    return "; ".join(
-        f"{name} {value:.1%}" if "accuracy" in name else f"{name} {plain(value, digits=3)}"
-        for name, value in scores.items()
-    )
+    return "; ".join(f"{name} {_score(name, value)}" for name, value in scores.items())
+
+
+def _score(name: str, value: float) -> str:
+    return f"{value:.1%}" if "accuracy" in name else plain(value, digits=3)

@@ -8,7 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from theodolite.report.views import FEW_FIGURES, AtlasEntry, Plot, atlas_entry, slug, survey_sections, troubled_rows
+from theodolite.report.views import FEW_FIGURES, AtlasEntry, atlas_entry, slug, survey_sections
 from theodolite.report.words import MARKS, printable, status_counts
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from theodolite.core.law import Verdict
     from theodolite.core.question import Answer, Skipped
+    from theodolite.report.opening import Opening
 
 __all__ = ["atlas_page", "document_page", "survey_fragment", "survey_page", "watch_page"]
 
@@ -30,10 +31,9 @@ def survey_page(
     skipped: Sequence[Skipped],
     facts: Mapping[str, str],
     *,
-    words: Sequence[str] = (),
-    pictures: Sequence[Plot] = (),
+    opening: Opening | None = None,
 ) -> str:
-    """The whole survey as one HTML document; ``words`` and ``pictures`` stand before the readings."""
+    """The whole survey as one HTML document; the ``opening`` stands before the readings."""
     sections = survey_sections(answers)
     plots = sum(len(group.plots) for section in sections for group in section.groups)
     return rendered(
@@ -43,10 +43,8 @@ def survey_page(
         skipped=skipped,
         facts=facts,
         counts=_survey_counts(answers, skipped),
-        trouble=troubled_rows(sections),
         open_figures=plots <= FEW_FIGURES,
-        words=words,
-        pictures=pictures,
+        **_opened(opening),
     )
 
 
@@ -57,8 +55,10 @@ def watch_page(
     facts: Mapping[str, str],
     *,
     phases: Sequence[tuple[int, str, str]],
+    last: int = 0,
+    opening: Opening | None = None,
 ) -> str:
-    """A run as one HTML document: readings with their series over steps, and the phases (first step, name, reason)."""
+    """A run as one HTML document: readings with their series over steps, and its phases (first step, name, reason)."""
     sections = survey_sections(answers)
     return rendered(
         "watch.html.j2",
@@ -68,10 +68,19 @@ def watch_page(
         facts=facts,
         counts=_survey_counts(answers, skipped),
         phases=phases,
+        last=last,
+        **_opened(opening),
     )
 
 
-def survey_fragment(title: str, answers: Sequence[Answer], skipped: Sequence[Skipped], facts: Mapping[str, str]) -> str:
+def survey_fragment(
+    title: str,
+    answers: Sequence[Answer],
+    skipped: Sequence[Skipped],
+    facts: Mapping[str, str],
+    *,
+    opening: Opening | None = None,
+) -> str:
     """The survey as an element with its own style, compact and without figures, for a notebook's cell."""
     return rendered(
         "fragment.html.j2",
@@ -80,6 +89,7 @@ def survey_fragment(title: str, answers: Sequence[Answer], skipped: Sequence[Ski
         skipped=skipped,
         facts=facts,
         counts=_survey_counts(answers, skipped),
+        **_opened(opening),
     )
 
 
@@ -117,6 +127,12 @@ def document_page(title: str, body: str) -> str:
     from markupsafe import Markup
 
     return rendered("document.html.j2", title=title, body=Markup(body))
+
+
+def _opened(opening: Opening | None) -> Mapping[str, Any]:
+    from theodolite.report.opening import Opening  # which renders a diagnosis, and so needs this file
+
+    return (opening or Opening()).values()
 
 
 def _survey_counts(answers: Sequence[Answer], skipped: Sequence[Skipped]) -> list[tuple[str, str, int]]:

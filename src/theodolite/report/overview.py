@@ -6,6 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from theodolite.report.diagnosis import diagnosis_text
+from theodolite.report.opening import SmallTable
 from theodolite.report.text import as_cell, plain_table, survey_table
 from theodolite.report.words import number, plain
 
@@ -34,20 +36,15 @@ def design_table(design: Any) -> RenderableType:
     from rich.console import Group
     from rich.text import Text
 
-    table = plain_table("initialisation", "C_w", "C_b", "phase", "χ∥", "χ⊥", "depth scale")
-    for option in design.options:
-        table.add_row(
-            option.name,
-            plain(option.weight_variance),
-            plain(option.bias_variance),
-            option.phase.name,
-            *(plain(chi, digits=4) for chi in (option.phase.chi_parallel, option.phase.chi_perpendicular)),
-            _depth(option.phase.correlation_depth),
-        )
+    (options,) = design_tables(design)
+    table = plain_table(*options.header)
+    for row in options.rows:
+        table.add_row(*row)
     point = design.criticality
     kind = Text.assemble(("criticality: ", "bold"), point.kind, ". ", point.reason)
-    parts: list[RenderableType] = [Text(design.title, style="bold"), kind, Text(""), table, Text("")]
-    parts += [Text.assemble(("step sizes: ", "bold"), *_step_words(design)), Text("")]
+    parts: list[RenderableType] = [Text(design.title, style="bold"), diagnosis_text(design.diagnosis), Text("")]
+    parts += [kind, Text(""), table, Text("")]
+    parts += [Text.assemble(("step sizes: ", "bold"), *step_words(design)), Text("")]
     if design.capacity is not None:
         parts += [Text.assemble(("capacity: ", "bold"), _memory_words(design.capacity)), Text("")]
     for reading in (
@@ -55,6 +52,23 @@ def design_table(design: Any) -> RenderableType:
     ):
         parts += [Text.assemble(("gradients: ", "bold"), reading.meaning), Text("")]
     return Group(*parts, survey_table(design.answers, ()))
+
+
+def design_tables(design: Any) -> tuple[SmallTable, ...]:
+    """The usual initialisations beside the critical one."""
+    rows = [
+        (
+            option.name,
+            plain(option.weight_variance),
+            plain(option.bias_variance),
+            option.phase.name,
+            *(plain(chi, digits=4) for chi in (option.phase.chi_parallel, option.phase.chi_perpendicular)),
+            _depth(option.phase.correlation_depth),
+        )
+        for option in design.options
+    ]
+    header = ("initialisation", "C_w", "C_b", "phase", "χ∥", "χ⊥", "depth scale")
+    return (SmallTable("Initialisations", header, tuple(rows)),)
 
 
 def _memory_words(memory: Any) -> str:
@@ -113,11 +127,12 @@ def dimension_table(found: Any) -> RenderableType:
     return Group(*parts)
 
 
-def _step_words(design: Any) -> list[str]:
+def step_words(design: Any) -> list[str]:
+    """How large a step may be, in sentences."""
     rates, first = design.rates, design.options[0].name
     hidden = rates.layers[min(1, len(rates.layers) - 1)]
     words = [
-        f"under {first} initialisation plain gradient descent on the mean squared error stays stable below "
+        f"Under {first} initialisation plain gradient descent on the mean squared error stays stable below "
         f"{plain(rates.single, digits=3)} for all parameters alike, and that falls as 1 over the width. By layer: weights "
         f"{plain(hidden.weight_lr * hidden.fan_in, digits=3)} over fan-in, biases {plain(hidden.bias_lr, digits=3)}."
     ]

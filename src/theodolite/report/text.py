@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from theodolite.report.words import (
     MARKS,
+    WORST,
     by_quantity,
     case_words,
     expectation,
@@ -40,6 +41,7 @@ STYLES: Mapping[str, str] = {
     "agrees": "green",
     "above": "bold red",
     "below": "bold magenta",
+    "not random": "cyan",
     "inconclusive": "yellow",
     "invalid": "bold white on red",
     "no reference": "dim",
@@ -65,7 +67,7 @@ def survey_table(answers: Sequence[Answer], skipped: Sequence[Skipped], *, most:
     from rich.console import Group
     from rich.text import Text
 
-    parts: list[RenderableType] = [_summary(answers, skipped)]
+    parts: list[RenderableType] = [summary_line(answers, skipped)]
     if any(answer.readings for answer in answers):
         parts += [Text(""), _ReadingTable(answers, most)]
     if skipped:
@@ -93,7 +95,7 @@ def verdict_table(verdicts: Sequence[Verdict]) -> RenderableType:
         table.add_row(
             as_cell(verdict.law.name + (" †" if verdict.law.erratum else "")),
             as_cell(verdict.law.topic),
-            _badge(end),
+            badge(end),
             str(len(verdict.readings)),
             as_cell(_worst_words(verdict)),
         )
@@ -196,20 +198,21 @@ def _worst_words(verdict: Verdict) -> str:
     return f"{number(worst.measured, worst.stderr)} beside {expectation(worst.expected)}{place}"
 
 
-def _summary(answers: Sequence[Answer], skipped: Sequence[Skipped]) -> Text:
+def summary_line(answers: Sequence[Answer], skipped: Sequence[Skipped]) -> Text:
     from rich.text import Text
 
     counts = status_counts(answers)
     parts: list[tuple[str, str]] = [
-        (f"{MARKS['agrees']} {counts['agrees']} agree", "agrees"),
         (f"{MARKS['above']} {counts['above']} above", "above"),
         (f"{MARKS['below']} {counts['below']} below", "below"),
+        (f"{MARKS['agrees']} {counts['agrees']} agree", "agrees"),
+        (f"{MARKS['not random']} {counts['not random']} not random", "not random"),
         (f"{MARKS['inconclusive']} {counts['inconclusive']} inconclusive", "inconclusive"),
         (f"{MARKS['no reference']} {counts['no reference']} without reference", "no reference"),
         (f"{MARKS['skipped']} {len(skipped)} skipped", "skipped"),
     ]
     if counts["invalid"]:
-        parts.insert(4, (f"{MARKS['invalid']} {counts['invalid']} invalid", "invalid"))
+        parts.insert(0, (f"{MARKS['invalid']} {counts['invalid']} invalid", "invalid"))
     line = Text()
     for place, (words, status) in enumerate(parts):
         quiet = words.split()[1] == "0"
@@ -237,7 +240,7 @@ class _ReadingTable:
             value, band = number(reading.measured, reading.stderr), expectation(reading.expected)
             if name:
                 table.add_section()
-            table.add_row(*map(as_cell, (name, quantity, where, value, band)), _badge(reading.status))
+            table.add_row(*map(as_cell, (name, quantity, where, value, band)), badge(reading.status))
             if more:
                 table.add_row("", as_cell(more), style="dim")
         yield table
@@ -276,12 +279,11 @@ def _telling(readings: Sequence[Reading], most: int | None) -> list[Reading]:
     """The readings that disagree first, as many as asked for, in their own order."""
     if most is None or len(readings) <= most:
         return list(readings)
-    order = ("invalid", "above", "below", "inconclusive", "agrees", "no reference")
-    ranked = sorted(range(len(readings)), key=lambda place: (order.index(readings[place].status), place))
+    ranked = sorted(range(len(readings)), key=lambda place: (WORST.index(readings[place].status), place))
     return [readings[place] for place in sorted(ranked[:most])]
 
 
-def _badge(status: str) -> Text:
+def badge(status: str) -> Text:
     from rich.text import Text
 
     return Text(f"{MARKS[status]} {status}", style=STYLES[status])

@@ -13,15 +13,17 @@ from theodolite.report.figures import series_figure, verdict_figure
 from theodolite.report.formulas import formula, prose
 from theodolite.report.words import (
     MARKS,
-    TROUBLE,
+    WORST,
     by_quantity,
     case_words,
     expectation,
+    group_words,
     number,
     outcome,
     plain,
     resolution_words,
     source_entries,
+    worst_status,
 )
 
 if TYPE_CHECKING:
@@ -86,6 +88,12 @@ class ReadingGroup:
     rows: tuple[Row, ...]
     shared: tuple[Meaning, ...]
     plots: tuple[Plot, ...]
+    status: str = "no reference"
+    mark: str = ""
+    measured: str = ""
+    expected: str = ""
+    alarming: bool = False
+    against: str = ""
 
 
 @dataclass(frozen=True)
@@ -96,6 +104,16 @@ class Section:
     question: Question
     seconds: str
     groups: tuple[ReadingGroup, ...]
+
+    @property
+    def status(self) -> str:
+        """That of the group which should be seen first."""
+        return min((group.status for group in self.groups), key=WORST.index, default="no reference")
+
+    @property
+    def alarming(self) -> bool:
+        """Whether a law or the needs of a network are left anywhere in it."""
+        return any(group.alarming for group in self.groups)
 
     @property
     def rows(self) -> tuple[Row, ...]:
@@ -143,12 +161,6 @@ def survey_sections(answers: Sequence[Answer], *, figures: bool = True) -> list[
         )
         sections.append(Section(name, answer.question, seconds if answer.seconds > 0 else "", groups))
     return sections
-
-
-def troubled_rows(sections: Sequence[Section]) -> list[tuple[Section, Row]]:
-    """The rows that a reader should see first: invalid ones, then those outside what theory expects."""
-    rows = [(section, row) for section in sections for row in section.rows if row.status in TROUBLE]
-    return sorted(rows, key=lambda pair: TROUBLE.index(pair[1].status) > 0)
 
 
 def atlas_entry(verdict: Verdict, references: Mapping[str, str], broken: Mapping[str, bool]) -> AtlasEntry:
@@ -200,7 +212,16 @@ def _group(quantity: str, readings: Sequence[Reading], name: str, figures: bool)
     strip = _common_strip(readings)
     rows = [_row(reading, f"{name}-{place}", strip) for place, reading in enumerate(readings)]
     shared = _shared_meanings(rows) if len(rows) > 1 else ()
-    return ReadingGroup(quantity, tuple(rows), shared, tuple(_plots(readings, name)) if figures else ())
+    plots = tuple(_plots(readings, name)) if figures else ()
+    worst, alarming = worst_status(readings), any(reading.alarming for reading in readings)
+    return ReadingGroup(
+        quantity, tuple(rows), shared, plots, worst, MARKS[worst], *group_words(readings), alarming, _against(readings)
+    )
+
+
+def _against(readings: Sequence[Reading]) -> str:
+    """What the bands are: a law, chance or the needs of a network; empty where there is none."""
+    return ", ".join(dict.fromkeys(reading.against for reading in readings if reading.expected is not None))
 
 
 def _shared_meanings(rows: Sequence[Row]) -> tuple[Meaning, ...]:

@@ -6,7 +6,7 @@ import math
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ MARKS: Mapping[str, str] = {
     "agrees": "✓",
     "above": "▲",
     "below": "▼",
+    "not random": "◆",
     "inconclusive": "?",
     "invalid": "✗",
     "no reference": "○",
@@ -29,7 +30,7 @@ MARKS: Mapping[str, str] = {
 }
 """One sign for each status, so that it is read without colour."""
 
-STATUSES = ("agrees", "above", "below", "inconclusive", "invalid", "no reference")
+STATUSES = ("above", "below", "invalid", "agrees", "not random", "inconclusive", "no reference")
 TROUBLE = ("invalid", "above", "below")
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _EXPONENT = re.compile(r"e([+-]\d+)")
@@ -126,7 +127,10 @@ def outcome(verdict: Verdict) -> VerdictWord:
 
 def worst_reading(readings: Iterable[Reading]) -> Reading | None:
     """The reading furthest from its band, counted in widths of band and error; trouble before doubt."""
-    order = {status: place for place, status in enumerate(("no reference", "agrees", "inconclusive", "below", "above"))}
+    order = {
+        status: place
+        for place, status in enumerate(("no reference", "agrees", "inconclusive", "not random", "below", "above"))
+    }
     return max(readings, key=lambda reading: (order.get(reading.status, 9), _strain(reading)), default=None)
 
 
@@ -134,6 +138,37 @@ def status_counts(answers: Iterable[Answer]) -> dict[str, int]:
     """How many readings have each status, in a fixed order."""
     seen = Counter(reading.status for answer in answers for reading in answer.readings)
     return {status: seen[status] for status in STATUSES}  # type: ignore[index]
+
+
+WORST = ("invalid", "above", "below", "not random", "inconclusive", "agrees", "no reference")
+"""Statuses, those first that a reader should see first."""
+
+
+def worst_status(readings: Iterable[Reading]) -> str:
+    """The status of a group: that of the reading which should be seen first."""
+    return min((reading.status for reading in readings), key=WORST.index, default="no reference")
+
+
+def group_words(readings: Sequence[Reading]) -> tuple[str, str]:
+    """All readings of a quantity in a few words, and what was expected: of those that leave the band, where there are any.
+
+    >>> from theodolite.core.reading import Band, Reading
+    >>> group_words([Reading(quantity="q", measured=x, expected=Band(1, 1)) for x in (0.33, 0.33, 1.0)])
+    ('2 of 3: 0.33', '1')
+    """
+    worst = worst_status(readings)
+    outside = worst in (*TROUBLE, "not random")
+    told = [reading for reading in readings if not outside or WORST.index(reading.status) <= WORST.index("not random")]
+    bands = {expectation(reading.expected) for reading in told}
+    expected = bands.pop() if len(bands) == 1 else "a band for each"
+    if len(readings) == 1:
+        return number(told[0].measured, told[0].stderr), expected
+    values = sorted(reading.measured for reading in told if math.isfinite(reading.measured))
+    if not values:
+        return f"{len(told)} of {len(readings)}: not a number", expected
+    low, high = plain(values[0], digits=3), plain(values[-1], digits=3)
+    seen = low if low == high else f"{low} to {high}"
+    return (f"{len(told)} of {len(readings)}: {seen}" if outside else f"all {len(readings)}: {seen}"), expected
 
 
 def by_quantity(readings: Iterable[Reading]) -> list[tuple[str, list[Reading]]]:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from theodolite.core.question import Answer, Skipped
     from theodolite.core.reading import Reading
+    from theodolite.report.opening import Opening
+    from theodolite.verbs.diagnosis import Diagnosis
 
 
 class Shown(ABC):
@@ -108,22 +110,36 @@ class ShownAnswers(Shown):
         answers = self.sheet().answers
         return [{"instrument": a.question.name, **row_of(reading)} for a in answers for reading in a.readings]
 
-    def table(self, *, most: int | None = None) -> RenderableType:
-        """For the terminal; of a quantity read at more than ``most`` places only the most telling rows."""
+    def table(self, *, detailed: bool = True) -> RenderableType:
+        """For the terminal: every reading, or the diagnosis and one row a quantity."""
+        from theodolite.report.summary import survey_summary
         from theodolite.report.text import survey_table
 
         sheet = self.sheet()
-        return survey_table(sheet.answers, sheet.skipped, most=most)
+        if detailed:
+            return survey_table(sheet.answers, sheet.skipped)
+        return survey_summary(sheet.answers, sheet.skipped, diagnosis=self.diagnosis)
+
+    @property
+    def diagnosis(self) -> Diagnosis | None:
+        """What is wrong, how that is known, and what to type; None where nothing of the kind is asked."""
+        return None
+
+    def opening(self) -> Opening:
+        """What its page shows first."""
+        from theodolite.report.opening import Opening
+
+        return Opening(self.diagnosis)
 
     def page(self) -> str:
         """One HTML document that needs nothing beside it."""
         from theodolite.report.html import survey_page
 
         sheet = self.sheet()
-        return survey_page(sheet.title, sheet.answers, sheet.skipped, sheet.facts)
+        return survey_page(sheet.title, sheet.answers, sheet.skipped, sheet.facts, opening=self.opening())
 
     def _repr_html_(self) -> str:
         from theodolite.report.html import survey_fragment
 
         sheet = self.sheet()
-        return survey_fragment(sheet.title, sheet.answers, sheet.skipped, sheet.facts)
+        return survey_fragment(sheet.title, sheet.answers, sheet.skipped, sheet.facts, opening=self.opening())

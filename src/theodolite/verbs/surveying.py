@@ -4,48 +4,24 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from theodolite import catalogue
 from theodolite.core.budget import Purse
+from theodolite.core.families import in_families
 from theodolite.core.question import Answer, Cost, Question, Skipped
 from theodolite.core.reading_rows import row_of
 from theodolite.io.workers import Backend, completed
-from theodolite.verbs._shown import Sheet, ShownAnswers
+from theodolite.verbs.surveys import Survey
 
 if TYPE_CHECKING:
     from theodolite.core.reading import Reading
     from theodolite.core.subject import Subject
 
-
-@dataclass(frozen=True)
-class Survey(ShownAnswers):
-    """The readings of one subject, in any form a person or a program may want them.
-
-    ``faults`` names the tensors of a checkpoint that could not be read, and why.
-    """
-
-    subject: str
-    answers: tuple[Answer, ...]
-    skipped: tuple[Skipped, ...] = ()
-    facts: Mapping[str, str] = field(default_factory=dict)
-    faults: Mapping[str, str] = field(default_factory=dict)
-
-    def sheet(self) -> Sheet:
-        """The subject's name, its answers, what was skipped, and the facts beside them."""
-        return Sheet(self.subject, self.answers, self.skipped, self.facts)
-
-    def document(self) -> dict[str, Any]:
-        """What `json` writes."""
-        return {
-            "subject": self.subject,
-            "facts": dict(self.facts),
-            "readings": self.rows(),
-            "skipped": [asdict(skipped) for skipped in self.skipped],
-        }
+SHORTEST, LONGEST = 10.0, 30.0
+"""Seconds that the diagnosis of a survey has at least and at most: between them what the budget has left."""
 
 
 def survey(
@@ -75,7 +51,8 @@ def survey(
     names = tuple(catalogue.question(name).name for name in instruments) or catalogue.instrument_names()
     reasons = {name: _reason_to_skip(name, subject, cost) for name in names}
     ready = [name for name in names if not reasons[name]]
-    results = _results(subject, ready, Purse.opened(budget, jobs), jobs=jobs, backend=backend)
+    purse = Purse.opened(budget, jobs)
+    results = _results(subject, ready, purse, jobs=jobs, backend=backend)
     answers = tuple(result for result in results if isinstance(result, Answer))
     if subject.faults and not answers:
         raise ValueError(next(iter(subject.faults.values())))
@@ -83,7 +60,8 @@ def survey(
     skipped += [result for result in results if isinstance(result, Skipped)]
     skipped += [Skipped(f"weights {name}", reason) for name, reason in subject.faults.items()]
     facts_seen = _facts(subject, time.perf_counter() - started)
-    return Survey(subject.name, answers, tuple(skipped), facts_seen, dict(subject.faults))
+    remaining = min(LONGEST, max(SHORTEST, purse.left()))
+    return Survey(subject.name, answers, tuple(skipped), facts_seen, dict(subject.faults), subject, remaining)
 
 
 def _results(
@@ -128,7 +106,7 @@ def read(name: str, target: Subject | Any, **facts: Any) -> tuple[Reading, ...]:
     if missing:
         raise ValueError(f"expected a subject with {', '.join(missing)} for {name}, got none; pass them to Subject")
     with untouched(subject.model):
-        readings = tuple(chosen.read(subject))
+        readings = in_families(chosen.read(subject))
     subject.store.put(f"answer {chosen.name}", [row_of(reading) for reading in readings])
     return readings
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from theodolite.core.question import Answer, Question
@@ -11,10 +12,12 @@ from theodolite.verbs._shown import Sheet, ShownAnswers
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from theodolite.report.opening import Opening
     from theodolite.theory.capacity import MemoryBounds
     from theodolite.theory.kernels import KernelLearning, LearningRates
     from theodolite.theory.propagation import Criticality
     from theodolite.verbs.designing.options import Option
+    from theodolite.verbs.diagnosis import Diagnosis
 
 
 @dataclass(frozen=True)
@@ -47,7 +50,21 @@ class Design(ShownAnswers):
         facts = {"critical initialisation": self.criticality.reason, "made with": f"theodolite {__version__}"}
         return Sheet(self.title, self.answers, facts=facts)
 
-    def table(self, *, most: int | None = None) -> RenderableType:
+    @cached_property
+    def diagnosis(self) -> Diagnosis:
+        """What will go wrong at this depth and width, by theory and by random networks, and what to type."""
+        from theodolite.verbs.designing.findings import diagnosis_of_design
+
+        return diagnosis_of_design(self)
+
+    def opening(self) -> Opening:
+        """The diagnosis, the initialisations side by side, and step sizes in words."""
+        from theodolite.report.opening import Opening
+        from theodolite.report.overview import design_tables, step_words
+
+        return Opening(self.diagnosis, words=("".join(step_words(self)),), tables=design_tables(self))
+
+    def table(self, *, detailed: bool = True) -> RenderableType:
         """For the terminal."""
         from theodolite.report.overview import design_table
 
@@ -56,6 +73,7 @@ class Design(ShownAnswers):
     def document(self) -> dict[str, Any]:
         """What `json` writes; an infinite depth scale becomes null."""
         return {
+            "diagnosis": self.diagnosis.document(),
             "activation": self.activation,
             "depth": self.depth,
             "width": self.width,

@@ -92,12 +92,12 @@ def _norm_words(ratio: float) -> str:
     if 0.1 <= ratio <= 10:
         return "Signals keep their size through this depth."
     fate = "fade" if ratio < 1 else "grow"
-    return f"Signals {fate} to {ratio:.3g} of their variance, and gradients likewise; try the critical initialisation."
+    return f"Signals {fate} to {ratio:.3g} of their variance, and gradients likewise."
 
 
 def _angle_words(cosine: float) -> str:
     if cosine > 0.99:
-        return "Inputs have become alike: the output can hardly tell them apart; try fewer layers or residual paths."
+        return "Inputs have become alike: the output can hardly tell them apart."
     return "Inputs can still be told apart at the end."
 
 

@@ -85,7 +85,7 @@ class Dimension(ShownAnswers):
         """Every estimate, by family."""
         return Sheet(self.title, self.answers, self.skipped, self.facts)
 
-    def table(self, *, most: int | None = None) -> RenderableType:
+    def table(self, *, detailed: bool = True) -> RenderableType:
         """For the terminal."""
         from theodolite.report.overview import dimension_table
 
@@ -94,6 +94,7 @@ class Dimension(ShownAnswers):
     def page(self) -> str:
         """One HTML document that needs nothing beside it."""
         from theodolite.report.html import survey_page
+        from theodolite.report.opening import Opening
         from theodolite.report.scatter import scatter_figure
         from theodolite.report.views import Plot
 
@@ -105,7 +106,9 @@ class Dimension(ShownAnswers):
                 f"{spoken}: trustworthiness {p.trustworthiness:.3f}, continuity {p.continuity:.3f} (1 is perfect)."
             )
             pictures.append(Plot(scatter_figure(p.places, p.labels, spoken=spoken), caption))
-        return survey_page(self.title, self.answers, self.skipped, self.facts, words=self.words, pictures=pictures)
+        return survey_page(
+            self.title, self.answers, self.skipped, self.facts, opening=Opening(words=self.words, pictures=pictures)
+        )
 
     def document(self) -> dict[str, Any]:
         """What `json` writes; an error that is not known becomes null."""

@@ -23,11 +23,13 @@ def subspace_readings(scene: Scene) -> Iterator[Reading]:
     top, size = scene.top, scene.operator.size
     count = min(scene.classes or 1, len(top.values))
     share, chance = subspace_share(scene.slope.gradient, top.vectors[:count]), count / size
+    spread = (2 * count) ** 0.5 / size  # of the share of a random direction
     yield Reading(
         quantity="share of the gradient in the top Hessian directions",
         where=f"{count} of {size:,}",
         measured=share,
-        expected=Band(chance, 1.0),
+        expected=Band(max(0.0, chance - 3 * spread), min(1.0, chance + 3 * spread)),
+        against="chance",
         meaning=f"Of the squared gradient on the probe {100 * share:.0f} % lies along the {count} steepest directions; of a "
         f"random one {100 * chance:.2g} %. With small full-batch steps it is near zero, since these are minimised first; noise "
         "of batches and the edge of stability bring it up.",

@@ -13,6 +13,8 @@ from theodolite.verbs.watching.looks import LOOKS, SHARPNESS
 from theodolite.verbs.watching.records import Record
 
 if TYPE_CHECKING:
+    from theodolite.report.opening import Opening
+    from theodolite.report.views import Plot
     from theodolite.verbs.watching.watch import Watch
 
 DRAWN = 400
@@ -101,7 +103,52 @@ def _with_series(pairs: Sequence[tuple[Record, Reading]], newest: int) -> Readin
         where=last.where,
         meaning=late + last.meaning,
         series=series if len(values) > 1 else None,
+        against=last.against,
     )
+
+
+def page_of(watch: Watch) -> str:
+    """The run as one page, its diagnosis first."""
+    from theodolite.report.html import watch_page
+
+    sheet, phases = watch.sheet(), phases_of(watch.records)
+    last = watch.records[-1].step if watch.records else 0
+    return watch_page(
+        sheet.title, sheet.answers, sheet.skipped, sheet.facts, phases=phases, last=last, opening=watch.opening()
+    )
+
+
+def opening_of(watch: Watch) -> Opening:
+    """What the page shows first."""
+    from theodolite.report.opening import Opening
+
+    return Opening(watch.diagnosis if watch.records else None, pictures=loss_pictures(watch.records))
+
+
+def loss_pictures(records: Sequence[Record]) -> tuple[Plot, ...]:
+    """One figure of the loss on the probe and, where there is any, on held-out data, over the steps."""
+    from theodolite.report.figures import series_figure
+    from theodolite.report.views import Plot
+
+    told = [record for record in records if math.isfinite(record.facts.get("loss", math.nan))]
+    if len(told) < 2:
+        return ()
+    thin = told[:: math.ceil(len(told) / DRAWN)]
+    losses = [record.facts["loss"] for record in thin]
+    held_out = [record.facts.get("validation_loss", math.nan) for record in thin]
+    known = any(math.isfinite(value) for value in held_out)
+    both = [value for value in (*losses, *held_out) if math.isfinite(value)]
+    series = Series(
+        x=tuple(float(record.step) for record in thin),
+        measured=tuple(losses),
+        x_label="step",
+        y_label="loss",
+        log="y" if min(both) > 0 and max(both) > 10 * min(both) else "",
+        line=tuple(held_out) if known else (),
+        line_label="on held-out data" if known else "",
+    )
+    said = "Loss on the probe" + (" (points) and on held-out data (dashed)" if known else "") + ", over the steps."
+    return (Plot(series_figure(series, key="loss-first"), said),)
 
 
 def _known(value: float | None) -> float | None:

@@ -87,6 +87,7 @@ def _sharpness(scene: Scene) -> Iterator[Reading]:
         measured=value,
         stderr=error,
         expected=Band(high=edge),
+        against="health",
         meaning=sharpness_meaning(value / edge, converged=top.errors[0] <= CLOSE * abs(value)),
     )
 

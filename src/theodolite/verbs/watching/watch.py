@@ -27,13 +27,14 @@ from theodolite.verbs.watching.charting import (
     optimizer_momentum,
     scores_of,
 )
-from theodolite.verbs.watching.history import answers_of, facts_of, history_of, phases_of, skipped_of
+from theodolite.verbs.watching.history import answers_of, facts_of, history_of, skipped_of
 from theodolite.verbs.watching.looks import looks_of, trouble_in
 from theodolite.verbs.watching.records import Record, StoredRecords
 from theodolite.verbs.watching.scene import LEVELS, Batching, Carried, Level, Scene
 from theodolite.verbs.watching.starts import bare_model, full_precision, kept_probe, starting_weights, wait_for
 
 if TYPE_CHECKING:
+    from theodolite.report.opening import Opening
     from theodolite.theory.dynamics.stationarity import Sampler
     from theodolite.verbs.diagnosis import Diagnosis
 
@@ -92,6 +93,7 @@ class Watch(ShownAnswers):
         self._since: float | None = None  # when the last call to a look ended
         self._latest = 0.0  # when the last call came
         self._seen: int | None = None  # the last step told
+        self._diagnosed: tuple[Any, Diagnosis] | None = None
         self._next = -math.inf if last is None or self.every == "auto" else last.step + self.every
 
     def __call__(self, step: int, *, lr: float | None = None, momentum: float = 0.0) -> Record | None:
@@ -150,7 +152,10 @@ class Watch(ShownAnswers):
         """What is wrong with the run so far, worst first, each with what to type; remedies are tried on copies before."""
         from theodolite.verbs.diagnosis import diagnosis_of
 
-        return diagnosis_of(chart_of(self, self._carried.origin), self.subject.name)
+        now = (len(self.records), self._seen)
+        if self._diagnosed is None or self._diagnosed[0] != now:  # it is dear: made once for each state of the run
+            self._diagnosed = now, diagnosis_of(chart_of(self, self._carried.origin), self.subject.name)
+        return self._diagnosed[1]
 
     @property
     def overhead(self) -> float:
@@ -180,10 +185,15 @@ class Watch(ShownAnswers):
 
     def page(self) -> str:
         """One page with every series over the steps."""
-        from theodolite.report.html import watch_page
+        from theodolite.verbs.watching.history import page_of
 
-        sheet = self.sheet()
-        return watch_page(sheet.title, sheet.answers, sheet.skipped, sheet.facts, phases=phases_of(self.records))
+        return page_of(self)
+
+    def opening(self) -> Opening:
+        """The diagnosis of the run, and its loss on the probe and on held-out data over the steps."""
+        from theodolite.verbs.watching.history import opening_of
+
+        return opening_of(self)
 
     def __str__(self) -> str:
         phase = self.phase

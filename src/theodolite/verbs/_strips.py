@@ -1,0 +1,66 @@
+"""The network as one strip: a column a layer, with its signal, by how much inputs differ there, gradient and spectrum."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from theodolite.report.opening import StripCell, StripLayer
+from theodolite.report.words import plain
+
+if TYPE_CHECKING:
+    from theodolite.ailments._common.chart import Chart
+    from theodolite.core.reading import Reading
+
+FAR = 1e4
+"""A factor by which a sick network's number may change over the layers before it is coloured."""
+
+MOST = 400
+"""Layers that are drawn; of more, evenly spread ones."""
+
+
+def strip_of(chart: Chart, readings: Sequence[Reading], *, healthy: bool) -> tuple[StripLayer, ...]:
+    """The layers in the order in which they ran; empty where the model cannot be run with its loss."""
+    signs = chart.now
+    if signs is None or not signs.layers:
+        return ()
+    layers = signs.layers[:: math.ceil(len(signs.layers) / MOST)]
+    ranks = {reading.where: reading.measured for reading in readings if reading.quantity == "stable rank"}
+    rows = {
+        "signal": [layer.mean_square for layer in layers],
+        "differences": [layer.unlike for layer in layers],
+        "gradient": [math.nan if layer.gradient_norm is None else layer.gradient_norm for layer in layers],
+    }
+    if ranks:
+        rows["stable rank"] = [ranks.get(f"{layer.name}.weight", math.nan) for layer in layers]
+    cells = {
+        name: _cells(name, values, None if healthy or name == "stable rank" else values[-(name == "gradient")])
+        for name, values in rows.items()
+    }
+    return tuple(
+        StripLayer(layer.name, _kind(chart, layer), tuple(own[place] for own in cells.values()))
+        for place, layer in enumerate(layers)
+    )
+
+
+def _kind(chart: Chart, layer: Any) -> str:
+    weight = chart.weights.get(f"{layer.name}.weight".lstrip("."))
+    return str(layer.kind) if weight is None else f"{layer.kind} {' × '.join(str(side) for side in weight.shape)}"
+
+
+def _cells(row: str, values: Sequence[float], start: float | None) -> list[StripCell]:
+    """Heights on a logarithmic scale; wrong is what has come far from where it starts: the first layer, a gradient's the last."""
+    logs = sorted(math.log10(value) for value in values if value > 0 and math.isfinite(value))
+    middle = logs[len(logs) // 2] if logs else 0.0
+    low, high = (min(logs[0], middle - 0.5), max(logs[-1], middle + 0.5)) if logs else (0.0, 1.0)
+    found = []
+    for value in values:
+        if math.isnan(value):
+            found.append(StripCell(row, "not read", 0.0))
+            continue
+        known = value > 0 and math.isfinite(value)
+        height = (math.log10(value) - low) / (high - low) if known else float(value > 0)
+        far = start is not None and not (known and start / FAR <= value <= start * FAR)
+        found.append(StripCell(row, plain(value, digits=3), round(0.06 + 0.94 * height, 3), far))
+    return found

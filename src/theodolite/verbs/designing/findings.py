@@ -1,0 +1,66 @@
+"""What theory and random networks of this size say will go wrong, under the advised and the usual initialisations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from theodolite.ailments import inputs_merge, signal_explodes, signal_vanishes
+from theodolite.core.ailment import SEVERITIES, Finding, Severity
+
+if TYPE_CHECKING:
+    from theodolite.core.reading import Reading
+    from theodolite.verbs.designing.advice import Design
+    from theodolite.verbs.diagnosis import Diagnosis
+
+CHECKED = ("signal-vanishes", "signal-explodes", "inputs-merge")
+UNASKED = "PyTorch default"
+"""The initialisation that a network has where nobody asked for one."""
+
+
+def diagnosis_of_design(design: Design) -> Diagnosis:
+    """The findings at this depth and width: critical under the advised initialisation, a warning under the default one."""
+    from theodolite.verbs.diagnosis import Diagnosis
+
+    told: dict[str, list[tuple[str, str, Reading]]] = {}
+    for reading in design.answers[0].readings:
+        for name, words in _wrong(reading):
+            told.setdefault(name, []).append((reading.where, words, reading))
+    findings = [_finding(design, name, found) for name, found in told.items()]
+    order = sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity))
+    return Diagnosis(design.title, tuple(order), CHECKED)
+
+
+def _wrong(reading: Reading) -> Iterator[tuple[str, str]]:
+    if reading.quantity.startswith("variance"):
+        if reading.measured < signal_vanishes.LEAST:
+            yield "signal-vanishes", f"the variance of the signal falls to {reading.measured:.2g} of itself"
+        if reading.measured > signal_explodes.GROWN:
+            yield "signal-explodes", f"the variance of the signal grows {reading.measured:.2g} times"
+    elif reading.series is not None:
+        before = 1 - reading.series.measured[0]
+        left = (1 - reading.measured) / before if before > 0 else 1.0
+        if left < inputs_merge.MERGED:
+            yield "inputs-merge", f"what two inputs differ by falls to {max(left, 0.0):.2g} of itself"
+
+
+def _finding(design: Design, name: str, found: list[tuple[str, str, Reading]]) -> Finding:
+    ways: Mapping[str, str] = {where: words for where, words, _ in found}
+    advised = design.options[0].name
+    severity: Severity = "critical" if advised in ways else "warning" if UNASKED in ways else "note"
+    said = "; ".join(f"under {where} initialisation {words}" for where, words in ways.items())
+    suggested: dict[str, str] = {}
+    if advised in ways:
+        remedy = f"fewer than {design.depth} layers, a residual path around them, or another activation"
+    else:
+        remedy, suggested = f"th.initialise_(model, {design.activation!r})", {"initialise_": design.activation}
+        said += f"; under {advised} initialisation of networks of this size it does not"
+    return Finding(
+        name=name,
+        severity=severity,
+        where=", ".join(ways),
+        says=f"Over {design.depth} layers of {design.width} units {said}.",
+        remedy=remedy,
+        suggested=suggested,
+        evidence=tuple(reading for _, _, reading in found),
+    )

@@ -1,0 +1,83 @@
+"""What a survey is: the readings of one subject, its diagnosis, and the forms that people want them in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from theodolite.core.question import Answer, Skipped
+from theodolite.verbs._shown import Sheet, ShownAnswers
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from theodolite.ailments._common.chart import Chart
+    from theodolite.core.subject import Subject
+    from theodolite.report.opening import Opening
+    from theodolite.verbs.diagnosis import Diagnosis
+
+
+@dataclass(frozen=True)
+class Survey(ShownAnswers):
+    """The readings of one subject, in any form a person or a program may want them.
+
+    ``faults`` names the tensors of a checkpoint that could not be read, and why. ``surveyed`` is the subject itself, from
+    which `diagnosis` is made when it is first asked for, in the ``remaining`` seconds.
+    """
+
+    subject: str
+    answers: tuple[Answer, ...]
+    skipped: tuple[Skipped, ...] = ()
+    facts: Mapping[str, str] = field(default_factory=dict)
+    faults: Mapping[str, str] = field(default_factory=dict)
+    surveyed: Subject | None = field(default=None, repr=False, compare=False)
+    remaining: float = 30.0
+
+    def sheet(self) -> Sheet:
+        """The subject's name, its answers, what was skipped, and the facts beside them."""
+        return Sheet(self.subject, self.answers, self.skipped, self.facts)
+
+    @cached_property
+    def _chart(self) -> Chart | None:
+        if self.surveyed is None:
+            return None
+        from theodolite.verbs._charts import chart_of
+
+        return chart_of(self.surveyed, budget=self.remaining)[0]
+
+    @cached_property
+    def diagnosis(self) -> Diagnosis:
+        """What is wrong with the subject, how that is known, and what to type; made when it is first asked for."""
+        from theodolite.verbs.diagnosis import Diagnosis, diagnosis_of
+
+        if self._chart is None:
+            return Diagnosis(self.subject, ())
+        return diagnosis_of(self._chart, self.subject)
+
+    def table(self, *, detailed: bool = True) -> RenderableType:
+        """For the terminal, the diagnosis first: every reading, or one row a quantity."""
+        from rich.console import Group
+
+        rest = super().table(detailed=detailed)
+        return Group(self.diagnosis.table(), "", rest) if detailed else rest
+
+    def opening(self) -> Opening:
+        """The diagnosis, and the network as one strip."""
+        from theodolite.report.opening import Opening
+        from theodolite.verbs._strips import strip_of
+
+        found = self.diagnosis
+        strip = () if self._chart is None else strip_of(self._chart, self.readings, healthy=found.healthy)
+        return Opening(found, strip)
+
+    def document(self) -> dict[str, Any]:
+        """What `json` writes."""
+        return {
+            "subject": self.subject,
+            "diagnosis": self.diagnosis.document(),
+            "facts": dict(self.facts),
+            "readings": self.rows(),
+            "skipped": [asdict(skipped) for skipped in self.skipped],
+        }
