@@ -16,6 +16,7 @@ PACKAGE = HERE.parent / "src" / "theodolite"
 PICTURE = HERE / "design" / "rooms.svg"
 WHAT = {
     "cli": "the command line",
+    "arguments": "what can be typed there",
     "testing": "a network that is sick fails people's own tests",
     "integrations": "callbacks for other people's training loops",
     "verbs": "what people do: survey, watch, design, check, ...",

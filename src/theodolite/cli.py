@@ -6,7 +6,9 @@ import argparse
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
+
+from theodolite.arguments import WRONG_INPUT, parser
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -15,21 +17,14 @@ if TYPE_CHECKING:
 
     from theodolite.verbs._shown import Shown
 
-DONE, BROKEN, WRONG_INPUT = 0, 1, 2
-
-
-class _Parser(argparse.ArgumentParser):
-    """An argparse parser whose complaint is one line."""
-
-    def error(self, message: str) -> NoReturn:
-        self.exit(WRONG_INPUT, f"theodolite: {message}; see `{self.prog} --help`\n")
+DONE, BROKEN = 0, 1
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run a command; 0 done and holds, 1 a law is broken or --fail-on was met, 2 the input is wrong."""
-    options = _parser().parse_args(arguments)
+    options = parser(_RUNS).parse_args(arguments)
     if not hasattr(options, "run"):
-        _parser().print_help()
+        parser(_RUNS).print_help()
         return DONE
     try:
         return int(options.run(options))
@@ -137,28 +132,9 @@ def _check(options: argparse.Namespace) -> int:
 
 
 def _memorize(options: argparse.Namespace) -> int:
-    from theodolite.construct.capacity import memorizing as memory
-    from theodolite.io import loading as load
-    from theodolite.report.overview import memory_words
+    from theodolite.verbs.memorizing import memorize_file
 
-    data = load.dataset(options.data, exact=True)
-    if not isinstance(data, tuple):
-        raise ValueError(
-            f"expected an .npz with x and y, got {options.data} without targets; numpy.savez(path, x=x, y=y)"
-        )
-    widths = [int(width) for width in options.widths.split(",")] if options.widths else None
-    net = memory.memorize(*data, activation=options.activation, widths=widths, seed=options.seed)
-    if options.float32:
-        net = memory.in_float32(net, *data)
-    memory.save(net, options.out)
-    if options.json:
-        from dataclasses import asdict
-
-        print(
-            json.dumps({**asdict(net.report), "file": str(options.out), "dtype": str(net[-1].weight.dtype)}, indent=2)
-        )
-    else:
-        print(memory_words(net.report, str(net[-1].weight.dtype)) + f"\nThe network: {options.out}")
+    print(memorize_file(options.data, options.out, options))
     return DONE
 
 
@@ -203,6 +179,16 @@ def _explain(options: argparse.Namespace) -> int:
     return DONE
 
 
+_RUNS = {
+    "survey": _survey,
+    "diagnose": _diagnose,
+    "design": _design,
+    "dimension": _dimension,
+    "memorize": _memorize,
+    "check": _check,
+    "list": _list,
+    "explain": _explain,
+}
 _SURVEY_FILES = {"report.html": "The page", "readings.json": "", "readings.csv": "Every reading"}
 
 
@@ -234,119 +220,6 @@ def _show(renderable: RenderableType) -> None:
 
     console = Console(highlight=False)
     Console(highlight=False, width=console.width if console.is_terminal else 120).print(renderable)
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(
-        prog="theodolite", description="Theory predicts, a measurement is taken, the two are laid side by side."
-    )
-    parser.add_argument("--version", action="version", version=f"theodolite {_version()}")
-    commands = parser.add_subparsers(metavar="command", parser_class=_Parser)
-
-    _survey_parser(commands)
-    _diagnose_parser(commands)
-    _design_parser(commands)
-    _data_parsers(commands)
-    _law_parsers(commands)
-    return parser
-
-
-def _survey_parser(commands: Any) -> None:
-    survey = commands.add_parser("survey", help="measure a model or a checkpoint against theory")
-    survey.add_argument(
-        "target", nargs="?", help="checkpoint, folder or package.module:function (none: a built-in network)"
-    )
-    survey.add_argument("--data", help="digits, a .npz with x and y, or a .npy with x")
-    survey.add_argument(
-        "--against", metavar="BASE", help="a checkpoint from before training or fine-tuning, to compare with"
-    )
-    survey.add_argument("--device", default="cpu", help="where the tensors of a checkpoint are worked on, such as cuda")
-    survey.add_argument("--lr", type=float, help="the learning rate of training")
-    survey.add_argument("--activation", help="the nonlinearity, where it cannot be seen (a bare checkpoint)")
-    survey.add_argument(
-        "--instrument", action="append", default=[], metavar="NAME", help="only this one; may be repeated"
-    )
-    survey.add_argument("--all", action="store_true", help="every reading, not one row a quantity")
-    costs = ("free", "forward", "backward", "hvp", "train")
-    survey.add_argument("--budget", default="60s", metavar="TIME", help="such as 60s or 2m; none: no limit (60s)")
-    survey.add_argument("--cost", default="train", choices=costs, help="the dearest work allowed")
-    _shared(survey, _survey, out="folder for report.html and readings.json (survey)", jobs=True)
-
-
-def _diagnose_parser(commands: Any) -> None:
-    diagnose = commands.add_parser("diagnose", help="what is wrong with a network, how that is known, what to type")
-    diagnose.add_argument(
-        "target", nargs="?", help="checkpoint, folder or package.module:function (none: a built-in network)"
-    )
-    diagnose.add_argument("--data", help="digits, a .npz with x and y, or a .npy with x")
-    diagnose.add_argument("--validation", help="held-out data, in the same forms")
-    diagnose.add_argument("--against", metavar="BASE", help="the weights from before training")
-    diagnose.add_argument("--lr", type=float, help="the learning rate of training, plain descent assumed")
-    diagnose.add_argument("--budget", default="30s", help="how long it may take, such as 60s or 2m")
-    diagnose.add_argument(
-        "--fail-on", choices=("critical", "warning"), help="exit status 1 where something as bad was found"
-    )
-    _shared(diagnose, _diagnose, out="folder for diagnosis.html and diagnosis.json")
-
-
-def _design_parser(commands: Any) -> None:
-    design = commands.add_parser("design", help="before training: initialisation and how deep a signal lives")
-    design.add_argument("--activation", default="relu", help="a name as in torch.nn.functional")
-    design.add_argument("--depth", type=int, default=10, help="hidden layers")
-    design.add_argument("--width", type=int, default=512, help="units a hidden layer")
-    design.add_argument("--samples", type=int, help="examples that a step of full-batch descent averages over")
-    design.add_argument("--data", help="digits, a .npz or a .npy: the scale of the inputs is taken from it")
-    _shared(design, _design, out="folder for design.html")
-
-
-def _data_parsers(commands: Any) -> None:
-    dimension = commands.add_parser("dimension", help="how many directions the rows of a data set really use")
-    dimension.add_argument("data", help="digits, or a file that is .npy, .npz (x and perhaps y), .csv or .parquet")
-    dimension.add_argument(
-        "--method", metavar="NAME", help="one estimator alone, such as twonn, mle, gride, calibrated"
-    )
-    _shared(dimension, _dimension, out="folder for dimension.html and dimension.json (dimension)")
-
-    memorize = commands.add_parser("memorize", help="a network written down, not trained, that fits the data exactly")
-    memorize.add_argument("data", help="digits, or an .npz with x and y; whole-number y are classes")
-    memorize.add_argument("--activation", default="relu", choices=("relu", "hardtanh"))
-    memorize.add_argument("--widths", help="hidden widths such as 200,200 (default: those of the theorem)")
-    memorize.add_argument("--float32", action="store_true", help="write float32 and say what that costs")
-    memorize.add_argument("--seed", type=int, default=0)
-    memorize.add_argument("--out", type=Path, metavar="FILE", default=Path("net.safetensors"), help="the network")
-    _shared(memorize, _memorize)
-
-
-def _law_parsers(commands: Any) -> None:
-    check = commands.add_parser("check", help="run laws: prediction beside experiment")
-    check.add_argument("law", nargs="*", help="laws or topics; none: all of them")
-    check.add_argument("--size", default="quick", choices=("quick", "full"), help="seconds a law, or minutes")
-    check.add_argument("--seed", type=int, default=0)
-    check.add_argument(
-        "--break-assumptions", action="store_true", help="also break each assumption and see the law fail"
-    )
-    _shared(check, _check, out="folder for atlas.html and each verdict; a killed run goes on there", jobs=True)
-
-    _shared(commands.add_parser("list", help="every law, instrument and ailment"), _list)
-    explain = commands.add_parser("explain", help="a law, an instrument or an ailment in full")
-    explain.add_argument("name")
-    _shared(explain, _explain)
-
-
-def _shared(parser: argparse.ArgumentParser, run: Any, *, out: str = "", jobs: bool = False) -> None:
-    parser.set_defaults(run=run)
-    parser.add_argument("--json", action="store_true", help="one JSON document on standard output, nothing else there")
-    if out:
-        parser.add_argument("--out", type=Path, metavar="DIR", help=out)
-    if jobs:
-        parser.add_argument("--jobs", type=int, default=1, help="worker processes; -1: every core")
-        parser.add_argument("--backend", default="loky", choices=("loky", "dask", "ray"))
-
-
-def _version() -> str:
-    from theodolite import __version__
-
-    return __version__
 
 
 if __name__ == "__main__":
