@@ -84,9 +84,9 @@ def page(rows: Sequence[Row], split: str, planned: int) -> str:
         "# The clinic",
         "",
         "How often the diagnosis is right. Each run is trained as its script says, watched, and diagnosed at the end; what ails",
-        "it is known, because it was put there, and each sick run was seen to do worse than the same script without it (or has",
-        "the ailment by an exact fact). Thresholds were chosen on one part of the collection; the figures are of the part "
-        f'"{split}",',
+        "it is known, because it was put there; `benchmarks/clinic_cases/verify.py` tells whether a sick run does worse than the",
+        "same script without it, or has the ailment by an exact fact. Thresholds were chosen on one part of the collection; the",
+        f'figures are of the part "{split}",',
         f"{'with other architectures and seeds' if split == 'unseen' else 'the one they were chosen on'}: {sick} sick runs and "
         f"{len(rows) - sick} healthy ones, on {day}. An alarm is a warning or worse. Seconds are those of one core.{part}",
         "",
