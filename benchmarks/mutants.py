@@ -13,6 +13,7 @@ law's measurement, its stored estimates stand and only the prediction is worked 
 import argparse
 import json
 import os
+import signal
 import sys
 import time
 from pathlib import Path
@@ -104,13 +105,14 @@ def main():
     RESULTS.mkdir(exist_ok=True)
     without = {"laws": arguments.tests_only, "tests": arguments.laws_only}
     parts = [part for part in without if not without[part]]
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the copy is removed and the child ended
     trials = Trials(RESULTS / "estimates")
     if arguments.only:
         mutants = [m for m in sample(trials.root, 10**6) if arguments.only in str(m)]
     else:
         mutants = sample(trials.root, COUNT)[arguments.first : arguments.last]
-    found = known(trials)
     try:
+        found = known(trials)
         if not arguments.show:
             if "laws" in parts:
                 needed = {name for mutant in mutants for name in trials.relevant_laws(mutant.module)}

@@ -110,17 +110,21 @@ class Trials:
             resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(limit), math.ceil(limit)))
             self._child(part, module, only, answer)
         deadline = time.monotonic() + 10 * limit  # the limit is of processor time, which the system keeps
-        while not (ended := os.waitpid(child, os.WNOHANG))[0]:
-            if time.monotonic() > deadline:
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(child, signal.SIGKILL)
-            time.sleep(0.05)
+        try:
+            while not (ended := os.waitpid(child, os.WNOHANG))[0]:
+                if time.monotonic() > deadline:
+                    _end(child)
+                time.sleep(0.05)
+        except BaseException:  # stopped by hand: the child leads a session of its own and would go on
+            _end(child)
+            raise
         if answer.exists():
             return tuple(json.loads(answer.read_text()))
         return ("time" if os.WIFSIGNALED(ended[1]) else "crash"), ""
 
     def _child(self, part: str, module: str, only: str | None, answer: Path) -> None:
         os.setsid()
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
         os.chdir(self.folder)
         quiet = os.open(self.folder / "output.txt", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         os.dup2(quiet, 1)
@@ -231,6 +235,11 @@ def _defined(node):
 def _test_files(folder: Path) -> list[Path]:
     folders = [path for path in (folder / "tests").iterdir() if path.is_dir() and path.name not in FOREIGN]
     return sorted(file for folder in folders for file in folder.rglob("test_*.py"))
+
+
+def _end(child: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(child, signal.SIGKILL)
 
 
 def _replace(path: Path, content: bytes) -> None:
