@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from theodolite import catalogue
+from theodolite.core.subject import Subject
 from theodolite.io.builtin_network import builtin
 from theodolite.verbs.checking import CheckSettings, checked_laws
 from theodolite.verbs.surveying import read
@@ -123,8 +124,20 @@ def subject():
     return builtin()
 
 
+def attentive():
+    """A network for the instruments that a network without attention says nothing to."""
+    torch.manual_seed(0)
+    layer = torch.nn.TransformerEncoderLayer(16, 2, 32, batch_first=True)
+    model = torch.nn.Sequential(
+        torch.nn.TransformerEncoder(layer, 2, enable_nested_tensor=False), torch.nn.Flatten(), torch.nn.Linear(96, 3)
+    )
+    x = torch.randn(40, 6, 16)
+    return Subject(model, data=(x, torch.arange(40) % 3), loss=torch.nn.functional.cross_entropy, lr=0.1)
+
+
 @pytest.mark.parametrize("name", INSTRUMENTS)
 def test_instrument_reads_the_full_subject_and_leaves_it_unchanged(name, subject):
+    subject = attentive() if name == "attention" else subject
     before = {key: value.clone() for key, value in subject.model.state_dict().items()}
     random = torch.get_rng_state()
     readings = read(name, subject)

@@ -153,7 +153,6 @@ def _list(options: argparse.Namespace) -> int:
 
 def _explain(options: argparse.Namespace) -> int:
     from theodolite import catalogue
-    from theodolite.core.law import Law
 
     entry = catalogue.entry(options.name)
     subject = getattr(catalogue, entry.kind)(entry.name)
@@ -174,7 +173,7 @@ def _explain(options: argparse.Namespace) -> int:
         return DONE
     from theodolite.report.text import explanation
 
-    verdict = subject.check() if isinstance(subject, Law) else None
+    verdict = subject.check() if entry.kind == "law" else None
     _show(explanation(subject, references=catalogue.references(), documentation=entry.docstring, verdict=verdict))
     return DONE
 

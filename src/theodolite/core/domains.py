@@ -13,7 +13,7 @@ def _names(words: str) -> frozenset[str]:
 
 
 COUNTS = _names(
-    "samples width dimension classes side units nets draws batch_size parameter_count first_width second_width sites "
+    "samples width dimension classes side units nets draws batch_size parameter_count sites "
     "dimensions hyperplanes seen copies count groups neurons weight_layers rows columns"
 )
 """Whole numbers of at least 1; every other whole number is at least 0."""
@@ -40,7 +40,7 @@ WITHIN = {
 }
 UNBOUNDED = frozenset({"time", "log_time", "first_log_time", "order", "exponent", "allowance", "patience"})
 """Those that may be infinite."""
-UNKNOWN = frozenset({"alpha"})
+UNKNOWN = frozenset({"alpha", "bulk_distance", "excess"})
 """Those that are not a number where a fit found nothing."""
 WHOLE = frozenset({"tensor", "matrix", "labels", "targets", "y", "indices", "chosen", "bits", "counts", "gates"})
 """Tensors that stay whole numbers, or may be of any type."""
@@ -48,6 +48,10 @@ ABOVE_ZERO = frozenset({"initial_shape"})
 SINGULAR_VALUES = frozenset({"left", "right", "singular_values", "product_values"})
 ANY_VALUES = frozenset({"values", "tensor", "t", "frequency", "phase"})
 """Arrays that may be empty, or hold what is not finite."""
+
+
+def _a(name: str) -> str:
+    return f"an {name}" if name[0] in "aeiou" else f"a {name}"
 
 
 def number(name: str, value: Any) -> float:
@@ -64,7 +68,7 @@ def number(name: str, value: Any) -> float:
     if not low <= found <= high or (name in POSITIVE and found == 0.0):
         words = f"above {low:g}" if name in POSITIVE else f"of at least {low:g}"
         words += f" and at most {high:g}" if math.isfinite(high) else ""
-        raise ValueError(f"expected a {name} {words}, got {found}")
+        raise ValueError(f"expected {_a(name)} {words}, got {found}")
     return found
 
 
@@ -72,17 +76,17 @@ def whole(name: str, value: Any, *, least: int | None = None) -> int:
     """The whole number, of at least ``least``: 1 for what is counted, else 0."""
     low = (1 if name in COUNTS else 0) if least is None else least
     try:
-        found = operator.index(value)
+        found = operator.index(None if isinstance(value, bool) else value)
     except TypeError as error:
         if not (isinstance(value, float) and value.is_integer()):
             raise TypeError(f"expected a whole number for {name}, got {value!r}; pass an int") from error
         found = int(value)
     if found < low:
-        raise ValueError(f"expected a {name} of at least {low}, got {found}")
+        raise ValueError(f"expected {_a(name)} of at least {low}, got {found}")
     return found
 
 
-def array(name: str, value: Any, *, tensor: bool) -> Any:
+def array(name: str, value: Any, *, tensor: bool, empty: bool = False) -> Any:
     """The array as a torch tensor or a NumPy array of floats, with values, all of them finite."""
     import numpy as np
     import torch
@@ -100,6 +104,8 @@ def array(name: str, value: Any, *, tensor: bool) -> Any:
         elif not tensor and found.dtype.kind in "iub":
             found = found.astype(np.float64)
     if name in ANY_VALUES:
+        return found
+    if 0 in found.shape and empty:
         return found
     if 0 in found.shape:
         raise ValueError(f"expected values for {name}, got an empty array of shape {tuple(found.shape)}")

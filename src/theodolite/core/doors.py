@@ -33,6 +33,8 @@ def _checks(function: Callable[..., Any], package: str) -> dict[str, Callable[[s
         elif words in ("Tensor", "Array"):
             known = kernel if name == "kernel" and package.startswith("theodolite.theory") else array
             found[name] = functools.partial(known, tensor=words == "Tensor")
+            if known is array and package == "theodolite.theory.kernels" and name in ("x", "other"):
+                found[name] = functools.partial(array, tensor=True, empty=True)  # no points have an empty kernel
         elif words in SPECIAL:
             found[name] = SPECIAL[words]
         elif words in ("Sequence[float]", "Iterable[float]") and name not in ("losses", "curvatures"):

@@ -103,7 +103,7 @@ def test_named_outcomes():
             solve(*contradicting)
     with pytest.raises(ValueError, match="expected targets that a linear model can fit exactly"):
         least_potential(*contradicting, scale=1.0)
-    with pytest.raises(ValueError, match="expected finite features"):
+    with pytest.raises(ValueError, match="expected finite"):
         least_potential(x * np.nan, y, scale=1.0)
     with pytest.raises(ValueError, match="some b >= 0 fits"):
         least_divergence(np.array([[1.0, 2.0]]), np.array([-1.0]), start=np.ones(2))

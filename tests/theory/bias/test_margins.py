@@ -93,7 +93,7 @@ def test_named_outcomes():
         widest_margin(np.array([[1.0, 0.0], [-1.0, 0.0]]))
     with pytest.raises(ValueError, match="expected classes that a plane separates"):
         widest_margin(*labelled(0)[:1], np.where(np.arange(30) % 2, 1, -1), intercept="free")
-    with pytest.raises(ValueError, match="expected finite samples"):
+    with pytest.raises(ValueError, match="expected finite"):
         widest_margin(np.array([[np.nan]]))
     with pytest.raises(ValueError, match="labels -1 or 1"):
         widest_margin(np.ones((2, 1)), np.array([0, 1]))
@@ -105,7 +105,7 @@ def test_named_outcomes():
     assert not degenerate.generic
     with pytest.raises(ValueError, match="degenerate"):
         residual_weight(degenerate, np.array([[1.0, 1.0], [1.0, -1.0], [1.0, 0.0]]))
-    with pytest.raises(ValueError, match="look for NaN"):
+    with pytest.raises(ValueError, match="NaN"):
         separating_flow(np.array([[np.nan]]), log_time=5.0)
 
 

@@ -239,5 +239,5 @@ def test_weight_decay_towards_the_start_is_ridge_at_every_time():
         assert torch.allclose(found.covariance, new @ kept @ kept.T @ new.T, atol=1e-9)
     late = ridge_trained_prediction(ntk, y, ridge=0.4, time=math.inf, cross=cross, prior=prior)
     assert torch.allclose(late.mean, kernel_ridge(ntk.ntk, y, ridge=0.4).predict(cross.ntk), rtol=1e-9)
-    with pytest.raises(ValueError, match="^expected a finite ridge"):
+    with pytest.raises(ValueError, match="^expected a (finite )?ridge"):
         ridge_trained_prediction(ntk, y, ridge=-1.0, time=1.0, cross=cross, prior=prior)

@@ -34,7 +34,7 @@ def smoothed_relu(t: Tensor, order: int, *, smoothing_width: float = 1.0) -> Ten
 def smoothed_relu_slope(t: Tensor, order: int, *, smoothing_width: float = 1.0) -> Tensor:
     r"""$\mathrm{SReLU}_k'(t)$: the share of the smoothing density to the left of t; a step for order 0.
 
-    >>> smoothed_relu_slope(torch.tensor([-1.0, -0.5, 0.0, 1.0], dtype=torch.float64), 1).tolist()
+    >>> smoothed_relu_slope(torch.tensor([-1.0, -0.5, 0.0, 1.0], dtype=torch.float64), 1).round(decimals=12).tolist()
     [0.0, 0.125, 0.5, 1.0]
     """
     step = _step(order, smoothing_width)
