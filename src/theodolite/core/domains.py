@@ -75,8 +75,10 @@ def number(name: str, value: Any) -> float:
 def whole(name: str, value: Any, *, least: int | None = None) -> int:
     """The whole number, of at least ``least``: 1 for what is counted, else 0."""
     low = (1 if name in COUNTS else 0) if least is None else least
+    if isinstance(value, bool):
+        raise TypeError(f"expected a whole number for {name}, got {value!r}; pass an int")
     try:
-        found = operator.index(None if isinstance(value, bool) else value)
+        found = operator.index(value)
     except TypeError as error:
         if not (isinstance(value, float) and value.is_integer()):
             raise TypeError(f"expected a whole number for {name}, got {value!r}; pass an int") from error
