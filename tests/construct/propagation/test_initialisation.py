@@ -37,10 +37,12 @@ def test_transposed_convolutions_keep_the_power_of_a_signal():
 
 
 def test_a_deep_network_passes_signals_at_criticality_and_not_otherwise():
-    layers = [m for _ in range(40) for m in (nn.Linear(256, 256), nn.ReLU())]
-    model = nn.Sequential(*layers)
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        model = nn.Sequential(*[m for _ in range(40) for m in (nn.Linear(256, 256), nn.ReLU())])
     x = torch.randn(16, 256, generator=seeded())
-    assert model(x).square().mean() < 1e-3
+    # C_w = 1/3, C_b = 1/(3 * 256): only the biases are left, K = C_b / (1 - C_w / 2) = 1.6e-3, and half of it behind ReLU
+    assert model(x).square().mean() < 2e-3
     initialise_(model, "relu", generator=seeded(1))
     assert 0.05 < model(x).square().mean() < 5
 
