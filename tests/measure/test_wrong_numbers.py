@@ -46,5 +46,5 @@ def test_untrained_weights_are_not_said_to_be_written_by_training():
     readings = th.survey(_untrained(torch.float32, layers=24, size=64), instruments=["weight-spectrum"]).readings
     surprise = [r for r in readings if r.quantity == "p-value against noise"]
     assert len(surprise) == 24
-    assert all(r.expected.low == pytest.approx(0.05 / 24) for r in surprise)
+    assert all(r.status != "not random" for r in surprise)
     assert not any("training has written" in r.meaning for r in readings)

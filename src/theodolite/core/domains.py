@@ -13,8 +13,8 @@ def _names(words: str) -> frozenset[str]:
 
 
 COUNTS = _names(
-    "samples width dimension classes side units nets draws batch_size parameter_count sites "
-    "dimensions hyperplanes seen copies count groups neurons weight_layers rows columns"
+    "samples classes side units nets draws batch_size parameter_count sites "
+    "dimensions seen copies count groups neurons weight_layers rows columns"
 )
 """Whole numbers of at least 1; every other whole number is at least 0."""
 POSITIVE = _names(

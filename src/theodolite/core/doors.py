@@ -30,7 +30,7 @@ def _checks(function: Callable[..., Any], package: str) -> dict[str, Callable[[s
             found[name] = whole
         elif words == "float":
             found[name] = number
-        elif words in ("Tensor", "Array"):
+        elif words in ("Tensor", "Array") and package != "theodolite.theory.dimension":  # transforms take any tensor
             known = kernel if name == "kernel" and package.startswith("theodolite.theory") else array
             found[name] = functools.partial(known, tensor=words == "Tensor")
             if known is array and package == "theodolite.theory.kernels" and name in ("x", "other"):

@@ -94,4 +94,5 @@ instrument = Instrument(
     needs={"model", "data"},
     cost="forward",
     sees={"forward": 16},
+    laws=("angle-at-criticality",),  # how depth makes what goes through alike
 )
