@@ -154,7 +154,8 @@ def test_sharded_torch_folders(tmp_path):
 
 
 def test_gguf_of_its_own_library(tmp_path):
-    gguf = pytest.importorskip("gguf")
+    import gguf
+
     writer = gguf.GGUFWriter(tmp_path / "model", "test")
     writer.add_uint32("some.number", 3)
     writer.add_array("some.words", ["a", "b"])
@@ -181,7 +182,8 @@ def test_gguf_of_its_own_library(tmp_path):
 
 @pytest.mark.parametrize("name", ["Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q4_K", "Q5_K", "Q6_K"])
 def test_blocks_of_few_bits_are_unpacked_as_by_the_library(name, tmp_path):
-    gguf = pytest.importorskip("gguf")
+    import gguf
+
     from theodolite.io.formats.gguf import BLOCKS, Blocks
 
     kind = gguf.GGMLQuantizationType[name]
@@ -198,7 +200,7 @@ def test_blocks_of_few_bits_are_unpacked_as_by_the_library(name, tmp_path):
 
 
 def test_onnx_of_its_own_library(tmp_path):
-    onnx = pytest.importorskip("onnx")
+    import onnx
     from onnx import TensorProto, helper, numpy_helper
 
     made = [numpy_helper.from_array(t.numpy(), name) for name, t in TENSORS.items()]
@@ -213,7 +215,8 @@ def test_onnx_of_its_own_library(tmp_path):
 
 
 def test_hdf5_of_its_own_library(tmp_path):
-    h5py = pytest.importorskip("h5py")
+    import h5py
+
     with h5py.File(tmp_path / "model.weights.h5", "w") as file:
         for name, tensor in TENSORS.items():
             file[name.replace(".", "/")] = tensor.numpy()
@@ -230,7 +233,7 @@ def test_hdf5_of_its_own_library(tmp_path):
 
 def flax_bytes(tree):
     """As flax.serialization.msgpack_serialize writes it."""
-    msgpack = pytest.importorskip("msgpack")
+    import msgpack
 
     def packed(array):
         array = np.asarray(array)
@@ -250,7 +253,8 @@ def test_flax(tmp_path):
 
 
 def test_an_adapter_folder(tmp_path):
-    peft = pytest.importorskip("peft")
+    import peft
+
     model = peft.get_peft_model(Net(), peft.LoraConfig(r=2, target_modules=["a"]))
     model.save_pretrained(tmp_path)
     shapes = {name: weight.shape for name, weight in checkpoint(tmp_path).items()}
