@@ -104,12 +104,22 @@ def _end_with(parent: int) -> None:
     import time
 
     def watch() -> None:
-        while os.getppid() == parent:
+        born_of = os.getppid()  # the parent, or a server of forks
+        while os.getppid() == born_of and _exists(parent):  # a parent may be gone before a slow worker has begun
             time.sleep(1.0)
         os._exit(1)
 
-    if os.getppid() == parent:  # elsewhere the parent is a server of forks, which ends its children itself
-        threading.Thread(target=watch, daemon=True).start()
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def _exists(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
 
 
 def _on_dask(function: Callable[..., Result], tasks: Tasks, workers: int) -> Iterator[tuple[int, Result]]:
