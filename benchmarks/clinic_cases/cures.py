@@ -106,13 +106,15 @@ def cured(recipe: Recipe, suggested: dict[str, Any]) -> Recipe:
         model.append(_without_last)
     if "standardise" in suggested:
         data.append(_standardised(suggested["standardise"]))
+    if suggested.get("schedule") == "constant":
+        changes["decay"] = ""
     if suggested.get("zero_grad"):
         changes["zero_every"] = 1
     if suggested.get("squeeze"):
         changes["loss"] = "mean_squares"
     if suggested.get("add_to_optimizer"):
         changes["parameters"] = nn.Module.parameters
-    known = {*TYPED, *NUMBERS, "remove", "standardise", "zero_grad", "squeeze", "add_to_optimizer"}
+    known = {*TYPED, *NUMBERS, "remove", "standardise", "zero_grad", "squeeze", "add_to_optimizer", "schedule"}
     if set(suggested) - known:
         unknown = sorted(set(suggested) - known)
         raise ValueError(f"expected a suggestion of known numbers, got {unknown}: add them to cured")

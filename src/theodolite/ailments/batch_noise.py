@@ -147,7 +147,7 @@ def _noise_scale(chart: Chart) -> float | None:
     batch = joined(chart.batches, 128)
     try:
         with at_weights(
-            chart.model, None if chart.finite else chart.origin
+            chart.model, None if chart.finite else chart.beginning
         ):  # lost weights have no gradient: at the start
             moments = gradient_moments(chart.model, chart.loss, [(*batch.inputs, batch.target)])
     except (RuntimeError, ValueError, TypeError):

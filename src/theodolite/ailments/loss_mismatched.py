@@ -1,12 +1,13 @@
 r"""Does the loss ask for something else than the targets mean?
 
-Four facts, measured and not read off a name. (1) The loss does not change with the answers at all (a cross-entropy of one
+Facts measured and not read off a name. (1) The loss does not change with the answers at all (a cross-entropy of one
 output is always 0). (2) It changes with the targets but not when they are dealt out anew among the samples of a batch: an (n,
 1) answer against (n,) targets was broadcast, and every answer is compared with every target. (3) Classes are taken as
 numbers: the answer that the loss likes best is the number of the class, although least squares on the inputs tells the
 classes far better apart as classes than as numbers. (4) Classes that exclude each other have another loss than cross-entropy,
-and the same training with cross-entropy on a copy names clearly more of other batches right (three standard errors and 2 % at
-least; else it is a note). (1) and (2) are exact.
+and the same training with cross-entropy on a copy names clearly more of other batches right (three standard errors, which
+chance exceeds once in 700, and 2 % at least; else it is a note). (5) The loss of classes is linear in answers that are no
+logarithms of probabilities: a negative log-likelihood without its log-softmax. (1), (2) and (5) are exact.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from theodolite.ailments._common.losses import (
     favourite_answer,
     is_blind,
     is_dealt_out,
+    is_linear,
 )
 from theodolite.ailments._common.network import learnt
 from theodolite.core.ailment import Ailment, Finding
@@ -63,16 +65,21 @@ def judge(chart: Chart) -> Iterator[Finding]:
             remedy="loss(output.squeeze(-1), target)" if squeeze else "give outputs and targets one shape",
             suggested={"squeeze": True},
         )
+    elif is_linear(chart, answers):
+        yield Finding(
+            severity="critical",
+            says="The loss of the classes is a linear function of the answers: it rewards larger answers without end, or asks "
+            "for probabilities where it means their logarithms.",
+            remedy="F.cross_entropy(output, target) on the plain outputs of the last layer; F.nll_loss only behind log_softmax",
+            suggested={"loss": "cross_entropy"},
+        )
     else:
         yield from _classes(chart, answers)
 
 
 def _classes(chart: Chart, answers: list[Tensor]) -> Iterator[Finding]:
     labels = class_labels(chart)
-    if labels is None:
-        return
-    numbers = favourite_answer(chart, answers[0])
-    if numbers:
+    if labels is not None and favourite_answer(chart, answers[0]):
         told = as_classes_and_numbers(chart, labels)
         if told is not None and told[0] - told[1] > max(ACCURACY, 3 * told[2]):
             yield Finding(

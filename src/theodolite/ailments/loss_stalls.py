@@ -39,7 +39,7 @@ def judge(chart: Chart) -> Iterator[Finding]:
         f"to {lr * step_left(chart):.3g}: with lr={lr:.3g} again, {len(run.losses)} steps on a copy take it to "
         f"{run.after:.3g}{on.held}.",
         remedy=f"a slower schedule: keep lr={lr:.3g} for longer, and let it reach zero only at the last step",
-        suggested={"lr": lr},
+        suggested={"schedule": "constant", "lr": lr},
         evidence=(
             seen("the step beside its largest", step_left(chart)),
             seen("loss at the end", run.before),

@@ -32,7 +32,7 @@ def judge(chart: Chart) -> Iterator[Finding]:
     if fit.classes and held.accuracy == held.accuracy:
         error = math.sqrt(fit.majority * (1 - fit.majority) / max(1, held.samples))
         fitted = fit.training.accuracy > fit.majority + FAR
-        at_chance = held.accuracy < fit.majority + SURE * error
+        at_chance = held.accuracy < fit.majority + SURE * error and SURE * error < FAR  # few samples tell nothing
     else:
         error = 0.0
         fitted = fit.training.loss < FAR * chart.chance

@@ -50,6 +50,7 @@ def judge(chart: Chart) -> Iterator[Finding]:
     low, high = reach(tail)
     gap = (floor - free) / (chart.chance - free) if chart.chance > free else 0.0
     words = f"between {low:.3g} and {high:.3g}" if high - low < 1e3 else f"never below {low:.3g}" if low > -1e3 else ""
+    words = f"{low:.3g} whatever the input" if low == high else words
     if not words:
         return
     if gap > SHARE:
@@ -64,7 +65,8 @@ def judge(chart: Chart) -> Iterator[Finding]:
             evidence=(seen("least loss within reach", floor), seen("least loss of any answer", free)),
         )
         return
-    yield from _cut(chart, tail, words)
+    if high - low >= 1e3:  # on one side; what is bounded on both and reaches its floor is what the loss asks for
+        yield from _cut(chart, tail, words)
 
 
 def _cut(chart: Chart, tail: OutputTail, words: str) -> Iterator[Finding]:
@@ -99,7 +101,10 @@ def floors(chart: Chart, tail: OutputTail) -> tuple[float, float]:
     """The least loss within reach of the tail, and the least loss of any answer of its shape."""
     assert chart.loss is not None
     loss, target = chart.loss, tail.batch.target
-    free = least_loss(lambda answer: loss(answer, target), tail.answers)
+    try:
+        free = least_loss(lambda answer: loss(answer, target), tail.answers)
+    except (RuntimeError, ValueError):  # the loss takes nothing but probabilities
+        free = least_loss(lambda answer: loss(answer, target), tail.answers.clamp(0.01, 0.99), within=(1e-6, 1 - 1e-6))
     if is_entrywise(
         tail
     ):  # then the range is all that matters, and a descent cannot get stuck where the function is flat

@@ -25,6 +25,8 @@ BY_HEART, NEAR_CHANCE, GAP = 0.3, 0.7, 0.12
 """Training loss below, held-out loss above these shares of a constant answer's; and the gap in accuracy."""
 GROSS = 0.25
 """A gap in accuracy that is an ailment by itself."""
+EXACT, UNEXPLAINED = 0.05, 0.15
+"""The same for numbers: shares of a constant answer's loss that are left on training data, and lost beyond on held-out data."""
 
 
 def judge(chart: Chart) -> Iterator[Finding]:
@@ -40,6 +42,11 @@ def judge(chart: Chart) -> Iterator[Finding]:
     by_heart = fit.training.loss < BY_HEART * chart.chance
     apart = by_heart and fit.validation.loss - SURE * fit.validation.stderr > NEAR_CHANCE * chart.chance and far
     gross = by_heart and known and gap > max(GROSS, SURE * _binomial(fit.validation))
+    if (
+        not known and fit.training.loss < EXACT * chart.chance
+    ):  # numbers that are met exactly, and clearly missed elsewhere
+        lost = fit.validation.loss - fit.training.loss
+        gross = lost > UNEXPLAINED * chart.chance and lost > SURE * fit.validation.stderr
     if best is None and not apart and not gross:
         return
     yield _finding(chart, fit, best, gap)

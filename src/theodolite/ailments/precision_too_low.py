@@ -68,7 +68,7 @@ def judge(chart: Chart) -> Iterator[Finding]:
 
 def _blown_up(chart: Chart, dtype: str, where: str) -> Iterator[Finding]:
     """Weights that are no numbers any more, where the same training in float32 goes well from the start."""
-    tried = None if chart.origin is None else _tried(chart)
+    tried = None if chart.beginning is None else _tried(chart)
     if tried is None or tried.as_it_is.after < math.inf or not tried.is_better(LEAST):
         return
     yield Finding(

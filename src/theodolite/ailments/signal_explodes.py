@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from theodolite.ailments._common.chart import Chart, seen
 from theodolite.ailments._common.examples import digits_like, residual, stack
 from theodolite.ailments._common.network import activation_in, learnt, reinitialised, remedy_for, severity, width_spread
+from theodolite.ailments._common.trials import LONG, longer_trial
 from theodolite.core.ailment import Ailment, Finding
 
 GROWN = 100.0
@@ -22,6 +23,7 @@ ABSURD, SURELY = 3.0, 30.0
 """The first loss beside that of the best constant answer: looked into, and absurd whatever a trial says."""
 
 BETTER = 0.3
+LEARNS = 0.7
 
 
 def judge(chart: Chart) -> Iterator[Finding]:
@@ -32,10 +34,15 @@ def judge(chart: Chart) -> Iterator[Finding]:
     if any(layer.bounded for layer in signs.layers[:-1]) or not first.input_square > 0 or not chart.chance > 0:
         return  # behind a bounded activation nothing grows: its units saturate
     grown, loss = last.mean_square / first.input_square, signs.loss / chart.chance
-    if not grown > GROWN or math.log(grown) < 4 * width_spread(signs) or not loss > ABSURD:
+    late = (
+        chart.origin is None and chart.was_trained
+    )  # the first answers are not known, and the loss has come down since
+    if not grown > GROWN or math.log(grown) < 4 * width_spread(signs) or not (loss > ABSURD or late):
         return
     tried = reinitialised(chart)
     better = tried is not None and tried.is_better(BETTER)
+    if late and not (better and _trains_from_other_weights(chart)):
+        return
     if not better and (loss < SURELY or (tried is not None and not tried.changed.after < 0.1 * tried.as_it_is.after)):
         return
     text, suggested = remedy_for(activation_in(signs))
@@ -59,6 +66,12 @@ def judge(chart: Chart) -> Iterator[Finding]:
             seen("first loss beside a constant answer's", loss),
         ),
     )
+
+
+def _trains_from_other_weights(chart: Chart) -> bool:
+    """Whether the same training comes down from weights as layers draw them: then its start was at fault, not its step."""
+    plain = longer_trial(chart, steps=LONG)
+    return plain is not None and plain.after < LEARNS * chart.chance
 
 
 def _sick(seed: int) -> dict[str, object]:

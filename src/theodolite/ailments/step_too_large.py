@@ -39,6 +39,20 @@ NEARLY = 0.1
 
 
 def judge(chart: Chart) -> Iterator[Finding]:
+    found = list(_judged(chart))
+    if not found and chart.origin is None and not steps_made(chart) and not _is_as_drawn(chart):
+        found = list(
+            _judged(chart.redrawn)
+        )  # it may have been trained, and ruined, by an optimiser that leaves no trace
+    yield from found
+
+
+def _is_as_drawn(chart: Chart) -> bool:
+    """Whether some matrix still has the very entries that PyTorch draws, so that no step was taken."""
+    return any(facts.start for facts in chart.weight_facts.values())
+
+
+def _judged(chart: Chart) -> Iterator[Finding]:
     here, made = loss_here(chart), steps_made(chart)
     if here is None or not chart.largest_lr or (made and has_won(chart)):
         return

@@ -16,10 +16,11 @@ from dataclasses import replace
 import torch
 from torch import Tensor, nn
 
-from theodolite.ailments._common.arms import arm, gain
+from theodolite.ailments._common.arms import STEPS, arm, gain
 from theodolite.ailments._common.chart import Chart, seen
 from theodolite.ailments._common.fit import constant_loss
 from theodolite.ailments._common.samples import classes_in, sample_of
+from theodolite.ailments._common.trials import LONG, steps_made
 from theodolite.core.ailment import Ailment, Finding, Severity
 
 LARGE, SMALL = 5.0, 0.02
@@ -54,7 +55,8 @@ def judge(chart: Chart) -> Iterator[Finding]:
 
 def _compared(chart: Chart, standardised: Callable[[Tensor], Tensor], scale: tuple[float, float]) -> Iterator[Finding]:
     assert chart.model is not None
-    plain, changed = arm(chart), arm(chart, targets=standardised)
+    steps = max(STEPS, min(steps_made(chart), LONG))
+    plain, changed = arm(chart, steps=steps), arm(chart, targets=standardised, steps=steps)
     if plain is None or changed is None:
         return
     scaled = [replace(batch, target=standardised(batch.target)) for batch in chart.batches]

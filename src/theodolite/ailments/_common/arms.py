@@ -48,8 +48,7 @@ def arm(
 ) -> Arm | None:
     """A short training from the start with inputs and targets put through these, and the step size times ``factor``.
 
-    The start are the weights before training; where those are not known and the network has been trained, layers are drawn anew
-    (alike in every arm). None where there is no optimiser, too little data or no time left.
+    None where there is no optimiser, too little data or no time left.
     """
     model, optimizer = chart.model, chart.optimizer
     if model is None or optimizer is None or not chart.has("loss") or len(chart.batches) < 3:
@@ -68,7 +67,7 @@ def arm(
         return value
 
     try:
-        with at_weights(model, chart.origin):
+        with at_weights(model, chart.beginning):
             run = trial_run(
                 model,
                 optimizer,
@@ -86,12 +85,8 @@ def arm(
 
 
 def _restarted(chart: Chart, factor: float) -> Callable[[nn.Module, torch.optim.Optimizer], None]:
-    anew = chart.origin is None and _is_trained(chart)
-
     def change(copied: nn.Module, stepper: torch.optim.Optimizer) -> None:
-        if anew:
-            _draw(copied)
-        if anew or chart.origin is not None:
+        if chart.beginning is not None:
             stepper.state.clear()
         for group in stepper.param_groups:
             base = float(group.get("initial_lr", group["lr"]))
@@ -104,21 +99,6 @@ def gain(one: tuple[float, ...], other: tuple[float, ...]) -> tuple[float, float
     """By how much the first shares lie below the others in the mean, batch by batch, and the standard error of that."""
     gaps = torch.tensor(other, dtype=torch.float64) - torch.tensor(one, dtype=torch.float64)
     return float(gaps.mean()), float(gaps.std() / math.sqrt(len(gaps)))
-
-
-def _is_trained(chart: Chart) -> bool:
-    if chart.history or (chart.optimizer is not None and chart.optimizer.state):
-        return True
-    return chart.fit is None or chart.fit.training.loss < 0.9 * chart.chance
-
-
-def _draw(model: nn.Module) -> None:
-    """Layers that know how to are drawn anew; frozen ones are left."""
-    for module in model.modules():
-        draw = getattr(module, "reset_parameters", None) or getattr(module, "_reset_parameters", None)
-        own = list(module.parameters(recurse=False))
-        if callable(draw) and all(p.requires_grad for p in own):
-            draw()
 
 
 def _through(batch: Batch, inputs: Any, targets: Any) -> Batch:

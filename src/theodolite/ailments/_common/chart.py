@@ -6,6 +6,7 @@ measurement takes what is left into account: fewer samples and steps make larger
 
 from __future__ import annotations
 
+import copy
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -216,6 +217,31 @@ class Chart:
         groups = [] if self.optimizer is None else self.optimizer.param_groups
         return max(seen) if len(seen) > 1 else max((_base(group) for group in groups), default=0.0)
 
+    @cached_property
+    def was_trained(self) -> bool:
+        """Whether steps were taken with this model: looks or an optimiser's state tell, else that it has learnt something."""
+        if self.history or (self.optimizer is not None and self.optimizer.state):
+            return True
+        if self.fit is None:
+            return any(facts.nan or facts.infinite for facts in self.weight_facts.values())
+        return self.fit.training.loss < 0.9 * self.chance and not any(f.start for f in self.weight_facts.values())
+
+    @cached_property
+    def beginning(self) -> Mapping[str, Tensor] | None:
+        """Where a trial of the whole training begins: the weights before it, else such as layers draw for themselves.
+
+        None: at the present ones, of a model that was not trained yet.
+        """
+        return self.origin if self.origin is not None or not self.was_trained else drawn_anew(self.model)
+
+    @cached_property
+    def redrawn(self) -> Chart:
+        """The same patient, taken for one whose training began at weights as its layers draw them."""
+        other = copy.copy(self)
+        other._trials = {}
+        other.__dict__ |= {"was_trained": True, "beginning": drawn_anew(self.model)}
+        return other
+
     def start_over(self, optimizer: torch.optim.Optimizer) -> None:
         """An optimiser as at the start of the run, at the largest step of it: a schedule may have ended at nothing."""
         optimizer.state.clear()
@@ -245,6 +271,20 @@ def joined(batches: Sequence[Batch], most: int = 256) -> Batch:
     if len(few) < 2 or any(b.target.shape[1:] != first.target.shape[1:] for b in few):
         return first
     return Batch((torch.cat([b.inputs[0] for b in few]),), {}, torch.cat([b.target for b in few]))
+
+
+def drawn_anew(model: nn.Module | None) -> dict[str, Tensor] | None:
+    """The weights with which layers would begin that know how to draw their own; those of frozen ones are as they are."""
+    if model is None:
+        return None
+    with untouched(None):
+        copied = copy.deepcopy(model)
+        torch.manual_seed(0)
+        for module in copied.modules():
+            draw = getattr(module, "reset_parameters", None) or getattr(module, "_reset_parameters", None)
+            if callable(draw) and all(p.requires_grad for p in module.parameters(recurse=False)):
+                draw()
+    return copied.state_dict()
 
 
 class at_weights:  # noqa: N801  used as a verb

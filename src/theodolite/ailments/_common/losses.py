@@ -13,6 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from theodolite.ailments._common.chart import Chart
+from theodolite.ailments._common.fit import answer_shapes, labels_of, told_classes
 from theodolite.ailments._common.network import longer_trial
 from theodolite.ailments._common.outputs import few_of, least_loss
 from theodolite.io.batches import Batch
@@ -40,13 +41,7 @@ def drawn_answers(chart: Chart) -> list[Tensor]:
     if not isinstance(own, Tensor) or not own.is_floating_point() or own.ndim < 1 or len(own) < 4:
         return []
     generator = torch.Generator().manual_seed(0)
-    shape: Callable[[Tensor], Tensor] = lambda z: z  # noqa: E731
-    if own.ndim > 1 and own.shape[-1] > 1 and bool((own.float().exp().sum(-1) - 1).abs().max() < 1e-3):
-        shape = lambda z: z.log_softmax(-1)  # noqa: E731
-    elif own.ndim > 1 and own.shape[-1] > 1 and bool((own.float().sum(-1) - 1).abs().max() < 1e-3):
-        shape = lambda z: z.softmax(-1)  # noqa: E731
-    elif bool((own >= 0).all()) and bool((own <= 1).all()):
-        shape = torch.sigmoid
+    shape = answer_shapes(own)[-1]
     return [shape(torch.randn(own.shape, generator=generator)).to(own) for _ in range(3)]
 
 
@@ -139,24 +134,57 @@ def as_classes_and_numbers(chart: Chart, labels: Tensor) -> tuple[float, float, 
     return classes, numbers, math.sqrt(0.5 / max(1, len(right)))
 
 
-def _is_scored(chart: Chart, answers: Tensor) -> bool:
+def is_linear(chart: Chart, answers: list[Tensor]) -> bool:
+    """Whether the loss of classes is linear in answers that are no logarithms of probabilities, so that it has no least value."""
     target = chart.batches[0].target
-    return (
-        not target.is_floating_point()
-        and answers.ndim == 2
-        and target.ndim == 1
-        and answers.shape[1] > int(target.max())
-    )
+    if target.is_floating_point() or answers[0].ndim != target.ndim + 1 or is_logarithm(answers[0]):
+        return False
+    one, other, _ = answers
+    ends, middle = _values(chart, [one, other], target), _values(chart, [(one + other) / 2], target)[0]
+    return math.isfinite(middle) and abs(middle - sum(ends) / 2) <= SAME * max(map(abs, (*ends, middle)))
+
+
+def is_logarithm(answers: Tensor) -> bool:
+    """Whether rows are logarithms of probabilities."""
+    return answers.shape[-1] > 1 and bool((answers.float().exp().sum(-1) - 1).abs().max() < 1e-3)
+
+
+def entropy_of(chart: Chart) -> Callable[[Tensor, Any], Tensor] | None:
+    """The cross-entropy that fits answers and classes here, whether answers are plain, probabilities or their logarithms."""
+    assert chart.model is not None
+    from theodolite.core.state import untouched
+
+    with untouched(chart.model), torch.no_grad():
+        own = chart.answer(chart.model, chart.batches[0])
+    labels = labels_of(chart.batches[0].target)
+    if labels is None or labels.ndim != 1 or not isinstance(own, Tensor) or len(own) != len(labels) or own.ndim > 2:
+        return None
+    single = own.ndim == 1 or own.shape[1] == 1
+    if int(labels.max()) >= (2 if single else own.shape[1]) or int(labels.min()) < 0:
+        return None
+    chances = bool((own >= 0).all()) and bool((own <= 1).all())
+    mixed = not single and bool((own.float().sum(-1) - 1).abs().max() < 1e-3)
+
+    def entropy(answer: Tensor, target: Any) -> Tensor:
+        classes = labels_of(target)
+        assert classes is not None
+        inside = answer.clamp(1e-6, 1 - 1e-6)
+        scores = answer if not chances else inside.log() if mixed else torch.logit(inside)
+        if single:
+            return F.binary_cross_entropy_with_logits(scores.reshape(-1), classes.to(scores.dtype))
+        return F.cross_entropy(scores, classes)
+
+    return entropy
 
 
 def agrees_with_cross_entropy(chart: Chart, answers: list[Tensor]) -> bool:
     """Whether the loss rises and falls with cross-entropy on answers drawn at random, or cannot be compared with it."""
-    target = chart.batches[0].target
-    if not _is_scored(chart, answers[0]) or answers[0].shape[1] < 3 or chart.fit is None:
+    entropy, target = entropy_of(chart), chart.batches[0].target
+    if entropy is None or chart.fit is None:
         return True
-    generator = torch.Generator().manual_seed(1)
-    many = [torch.randn(answers[0].shape, generator=generator).to(answers[0]) for _ in range(24)]
-    own, like = _values(chart, many, target), [float(F.cross_entropy(answer, target)) for answer in many]
+    generator, shape = torch.Generator().manual_seed(1), answer_shapes(answers[0])[-1]
+    many = [shape(torch.randn(answers[0].shape, generator=generator)).to(answers[0]) for _ in range(24)]
+    own, like = _values(chart, many, target), [float(entropy(answer, target)) for answer in many]
     table = torch.tensor([own, like], dtype=torch.float64)
     return not bool(torch.isfinite(table).all()) or float(torch.corrcoef(table)[0, 1]) > 0.97
 
@@ -165,23 +193,30 @@ def accuracies(chart: Chart) -> tuple[float, float, float] | None:
     """Accuracy on other batches after a trial as it is and after one with cross-entropy, and the error of their difference."""
     cut = max(1, len(chart.batches) // 4)
     kept: dict[str, nn.Module] = {}
+    entropy = entropy_of(chart)
+    if entropy is None:
+        return None
 
     def keep(name: str) -> Callable[[nn.Module, torch.optim.Optimizer], None]:
         return lambda model, optimizer: kept.update({name: model})
 
-    def entropy(model: nn.Module, batch: Batch) -> Tensor:
-        return F.cross_entropy(chart.answer(model, batch), batch.target)
+    def changed_loss(model: nn.Module, batch: Batch) -> Tensor:
+        return entropy(chart.answer(model, batch), batch.target)
 
     if longer_trial(chart, "as it is, kept", keep("plain")) is None:
         return None
-    if longer_trial(chart, "cross-entropy", keep("changed"), loss=entropy) is None:
+    if longer_trial(chart, "cross-entropy", keep("changed"), loss=changed_loss) is None:
         return None
     right: dict[str, list[Tensor]] = {"plain": [], "changed": []}
     with torch.no_grad(), torch.random.fork_rng(devices=[]):
         for name, model in kept.items():
             model.eval()
             for batch in chart.batches[:cut]:
-                right[name].append(chart.answer(model, batch).argmax(1) == batch.target)
+                labels = labels_of(batch.target)
+                told = None if labels is None else told_classes(chart.answer(model, batch), labels)
+                if told is None:
+                    return None
+                right[name].append(told == labels)
     plain, changed = torch.cat(right["plain"]).double(), torch.cat(right["changed"]).double()
     error = float((changed - plain).std() / math.sqrt(len(plain)))
     return float(plain.mean()), float(changed.mean()), error

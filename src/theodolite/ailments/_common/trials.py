@@ -86,13 +86,19 @@ def steps_made(chart: Chart) -> int:
     if chart.history:
         return last
     if chart.origin is None or chart.model is None:
-        return 0
+        return _counted(chart) or ((chart.steps or LONG) if chart.was_trained else 0)
     state = chart.model.state_dict()
     moved = any(
         name in state and state[name].is_floating_point() and not torch.equal(value.to(state[name]), state[name])
         for name, value in chart.origin.items()
     )
     return (chart.steps or LONG) if moved else 0
+
+
+def _counted(chart: Chart) -> int:
+    """The steps that the optimiser has counted itself, as Adam does; 0 where it keeps no count."""
+    states = () if chart.optimizer is None else chart.optimizer.state.values()
+    return int(max((float(state["step"]) for state in states if "step" in state), default=0.0))
 
 
 def longer_trial(
@@ -120,7 +126,7 @@ def _longer(
     if model is None or optimizer is None or not chart.has("loss") or chart.left < 0.1 * chart.budget:
         return None
     training, held_out = training_and_held_out(chart)
-    weights = chart.origin if from_start else None
+    weights = chart.beginning if from_start else None
 
     def changed(copied: nn.Module, stepper: torch.optim.Optimizer) -> None:
         if weights is not None:
@@ -248,27 +254,37 @@ class GoneOn:
         return "" if on is None else f", and on held-out data from {on.before:.3g} to {on.after:.3g}"
 
 
-GAINED, SHARE = 0.1, 0.3
-"""What going on must take off: of a constant answer's loss (half of it held out), and of the present loss."""
+@dataclass(frozen=True)
+class Worth:
+    """What going on must take off: of a constant answer's loss on training data and held out, and of the present loss."""
+
+    training: float
+    held_out: float
+    share: float
+
+
+GOES_BADLY, GOES_WELL = Worth(0.1, 0.05, 0.3), Worth(0.06, 0.06, 0.3)
+"""Of a run that has not learnt most of what there is, and of one that has."""
 
 
 def gone_on(chart: Chart) -> GoneOn | None:
     """The run gone on with, where that takes clearly more off the loss, on training data and on held-out data; else None."""
     made, here = steps_made(chart), loss_here(chart)
-    if not made or here is None or not chart.finite or here.after < 2 * GAINED * chart.chance or does_well(chart):
+    worth = GOES_WELL if does_well(chart) else GOES_BADLY
+    if not made or here is None or not chart.finite or here.after < 2 * worth.training * chart.chance or has_won(chart):
         return None
     steps = max(SHORT // 3, min(4 * made, LONG))
     on = longer_trial(chart, "gone on", at_largest_lr(chart), steps=steps, from_start=False)
     if on is None or not on.losses:
         return None
-    if on.before - on.after < GAINED * chart.chance or on.fell < SHARE or on.certain < SURE:
+    if on.before - on.after < worth.training * chart.chance or on.fell < worth.share or on.certain < SURE:
         return None
     if not chart.held_out:
         return GoneOn(on, None)
     there = longer_trial(
         chart, "gone on", at_largest_lr(chart), steps=steps, from_start=False, on=held_out_parts(chart)
     )
-    if there is None or there.before - there.after < GAINED / 2 * chart.chance or there.certain < SURE:
+    if there is None or there.before - there.after < worth.held_out * chart.chance or there.certain < SURE:
         return None
     return GoneOn(on, there)
 
