@@ -20,13 +20,10 @@ from torch import Tensor, nn
 
 from theodolite.ailments._common.arms import STEPS, Arm, arm, gain
 from theodolite.ailments._common.chart import Chart, seen
-from theodolite.ailments._common.samples import sample_of
+from theodolite.ailments._common.samples import SPREAD, unscaled_inputs
 from theodolite.ailments._common.trials import LONG, does_well, has_won, steps_made
 from theodolite.core.ailment import Ailment, Finding, Severity
-from theodolite.measure.propagation.input_sizes import InputScales, input_scales
-
-LARGE, SMALL, SPREAD = 10.0, 0.05, 10.0
-"""Mean squares, and ratios of column ranges, beyond which a remedy is tried."""
+from theodolite.measure.propagation.input_sizes import InputScales
 
 GAIN, LEAST = 0.2, 0.05
 """The share that standardising must take off what the same steps leave, and of a constant answer's loss at the least."""
@@ -35,12 +32,8 @@ LADDER = (0.1, 0.01)
 
 
 def judge(chart: Chart) -> Iterator[Finding]:
-    sample = sample_of(chart.batches)
-    x = None if sample is None else sample.numbers
-    if x is None or not bool(torch.isfinite(x).all()):
-        return
-    scales = input_scales(x)
-    if SMALL <= scales.mean_square <= LARGE and scales.spread <= SPREAD:
+    scales = unscaled_inputs(chart)
+    if scales is None:
         return
     made, steps, tried = steps_made(chart), STEPS, _arms(chart, scales, STEPS)
     if tried is None:

@@ -17,7 +17,7 @@ import torch
 
 from theodolite.ailments._common.chart import Chart, seen
 from theodolite.ailments._common.patients import batches_of, clouds, network, patient, trained
-from theodolite.ailments._common.trials import SHORT, SURE, gone_on, longer_trial, step_left, steps_made
+from theodolite.ailments._common.trials import SHORT, SURE, gone_on, longer_trial, run_in_words, step_left, steps_made
 from theodolite.core.ailment import Ailment, Finding
 
 FEWEST = 50
@@ -63,7 +63,8 @@ def _at_chance(chart: Chart) -> Iterator[Finding]:
             return
     yield Finding(
         severity="critical",
-        says=f"After {made} steps the loss is {scores.loss:.3g}; the best answer that never looks at its input has {chance:.3g}. "
+        says=f"{run_in_words(chart).capitalize()} the loss is {scores.loss:.3g}; the best answer that never looks at its "
+        f"input has {chance:.3g}. "
         "Nothing was learnt, and nothing else was found that explains it.",
         remedy="train on one batch until its loss is zero: if it fails, the path from input to loss is broken; else the data are",
         evidence=(seen("loss", scores.loss, stderr=scores.stderr), seen("loss of the best constant answer", chance)),

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from theodolite.ailments._common.chart import Chart, seen
 from theodolite.ailments._common.examples import digits_like, number_like, stack
 from theodolite.ailments._common.network import is_fit
-from theodolite.ailments._common.outputs import OutputTail, is_entrywise, least_loss, tail_of
+from theodolite.ailments._common.outputs import OutputTail, is_entrywise, least_loss, size_of, tail_of
 from theodolite.ailments._common.trials import TrialComparison
 from theodolite.core.ailment import Ailment, Finding
 from theodolite.io.batches import Batch
@@ -54,19 +54,37 @@ def judge(chart: Chart) -> Iterator[Finding]:
     if not words:
         return
     if gap > SHARE:
+        share = (
+            f"{gap:.0%} of a constant answer's {chart.chance:.3g}" if gap < 1 else f"a constant has {chart.chance:.3g}"
+        )
+        remedy, suggested = _remedy(chart, tail)
         yield Finding(
             severity="critical" if gap > MOST else "warning",
             where=tail.layer,
             says=f"Outputs are squashed behind {tail.layer}: they are {words}, and with them the loss cannot go below "
-            f"{floor:.3g} "
-            f"({gap:.0%} of a constant answer's {chart.chance:.3g}); without the squash it can reach {max(free, 0.0):.2g}.",
-            remedy="remove the last activation: the loss takes the plain outputs of the last layer",
-            suggested={"remove": "last activation"},
+            f"{floor:.3g} ({share}); without the squash it can reach {max(free, 0.0):.2g}.",
+            remedy=remedy,
+            suggested=suggested,
             evidence=(seen("least loss within reach", floor), seen("least loss of any answer", free)),
         )
         return
     if high - low >= 1e3:  # on one side; what is bounded on both and reaches its floor is what the loss asks for
         yield from _cut(chart, tail, words)
+
+
+def _remedy(chart: Chart, tail: OutputTail) -> tuple[str, dict[str, str]]:
+    """What to type: no activation, or the one that gives probabilities where the loss takes nothing else."""
+    assert chart.loss is not None
+    try:
+        chart.loss(2.0 + tail.answers, tail.batch.target)
+    except (RuntimeError, ValueError):
+        text = (
+            "nn.Sigmoid() in place of the last activation; or none, with F.binary_cross_entropy_with_logits as the loss"
+        )
+        return text, {"last activation": "sigmoid"}
+    return "remove the last activation: the loss takes the plain outputs of the last layer", {
+        "remove": "last activation"
+    }
 
 
 def _cut(chart: Chart, tail: OutputTail, words: str) -> Iterator[Finding]:
@@ -101,15 +119,16 @@ def floors(chart: Chart, tail: OutputTail) -> tuple[float, float]:
     """The least loss within reach of the tail, and the least loss of any answer of its shape."""
     assert chart.loss is not None
     loss, target = chart.loss, tail.batch.target
+    size = size_of(target)
     try:
-        free = least_loss(lambda answer: loss(answer, target), tail.answers)
+        free = least_loss(lambda answer: loss(answer, target), tail.answers, size=size)
     except (RuntimeError, ValueError):  # the loss takes nothing but probabilities
         free = least_loss(lambda answer: loss(answer, target), tail.answers.clamp(0.01, 0.99), within=(1e-6, 1 - 1e-6))
     if is_entrywise(
         tail
     ):  # then the range is all that matters, and a descent cannot get stuck where the function is flat
-        return least_loss(lambda answer: loss(answer, target), tail.answers, within=reach(tail)), free
-    return least_loss(lambda z: loss(tail.run(z), target), tail.given), free
+        return least_loss(lambda answer: loss(answer, target), tail.answers, within=reach(tail), size=size), free
+    return least_loss(lambda z: loss(tail.run(z), target), tail.given, size=size), free
 
 
 @torch.no_grad()
@@ -140,6 +159,18 @@ def _uncut(chart: Chart, layer: str) -> TrialComparison | None:
 
 def _softmax(seed: int) -> dict[str, object]:
     return digits_like(seed, lambda: nn.Sequential(stack(1), nn.Softmax(-1)))
+
+
+def _single(seed: int) -> dict[str, object]:
+    """A softmax of one number is always 1."""
+    given = number_like(seed, lambda: nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 1), nn.Softmax(-1)))
+    return {**given, "data": [(x, (y > 0).float()) for x, y in given["data"]], "loss": F.binary_cross_entropy}
+
+
+def _far(seed: int) -> dict[str, object]:
+    """Prices of some hundreds, asked of a sigmoid."""
+    given = number_like(seed, lambda: nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 1), nn.Sigmoid()))
+    return {**given, "data": [(x, 150 + 70 * y) for x, y in given["data"]]}
 
 
 def _relu(seed: int) -> dict[str, object]:
@@ -174,7 +205,7 @@ ailment = Ailment(
     needs={"model", "data", "loss"},
     signs=("now", "chance", "trial"),
     judge=judge,
-    examples={"sick": (_softmax, _relu, _tanh), "healthy": (_log_softmax, _within, _sigmoid, _positive)},
+    examples={"sick": (_softmax, _relu, _tanh, _single, _far), "healthy": (_log_softmax, _within, _sigmoid, _positive)},
     explains=(
         "loss-stalls",
         "units-dead",

@@ -35,6 +35,8 @@ AHEAD = 2.5
 """How many times what the run took off the loss a trial must take off it, in no more steps."""
 LEFT = 0.4
 """Or: what share of the loss that the run leaves such a trial may leave."""
+KNOWS = 0.75
+"""A loss below this share of a constant answer's shows that something was learnt."""
 LEAST_FALL = 0.15
 """What the larger step must take off the loss in a trial, as a share of it."""
 PLANNED = 20_000
@@ -56,6 +58,8 @@ def judge(chart: Chart) -> Iterator[Finding]:
             return  # what rises is not slow
         fallen = max(0.0, start - here.after, start - far.after if far is not None else 0.0)
         needed, most = min(AHEAD * fallen, start - LEFT * (start - fallen)), min(SHORT, made)
+        if start - fallen >= chart.chance:  # the run knows nothing yet: a step that learns something is enough
+            needed = min(needed, start - KNOWS * chart.chance)
     else:
         needed, most = rate * (chart.steps or PLANNED), SHORT
     if needed >= start or start <= 0:

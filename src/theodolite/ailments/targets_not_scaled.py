@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from theodolite.ailments._common.arms import STEPS, arm, gain
 from theodolite.ailments._common.chart import Chart, seen
 from theodolite.ailments._common.fit import constant_loss
-from theodolite.ailments._common.samples import classes_in, sample_of
+from theodolite.ailments._common.samples import classes_in, sample_of, unscaled_inputs
 from theodolite.ailments._common.trials import LONG, steps_made
 from theodolite.core.ailment import Ailment, Finding, Severity
 
@@ -53,24 +53,44 @@ def judge(chart: Chart) -> Iterator[Finding]:
     yield from _compared(chart, standardised, (float(mean.mean()), size))
 
 
+def _inputs(chart: Chart) -> tuple[Callable[[Tensor], Tensor] | None, ...]:
+    """Inputs as they are and, where those are not scaled, standardised ones."""
+    scales = unscaled_inputs(chart)
+    return (None,) if scales is None else (None, scales.standardised)
+
+
 def _compared(chart: Chart, standardised: Callable[[Tensor], Tensor], scale: tuple[float, float]) -> Iterator[Finding]:
     assert chart.model is not None
     steps = max(STEPS, min(steps_made(chart), LONG))
-    plain, changed = arm(chart, steps=steps), arm(chart, targets=standardised, steps=steps)
-    if plain is None or changed is None:
-        return
     scaled = [replace(batch, target=standardised(batch.target)) for batch in chart.batches]
     constant = constant_loss(chart.model, chart.answer, chart.loss, scaled)
     if not constant > 0:
         return
-    better, error = gain(changed.left(constant), plain.left(chart.chance))
-    if not (better >= GAIN and better > 3 * error):
+    for inputs in _inputs(chart):  # where inputs are not scaled either, neither remedy helps without the other
+        plain = arm(chart, inputs=inputs, steps=steps)
+        changed = arm(chart, inputs=inputs, targets=standardised, steps=steps)
+        if plain is None or changed is None:
+            return
+        better, error = gain(changed.left(constant), plain.left(chart.chance))
+        if better >= GAIN and better > 3 * error:
+            break
+    else:
         return
     diverged = not plain.after <= plain.before
     ladder = [factor for factor in LADDER if (factor < 1) == diverged]
     rungs = [plain, *(rung for factor in ladder if (rung := arm(chart, factor=factor)) is not None)]
     shares = [run.left(chart.chance) for run in (plain, min(rungs, key=lambda run: run.after))]
-    yield _finding(scale, [1 - sum(share) / len(share) for share in (*shares, changed.left(constant))], changed.steps)
+    explained = [1 - sum(share) / len(share) for share in (*shares, changed.left(constant))]
+    found = _finding(scale, explained, changed.steps)
+    yield (
+        found
+        if inputs is None
+        else replace(
+            found,
+            says=found.says.replace("when targets", "when inputs and targets"),
+            remedy=found.remedy + "; x = (x - x_train.mean(0)) / x_train.std(0) too",
+        )
+    )
 
 
 def _finding(scale: tuple[float, float], explained: list[float], steps: int) -> Finding:

@@ -15,7 +15,7 @@ import torch
 
 from theodolite.ailments._common.chart import Chart, seen
 from theodolite.ailments._common.patients import patient
-from theodolite.ailments._common.trials import gone_on, step_left, steps_made
+from theodolite.ailments._common.trials import gone_on, run_in_words, step_left, steps_made
 from theodolite.core.ailment import Ailment, Finding
 
 AGAIN = 6
@@ -31,12 +31,14 @@ def judge(chart: Chart) -> Iterator[Finding]:
     if on is None:
         return
     made, training = steps_made(chart), on.training
+    known = run_in_words(chart) != "after training"
+    ended = f" {run_in_words(chart)}" if known else ""
     more = int(AGAIN * max(made, len(training.losses)))
     yield Finding(
         severity="warning",
-        says=f"The run ended after {made} steps while the loss was falling: {len(training.losses)} more on a copy take it from "
+        says=f"The run ended{ended} while the loss was falling: {len(training.losses)} more on a copy take it from "
         f"{training.before:.3g} to {training.after:.3g}{on.held}.",
-        remedy=f"train for {more} steps or more",
+        remedy=f"train for {more}{'' if known else ' more'} steps or more",
         suggested={"steps": more},
         evidence=(
             seen("loss at the end", training.before),

@@ -48,6 +48,14 @@ class Diagnosis(Shown):
             return f"{worst.severity.capitalize()}: {worst.says}{also}"
         if not self.checked:
             return "Nothing could be looked for: pass data and a loss."
+        loss, constant = (
+            self.scores.get(name, math.nan) for name in ("training loss", "loss of the best constant answer")
+        )
+        if loss >= constant:  # an untrained network: healthy is what it is, but nobody should think that it has learnt
+            return (
+                f"Nothing learnt yet, and no fault found: the training loss {loss:.3g} is not below the {constant:.3g} of an "
+                f"answer that ignores its input; {len(self.checked)} ways to fail were looked for."
+            )
         return f"Healthy: {len(self.checked)} ways to fail were looked for and none was found."
 
     def meets(self, level: Severity) -> bool:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import copy
 import math
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -18,9 +17,11 @@ import torch
 from torch import Tensor, nn
 
 from theodolite.ailments._common.fit import Fit, constant_loss, fit_of
+from theodolite.ailments._common.past import was_stepped
 from theodolite.ailments._common.weight_facts import WeightFacts, weight_facts
 from theodolite.core.reading import Reading
 from theodolite.core.state import untouched
+from theodolite.core.stopwatch import Stopwatch
 from theodolite.io.batches import Batch, Batches
 from theodolite.io.weights import Weights, weights_of
 from theodolite.measure.dynamics.trial_runs import TrialRun, trial_run
@@ -65,7 +66,7 @@ class Chart:
     budget: float = 30.0
 
     def __post_init__(self) -> None:
-        self.began = time.perf_counter()
+        self.began = Stopwatch()
         if self.model is not None and not self.weights:
             self.weights = weights_of(self.model)
         self._trials: dict[str, TrialRun | None] = {}
@@ -83,7 +84,7 @@ class Chart:
     @property
     def left(self) -> float:
         """Seconds of the budget that are left."""
-        return self.budget - (time.perf_counter() - self.began)
+        return self.budget - self.began.seconds
 
     @cached_property
     def batches(self) -> tuple[Batch, ...]:
@@ -219,8 +220,10 @@ class Chart:
 
     @cached_property
     def was_trained(self) -> bool:
-        """Whether steps were taken with this model: looks or an optimiser's state tell, else that it has learnt something."""
+        """Whether steps were taken with this model: looks, an optimiser's state or moved entries tell; or its loss."""
         if self.history or (self.optimizer is not None and self.optimizer.state):
+            return True
+        if self.model is not None and was_stepped(self.model):
             return True
         if self.fit is None:
             return any(facts.nan or facts.infinite for facts in self.weight_facts.values())

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from theodolite.ailments._common.chart import Chart
 from theodolite.ailments._common.fit import answer_shapes, labels_of, told_classes
 from theodolite.ailments._common.network import longer_trial
-from theodolite.ailments._common.outputs import few_of, least_loss
+from theodolite.ailments._common.outputs import few_of, least_loss, size_of
 from theodolite.io.batches import Batch
 
 MOST_CLASSES = 100
@@ -42,7 +42,8 @@ def drawn_answers(chart: Chart) -> list[Tensor]:
         return []
     generator = torch.Generator().manual_seed(0)
     shape = answer_shapes(own)[-1]
-    return [shape(torch.randn(own.shape, generator=generator)).to(own) for _ in range(3)]
+    size = size_of(chart.batches[0].target)  # beside targets of a million, answers of unit size are rounded away
+    return [shape(size * torch.randn(own.shape, generator=generator)).to(own) for _ in range(3)]
 
 
 def _values(chart: Chart, answers: list[Tensor], target: Any) -> list[float]:

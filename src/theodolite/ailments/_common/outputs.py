@@ -102,15 +102,21 @@ def is_entrywise(tail: OutputTail) -> bool:
     return tail.given.shape[-1] == 1 or bool(torch.equal(before[..., 1:], after[..., 1:]))
 
 
-def least_loss(loss: Callable[[Tensor], Tensor], start: Tensor, *, within: tuple[float, float] | None = None) -> float:
-    """The least value of a function of a tensor, from a start, by a descent that can walk far but not out of bounds."""
+def least_loss(
+    loss: Callable[[Tensor], Tensor], start: Tensor, *, within: tuple[float, float] | None = None, size: float = 1.0
+) -> float:
+    """The least value of a function of a tensor, from a start, by a descent that can walk far but not out of bounds.
+
+    ``size`` is how far it may have to walk: that of the targets, say.
+    """
     with torch.enable_grad():
-        z = start.detach().clone().float().requires_grad_()
-        walker = torch.optim.Adam([z], lr=0.5)
+        z = start.detach().clone().float()
+        z = (z if within is None else z.clamp(*within)).requires_grad_()
+        walker = torch.optim.Adam([z], lr=0.5 * size)
         best = float("inf")
         for step in range(STEPS):
             if step == STEPS // 2:
-                walker.param_groups[0]["lr"] = 0.1
+                walker.param_groups[0]["lr"] = 0.1 * size
             walker.zero_grad()
             value = loss(z.to(start.dtype))
             best = min(best, float(value.detach()))
@@ -121,3 +127,13 @@ def least_loss(loss: Callable[[Tensor], Tensor], start: Tensor, *, within: tuple
                     z.clamp_(*within)
         with torch.no_grad():
             return min(best, float(loss(z.to(start.dtype))))
+
+
+def size_of(target: Any) -> float:
+    """How large numbers are that a loss may ask for; at least 1, and 1 where targets are no numbers."""
+    if not isinstance(target, Tensor) or not target.is_floating_point() or not target.numel():
+        return 1.0
+    return max(
+        1.0,
+        float(target.detach().abs().float().quantile(0.9)) if target.numel() < 10**6 else float(target.abs().mean()),
+    )

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from theodolite.ailments._common.chart import Chart
 from theodolite.io.batches import Batch
+from theodolite.measure.propagation.input_sizes import InputScales, input_scales
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +47,20 @@ def sample_of(batches: Sequence[Batch]) -> Sample | None:
     fits = isinstance(like, Tensor) and like.ndim > 0 and len(like) == len(first)
     fits = fits and all(isinstance(t, Tensor) and t.shape[1:] == like.shape[1:] for t in targets)
     return Sample(inputs, torch.cat(targets) if fits else None)
+
+
+LARGE, SMALL, SPREAD = 10.0, 0.05, 10.0
+"""Mean squares of inputs, and ratios of column ranges, beyond which they are not scaled."""
+
+
+def unscaled_inputs(chart: Chart) -> InputScales | None:
+    """The scales of inputs that are far from unit size, or whose columns differ much; None of others."""
+    sample = sample_of(chart.batches)
+    x = None if sample is None else sample.numbers
+    if x is None or not bool(torch.isfinite(x).all()):
+        return None
+    scales = input_scales(x)
+    return None if SMALL <= scales.mean_square <= LARGE and scales.spread <= SPREAD else scales
 
 
 def whole_columns(data: Any) -> tuple[Tensor, ...] | None:

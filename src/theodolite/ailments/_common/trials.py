@@ -95,6 +95,12 @@ def steps_made(chart: Chart) -> int:
     return (chart.steps or LONG) if moved else 0
 
 
+def run_in_words(chart: Chart) -> str:
+    """After how many steps, where that is known."""
+    known = chart.history or chart.steps or _counted(chart)
+    return f"after {steps_made(chart)} steps" if known else "after training"
+
+
 def _counted(chart: Chart) -> int:
     """The steps that the optimiser has counted itself, as Adam does; 0 where it keeps no count."""
     states = () if chart.optimizer is None else chart.optimizer.state.values()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import math
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from theodolite.core.state import untouched
+from theodolite.core.stopwatch import Stopwatch
 
 Loss = Callable[[nn.Module, Any], Tensor]
 """The loss of a model on a batch."""
@@ -60,7 +60,7 @@ def trial_run(
     The loss before and after is on the ``held_out`` batches, in training mode as a step sees it; neither the model nor its
     buffers, its optimiser or the random state are changed. A run that takes longer than ``most_seconds`` stops early.
     """
-    started = time.perf_counter()
+    started = Stopwatch()
     with untouched(None):
         torch.manual_seed(0)
         copied, stepper = copied_training(model, optimizer)
@@ -80,7 +80,7 @@ def trial_run(
                     break
                 torch.autograd.backward(value)
                 stepper.step()
-                if time.perf_counter() - started > most_seconds:
+                if started.seconds > most_seconds:
                     break
         last = _held_out(copied, loss, held_out)
     differences = torch.tensor([b - a for a, b in zip(first, last, strict=True)], dtype=torch.float64)
@@ -88,7 +88,7 @@ def trial_run(
     whole = after if math.isfinite(after) and all(map(math.isfinite, seen)) else math.inf
     sure = len(differences) < 2 or whole == math.inf
     stderr = 0.0 if sure else float(differences.std() / math.sqrt(len(differences)))
-    return TrialRun(sum(first) / len(first), whole, stderr, tuple(seen), time.perf_counter() - started, tuple(last))
+    return TrialRun(sum(first) / len(first), whole, stderr, tuple(seen), started.seconds, tuple(last))
 
 
 def copied_training(model: nn.Module, optimizer: torch.optim.Optimizer) -> tuple[nn.Module, torch.optim.Optimizer]:
