@@ -75,8 +75,10 @@ def program_of(spec: Mlp | Layers, *, weight_rate: float | None = None, bias_rat
     7
     """
     if isinstance(spec, Mlp):
-        dense = Dense(spec.weight_variance, spec.bias_variance, weight_rate, bias_rate)
-        return (dense, *((Nonlinear(spec.sigma), dense) * (spec.hidden_layers or 0)))
+        made = {pair: Dense(*pair, weight_rate, bias_rate) for pair in set(spec.variances_of(None))}
+        first, *others = (made[pair] for pair in spec.variances_of(None))
+        between = Nonlinear(spec.sigma)
+        return (first, *(layer for dense in others for layer in (between, dense)))
     found: list[Dense | Nonlinear | Normalised | Sum] = []
     for layer in spec:
         if isinstance(layer, Dense):
