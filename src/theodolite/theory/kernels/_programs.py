@@ -51,9 +51,13 @@ class Nonlinear:
 
 @dataclass(frozen=True)
 class Normalised:
-    r"""Layer normalisation of a signal of mean zero: $K\to K/\sqrt{(q+\epsilon)(q'+\epsilon)}$, the same for $\Theta$."""
+    r"""Layer normalisation of a signal of mean zero: $K\to K/\sqrt{(q+\epsilon)(q'+\epsilon)}$, the same for $\Theta$.
+
+    q is the variance of a pixel's channels; of a ``whole`` image the mean over its pixels, as group normalisation has it.
+    """
 
     epsilon: float = 0.0
+    whole: bool = False
 
 
 @dataclass(frozen=True)

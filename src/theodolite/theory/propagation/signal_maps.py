@@ -130,9 +130,7 @@ def _distance(covariance: Covariance) -> float:
     return min(2.0, max(0.0, (size - K12) / size)) if size > 0 else 1.0
 
 
-def _next_apart(
-    sigma: Activation, variances: tuple[float, float], K11: float, K22: float, apart: float
-) -> Covariance:
+def _next_apart(sigma: Activation, variances: tuple[float, float], K11: float, K22: float, apart: float) -> Covariance:
     r"""The map of $(K_{11},K_{22},1-c)$: the last keeps its digits however alike two inputs become.
 
     $\sqrt{qq'}-(C_b+C_wk)$ is a sum of positive terms, and $\sqrt{E\sigma^2E\sigma'^2}-E\sigma\sigma'$ close to c = 1 the
