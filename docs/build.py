@@ -9,7 +9,8 @@ import html
 from collections.abc import Callable
 from pathlib import Path
 
-import rooms  # beside this file
+import neurons  # beside this file
+import rooms
 from markdown_it import MarkdownIt
 
 from theodolite import catalogue
@@ -75,6 +76,7 @@ def index_page() -> str:
 
 def build() -> int:
     write_atomically(rooms.PICTURE, rooms.picture())
+    write_atomically(neurons.PICTURE, neurons.picture())
     markdown = MarkdownIt("commonmark").enable("table")
     for name, source in PAGES.items():
         page = document_page(name.capitalize(), markdown.render(source.read_text(encoding="utf-8")))

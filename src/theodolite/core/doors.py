@@ -18,7 +18,8 @@ SPECIAL: dict[str, Callable[[str, Any], Any]] = {
     "Covariance": covariance,
     "int | Tensor": inputs_or_count,
 }
-RAW = (RuntimeError, ArithmeticError, LookupError, ValueError, TypeError, AttributeError)
+RAW = (RuntimeError, ArithmeticError, ValueError, TypeError)
+"""What odd arguments raise inside: shapes, domains, overflow. A missing key, place or attribute is our own defect: it shows."""
 
 
 def _checks(function: Callable[..., Any], package: str) -> dict[str, Callable[[str, Any], Any]]:

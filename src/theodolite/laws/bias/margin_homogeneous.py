@@ -1,4 +1,4 @@
-r"""Networks that are q-homogeneous in their weights lose $tL\,(\ln\frac1L)^{2-2/q}\to1/(q^2\gamma^{2/q})$, $\gamma$ their own margin."""
+r"""The loss of a network homogeneous of degree q falls as $tL\,(\ln\frac1L)^{2-2/q}\to1/(q^2\gamma^{2/q})$, $\gamma$ its margin."""
 
 import math
 
@@ -68,7 +68,7 @@ law = Law(
     measure=measure,
     cases=({"degree": 1, "instance": 0}, {"degree": 2, "instance": 0}, {"degree": 3, "instance": 0}),
     full=tuple({"degree": q, "instance": 1} for q in (1, 2, 3)),
-    # behind the limit stands (2 - 2/q)/ln(1/L), 0.5 %; the direction nears its end as 1/ln(1/L) too, with a constant that grows with q
+    # behind the limit stands (2 - 2/q)/ln(1/L), 0.5 %; the direction nears its end at that rate too, slower for larger q
     tolerance=0.05,
     quantity="time times loss, in units of the margin",
     along="degree",

@@ -42,7 +42,7 @@ def measure(classes: int, inputs: int, *, generator: torch.Generator, activation
 law = Law(
     claim="The outliers of a classifier's Hessian at the start are the mean of its features times the C - 1 directions that a "
     "softmax knows. They are there with random labels too: that many outliers are no sign of class structure.",
-    formula=r"H=\frac1C\Big(I-\frac{11^T}C\Big)\otimes E[hh^T],\qquad\frac{\lambda_{1\dots C-1}}{\lambda_C}\to\frac{1/2\pi}{1/4d}",
+    formula=r"H=\frac1C\Big(I-\frac{11^T}C\Big)\otimes E[hh^T],\quad\frac{\lambda_{1\dots C-1}}{\lambda_C}\to\frac{1/2\pi}{1/4d}",
     assumes={
         "features whose mean is not zero": {"activation": "tanh"},
         "inputs that are white": None,

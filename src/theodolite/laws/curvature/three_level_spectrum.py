@@ -1,4 +1,4 @@
-r"""Behind $C(C-1)$ eigenvalues of the Gauss-Newton matrix there is a gap that closes as the square of the spread within classes."""
+r"""Behind $C(C-1)$ eigenvalues of the Gauss-Newton matrix is a gap, which closes as the square of the spread within classes."""
 
 import math
 

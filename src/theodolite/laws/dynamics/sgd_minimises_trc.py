@@ -1,4 +1,4 @@
-r"""Where the mean loss is flat, SGD spends its time in proportion to one over the noise: it meets the harmonic mean of the noise."""
+r"""Where the mean loss is flat, SGD spends its time as one over the noise, and meets the harmonic mean of the noise."""
 
 import math
 

@@ -1,4 +1,4 @@
-r"""A direction of curvature $\lambda$ is learnt by the factor $|1-\eta\lambda|$ a step: sharper is faster only up to $\eta\lambda=1$."""
+r"""Along a curvature $\lambda$ the error shrinks by $|1-\eta\lambda|$ a step: sharper is faster only up to $\eta\lambda=1$."""
 
 import math
 
