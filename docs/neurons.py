@@ -5,6 +5,7 @@ Run by `make docs`, or alone: `python docs/neurons.py`. tests/test_docs.py fails
 
 from __future__ import annotations
 
+import html
 import math
 from pathlib import Path
 
@@ -69,7 +70,7 @@ def _line(name: str, units: list[float], colour: str, label: float, seen: bool =
     ends = f'x1="{right}" x2="{right + 24}" y1="{label - 4}" y2="{label - 4}"'
     found.append(f'<line {ends} stroke="{colour}" stroke-width="2"{dash}/>')
     beyond = "" if len(inside) > 1 else " (beyond the figure)"
-    found.append(f'<text class="small" x="{right + 32}" y="{label}">{name}{beyond}</text>')
+    found.append(f'<text class="small" x="{right + 32}" y="{label}">{html.escape(name)}{beyond}</text>')
     return found
 
 

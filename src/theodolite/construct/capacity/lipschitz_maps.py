@@ -10,12 +10,15 @@ SLACK = 1e-7  # of the largest distance: how far a constraint may be missed by t
 MOST_STEPS = 20_000
 
 
-def lipschitz_extension(points: Array, images: Array, new: Array, *, lipschitz: float = 1.0) -> Array:
+def lipschitz_extension(
+    points: Array, images: Array, new: Array, *, lipschitz: float = 1.0, towards: Array | None = None
+) -> Array:
     r"""Images of ``new`` points such that all distances, old and new, grow by at most the factor ``lipschitz``.
 
     By Kirszbraun's theorem the balls $B(y_i,\ell|x-x_i|)$ meet whenever $|y_i-y_j|\le\ell|x_i-x_j|$; the image of x is
     where they meet with most room, $\arg\min_y\max_i|y-y_i|^2-\ell^2|x-x_i|^2$, a small quadratic program. One new point
-    after the other, each of them a constraint to the next, so that the whole map is Lipschitz. Coordinate by coordinate
+    after the other, each of them a constraint to the next, so that the whole map is Lipschitz. Many images are possible:
+    with ``towards`` (n, m) each goes from there in its own direction as far as the balls allow. Coordinate by coordinate
     (McShane) the constant would grow by the root of the dimension. Source: kirszbraun1934.
 
     >>> lipschitz_extension(np.array([[0.0], [2.0]]), np.array([[0.0], [1.0]]), np.array([[1.0]]))
@@ -35,10 +38,23 @@ def lipschitz_extension(points: Array, images: Array, new: Array, *, lipschitz: 
         raise ValueError(
             f"expected images no steeper than lipschitz={lipschitz:g}, got {steepest:.6g}; give at least that"
         )
-    for row in fresh:
-        image = _meeting_point(y, lipschitz * np.linalg.norm(x - row, axis=1))
+    for place, row in enumerate(fresh):
+        radii = lipschitz * np.linalg.norm(x - row, axis=1)
+        image = _meeting_point(y, radii)
+        if towards is not None:
+            image = _leaning(image, np.asarray(towards[place], dtype=np.float64), y, radii)
         x, y = np.vstack([x, row]), np.vstack([y, image])
     return y[len(y) - len(fresh) :]
+
+
+def _leaning(point: Array, direction: Array, centres: Array, radii: Array) -> Array:
+    """The last point in this direction that all balls hold."""
+    size = float(np.linalg.norm(direction))
+    if size == 0.0:
+        return point
+    unit, apart = direction / size, point - centres
+    along, room = apart @ unit, radii**2 - (apart**2).sum(1)
+    return np.asarray(point + max(0.0, float((np.sqrt(np.maximum(along**2 + room, 0.0)) - along).min())) * unit)
 
 
 def _steepest(x: Array, y: Array) -> float:

@@ -1,4 +1,4 @@
-r"""The loss of a network homogeneous of degree q falls as $tL\,(\ln\frac1L)^{2-2/q}\to1/(q^2\gamma^{2/q})$, $\gamma$ its margin."""
+r"""A network of degree q in its weights learns as $tL\,(\ln\frac1L)^{2-2/q}\to1/(q^2\gamma^{2/q})$, $\gamma$ its margin."""
 
 import math
 
