@@ -18,6 +18,28 @@ SPECIAL: dict[str, Callable[[str, Any], Any]] = {
     "Covariance": covariance,
     "int | Tensor": inputs_or_count,
 }
+OBJECTS = frozenset(
+    [
+        "Cell",
+        "ClassMoments",
+        "Ensemble",
+        "Kernels",
+        "LineEnsemble",
+        "LinearNet",
+        "Margin",
+        "Mlp",
+        "Mlp | Layers",
+        "Neighbours",
+        "PowerLaw",
+        "Problem",
+        "QuadraticProblem",
+        "RadialFunction",
+        "Rows",
+        "Symmetric",
+        "nn.Module",
+    ]
+)
+"""Annotations that a number or a word can never be."""
 RAW = (RuntimeError, ArithmeticError, ValueError, TypeError)
 """What odd arguments raise inside: shapes, domains, overflow. A missing key, place or attribute is our own defect: it shows."""
 
@@ -38,6 +60,8 @@ def _checks(function: Callable[..., Any], package: str) -> dict[str, Callable[[s
                 found[name] = functools.partial(array, tensor=True, empty=True)  # no points have an empty kernel
         elif words in SPECIAL:
             found[name] = SPECIAL[words]
+        elif words in OBJECTS:
+            found[name] = functools.partial(_object, words=words)
         elif words in ("Sequence[float]", "Iterable[float]") and name not in ("losses", "curvatures"):
             found[name] = numbers
         elif words == "Array | float":
@@ -45,6 +69,13 @@ def _checks(function: Callable[..., Any], package: str) -> dict[str, Callable[[s
         elif words == "Sequence[int]":
             found[name] = wholes
     return found
+
+
+def _object(name: str, value: Any, *, words: str) -> Any:
+    """The value, unless it is a plain number or a word."""
+    if isinstance(value, str | bytes | int | float | complex):
+        raise TypeError(f"expected {name} to be of type {words}, got {value!r}")
+    return value
 
 
 def guarded(function: Callable[..., Any], package: str) -> Callable[..., Any]:
