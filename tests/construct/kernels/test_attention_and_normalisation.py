@@ -221,3 +221,17 @@ def test_attention_says_what_it_expects():
         Attention(Dense(1.0), Dense(1.0), Dense(1.0), weighting="tanh")
     layer = SelfAttention(6, heads=2, channels=5)
     assert layer.query.out_features == 10
+
+
+def test_attention_behind_a_layer_by_the_published_formula():
+    r"""Without biases in it: $K\sum K^2$ and $2K\sum K\Theta+(\Theta+4K)\sum K^2$, as neural-tangents has them too."""
+    K = 0.2 + 1.3 * torch.einsum("nac,mbc->nmab", TOKENS, TOKENS) / TOKENS.shape[2]
+    seen, both = K.square().sum((2, 3), keepdim=True), (K * K).sum((2, 3), keepdim=True)  # behind one layer K is Theta
+    nngp, ntk = K * seen, 2 * K * both + (K + 4 * K) * seen
+    one = Dense(1.0)
+    embed = Convolution(Dense(1.3, 0.2), (1,), (1,), (0,), (1,))
+    program = (embed, Attention(one, one, one, key=one, weighting="identity"), Flatten(), one)
+    found = ImageKernel(program, channels_last=True).both(TOKENS)
+    on_line = [block.diagonal(dim1=2, dim2=3).mean(2) for block in (nngp, ntk)]
+    assert torch.allclose(found.nngp, on_line[0], rtol=1e-12)
+    assert torch.allclose(found.ntk, on_line[0] + on_line[1], rtol=1e-12)
