@@ -27,6 +27,7 @@ OBJECTS = frozenset(
         "LineEnsemble",
         "LinearNet",
         "Margin",
+        "Matrix",
         "Mlp",
         "Mlp | Layers",
         "Neighbours",
@@ -72,8 +73,8 @@ def _checks(function: Callable[..., Any], package: str) -> dict[str, Callable[[s
 
 
 def _object(name: str, value: Any, *, words: str) -> Any:
-    """The value, unless it is a plain number or a word."""
-    if isinstance(value, str | bytes | int | float | complex):
+    """The value, unless it is nothing, a plain number or a word."""
+    if value is None or isinstance(value, str | bytes | int | float | complex):
         raise TypeError(f"expected {name} to be of type {words}, got {value!r}")
     return value
 
@@ -84,12 +85,13 @@ def guarded(function: Callable[..., Any], package: str) -> Callable[..., Any]:
     if any(p.kind is p.VAR_POSITIONAL for p in signature.parameters.values()):
         return function  # what is handed on to a model is the model's to refuse
     checks = _checks(function, package)
+    needed = {name for name, p in signature.parameters.items() if str(p.annotation) in OBJECTS and p.default is p.empty}
 
     @functools.wraps(function)
     def at_the_door(*args: Any, **keywords: Any) -> Any:
         bound = signature.bind(*args, **keywords)
         for name, value in bound.arguments.items():
-            if name in checks and value is not None:
+            if name in checks and (value is not None or name in needed):
                 bound.arguments[name] = checks[name](name, value)
         try:
             return function(*bound.args, **bound.kwargs)

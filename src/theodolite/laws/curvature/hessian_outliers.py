@@ -55,7 +55,7 @@ law = Law(
     full=({"classes": 5, "inputs": 10},),
     # units in pairs keep odd and even functions apart; the even ones of higher degree mix with the constant by about 1/32
     tolerance=0.04,
-    repeats=4,
+    repeats=6,
     quantity="first level over second level",
     along="inputs",
     erratum="The number of outliers is given as that of classes. It is one less at the start, and random labels have as many.",

@@ -21,6 +21,8 @@ def gaussian_start(
     count: int, sizes: Sequence[int], *, activation: str, generator: torch.Generator, rotation: Tensor | None = None
 ) -> list[Tensor]:
     """Weights (count, in, out) and zero biases (count, 1, out) of networks with a Gaussian, so rotation-invariant, start."""
+    if activation not in GAINS:
+        raise ValueError(f"expected an activation among {sorted(GAINS)}, got {activation!r}")
     made = []
     for place, (inputs, outputs) in enumerate(pairwise(sizes)):
         weight = torch.randn(count, inputs, outputs, generator=generator, dtype=torch.float64)
