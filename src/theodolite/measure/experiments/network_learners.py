@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from theodolite.measure.experiments.descent import NAMED_ACTIVATIONS
+from theodolite.measure.experiments.descent import named_activation
 from theodolite.measure.experiments.sparse_learners import Optimiser
 
 GAINS = {"tanh": 1.0, "relu": 2.0, "linear": 1.0}
@@ -37,7 +37,7 @@ def network_outputs(own: Sequence[Tensor], x: Tensor, activation: str) -> Tensor
     """Outputs (count, n) of all networks at inputs (count, n, d)."""
     for place in range(0, len(own), 2):
         x = torch.baddbmm(own[place + 1], x, own[place])
-        x = NAMED_ACTIVATIONS[activation](x) if place + 2 < len(own) else x
+        x = named_activation(activation)(x) if place + 2 < len(own) else x
     return x[..., 0]
 
 
