@@ -76,7 +76,8 @@ def index_page() -> str:
 
 def build() -> int:
     write_atomically(rooms.PICTURE, rooms.picture())
-    write_atomically(neurons.PICTURE, neurons.picture())
+    for place in (neurons.PICTURE, SITE / neurons.PICTURE.name):  # the guide shows it, here and among the pages
+        write_atomically(place, neurons.picture())
     markdown = MarkdownIt("commonmark").enable("table")
     for name, source in PAGES.items():
         page = document_page(name.capitalize(), markdown.render(source.read_text(encoding="utf-8")))
