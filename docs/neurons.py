@@ -14,7 +14,7 @@ from theodolite.theory.capacity import memorisation_bounds, theorem_widths
 PICTURE = Path(__file__).parent / "neurons.svg"
 POINTS = (10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000)
 INPUTS, THETA = 10, 0.5
-WIDTH, HEIGHT, LEFT, TOP, RIGHT, BOTTOM = 1010, 520, 70, 50, 460, 60
+WIDTH, HEIGHT, LEFT, TOP, RIGHT, BOTTOM = 1030, 520, 70, 50, 480, 60
 MOST = 1e16  # units; beyond, a line leaves the figure
 TITLE = f"Units that memorise n points of {INPUTS} inputs, {THETA} apart; constants and logarithms left out"
 COLOURS = ("#b3261e", "#c2571a", "#9a7d0a", "#5b8c2a", "#1f7a5c", "#1f6f9f", "#4a55a8", "#7a3e9d", "#222222")
