@@ -125,8 +125,7 @@ def _kernel(program: _Program, kind: KernelKind, *, tokens: bool) -> Kernel | Im
     if program and isinstance(program[-1], Turned):
         raise ValueError(f"expected a network that ends in a Linear layer, got one that ends in a permute; {CAN}")
     if tokens:
-        whole: tuple[Any, ...] = as_tokens(program)[0]
-        return ImageKernel(whole, kind, channels_last=True)
+        return ImageKernel(as_tokens(program)[0], kind, channels_last=True)
 
     def images(layers: _Program) -> bool:
         return any(
@@ -134,7 +133,8 @@ def _kernel(program: _Program, kind: KernelKind, *, tokens: bool) -> Kernel | Im
             for p in layers
         )
 
-    return ImageKernel(program, kind) if images(program) else Kernel(_of_vectors(program), kind=kind)
+    spatial: tuple[Any, ...] = program
+    return ImageKernel(spatial, kind) if images(program) else Kernel(_of_vectors(program), kind=kind)
 
 
 def _of_vectors(program: _Program) -> tuple[Dense | Nonlinear | Normalised | Sum, ...]:

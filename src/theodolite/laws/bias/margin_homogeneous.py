@@ -40,7 +40,7 @@ def measure(degree: int, instance: int, *, trained: str = "all", loss_tail: str 
         log_time = np.logaddexp(log_time, math.log(step) + middle[0])
         weights = weights + step * middle[1]
     margin = float((rows @ weights.prod(0)).min()) / float((weights**2).sum()) ** (degree / 2)
-    return math.exp(log_time - small) * small ** (2 - 2 / degree) * margin ** (2 / degree)
+    return float(math.exp(log_time - small) * small ** (2 - 2 / degree) * margin ** (2 / degree))
 
 
 def _slope(weights: Array, rows: Array, moving: Array, loss_tail: str) -> tuple[float, Array]:

@@ -33,7 +33,7 @@ def measure(bits: int, *, missing_bits: int = 0) -> float:
 
 def _curve(t: np.ndarray) -> np.ndarray:
     """The indicators of [0, t] on a grid of unit length; grid points that t cuts count in part."""
-    return np.clip(t[:, None] - np.arange(GRID), 0.0, 1.0) / GRID**0.5
+    return np.asarray(np.clip(t[:, None] - np.arange(GRID), 0.0, 1.0) / GRID**0.5)
 
 
 law = Law(

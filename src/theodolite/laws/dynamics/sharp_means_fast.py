@@ -35,7 +35,7 @@ def measure(
         velocity = momentum * velocity + _gradient(w, x, y)
         w = w - lr * velocity
         along.append(float((w - best) @ vectors[:, -rank]))
-    return abs(along[-1] / along[1]) ** (1 / (STEPS - 1))
+    return float(abs(along[-1] / along[1]) ** (1 / (STEPS - 1)))
 
 
 def _gradient(w: Tensor, x: Tensor, y: Tensor) -> Tensor:
