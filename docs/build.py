@@ -9,7 +9,8 @@ import html
 from collections.abc import Callable
 from pathlib import Path
 
-import rooms  # beside this file
+import neurons  # beside this file
+import rooms
 from markdown_it import MarkdownIt
 
 from theodolite import catalogue
@@ -75,6 +76,8 @@ def index_page() -> str:
 
 def build() -> int:
     write_atomically(rooms.PICTURE, rooms.picture())
+    for place in (neurons.PICTURE, SITE / neurons.PICTURE.name):  # the guide shows it, here and among the pages
+        write_atomically(place, neurons.picture())
     markdown = MarkdownIt("commonmark").enable("table")
     for name, source in PAGES.items():
         page = document_page(name.capitalize(), markdown.render(source.read_text(encoding="utf-8")))

@@ -114,6 +114,14 @@ def test_verdicts_are_the_same_for_one_and_two_workers():
             assert one.measured == pytest.approx(other.measured, rel=1e-9, abs=1e-12), name
 
 
+def test_what_could_not_be_checked_of_a_source_is_said():
+    references = catalogue.references()
+    unchecked = {key for key, text in references.items() if "[Not checked against public text: " in text}
+    assert "carl1981" in unchecked
+    assert "lee2018" not in unchecked
+    assert len(unchecked) < len(references) / 10
+
+
 def test_names_are_unique():
     names = [entry.name for entry in catalogue.entries()]
     assert len(names) == len(set(names))

@@ -104,3 +104,14 @@ def test_the_table_of_moves_ends_at_things_that_are_there():
         # GPU code is imported where there is a GPU
         if row["new"] and row["kind"] != "parameter" and "gpu" not in row["new"]:
             resolved(row["new"].removeprefix("theodolite").lstrip("."))
+
+
+def test_the_picture_of_the_bounds_on_neurons_is_what_theory_says():
+    specification = importlib.util.spec_from_file_location("neurons", ROOT / "docs" / "neurons.py")
+    neurons = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(neurons)
+    bounds = neurons.curves()
+    assert len(bounds) == 9
+    assert bounds["Kawaguchi and Huang 2019: n"] == [float(n) for n in neurons.POINTS]
+    assert neurons.picture().count("<polyline") >= 8
+    assert neurons.PICTURE.read_text(encoding="utf-8") == neurons.picture(), "the bounds have changed: run make docs"

@@ -141,7 +141,7 @@ def topics() -> dict[str, str]:
 
 @functools.cache
 def references() -> dict[str, str]:
-    """The bibliography: key to authors, year, title and where it appeared."""
+    """The bibliography: key to authors, year, title and where it appeared, and what of that could not be checked."""
     text = (ROOT / "laws" / "references.bib").read_text(encoding="utf-8")
     found = {}
     for key, body in re.findall(r"@\w+\{([^,\s]+),(.*?)\n\}", text, flags=re.DOTALL):
@@ -153,6 +153,8 @@ def references() -> dict[str, str]:
             fields.get("title", ""),
         ]
         found[key] = re.sub(r"[{}]", "", " ".join(parts) + (f". {where}." if where else "."))
+        if "unchecked" in fields:
+            found[key] += f" [Not checked against public text: {fields['unchecked']}.]"
     return found
 
 

@@ -1,13 +1,13 @@
-r"""Layers whose weights are differences of squares, $w=u^2-v^2$: plain gradient descent on them acts multiplicatively.
+r"""Layers whose weights are differences of squares, and self-attention whose infinitely wide limit is known.
 
-Descent of rate $\eta$ on u and v changes the logarithms of $u^2$ and $v^2$ by $\mp4\eta g$: to first order the
-exponentiated gradient of rate $4\eta$ (`theodolite.optim.EGUpm`, with $\beta=2\alpha^2$ where u = v = alpha at the start).
-Source: amid2020.
+Plain gradient descent on $w=u^2-v^2$ acts multiplicatively: descent of rate $\eta$ on u and v changes the logarithms of
+$u^2$ and $v^2$ by $\mp4\eta g$, to first order the exponentiated gradient of rate $4\eta$ (`theodolite.optim.EGUpm`, with
+$\beta=2\alpha^2$ where u = v = alpha at the start). Source: amid2020.
 """
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -113,6 +113,56 @@ def spindly(module: Module, name: str = "weight", *, scale: float | None = None,
         scale = max(1, weight[0].numel() if weight.ndim > 1 else weight.numel()) ** -0.5
     parametrize.register_parametrization(module, name, Squares(scale, positive))
     return module
+
+
+class SelfAttention(nn.Module):
+    r"""Self-attention of a sequence (n, length, features) in one of the forms that `theodolite.kernel_of` can read.
+
+    ``tied`` keys are the queries, and logits are divided by the channels of a head: as these grow the logits tend to fixed
+    numbers. Untied keys have weights of their own, logits are divided by the root of the channels, and then only the
+    ``weighting`` "identity", which takes the logits themselves for weights, has a closed kernel, as heads grow in number.
+    Source: hron2020.
+
+    >>> SelfAttention(6, heads=2)(torch.zeros(1, 4, 6)).shape
+    torch.Size([1, 4, 6])
+    """
+
+    def __init__(
+        self,
+        features: int,
+        *,
+        heads: int = 1,
+        channels: int | None = None,
+        tied: bool = True,
+        weighting: Literal["softmax", "identity"] = "softmax",
+        bias: bool = False,
+    ) -> None:
+        super().__init__()
+        inner = features if channels is None else heads * channels
+        if heads < 1 or inner < 1 or inner % heads:
+            raise ValueError(
+                f"expected features to be a multiple of heads, got {features} and {heads}; give the channels of a head"
+            )
+        if weighting not in ("softmax", "identity"):
+            raise ValueError(f"expected weighting 'softmax' or 'identity', got {weighting!r}")
+        self.heads, self.tied, self.weighting = heads, tied, weighting
+        self.query = nn.Linear(features, inner, bias=bias)
+        self.key = None if tied else nn.Linear(features, inner, bias=bias)
+        self.value = nn.Linear(features, inner, bias=bias)
+        self.output = nn.Linear(inner, features, bias=bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """What each position takes up of all positions, (n, length, features)."""
+        query, value = (self._apart(layer(x)) for layer in (self.query, self.value))
+        key = query if self.key is None else self._apart(self.key(x))
+        channels = query.shape[-1]
+        logits = query @ key.mT / (channels if self.key is None else channels**0.5)
+        weights = logits.softmax(-1) if self.weighting == "softmax" else logits
+        return self.output((weights @ value).transpose(1, 2).flatten(2))  # type: ignore[no-any-return]
+
+    def _apart(self, x: Tensor) -> Tensor:
+        """(n, length, heads * channels) as (n, heads, length, channels)."""
+        return x.reshape(*x.shape[:2], self.heads, -1).transpose(1, 2)
 
 
 def _difference(plus: Tensor, minus: Tensor | None) -> Tensor:

@@ -166,6 +166,57 @@ def _others():
         "MemorizingActivation": (["relu", "hardtanh"], ["no such"]),
         "Any": ([_array("x", "Array")], _array_edges("x", "Array")),
         "object": ([[1.0, 2.0]], [[], [math.nan, 1.0], "no numbers", [1.0]]),
+        **_made(),
+    }
+
+
+def _made():
+    """Objects that only the package makes: sound ones, what is at their edges, and what they can never be."""
+    from theodolite.measure.collapse import ClassMoments
+    from theodolite.measure.curvature import hessian
+    from theodolite.measure.dimension import nearest_neighbours
+    from theodolite.measure.dimension.distinct import distinct_rows
+    from theodolite.measure.experiments import Ensemble, LineEnsemble, Problem
+    from theodolite.measure.regions import cell_at
+    from theodolite.measure.spectra import power_law
+    from theodolite.theory.bias import widest_margin
+    from theodolite.theory.dynamics import Moment, QuadraticProblem
+
+    random = np.random.default_rng(1)
+    cloud = torch.from_numpy(random.standard_normal((40, 5)))
+    x, labels = _array("x", "Tensor"), torch.tensor([0, 1, 0, 1])
+    separable = np.array([[2.0, 0.3], [1.5, -0.2], [-1.8, 0.1], [-2.2, 0.4]])
+    bends = random.standard_normal((2, 5, 5))
+    problem = QuadraticProblem(random.standard_normal((5, 2)), bends + bends.transpose(0, 2, 1), np.array([1.0, -1.0]))
+    still = QuadraticProblem(problem.features, 0 * problem.second_derivatives, problem.targets)
+    small = Ensemble(activation=torch.relu, widths=(4,), weight_variance=2.0)
+    lines = LineEnsemble(widths=(4,))
+    run = [Moment(step, 1.0 / (1 + step), 5.0, lr=0.1) for step in range(8)]
+    matrix = hessian(_network(), torch.nn.functional.cross_entropy, (x, labels))
+    return {
+        "Margin": ([widest_margin(separable, np.array([1.0, 1.0, -1.0, -1.0]))], ["no margin"]),
+        "ClassMoments": (
+            [ClassMoments.of(x, labels, classes=2)],
+            [ClassMoments.of(x, labels, classes=3), ClassMoments.of(0 * x, labels, classes=2), "no moments"],
+        ),
+        "Neighbours": ([nearest_neighbours(cloud, 8)], ["no graph"]),
+        "Rows": ([distinct_rows(cloud)], ["no rows"]),
+        "QuadraticProblem": ([problem], [still, "no problem"]),
+        "Sequence[Moment]": ([run, run[:2]], [[], run[:1]]),
+        "Ensemble": ([small], [dataclasses.replace(small, weight_variance=0.0), "no ensemble"]),
+        "LineEnsemble": ([lines], [dataclasses.replace(lines, bias_variance=0.0), "no ensemble"]),
+        "Problem": ([Problem(sizes=(3, 4, 1), samples=2, norm2=1.0)], ["no problem"]),
+        "PowerLaw": ([power_law(random.pareto(2.0, 200) + 1)], ["no fit"]),
+        "Cell": ([cell_at(_network(), x[0])], ["no cell"]),
+        "Symmetric": ([matrix], ["no matrix"]),
+        "Entries": (["gauss", "sign"], ["no such"]),
+        "_Slope": ([lambda z: 0.5 * z], []),
+        "_Elementwise": ([torch.tanh], []),
+        "tuple[int, ...]": ([(3, 4), (2, 3, 3)], [(), (0, 2), 3]),
+        "Callable[[int], Tensor]": ([lambda i: _array("kernel", "Tensor")[:, i]], []),
+        "NDArray[np.int64]": ([np.arange(8).reshape(4, 2) % 4], [np.zeros((4, 0), dtype=np.int64)]),
+        "Tensor | FeatureCovariance": ([cloud], [cloud[:1], 0 * cloud, cloud * math.nan]),
+        "Weight | Tensor": ([x], [x[:0], x[0]]),
     }
 
 

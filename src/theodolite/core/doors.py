@@ -18,7 +18,31 @@ SPECIAL: dict[str, Callable[[str, Any], Any]] = {
     "Covariance": covariance,
     "int | Tensor": inputs_or_count,
 }
-RAW = (RuntimeError, ArithmeticError, LookupError, ValueError, TypeError, AttributeError)
+OBJECTS = frozenset(
+    [
+        "Cell",
+        "ClassMoments",
+        "Ensemble",
+        "Kernels",
+        "LineEnsemble",
+        "LinearNet",
+        "Margin",
+        "Matrix",
+        "Mlp",
+        "Mlp | Layers",
+        "Neighbours",
+        "PowerLaw",
+        "Problem",
+        "QuadraticProblem",
+        "RadialFunction",
+        "Rows",
+        "Symmetric",
+        "nn.Module",
+    ]
+)
+"""Annotations that a number or a word can never be."""
+RAW = (RuntimeError, ArithmeticError, ValueError, TypeError)
+"""What odd arguments raise inside: shapes, domains, overflow. A missing key, place or attribute is our own defect: it shows."""
 
 
 def _checks(function: Callable[..., Any], package: str) -> dict[str, Callable[[str, Any], Any]]:
@@ -37,6 +61,8 @@ def _checks(function: Callable[..., Any], package: str) -> dict[str, Callable[[s
                 found[name] = functools.partial(array, tensor=True, empty=True)  # no points have an empty kernel
         elif words in SPECIAL:
             found[name] = SPECIAL[words]
+        elif words in OBJECTS:
+            found[name] = functools.partial(_object, words=words)
         elif words in ("Sequence[float]", "Iterable[float]") and name not in ("losses", "curvatures"):
             found[name] = numbers
         elif words == "Array | float":
@@ -46,18 +72,26 @@ def _checks(function: Callable[..., Any], package: str) -> dict[str, Callable[[s
     return found
 
 
+def _object(name: str, value: Any, *, words: str) -> Any:
+    """The value, unless it is nothing, a plain number or a word."""
+    if value is None or isinstance(value, str | bytes | int | float | complex):
+        raise TypeError(f"expected {name} to be of type {words}, got {value!r}")
+    return value
+
+
 def guarded(function: Callable[..., Any], package: str) -> Callable[..., Any]:
     """The function behind a door that checks what enters by name, and says in one line what went wrong inside."""
     signature = inspect.signature(function)
     if any(p.kind is p.VAR_POSITIONAL for p in signature.parameters.values()):
         return function  # what is handed on to a model is the model's to refuse
     checks = _checks(function, package)
+    needed = {name for name, p in signature.parameters.items() if str(p.annotation) in OBJECTS and p.default is p.empty}
 
     @functools.wraps(function)
     def at_the_door(*args: Any, **keywords: Any) -> Any:
         bound = signature.bind(*args, **keywords)
         for name, value in bound.arguments.items():
-            if name in checks and value is not None:
+            if name in checks and (value is not None or name in needed):
                 bound.arguments[name] = checks[name](name, value)
         try:
             return function(*bound.args, **bound.kwargs)

@@ -18,21 +18,24 @@ class Mlp:
     r"""Weights $N(0,C_w/\mathrm{fan\,in})$, biases $N(0,C_b)$, one nonlinearity behind every hidden layer.
 
     ``hidden_layers=L`` has L + 1 weight matrices. Give ``hidden_layers`` or the ``widths`` of the hidden layers, of
-    which their number follows. ``activation`` may be a name, a callable or an `Activation`.
+    which their number follows. ``activation`` may be a name, a callable or an `Activation`. A variance is one number for
+    all layers, or one for each weight matrix, first layer first.
 
     >>> Mlp(widths=(64, 32), activation="tanh", weight_variance=1.0).hidden_layers
     2
+    >>> Mlp(1, "relu", weight_variance=(2.0, 1.0), bias_variance=0.1).bias_variances
+    (0.1, 0.1)
     """
 
     hidden_layers: int | None = None
     activation: str | Callable[[torch.Tensor], torch.Tensor] | Activation = "relu"
-    weight_variance: float = math.nan
-    bias_variance: float = 0.0
+    weight_variance: float | tuple[float, ...] = math.nan
+    bias_variance: float | tuple[float, ...] = 0.0
     widths: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
         for name in ("weight_variance", "bias_variance"):  # numbers of NumPy and torch too
-            object.__setattr__(self, name, _plain(getattr(self, name)))
+            object.__setattr__(self, name, _plain_each(getattr(self, name)))
         widths = None if self.widths is None else tuple(_plain(n) for n in self.widths)
         object.__setattr__(self, "hidden_layers", _plain(self.hidden_layers))
         depth = self.hidden_layers if widths is None else len(widths)
@@ -53,9 +56,7 @@ class Mlp:
                 "(criticality(activation).weight_variance for the critical one)"
             )
         for name in ("weight_variance", "bias_variance"):
-            value = getattr(self, name)
-            if not (isinstance(value, int | float) and math.isfinite(value) and value >= 0):
-                raise ValueError(f"expected a finite {name} of at least 0, got {value!r}")
+            _check_variances(name, getattr(self, name), depth + 1)
         object.__setattr__(self, "widths", widths)
         object.__setattr__(self, "hidden_layers", depth)
         object.__setattr__(self, "activation", activation_of(self.activation))
@@ -69,6 +70,59 @@ class Mlp:
     def weight_layers(self) -> int:
         """The number of weight matrices: one more than hidden layers."""
         return (self.hidden_layers or 0) + 1
+
+    @property
+    def weight_variances(self) -> tuple[float, ...]:
+        r"""$C_w$ of each weight matrix, first layer first."""
+        return _each(self.weight_variance, self.weight_layers)
+
+    @property
+    def bias_variances(self) -> tuple[float, ...]:
+        r"""$C_b$ of each layer of weights, first layer first."""
+        return _each(self.bias_variance, self.weight_layers)
+
+    @property
+    def common_variances(self) -> tuple[float, float]:
+        r"""The $C_w$ and $C_b$ that all layers have in common; an error where they differ from layer to layer."""
+        if len(set(self.weight_variances)) > 1 or len(set(self.bias_variances)) > 1:
+            raise ValueError(
+                "expected one weight_variance and one bias_variance for all layers, got some that differ; "
+                "give Mlp one number each"
+            )
+        return self.weight_variances[0], self.bias_variances[0]
+
+    def variances_of(self, weight_layers: int | None) -> tuple[tuple[float, float], ...]:
+        r"""$(C_w,C_b)$ of the first so many layers of weights; more than there are where all are alike."""
+        own = tuple(zip(self.weight_variances, self.bias_variances, strict=True))
+        if weight_layers is None or weight_layers <= len(own):
+            return own[:weight_layers]
+        if isinstance(self.weight_variance, tuple) or isinstance(self.bias_variance, tuple):
+            raise ValueError(
+                f"expected at most {len(own)} weight_layers, as many as there are variances, got {weight_layers}"
+            )
+        return (own[0],) * weight_layers
+
+
+def _each(variance: float | tuple[float, ...], layers: int) -> tuple[float, ...]:
+    return variance if isinstance(variance, tuple) else (variance,) * layers
+
+
+def _check_variances(name: str, variance: object, layers: int) -> None:
+    values = variance if isinstance(variance, tuple) else (variance,)
+    for value in values:
+        if not (isinstance(value, int | float) and math.isfinite(value) and value >= 0):
+            raise ValueError(f"expected a finite {name} of at least 0, got {variance!r}")
+    if isinstance(variance, tuple) and len(variance) != layers:
+        raise ValueError(
+            f"expected one {name} for each of {layers} layers of weights, got {len(variance)}; or give one number for all"
+        )
+
+
+def _plain_each(value: Any) -> Any:
+    """One number, or a tuple of them, of whatever they were made."""
+    if getattr(value, "ndim", 0) == 1 or isinstance(value, list | tuple):
+        return tuple(_plain(v) for v in value)
+    return _plain(value)
 
 
 def _plain(value: object) -> Any:

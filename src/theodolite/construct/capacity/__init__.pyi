@@ -10,6 +10,7 @@ from .corrective_networks import (
     CorrectiveReport as CorrectiveReport,
     corrective as corrective,
 )
+from .lipschitz_maps import lipschitz_extension as lipschitz_extension
 from .memorizing import (
     Memorized as Memorized,
     Report as Report,

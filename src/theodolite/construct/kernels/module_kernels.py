@@ -10,9 +10,11 @@ from typing import Any
 import torch
 from torch import Tensor, fx, nn
 
+from theodolite.construct.kernels._module_layouts import Turned, as_tokens, before_turn, image_axes, is_turn
+from theodolite.nn import SelfAttention
 from theodolite.theory import activation_of
 from theodolite.theory._elementwise import MODULES
-from theodolite.theory.kernels import Average, Convolution, Flatten, ImageKernel, Kernel
+from theodolite.theory.kernels import Attention, Average, Convolution, Flatten, ImageKernel, Kernel
 from theodolite.theory.kernels._programs import Dense, Nonlinear, Normalised, Sum
 from theodolite.theory.kernels.matrix_free import KernelKind
 
@@ -20,9 +22,12 @@ PASSED = (nn.Dropout, nn.AlphaDropout, nn.Dropout1d, nn.Dropout2d, nn.Identity)
 SAME = ("contiguous", "clone")
 FLAT = ("flatten", "view", "reshape")
 SUMS = (operator.add, operator.iadd, torch.add)
-CAN = "Linear, Conv1d, Conv2d, average pooling, activations, residual sums and LayerNorm are read"
+CAN = (
+    "Linear, Conv1d, Conv2d, average pooling, activations, residual sums, LayerNorm, GroupNorm and "
+    "theodolite.nn.SelfAttention are read"
+)
 
-_Layer = Dense | Nonlinear | Normalised | Sum | Convolution | Average | Flatten
+_Layer = Dense | Nonlinear | Normalised | Sum | Convolution | Average | Flatten | Attention | Turned
 _Program = tuple[_Layer, ...]
 
 
@@ -36,10 +41,13 @@ def kernel_of(
     r"""The NTK or NNGP kernel of the network that ``module`` becomes as its hidden layers grow wide.
 
     Read are Linear layers, convolutions and average pooling (then the kernel is one of images), elementwise activations,
-    residual sums and LayerNorm (as initialised, behind a Linear layer or a sum; its own parameters are taken as fixed);
-    dropout counts as off. Max pooling, BatchNorm and attention have no such kernel and are refused. The variances are those
-    of the module's own weights, $C_w$ = fan-in times mean square, unless they are given, for all layers or one each in the
-    order they are met. The tangent kernel is in the NTK parametrisation.
+    residual sums, LayerNorm and GroupNorm (as initialised, behind a layer of weights or a sum; their own parameters are
+    taken as fixed; of images LayerNorm over channels, between two permutes, or over channels and pixels together), and
+    `theodolite.nn.SelfAttention` (then the kernel is one of sequences (n, length, features)); dropout counts as off. Max
+    pooling, BatchNorm and attention by a softmax of random logits have no such kernel in closed form and are refused. The
+    variances are those of the module's own weights, $C_w$ = fan-in times mean square, unless they are given, for all layers
+    or one each in the order they are met (in attention query, key, value, output). The tangent kernel is in the NTK
+    parametrisation.
 
     >>> net = nn.Sequential(nn.Linear(3, 64), nn.ReLU(), nn.Linear(64, 1))
     >>> kernel_of(net, weight_variance=2.0, bias_variance=0.0)(torch.ones(1, 3)).item()
@@ -48,13 +56,14 @@ def kernel_of(
     if type(module).__module__.startswith("torch.nn") and not isinstance(module, nn.Sequential):
         module = nn.Sequential(module)  # a single layer, which would be taken apart
     try:
-        graph = fx.symbolic_trace(module)
+        graph = fx.GraphModule(module, _Tracer().trace(module))
     except Exception as error:
         raise ValueError(
             f"expected a network of fixed structure, got one that cannot be traced: {error}; {CAN}"
         ) from error
     found: dict[fx.Node, _Program] = {}
-    owners: dict[str, str] = {}
+    owners: dict[str, int] = {}  # of weights, by their layer: how many there were before
+    tokens = any(isinstance(part, SelfAttention) for part in graph.modules())
     for node in graph.graph.nodes:
         if node.op == "placeholder":
             if () in found.values():
@@ -66,21 +75,36 @@ def kernel_of(
                 raise ValueError(
                     f"expected one output, got {type(source).__name__}; give a network that returns one tensor"
                 )
-            _check_as_many("weight_variance", weight_variance, len(owners))
-            _check_as_many("bias_variance", bias_variance, len(owners))
-            return _kernel(found[source], kind)
+            layers = sum(_weights(graph.get_submodule(name)) for name in owners)
+            _check_as_many("weight_variance", weight_variance, layers)
+            _check_as_many("bias_variance", bias_variance, layers)
+            return _kernel(found[source], kind, tokens=tokens)
         elif node.op == "call_module":
-            layer = graph.get_submodule(str(node.target))
-            if (
-                isinstance(layer, nn.Linear | nn.Conv1d | nn.Conv2d)
-                and owners.setdefault(str(node.target), node.name) != node.name
-            ):
-                raise ValueError(f"expected each layer of weights to be used once, got {node.target} used again; {CAN}")
-            given = _at(weight_variance, len(owners) - 1), _at(bias_variance, len(owners) - 1)
-            found[node] = _module(layer, str(node.target), _before(node, found), given)
+            layer, name = graph.get_submodule(str(node.target)), str(node.target)
+            place = sum(_weights(graph.get_submodule(own)) for own in owners)
+            if _weights(layer):
+                if name in owners:
+                    raise ValueError(f"expected each layer of weights to be used once, got {name} used again; {CAN}")
+                owners[name] = place
+            given = [(_at(weight_variance, place + i), _at(bias_variance, place + i)) for i in range(_weights(layer))]
+            found[node] = _module(layer, name, _before(node, found), given)
         else:
-            found[node] = _function(node, found)
+            found[node] = _function(node, found, tokens=tokens)
     raise ValueError("expected a network with an output, got none")
+
+
+class _Tracer(fx.Tracer):
+    """Attention is read as one layer, not taken apart."""
+
+    def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
+        return isinstance(m, SelfAttention) or super().is_leaf_module(m, module_qualified_name)
+
+
+def _weights(layer: nn.Module) -> int:
+    """How many layers of weights a module holds."""
+    if isinstance(layer, SelfAttention):
+        return 3 if layer.key is None else 4
+    return int(isinstance(layer, nn.Linear | nn.Conv1d | nn.Conv2d))
 
 
 def _at(variance: float | Sequence[float] | None, place: int) -> float | None:
@@ -97,19 +121,25 @@ def _check_as_many(name: str, variance: float | Sequence[float] | None, layers: 
         )
 
 
-def _kernel(program: _Program, kind: KernelKind) -> Kernel | ImageKernel:
+def _kernel(program: _Program, kind: KernelKind, *, tokens: bool) -> Kernel | ImageKernel:
+    if program and isinstance(program[-1], Turned):
+        raise ValueError(f"expected a network that ends in a Linear layer, got one that ends in a permute; {CAN}")
+    if tokens:
+        return ImageKernel(as_tokens(program)[0], kind, channels_last=True)
+
     def images(layers: _Program) -> bool:
         return any(
             isinstance(p, Convolution | Average) or (isinstance(p, Sum) and (images(p.branch) or images(p.skip)))
             for p in layers
         )
 
-    return ImageKernel(program, kind) if images(program) else Kernel(_of_vectors(program), kind=kind)
+    spatial: tuple[Any, ...] = program
+    return ImageKernel(spatial, kind) if images(program) else Kernel(_of_vectors(program), kind=kind)
 
 
 def _of_vectors(program: _Program) -> tuple[Dense | Nonlinear | Normalised | Sum, ...]:
     """The program without what only images need."""
-    kept = [layer for layer in program if not isinstance(layer, Convolution | Average | Flatten)]
+    kept = [layer for layer in program if not isinstance(layer, Convolution | Average | Flatten | Attention | Turned)]
     return tuple(Sum(_of_vectors(p.branch), _of_vectors(p.skip)) if isinstance(p, Sum) else p for p in kept)
 
 
@@ -120,20 +150,41 @@ def _before(node: fx.Node, found: dict[fx.Node, _Program]) -> _Program:
     return found[source]
 
 
-def _module(layer: nn.Module, name: str, before: _Program, given: tuple[float | None, float | None]) -> _Program:
-    if isinstance(layer, nn.Linear):
-        return (*before, _dense(layer, *given))
+_Given = tuple[float | None, float | None]
+
+
+def _module(layer: nn.Module, name: str, before: _Program, given: list[_Given]) -> _Program:
     if isinstance(layer, PASSED):
         return before
+    if isinstance(layer, nn.LayerNorm | nn.GroupNorm):
+        return before_turn(before, lambda inner, turned: (*inner, _normalised(layer, name, inner, turned)))
+    if type(layer) in MODULES:
+        return before_turn(before, lambda inner, _: _activated(inner, layer, name))
+    if before and isinstance(before[-1], Turned):
+        raise ValueError(
+            f"expected images turned back by a permute before {name!r}, got them with channels last; {CAN}"
+        )
+    if isinstance(layer, nn.Linear):
+        return (*before, _dense(layer, *given[0]))
+    if isinstance(layer, SelfAttention):
+        return (*before, _attention(layer, name, given))
     if isinstance(layer, nn.Flatten):
         return (*before, Flatten())
     if isinstance(layer, nn.Conv1d | nn.Conv2d):
-        return (*before, _convolution(layer, name, *given))
+        return (*before, _convolution(layer, name, *given[0]))
     if isinstance(layer, nn.AvgPool1d | nn.AvgPool2d | nn.AdaptiveAvgPool1d | nn.AdaptiveAvgPool2d):
         return (*before, _average(layer, name))
-    if isinstance(layer, nn.LayerNorm):
-        return (*before, _normalised(layer, name, before))
-    if type(layer) in MODULES or not list(layer.parameters()):
+    if isinstance(layer, nn.MultiheadAttention):
+        raise ValueError(
+            f"expected attention whose kernel has a closed form, got MultiheadAttention at {name!r}, a softmax of random "
+            "logits; use theodolite.nn.SelfAttention"
+        )
+    if isinstance(layer, nn.modules.batchnorm._NormBase):
+        raise ValueError(
+            f"expected normalisation of each sample by itself, got {type(layer).__name__} at {name!r}, whose kernel depends "
+            "on the batch or on single channels; use GroupNorm or LayerNorm"
+        )
+    if not list(layer.parameters()):
         return _activated(before, layer, name)
     raise ValueError(f"expected layers whose kernel is known, got {type(layer).__name__} at {name!r}; {CAN}")
 
@@ -182,15 +233,41 @@ def _mean_square(tensor: Tensor) -> float:
     return float(tensor.detach().to(torch.float64).square().mean())
 
 
-def _normalised(layer: nn.LayerNorm, name: str, before: _Program) -> Normalised:
-    if len(layer.normalized_shape) != 1:
-        raise ValueError(f"expected LayerNorm over the last axis, got {layer.normalized_shape} at {name!r}; {CAN}")
-    if before and isinstance(before[-1], Nonlinear):
-        raise ValueError(f"expected LayerNorm behind a Linear layer or a sum, got it behind an activation at {name!r}")
+def _attention(layer: SelfAttention, name: str, given: list[_Given]) -> Attention:
+    parts = [part for part in (layer.query, layer.key, layer.value, layer.output) if part is not None]
+    dense = [_dense(part, *own) for part, own in zip(parts, given, strict=True)]
+    key = None if layer.tied else dense.pop(1)
+    try:
+        return Attention(dense[0], dense[1], dense[2], key, layer.weighting)
+    except ValueError as error:
+        raise ValueError(f"{error} (at {name!r})") from error
+
+
+def _normalised(layer: nn.LayerNorm | nn.GroupNorm, name: str, before: _Program, turned: bool) -> Normalised:
+    if not _is_gaussian(before):
+        raise ValueError(
+            f"expected {type(layer).__name__} behind a layer of weights or a sum, got it behind an activation or the input at "
+            f"{name!r}: the channels there are not of mean zero"
+        )
     own: list[Tensor | None] = [getattr(layer, key, None) for key in ("weight", "bias")]
     if any(part is not None and bool((part != plain).any()) for part, plain in zip(own, (1, 0), strict=True)):
-        raise ValueError(f"expected LayerNorm as initialised (ones and zeros), got trained parameters at {name!r}")
-    return Normalised(float(layer.eps))
+        raise ValueError(
+            f"expected {type(layer).__name__} as initialised (ones and zeros), got trained parameters at {name!r}"
+        )
+    axes = image_axes(before)
+    if isinstance(layer, nn.GroupNorm):
+        if turned or layer.num_groups == layer.num_channels:
+            raise ValueError(f"expected GroupNorm over several channels of images, got {layer} at {name!r}; {CAN}")
+        return Normalised(float(layer.eps), whole=True)
+    over = len(layer.normalized_shape)
+    if over == 1 and (turned or not axes):
+        return Normalised(float(layer.eps))
+    if axes and not turned and over == 1 + axes:
+        return Normalised(float(layer.eps), whole=True)
+    raise ValueError(
+        f"expected LayerNorm over the channels (images between two permutes), or over channels and all pixels, got "
+        f"{tuple(layer.normalized_shape)} at {name!r}; {CAN}"
+    )
 
 
 def _activated(before: _Program, source: Callable[[Tensor], Tensor], name: str) -> _Program:
@@ -209,7 +286,7 @@ def _activated(before: _Program, source: Callable[[Tensor], Tensor], name: str) 
 def _is_gaussian(program: _Program, start: bool = False) -> bool:
     """Whether infinitely many channels are Gaussian here: the maps of activations are expectations over Gaussians."""
     for layer in program:
-        if isinstance(layer, Dense | Convolution):
+        if isinstance(layer, Dense | Convolution | Attention):
             start = True
         elif isinstance(layer, Nonlinear):
             start = False
@@ -218,7 +295,7 @@ def _is_gaussian(program: _Program, start: bool = False) -> bool:
     return start
 
 
-def _function(node: fx.Node, found: dict[fx.Node, _Program]) -> _Program:
+def _function(node: fx.Node, found: dict[fx.Node, _Program], *, tokens: bool) -> _Program:
     target: Any = node.target
     signals = [a for a in (*node.args, *node.kwargs.values()) if isinstance(a, fx.Node)]
     name = target if isinstance(target, str) else getattr(target, "__name__", str(target))
@@ -229,21 +306,26 @@ def _function(node: fx.Node, found: dict[fx.Node, _Program]) -> _Program:
     before = _before(node, found)
     if name in SAME:
         return before
+    if name in ("permute", "transpose", "movedim") and not tokens:
+        if not is_turn(node, image_axes(before), back=bool(before) and isinstance(before[-1], Turned)):
+            raise ValueError(f"expected a permute of channels to the end and back, got {node.format_node()}; {CAN}")
+        return before[:-1] if before and isinstance(before[-1], Turned) else (*before, Turned())
     if name in FLAT:
         return (*before, Flatten())
     if name == "mean":
-        return (*before, _mean(node))
+        return (*before, _mean(node, tokens=tokens))
     if len(signals) == 1 and len(node.args) == 1:
         function = getattr(torch.Tensor, target) if isinstance(target, str) else target
         options = {key: value for key, value in node.kwargs.items() if key != "inplace"}
-        return _activated(before, functools.partial(function, **options) if options else function, name)
+        source = functools.partial(function, **options) if options else function
+        return before_turn(before, lambda inner, _: _activated(inner, source, name))
     raise ValueError(f"expected an activation or a sum, got {name!r} of {len(node.args)} arguments; {CAN}")
 
 
-def _mean(node: fx.Node) -> Average:
+def _mean(node: fx.Node, *, tokens: bool) -> Average:
     axes = node.args[1] if len(node.args) > 1 else node.kwargs.get("dim")
     found = {axes} if isinstance(axes, int) else set(axes) if isinstance(axes, tuple | list) else set()
-    if found in ({2}, {-1}, {2, 3}, {-1, -2}, {2, -1}):
+    if found in (({1}, {-2}) if tokens else ({2}, {-1}, {2, 3}, {-1, -2}, {2, -1})):
         return Average()
     raise ValueError(f"expected a mean over the axes of an image, got axes {axes}; {CAN}")
 
@@ -254,7 +336,7 @@ def _sum(first: _Program, second: _Program) -> _Program:
     while common < min(len(first), len(second)) and first[common] is second[common]:
         common += 1
     branch, skip = first[common:], second[common:]
-    if not any(part and isinstance(part[-1], Dense | Convolution) for part in (branch, skip)):
+    if not any(part and isinstance(part[-1], Dense | Convolution | Attention) for part in (branch, skip)):
         raise ValueError(
             f"expected a residual sum in which a branch ends in a layer of weights, got one that does not; {CAN}"
         )

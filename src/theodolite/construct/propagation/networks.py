@@ -78,10 +78,10 @@ def network(
     if inputs < 1 or outputs < 1:
         raise ValueError(f"expected at least one input and one output, got {inputs} and {outputs}")
     layers: list[nn.Module] = []
-    for fan_in, fan_out in zip((inputs, *widths), (*widths, outputs), strict=True):
+    for fan_in, fan_out, (C_w, C_b) in zip((inputs, *widths), (*widths, outputs), spec.variances_of(None), strict=True):
         layer = nn.utils.skip_init(nn.Linear, fan_in, fan_out, dtype=dtype)  # type: ignore[no-untyped-call]
-        layer.weight.normal_(0.0, math.sqrt(spec.weight_variance / fan_in), generator=generator)
-        layer.bias.normal_(0.0, math.sqrt(spec.bias_variance), generator=generator)
+        layer.weight.normal_(0.0, math.sqrt(C_w / fan_in), generator=generator)
+        layer.bias.normal_(0.0, math.sqrt(C_b), generator=generator)
         layers += [layer, _module(spec.sigma)]
     return nn.Sequential(*layers[:-1])
 

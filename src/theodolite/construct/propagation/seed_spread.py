@@ -24,12 +24,8 @@ def gradient_spread(spec: Mlp, width: int, *, where: str = "", seed: int = 0) ->
     nets = min(MOST, NUMBERS // (width * (depth + 1)))
     if nets < FEWEST:
         return ()
-    ensemble = Ensemble(
-        activation=spec.sigma,
-        widths=(width,) * depth,
-        weight_variance=spec.weight_variance,
-        bias_variance=spec.bias_variance,
-    )
+    C_w, C_b = spec.common_variances
+    ensemble = Ensemble(activation=spec.sigma, widths=(width,) * depth, weight_variance=C_w, bias_variance=C_b)
     generator = torch.Generator().manual_seed(seed)
     x = torch.randn(width, generator=generator)
     block = max(1, NUMBERS // 10 // (width * (depth + 1)))

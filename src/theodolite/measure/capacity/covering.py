@@ -77,6 +77,8 @@ def lipschitz_code(values: Tensor, *, bits: int) -> Tensor:
     >>> lipschitz_code(torch.tensor([[0.0, 0.5, 1.0]]), bits=1).tolist()
     [[0.0, 0.0, 0.5]]
     """
+    if values.ndim != 2:
+        raise ValueError(f"expected values of functions as rows, (count, places), got shape {tuple(values.shape)}")
     places = values.shape[1] - 1
     if places % (bits + 1):
         raise ValueError(f"expected a multiple of {bits + 1} steps between places, got {places}; sample more finely")

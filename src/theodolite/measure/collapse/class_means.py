@@ -108,11 +108,11 @@ def collapse_of(moments: ClassMoments, *, weight: Tensor | None = None, nc4: flo
     if rank == 0:
         raise ValueError("expected class means that differ, got equal ones; are the features constant?")
     equinorm, equiangular, spread = _simplex_distance(M)
-    W = None if weight is None else weight.detach().to(M)[here]
-    if W is not None and W.shape != M.shape:
+    if weight is not None and weight.shape != moments.means.shape:
         raise ValueError(
-            f"expected a classifier of shape {tuple(M.shape)}, got {tuple(W.shape)}; pass the layer's weight"
+            f"expected a classifier of shape {tuple(moments.means.shape)}, got {tuple(weight.shape)}; pass the layer's weight"
         )
+    W = None if weight is None else weight.detach().to(M)[here]
     of_weight = (None, None, None) if W is None else _simplex_distance(W)
     nc3 = None if W is None else float((W / W.norm() - M / M.norm()).norm())
     return Collapse(

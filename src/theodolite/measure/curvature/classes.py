@@ -81,6 +81,10 @@ def class_structure(vectors: Tensor, probabilities: Tensor, labels: Tensor) -> P
 def pair_structure(means: Tensor, weights: Tensor) -> Parts:
     """The class, cross and equal parts from the means (C, C, D) of the pairs (c, c') and their weights (C, C)."""
     C = len(weights)
+    if weights.shape != (C, C) or means.shape[:-1] != (C, C):
+        raise ValueError(
+            f"expected means (C, C, D) and weights (C, C), got shapes {tuple(means.shape)} and {tuple(weights.shape)}"
+        )
     other = weights * (1 - torch.eye(C, dtype=weights.dtype, device=weights.device))
     w_class = other.sum(1)
     centre = (other[:, :, None] * means).sum(1) / w_class.clamp_min(torch.finfo(weights.dtype).tiny)[:, None]

@@ -2,6 +2,7 @@ from .descent import (
     descent_path as descent_path,
     largest_stable_step as largest_stable_step,
     noisy_descent as noisy_descent,
+    named_activation as named_activation,
     two_layer_curvature as two_layer_curvature,
     two_layer_path as two_layer_path,
     two_layer_start as two_layer_start,

@@ -143,4 +143,11 @@ def two_layer_path(
 
 
 def _two_layer(u: Tensor, v: Tensor, activation: str) -> Tensor:
-    return (v * NAMED_ACTIVATIONS[activation](u)).sum(1) / math.sqrt(u.shape[1])
+    return (v * named_activation(activation)(u)).sum(1) / math.sqrt(u.shape[1])
+
+
+def named_activation(name: str) -> Callable[[Tensor], Tensor]:
+    """The function of this name, among those that experiments know."""
+    if name not in NAMED_ACTIVATIONS:
+        raise ValueError(f"expected an activation among {sorted(NAMED_ACTIVATIONS)}, got {name!r}")
+    return NAMED_ACTIVATIONS[name]

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from theodolite.measure.experiments.descent import NAMED_ACTIVATIONS
+from theodolite.measure.experiments.descent import named_activation
 from theodolite.measure.experiments.sparse_learners import Optimiser
 
 GAINS = {"tanh": 1.0, "relu": 2.0, "linear": 1.0}
@@ -21,6 +21,8 @@ def gaussian_start(
     count: int, sizes: Sequence[int], *, activation: str, generator: torch.Generator, rotation: Tensor | None = None
 ) -> list[Tensor]:
     """Weights (count, in, out) and zero biases (count, 1, out) of networks with a Gaussian, so rotation-invariant, start."""
+    if activation not in GAINS:
+        raise ValueError(f"expected an activation among {sorted(GAINS)}, got {activation!r}")
     made = []
     for place, (inputs, outputs) in enumerate(pairwise(sizes)):
         weight = torch.randn(count, inputs, outputs, generator=generator, dtype=torch.float64)
@@ -35,7 +37,7 @@ def network_outputs(own: Sequence[Tensor], x: Tensor, activation: str) -> Tensor
     """Outputs (count, n) of all networks at inputs (count, n, d)."""
     for place in range(0, len(own), 2):
         x = torch.baddbmm(own[place + 1], x, own[place])
-        x = NAMED_ACTIVATIONS[activation](x) if place + 2 < len(own) else x
+        x = named_activation(activation)(x) if place + 2 < len(own) else x
     return x[..., 0]
 
 

@@ -64,6 +64,8 @@ def log_spread(squares: Tensor) -> tuple[float, float]:
 
     Draws in which a gradient is exactly zero, dead networks, are left out.
     """
+    if squares.ndim != 2:
+        raise ValueError(f"expected squares of gradients as (draws, columns), got shape {tuple(squares.shape)}")
     alive = squares[(squares > 0).all(1)]
     if len(alive) < 8:
         raise ValueError(

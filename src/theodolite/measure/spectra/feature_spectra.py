@@ -110,7 +110,7 @@ def feature_decay(
 
     Weights 1/rank over the ranks from ``window[0]`` to ``window[1]``, both included, as far as the spectrum reaches; the
     window moves the answer (1.66 to 2.55 has been seen on one layer), so it is part of it. Of n samples at most n - 1
-    directions have variance.
+    directions have variance. Where the window holds too few of them alpha is NaN, and ``note`` says so.
 
     ``rule="reptrix"`` is the estimator of that public repository: an index range counted from zero, so ranks
     ``window[0] + 1`` to ``window[1]``, weights in float32, and R^2 unweighted from rank ``window[0] + 2`` to 100. Source:

@@ -11,7 +11,7 @@ from .finite_width import (
     relu_ntk_mean as relu_ntk_mean,
     relu_ntk_second_moment as relu_ntk_second_moment,
 )
-from .image_layers import Average as Average, Convolution as Convolution, Flatten as Flatten
+from .image_layers import Attention as Attention, Average as Average, Convolution as Convolution, Flatten as Flatten
 from .inference import (
     Factor as Factor,
     Posterior as Posterior,

@@ -51,9 +51,13 @@ class Nonlinear:
 
 @dataclass(frozen=True)
 class Normalised:
-    r"""Layer normalisation of a signal of mean zero: $K\to K/\sqrt{(q+\epsilon)(q'+\epsilon)}$, the same for $\Theta$."""
+    r"""Layer normalisation of a signal of mean zero: $K\to K/\sqrt{(q+\epsilon)(q'+\epsilon)}$, the same for $\Theta$.
+
+    q is the variance of a pixel's channels; of a ``whole`` image the mean over its pixels, as group normalisation has it.
+    """
 
     epsilon: float = 0.0
+    whole: bool = False
 
 
 @dataclass(frozen=True)
@@ -75,8 +79,10 @@ def program_of(spec: Mlp | Layers, *, weight_rate: float | None = None, bias_rat
     7
     """
     if isinstance(spec, Mlp):
-        dense = Dense(spec.weight_variance, spec.bias_variance, weight_rate, bias_rate)
-        return (dense, *((Nonlinear(spec.sigma), dense) * (spec.hidden_layers or 0)))
+        made = {pair: Dense(*pair, weight_rate, bias_rate) for pair in set(spec.variances_of(None))}
+        first, *others = (made[pair] for pair in spec.variances_of(None))
+        between = Nonlinear(spec.sigma)
+        return (first, *(layer for dense in others for layer in (between, dense)))
     found: list[Dense | Nonlinear | Normalised | Sum] = []
     for layer in spec:
         if isinstance(layer, Dense):

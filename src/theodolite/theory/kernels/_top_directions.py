@@ -80,12 +80,12 @@ def _parts(spec: Mlp, x: Tensor) -> list[tuple[Tensor, Tensor]]:
     a, b = squares[:, None].expand_as(cosine), squares.expand_as(cosine)
     program = program_of(spec)
     fed, slopes = pair_layers(program, diagonal_of(program, squares).steps, Pairs(a, b, 1 - cosine, 1 + cosine))
-    behind = torch.ones_like(cosine)
-    found = []
+    behind, weights = torch.ones_like(cosine), spec.weight_variances
+    found: list[tuple[Tensor, Tensor]] = []
     for place in range(len(fed) - 1, -1, -1):
         found.append((fed[place] * behind, behind))
         if place:
-            behind = torch.where(behind == 0, 0.0, spec.weight_variance * slopes[place - 1] * behind)
+            behind = torch.where(behind == 0, 0.0, weights[place] * slopes[place - 1] * behind)
     return found[::-1]
 
 
@@ -148,6 +148,6 @@ def _share(part: float, whole: float, layers: int) -> float:
 
 
 def _shares(spec: Mlp, mean_square: float, cosine: float) -> tuple[Share, ...]:
-    start = spec.bias_variance + spec.weight_variance * mean_square
-    across = spec.bias_variance + spec.weight_variance * mean_square * cosine
+    C_w, C_b = spec.variances_of(1)[0]
+    start, across = C_b + C_w * mean_square, C_b + C_w * mean_square * cosine
     return tangent_shares(spec, (start, start, across))

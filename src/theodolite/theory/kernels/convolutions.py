@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
 
@@ -16,62 +16,14 @@ from theodolite.theory.kernels._blocks import Scratch
 from theodolite.theory.kernels._cores import one_core
 from theodolite.theory.kernels._duals.maps import Pairs
 from theodolite.theory.kernels._programs import Dense, Nonlinear, Normalised, Sum, behind, dual_of, has_closed_form
+from theodolite.theory.kernels._signals import PixelKernels, Sides
 from theodolite.theory.kernels._tiles import NEAR
 from theodolite.theory.kernels._tiling import Kernels
-from theodolite.theory.kernels.image_layers import Average, Convolution, Flatten, ImageProgram
+from theodolite.theory.kernels._token_maps import attended, normalised, weighted
+from theodolite.theory.kernels.image_layers import Attention, Average, Convolution, Flatten, ImageProgram
 
 PAIRS_AT_ONCE = 1 << 17
 """Pairs of pixels that are worked on at a time: a few such blocks fit a core's cache."""
-
-
-@dataclass
-class _Signal:
-    """Both kernels of pairs of images, of equal pixels (n, m, *space) or of all pairs of pixels (n, m, *space, *space)."""
-
-    k: Tensor
-    t: Tensor | None
-    distance: Tensor | None  # a + b - 2k of equal pixels: keeps the digits that k loses as images become alike
-    space: int  # how many axes an image has; 0 once it has been read out
-    full: bool  # whether all pairs of pixels are kept
-    flat: bool = False
-
-    def mapped(self, change: Callable[[Tensor], Tensor]) -> _Signal:
-        """Every block sent through the same linear map."""
-        t, distance = (None if block is None else change(block) for block in (self.t, self.distance))
-        return replace(self, k=change(self.k), t=t, distance=distance)
-
-    def of_equal_pixels(self) -> _Signal:
-        """Only the covariances of each pixel with the same pixel of the other image."""
-        if not self.full:
-            return self
-        shape = self.k.shape[: 2 + self.space]
-        size = math.prod(shape[2:])
-        found = self.mapped(lambda b: b.reshape(*shape[:2], size, size).diagonal(dim1=2, dim2=3).reshape(shape))
-        return replace(found, full=False)
-
-
-@dataclass
-class _Sides:
-    """Variances of pixels before each nonlinearity: given for both sides, or read off images that are with themselves."""
-
-    rows: list[Tensor] = field(default_factory=list)
-    columns: list[Tensor] = field(default_factory=list)
-    given: bool = False
-    position: int = 0
-
-    def at(self, signal: _Signal) -> tuple[Tensor, Tensor]:
-        """The variances before the next nonlinearity, ready to be multiplied with its blocks."""
-        if not self.given:
-            own = signal.of_equal_pixels().k[:, 0]
-            self.rows.append(own)
-            rows, columns = own[:, None], own[:, None]
-        else:
-            rows, columns = self.rows[self.position][:, None], self.columns[self.position][None]
-        self.position += 1
-        if not signal.full:
-            return rows, columns
-        ones = (1,) * signal.space
-        return rows.reshape(*rows.shape, *ones), columns.reshape(*columns.shape[:2], *ones, *columns.shape[2:])
 
 
 @dataclass(frozen=True)
@@ -79,9 +31,11 @@ class ImageKernel:
     r"""The NTK or NNGP kernel of a convolutional network, as a function of images (n, channels, height, width) or (n, c, length).
 
     A network that flattens its image needs the covariances of each pixel with the same pixel of the other image; one that
-    averages needs those of all pairs of pixels, up to its last average. Work is counted in pairs of pixels, and a block of
+    averages or attends needs those of all pairs of pixels, up to where it last does. ``channels_last`` takes images as
+    (n, height, width, channels) and sequences as (n, length, channels). Work is counted in pairs of pixels, and a block of
     them is held at a time. Computed in float64; where nothing is averaged, from the distance of patches, so that images
-    which are nearly alike lose no digits. Source: novak2019, section 3.1; arora2019, section 4.
+    which are nearly alike lose no digits. Source: novak2019, section 3.1; arora2019,
+    section 4; hron2020, sections 3 and 4.
 
     >>> layers = (Convolution(Dense(2.0), (1, 1), (1, 1), (0, 0), (1, 1)), Average(), Dense(1.0))
     >>> ImageKernel(layers, kind="nngp")(torch.ones(1, 3, 2, 2)).item()
@@ -90,6 +44,7 @@ class ImageKernel:
 
     program: ImageProgram
     kind: Literal["ntk", "nngp"] = "ntk"
+    channels_last: bool = False
 
     def __post_init__(self) -> None:
         if self.kind not in ("ntk", "nngp"):
@@ -106,7 +61,7 @@ class ImageKernel:
 
     def diagonal(self, x: Tensor) -> Tensor:
         """The kernel of each image with itself."""
-        found = self._with_itself(_images(x), tangent=self.kind == "ntk")[1]
+        found = self._with_itself(self._images(x), tangent=self.kind == "ntk")[1]
         return (found.ntk if self.kind == "ntk" else found.nngp).to(_kind(x))
 
     def product(self, x: Tensor, vectors: Tensor) -> Tensor:
@@ -132,8 +87,8 @@ class ImageKernel:
 
     def _blocks(self, x: Tensor, other: Tensor | None, *, tangent: bool) -> Iterator[tuple[slice, slice, Kernels]]:
         """Rows, columns and their block of the matrix; of one set of images those on and above the diagonal."""
-        first = _images(x)
-        second = first if other is None else _images(other)
+        first = self._images(x)
+        second = first if other is None else self._images(other)
         if second.shape[1:] != first.shape[1:]:
             shapes = [tuple(images.shape[1:]) for images in (first, second)]
             raise ValueError(f"expected images of one shape, got {shapes[0]} and {shapes[1]}")
@@ -143,11 +98,22 @@ class ImageKernel:
         for i in range(0, len(first), step):
             for j in range(i if other is None else 0, len(second), step):
                 rows, columns = slice(i, min(i + step, len(first))), slice(j, min(j + step, len(second)))
-                sides = _Sides([v[rows] for v in rows_all], [v[columns] for v in columns_all], given=True)
+                sides = Sides([v[rows] for v in rows_all], [v[columns] for v in columns_all], given=True)
                 yield rows, columns, self._run(first[rows, None], second[None, columns], sides, tangent=tangent)
 
+    def _images(self, x: Tensor) -> Tensor:
+        x = x.movedim(-1, 1) if self.channels_last and x.ndim in (3, 4) else x
+        if x.ndim not in (3, 4):
+            raise ValueError(
+                f"expected images (n, channels, height, width) or (n, channels, length), got shape {tuple(x.shape)}"
+            )
+        images = x.detach().to(torch.float64)
+        if not bool(torch.isfinite(images).all()):
+            raise ValueError("expected finite images, got inf or nan among them; remove those")
+        return images
+
     def _pixels(self, images: Tensor) -> int:
-        return int(images[0, 0].numel() ** (2 if _averages(self.program) else 1)) if len(images) else 1
+        return int(images[0, 0].numel() ** (2 if _mixes(self.program) else 1)) if len(images) else 1
 
     def _with_itself(self, images: Tensor, *, tangent: bool) -> tuple[list[Tensor], Kernels]:
         """Every image with itself: the variances of pixels before each nonlinearity, and the kernels."""
@@ -155,63 +121,57 @@ class ImageKernel:
         variances: list[list[Tensor]] = []
         found: list[Kernels] = []
         for i in range(0, max(len(images), 1), step):
-            block, sides = images[i : i + step, None], _Sides()
+            block, sides = images[i : i + step, None], Sides()
             found.append(self._run(block, block, sides, tangent=tangent))
             variances.append(sides.rows)
         kernels = Kernels(*(torch.cat([getattr(f, kind)[:, 0] for f in found]) for kind in ("nngp", "ntk")))
         return [torch.cat(parts) for parts in zip(*variances, strict=True)], kernels
 
-    def _run(self, x: Tensor, y: Tensor, sides: _Sides, *, tangent: bool) -> Kernels:
+    def _run(self, x: Tensor, y: Tensor, sides: Sides, *, tangent: bool) -> Kernels:
         """The kernels of images x (n, 1, c, ...) with y (1, m, c, ...) or with themselves."""
-        space, full = x.ndim - 3, _averages(self.program)
+        space, full = x.ndim - 3, _mixes(self.program)
         if full:
             ones = (1,) * space
             x, y = x.reshape(*x.shape, *ones), y.reshape(*y.shape[:3], *ones, *y.shape[3:])
         k, distance = (x * y).mean(2), None if full else (x - y).square().mean(2)
         with one_core():  # many small steps
-            signal = _through(self.program, _Signal(k, None, distance, space, full), sides, tangent, False)
+            signal = _through(self.program, PixelKernels(k, None, distance, space, full), sides, tangent, False)
         if signal.space:
             raise ValueError("expected a network that ends in a Linear layer, got one whose output is an image")
         return Kernels(signal.k, torch.zeros_like(signal.k) if signal.t is None else signal.t)
 
 
-def _through(program: ImageProgram, signal: _Signal, sides: _Sides, tangent: bool, averaged_later: bool) -> _Signal:
+def _through(
+    program: ImageProgram, signal: PixelKernels, sides: Sides, tangent: bool, averaged_later: bool
+) -> PixelKernels:
     for position, layer in enumerate(program):
-        if signal.full and not averaged_later and not _averages(program[position:]):
+        if signal.full and not averaged_later and not _mixes(program[position:]):
             signal = signal.of_equal_pixels()
         if isinstance(layer, Sum):
-            later = averaged_later or _averages(program[position + 1 :])
+            later = averaged_later or _mixes(program[position + 1 :])
             signal = _added(*(_through(p, signal, sides, tangent, later) for p in (layer.branch, layer.skip)))
         elif isinstance(layer, Average):
             signal = _averaged(layer, signal)
         elif isinstance(layer, Nonlinear):
             signal = _nonlinear(layer, signal, sides)
         elif isinstance(layer, Convolution):
-            signal = _weighted(layer.dense, signal.mapped(partial(_convolved, layer=layer, signal=signal)), tangent)
+            signal = weighted(layer.dense, signal.mapped(partial(_convolved, layer=layer, signal=signal)), tangent)
         elif isinstance(layer, Flatten):
             signal = replace(signal, flat=True)
         elif isinstance(layer, Normalised):
-            raise ValueError("expected no LayerNorm in a convolutional network, got one; its kernel is not known here")
+            signal = normalised(layer, signal, sides)
+        elif isinstance(layer, Attention):
+            signal = attended(layer, signal, sides, tangent)
         else:
             axes = tuple(range(2, 2 + signal.space))
             if axes and not signal.flat:
                 raise ValueError("expected images to be flattened or averaged before a Linear layer, got none of both")
             flat = replace(signal.mapped(partial(torch.mean, dim=axes)), space=0) if axes else signal
-            signal = _weighted(layer, flat, tangent)
+            signal = weighted(layer, flat, tangent)
     return signal
 
 
-def _weighted(layer: Dense, signal: _Signal, tangent: bool) -> _Signal:
-    """A layer of weights on what its windows see."""
-    weight, bias = layer.rates
-    t = None
-    if tangent:
-        t = bias + weight * signal.k + (0.0 if signal.t is None else layer.weight_variance * signal.t)
-    distance = None if signal.distance is None else layer.weight_variance * signal.distance
-    return replace(signal, k=layer.bias_variance + layer.weight_variance * signal.k, t=t, distance=distance)
-
-
-def _nonlinear(layer: Nonlinear, signal: _Signal, sides: _Sides) -> _Signal:
+def _nonlinear(layer: Nonlinear, signal: PixelKernels, sides: Sides) -> PixelKernels:
     """Pairs that are far from parallel all at once; the others, where that loses digits, from their distance."""
     k, (a, b) = signal.k, sides.at(signal)
     low, high = float(min(a.min(), b.min())), float(max(a.max(), b.max()))
@@ -239,7 +199,7 @@ def _nonlinear(layer: Nonlinear, signal: _Signal, sides: _Sides) -> _Signal:
     return replace(signal, k=e, t=t, distance=None if signal.full else distance)
 
 
-def _pairs(signal: _Signal, a: Tensor, b: Tensor, which: Tensor) -> Pairs:
+def _pairs(signal: PixelKernels, a: Tensor, b: Tensor, which: Tensor) -> Pairs:
     distance = a + b - 2 * signal.k[which] if signal.distance is None else signal.distance[which]
     size = a.sqrt() * b.sqrt()
     less = (distance - (a.sqrt() - b.sqrt()) ** 2) / (2 * torch.where(size > 0, size, 1.0))
@@ -247,7 +207,7 @@ def _pairs(signal: _Signal, a: Tensor, b: Tensor, which: Tensor) -> Pairs:
     return Pairs(a, b, less, 2 - less)
 
 
-def _convolved(block: Tensor, layer: Convolution, signal: _Signal) -> Tensor:
+def _convolved(block: Tensor, layer: Convolution, signal: PixelKernels) -> Tensor:
     """The mean over the window, the same shift in both images; axis by axis, for the window is a product."""
     padding = layer.padding * (2 if signal.full else 1)
     around = [p for size in reversed(padding) for p in (size, size)]
@@ -278,7 +238,7 @@ def _wrapped(block: Tensor, padding: tuple[int, ...]) -> Tensor:
     return block
 
 
-def _averaged(layer: Average, signal: _Signal) -> _Signal:
+def _averaged(layer: Average, signal: PixelKernels) -> PixelKernels:
     """Both images averaged, each by its own shifts."""
     if not signal.space:
         raise ValueError("expected an average over an image, got one behind a Linear layer; average before it")
@@ -301,7 +261,9 @@ def _averaged(layer: Average, signal: _Signal) -> _Signal:
     return signal.mapped(change)
 
 
-def _added(first: _Signal, second: _Signal) -> _Signal:
+def _added(first: PixelKernels, second: PixelKernels) -> PixelKernels:
+    if first.full != second.full:  # one branch still holds all pairs of pixels, which nobody will ask for
+        first, second = first.of_equal_pixels(), second.of_equal_pixels()
     if first.k.shape != second.k.shape:
         raise ValueError(
             f"expected branches of one size, got images of {tuple(first.k.shape[2:])} and {tuple(second.k.shape[2:])}"
@@ -311,21 +273,12 @@ def _added(first: _Signal, second: _Signal) -> _Signal:
     return replace(first, k=first.k + second.k, t=t, distance=both)
 
 
-def _averages(program: ImageProgram) -> bool:
+def _mixes(program: ImageProgram) -> bool:
+    """Whether pixels are averaged or attend to each other: then all pairs of them are needed up to there."""
     return any(
-        isinstance(p, Average) or (isinstance(p, Sum) and (_averages(p.branch) or _averages(p.skip))) for p in program
+        isinstance(p, Average | Attention) or (isinstance(p, Sum) and (_mixes(p.branch) or _mixes(p.skip)))
+        for p in program
     )
-
-
-def _images(x: Tensor) -> Tensor:
-    if x.ndim not in (3, 4):
-        raise ValueError(
-            f"expected images (n, channels, height, width) or (n, channels, length), got shape {tuple(x.shape)}"
-        )
-    images = x.detach().to(torch.float64)
-    if not bool(torch.isfinite(images).all()):
-        raise ValueError("expected finite images, got inf or nan among them; remove those")
-    return images
 
 
 def _kind(x: Tensor) -> torch.dtype:

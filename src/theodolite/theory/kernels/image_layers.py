@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from theodolite.theory.kernels._programs import Dense, Nonlinear, Normalised, Sum
 
@@ -37,5 +38,33 @@ class Flatten:
     """Pixels become channels: a dense layer behind takes the mean of their covariances."""
 
 
-ImageProgram = tuple[Convolution | Average | Flatten | Dense | Nonlinear | Normalised | Sum, ...]
+@dataclass(frozen=True)
+class Attention:
+    r"""Self-attention of the positions of an image or a sequence, in one of the two forms whose kernel is closed.
+
+    Without ``key`` the keys are the queries and logits are divided by the channels of a head: they tend to
+    $G=C_b^q+C_w^qK(x,x)$, and $K\to C_b^o+C_w^o\,\zeta(G)\,K^v\zeta(G')^\top$ with $K^v=C_b^v+C_w^vK$ and $\zeta$ the softmax
+    of each row, or the identity. $\Theta$ goes as K does: what queries learn moves nothing. With a ``key`` of its own and logits
+    divided by the root of the channels they stay random, and for the identity and many heads
+    $K\to C_b^o+C_w^oK^q\sum_{ab}K^k_{ab}K^v_{ab}$, $\Theta$ by the rule of products; a softmax then has no closed form.
+    Positions are not told apart; masks are not known. Source: hron2020, sections 3 and 4.
+    """
+
+    query: Dense
+    value: Dense
+    output: Dense
+    key: Dense | None = None
+    weighting: Literal["softmax", "identity"] = "softmax"
+
+    def __post_init__(self) -> None:
+        if self.weighting not in ("softmax", "identity"):
+            raise ValueError(f"expected weighting 'softmax' or 'identity', got {self.weighting!r}")
+        if self.key is not None and self.weighting == "softmax":
+            raise ValueError(
+                "expected weighting 'identity' where keys have weights of their own, got 'softmax', whose kernel has no "
+                "closed form; leave out key, or give weighting='identity'"
+            )
+
+
+ImageProgram = tuple[Convolution | Average | Attention | Flatten | Dense | Nonlinear | Normalised | Sum, ...]
 """Layers in order."""

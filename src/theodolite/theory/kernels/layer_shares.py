@@ -29,13 +29,13 @@ def tangent_shares(spec: Mlp, covariance: Covariance) -> tuple[Share, ...]:
     [0.5, 0.5, 0.5]
     """
     trajectory = covariance_trajectory(spec, covariance)
-    sigma, C_w, C_b = spec.sigma, spec.weight_variance, spec.bias_variance
-    if C_w == 0.0:
+    sigma, variances = spec.sigma, spec.variances_of(None)
+    if min(spec.weight_variances) == 0.0:
         raise ValueError("expected a positive weight variance, got 0; nothing reaches the output")
     behind = (1.0, 1.0, 1.0)
     found = []
     for place in range(len(trajectory) - 1, -1, -1):
-        K = trajectory[place]
+        K, (C_w, C_b) = trajectory[place], variances[place]
         fed = tuple((k - C_b) / C_w for k in K)  # E[sigma sigma] of the layer in front, or x.x'/n_0
         found.append(Share(_triple(f * b for f, b in zip(fed, behind, strict=True)), behind))
         if place:
@@ -55,10 +55,12 @@ def tangent_pair(
     >>> tangent_pair(Mlp(2, "relu", 2.0), (1.0, 1.0, 1.0))
     (3.0, 3.0, 3.0)
     """
-    weight = spec.weight_variance if weight_rate is None else weight_rate
-    bias = spec.bias_variance if bias_rate is None else bias_rate
-    shares = tangent_shares(spec, covariance)
-    return _triple(sum(weight * s.weights[i] + bias * s.biases[i] for s in shares) for i in range(3))
+    rates = [
+        (C_w if weight_rate is None else weight_rate, C_b if bias_rate is None else bias_rate)
+        for C_w, C_b in spec.variances_of(None)
+    ]
+    shares = tuple(zip(tangent_shares(spec, covariance), rates, strict=True))
+    return _triple(sum(weight * s.weights[i] + bias * s.biases[i] for s, (weight, bias) in shares) for i in range(3))
 
 
 def _triple(values: Iterable[float]) -> Covariance:

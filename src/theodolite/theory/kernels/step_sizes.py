@@ -88,8 +88,8 @@ def learning_rates(
         LayerRate(place + 1, fan, _rate(0.5 * each, fan * top.weights), _rate(0.5 * each, top.biases), top.share)
         for place, (fan, top) in enumerate(zip(fans_of(spec, count, width), parts.layers, strict=True))
     )
-    start = spec.bias_variance + spec.weight_variance * mean_square
-    weight_exponent, bias_exponent = depth_exponents(spec, start)
+    C_w, C_b = spec.variances_of(1)[0]
+    weight_exponent, bias_exponent = depth_exponents(spec, C_b + C_w * mean_square)
     stretch = (1 + math.sqrt(max(parts.directions, spec.hidden_layers or 0) / width)) ** 2
     return LearningRates(
         layers, _rate(2.0, stretch * parts.largest), parts.largest, -1.0, weight_exponent, bias_exponent
@@ -100,16 +100,16 @@ def depth_exponents(spec: Mlp, variance: float, *, depths: tuple[int, int] = (32
     r"""Local powers of depth by which the weights' and the biases' share of $\Theta(x,x)$ grow, between two depths.
 
     Critical ReLU: 1 and 1. Critical tanh: 0 and 1, so that its weights need no smaller rate in deeper networks. NaN where a
-    share vanishes or overflows: it then has no power.
+    share vanishes or overflows, or variances differ from layer to layer: it then has no power.
 
     >>> [round(power, 2) for power in depth_exponents(Mlp(1, "relu", 2.0), 1.0)]
     [1.0, 1.0]
     """
+    if len(set(spec.variances_of(None))) > 1:  # how such a network would go on is not said
+        return math.nan, math.nan
     found = []
     for depth in depths:
-        shares = tangent_shares(
-            Mlp(depth - 1, spec.sigma, spec.weight_variance, spec.bias_variance), (variance, variance, variance)
-        )
+        shares = tangent_shares(Mlp(depth - 1, spec.sigma, *spec.common_variances), (variance, variance, variance))
         found.append((sum(s.weights[0] for s in shares), sum(s.biases[0] for s in shares)))
     ratio = math.log(depths[1] / depths[0])
     pairs = [(found[0][i], found[1][i]) for i in (0, 1)]

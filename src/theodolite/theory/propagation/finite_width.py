@@ -17,9 +17,10 @@ def variance_vertices(spec: Mlp, variance: float, *, weight_layers: int | None =
     >>> variance_vertices(Mlp(2, "relu", 2.0), 1.0)
     (0.0, 5.0, 10.0)
     """
-    sigma, weight = spec.sigma, spec.weight_variance
+    sigma = spec.sigma
     found = [0.0]
-    for K in variance_trajectory(spec, variance, weight_layers=weight_layers)[:-1]:
+    trajectory = variance_trajectory(spec, variance, weight_layers=weight_layers)
+    for K, (weight, _) in zip(trajectory, spec.variances_of(len(trajectory))[1:], strict=False):
         spread = sigma.fourth_moment(K) - sigma.moment(K) ** 2
         found.append((weight * sigma.curvature_moment(K)) ** 2 * found[-1] + weight**2 * spread)
     return tuple(found)
@@ -35,10 +36,11 @@ def variance_biases(spec: Mlp, variance: float, *, weight_layers: int | None = N
     >>> variance_biases(Mlp(2, "relu", 2.0), 1.0)
     (0.0, 0.0, 0.0)
     """
-    sigma, weight = spec.sigma, spec.weight_variance
+    sigma = spec.sigma
     vertices = variance_vertices(spec, variance, weight_layers=weight_layers)
+    trajectory = variance_trajectory(spec, variance, weight_layers=weight_layers)
     found = [0.0]
-    for K, V in zip(variance_trajectory(spec, variance, weight_layers=weight_layers)[:-1], vertices, strict=False):
+    for K, V, (weight, _) in zip(trajectory, vertices, spec.variances_of(len(trajectory))[1:], strict=False):
         curved = 0.5 * weight * sigma.moment_curvature(K) * V if V else 0.0
         found.append(weight * sigma.curvature_moment(K) * found[-1] + curved)
     return tuple(found)

@@ -72,7 +72,8 @@ def first_covariance(spec: Mlp, first: object, second: object) -> Covariance:
     if not (np.isfinite(x).all() and np.isfinite(y).all()):
         raise ValueError("expected finite input vectors, got NaN or infinity among them")
     dots = [float(a @ b) / x.size for a, b in ((x, x), (y, y), (x, y))]
-    K11, K22, K12 = (spec.bias_variance + spec.weight_variance * dot for dot in dots)
+    C_w, C_b = spec.variances_of(1)[0]
+    K11, K22, K12 = (C_b + C_w * dot for dot in dots)
     return K11, K22, K12
 
 
@@ -85,19 +86,18 @@ def variance_trajectory(spec: Mlp, variance: float, *, weight_layers: int | None
     (1.0, 0.5, 0.25)
     """
     found = [float(variance)]
-    for _ in range(
-        (spec.weight_layers if weight_layers is None else whole("weight_layers", weight_layers, least=1)) - 1
-    ):
+    for C_w, C_b in _variances(spec, weight_layers)[1:]:
         last = found[-1]
-        found.append(_step(spec, last) if last < LARGEST else math.inf)
+        after = next_variance(spec.sigma, last, weight_variance=C_w, bias_variance=C_b) if last < LARGEST else math.inf
+        found.append(after)
     return tuple(found)
 
 
 LARGEST = 1e100
 
 
-def _step(spec: Mlp, variance: float) -> float:
-    return next_variance(spec.sigma, variance, weight_variance=spec.weight_variance, bias_variance=spec.bias_variance)
+def _variances(spec: Mlp, weight_layers: int | None) -> tuple[tuple[float, float], ...]:
+    return spec.variances_of(None if weight_layers is None else whole("weight_layers", weight_layers, least=1))
 
 
 def covariance_trajectory(
@@ -114,13 +114,11 @@ def covariance_trajectory(
     """
     found = [covariance]
     state = covariance[0], covariance[1], _distance(covariance)
-    for _ in range(
-        (spec.weight_layers if weight_layers is None else whole("weight_layers", weight_layers, least=1)) - 1
-    ):
+    for variances in _variances(spec, weight_layers)[1:]:
         if not max(state[:2]) < LARGEST:
             found.append((math.inf, math.inf, math.copysign(math.inf, 1 - state[2])))
             continue
-        state = _next_apart(spec, *state)
+        state = _next_apart(spec.sigma, variances, *state)
         found.append((state[0], state[1], geometric_mean(state[0], state[1]) * (1 - state[2])))
     return tuple(found)
 
@@ -132,13 +130,13 @@ def _distance(covariance: Covariance) -> float:
     return min(2.0, max(0.0, (size - K12) / size)) if size > 0 else 1.0
 
 
-def _next_apart(spec: Mlp, K11: float, K22: float, apart: float) -> Covariance:
+def _next_apart(sigma: Activation, variances: tuple[float, float], K11: float, K22: float, apart: float) -> Covariance:
     r"""The map of $(K_{11},K_{22},1-c)$: the last keeps its digits however alike two inputs become.
 
     $\sqrt{qq'}-(C_b+C_wk)$ is a sum of positive terms, and $\sqrt{E\sigma^2E\sigma'^2}-E\sigma\sigma'$ close to c = 1 the
     covariance of slopes half-way (Price) times the distance in k; for homogeneous functions it is known exactly.
     """
-    sigma, C_w, C_b = spec.sigma, spec.weight_variance, spec.bias_variance
+    C_w, C_b = variances
     first, second = sigma.moment(K11), sigma.moment(K22)
     size, inner = geometric_mean(K11, K22), geometric_mean(first, second)
     K = C_b + C_w * first, C_b + C_w * second

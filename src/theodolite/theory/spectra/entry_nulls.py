@@ -37,6 +37,8 @@ def initial_bounds(shape: tuple[int, ...]) -> dict[str, float]:
     >>> initial_bounds((16, 4))["PyTorch"]
     0.5
     """
+    if len(shape) < 2 or min(shape) < 1:
+        raise ValueError(f"expected the shape of a layer's weights, at least two positive sizes, got {shape}")
     fan_in = math.prod(shape[1:])
     fan_out = shape[0] * math.prod(shape[2:])
     bounds = {
