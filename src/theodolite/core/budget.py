@@ -51,34 +51,69 @@ class Allowance:
 
 @dataclass(frozen=True)
 class Pace:
-    """What one sample takes here, in seconds, by kind of pass; ``samples`` is how many the data hold."""
+    """What a pass takes here, in seconds, by kind: ``starts`` whatever it holds, ``seconds`` more for each sample.
+
+    ``samples`` is how many the data hold, ``batch`` how many a step of training takes at once.
+    """
 
     seconds: Mapping[str, float]
     samples: int
+    starts: Mapping[str, float] = field(default_factory=dict)
+    batch: int = 1
+
+    def pass_seconds(self, kind: str, samples: float) -> float:
+        """What one pass of so many samples takes."""
+        return self.starts.get(kind, 0.0) + samples * self.seconds.get(kind, 0.0)
 
     def price(self, passes: Mapping[Any, int]) -> float:
-        """What so many passes of single samples take."""
-        return sum(count * self.seconds.get(kind, 0.0) for kind, count in passes.items())
+        """What so many passes of single samples take, some of them at a time."""
+        return sum(
+            math.ceil(count / TOGETHER.get(kind, count)) * self.starts.get(kind, 0.0)
+            + count * self.seconds.get(kind, 0.0)
+            for kind, count in passes.items()
+            if count
+        )
+
+    def step(self) -> float:
+        """What one step of training takes: a gradient of a batch."""
+        return self.pass_seconds("gradient", self.batch)
 
     def affordable(self, kind: str, allowance: Allowance, *, passes: float, share: float = 1.0) -> int:
         """How many samples can be passed so often within a share of the time left; never more than there are."""
         most = self.samples if allowance.samples is None else min(self.samples, allowance.samples)
-        each = passes * self.seconds.get(kind, 0.0)
         left = share * allowance.left()
-        return most if each * most <= left else max(1, int(left / each))
+        if passes * self.pass_seconds(kind, most) <= left:
+            return most
+        each = passes * self.seconds.get(kind, 0.0)
+        room = left - passes * self.starts.get(kind, 0.0)
+        return max(1, min(most, int(room / each))) if each > 0 else 1
 
+
+TOGETHER = {"forward": 32, "gradient": 8, "product": 4}
+"""Samples that go through a model at once when a price is told."""
 
 VISIT, SHARE = 0.2, 0.15
 """The share of a budget that the visit of the data may take, and of what is left that an instrument may take in any case."""
 
+MINUTE, STEPS, STEPS_EACH = 60.0, 1000, 300
+"""Steps of training that a survey of at most a minute may take on a fast machine, all together and each instrument."""
+
+AMPLE, AMPLE_EACH = 10.0, 3.0
+"""Seconds that they may take in any case, however short a step is."""
+
 
 @dataclass
 class Purse:
-    """The budget of a survey, shared out: what an instrument leaves of its share is for those after it."""
+    """The budget of a survey, shared out: what an instrument leaves of its share is for those after it.
+
+    Precision that took a thousand steps of training to buy is enough: where these are shorter than the budget the survey
+    ends with them. A budget of several minutes buys as many times more.
+    """
 
     seconds: float
     until: float  # by the clock on the wall, which worker processes share
     workers: int = 1
+    step: float = 0.0
     prices: Mapping[str, float] = field(default_factory=dict)
     waiting: set[str] = field(default_factory=set)
 
@@ -88,9 +123,10 @@ class Purse:
         seconds = budget_seconds(budget)
         return cls(seconds, time.time() + seconds, max(1, workers))
 
-    def priced(self, prices: Mapping[str, float]) -> Purse:
-        """With what each instrument takes at the least."""
-        return replace(self, prices=prices, waiting=set(prices))
+    def priced(self, prices: Mapping[str, float], *, step: float = 0.0) -> Purse:
+        """With what each instrument takes at the least, and what a step of training takes (0: not known)."""
+        made = replace(self, step=step, prices=prices, waiting=set(prices))
+        return made if math.isinf(self.seconds) else replace(made, until=self.until - self.seconds + made._whole())
 
     def left(self) -> float:
         """Seconds that are left."""
@@ -98,7 +134,7 @@ class Purse:
 
     def visit(self, samples: int | None) -> Allowance:
         """What the visit of the data may take."""
-        return self._allowed(min(self.left(), VISIT * self.seconds), samples)
+        return self._allowed(min(self.left(), VISIT * self._whole()), samples)
 
     def refusal(self, name: str) -> str:
         """Why an instrument is not read: it would take more than is left; empty where it can be afforded."""
@@ -106,8 +142,10 @@ class Purse:
         if price <= self.left():
             return ""
         self.waiting.discard(name)
-        needed = self.seconds - self.left() + 1.2 * price
-        return f"would take {price:.3g} s, and {self.left():.2g} s are left; --budget {math.ceil(needed / 10) * 10}s"
+        needed = self._whole() - self.left() + 1.2 * price
+        minute = max(AMPLE, STEPS * self.step) if self.step > 0 else math.inf  # what a minute's budget allows
+        enough = needed if needed <= minute else max(needed, MINUTE * needed / minute)
+        return f"would take {price:.3g} s, and {self.left():.2g} s are left; --budget {math.ceil(enough / 10) * 10}s"
 
     def allowance(self, name: str, samples: int | None) -> Allowance:
         """An instrument's share: as much as each of those waiting, and what it takes at the least."""
@@ -115,7 +153,16 @@ class Purse:
         others = len(dear) if self.prices.get(name, 0.0) > 0 else len(self.waiting)
         share = self.left() * max(self.workers / max(1, others), SHARE)
         self.waiting.discard(name)
-        return self._allowed(min(self.left(), max(share, 1.1 * self.prices.get(name, 0.0))), samples)
+        most = min(self.left(), self._cap(STEPS_EACH, AMPLE_EACH))
+        return self._allowed(min(most, max(share, 1.1 * self.prices.get(name, 0.0))), samples)
+
+    def _whole(self) -> float:
+        """Seconds that the survey may take: its budget, or as many steps of training as are enough."""
+        return min(self.seconds, self._cap(STEPS, AMPLE))
+
+    def _cap(self, steps: int, ample: float) -> float:
+        """Seconds of so many steps of training, more of them where the budget is more than a minute."""
+        return max(1.0, self.seconds / MINUTE) * max(ample, steps * self.step) if self.step > 0 else math.inf
 
     def _allowed(self, seconds: float, samples: int | None) -> Allowance:
         return Allowance(samples=samples) if math.isinf(self.seconds) else Allowance.starting_now(seconds, samples)

@@ -43,11 +43,8 @@ WORDS = {
 
 def read(subject: Subject) -> Iterator[Reading]:
     """Shares of the trace, the rank of the parts between classes, and the overlap with the top eigenvectors."""
-    classes = classes_of(subject)
-    if classes is None or classes > MOST_CLASSES:
-        return
-    assert subject.model is not None
-    if classes**2 * sum(p.numel() for p in subject.model.parameters()) > CELLS:  # the means of all pairs would not fit
+    classes = _classes(subject)
+    if classes is None:
         return
     passes = classes + 3 * PRODUCTS + 6 * classes
     samples = afforded(subject, "gradient", passes=2 * passes, fewest=min(4 * classes, sample_count(subject)))
@@ -62,6 +59,20 @@ def read(subject: Subject) -> Iterator[Reading]:
             for name, value in found.values.items()
         }
     yield from _told(found, errors)
+
+
+def _classes(subject: Subject) -> int | None:
+    """How many classes there are; None where there are none, too many, or the means of all pairs would not fit."""
+    assert subject.model is not None
+    classes = classes_of(subject)
+    if classes is None or classes > MOST_CLASSES:
+        return None
+    return classes if classes**2 * sum(p.numel() for p in subject.model.parameters()) <= CELLS else None
+
+
+def finds(subject: Subject) -> bool:
+    """Whether the model tells classes apart and the means of all pairs of them fit into memory."""
+    return _classes(subject) is not None
 
 
 @dataclass(frozen=True)
@@ -147,6 +158,7 @@ def _overlap(subject: Subject, data: Any, parts: Parts, count: int) -> tuple[flo
 instrument = Instrument(
     question="How much of the curvature belongs to classes?",
     read=read,
+    finds=finds,
     needs={"model", "data", "loss"},
     cost="hvp",
     sees={"gradient": 400},

@@ -122,10 +122,9 @@ def _plan(subject: Subject) -> tuple[Sgd, tuple[int, int]]:
     size = max(1, min(told or BATCH, sample_count(subject) // 2))  # more than half of the data would leave no noise
     steps = SETTLE + STEPS
     if limit.seconds < math.inf:
-        pace = pace_of(subject, "gradient").seconds["gradient"]
-        affordable = 0.7 * limit.left() / max(pace, 1e-9)  # samples
-        size = max(min(size, FEWEST_SAMPLES), min(size, int(affordable / FEWEST_STEPS)))
-        steps = max(FEWEST_STEPS, min(steps, int(affordable / size)))
+        pace, left = pace_of(subject, "gradient"), 0.7 * limit.left()
+        size = max(min(size, FEWEST_SAMPLES), min(size, pace.affordable("gradient", limit, passes=FEWEST_STEPS / 0.7)))
+        steps = max(FEWEST_STEPS, min(steps, int(left / max(1e-9, pace.pass_seconds("gradient", size)))))
     settle = steps * SETTLE // (SETTLE + STEPS)
     return Sgd(subject.lr, subject.momentum, size), (settle, steps - settle)
 

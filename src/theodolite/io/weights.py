@@ -25,6 +25,7 @@ class Weight:
     dtype: torch.dtype
     read: Callable[[], Tensor] = field(repr=False)
     source: str = ""
+    device: str = "cpu"
 
 
 Weights = Mapping[str, Weight]

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 SHORTEST, LONGEST = 10.0, 30.0
 """Seconds that the diagnosis of a survey has at least and at most: between them what the budget has left."""
 
+NOTHING = "found nothing in this subject that it could read"
+
 
 def survey(
     target: Subject | str | Path | Any,
@@ -74,14 +76,14 @@ def _results(
         _read_weights(subject, ready, jobs=jobs, backend=backend)
     if subject.model is None:  # its tensors were shared out, and what is left is arithmetic on what was found
         jobs, backend = 1, "loky"
-    questions = [catalogue.question(name) for name in ready]
-    purse = purse.priced(_prices(subject, questions))
+    results: dict[str, Answer | Skipped] = {name: Skipped(name, NOTHING) for name in ready if not _finds(name, subject)}
+    questions = [catalogue.question(name) for name in ready if name not in results]
+    purse = _priced(purse, subject, questions)
     if any("features" in question.sees for question in questions):
         for _ in tracked(["data"], total=1, label="visiting the data", left=purse.left):
             _visit(subject, purse)
     order = get_args(Cost)
-    queue = sorted(ready, key=lambda name: (purse.prices[name], order.index(catalogue.question(name).cost)))
-    results: dict[str, Answer | Skipped] = {}
+    queue = sorted(purse.prices, key=lambda name: (purse.prices[name], order.index(catalogue.question(name).cost)))
     work = completed(_answer, [(name, subject, purse) for name in queue], jobs=jobs, backend=backend)
     inner = subject.progress if jobs == 1 else None
     for index, (result, faults) in tracked(
@@ -89,7 +91,7 @@ def _results(
     ):
         results[queue[index]] = result
         subject.faults.update(faults)
-    return [results[name] for name in sorted(queue, key=lambda n: order.index(catalogue.question(n).cost))]
+    return [results[name] for name in sorted(ready, key=lambda n: order.index(catalogue.question(n).cost))]
 
 
 def read(name: str, target: Subject | Any, **facts: Any) -> tuple[Reading, ...]:
@@ -146,15 +148,27 @@ def _reason_to_skip(name: str, subject: Subject, cost: Cost) -> str:
     return f"costs {chosen.cost}, more than {cost}" if order.index(chosen.cost) > order.index(cost) else ""
 
 
-def _prices(subject: Subject, questions: Sequence[Question]) -> dict[str, float]:
-    """What each instrument takes at the least, from the pace of single passes here."""
+def _finds(name: str, subject: Subject) -> bool:
+    """Whether an instrument that can tell so without work has anything to read here; what fails is said when it is read."""
+    question = catalogue.question(name)
+    if subject.model is None or "loss" not in question.needs:  # only what costs gradients is worth asking
+        return True
+    finds = catalogue.instrument(name).finds
+    with contextlib.suppress(Exception):
+        return finds is None or finds(subject)
+    return True
+
+
+def _priced(purse: Purse, subject: Subject, questions: Sequence[Question]) -> Purse:
+    """With what each instrument takes at the least, from the pace of single passes here, and what a step takes."""
     kinds = {kind for question in questions for kind in question.sees} - {"features"}
     if not kinds or subject.model is None or subject.data is None:
-        return {question.name: 0.0 for question in questions}
+        return purse.priced({question.name: 0.0 for question in questions})
     from theodolite.instruments._common.visit import pace_of
 
     pace = pace_of(subject, *sorted(kinds))
-    return {question.name: pace.price(question.sees) for question in questions}
+    step = pace.step() if "gradient" in kinds else 0.0
+    return purse.priced({question.name: pace.price(question.sees) for question in questions}, step=step)
 
 
 def _visit(subject: Subject, purse: Purse) -> None:
@@ -177,7 +191,7 @@ def _answer(name: str, subject: Subject, purse: Purse) -> tuple[Answer | Skipped
         reason = f"{type(error).__name__}: {' '.join(str(error).split()) or 'no message'}"
         return Skipped(name, reason), subject.faults
     if not readings:
-        return Skipped(name, "found nothing in this subject that it could read"), subject.faults
+        return Skipped(name, NOTHING), subject.faults
     return Answer(catalogue.question(name), readings, time.perf_counter() - started), subject.faults
 
 

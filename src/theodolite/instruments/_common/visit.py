@@ -17,8 +17,8 @@ from theodolite.io.batches import Batch, Batches
 from theodolite.measure import first_tensor, plain_attention
 from theodolite.measure.propagation._one_visit import Features, visited_features
 
-SLICE, QUICK = 4, 0.02
-"""Samples on which a pace is measured; seconds below which it is measured on more of them."""
+SLICE, QUICK, SHORT = 4, 0.02, 0.5
+"""Samples on which a pace is measured; seconds below which it is measured on more of them, and below which twice."""
 
 
 @dataclass(frozen=True)
@@ -37,34 +37,57 @@ def sample_count(subject: Subject) -> int:
 
 
 def pace_of(subject: Subject, *kinds: str) -> Pace:
-    """Seconds a sample takes in each kind of pass asked for, measured once on a slice of the first batch."""
-    known: dict[str, float] = subject.seen.setdefault("pace", {})
+    """What a pass takes in each kind asked for, to start and for each sample, measured once on slices of the first batch."""
+    known: dict[str, tuple[float, float]] = subject.seen.setdefault("pace", {})
     assert subject.model is not None
     for kind in kinds:
         if kind not in known:
             with untouched(subject.model), plain_attention():
-                known[kind] = _seconds_a_sample(_PASSES[kind], subject)
-    return Pace({**known, "features": 0.0}, sample_count(subject))
+                known[kind] = _line(_timings(_PASSES[kind], subject))
+    seconds = {kind: each for kind, (_, each) in known.items()}
+    starts = {kind: start for kind, (start, _) in known.items()}
+    return Pace({**seconds, "features": 0.0}, sample_count(subject), starts, len(subject.data.first()))
 
 
-def _seconds_a_sample(run: Callable[[Subject, Batch], Any], subject: Subject) -> float:
+def _timings(run: Callable[[Subject, Batch], Any], subject: Subject) -> list[tuple[int, float]]:
+    """Seconds of one pass by its number of samples: of more of them until it takes long enough to be timed."""
     assert subject.model is not None
     whole = next(subject.batches())
     count = min(SLICE, len(whole))
     try:
         run(subject, picked(whole, torch.arange(min(2, len(whole)))))  # what is done once is no part of the pace
     except (RuntimeError, TypeError, ValueError):  # what cannot be run costs nothing; the instrument says why
-        return 0.0
+        return [(1, 0.0)]
+    found: list[tuple[int, float]] = []
     while True:
         batch = picked(whole, torch.arange(count))
-        started = time.perf_counter()
-        run(subject, batch)
-        if torch.cuda.is_available():
-            torch.cuda.synchronize()
-        took = time.perf_counter() - started
+        took = _timed(run, subject, batch)
+        if took < SHORT:  # the first of its size is prepared for, and another program may have been in the way
+            took = min(took, _timed(run, subject, batch))
+        found.append((count, took))
         if took > QUICK or count == len(whole):
-            return took / count
+            return found
         count = min(len(whole), 8 * count)
+
+
+def _timed(run: Callable[[Subject, Batch], Any], subject: Subject, batch: Batch) -> float:
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+    started = time.perf_counter()
+    run(subject, batch)
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+    return time.perf_counter() - started
+
+
+def _line(timings: list[tuple[int, float]]) -> tuple[float, float]:
+    """Seconds to start a pass and seconds a sample, through the first and the last timing; all by samples where one was taken."""
+    (few, short), (many, long) = timings[0], timings[-1]
+    if many == few:
+        return 0.0, long / many
+    each = max(0.0, long - short) / (many - few)
+    start = max(0.0, min(long, short) - few * each)
+    return start, max(each, (long - start) / many)
 
 
 def _forward(subject: Subject, batch: Batch) -> None:
