@@ -25,7 +25,7 @@ from theodolite.core.subject import Subject
 from theodolite.instruments._common.drift import drift_reading
 from theodolite.instruments._common.samples import Samples, spread_samples
 from theodolite.instruments._common.visit import afforded, sample_count
-from theodolite.measure import first_tensor
+from theodolite.measure import first_tensor, normalises_batches
 from theodolite.measure import rows as first_rows
 from theodolite.measure.kernels import (
     curvature_through_kernel,
@@ -44,6 +44,9 @@ PAIRS, MOST, OUTPUTS, FEWEST = 1280, 256, 128, 6
 
 SKETCHED, NUMBERS = 1 << 25, 1 << 27
 """Parameters times outputs from which on the kernel is sketched within a budget, and numbers that its rows may take."""
+
+
+RUNNING = " In evaluation mode: batch normalisation goes by its running means, for a row of the kernel is of one sample."
 
 
 def read(subject: Subject) -> Iterator[Reading]:
@@ -65,7 +68,7 @@ def read(subject: Subject) -> Iterator[Reading]:
     full = empirical_ntk(model, samples.x, outputs="full")
     yield from _step(subject, samples, full)
     mean = full.diagonal(dim1=2, dim2=3).mean(-1).double()
-    yield from _spectrum(mean, sample_count(subject))
+    yield from _spectrum(mean, sample_count(subject), model)
     before = _at_origin(subject, samples)
     targets = _labels(samples.targets, len(samples))
     if targets is not None:
@@ -84,7 +87,7 @@ def _sketched(subject: Subject, samples: Samples, outputs: int, size: int) -> It
         return
     chosen = Samples(first_rows(samples.x, slice(0, rows)), None)
     mean = sketched_ntk(subject.model, chosen.x, draws=draws).cpu()
-    yield from _spectrum(mean, sample_count(subject))
+    yield from _spectrum(mean, sample_count(subject), subject.model)
     targets = _labels(None if samples.targets is None else samples.targets[:rows], rows)
     if targets is not None:
         yield from _alignment(mean, None, targets)
@@ -144,7 +147,7 @@ def _advice(largest: float, edge: float, lr: float) -> str:
     return f"Well below the edge of this step, {edge:.3g}."
 
 
-def _spectrum(mean: Tensor, of: int) -> Iterator[Reading]:
+def _spectrum(mean: Tensor, of: int, model: nn.Module) -> Iterator[Reading]:
     """Condition and effective rank grow with the number of samples: they are those of so many samples, whichever they are."""
     spectrum = kernel_spectrum(mean)
     errors = _other_samples(mean) if len(mean) < of else (0.0, 0.0)
@@ -168,7 +171,8 @@ def _spectrum(mean: Tensor, of: int) -> Iterator[Reading]:
         series=series,
         meaning=("Singular to rounding: some samples cannot be told apart by it. " if singular else "")
         + f"Gradient descent needs some {condition:.3g} times more steps for the slowest direction than for the fastest; "
-        "normalised inputs, a critical initialisation or adaptive steps even it out.",
+        "normalised inputs, a critical initialisation or adaptive steps even it out."
+        + (RUNNING if normalises_batches(model) else ""),
     )
     rank = spectrum.effective_rank
     yield Reading(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterable, Sequence
+import traceback
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -39,7 +40,7 @@ def survey(
 ) -> Survey:
     """Read every instrument that applies, or those named, up to a ``cost`` and within a ``budget`` of time.
 
-    ``target`` is a Subject, an nn.Module or a path; ``facts`` are the other fields of `Subject` (data, loss, lr, ...).
+    ``target`` is a Subject, a module, a state dict or a path; ``facts`` are the other fields of `Subject` (data, loss, lr, ...).
     The data are visited once for all instruments; each says what it costs here, and samples, probes and iterations are
     chosen to fit: the errors say what that bought. ``budget`` is seconds, ``"2m"``, or None for no limit (all of the data).
     With several ``jobs`` the tensors of a checkpoint, or the instruments of a model, are shared out among workers. With
@@ -123,9 +124,10 @@ def _read_weights(subject: Subject, names: Sequence[str], *, jobs: int, backend:
 
 
 def subject_of(target: Any, **facts: Any) -> Subject:
-    """A Subject from what people pass: a Subject, a module, or the path of a checkpoint."""
+    """A Subject from what people pass: a Subject, a module, a state dict, or the path of a checkpoint."""
     from theodolite.core.subject import Subject
     from theodolite.io import loading as load
+    from theodolite.io.weights import state_of, weights_of
 
     if isinstance(target, Subject):
         if facts:
@@ -133,6 +135,8 @@ def subject_of(target: Any, **facts: Any) -> Subject:
         return target
     if isinstance(target, str | Path):
         return load.target(str(target), **facts)
+    if isinstance(target, Mapping):
+        return Subject(weights=weights_of(state_of(target)), **{"name": "state dict", **facts})
     return Subject(target, **facts)
 
 
@@ -188,11 +192,21 @@ def _answer(name: str, subject: Subject, purse: Purse) -> tuple[Answer | Skipped
     try:
         readings = read(name, subject.within(purse.allowance(name, subject.allowance.samples)))
     except Exception as error:  # one instrument that fails must not lose the others
-        reason = f"{type(error).__name__}: {' '.join(str(error).split()) or 'no message'}"
-        return Skipped(name, reason), subject.faults
+        return Skipped(name, _reason(error, name)), subject.faults
     if not readings:
         return Skipped(name, NOTHING), subject.faults
     return Answer(catalogue.question(name), readings, time.perf_counter() - started), subject.faults
+
+
+def _reason(error: Exception, name: str) -> str:
+    """Why an instrument failed, in the words of whoever raised it here; what torch says of itself is left to `read`."""
+    frames = traceback.extract_tb(error.__traceback__)
+    ours = str(Path(__file__).parent.parent)
+    kind = type(error).__name__
+    if frames and frames[-1].filename.startswith(ours):
+        return f"{kind}: {' '.join(str(error).split()) or 'no message'}"
+    last = next((Path(frame.filename) for frame in reversed(frames) if frame.filename.startswith(ours)), Path("survey"))
+    return f"stopped by a {kind} of another library ({last.stem}); th.read({name!r}, subject) shows it whole"
 
 
 def _facts(subject: Subject, seconds: float) -> dict[str, str]:
@@ -207,6 +221,8 @@ def _facts(subject: Subject, seconds: float) -> dict[str, str]:
         facts["device"] = str(next((p.device for p in subject.model.parameters()), "cpu"))
     if subject.data is not None:
         facts["data"] = f"first batch {subject.data.first().shapes()}"
+    if "random" in subject.seen:
+        facts["answers"] = subject.seen["random"]
     if subject.lr is not None:
         facts["learning rate"] = f"{subject.lr:g}"
     versions = f"theodolite {__version__}, torch {torch.__version__}"

@@ -11,9 +11,10 @@ import torch
 from torch import Tensor, nn
 
 from theodolite.core.budget import Allowance, Pace
+from theodolite.core.checks import check_inputs
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
-from theodolite.io.batches import Batch, Batches
+from theodolite.io.batches import Batch, Batches, picked_rows
 from theodolite.measure import first_tensor, plain_attention
 from theodolite.measure.propagation._one_visit import Features, visited_features
 
@@ -30,9 +31,13 @@ class Kept(Batches):
 
 
 def sample_count(subject: Subject) -> int:
-    """How many samples the data hold, counted once."""
+    """How many samples the data hold, counted once; a batch with numbers that are none is named."""
     if "count" not in subject.seen:
-        subject.seen["count"] = sum(len(batch) for batch in subject.data)
+        count = 0
+        for number, batch in enumerate(subject.data, 1):
+            check_inputs(batch, number)
+            count += len(batch)
+        subject.seen["count"] = count
     return int(subject.seen["count"])
 
 
@@ -117,13 +122,10 @@ _PASSES: dict[str, Callable[[Subject, Batch], Any]] = {"forward": _forward, "gra
 
 def picked(batch: Batch, rows: Tensor) -> Batch:
     """Some samples of a batch."""
-
-    def part(value: Any) -> Any:
-        fits = isinstance(value, Tensor) and value.ndim > 0 and len(value) == len(batch)
-        return value[rows.to(value.device)] if fits else value
-
-    keywords = {name: part(value) for name, value in batch.keywords.items()}
-    return Batch(tuple(part(value) for value in batch.inputs), keywords, part(batch.target))
+    count = len(batch)
+    keywords = {name: picked_rows(value, rows, count) for name, value in batch.keywords.items()}
+    inputs = tuple(picked_rows(value, rows, count) for value in batch.inputs)
+    return Batch(inputs, keywords, picked_rows(batch.target, rows, count))
 
 
 def thinned(subject: Subject, samples: int, *, batch_size: int | None = None) -> Batches:

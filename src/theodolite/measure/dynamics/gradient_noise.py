@@ -51,13 +51,14 @@ def gradient_moments(model: nn.Module, loss: Loss, data: Any) -> GradientMoments
     mean = torch.zeros(size, dtype=torch.float64)
     with untouched(model), plain_attention():
         for rows in _blocks(point, data, block):
-            mean += rows.double().sum(0).cpu()
-            squares.append(rows.double().square().sum(1).cpu())
+            mean += rows.sum(0, dtype=torch.float64).cpu()
+            squares.append(rows.square().sum(1, dtype=torch.float64).cpu())
             N += len(rows)
         if N < 2:
             return None
         mean /= N
-        along = [rows.double().cpu() @ mean for rows in _blocks(point, data, block)]
+        near = mean.to(next(iter(point.parameters.values())))  # for an error alone: its own precision will do
+        along = [(rows @ near).double().cpu() for rows in _blocks(point, data, block)]
     norms, signal = torch.cat(squares), float(mean.square().sum())
     scatter = (float(norms.sum()) - N * signal) / (N - 1)
     spread = float(norms.std()) / math.sqrt(N)

@@ -172,4 +172,6 @@ def facts_of(watch: Watch) -> dict[str, str]:
     last = watch.records[-1] if watch.records else None
     if last is not None and last.lr:
         facts["learning rate"] = f"{last.lr:g}" + (f", momentum {last.momentum:g}" if last.momentum else "")
+    if "random" in watch.subject.seen:
+        facts["answers"] = watch.subject.seen["random"]
     return {**facts, "made with": f"theodolite {__version__}, torch {torch.__version__}"}

@@ -12,13 +12,6 @@ from theodolite.core.state import untouched
 from theodolite.io.files import write_atomically
 
 
-def bare_model(model: Any) -> Any:
-    """The module itself where it is compiled, or wrapped to run on several devices."""
-    if isinstance(model, nn.parallel.DistributedDataParallel | nn.DataParallel):
-        model = model.module
-    return getattr(model, "_orig_mod", model)
-
-
 def kept_probe(probe: Any, model: Any) -> Any:
     """A loader is read once, so that every look sees the same samples; a list of tensors is a batch, as loaders give them."""
     if isinstance(probe, torch.utils.data.DataLoader):
