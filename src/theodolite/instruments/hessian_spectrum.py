@@ -34,8 +34,8 @@ from theodolite.measure.curvature import (
 )
 
 TOP, PROBES, STEPS, PRODUCTS, POINTS, FEWEST = 15, 3, 24, 30, 81, 2
-ALL, ROWS = 10_000, 1 << 27
-"""Products that are as good as without end, and numbers that the eigenvectors looked for may take."""
+ALL, SOME, ROWS = 10_000, 48, 1 << 27
+"""Products that are as good as without end, that are enough for all readings, and numbers that eigenvectors may take."""
 
 
 @dataclass(frozen=True)
@@ -93,8 +93,11 @@ def _plan(subject: Subject) -> tuple[int, int]:
         return (subject.allowance.samples or everything), ALL
     passes, left = 3 * TOP + PROBES * STEPS + 4 * PRODUCTS, subject.allowance.left()
     pace = pace_of(subject, "product")
-    if passes * pace.pass_seconds("product", everything) <= left:
+    of_all = int(left / max(1e-9, pace.pass_seconds("product", everything)))
+    if of_all >= passes:
         return everything, ALL
+    if of_all >= SOME:  # fewer products with all samples, which leave no error of having seen some alone
+        return everything, of_all
     samples = afforded(subject, "product", passes=2 * passes, fewest=min(FEWEST, everything))
     even = pace.starts["product"] / max(1e-9, pace.seconds["product"])
     samples = min(everything, max(samples, int(even)))

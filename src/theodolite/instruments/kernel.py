@@ -46,7 +46,9 @@ SKETCHED, NUMBERS = 1 << 25, 1 << 27
 """Parameters times outputs from which on the kernel is sketched within a budget, and numbers that its rows may take."""
 
 
-RUNNING = " In evaluation mode: batch normalisation goes by its running means, for a row of the kernel is of one sample."
+RUNNING = (
+    " In evaluation mode: batch normalisation goes by its running means, for a row of the kernel is of one sample."
+)
 
 
 def read(subject: Subject) -> Iterator[Reading]:

@@ -37,6 +37,13 @@ class Batch:
                 return len(value)
         return 0
 
+    def picked(self, rows: Tensor) -> Batch:
+        """Some samples, by their places or by a mask."""
+        count = len(self)
+        keywords = {name: picked_rows(value, rows, count) for name, value in self.keywords.items()}
+        inputs = tuple(picked_rows(value, rows, count) for value in self.inputs)
+        return Batch(inputs, keywords, picked_rows(self.target, rows, count))
+
     def shapes(self) -> str:
         """For error messages: what the model was given."""
         named = [f"{name}={_shape(value)}" for name, value in self.keywords.items()]

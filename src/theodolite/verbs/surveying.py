@@ -201,6 +201,8 @@ def _answer(name: str, subject: Subject, purse: Purse) -> tuple[Answer | Skipped
 def _reason(error: Exception, name: str) -> str:
     """Why an instrument failed, in the words of whoever raised it here; what torch says of itself is left to `read`."""
     frames = traceback.extract_tb(error.__traceback__)
+    if frames and Path(frames[-1].filename).stem == "doors" and isinstance(error.__cause__, Exception):
+        error, frames = error.__cause__, frames[:-1] + traceback.extract_tb(error.__cause__.__traceback__)
     ours = str(Path(__file__).parent.parent)
     kind = type(error).__name__
     if frames and frames[-1].filename.startswith(ours):

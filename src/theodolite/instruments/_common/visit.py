@@ -14,7 +14,7 @@ from theodolite.core.budget import Allowance, Pace
 from theodolite.core.checks import check_inputs
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
-from theodolite.io.batches import Batch, Batches, picked_rows
+from theodolite.io.batches import Batch, Batches
 from theodolite.measure import first_tensor, plain_attention
 from theodolite.measure.propagation._one_visit import Features, visited_features
 
@@ -122,10 +122,7 @@ _PASSES: dict[str, Callable[[Subject, Batch], Any]] = {"forward": _forward, "gra
 
 def picked(batch: Batch, rows: Tensor) -> Batch:
     """Some samples of a batch."""
-    count = len(batch)
-    keywords = {name: picked_rows(value, rows, count) for name, value in batch.keywords.items()}
-    inputs = tuple(picked_rows(value, rows, count) for value in batch.inputs)
-    return Batch(inputs, keywords, picked_rows(batch.target, rows, count))
+    return batch.picked(rows)
 
 
 def thinned(subject: Subject, samples: int, *, batch_size: int | None = None) -> Batches:
@@ -148,10 +145,13 @@ def thinned(subject: Subject, samples: int, *, batch_size: int | None = None) ->
 def parted(data: Batches, parts: int = 2) -> list[Kept]:
     """So many parts of the samples, dealt out one by one."""
     found: list[list[Batch]] = [[] for _ in range(parts)]
+    dealt = 0  # goes on over batches: of many with one sample each every part gets some
     for batch in data:
-        for start, part in enumerate(found):
-            if len(batch) > start:
-                part.append(picked(batch, torch.arange(start, len(batch), parts)))
+        for place, part in enumerate(found):
+            rows = torch.arange((place - dealt) % parts, len(batch), parts)
+            if len(rows):
+                part.append(picked(batch, rows))
+        dealt += len(batch)
     return [Kept(part, data.model) for part in found if part]
 
 

@@ -214,12 +214,7 @@ def outlier_gap(values: Tensor) -> tuple[int, float]:
 
 def batch_of(batch: Batch, chosen: Tensor) -> Batch:
     """The chosen samples of a batch."""
-
-    def picked(value: Any) -> Any:
-        return value[chosen] if isinstance(value, Tensor) else value
-
-    keywords = {name: picked(value) for name, value in batch.keywords.items()}
-    return Batch(tuple(picked(value) for value in batch.inputs), keywords, batch.target[chosen])
+    return batch.picked(chosen)
 
 
 def _unit(p: Tensor, place: int) -> Tensor:

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.utils.rnn import PackedSequence
 
 from theodolite.core.reading import Estimate
 from theodolite.core.state import untouched
@@ -113,6 +114,8 @@ def _blocks(point: Point, data: Any, block: int) -> Any:
 
 
 def _vectorised(point: Point, own: dict[str, Tensor], batch: Batch) -> Tensor:
+    if any(isinstance(value, PackedSequence) for value in (*batch.inputs, *batch.keywords.values())):
+        raise ValueError("expected a row a sample to vectorise over, got packed sequences; take them one by one")
     tensors = [value for value in (*batch.inputs, *batch.keywords.values(), batch.target) if isinstance(value, Tensor)]
 
     def value(parameters: dict[str, Tensor], members: list[Tensor]) -> Tensor:
@@ -137,7 +140,4 @@ def _single(point: Point, batch: Batch) -> Tensor:
 
 
 def _cut(batch: Batch, part: slice) -> Batch:
-    def cut(value: Any) -> Any:
-        return value[part] if isinstance(value, Tensor) else value
-
-    return Batch(tuple(cut(v) for v in batch.inputs), {n: cut(v) for n, v in batch.keywords.items()}, cut(batch.target))
+    return batch.picked(torch.arange(len(batch))[part])
