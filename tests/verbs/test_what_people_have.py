@@ -138,8 +138,12 @@ def a_dataset():
 
 CASES = {
     "data parallel": lambda: (nn.DataParallel(perceptron()), rows(), F.cross_entropy),
-    "compiled": lambda: (torch.compile(perceptron()), rows(), F.cross_entropy),
-    "compiled in parallel": lambda: (nn.DataParallel(torch.compile(perceptron())), rows(), F.cross_entropy),
+    "compiled": lambda: (torch.compile(perceptron(), backend="eager"), rows(), F.cross_entropy),
+    "compiled in parallel": lambda: (
+        nn.DataParallel(torch.compile(perceptron(), backend="eager")),
+        rows(),
+        F.cross_entropy,
+    ),
     "lazy": lambda: (nn.Sequential(nn.LazyLinear(12), nn.ReLU(), nn.LazyLinear(3)), rows(), F.cross_entropy),
     "padding mask": lambda: (Padded(), sentences(), F.cross_entropy),
     "images by name": lambda: (OfImages(), [({"image": rows()[0]}, rows()[1])], F.cross_entropy),
@@ -189,7 +193,7 @@ def test_a_watch_looks_at_it(name):
     watch = th.Watch(model, probe=data, loss=loss)
     record = watch.look(0, lr=0.1)
     assert {reading.quantity for _, reading in record.readings}
-    assert ("random in eval mode" in watch.text()) == (name == "random in eval mode")
+    assert ("random in eval mode" in watch.text(width=400)) == (name == "random in eval mode")
 
 
 def test_a_watch_asks_for_the_first_batch_of_a_lazy_model():
@@ -275,7 +279,7 @@ def test_splits_and_texts_are_told_what_to_do():
 
 
 class Broken(nn.Module):
-    """Runs, and cannot be derived twice."""
+    """Runs, and cannot be derived."""
 
     def __init__(self):
         super().__init__()
@@ -291,9 +295,8 @@ class Once(torch.autograd.Function):
         return x.clone()
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
     def backward(ctx, slope):
-        return slope
+        return slope @ torch.zeros(5, 5)
 
 
 def test_what_torch_says_does_not_reach_the_table():
@@ -302,7 +305,7 @@ def test_what_torch_says_does_not_reach_the_table():
     (skipped,) = found.skipped
     assert skipped.instrument == "sharpness"
     assert "th.read('sharpness', subject) shows it whole" in skipped.reason
-    assert "differentiate" not in str(found.skipped)
+    assert "mat1" not in str(found.skipped)
 
 
 def test_layers_are_named_whole_with_type_and_shape():
@@ -318,4 +321,4 @@ def test_layers_are_named_whole_with_type_and_shape():
     name = "a_block_with_a_long_name_that_no_column_holds.inner_layers.0"
     assert {"layer": name, "type": "Linear", "shape": "12 × 6"} in found.layers()
     assert name in "".join(found.text(width=400).split())
-    assert name in found.page()
+    assert name in found.page().replace("<wbr>", "")
