@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from theodolite.core.budget import Allowance, Pace, Purse, budget_seconds
+from theodolite.core.budget import LEAST, Allowance, Pace, Purse, budget_seconds
 from theodolite.core.statistics import left_out_errors, parted_error
 
 
@@ -80,16 +80,17 @@ def test_errors_by_parts_vanish_with_what_is_left_out():
 )
 def test_work_is_capped_in_steps_of_training(budget, step, whole, each):
     purse = Purse.opened(budget).priced({"one": 0.0}, step=step)
-    assert purse.left() == pytest.approx(whole, rel=0.01)
+    assert purse.spare() == pytest.approx(whole, rel=0.01)
     assert purse.allowance("one", None).seconds == pytest.approx(each, rel=0.01)
 
 
-def test_a_refusal_names_a_budget_whose_steps_would_do():
-    purse = Purse.opened("60s").priced({"dear": 30.0}, step=0.0136)
-    words = purse.refusal("dear")
-    asked = float(words.rpartition("--budget ")[2].rstrip("s"))
-    assert Purse.opened(asked).priced({"dear": 30.0}, step=0.0136).refusal("dear") == ""
-    assert asked < 300
+def test_steps_that_are_used_up_refuse_nothing_that_the_budget_pays():
+    purse = Purse.opened("60s").priced({"dear": 30.0, "cheap": 0.0}, step=1e-4)
+    assert purse.refusal("dear") == ""
+    assert purse.allowance("dear", None).seconds == pytest.approx(33.0, rel=0.01)  # at the least what it takes
+    late = Purse(60.0, purse.until - 20.0).priced({"cheap": 0.0}, step=1e-4)  # twenty seconds on
+    assert late.spare() == 0.0
+    assert late.allowance("cheap", None).seconds == pytest.approx(LEAST, rel=0.01)
 
 
 def test_a_pass_has_a_start_that_few_samples_pay_too():

@@ -101,13 +101,17 @@ MINUTE, STEPS, STEPS_EACH = 60.0, 1000, 300
 AMPLE, AMPLE_EACH = 10.0, 3.0
 """Seconds that they may take in any case, however short a step is."""
 
+LEAST = 0.2
+"""Seconds that an instrument has in any case while the budget lasts."""
+
 
 @dataclass
 class Purse:
     """The budget of a survey, shared out: what an instrument leaves of its share is for those after it.
 
-    Precision that took a thousand steps of training to buy is enough: where these are shorter than the budget the survey
-    ends with them. A budget of several minutes buys as many times more.
+    Precision that took a thousand steps of training to buy is enough: where these are shorter than the budget, shares are
+    of them, and a survey ends long before its budget. A budget of several minutes buys as many times more steps. Nothing is
+    refused while there is time: where the steps are used up each instrument still has what it takes at the least.
     """
 
     seconds: float
@@ -125,16 +129,22 @@ class Purse:
 
     def priced(self, prices: Mapping[str, float], *, step: float = 0.0) -> Purse:
         """With what each instrument takes at the least, and what a step of training takes (0: not known)."""
-        made = replace(self, step=step, prices=prices, waiting=set(prices))
-        return made if math.isinf(self.seconds) else replace(made, until=self.until - self.seconds + made._whole())
+        return replace(self, step=step, prices=prices, waiting=set(prices))
 
     def left(self) -> float:
-        """Seconds that are left."""
+        """Seconds that are left of the budget."""
         return max(0.0, self.until - time.time())
+
+    def spare(self) -> float:
+        """Seconds that are left to be shared out: of the budget, or of as many steps of training as are enough."""
+        if math.isinf(self.seconds):
+            return math.inf
+        whole = min(self.seconds, self._cap(STEPS, AMPLE))
+        return max(0.0, self.until - self.seconds + whole - time.time())
 
     def visit(self, samples: int | None) -> Allowance:
         """What the visit of the data may take."""
-        return self._allowed(min(self.left(), VISIT * self._whole()), samples)
+        return self._allowed(min(self.left(), VISIT * min(self.seconds, self._cap(STEPS, AMPLE))), samples)
 
     def refusal(self, name: str) -> str:
         """Why an instrument is not read: it would take more than is left; empty where it can be afforded."""
@@ -142,23 +152,17 @@ class Purse:
         if price <= self.left():
             return ""
         self.waiting.discard(name)
-        needed = self._whole() - self.left() + 1.2 * price
-        minute = max(AMPLE, STEPS * self.step) if self.step > 0 else math.inf  # what a minute's budget allows
-        enough = needed if needed <= minute else max(needed, MINUTE * needed / minute)
-        return f"would take {price:.3g} s, and {self.left():.2g} s are left; --budget {math.ceil(enough / 10) * 10}s"
+        needed = self.seconds - self.left() + 1.2 * price
+        return f"would take {price:.3g} s, and {self.left():.2g} s are left; --budget {math.ceil(needed / 10) * 10}s"
 
     def allowance(self, name: str, samples: int | None) -> Allowance:
         """An instrument's share: as much as each of those waiting, and what it takes at the least."""
+        price = self.prices.get(name, 0.0)
         dear = [other for other in self.waiting if self.prices.get(other, 0.0) > 0]
-        others = len(dear) if self.prices.get(name, 0.0) > 0 else len(self.waiting)
-        share = self.left() * max(self.workers / max(1, others), SHARE)
+        others = len(dear) if price > 0 else len(self.waiting)
+        share = min(self.spare() * max(self.workers / max(1, others), SHARE), self._cap(STEPS_EACH, AMPLE_EACH))
         self.waiting.discard(name)
-        most = min(self.left(), self._cap(STEPS_EACH, AMPLE_EACH))
-        return self._allowed(min(most, max(share, 1.1 * self.prices.get(name, 0.0))), samples)
-
-    def _whole(self) -> float:
-        """Seconds that the survey may take: its budget, or as many steps of training as are enough."""
-        return min(self.seconds, self._cap(STEPS, AMPLE))
+        return self._allowed(min(self.left(), max(share, 1.1 * price, LEAST)), samples)
 
     def _cap(self, steps: int, ample: float) -> float:
         """Seconds of so many steps of training, more of them where the budget is more than a minute."""

@@ -12,6 +12,7 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -139,7 +140,7 @@ def _ends(seen: _Spectrum, thinned: _Thinned, *, plain: bool) -> Iterator[Readin
         yield Reading(
             quantity="eigenvalues above the largest gap",
             measured=float(place),
-            stderr=thinned.error(lambda part: float(_gap(part))),
+            stderr=math.hypot(thinned.error(lambda part: float(_gap(part))), _doubt(values, thinned)),
             meaning=f"Among the {len(values)} largest the widest gap, by a factor {ratio:.2f}, lies behind number {place}. "
             + (
                 "It is faint: no clear outliers."
@@ -164,6 +165,25 @@ def _ends(seen: _Spectrum, thinned: _Thinned, *, plain: bool) -> Iterator[Readin
     )
     if seen.total is not None:
         yield _trace(seen.total, seen.other, thinned, plain=plain)
+
+
+def _doubt(values: torch.Tensor, thinned: _Thinned) -> float:
+    """How far away another gap lies that could be the widest as well, for all that is known of the eigenvalues."""
+    positive = values[values > 0].tolist()
+    errors = [
+        thinned.error(lambda part, place=place: part.top.values[min(place, len(part.top.values) - 1)])  # type: ignore[misc]
+        for place in range(len(positive))
+    ]
+    relative = [error / value for error, value in zip(errors, positive, strict=True)]
+    ratios = [math.log(one / other) for one, other in pairwise(positive)]
+    spreads = [SIGMAS * math.hypot(*pair) for pair in pairwise(relative)]
+    best = max(range(len(ratios)), key=lambda place: ratios[place])
+    rivals = [
+        place
+        for place, ratio in enumerate(ratios)
+        if ratio + spreads[place] >= ratios[best] - spreads[best] and ratio > 0
+    ]
+    return max((abs(place - best) for place in rivals), default=0) / SIGMAS
 
 
 def _gap(part: _Spectrum) -> int:
