@@ -80,9 +80,12 @@ def test_a_normalised_path_passes_signals_whatever_its_depth(depth):
 @pytest.mark.parametrize("kind", [Vision, Residual])
 def test_no_layer_behind_a_sum_or_a_normalisation_is_held_to_a_band_of_plain_layers(kind):
     readings = th.read("signal", made(kind), data=pictures()[0])
+    plain = {"blocks.0.0"} | {
+        f"blocks.layers.{place}.linear2" for place in range(6)
+    }  # each behind one activation alone
     for reading in readings:
-        if "head" in reading.where or "blocks" in reading.where:
-            assert reading.expected is None or "linear2" in reading.where or ".3" in reading.where, reading
+        if reading.where not in plain:
+            assert reading.expected is None, reading
 
 
 def test_attention_is_read_by_depth():
@@ -96,7 +99,7 @@ def test_attention_is_read_by_depth():
 
 
 @pytest.mark.parametrize("kind", [Vision, Residual])
-@pytest.mark.parametrize("count", [24, 40])
+@pytest.mark.parametrize("count", [40, 64])
 def test_no_dimension_is_above_the_rank(kind, count):
     readings = th.read("feature-dimension", made(kind), data=pictures(count)[0])
     assert readings
