@@ -5,7 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from theodolite.core.budget import LEAST, Allowance, Pace, Purse, budget_seconds
+from theodolite.core.budget import Allowance, Pace, budget_seconds
+from theodolite.core.purse import LEAST, Purse
 from theodolite.core.statistics import left_out_errors, parted_error
 
 

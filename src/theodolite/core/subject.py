@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from theodolite.core.budget import Allowance
 from theodolite.core.checks import check_finite, check_forward, check_loss
 from theodolite.core.state import untouched
-from theodolite.core.wrappers import bare_model, is_lazy, made_by
+from theodolite.core.wrappers import bare_model, prepared
 from theodolite.io.batches import Batch, Batches
 from theodolite.io.store import Store
 from theodolite.io.weights import Weight, Weights, weights_of
@@ -80,18 +80,10 @@ class Subject:
 
     def _take(self, model: nn.Module) -> None:
         """The data as batches of the model, the model made where it waits for its first one, and its weights."""
-        if isinstance(self.data, str | Path):
-            from theodolite.io.loading import dataset, default_loss
-
-            data = dataset(str(self.data))
-            self._set(data=data, loss=self.loss or default_loss(data))
-        if self.data is not None and not isinstance(self.data, Batches):
-            self._set(data=Batches(self.data, model))
-        if self.data is not None and is_lazy(model):
-            batch = self.data.first()
-            model = made_by(model, batch.inputs, dict(batch.keywords))
-            self._set(model=model, data=replace(self.data, model=model))
-        self._set(weights=weights_of(model), name=self.name or type(model).__name__)
+        model, data, loss = prepared(model, self.data, self.loss)
+        if data is not None and not isinstance(data, Batches):
+            data = Batches(data, model)
+        self._set(model=model, data=data, loss=loss, weights=weights_of(model), name=self.name or type(model).__name__)
 
     def has(self, need: str) -> bool:
         """Whether the subject can give what an instrument needs."""

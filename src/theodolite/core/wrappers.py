@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
 from torch.nn.parameter import UninitializedBuffer, UninitializedParameter
+
+from theodolite.io.batches import Batches
 
 
 def bare_model(model: Any) -> Any:
@@ -34,3 +38,18 @@ def made_by(model: nn.Module, inputs: tuple[Any, ...], keywords: dict[str, Any])
         torch.manual_seed(0)
         made(*inputs, **keywords)
     return made.train(model.training)
+
+
+def prepared(model: nn.Module, data: Any, loss: Any) -> tuple[nn.Module, Any, Any]:
+    """The model made where it waits for its first batch, data that are a path as what the file holds, and a loss for them."""
+    if isinstance(data, str | Path):
+        from theodolite.io.loading import dataset, default_loss
+
+        data = dataset(str(data))
+        loss = loss or default_loss(data)
+    if data is not None and is_lazy(model):
+        waiting = data if isinstance(data, Batches) else Batches(data, model)
+        batch = waiting.first()
+        model = made_by(model, batch.inputs, dict(batch.keywords))
+        data = replace(waiting, model=model)
+    return model, data, loss

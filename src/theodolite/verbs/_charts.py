@@ -10,8 +10,7 @@ from torch import Tensor, nn
 
 from theodolite.ailments._common.chart import Chart
 from theodolite.core.subject import Subject
-from theodolite.core.wrappers import bare_model, is_lazy, made_by
-from theodolite.io.batches import Batches
+from theodolite.core.wrappers import bare_model, prepared
 from theodolite.io.weights import state_of, weights_of
 
 FACTS = ("origin", "steps", "history", "events", "lr", "device", "activation")
@@ -53,16 +52,9 @@ def chart_of(target: Any, *, budget: float, **facts: Any) -> tuple[Chart, str]:
 
 def _whole(model: nn.Module, given: dict[str, Any]) -> nn.Module:
     """The bare model, made where it waits for its first batch; data that are a path become what the file holds."""
-    bare: nn.Module = bare_model(model)
-    if isinstance(given.get("data"), str | Path):
-        from theodolite.io.loading import dataset, default_loss
-
-        given["data"] = dataset(str(given["data"]))
-        given.setdefault("loss", default_loss(given["data"]))
-    if given.get("data") is not None and is_lazy(bare):
-        batch = Batches(given["data"], bare).first()
-        bare = made_by(bare, batch.inputs, dict(batch.keywords))
-    return bare
+    made, data, loss = prepared(bare_model(model), given.get("data"), given.get("loss"))
+    given.update({name: value for name, value in (("data", data), ("loss", loss)) if value is not None})
+    return made
 
 
 def _descent(model: nn.Module, lr: float) -> Any:

@@ -5,16 +5,17 @@ from __future__ import annotations
 import contextlib
 import time
 import traceback
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from theodolite import catalogue
-from theodolite.core.budget import Purse
 from theodolite.core.families import in_families
+from theodolite.core.purse import Purse
 from theodolite.core.question import Answer, Cost, Question, Skipped
 from theodolite.core.reading_rows import row_of
 from theodolite.io.workers import Backend, completed
+from theodolite.verbs._subjects import subject_of
 from theodolite.verbs.surveys import Survey
 
 if TYPE_CHECKING:
@@ -121,23 +122,6 @@ def _read_weights(subject: Subject, names: Sequence[str], *, jobs: int, backend:
         from theodolite.instruments._common.weights import weighed
 
         weighed(subject, *asked, jobs=jobs, backend=backend)
-
-
-def subject_of(target: Any, **facts: Any) -> Subject:
-    """A Subject from what people pass: a Subject, a module, a state dict, or the path of a checkpoint."""
-    from theodolite.core.subject import Subject
-    from theodolite.io import loading as load
-    from theodolite.io.weights import state_of, weights_of
-
-    if isinstance(target, Subject):
-        if facts:
-            raise TypeError(f"expected {', '.join(facts)} inside the Subject, got them beside it; pass them to Subject")
-        return target
-    if isinstance(target, str | Path):
-        return load.target(str(target), **facts)
-    if isinstance(target, Mapping):
-        return Subject(weights=weights_of(state_of(target)), **{"name": "state dict", **facts})
-    return Subject(target, **facts)
 
 
 def _reason_to_skip(name: str, subject: Subject, cost: Cost) -> str:

@@ -17,8 +17,6 @@ from theodolite.core.reading import Reading
 from theodolite.core.reading_rows import COLUMNS
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
-from theodolite.core.wrappers import bare_model
-from theodolite.io.weights import weights_of
 from theodolite.theory.dynamics import TrainingPhase, training_phase
 from theodolite.verbs._shown import Sheet, ShownAnswers
 from theodolite.verbs.watching.charting import (
@@ -33,7 +31,7 @@ from theodolite.verbs.watching.history import answers_of, facts_of, history_of, 
 from theodolite.verbs.watching.looks import looks_of, trouble_in
 from theodolite.verbs.watching.records import Record, StoredRecords
 from theodolite.verbs.watching.scene import LEVELS, Batching, Carried, Level, Scene
-from theodolite.verbs.watching.starts import full_precision, kept_probe, starting_weights, wait_for
+from theodolite.verbs.watching.starts import full_precision, kept_probe, starting_weights, wait_for, watched_model
 
 if TYPE_CHECKING:
     from theodolite.report.opening import Opening
@@ -78,11 +76,9 @@ class Watch(ShownAnswers):
 
     def __post_init__(self) -> None:
         _check(self.every, self.level, self.budget)
-        self.model = bare_model(self.model)
+        self.model = watched_model(self.model)
         if self.every == "auto" and self.budget is None:
             self.budget = AUTO
-        if isinstance(self.model, nn.Module):
-            weights_of(self.model)  # a model that its first batch has yet to make is refused, not watched as a copy
         self.subject = Subject(self.model, data=kept_probe(self.probe, self.model), loss=self.loss, name=self.name)
         if not self.subject.has("loss"):
             raise ValueError("expected a probe with a target for the loss, got inputs alone; pass (inputs, target)")
