@@ -304,7 +304,7 @@ def test_what_torch_says_does_not_reach_the_table():
     found = th.survey(Broken(), data=(x, y), loss=F.cross_entropy, lr=0.1, instruments=("sharpness", "signal"))
     (skipped,) = found.skipped
     assert skipped.instrument == "sharpness"
-    assert "th.read('sharpness', subject) shows it whole" in skipped.reason
+    assert "th.read('sharpness', subject) shows why" in skipped.reason
     assert "mat1" not in str(found.skipped)
 
 

@@ -141,9 +141,13 @@ def _finds(name: str, subject: Subject) -> bool:
     question = catalogue.question(name)
     if subject.model is None or "loss" not in question.needs:  # only what costs gradients is worth asking
         return True
+    from theodolite.core.state import untouched
+
     finds = catalogue.instrument(name).finds
-    with contextlib.suppress(Exception):
-        return finds is None or finds(subject)
+    if finds is None:
+        return True
+    with contextlib.suppress(Exception), untouched(subject.model):
+        return finds(subject)
     return True
 
 
@@ -183,16 +187,16 @@ def _answer(name: str, subject: Subject, purse: Purse) -> tuple[Answer | Skipped
 
 
 def _reason(error: Exception, name: str) -> str:
-    """Why an instrument failed, in the words of whoever raised it here; what torch says of itself is left to `read`."""
-    frames = traceback.extract_tb(error.__traceback__)
-    if frames and Path(frames[-1].filename).stem == "doors" and isinstance(error.__cause__, Exception):
-        error, frames = error.__cause__, frames[:-1] + traceback.extract_tb(error.__cause__.__traceback__)
-    ours = str(Path(__file__).parent.parent)
-    kind = type(error).__name__
-    if frames and frames[-1].filename.startswith(ours):
+    """Why an instrument failed, in the words of whoever raised it; what torch says of itself is left to `read`."""
+    if isinstance(error.__cause__, Exception) and "within the domain of" in str(
+        error
+    ):  # words that a door put around it
+        error = error.__cause__
+    frames, kind = traceback.extract_tb(error.__traceback__), type(error).__name__
+    inside = bool(frames) and "torch" in Path(frames[-1].filename).parts
+    if not inside and not isinstance(error, RuntimeError):
         return f"{kind}: {' '.join(str(error).split()) or 'no message'}"
-    last = next((Path(frame.filename) for frame in reversed(frames) if frame.filename.startswith(ours)), Path("survey"))
-    return f"stopped by a {kind} of another library ({last.stem}); th.read({name!r}, subject) shows it whole"
+    return f"torch could not do on this model and data what it asks ({kind}); th.read({name!r}, subject) shows why"
 
 
 def _facts(subject: Subject, seconds: float) -> dict[str, str]:
