@@ -12,6 +12,7 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -170,10 +171,7 @@ def _ends(seen: _Spectrum, thinned: _Thinned, *, plain: bool) -> Iterator[Readin
 def _doubt(values: torch.Tensor, thinned: _Thinned) -> float:
     """How far away another gap lies that could be the widest as well, for all that is known of the eigenvalues."""
     positive = values[values > 0].tolist()
-    errors = [
-        thinned.error(lambda part, place=place: part.top.values[min(place, len(part.top.values) - 1)])  # type: ignore[misc]
-        for place in range(len(positive))
-    ]
+    errors = [thinned.error(partial(_value_at, place)) for place in range(len(positive))]
     relative = [error / value for error, value in zip(errors, positive, strict=True)]
     ratios = [math.log(one / other) for one, other in pairwise(positive)]
     spreads = [SIGMAS * math.hypot(*pair) for pair in pairwise(relative)]
@@ -184,6 +182,10 @@ def _doubt(values: torch.Tensor, thinned: _Thinned) -> float:
         if ratio + spreads[place] >= ratios[best] - spreads[best] and ratio > 0
     ]
     return max((abs(place - best) for place in rivals), default=0) / SIGMAS
+
+
+def _value_at(place: int, part: _Spectrum) -> float:
+    return part.top.values[min(place, len(part.top.values) - 1)]
 
 
 def _gap(part: _Spectrum) -> int:
