@@ -20,7 +20,7 @@ MOST_TENSORS = 200_000
 MOST_AXES = 64
 LONGEST_NAME = 240
 
-BLOCK = 1 << 26
+BLOCK = 1 << 24
 """Bytes of a tensor that are read at a time on their way to a device."""
 
 
