@@ -8,6 +8,7 @@ of the top eigenvectors of the Hessian lies in the span of the class means. Need
 from __future__ import annotations
 
 import math
+import statistics
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from torch.nn.functional import cross_entropy
 
 from theodolite.core.instrument import Instrument
 from theodolite.core.reading import Band, Estimate, Reading
-from theodolite.core.statistics import parted_error
+from theodolite.core.statistics import parted_error, student_inflation
 from theodolite.core.subject import Subject
 from theodolite.instruments._common.classes import classes_of
 from theodolite.instruments._common.visit import afforded, parted, sample_count, thinned
@@ -61,6 +62,11 @@ def read(subject: Subject) -> Iterator[Reading]:
             name: parted_error(value, [part.get(name, value) for part in parts], left_out=left_out)
             for name, value in found.values.items()
         }
+        if "overlap" in errors and len(parts) > 1:  # directions of a whole do not settle as means of its parts do
+            spread = statistics.stdev(part.get("overlap", found.values["overlap"]) for part in parts)
+            errors["overlap"] = max(
+                errors["overlap"], math.sqrt(left_out) * spread * min(student_inflation(len(parts)), 4.0)
+            )
     yield from _told(found, errors)
 
 
