@@ -45,7 +45,7 @@ PAIRS, MOST, OUTPUTS, FEWEST = 1280, 256, 128, 6
 """At most so many pairs of sample and output, samples, and outputs a sample (more are too dear); samples at the least."""
 
 DENSE, BLOCKS, MOST_LOG = 300, 8, 20.0
-"""Rows up to which all eigenvalues are found to know the largest, blocks of samples left out in turn, a logarithm's error at most."""
+"""Rows up to which all eigenvalues are found to know the largest, blocks of samples left out, a logarithm's error at most."""
 
 SKETCHED, NUMBERS = 1 << 25, 1 << 27
 """Parameters times outputs from which on the kernel is sketched within a budget, and numbers that its rows may take."""
@@ -225,6 +225,7 @@ def _other_samples(mean: Tensor, full: int) -> tuple[float, float]:
     spread = np.sqrt((blocks - 1) / blocks * ((parts - parts.mean(0)) ** 2).sum(0)) * student_inflation(blocks)
     less, further = whole - parts.mean(0), math.log(max(full, count) / count)
     growth = less * np.array([further / math.log(blocks / (blocks - 1)), blocks * math.expm1(further)])
+    growth[0] = max(growth[0], further)  # the largest eigenvalue grows as the number of samples, the smallest does not
     logs, rank = np.hypot(spread, growth / 2)
     return math.exp(whole[0]) * math.expm1(min(SIGMAS * float(logs), MOST_LOG)) / SIGMAS, float(rank)
 
