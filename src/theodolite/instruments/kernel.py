@@ -225,7 +225,7 @@ def _other_samples(mean: Tensor, full: int) -> tuple[float, float]:
     spread = np.sqrt((blocks - 1) / blocks * ((parts - parts.mean(0)) ** 2).sum(0)) * student_inflation(blocks)
     less, further = whole - parts.mean(0), math.log(max(full, count) / count)
     growth = less * np.array([further / math.log(blocks / (blocks - 1)), blocks * math.expm1(further)])
-    growth[0] = max(growth[0], further)  # the largest eigenvalue grows as the number of samples, the smallest does not
+    growth[0] = max(growth[0], 2 * further)  # the largest grows as the number of samples; the nearest pairs come nearer
     logs, rank = np.hypot(spread, growth / 2)
     return math.exp(whole[0]) * math.expm1(min(SIGMAS * float(logs), MOST_LOG)) / SIGMAS, float(rank)
 
