@@ -203,10 +203,7 @@ def _values(table: Any) -> Tensor:
     """A frame or a column as numbers: whole ones stay whole, others are float32 unless they are told apart by more."""
     array = np.asarray(table.to_numpy())
     if array.dtype.kind not in "fiub":
-        raise ValueError(
-            f"expected columns of numbers, got {sorted({str(d) for d in np.atleast_1d(getattr(table, 'dtypes', array.dtype))})}; "
-            "encode text as numbers first"
-        )
+        raise ValueError(f"expected columns of numbers, got {array.dtype}; encode text as numbers first")
     return torch.from_numpy(np.ascontiguousarray(array.astype(np.int64) if array.dtype.kind in "iub" else array))
 
 
@@ -241,8 +238,8 @@ def _tensor(value: Any) -> Any:
 
 def _moved(value: Any, like: Tensor, *, cast: bool = True) -> Any:
     if isinstance(value, PackedSequence):
-        values = value.data
-        return value.to(device=like.device, dtype=like.dtype if cast and values.is_floating_point() else values.dtype)
+        packed: Any = value
+        return packed.to(like.device, like.dtype if cast and value.data.is_floating_point() else value.data.dtype)
     if isinstance(value, tuple | list):
         return type(value)(_moved(member, like, cast=cast) for member in value)
     if not isinstance(value, Tensor):

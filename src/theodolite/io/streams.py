@@ -35,7 +35,7 @@ def overlapped(
         if torch.device(device).type != "cuda":
             return work(task)
         if not hasattr(own, "stream"):
-            own.stream = torch.cuda.Stream(device)
+            own.stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
         with torch.cuda.stream(own.stream):
             found = work(task)
             own.stream.synchronize()  # before its tensors are given back to the memory that others take from
