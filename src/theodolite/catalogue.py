@@ -170,7 +170,7 @@ def _docstring(path: Path) -> str:
 
 
 def _literals(path: Path) -> dict[str, Any] | None:
-    """The keywords of ``instrument = Instrument(...)`` in a file, but ``read``; None where one is not a literal."""
+    """The keywords of ``instrument = Instrument(...)`` in a file, but its functions; None where one is not a literal."""
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
         if (
             isinstance(node, ast.Assign)
@@ -178,7 +178,9 @@ def _literals(path: Path) -> dict[str, Any] | None:
             and isinstance(node.value, ast.Call)
         ):
             try:
-                return {str(k.arg): ast.literal_eval(k.value) for k in node.value.keywords if k.arg != "read"}
+                return {
+                    str(k.arg): ast.literal_eval(k.value) for k in node.value.keywords if k.arg not in ("read", "finds")
+                }
             except ValueError:
                 return None
     return None

@@ -5,7 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from theodolite.core.budget import Allowance, Pace, Purse, budget_seconds
+from theodolite.core.budget import Allowance, Pace, budget_seconds
+from theodolite.core.purse import LEAST, Purse
 from theodolite.core.statistics import left_out_errors, parted_error
 
 
@@ -65,3 +66,38 @@ def test_errors_by_parts_vanish_with_what_is_left_out():
     small, large = (parted_error(1.0, [0.5, 1.5, 0.9, 1.1], left_out=share) for share in (0.1, 0.9))
     assert large == pytest.approx(3 * small)
     assert parted_error(6.0, [], left_out=0.5) == 2.0
+
+
+@pytest.mark.parametrize(
+    ("budget", "step", "whole", "each"),
+    [
+        ("60s", 0.0136, 13.6, 4.08),  # a fast device: a thousand steps, three hundred for one instrument
+        ("60s", 1e-4, 10.0, 3.0),  # a small network: some seconds whatever its steps take
+        ("60s", 10.0, 60.0, 60.0),  # a slow machine: the budget
+        ("15s", 0.0136, 13.6, 4.08),
+        ("240s", 0.0136, 54.4, 16.32),  # who asks for more precision gets as many times more steps
+        ("60s", 0.0, 60.0, 60.0),  # without a gradient there is no step
+    ],
+)
+def test_work_is_capped_in_steps_of_training(budget, step, whole, each):
+    purse = Purse.opened(budget).priced({"one": 0.0}, step=step)
+    assert purse.spare() == pytest.approx(whole, rel=0.01)
+    assert purse.allowance("one", None).seconds == pytest.approx(each, rel=0.01)
+
+
+def test_steps_that_are_used_up_refuse_nothing_that_the_budget_pays():
+    purse = Purse.opened("60s").priced({"dear": 30.0, "cheap": 0.0}, step=1e-4)
+    assert purse.refusal("dear") == ""
+    assert purse.allowance("dear", None).seconds == pytest.approx(33.0, rel=0.01)  # at the least what it takes
+    late = Purse(60.0, purse.until - 20.0).priced({"cheap": 0.0}, step=1e-4)  # twenty seconds on
+    assert late.spare() == 0.0
+    assert late.allowance("cheap", None).seconds == pytest.approx(LEAST, rel=0.01)
+
+
+def test_a_pass_has_a_start_that_few_samples_pay_too():
+    pace = Pace({"product": 0.001}, samples=256, starts={"product": 0.1}, batch=64)
+    assert pace.pass_seconds("product", 100) == pytest.approx(0.2)
+    assert pace.affordable("product", Allowance.starting_now(20.0), passes=100) == pytest.approx(100, abs=2)
+    assert pace.affordable("product", Allowance.starting_now(5.0), passes=100) == 1  # the starts alone take longer
+    assert pace.price({"product": 8}) == pytest.approx(0.208)
+    assert Pace({"gradient": 0.001}, samples=9, starts={"gradient": 0.1}, batch=64).step() == pytest.approx(0.164)

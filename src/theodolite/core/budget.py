@@ -6,7 +6,7 @@ import math
 import re
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
@@ -51,71 +51,43 @@ class Allowance:
 
 @dataclass(frozen=True)
 class Pace:
-    """What one sample takes here, in seconds, by kind of pass; ``samples`` is how many the data hold."""
+    """What a pass takes here, in seconds, by kind: ``starts`` whatever it holds, ``seconds`` more for each sample.
+
+    ``samples`` is how many the data hold, ``batch`` how many a step of training takes at once.
+    """
 
     seconds: Mapping[str, float]
     samples: int
+    starts: Mapping[str, float] = field(default_factory=dict)
+    batch: int = 1
+
+    def pass_seconds(self, kind: str, samples: float) -> float:
+        """What one pass of so many samples takes."""
+        return self.starts.get(kind, 0.0) + samples * self.seconds.get(kind, 0.0)
 
     def price(self, passes: Mapping[Any, int]) -> float:
-        """What so many passes of single samples take."""
-        return sum(count * self.seconds.get(kind, 0.0) for kind, count in passes.items())
+        """What so many passes of single samples take, some of them at a time."""
+        return sum(
+            math.ceil(count / TOGETHER.get(kind, count)) * self.starts.get(kind, 0.0)
+            + count * self.seconds.get(kind, 0.0)
+            for kind, count in passes.items()
+            if count
+        )
+
+    def step(self) -> float:
+        """What one step of training takes: a gradient of a batch."""
+        return self.pass_seconds("gradient", self.batch)
 
     def affordable(self, kind: str, allowance: Allowance, *, passes: float, share: float = 1.0) -> int:
         """How many samples can be passed so often within a share of the time left; never more than there are."""
         most = self.samples if allowance.samples is None else min(self.samples, allowance.samples)
-        each = passes * self.seconds.get(kind, 0.0)
         left = share * allowance.left()
-        return most if each * most <= left else max(1, int(left / each))
+        if passes * self.pass_seconds(kind, most) <= left:
+            return most
+        each = passes * self.seconds.get(kind, 0.0)
+        room = left - passes * self.starts.get(kind, 0.0)
+        return max(1, min(most, int(room / each))) if each > 0 else 1
 
 
-VISIT, SHARE = 0.2, 0.15
-"""The share of a budget that the visit of the data may take, and of what is left that an instrument may take in any case."""
-
-
-@dataclass
-class Purse:
-    """The budget of a survey, shared out: what an instrument leaves of its share is for those after it."""
-
-    seconds: float
-    until: float  # by the clock on the wall, which worker processes share
-    workers: int = 1
-    prices: Mapping[str, float] = field(default_factory=dict)
-    waiting: set[str] = field(default_factory=set)
-
-    @classmethod
-    def opened(cls, budget: str | float | None, workers: int = 1) -> Purse:
-        """A budget from now on."""
-        seconds = budget_seconds(budget)
-        return cls(seconds, time.time() + seconds, max(1, workers))
-
-    def priced(self, prices: Mapping[str, float]) -> Purse:
-        """With what each instrument takes at the least."""
-        return replace(self, prices=prices, waiting=set(prices))
-
-    def left(self) -> float:
-        """Seconds that are left."""
-        return max(0.0, self.until - time.time())
-
-    def visit(self, samples: int | None) -> Allowance:
-        """What the visit of the data may take."""
-        return self._allowed(min(self.left(), VISIT * self.seconds), samples)
-
-    def refusal(self, name: str) -> str:
-        """Why an instrument is not read: it would take more than is left; empty where it can be afforded."""
-        price = self.prices.get(name, 0.0)
-        if price <= self.left():
-            return ""
-        self.waiting.discard(name)
-        needed = self.seconds - self.left() + 1.2 * price
-        return f"would take {price:.3g} s, and {self.left():.2g} s are left; --budget {math.ceil(needed / 10) * 10}s"
-
-    def allowance(self, name: str, samples: int | None) -> Allowance:
-        """An instrument's share: as much as each of those waiting, and what it takes at the least."""
-        dear = [other for other in self.waiting if self.prices.get(other, 0.0) > 0]
-        others = len(dear) if self.prices.get(name, 0.0) > 0 else len(self.waiting)
-        share = self.left() * max(self.workers / max(1, others), SHARE)
-        self.waiting.discard(name)
-        return self._allowed(min(self.left(), max(share, 1.1 * self.prices.get(name, 0.0))), samples)
-
-    def _allowed(self, seconds: float, samples: int | None) -> Allowance:
-        return Allowance(samples=samples) if math.isinf(self.seconds) else Allowance.starting_now(seconds, samples)
+TOGETHER = {"forward": 32, "gradient": 8, "product": 4}
+"""Samples that go through a model at once when a price is told."""

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Instrument(Question):
-    """``read(subject)`` yields readings; it may use only what ``needs`` names."""
+    """``read(subject)`` yields readings; it may use only what ``needs`` names.
+
+    ``finds(subject)`` tells without a pass over the data whether there is anything to read here: asked before a price is.
+    """
 
     read: Callable[[Subject], Iterable[Reading]]
+    finds: Callable[[Subject], bool] | None = None

@@ -15,7 +15,8 @@ from torch import nn
 def untouched(model: nn.Module | None, *, training: bool = False) -> Iterator[None]:
     """Run the body with the model in eval (or train) mode; afterwards everything is as before.
 
-    Restored: the mode of every module, buffers, gradients, ``requires_grad``, hooks, and the random state of Python,
+    Attention goes the plain way, not by torch's fused one of eval mode, which no hook sees into and which answers nested
+    tensors. Restored: the mode of every module, buffers, gradients, ``requires_grad``, hooks, and the random state of Python,
     numpy and torch on every device. Parameters are not copied (they may fill the memory) but watched: a body that
     changes one is an error, never a silent loss.
     """
@@ -29,9 +30,12 @@ def untouched(model: nn.Module | None, *, training: bool = False) -> Iterator[No
         gradients = [(p.grad, p.grad.detach().clone()) for p in model.parameters() if p.grad is not None]
         hooks = [(module, {name: dict(getattr(module, name)) for name in _HOOKS}) for module in model.modules()]
         model.train(training)
+        fused = torch.backends.mha.get_fastpath_enabled()
+        torch.backends.mha.set_fastpath_enabled(False)
         try:
             yield
         finally:
+            torch.backends.mha.set_fastpath_enabled(fused)
             for module, mode in modes:
                 module.training = mode
             with torch.no_grad():

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from theodolite.core.budget import Allowance
 from theodolite.core.checks import check_finite, check_forward, check_loss
 from theodolite.core.state import untouched
+from theodolite.core.wrappers import bare_model, prepared
 from theodolite.io.batches import Batch, Batches
 from theodolite.io.store import Store
 from theodolite.io.weights import Weight, Weights, weights_of
@@ -31,9 +32,11 @@ class Progress:
 
 @dataclass(frozen=True)
 class Subject:
-    """Checked once when made: weights finite, forward runs, deterministic in eval mode, outputs and loss finite.
+    """Checked once when made: weights finite, forward runs, outputs and loss finite; random answers in eval mode are noted.
 
-    ``data`` is a DataLoader, a Dataset, tensors, or any collection of batches that can be read again (see `Batches`).
+    ``model`` may be compiled or wrapped for several devices: what is inside is read. Layers that wait for their first batch
+    are made from the data, on a copy. ``data`` is a DataLoader, a Dataset, tensors, a DataFrame, the path of an .npz, or any
+    collection of batches that can be read again (see `Batches`).
     ``origin`` is the model, or its state dict, as it was before training. Of a bare checkpoint ``model`` is None and
     ``weights`` maps names to `Weight`; it is not read when made: tensors that turn out missing, damaged or not finite
     are named in ``faults`` as they are met. ``activation`` names its nonlinearity, which weights do not show.
@@ -59,24 +62,28 @@ class Subject:
     seen: dict[str, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        model = self.model
+        model = bare_model(self.model)
         if model is not None and not isinstance(model, nn.Module):
-            raise TypeError(
-                f"expected an nn.Module, got {type(model).__name__}; for a file use theodolite.io.loading.target"
-            )
+            raise TypeError(f"expected an nn.Module, got {type(model).__name__}; a path or weights go to th.survey")
+        self._set(model=model)
         if model is None and (self.data is not None or not self.weights):
             raise ValueError("expected a model to run the data through, got none; pass the nn.Module")
         if self.lr is not None and not self.lr > 0:
             raise ValueError(f"expected a positive learning rate, got {self.lr}; pass the one that training uses")
         if model is not None:
-            self._set(weights=weights_of(model), name=self.name or type(model).__name__)
-            if self.data is not None and not isinstance(self.data, Batches):
-                self._set(data=Batches(self.data, model))
+            self._take(model)
         if self.origin is not None and not _are_weights(self.origin):
             self._set(origin=weights_of(self.origin))
         if self.checked:
-            with untouched(model):
+            with untouched(self.model):
                 self._check()
+
+    def _take(self, model: nn.Module) -> None:
+        """The data as batches of the model, the model made where it waits for its first one, and its weights."""
+        model, data, loss = prepared(model, self.data, self.loss)
+        if data is not None and not isinstance(data, Batches):
+            data = Batches(data, model)
+        self._set(model=model, data=data, loss=loss, weights=weights_of(model), name=self.name or type(model).__name__)
 
     def has(self, need: str) -> bool:
         """Whether the subject can give what an instrument needs."""
@@ -130,7 +137,9 @@ class Subject:
             check_finite(weight.name, weight.read())
         if self.data is not None:
             batch = self.data.first().on(self.model)
-            check_forward(self.output, batch)
+            note = check_forward(self.output, batch)
+            if note:
+                self.seen["random"] = note
             if self.loss is not None and batch.target is not None:
                 check_loss(self.loss_on, batch)
 

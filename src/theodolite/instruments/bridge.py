@@ -7,6 +7,7 @@ behind the layer is bounded by the product of the other two.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -15,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from theodolite.core.instrument import Instrument
-from theodolite.core.reading import Band, Reading, Series
+from theodolite.core.reading import SIGMAS, Band, Reading, Series
 from theodolite.core.statistics import left_out_errors
 from theodolite.core.subject import Subject
 from theodolite.instruments._common.visit import features_of
@@ -28,7 +29,7 @@ from theodolite.theory.spectra import (
     product_bound_applies,
 )
 
-MOST_ROWS = 1024
+MOST_ROWS, MOST_LOG = 1024, 20.0
 
 
 def read(subject: Subject) -> Iterator[Reading]:
@@ -68,16 +69,26 @@ def read(subject: Subject) -> Iterator[Reading]:
 
 
 def _errors(x: Tensor, layer: nn.Linear, share: float) -> tuple[float, ...]:
-    """What seeing a share of the samples alone costs the least slack, the condition number and the exponent."""
+    """What seeing a share of the samples alone costs the least slack, the condition number and the exponent.
+
+    The rows are as many as ever, but others: two draws of so many differ by a root of two of the error of either.
+    """
     if share >= 1 or len(x) < 8:
         return 0.0, 0.0, 0.0
 
     def three(rows: Any) -> list[float]:
         a, w, y = _spectra(x[rows], layer)
         slack = majorisation_slack(y.tolist(), a.tolist(), w.tolist())
-        return [min(slack, default=0.0), _kappa(y), endpoint_exponent(_kappa(y), len(y)) if len(y) > 1 else 0.0]
+        return [
+            min(slack, default=0.0),
+            math.log(_kappa(y)),
+            endpoint_exponent(_kappa(y), len(y)) if len(y) > 1 else 0.0,
+        ]
 
-    return left_out_errors(three, len(x), of=10**9)  # as many rows as ever, but others
+    least, logs, exponent = (math.sqrt(2 * (1 - share)) * e for e in left_out_errors(three, len(x), of=10**9))
+    kappa = _kappa(_spectra(x, layer)[2])
+    # a condition number spreads by factors: three errors reach as far up as three of its logarithm
+    return least, kappa * math.expm1(min(SIGMAS * logs, MOST_LOG)) / SIGMAS, exponent
 
 
 def _condition(name: str, x: Tensor, w: Tensor, y: Tensor, inner: int) -> Reading:

@@ -8,6 +8,8 @@ of the top eigenvectors of the Hessian lies in the span of the class means. Need
 from __future__ import annotations
 
 import math
+import statistics
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +19,7 @@ from torch.nn.functional import cross_entropy
 
 from theodolite.core.instrument import Instrument
 from theodolite.core.reading import Band, Estimate, Reading
-from theodolite.core.statistics import parted_error
+from theodolite.core.statistics import parted_error, student_inflation
 from theodolite.core.subject import Subject
 from theodolite.instruments._common.classes import classes_of
 from theodolite.instruments._common.visit import afforded, parted, sample_count, thinned
@@ -43,25 +45,54 @@ WORDS = {
 
 def read(subject: Subject) -> Iterator[Reading]:
     """Shares of the trace, the rank of the parts between classes, and the overlap with the top eigenvectors."""
-    classes = classes_of(subject)
-    if classes is None or classes > MOST_CLASSES:
+    classes = _classes(subject)
+    if classes is None:
         return
-    assert subject.model is not None
-    if classes**2 * sum(p.numel() for p in subject.model.parameters()) > CELLS:  # the means of all pairs would not fit
-        return
-    passes = classes + 3 * PRODUCTS + 6 * classes
-    samples = afforded(subject, "gradient", passes=2 * passes, fewest=min(4 * classes, sample_count(subject)))
+    passes, limit = classes + 3 * PRODUCTS + 6 * classes, subject.allowance
+    samples = afforded(subject, "gradient", passes=3 * passes, fewest=min(4 * classes, sample_count(subject)))
     data = thinned(subject, samples)
-    found = _numbers(subject, data, classes)
+    found = _numbers(
+        subject, data, classes, until=limit.until - 0.6 * limit.left() if limit.until < math.inf else math.inf
+    )
     errors = dict.fromkeys(found.values, 0.0)
     if samples < sample_count(subject):
         left_out = 1 - samples / sample_count(subject)
-        parts = [_numbers(subject, part, classes).values for part in parted(data, 4 if samples >= 64 else 2)]
+        parts = list(_parts(subject, data, classes, 4 if samples >= 64 else 2))
         errors = {
             name: parted_error(value, [part.get(name, value) for part in parts], left_out=left_out)
             for name, value in found.values.items()
         }
+        if "overlap" in errors and len(parts) > 1:  # directions of a whole do not settle as means of its parts do
+            spread = statistics.stdev(part.get("overlap", found.values["overlap"]) for part in parts)
+            errors["overlap"] = max(
+                errors["overlap"], math.sqrt(left_out) * spread * min(student_inflation(len(parts)), 4.0)
+            )
     yield from _told(found, errors)
+
+
+def _parts(subject: Subject, data: Any, classes: int, count: int) -> Iterator[dict[str, float]]:
+    """The numbers of parts of the samples; of two alone where a part takes more of the time left than its share."""
+    limit, parts = subject.allowance, parted(data, count)
+    for place, part in enumerate(parts):
+        started = time.perf_counter()
+        ends = started + limit.left() / (len(parts) - place) if limit.until < math.inf else math.inf
+        yield _numbers(subject, part, classes, until=ends).values
+        if place > 0 and time.perf_counter() > limit.until - (time.perf_counter() - started):
+            return
+
+
+def _classes(subject: Subject) -> int | None:
+    """How many classes there are; None where there are none, too many, or the means of all pairs would not fit."""
+    assert subject.model is not None
+    classes = classes_of(subject)
+    if classes is None or classes > MOST_CLASSES:
+        return None
+    return classes if classes**2 * sum(p.numel() for p in subject.model.parameters()) <= CELLS else None
+
+
+def finds(subject: Subject) -> bool:
+    """Whether the model tells classes apart and the means of all pairs of them fit into memory."""
+    return _classes(subject) is not None
 
 
 @dataclass(frozen=True)
@@ -75,7 +106,7 @@ class _Structure:
     chance: float
 
 
-def _numbers(subject: Subject, data: Any, classes: int) -> _Structure:
+def _numbers(subject: Subject, data: Any, classes: int, *, until: float) -> _Structure:
     assert subject.model is not None
     means, weights = pair_gradients(subject.model, data, classes=classes)
     parts, here = pair_structure(means, weights), int((weights.sum(1) > 0).sum())
@@ -85,7 +116,7 @@ def _numbers(subject: Subject, data: Any, classes: int) -> _Structure:
     values["rank"] = float(parts.rank("class", "cross", "equal", tolerance=1e-9))
     chance = 0.0
     if subject.loss is not None:
-        values["overlap"], chance = _overlap(subject, data, parts, here)
+        values["overlap"], chance = _overlap(subject, data, parts, here, until=until)
     return _Structure(values, total, classes, here, chance)
 
 
@@ -130,14 +161,14 @@ def _by_chance(share: float, directions: int) -> Band:
     return Band(max(0.0, share - 3 * spread), min(1.0, share + 3 * spread))
 
 
-def _overlap(subject: Subject, data: Any, parts: Parts, count: int) -> tuple[float, float]:
+def _overlap(subject: Subject, data: Any, parts: Parts, count: int, *, until: float) -> tuple[float, float]:
     """Of the steepest directions the share in the span of the classes' mean gradients, and what is chance."""
     assert subject.model is not None
     top = extreme_eigenpairs(
         hessian(subject.model, cross_entropy, data),
         count=count,
         tolerance=1e-4,
-        most=lambda done: done >= 2000 or (done >= 3 * count and subject.allowance.over()),
+        most=lambda done: done >= 2000 or (done >= 3 * count and time.perf_counter() > until),
     )
     rows = parts.factors["class"].to(top.vectors)
     span = torch.linalg.qr(rows[rows.norm(dim=1) > 0].T)[0]  # (P, C)
@@ -147,6 +178,7 @@ def _overlap(subject: Subject, data: Any, parts: Parts, count: int) -> tuple[flo
 instrument = Instrument(
     question="How much of the curvature belongs to classes?",
     read=read,
+    finds=finds,
     needs={"model", "data", "loss"},
     cost="hvp",
     sees={"gradient": 400},

@@ -6,6 +6,8 @@ the batch size at which noise and signal are equal. Both are freed of the bias t
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Iterator
 
 from theodolite.core.instrument import Instrument
@@ -15,8 +17,8 @@ from theodolite.instruments._common.visit import afforded, sample_count, thinned
 from theodolite.measure import normalises_batches
 from theodolite.measure.dynamics import GradientMoments, gradient_moments, group_moments
 
-GROUP, NUMBERS = 8, 1 << 27
-"""Samples of a batch where batches are normalised, and numbers that gradients of batches may take."""
+GROUP, NUMBERS, TRIED = 8, 1 << 27, 4
+"""Samples of a batch where batches are normalised, numbers that gradients of batches may take, and samples that are timed."""
 
 
 def read(subject: Subject) -> Iterator[Reading]:
@@ -53,14 +55,29 @@ def _moments(subject: Subject) -> GradientMoments | None:
     """From single samples, each visited twice; from small batches where the model normalises by its batch."""
     assert subject.model is not None and subject.loss is not None
     if not normalises_batches(subject.model):
-        samples = afforded(subject, "gradient", passes=3, fewest=min(8, sample_count(subject)))
-        return gradient_moments(subject.model, subject.loss, thinned(subject, samples))
+        return gradient_moments(subject.model, subject.loss, thinned(subject, _samples(subject)))
     size = sum(p.numel() for p in subject.model.parameters() if p.requires_grad)
     groups = max(4, min(sample_count(subject) // GROUP, NUMBERS // size))
     samples = min(GROUP * groups, afforded(subject, "gradient", passes=1.2, fewest=4 * 4))
     data = thinned(subject, samples, batch_size=max(2, min(GROUP, samples // 4)))
     sizes = [len(batch) for batch in data]
     return group_moments(subject.model, subject.loss, [batch for batch in data if len(batch) == max(sizes)])
+
+
+def _samples(subject: Subject) -> int:
+    """How many single samples can be visited: their gradients are kept apart, which is dearer than a batch's and is timed."""
+    assert subject.model is not None and subject.loss is not None
+    everything = sample_count(subject)
+    most = min(everything, subject.allowance.samples or everything)
+    if subject.allowance.seconds == math.inf:
+        return most
+    for few in (TRIED, 4 * TRIED):
+        started = time.perf_counter()
+        gradient_moments(subject.model, subject.loss, thinned(subject, min(few, most)))
+        each = (time.perf_counter() - started) / min(few, most)
+        if each * most <= 0.3 * subject.allowance.left():
+            return most
+    return min(most, max(8, int(0.8 * subject.allowance.left() / each)))
 
 
 instrument = Instrument(

@@ -9,8 +9,11 @@ from __future__ import annotations
 
 import contextlib
 import math
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -33,6 +36,8 @@ from theodolite.measure.curvature import (
 )
 
 TOP, PROBES, STEPS, PRODUCTS, POINTS, FEWEST = 15, 3, 24, 30, 81, 2
+ALL, SOME, ROWS = 10_000, 48, 1 << 27
+"""Products that are as good as without end, that are enough for all readings, and numbers that eigenvectors may take."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +61,7 @@ def read(subject: Subject) -> Iterator[Reading]:
         return
     parts = []
     if samples < sample_count(subject) and not subject.allowance.over():
-        parts = [_seen(subject, part, products) for part in parted(data, 4 if samples >= 32 else 2)]
+        parts = [_seen(subject, part, products) for part in parted(data, _parts(samples))]
     thin = _Thinned(parts, seen, 1 - samples / sample_count(subject))
     yield from _ends(seen, thin, plain=bends_only(subject.model))
 
@@ -74,24 +79,48 @@ class _Thinned:
         return parted_error(number(self.whole), [number(part) for part in self.parts], left_out=self.left_out)
 
 
+def _parts(samples: int) -> int:
+    """In how many parts samples are looked at again, for the error of having seen no others."""
+    return 4 if samples >= 32 else 2
+
+
 def _plan(subject: Subject) -> tuple[int, int]:
-    """How many samples, and how many products with each; enough for everything where time has no end."""
+    """How many samples, and how many products with each; enough for everything where time has no end.
+
+    Where starting a pass takes longer than all the passes' time, as on fast devices, the samples are as many as double that
+    start, and the products fewer.
+    """
+    everything = sample_count(subject)
     if subject.allowance.seconds == math.inf:
-        return (subject.allowance.samples or sample_count(subject)), 10_000
-    passes = 2 * (3 * TOP + PROBES * STEPS + 4 * PRODUCTS)
-    samples = afforded(subject, "product", passes=passes, fewest=min(FEWEST, sample_count(subject)))
-    room = subject.allowance.left() / max(1e-9, samples * pace_of(subject, "product").seconds["product"])
-    return samples, 10_000 if samples >= sample_count(subject) else max(8, int(room / 2))
+        return (subject.allowance.samples or everything), ALL
+    passes, left = 3 * TOP + PROBES * STEPS + 4 * PRODUCTS, subject.allowance.left()
+    pace = pace_of(subject, "product")
+    of_all = int(left / max(1e-9, pace.pass_seconds("product", everything)))
+    if of_all >= passes:
+        return everything, ALL
+    if of_all >= SOME:  # fewer products with all samples, which leave no error of having seen some alone
+        return everything, of_all
+    samples = afforded(subject, "product", passes=2 * passes, fewest=min(FEWEST, everything))
+    even = pace.starts["product"] / max(1e-9, pace.seconds["product"])
+    samples = min(everything, max(samples, int(even)))
+    again = 1 if samples >= everything else 1 + _parts(samples)
+    each = again * pace.starts["product"] + min(again, 2) * samples * pace.seconds["product"]
+    return samples, max(8, int(left / max(1e-9, each)))
 
 
 def _seen(subject: Subject, data: Any, products: int) -> _Spectrum:
-    """A third of the products each for the ends, the density and the traces."""
+    """A third of the products each for the ends, the density and the traces; with time for all, until they are known."""
     assert subject.model is not None and subject.loss is not None
     operator, third = hessian(subject.model, subject.loss, data), max(3, products // 3)
-    count = max(1, min(TOP, operator.size // 2, third // 3))
-    ample = products >= 10_000
-    top = extreme_eigenpairs(operator, count=count, tolerance=1e-4, most=2000 if ample else max(2, 2 * third // 3))
-    low = extreme_eigenpairs(operator, count=1, lowest=True, tolerance=3e-4, most=2000 if ample else max(2, third // 3))
+    count = max(1, min(TOP, operator.size // 2, third // 3, ROWS // operator.size))
+    limit, ample = subject.allowance, products >= ALL
+
+    def enough(share: float, few: int) -> Callable[[int], bool]:
+        ends = limit.until - (1 - share) * limit.seconds if limit.seconds < math.inf else math.inf
+        return lambda done: done >= (2000 if ample else few) or (done > 3 * count and time.perf_counter() > ends)
+
+    top = extreme_eigenpairs(operator, count=count, tolerance=1e-4, most=enough(0.5, max(2, 2 * third // 3)))
+    low = extreme_eigenpairs(operator, count=1, lowest=True, tolerance=3e-4, most=enough(0.65, max(2, third // 3)))
     probes = PROBES if ample else 2
     steps = min(STEPS, operator.size - count, max(2, third // probes))
     density = spectral_density(operator, probes=probes, steps=max(1, steps), known=top)
@@ -112,7 +141,7 @@ def _ends(seen: _Spectrum, thinned: _Thinned, *, plain: bool) -> Iterator[Readin
         yield Reading(
             quantity="eigenvalues above the largest gap",
             measured=float(place),
-            stderr=thinned.error(lambda part: float(_gap(part))),
+            stderr=math.hypot(thinned.error(lambda part: float(_gap(part))), _doubt(values, thinned)),
             meaning=f"Among the {len(values)} largest the widest gap, by a factor {ratio:.2f}, lies behind number {place}. "
             + (
                 "It is faint: no clear outliers."
@@ -137,6 +166,26 @@ def _ends(seen: _Spectrum, thinned: _Thinned, *, plain: bool) -> Iterator[Readin
     )
     if seen.total is not None:
         yield _trace(seen.total, seen.other, thinned, plain=plain)
+
+
+def _doubt(values: torch.Tensor, thinned: _Thinned) -> float:
+    """How far away another gap lies that could be the widest as well, for all that is known of the eigenvalues."""
+    positive = values[values > 0].tolist()
+    errors = [thinned.error(partial(_value_at, place)) for place in range(len(positive))]
+    relative = [error / value for error, value in zip(errors, positive, strict=True)]
+    ratios = [math.log(one / other) for one, other in pairwise(positive)]
+    spreads = [SIGMAS * math.hypot(*pair) for pair in pairwise(relative)]
+    best = max(range(len(ratios)), key=lambda place: ratios[place])
+    rivals = [
+        place
+        for place, ratio in enumerate(ratios)
+        if ratio + spreads[place] >= ratios[best] - spreads[best] and ratio > 0
+    ]
+    return max((abs(place - best) for place in rivals), default=0) / SIGMAS
+
+
+def _value_at(place: int, part: _Spectrum) -> float:
+    return part.top.values[min(place, len(part.top.values) - 1)]
 
 
 def _gap(part: _Spectrum) -> int:

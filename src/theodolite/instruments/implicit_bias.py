@@ -51,21 +51,35 @@ def read(subject: Subject) -> Iterator[Reading]:
 
 
 def _errors(subject: Subject, found: Readout, samples: Samples, whole: dict[str, float]) -> dict[str, float]:
-    """How much the numbers hang on which samples are interpolated: those of other samples, as many, beside them."""
+    """How much the numbers hang on which samples are interpolated: those of other samples, as many, beside them.
+
+    Sets drawn from few samples share some of them, and so differ less than sets of all data; and two such sets differ by a
+    root of two more than one does from the mean.
+    """
     draws: list[dict[str, float]] = [whole]
-    for shift in range(1, SETS):
+    generator = torch.Generator().manual_seed(0)
+    for _ in range(1, SETS):
         if subject.allowance.over() and len(draws) > 2:
             break
-        order = torch.arange(len(samples)).roll(-shift)
+        order = torch.randperm(len(samples), generator=generator)
         moved = replace(found, features=found.features[order])
         targets = None if samples.targets is None else samples.targets[order.to(samples.targets.device)]
         others = [*_interpolants(moved), *_separators(moved, Samples(samples.x, targets))]
         draws.append({r.quantity: r.measured for r in others})
     spread = {name: [draw[name] for draw in draws if name in draw] for name in whole}
     return {
-        name: float(np.std(values, ddof=1)) * student_inflation(len(values)) if len(values) > 1 else abs(whole[name])
+        name: float(np.std(values, ddof=1)) * student_inflation(len(values)) * _wider(name, found)
+        if len(values) > 1
+        else abs(whole[name])
         for name, values in spread.items()
     }
+
+
+def _wider(quantity: str, found: Readout) -> float:
+    """By how much two sets of all data differ more than sets of these samples do from their mean."""
+    count = len(found.features)
+    taken = min(SEPARATED, count) if "margin" in quantity else min(INTERPOLATED, found.features.shape[1] // 2, count)
+    return float(np.sqrt(2 / max(1 - taken / count, 1 / count)))
 
 
 def _run(subject: Subject, samples: Samples) -> Any:

@@ -15,17 +15,19 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import numpy as np
 import torch
+from scipy.sparse.linalg import eigsh
 from torch import Tensor, nn
 
 from theodolite.core.instrument import Instrument
-from theodolite.core.reading import Band, Estimate, Reading, Series
-from theodolite.core.statistics import left_out_errors
+from theodolite.core.reading import SIGMAS, Band, Estimate, Reading, Series
+from theodolite.core.statistics import left_out_errors, student_inflation
 from theodolite.core.subject import Subject
 from theodolite.instruments._common.drift import drift_reading
 from theodolite.instruments._common.samples import Samples, spread_samples
 from theodolite.instruments._common.visit import afforded, sample_count
-from theodolite.measure import first_tensor
+from theodolite.measure import first_tensor, normalises_batches
 from theodolite.measure import rows as first_rows
 from theodolite.measure.kernels import (
     curvature_through_kernel,
@@ -42,8 +44,16 @@ from theodolite.theory.dynamics import step_size_edge
 PAIRS, MOST, OUTPUTS, FEWEST = 1280, 256, 128, 6
 """At most so many pairs of sample and output, samples, and outputs a sample (more are too dear); samples at the least."""
 
+DENSE, BLOCKS, MOST_LOG = 300, 8, 20.0
+"""Rows up to which all eigenvalues are found to know the largest, blocks of samples left out, a logarithm's error at most."""
+
 SKETCHED, NUMBERS = 1 << 25, 1 << 27
 """Parameters times outputs from which on the kernel is sketched within a budget, and numbers that its rows may take."""
+
+
+RUNNING = (
+    " In evaluation mode: batch normalisation goes by its running means, for a row of the kernel is of one sample."
+)
 
 
 def read(subject: Subject) -> Iterator[Reading]:
@@ -55,7 +65,8 @@ def read(subject: Subject) -> Iterator[Reading]:
         return
     outputs = _answers(model, few)[0].numel()
     most = afforded(subject, "gradient", passes=3 * outputs, fewest=FEWEST) if outputs <= OUTPUTS else 0
-    samples = spread_samples(subject, min(MOST, PAIRS // outputs, most)) if outputs <= OUTPUTS else None
+    everything = sample_count(subject)
+    samples = spread_samples(subject, min(most, _in_full(everything, outputs))) if outputs <= OUTPUTS else None
     if samples is None or len(samples) < 4:
         return
     size = sum(p.numel() for p in model.parameters() if p.requires_grad)
@@ -65,7 +76,7 @@ def read(subject: Subject) -> Iterator[Reading]:
     full = empirical_ntk(model, samples.x, outputs="full")
     yield from _step(subject, samples, full)
     mean = full.diagonal(dim1=2, dim2=3).mean(-1).double()
-    yield from _spectrum(mean, sample_count(subject))
+    yield from _spectrum(mean, everything, _in_full(everything, outputs), model)
     before = _at_origin(subject, samples)
     targets = _labels(samples.targets, len(samples))
     if targets is not None:
@@ -78,16 +89,22 @@ def read(subject: Subject) -> Iterator[Reading]:
 def _sketched(subject: Subject, samples: Samples, outputs: int, size: int) -> Iterator[Reading]:
     """Of a model too large for every output's derivatives: the mean kernel by random sums of the outputs."""
     assert subject.model is not None
+    everything = sample_count(subject)
     rows = min(len(samples), NUMBERS // size)
     draws = max(2, min(outputs, int(afforded(subject, "gradient", passes=2.0) / max(1, rows))))
     if rows < 4:
         return
     chosen = Samples(first_rows(samples.x, slice(0, rows)), None)
     mean = sketched_ntk(subject.model, chosen.x, draws=draws).cpu()
-    yield from _spectrum(mean, sample_count(subject))
+    yield from _spectrum(mean, everything, _in_full(everything, outputs), subject.model)
     targets = _labels(None if samples.targets is None else samples.targets[:rows], rows)
     if targets is not None:
         yield from _alignment(mean, None, targets)
+
+
+def _in_full(everything: int, outputs: int) -> int:
+    """Samples that are taken where time is no matter."""
+    return min(MOST, PAIRS // outputs, everything)
 
 
 def _answers(model: nn.Module, samples: Samples) -> Tensor:
@@ -113,7 +130,8 @@ def _step(subject: Subject, samples: Samples, full: Tensor) -> Iterator[Reading]
         AttributeError,
     ):  # a loss of more than outputs, or not twice differentiable
         return
-    largest = _with_others(lambda rows: _largest(full, curvatures, rows, len(full)), len(full))
+    matrix = curvature_through_kernel(full, curvatures)
+    largest = _with_others(partial(_largest, matrix, len(full)), len(full))
     band, advice = None, "Steps of gradient descent must stay below 2 over this."
     if subject.lr is not None:
         edge = step_size_edge(subject.lr, momentum=subject.momentum)
@@ -130,10 +148,18 @@ def _step(subject: Subject, samples: Samples, full: Tensor) -> Iterator[Reading]
     )
 
 
-def _largest(full: Tensor, curvatures: Tensor, rows: Tensor, whole: int) -> float:
-    """On some rows, as if they were all: a mean over fewer samples weighs each more."""
-    part = full[rows][:, rows]
-    return kernel_spectrum(curvature_through_kernel(part, curvatures[rows] * (whole / len(rows)))).largest
+def _largest(matrix: Tensor, samples: int, rows: Tensor) -> float:
+    """The largest eigenvalue on some rows, as if they were all: a mean over fewer samples weighs each more."""
+    outputs = len(matrix) // samples
+    places = (rows[:, None] * outputs + torch.arange(outputs)).flatten().to(matrix.device)
+    part = matrix[places][:, places]
+    if len(part) <= DENSE:
+        top = float(torch.linalg.eigvalsh(0.5 * (part + part.T))[-1])
+    else:
+        part = part.cpu()
+        start = np.ones(len(part)) + np.arange(len(part)) % 7  # the same on every run, and no eigenvector by accident
+        top = float(eigsh((0.5 * (part + part.T)).numpy(), k=1, v0=start, tol=1e-9, return_eigenvectors=False)[0])
+    return top * samples / len(rows)
 
 
 def _advice(largest: float, edge: float, lr: float) -> str:
@@ -144,10 +170,10 @@ def _advice(largest: float, edge: float, lr: float) -> str:
     return f"Well below the edge of this step, {edge:.3g}."
 
 
-def _spectrum(mean: Tensor, of: int) -> Iterator[Reading]:
+def _spectrum(mean: Tensor, of: int, full: int, model: nn.Module) -> Iterator[Reading]:
     """Condition and effective rank grow with the number of samples: they are those of so many samples, whichever they are."""
     spectrum = kernel_spectrum(mean)
-    errors = _other_samples(mean) if len(mean) < of else (0.0, 0.0)
+    errors = _other_samples(mean, full) if len(mean) < of else (0.0, 0.0)
     values = spectrum.values.clamp(min=0)
     condition = spectrum.condition
     singular = not math.isfinite(condition)
@@ -168,7 +194,8 @@ def _spectrum(mean: Tensor, of: int) -> Iterator[Reading]:
         series=series,
         meaning=("Singular to rounding: some samples cannot be told apart by it. " if singular else "")
         + f"Gradient descent needs some {condition:.3g} times more steps for the slowest direction than for the fastest; "
-        "normalised inputs, a critical initialisation or adaptive steps even it out.",
+        "normalised inputs, a critical initialisation or adaptive steps even it out."
+        + (RUNNING if normalises_batches(model) else ""),
     )
     rank = spectrum.effective_rank
     yield Reading(
@@ -180,12 +207,27 @@ def _spectrum(mean: Tensor, of: int) -> Iterator[Reading]:
     )
 
 
-def _other_samples(mean: Tensor) -> tuple[float, ...]:
+def _other_samples(mean: Tensor, full: int) -> tuple[float, float]:
+    """How much condition and effective rank hang on which samples these are, and on how many there would be in full.
+
+    Both grow with the number of samples. Blocks left out in turn show the spread, and by how much fewer samples make them
+    less: that is continued to as many as would have been taken. A condition number spreads by factors.
+    """
+
     def both(rows: Any) -> list[float]:
         part = kernel_spectrum(mean[rows][:, rows])
-        return [min(part.condition, 1 / torch.finfo(torch.float32).eps), part.effective_rank]
+        return [math.log(min(part.condition, 1 / torch.finfo(torch.float32).eps)), part.effective_rank]
 
-    return left_out_errors(both, len(mean), of=10**9)
+    count, whole = len(mean), np.array(both(np.arange(len(mean))))
+    blocks = min(BLOCKS, count)
+    place = np.arange(count) % blocks
+    parts = np.array([both(np.flatnonzero(place != block)) for block in range(blocks)])
+    spread = np.sqrt((blocks - 1) / blocks * ((parts - parts.mean(0)) ** 2).sum(0)) * student_inflation(blocks)
+    less, further = whole - parts.mean(0), math.log(max(full, count) / count)
+    growth = less * np.array([further / math.log(blocks / (blocks - 1)), blocks * math.expm1(further)])
+    growth[0] = max(growth[0], 2 * further)  # the largest grows as the number of samples; the nearest pairs come nearer
+    logs, rank = np.hypot(spread, growth / 2)
+    return math.exp(whole[0]) * math.expm1(min(SIGMAS * float(logs), MOST_LOG)) / SIGMAS, float(rank)
 
 
 def _alignment(mean: Tensor, before: Tensor | None, targets: Tensor) -> Iterator[Reading]:

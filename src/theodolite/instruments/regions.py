@@ -206,7 +206,7 @@ def _reading(kind: str, counts: np.ndarray, program: PiecewiseProgram, ends: Seg
     quantity = f"bends between two inputs {kind}"
     seen = f"On the straight way between them the network bends {counts.mean():.3g} times on average"
     if layers is None:
-        error = float(counts.std(ddof=1) / math.sqrt(len(counts)))
+        error = float(counts.std(ddof=1) / math.sqrt(len(counts))) * student_inflation(len(counts))
         told = "; theory gives the number only for plain ReLU networks. Compare the kinds of segment with each other."
         return Reading(quantity=quantity, measured=float(counts.mean()), stderr=error, meaning=seen + told)
     rows = torch.stack([end.flatten(1).cpu() for end in ends], 1)  # (pairs, 2, inputs)
@@ -222,7 +222,7 @@ def _reading(kind: str, counts: np.ndarray, program: PiecewiseProgram, ends: Seg
     spread = math.sqrt(sum(n * p * (1 - p) for n, p in zip(widths, shares, strict=True)))
     expected = float(each.mean())
     band = Band.around(expected, abs=3 * spread)
-    error = float((counts - each).std(ddof=1) / math.sqrt(len(counts)))
+    error = float((counts - each).std(ddof=1) / math.sqrt(len(counts))) * student_inflation(len(counts))
     told = (
         f"; random weights of the same variances give {expected:.3g}, with a spread of {spread:.2g} from draw to draw."
     )

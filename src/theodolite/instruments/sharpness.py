@@ -9,16 +9,21 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from torch import Tensor
+
 from theodolite.core.instrument import Instrument
 from theodolite.core.reading import SIGMAS, Band, Estimate, Reading
+from theodolite.core.statistics import student_inflation
 from theodolite.core.subject import Subject
 from theodolite.instruments._common.visit import afforded, parted, sample_count, thinned
+from theodolite.io.batches import Batches
 from theodolite.measure import batch_statistics
 from theodolite.measure.curvature import Eigenpairs, extreme_eigenpairs, hessian
 from theodolite.theory.dynamics import step_size_edge
 
-PRODUCTS, FEWEST = 6, 4
-"""Products with the Hessian, and samples, below which nothing is said."""
+PRODUCTS, FEWEST, PARTS, WIDEST = 6, 4, 4, 4.0
+"""Products with the Hessian, and samples, below which nothing is said; parts that tell how samples differ, and by how much
+an error from so few of them is widened at most."""
 
 
 def read(subject: Subject) -> Iterator[Reading]:
@@ -53,10 +58,28 @@ def _largest(subject: Subject) -> tuple[Eigenpairs, Estimate]:
         operator, count=1, tolerance=tolerance, most=lambda done: done >= 60 or (done >= PRODUCTS and enough.over())
     )
     # the samples at hand flatter their own steepest direction; samples not used for finding it do not
-    v = top.vectors[0]
-    outside = float(v @ hessian(subject.model, subject.loss, others)(v))
-    gap = abs(top.values[0] - outside) / 2
-    return top, Estimate((top.values[0] + outside) / 2, math.hypot(gap, top.errors[0] / SIGMAS))
+    outside = _along(subject, top.vectors[0], others)
+    gap = abs(top.values[0] - outside.value) / 2
+    chance = outside.stderr * math.sqrt(
+        (1 - min(1.0, 2 * samples / all_of)) / 2
+    )  # which samples were seen, of both halves
+    value = (top.values[0] + outside.value) / 2
+    return top, Estimate(value, math.hypot(gap, chance, top.errors[0] / SIGMAS))
+
+
+def _along(subject: Subject, direction: Tensor, data: Batches) -> Estimate:
+    """The curvature along a direction, part by part of the samples: their mean, and its error from their spread."""
+    assert subject.model is not None and subject.loss is not None
+    samples = sum(len(batch) for batch in data)
+    parts = parted(
+        data, PARTS if samples >= 4 * PARTS else 2
+    )  # a batch that is normalised by itself must not be too small
+    found = [float(direction @ hessian(subject.model, subject.loss, part)(direction)) for part in parts]
+    value = sum(found) / len(found)
+    if len(found) < 2:
+        return Estimate(value, abs(value))
+    spread = math.sqrt(sum((each - value) ** 2 for each in found) / (len(found) - 1) / len(found))
+    return Estimate(value, spread * min(student_inflation(len(found)), WIDEST))
 
 
 def sharpness_meaning(ratio: float, *, converged: bool = True) -> str:

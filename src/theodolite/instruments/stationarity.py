@@ -8,6 +8,7 @@ the one that the size of the steps demands of stationary SGD at any step size; e
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Iterator
 
 from torch.utils.data import DataLoader
@@ -20,8 +21,8 @@ from theodolite.measure.dynamics import Sgd, SgdRun, block_ratio, block_trend, s
 from theodolite.theory.dynamics import dissipation
 
 BATCH, SETTLE, STEPS, BLOCKS = 64, 200, 1000, 20
-FEWEST_STEPS, FEWEST_SAMPLES = 15, 4
-"""Steps, and samples of a batch, below which nothing is said."""
+FEWEST_STEPS, FEWEST_SAMPLES, TRIED = 15, 4, 3
+"""Steps, and samples of a batch, below which nothing is said; steps that are timed."""
 
 PATIENCE = 120.0
 """Seconds that the run may take; a model that needs longer is refused, with words."""
@@ -122,12 +123,23 @@ def _plan(subject: Subject) -> tuple[Sgd, tuple[int, int]]:
     size = max(1, min(told or BATCH, sample_count(subject) // 2))  # more than half of the data would leave no noise
     steps = SETTLE + STEPS
     if limit.seconds < math.inf:
-        pace = pace_of(subject, "gradient").seconds["gradient"]
-        affordable = 0.7 * limit.left() / max(pace, 1e-9)  # samples
-        size = max(min(size, FEWEST_SAMPLES), min(size, int(affordable / FEWEST_STEPS)))
-        steps = max(FEWEST_STEPS, min(steps, int(affordable / size)))
+        passes = FEWEST_STEPS / 0.7
+        size = max(
+            min(size, FEWEST_SAMPLES),
+            min(size, pace_of(subject, "gradient").affordable("gradient", limit, passes=passes)),
+        )
+        each = _step_seconds(subject, Sgd(subject.lr, subject.momentum, size))
+        steps = max(FEWEST_STEPS, min(steps, int(0.8 * limit.left() / max(1e-9, each))))
     settle = steps * SETTLE // (SETTLE + STEPS)
     return Sgd(subject.lr, subject.momentum, size), (settle, steps - settle)
+
+
+def _step_seconds(subject: Subject, how: Sgd) -> float:
+    """What a step of the run takes, with all that is noted of it."""
+    assert subject.model is not None and subject.loss is not None
+    started = time.perf_counter()
+    sgd_run(subject.model, subject.loss, subject.data, sgd=how, steps=(0, TRIED))
+    return (time.perf_counter() - started) / TRIED
 
 
 instrument = Instrument(

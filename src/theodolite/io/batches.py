@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
 TARGETS = ("labels", "label", "targets", "target", "y")
 """Names under which a batch that is a mapping may hold what the model should answer."""
@@ -24,11 +25,24 @@ class Batch:
     target: Any = None
 
     def tensors(self) -> list[Tensor]:
-        """Every tensor the model is given."""
-        return [value for value in (*self.inputs, *self.keywords.values()) if isinstance(value, Tensor)]
+        """Every tensor the model is given; of packed sequences their values."""
+        values = [v.data if isinstance(v, PackedSequence) else v for v in (*self.inputs, *self.keywords.values())]
+        return [value for value in values if isinstance(value, Tensor)]
 
     def __len__(self) -> int:
-        return len(self.tensors()[0])
+        for value in (*self.inputs, *self.keywords.values()):
+            if isinstance(value, PackedSequence):
+                return int(value.batch_sizes[0])
+            if isinstance(value, Tensor):
+                return len(value)
+        return 0
+
+    def picked(self, rows: Tensor) -> Batch:
+        """Some samples, by their places or by a mask."""
+        count = len(self)
+        keywords = {name: picked_rows(value, rows, count) for name, value in self.keywords.items()}
+        inputs = tuple(picked_rows(value, rows, count) for value in self.inputs)
+        return Batch(inputs, keywords, picked_rows(self.target, rows, count))
 
     def shapes(self) -> str:
         """For error messages: what the model was given."""
@@ -51,7 +65,8 @@ class Batches:
 
     A tensor is inputs without targets. A *tuple* of tensors is columns (inputs first, target last) and is cut into
     batches; a *list* holds batches. A batch is a tensor, a tuple whose last member is the target, or a mapping whose
-    target is called one of `TARGETS`.
+    target is called one of `TARGETS`. A pandas DataFrame is a row a sample, the target the column of such a name; a data set
+    of the Hugging Face library is a mapping of columns, of which the model is given those that its arguments name.
     """
 
     source: Any
@@ -68,6 +83,9 @@ class Batches:
             yield from self._cut(columns)
             return
         source = self.source
+        if hasattr(source, "with_format") and hasattr(source, "column_names"):
+            yield from (self._batch(part) for part in _slices(source, self.batch_size))
+            return
         if isinstance(source, torch.utils.data.Dataset) and not isinstance(source, torch.utils.data.IterableDataset):
             source = torch.utils.data.DataLoader(source, batch_size=self.batch_size)
         elif not hasattr(source, "__iter__"):
@@ -103,14 +121,14 @@ class Batches:
     def _batch(self, batch: Any) -> Batch:
         if isinstance(batch, Mapping):
             return self._from_mapping(batch)
-        if not isinstance(batch, tuple | list):
+        if not isinstance(batch, tuple | list) or isinstance(batch, PackedSequence):
             return Batch((_tensor(batch),))
         if len(batch) == 1:
             return self._batch(batch[0])
         *inputs, target = (_tensor(member) for member in batch)
         if len(inputs) == 1 and isinstance(inputs[0], Mapping):
-            return Batch((), self._accepted(inputs[0]), target)
-        if len(inputs) == 1 and isinstance(inputs[0], tuple | list):
+            return self._named(inputs[0], target)
+        if len(inputs) == 1 and isinstance(inputs[0], tuple | list) and not isinstance(inputs[0], PackedSequence):
             inputs = [_tensor(member) for member in inputs[0]]
         return Batch(tuple(inputs), {}, target)
 
@@ -118,32 +136,96 @@ class Batches:
         rest = {name: _tensor(value) for name, value in batch.items()}
         name = next((name for name in TARGETS if name in rest), None)
         target = rest.pop(name) if name else None
+        return self._named(rest, target)
+
+    def _named(self, rest: Mapping[str, Any], target: Any) -> Batch:
         accepted = self._accepted(rest)
         if accepted:
             return Batch((), accepted, target)
-        tensors = [value for value in rest.values() if isinstance(value, Tensor)]
+        tensors = [value for value in map(_tensor, rest.values()) if isinstance(value, Tensor)]
         if len(tensors) == 1:  # {"x": ..., "y": ...} for a model whose argument has another name
             return Batch((tensors[0],), {}, target)
         raise ValueError(
-            f"expected batches with a key among the model's arguments, got {sorted(batch)}; rename the keys as in forward"
+            f"expected batches with a key among the model's arguments, got {sorted(rest)}; rename the keys as in forward"
         )
 
     def _accepted(self, named: Mapping[str, Any]) -> dict[str, Any]:
         parameters = inspect.signature(self.model.forward).parameters
         if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
-            return dict(named)
+            return {name: _tensor(value) for name, value in named.items() if not _is_text(value)}
         return {name: _tensor(value) for name, value in named.items() if name in parameters}
+
+
+def picked_rows(value: Any, rows: Tensor, count: int) -> Any:
+    """Some samples of one member of a batch of so many; what is not a row a sample stays as it is."""
+    if isinstance(value, PackedSequence):
+        padded, lengths = pad_packed_sequence(value, batch_first=True)
+        return pack_padded_sequence(
+            padded[rows.to(padded.device)], lengths[rows.cpu()], batch_first=True, enforce_sorted=False
+        )
+    fits = isinstance(value, Tensor) and value.ndim > 0 and len(value) == count
+    return value[rows.to(value.device)] if fits else value
 
 
 def _columns(source: Any) -> Any:
     if isinstance(source, Tensor | np.ndarray):
         return (_tensor(source),)
     whole = (Tensor, np.ndarray)
+    if _is_frame(source):
+        return _frame_columns(source)
+    if isinstance(source, tuple) and any(_is_frame(member) or hasattr(member, "to_numpy") for member in source):
+        source = tuple(_values(member) if hasattr(member, "to_numpy") else member for member in source)
+    if isinstance(source, Mapping) and source and all(hasattr(part, "with_format") for part in source.values()):
+        raise ValueError(f"expected one split of the data, got {', '.join(map(str, source))}; pass data['train']")
     if isinstance(source, tuple) and source and all(isinstance(member, whole) for member in source):
         return tuple(_tensor(member) for member in source)
     if isinstance(source, Mapping) and source and all(isinstance(member, whole) for member in source.values()):
         return {name: _tensor(member) for name, member in source.items()}
     return None
+
+
+def _is_frame(source: Any) -> bool:
+    """Whether it is a DataFrame, of pandas or one that looks like it."""
+    return hasattr(source, "to_numpy") and hasattr(source, "columns")
+
+
+def _frame_columns(frame: Any) -> tuple[Tensor, ...]:
+    """The features as one matrix, and the target where a column has the name of one."""
+    names = [str(name) for name in frame.columns]
+    name = next((name for name in TARGETS if name in names), None)
+    features = _values(frame[[c for c in frame.columns if str(c) != name]])
+    if name is None:
+        return (features,)
+    return features, _values(frame[next(c for c in frame.columns if str(c) == name)])
+
+
+def _values(table: Any) -> Tensor:
+    """A frame or a column as numbers: whole ones stay whole, others are float32 unless they are told apart by more."""
+    array = np.asarray(table.to_numpy())
+    if array.dtype.kind not in "fiub":
+        raise ValueError(f"expected columns of numbers, got {array.dtype}; encode text as numbers first")
+    return torch.from_numpy(np.ascontiguousarray(array.astype(np.int64) if array.dtype.kind in "iub" else array))
+
+
+def _slices(source: Any, size: int) -> Iterator[dict[str, Any]]:
+    """Batches of a data set of columns, as tensors; columns of text are left out."""
+    told = source.with_format("torch")
+    for start in range(0, len(source), size):
+        part = told[start : start + size]
+        yield {name: _stacked(value, name) for name, value in part.items() if not _is_text(value)}
+
+
+def _stacked(value: Any, name: str) -> Any:
+    if isinstance(value, Sequence) and value and isinstance(value[0], Tensor):
+        if len({tensor.shape for tensor in value}) > 1:
+            raise ValueError(f"expected samples of one length in {name}, got several; pad them, or pass a DataLoader")
+        return torch.stack(list(value))
+    return value
+
+
+def _is_text(value: Any) -> bool:
+    first = value[0] if isinstance(value, list | tuple) and value else value
+    return isinstance(first, str | bytes)
 
 
 def _tensor(value: Any) -> Any:
@@ -155,6 +237,9 @@ def _tensor(value: Any) -> Any:
 
 
 def _moved(value: Any, like: Tensor, *, cast: bool = True) -> Any:
+    if isinstance(value, PackedSequence):
+        packed: Any = value
+        return packed.to(like.device, like.dtype if cast and value.data.is_floating_point() else value.data.dtype)
     if isinstance(value, tuple | list):
         return type(value)(_moved(member, like, cast=cast) for member in value)
     if not isinstance(value, Tensor):
@@ -163,4 +248,6 @@ def _moved(value: Any, like: Tensor, *, cast: bool = True) -> Any:
 
 
 def _shape(value: Any) -> str:
+    if isinstance(value, PackedSequence):
+        return f"{int(value.batch_sizes[0])} packed sequences of up to {len(value.batch_sizes)}"
     return str(tuple(value.shape)) if isinstance(value, Tensor) else type(value).__name__

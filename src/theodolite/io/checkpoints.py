@@ -18,7 +18,7 @@ from torch import Tensor
 from theodolite.io import formats
 from theodolite.io.files import printable
 from theodolite.io.formats import _zips
-from theodolite.io.formats._format import HEAD, LONGEST_NAME, Format, Unreadable, unreadable
+from theodolite.io.formats._format import HEAD, LONGEST_NAME, Format, Place, Unreadable, unreadable
 from theodolite.io.weights import Weight, Weights
 
 KINDS = "a checkpoint file (safetensors, torch, .npz, GGUF, ONNX, Keras, flax), a folder of shards, or package.module:function"
@@ -54,11 +54,11 @@ class _OnDevice:
     device: str
 
     def __call__(self) -> Tensor:
-        return self.read().to(self.device)
+        return self.read.onto(self.device) if isinstance(self.read, Place) else self.read().to(self.device)
 
 
 def _on(weight: Weight, device: str) -> Weight:
-    return replace(weight, read=_OnDevice(weight.read, device))
+    return replace(weight, read=_OnDevice(weight.read, device), device=device)
 
 
 def _shown(weights: Weights) -> dict[str, Weight]:

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from theodolite.core.checks import check_finite, check_made
 from theodolite.io.files import said
+
+STATES = ("state_dict", "model_state_dict", "model", "module")
+"""Names under which training loops save a state dict."""
 
 
 @dataclass(frozen=True)
@@ -25,6 +29,7 @@ class Weight:
     dtype: torch.dtype
     read: Callable[[], Tensor] = field(repr=False)
     source: str = ""
+    device: str = "cpu"
 
 
 Weights = Mapping[str, Weight]
@@ -36,6 +41,18 @@ def weights_of(tensors: nn.Module | Mapping[str, Tensor], *, source: str = "") -
     for name, tensor in pairs:
         check_made(name, tensor)
     return {name: Weight(name, tuple(t.shape), t.dtype, t.detach, source) for name, t in pairs}
+
+
+def state_of(given: Mapping[str, Any]) -> dict[str, Tensor]:
+    """The tensors of a state dict, or of a training checkpoint that holds one under a usual name."""
+    for name in STATES:
+        if isinstance(given.get(name), Mapping):
+            return state_of(given[name])
+    found = {name: value for name, value in given.items() if isinstance(value, Tensor)}
+    if not found or not all(isinstance(name, str) for name in found):
+        kinds = sorted({type(value).__name__ for value in given.values()}) or ["nothing"]
+        raise TypeError(f"expected a state dict of names and tensors, got {', '.join(kinds)}; pass model.state_dict()")
+    return found
 
 
 def owners_of(model: nn.Module | None) -> dict[str, nn.Module]:

@@ -18,7 +18,6 @@ from theodolite.report.words import (
     outcome,
     printable,
     resolution_words,
-    shortened,
     source_entries,
     status_counts,
     worst_reading,
@@ -220,6 +219,14 @@ def summary_line(answers: Sequence[Answer], skipped: Sequence[Skipped]) -> Text:
     return line
 
 
+def layer_table(layers: Sequence[Mapping[str, str]]) -> RenderableType:
+    """Every layer that has weights: its whole name, its type and its shape."""
+    table = plain_table("layer", "type", "shape")
+    for layer in layers:
+        table.add_row(*(as_cell(layer[column]) for column in ("layer", "type", "shape")))
+    return table
+
+
 @dataclass(frozen=True)
 class _ReadingTable:
     """The rows of a survey, laid out for the width of the console: numbers whole, names as long as there is room."""
@@ -236,7 +243,7 @@ class _ReadingTable:
             number_like = name in ("measured", "expected")
             table.add_column(name, width=width, justify="right" if number_like else "left", overflow="fold")
         for name, quantity, reading, more in rows:
-            where = shortened(printable(reading.where), widths[2])
+            where = printable(reading.where)  # whole, over several lines where the column is narrow
             value, band = number(reading.measured, reading.stderr), expectation(reading.expected)
             if name:
                 table.add_section()

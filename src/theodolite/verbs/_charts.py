@@ -10,7 +10,8 @@ from torch import Tensor, nn
 
 from theodolite.ailments._common.chart import Chart
 from theodolite.core.subject import Subject
-from theodolite.io.weights import weights_of
+from theodolite.core.wrappers import bare_model, prepared
+from theodolite.io.weights import state_of, weights_of
 
 FACTS = ("origin", "steps", "history", "events", "lr", "device", "activation")
 
@@ -35,9 +36,9 @@ def chart_of(target: Any, *, budget: float, **facts: Any) -> tuple[Chart, str]:
             return Chart(weights=target.weights, budget=budget), name
         target = target.model
     elif isinstance(target, nn.Module):
-        name = type(target).__name__
-    elif isinstance(target, Mapping) and all(isinstance(value, Tensor) for value in target.values()):
-        return Chart(weights=weights_of(target), budget=budget), "state dict"
+        name = type(bare_model(target)).__name__
+    elif isinstance(target, Mapping):
+        return Chart(weights=weights_of(state_of(target)), budget=budget), "state dict"
     else:
         raise TypeError(
             f"expected an nn.Module, a Subject, a state dict or a path, got {type(target).__name__}; pass the model"
@@ -46,15 +47,14 @@ def chart_of(target: Any, *, budget: float, **facts: Any) -> tuple[Chart, str]:
         given["optimizer"] = _descent(target, lr)
     if isinstance(given.get("origin"), nn.Module):
         given["origin"] = given["origin"].state_dict()
-    return Chart(_bare(target), budget=budget, **given), name
+    return Chart(_whole(target, given), budget=budget, **given), name
 
 
-def _bare(model: Any) -> nn.Module:
-    """The module itself where it is compiled, or wrapped to run on several devices."""
-    if isinstance(model, nn.parallel.DistributedDataParallel | nn.DataParallel):
-        model = model.module
-    bare: nn.Module = getattr(model, "_orig_mod", model)
-    return bare
+def _whole(model: nn.Module, given: dict[str, Any]) -> nn.Module:
+    """The bare model, made where it waits for its first batch; data that are a path become what the file holds."""
+    made, data, loss = prepared(bare_model(model), given.get("data"), given.get("loss"))
+    given.update({name: value for name, value in (("data", data), ("loss", loss)) if value is not None})
+    return made
 
 
 def _descent(model: nn.Module, lr: float) -> Any:

@@ -117,8 +117,14 @@ class ShownAnswers(Shown):
 
         sheet = self.sheet()
         if detailed:
-            return survey_table(sheet.answers, sheet.skipped)
-        return survey_summary(sheet.answers, sheet.skipped, diagnosis=self.diagnosis)
+            told = survey_table(sheet.answers, sheet.skipped)
+        else:
+            told = survey_summary(sheet.answers, sheet.skipped, diagnosis=self.diagnosis)
+        if "answers" not in sheet.facts:
+            return told
+        from rich.console import Group
+
+        return Group(told, "", f"Its answers are {sheet.facts['answers']}.")
 
     @property
     def diagnosis(self) -> Diagnosis | None:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import time
+import traceback
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from theodolite import catalogue
-from theodolite.core.budget import Purse
 from theodolite.core.families import in_families
+from theodolite.core.purse import Purse
 from theodolite.core.question import Answer, Cost, Question, Skipped
 from theodolite.core.reading_rows import row_of
 from theodolite.io.workers import Backend, completed
+from theodolite.verbs._subjects import subject_of
 from theodolite.verbs.surveys import Survey
 
 if TYPE_CHECKING:
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 
 SHORTEST, LONGEST = 10.0, 30.0
 """Seconds that the diagnosis of a survey has at least and at most: between them what the budget has left."""
+
+NOTHING = "found nothing in this subject that it could read"
 
 
 def survey(
@@ -37,7 +41,7 @@ def survey(
 ) -> Survey:
     """Read every instrument that applies, or those named, up to a ``cost`` and within a ``budget`` of time.
 
-    ``target`` is a Subject, an nn.Module or a path; ``facts`` are the other fields of `Subject` (data, loss, lr, ...).
+    ``target`` is a Subject, a module, a state dict or a path; ``facts`` are the other fields of `Subject` (data, loss, lr, ...).
     The data are visited once for all instruments; each says what it costs here, and samples, probes and iterations are
     chosen to fit: the errors say what that bought. ``budget`` is seconds, ``"2m"``, or None for no limit (all of the data).
     With several ``jobs`` the tensors of a checkpoint, or the instruments of a model, are shared out among workers. With
@@ -74,14 +78,14 @@ def _results(
         _read_weights(subject, ready, jobs=jobs, backend=backend)
     if subject.model is None:  # its tensors were shared out, and what is left is arithmetic on what was found
         jobs, backend = 1, "loky"
-    questions = [catalogue.question(name) for name in ready]
-    purse = purse.priced(_prices(subject, questions))
+    results: dict[str, Answer | Skipped] = {name: Skipped(name, NOTHING) for name in ready if not _finds(name, subject)}
+    questions = [catalogue.question(name) for name in ready if name not in results]
+    purse = _priced(purse, subject, questions)
     if any("features" in question.sees for question in questions):
         for _ in tracked(["data"], total=1, label="visiting the data", left=purse.left):
             _visit(subject, purse)
     order = get_args(Cost)
-    queue = sorted(ready, key=lambda name: (purse.prices[name], order.index(catalogue.question(name).cost)))
-    results: dict[str, Answer | Skipped] = {}
+    queue = sorted(purse.prices, key=lambda name: (purse.prices[name], order.index(catalogue.question(name).cost)))
     work = completed(_answer, [(name, subject, purse) for name in queue], jobs=jobs, backend=backend)
     inner = subject.progress if jobs == 1 else None
     for index, (result, faults) in tracked(
@@ -89,7 +93,7 @@ def _results(
     ):
         results[queue[index]] = result
         subject.faults.update(faults)
-    return [results[name] for name in sorted(queue, key=lambda n: order.index(catalogue.question(n).cost))]
+    return [results[name] for name in sorted(ready, key=lambda n: order.index(catalogue.question(n).cost))]
 
 
 def read(name: str, target: Subject | Any, **facts: Any) -> tuple[Reading, ...]:
@@ -120,20 +124,6 @@ def _read_weights(subject: Subject, names: Sequence[str], *, jobs: int, backend:
         weighed(subject, *asked, jobs=jobs, backend=backend)
 
 
-def subject_of(target: Any, **facts: Any) -> Subject:
-    """A Subject from what people pass: a Subject, a module, or the path of a checkpoint."""
-    from theodolite.core.subject import Subject
-    from theodolite.io import loading as load
-
-    if isinstance(target, Subject):
-        if facts:
-            raise TypeError(f"expected {', '.join(facts)} inside the Subject, got them beside it; pass them to Subject")
-        return target
-    if isinstance(target, str | Path):
-        return load.target(str(target), **facts)
-    return Subject(target, **facts)
-
-
 def _reason_to_skip(name: str, subject: Subject, cost: Cost) -> str:
     chosen = catalogue.question(name)
     missing = chosen.missing(subject)
@@ -146,15 +136,31 @@ def _reason_to_skip(name: str, subject: Subject, cost: Cost) -> str:
     return f"costs {chosen.cost}, more than {cost}" if order.index(chosen.cost) > order.index(cost) else ""
 
 
-def _prices(subject: Subject, questions: Sequence[Question]) -> dict[str, float]:
-    """What each instrument takes at the least, from the pace of single passes here."""
+def _finds(name: str, subject: Subject) -> bool:
+    """Whether an instrument that can tell so without work has anything to read here; what fails is said when it is read."""
+    question = catalogue.question(name)
+    if subject.model is None or "loss" not in question.needs:  # only what costs gradients is worth asking
+        return True
+    from theodolite.core.state import untouched
+
+    finds = catalogue.instrument(name).finds
+    if finds is None:
+        return True
+    with contextlib.suppress(Exception), untouched(subject.model):
+        return finds(subject)
+    return True
+
+
+def _priced(purse: Purse, subject: Subject, questions: Sequence[Question]) -> Purse:
+    """With what each instrument takes at the least, from the pace of single passes here, and what a step takes."""
     kinds = {kind for question in questions for kind in question.sees} - {"features"}
     if not kinds or subject.model is None or subject.data is None:
-        return {question.name: 0.0 for question in questions}
+        return purse.priced({question.name: 0.0 for question in questions})
     from theodolite.instruments._common.visit import pace_of
 
     pace = pace_of(subject, *sorted(kinds))
-    return {question.name: pace.price(question.sees) for question in questions}
+    step = pace.step() if "gradient" in kinds else 0.0
+    return purse.priced({question.name: pace.price(question.sees) for question in questions}, step=step)
 
 
 def _visit(subject: Subject, purse: Purse) -> None:
@@ -174,11 +180,23 @@ def _answer(name: str, subject: Subject, purse: Purse) -> tuple[Answer | Skipped
     try:
         readings = read(name, subject.within(purse.allowance(name, subject.allowance.samples)))
     except Exception as error:  # one instrument that fails must not lose the others
-        reason = f"{type(error).__name__}: {' '.join(str(error).split()) or 'no message'}"
-        return Skipped(name, reason), subject.faults
+        return Skipped(name, _reason(error, name)), subject.faults
     if not readings:
-        return Skipped(name, "found nothing in this subject that it could read"), subject.faults
+        return Skipped(name, NOTHING), subject.faults
     return Answer(catalogue.question(name), readings, time.perf_counter() - started), subject.faults
+
+
+def _reason(error: Exception, name: str) -> str:
+    """Why an instrument failed, in the words of whoever raised it; what torch says of itself is left to `read`."""
+    if isinstance(error.__cause__, Exception) and "within the domain of" in str(
+        error
+    ):  # words that a door put around it
+        error = error.__cause__
+    frames, kind = traceback.extract_tb(error.__traceback__), type(error).__name__
+    inside = bool(frames) and "torch" in Path(frames[-1].filename).parts
+    if not inside and not isinstance(error, RuntimeError):
+        return f"{kind}: {' '.join(str(error).split()) or 'no message'}"
+    return f"torch could not do on this model and data what it asks ({kind}); th.read({name!r}, subject) shows why"
 
 
 def _facts(subject: Subject, seconds: float) -> dict[str, str]:
@@ -193,6 +211,8 @@ def _facts(subject: Subject, seconds: float) -> dict[str, str]:
         facts["device"] = str(next((p.device for p in subject.model.parameters()), "cpu"))
     if subject.data is not None:
         facts["data"] = f"first batch {subject.data.first().shapes()}"
+    if "random" in subject.seen:
+        facts["answers"] = subject.seen["random"]
     if subject.lr is not None:
         facts["learning rate"] = f"{subject.lr:g}"
     versions = f"theodolite {__version__}, torch {torch.__version__}"

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from theodolite.core.question import Answer, Skipped
+from theodolite.io.weights import owners_of
 from theodolite.verbs._shown import Sheet, ShownAnswers
 
 if TYPE_CHECKING:
@@ -60,8 +61,29 @@ class Survey(ShownAnswers):
         """For the terminal, the diagnosis first: every reading, or one row a quantity."""
         from rich.console import Group
 
+        from theodolite.report.text import layer_table
+
         rest = super().table(detailed=detailed)
-        return Group(self.diagnosis.table(), "", rest) if detailed else rest
+        if not detailed:
+            return rest
+        layers = self.layers()
+        return Group(self.diagnosis.table(), "", rest, *(["", layer_table(layers)] if layers else []))
+
+    def layers(self) -> list[dict[str, str]]:
+        """Every layer that has weights of its own: whole name, type and shape; of a checkpoint every tensor."""
+        if self.surveyed is None:
+            return []
+        weights = self.surveyed.weights
+        owners = owners_of(self.surveyed.model)
+        found = {}
+        for name, weight in weights.items():
+            owner, shape = owners.get(name), " × ".join(map(str, weight.shape)) or "one number"
+            layer, _, part = name.rpartition(".")
+            kind = str(weight.dtype).removeprefix("torch.") if owner is None else type(owner).__name__
+            if owner is None or part in ("weight", "in_proj_weight", "weight_ih_l0") or layer not in found:
+                key = name if owner is None else layer
+                found[key] = {"layer": key or name, "type": kind, "shape": shape}
+        return list(found.values())
 
     def opening(self) -> Opening:
         """The diagnosis, and the network as one strip."""
@@ -78,6 +100,7 @@ class Survey(ShownAnswers):
             "subject": self.subject,
             "diagnosis": self.diagnosis.document(),
             "facts": dict(self.facts),
+            "layers": self.layers(),
             "readings": self.rows(),
             "skipped": [asdict(skipped) for skipped in self.skipped],
         }

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor, nn
 
+from theodolite.io.streams import overlapped
 from theodolite.io.weights import Weights
 from theodolite.measure.spectra.entry_tails import EntryTail, entry_tail, top_singular_value
 from theodolite.theory.spectra.entry_nulls import initial_bounds, kolmogorov_distance, largest_uniform_shortfall
@@ -21,6 +22,9 @@ LEAST_ENTRIES = 100
 
 TABLES = re.compile(r"(^|[._])(\w*embedding\w*|embed_tokens|wte|wpe|lookup)[._]weight$", re.IGNORECASE)
 """Names of tables of vectors, whose rows are used one at a time."""
+
+BLOCK = 1 << 23
+"""Entries whose bytes are digested at a time."""
 
 FLUCTUATIONS = 6.0
 """A squared singular value so many fluctuations above the edge of noise was learnt; of noise 1 in 10000 is there."""
@@ -51,17 +55,19 @@ class WeightFacts:
 
 def weight_facts(weights: Weights, origin: Mapping[str, Tensor] | None) -> dict[str, WeightFacts]:
     """The facts of every floating tensor that can be read."""
-    found = {}
-    for name, weight in weights.items():
-        if not weight.dtype.is_floating_point:
-            continue
+    floating = [name for name, weight in weights.items() if weight.dtype.is_floating_point]
+
+    def facts(name: str) -> WeightFacts | None:
         try:
-            tensor = weight.read().detach()
+            tensor = weights[name].read().detach()
         except (OSError, RuntimeError, ValueError, KeyError, EOFError):  # a missing shard, a truncated file
-            continue
-        if tensor.numel() and tensor.layout == torch.strided:
-            found[name] = _facts(name, tensor, None if origin is None else origin.get(name))
-    return found
+            return None
+        if not tensor.numel() or tensor.layout != torch.strided:
+            return None
+        return _facts(name, tensor, None if origin is None else origin.get(name))
+
+    device = next((weight.device for weight in weights.values()), "cpu")
+    return {found.name: found for found in overlapped(facts, floating, device=device) if found is not None}
 
 
 def is_table(name: str, owner: nn.Module | None) -> bool:
@@ -82,13 +88,20 @@ def _facts(name: str, tensor: Tensor, origin: Tensor | None) -> WeightFacts:
         facts = replace(facts, moved=float((plain - before).norm() / before.norm().clamp(min=1e-30)))
     if tensor.ndim < 2:
         return facts
-    raw = tensor.contiguous().cpu().reshape(-1).view(torch.uint8).numpy()
-    facts = replace(facts, digest=hashlib.blake2b(raw.tobytes(), digest_size=16).hexdigest(), values=_distinct(plain))
+    facts = replace(facts, digest=_digest(tensor), values=_distinct(plain))
     if tensor.numel() < LEAST_ENTRIES or facts.values < 3:
         return facts
     rounding = float(torch.finfo(tensor.dtype).eps) if tensor.element_size() > 1 else 0.25
     drawn, learnt = _start(facts.shape, plain, rounding), _has_learnt(plain)
     return replace(facts, tail=entry_tail(plain), start=drawn, learnt=learnt, normal=_is_normal(plain))
+
+
+def _digest(tensor: Tensor) -> str:
+    """Of all the bytes, block by block: a large tensor is never copied whole."""
+    digest = hashlib.blake2b(digest_size=16)
+    for block in torch.split(tensor.contiguous().reshape(-1), BLOCK):
+        digest.update(block.cpu().view(torch.uint8).numpy().data)
+    return digest.hexdigest()
 
 
 def _distinct(tensor: Tensor) -> int:

@@ -11,14 +11,15 @@ import torch
 from torch import Tensor, nn
 
 from theodolite.core.budget import Allowance, Pace
+from theodolite.core.checks import check_inputs
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
 from theodolite.io.batches import Batch, Batches
 from theodolite.measure import first_tensor, plain_attention
 from theodolite.measure.propagation._one_visit import Features, visited_features
 
-SLICE, QUICK = 4, 0.02
-"""Samples on which a pace is measured; seconds below which it is measured on more of them."""
+SLICE, QUICK, SHORT = 4, 0.02, 0.5
+"""Samples on which a pace is measured; seconds below which it is measured on more of them, and below which twice."""
 
 
 @dataclass(frozen=True)
@@ -30,41 +31,68 @@ class Kept(Batches):
 
 
 def sample_count(subject: Subject) -> int:
-    """How many samples the data hold, counted once."""
+    """How many samples the data hold, counted once; a batch with numbers that are none is named."""
     if "count" not in subject.seen:
-        subject.seen["count"] = sum(len(batch) for batch in subject.data)
+        count = 0
+        for number, batch in enumerate(subject.data, 1):
+            check_inputs(batch, number)
+            count += len(batch)
+        subject.seen["count"] = count
     return int(subject.seen["count"])
 
 
 def pace_of(subject: Subject, *kinds: str) -> Pace:
-    """Seconds a sample takes in each kind of pass asked for, measured once on a slice of the first batch."""
-    known: dict[str, float] = subject.seen.setdefault("pace", {})
+    """What a pass takes in each kind asked for, to start and for each sample, measured once on slices of the first batch."""
+    known: dict[str, tuple[float, float]] = subject.seen.setdefault("pace", {})
     assert subject.model is not None
     for kind in kinds:
         if kind not in known:
             with untouched(subject.model), plain_attention():
-                known[kind] = _seconds_a_sample(_PASSES[kind], subject)
-    return Pace({**known, "features": 0.0}, sample_count(subject))
+                known[kind] = _line(_timings(_PASSES[kind], subject))
+    seconds = {kind: each for kind, (_, each) in known.items()}
+    starts = {kind: start for kind, (start, _) in known.items()}
+    return Pace({**seconds, "features": 0.0}, sample_count(subject), starts, len(subject.data.first()))
 
 
-def _seconds_a_sample(run: Callable[[Subject, Batch], Any], subject: Subject) -> float:
+def _timings(run: Callable[[Subject, Batch], Any], subject: Subject) -> list[tuple[int, float]]:
+    """Seconds of one pass by its number of samples: of more of them until it takes long enough to be timed."""
     assert subject.model is not None
     whole = next(subject.batches())
     count = min(SLICE, len(whole))
     try:
         run(subject, picked(whole, torch.arange(min(2, len(whole)))))  # what is done once is no part of the pace
     except (RuntimeError, TypeError, ValueError):  # what cannot be run costs nothing; the instrument says why
-        return 0.0
+        return [(1, 0.0)]
+    found: list[tuple[int, float]] = []
     while True:
         batch = picked(whole, torch.arange(count))
-        started = time.perf_counter()
-        run(subject, batch)
-        if torch.cuda.is_available():
-            torch.cuda.synchronize()
-        took = time.perf_counter() - started
+        took = _timed(run, subject, batch)
+        if took < SHORT:  # the first of its size is prepared for, and another program may have been in the way
+            took = min(took, _timed(run, subject, batch))
+        found.append((count, took))
         if took > QUICK or count == len(whole):
-            return took / count
+            return found
         count = min(len(whole), 8 * count)
+
+
+def _timed(run: Callable[[Subject, Batch], Any], subject: Subject, batch: Batch) -> float:
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+    started = time.perf_counter()
+    run(subject, batch)
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+    return time.perf_counter() - started
+
+
+def _line(timings: list[tuple[int, float]]) -> tuple[float, float]:
+    """Seconds to start a pass and seconds a sample, through the first and the last timing; all by samples where one was taken."""
+    (few, short), (many, long) = timings[0], timings[-1]
+    if many == few:
+        return 0.0, long / many
+    each = max(0.0, long - short) / (many - few)
+    start = max(0.0, min(long, short) - few * each)
+    return start, max(each, (long - start) / many)
 
 
 def _forward(subject: Subject, batch: Batch) -> None:
@@ -94,13 +122,7 @@ _PASSES: dict[str, Callable[[Subject, Batch], Any]] = {"forward": _forward, "gra
 
 def picked(batch: Batch, rows: Tensor) -> Batch:
     """Some samples of a batch."""
-
-    def part(value: Any) -> Any:
-        fits = isinstance(value, Tensor) and value.ndim > 0 and len(value) == len(batch)
-        return value[rows.to(value.device)] if fits else value
-
-    keywords = {name: part(value) for name, value in batch.keywords.items()}
-    return Batch(tuple(part(value) for value in batch.inputs), keywords, part(batch.target))
+    return batch.picked(rows)
 
 
 def thinned(subject: Subject, samples: int, *, batch_size: int | None = None) -> Batches:
@@ -123,10 +145,13 @@ def thinned(subject: Subject, samples: int, *, batch_size: int | None = None) ->
 def parted(data: Batches, parts: int = 2) -> list[Kept]:
     """So many parts of the samples, dealt out one by one."""
     found: list[list[Batch]] = [[] for _ in range(parts)]
+    dealt = 0  # goes on over batches: of many with one sample each every part gets some
     for batch in data:
-        for start, part in enumerate(found):
-            if len(batch) > start:
-                part.append(picked(batch, torch.arange(start, len(batch), parts)))
+        for place, part in enumerate(found):
+            rows = torch.arange((place - dealt) % parts, len(batch), parts)
+            if len(rows):
+                part.append(picked(batch, rows))
+        dealt += len(batch)
     return [Kept(part, data.model) for part in found if part]
 
 

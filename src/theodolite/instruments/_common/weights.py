@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from theodolite.core.subject import Subject
 from theodolite.io.files import said
 from theodolite.io.store import Stored
+from theodolite.io.streams import overlapped
 from theodolite.io.weights import Weight, owners_of, readable
 
 if TYPE_CHECKING:
@@ -80,6 +81,10 @@ def weighed(subject: Subject, *asked: str, jobs: int = 1, backend: Backend = "lo
 
 
 def _from_here(subject: Subject, waiting: Mapping[str, tuple[str, ...]]) -> Iterator[_Result]:
+    device = next((weight.device for weight in subject.weights.values()), "cpu")
+    if subject.model is None and device != "cpu":
+        yield from overlapped(_found_apart, _orders(subject, waiting), device=device)
+        return
     with_starts = any(_part(part).uses_start for todo in waiting.values() for part in todo)
     for held in _in_hand(subject, list(waiting), with_starts=with_starts):
         yield _found(held, waiting[held.name])
@@ -91,17 +96,21 @@ def _from_workers(
     """Groups of tensors, the largest first; what a worker finds of a tensor is here before the next group is asked for."""
     from theodolite.io.workers import completed
 
+    tasks = [(group,) for group in _groups(_orders(subject, waiting))]
+    for _, results in completed(_found_by_worker, tasks, jobs=jobs, backend=backend):
+        yield from results
+
+
+def _orders(subject: Subject, waiting: Mapping[str, tuple[str, ...]]) -> list[_Order]:
+    """What is to be done with each tensor, for whoever reads it himself."""
     origin = subject.origin or {}
     modules: dict[str, dict[str, tuple[int, ...]]] = {}
     for name, weight in subject.weights.items():
         modules.setdefault(name.rpartition(".")[0], {})[name] = weight.shape
-    orders = [
+    return [
         _Order(name, subject.weights.get(name), origin.get(name), todo, modules.get(name.rpartition(".")[0], {}))
         for name, todo in waiting.items()
     ]
-    tasks = [(group,) for group in _groups(orders)]
-    for _, results in completed(_found_by_worker, tasks, jobs=jobs, backend=backend):
-        yield from results
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,9 @@ MOST_TENSORS = 200_000
 MOST_AXES = 64
 LONGEST_NAME = 240
 
+BLOCK = 1 << 24
+"""Bytes of a tensor that are read at a time on their way to a device."""
+
 
 @dataclass(frozen=True)
 class Format:
@@ -57,6 +60,19 @@ class Place:
         if self.swapped:
             flat = byteswapped(flat)
         return flat.reshape(self.shape) if self.stride is None else flat.as_strided(self.shape, self.stride)
+
+    def onto(self, device: str) -> Tensor:
+        """The tensor on a device; a large one block by block, so that this machine's memory never holds all of it."""
+        count, size = math.prod(self.shape), self.dtype.itemsize
+        if self.stride is not None or self.swapped or count * size <= BLOCK:
+            return self().to(device)
+        flat = torch.empty(count, dtype=self.dtype, device=device)
+        block = torch.empty(BLOCK // size, dtype=self.dtype)
+        for start in range(0, count, len(block)):
+            part = block[: count - start]
+            read_into(part, self.path, self.offset + start * size)
+            flat[start : start + len(part)].copy_(part)
+        return flat.reshape(self.shape)
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from theodolite.io.batches import Batch
 from theodolite.measure import plain_attention
 from theodolite.measure.curvature.operators import point_of
 
-CELLS = 1 << 27
+CELLS, COLUMNS = 1 << 27, 1 << 16
 """Numbers that per-sample gradients may take."""
 
 
@@ -33,12 +33,20 @@ class Parts:
     @property
     def traces(self) -> dict[str, float]:
         """The trace of each part."""
-        return {name: float(factor.double().square().sum()) for name, factor in self.factors.items()}
+        return {
+            name: sum(float(part.double().square().sum()) for part in torch.split(factor, COLUMNS, dim=1))
+            for name, factor in self.factors.items()
+        }
 
     def eigenvalues(self, *names: str) -> Tensor:
         """The nonzero spectrum of the sum of some parts (of all without names), largest first, from the smaller Gram matrix."""
-        F = torch.cat([self.factors[name] for name in names or self.factors]).double()
-        gram = F @ F.T if len(F) <= F.shape[1] else F.T @ F
+        F = torch.cat([self.factors[name] for name in names or self.factors])
+        if len(F) > F.shape[1]:
+            gram = F.double().T @ F.double()
+        else:  # a few columns in double precision at a time
+            gram = sum(
+                ((part := wide.double()) @ part.T for wide in torch.split(F, COLUMNS, dim=1)), F.new_zeros(()).double()
+            )
         values: Tensor = torch.linalg.eigvalsh(gram)
         return values.flip(0).clamp_min(0)
 
@@ -210,12 +218,7 @@ def outlier_gap(values: Tensor) -> tuple[int, float]:
 
 def batch_of(batch: Batch, chosen: Tensor) -> Batch:
     """The chosen samples of a batch."""
-
-    def picked(value: Any) -> Any:
-        return value[chosen] if isinstance(value, Tensor) else value
-
-    keywords = {name: picked(value) for name, value in batch.keywords.items()}
-    return Batch(tuple(picked(value) for value in batch.inputs), keywords, batch.target[chosen])
+    return batch.picked(chosen)
 
 
 def _unit(p: Tensor, place: int) -> Tensor:

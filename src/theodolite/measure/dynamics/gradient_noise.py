@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.utils.rnn import PackedSequence
 
 from theodolite.core.reading import Estimate
 from theodolite.core.state import untouched
@@ -51,13 +52,14 @@ def gradient_moments(model: nn.Module, loss: Loss, data: Any) -> GradientMoments
     mean = torch.zeros(size, dtype=torch.float64)
     with untouched(model), plain_attention():
         for rows in _blocks(point, data, block):
-            mean += rows.double().sum(0).cpu()
-            squares.append(rows.double().square().sum(1).cpu())
+            mean += rows.sum(0, dtype=torch.float64).cpu()
+            squares.append(rows.square().sum(1, dtype=torch.float64).cpu())
             N += len(rows)
         if N < 2:
             return None
         mean /= N
-        along = [rows.double().cpu() @ mean for rows in _blocks(point, data, block)]
+        near = mean.to(next(iter(point.parameters.values())))  # for an error alone: its own precision will do
+        along = [(rows @ near).double().cpu() for rows in _blocks(point, data, block)]
     norms, signal = torch.cat(squares), float(mean.square().sum())
     scatter = (float(norms.sum()) - N * signal) / (N - 1)
     spread = float(norms.std()) / math.sqrt(N)
@@ -112,6 +114,8 @@ def _blocks(point: Point, data: Any, block: int) -> Any:
 
 
 def _vectorised(point: Point, own: dict[str, Tensor], batch: Batch) -> Tensor:
+    if any(isinstance(value, PackedSequence) for value in (*batch.inputs, *batch.keywords.values())):
+        raise ValueError("expected a row a sample to vectorise over, got packed sequences; take them one by one")
     tensors = [value for value in (*batch.inputs, *batch.keywords.values(), batch.target) if isinstance(value, Tensor)]
 
     def value(parameters: dict[str, Tensor], members: list[Tensor]) -> Tensor:
@@ -136,7 +140,4 @@ def _single(point: Point, batch: Batch) -> Tensor:
 
 
 def _cut(batch: Batch, part: slice) -> Batch:
-    def cut(value: Any) -> Any:
-        return value[part] if isinstance(value, Tensor) else value
-
-    return Batch(tuple(cut(v) for v in batch.inputs), {n: cut(v) for n, v in batch.keywords.items()}, cut(batch.target))
+    return batch.picked(torch.arange(len(batch))[part])

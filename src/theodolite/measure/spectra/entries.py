@@ -25,10 +25,13 @@ def entry_kurtosis(matrix: Tensor) -> float:
     size = float(flat.abs().max()) if flat.numel() else 0.0
     if not size:
         return math.nan
-    blocks = [block.double() / size for block in torch.split(flat, BLOCK)]
-    mean = sum(float(block.sum()) for block in blocks) / flat.numel()
-    squares = [(block - mean).square_() for block in blocks]
-    second, fourth = sum(float(s.sum()) for s in squares), sum(float(s.square().sum()) for s in squares)
+    blocks = torch.split(flat, BLOCK)
+    mean = float(torch.stack([(block.double() / size).sum() for block in blocks]).sum()) / flat.numel()
+    sums = flat.new_zeros(2, dtype=torch.float64)
+    for block in blocks:  # one in double precision at a time
+        square = (block.double() / size - mean).square_()
+        sums += torch.stack([square.sum(), square.square_().sum()])
+    second, fourth = sums.tolist()
     return flat.numel() * fourth / second**2 if second else math.nan
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import numpy as np
 
@@ -48,8 +49,14 @@ def noise_effective_rank(rows: int, columns: int, *, count: int = 400) -> float:
     1.0
     """
     p, n = sorted((rows, columns))
+    return _even_share(p / n, count) * p
+
+
+@lru_cache(maxsize=256)
+def _even_share(ratio: float, count: int) -> float:
+    """The effective rank beside the side: one number for all matrices of a shape, of which a network has many."""
     places = (np.arange(count) + 0.5) / count
-    singular = np.sqrt([marchenko_pastur_quantile(float(place), p / n) for place in places])
+    singular = np.sqrt([marchenko_pastur_quantile(float(place), ratio) for place in places])
     share = singular / singular.sum()
-    # the entropy of p values is that of the sample of quantiles, moved from ``points`` to p equal parts
-    return float(np.exp(-(share * np.log(share)).sum()) * p / count)
+    # the entropy of p values is that of the sample of quantiles, moved from ``count`` to p equal parts
+    return float(np.exp(-(share * np.log(share)).sum()) / count)

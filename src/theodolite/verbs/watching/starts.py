@@ -9,14 +9,17 @@ import torch
 from torch import Tensor, nn
 
 from theodolite.core.state import untouched
+from theodolite.core.wrappers import bare_model
 from theodolite.io.files import write_atomically
+from theodolite.io.weights import weights_of
 
 
-def bare_model(model: Any) -> Any:
-    """The module itself where it is compiled, or wrapped to run on several devices."""
-    if isinstance(model, nn.parallel.DistributedDataParallel | nn.DataParallel):
-        model = model.module
-    return getattr(model, "_orig_mod", model)
+def watched_model(model: Any) -> Any:
+    """The bare model; one that its first batch has yet to make is refused, not watched as a copy."""
+    bare = bare_model(model)
+    if isinstance(bare, nn.Module):
+        weights_of(bare)
+    return bare
 
 
 def kept_probe(probe: Any, model: Any) -> Any:

@@ -31,7 +31,7 @@ from theodolite.verbs.watching.history import answers_of, facts_of, history_of, 
 from theodolite.verbs.watching.looks import looks_of, trouble_in
 from theodolite.verbs.watching.records import Record, StoredRecords
 from theodolite.verbs.watching.scene import LEVELS, Batching, Carried, Level, Scene
-from theodolite.verbs.watching.starts import bare_model, full_precision, kept_probe, starting_weights, wait_for
+from theodolite.verbs.watching.starts import full_precision, kept_probe, starting_weights, wait_for, watched_model
 
 if TYPE_CHECKING:
     from theodolite.report.opening import Opening
@@ -76,7 +76,7 @@ class Watch(ShownAnswers):
 
     def __post_init__(self) -> None:
         _check(self.every, self.level, self.budget)
-        self.model = bare_model(self.model)
+        self.model = watched_model(self.model)
         if self.every == "auto" and self.budget is None:
             self.budget = AUTO
         self.subject = Subject(self.model, data=kept_probe(self.probe, self.model), loss=self.loss, name=self.name)

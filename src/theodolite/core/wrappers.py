@@ -1,0 +1,55 @@
+"""What people wrap a model in, taken off: parallel copies, compilation, layers that wait for their first batch."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn.parameter import UninitializedBuffer, UninitializedParameter
+
+from theodolite.io.batches import Batches
+
+
+def bare_model(model: Any) -> Any:
+    """The module itself where it is compiled, or wrapped to run on several devices, in whatever order."""
+    while True:
+        if isinstance(model, nn.parallel.DistributedDataParallel | nn.DataParallel):
+            model = model.module
+        elif isinstance(getattr(model, "_orig_mod", None), nn.Module):
+            model = model._orig_mod
+        else:
+            return model
+
+
+def is_lazy(model: nn.Module) -> bool:
+    """Whether a layer of it waits for its first batch to be made."""
+    kinds = (UninitializedParameter, UninitializedBuffer)
+    return any(isinstance(tensor, kinds) for tensor in (*model.parameters(), *model.buffers()))
+
+
+def made_by(model: nn.Module, inputs: tuple[Any, ...], keywords: dict[str, Any]) -> nn.Module:
+    """A copy of a lazily built model after its first batch; the model itself, and the random state, stay as they were."""
+    made = copy.deepcopy(model).eval()
+    with torch.random.fork_rng(devices=[]), torch.no_grad():
+        torch.manual_seed(0)
+        made(*inputs, **keywords)
+    return made.train(model.training)
+
+
+def prepared(model: nn.Module, data: Any, loss: Any) -> tuple[nn.Module, Any, Any]:
+    """The model made where it waits for its first batch, data that are a path as what the file holds, and a loss for them."""
+    if isinstance(data, str | Path):
+        from theodolite.io.loading import dataset, default_loss
+
+        data = dataset(str(data))
+        loss = loss or default_loss(data)
+    if data is not None and is_lazy(model):
+        waiting = data if isinstance(data, Batches) else Batches(data, model)
+        batch = waiting.first()
+        model = made_by(model, batch.inputs, dict(batch.keywords))
+        data = replace(waiting, model=model)
+    return model, data, loss
