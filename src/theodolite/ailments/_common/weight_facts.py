@@ -90,20 +90,12 @@ def _facts(name: str, tensor: Tensor, origin: Tensor | None) -> WeightFacts:
         facts = replace(facts, moved=float((plain - before).norm() / before.norm().clamp(min=1e-30)))
     if tensor.ndim < 2:
         return facts
-    facts = replace(facts, digest=_digest(tensor), values=_distinct(plain))
+    facts = replace(facts, digest=_digest(tensor, plain), values=_distinct(plain))
     if tensor.numel() < LEAST_ENTRIES or facts.values < 3:
         return facts
     rounding = float(torch.finfo(tensor.dtype).eps) if tensor.element_size() > 1 else 0.25
     drawn, learnt = _start(facts.shape, plain, rounding), _has_learnt(plain)
     return replace(facts, tail=entry_tail(plain), start=drawn, learnt=learnt, normal=_is_normal(plain))
-
-
-def _digest(tensor: Tensor) -> str:
-    """Of all the bytes, block by block: a large tensor is never copied whole."""
-    digest = hashlib.blake2b(digest_size=16)
-    for block in torch.split(tensor.contiguous().reshape(-1), BLOCK):
-        digest.update(block.cpu().view(torch.uint8).numpy().data)
-    return digest.hexdigest()
 
 
 def _digest(tensor: Tensor, plain: Tensor) -> str:
