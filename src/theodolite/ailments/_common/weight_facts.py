@@ -23,7 +23,6 @@ LEAST_ENTRIES = 100
 TABLES = re.compile(r"(^|[._])(\w*embedding\w*|embed_tokens|wte|wpe|lookup)[._]weight$", re.IGNORECASE)
 """Names of tables of vectors, whose rows are used one at a time."""
 
-BLOCK = 1 << 23
 """Entries whose bytes are digested at a time."""
 
 DIGESTED = 1 << 20
