@@ -23,9 +23,8 @@ LEAST_ENTRIES = 100
 TABLES = re.compile(r"(^|[._])(\w*embedding\w*|embed_tokens|wte|wpe|lookup)[._]weight$", re.IGNORECASE)
 """Names of tables of vectors, whose rows are used one at a time."""
 
-"""Entries whose bytes are digested at a time."""
-
 DIGESTED = 1 << 20
+"""Entries of a tensor that are digested."""
 
 FLUCTUATIONS = 6.0
 """A squared singular value so many fluctuations above the edge of noise was learnt; of noise 1 in 10000 is there."""
