@@ -101,7 +101,7 @@ def test_law_explained(verdicts):
         "spread",
         "kernels",
         "Fluctuations fall",
-        r"\mathrm{Var}\propto n^{-1}",
+        "Var ∝ n⁻¹",
         "no experiment here breaks it",
         "A book.",
         "A textbook prints",

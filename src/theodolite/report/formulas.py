@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
+from collections.abc import Iterator
 from functools import lru_cache
 from html import escape
 from typing import Any
@@ -17,14 +18,19 @@ _SAME = (
     (r"\\(?:big|Big|bigg|Bigg)[lrm]?(?![a-zA-Z])", ""),
     (r"\\[lr]Vert(?![a-zA-Z])", r"\\|"),
     (r"\\[lr]vert(?![a-zA-Z])", "|"),
-    (r"\\text(?![a-zA-Z])", r"\\mathrm"),
     (r"\\operatorname\*?\{([^{}]*)\}", r"\\mathrm{\1}\\,"),
     (r"\\(?:le)(?![a-zA-Z])", r"\\leq"),
     (r"\\(?:ge)(?![a-zA-Z])", r"\\geq"),
     (r"\\(?:ne)(?![a-zA-Z])", r"\\neq"),
     (r"\\to(?![a-zA-Z])", r"\\rightarrow"),
+    (r"\\iff(?![a-zA-Z])", r"\\;\\Leftrightarrow\\;"),
+    (r"\\!", ""),
+    (r"\\&", r"\\wedge "),
     (r"\\(?:displaystyle|limits)(?![a-zA-Z])", ""),
 )
+_ARGUMENTS = {"frac": 2, "tfrac": 2, "dfrac": 2, "binom": 2, "sqrt": 1, "mathbb": 1, "mathrm": 1, "text": 1}
+_ARGUMENTS |= dict.fromkeys(("hat", "bar", "tilde", "dot", "ddot", "vec", "overline", "widehat", "widetilde"), 1)
+_TOKEN = re.compile(r"\\[A-Za-z]+|\\.|[{}]|\s+|.", re.DOTALL)
 _LETTERS = {1: "M", 2: "L", 3: "Q", 4: "C"}
 
 
@@ -52,7 +58,7 @@ def _svg(source: str) -> str:
     from matplotlib.mathtext import MathTextParser
     from matplotlib.textpath import TextPath
 
-    readable = source
+    readable = _braced(iter(_TOKEN.findall(source)))
     for pattern, plain in _SAME:
         readable = re.sub(pattern, plain, readable)
     readable = f"${' '.join(readable.split())}$"
@@ -73,6 +79,27 @@ def _svg(source: str) -> str:
         f'height:{tall / _SIZE:.3f}em;vertical-align:{-low / _SIZE:.3f}em"><title>{label}</title>'
         f'<path fill="currentColor" d="{outline}"/></svg>'
     )
+
+
+def _braced(tokens: Iterator[str], most: int = -1) -> str:
+    """The formula with braces about every argument, which TeX may leave out and the drawing needs; ``most`` ends it."""
+    out: list[str] = []
+    for token in tokens:
+        if token == "}":
+            break
+        if token == "{":
+            out.append("{" + _braced(tokens) + "}")
+        elif token in ("\\text", "\\mathrm"):
+            words = _braced(tokens, 1)
+            out.append("\\mathrm{" + re.sub(r"(?<!\\) +", r"\\ ", words.removeprefix("{").removesuffix("}")) + "}")
+        else:
+            out.append(token)
+            for _ in range(_ARGUMENTS.get(token[1:], 0) if token.startswith("\\") else 0):
+                argument = _braced(tokens, 1)
+                out.append(argument if argument.startswith("{") else "{" + argument + "}")
+        if most > 0 and not token.isspace():
+            break
+    return "".join(out)
 
 
 def _outline(path: Any) -> str:

@@ -8,18 +8,17 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from theodolite.report.views import FEW_FIGURES, AtlasEntry, atlas_entry, slug, survey_sections
+from theodolite.report.views import FEW_FIGURES, survey_sections
 from theodolite.report.words import MARKS, printable, status_counts
 
 if TYPE_CHECKING:
     from jinja2 import Environment
     from markupsafe import Markup
 
-    from theodolite.core.law import Verdict
     from theodolite.core.question import Answer, Skipped
     from theodolite.report.opening import Opening
 
-__all__ = ["atlas_page", "document_page", "survey_fragment", "survey_page", "watch_page"]
+__all__ = ["survey_fragment", "survey_page", "watch_page"]
 
 COUNT_WORDS: Mapping[str, str] = {"agrees": "agree", "no reference": "without reference", "holds": "hold"}
 """How a status is said of several; others keep their word."""
@@ -91,42 +90,6 @@ def survey_fragment(
         counts=_survey_counts(answers, skipped),
         **_opened(opening),
     )
-
-
-def atlas_page(
-    verdicts: Sequence[Verdict],
-    topics: Mapping[str, str],
-    references: Mapping[str, str],
-    broken: Mapping[str, Mapping[str, bool]] | None = None,
-) -> str:
-    """The atlas of laws as one HTML document.
-
-    ``topics`` describes each topic in one line; ``references`` spells out each bibliography key; ``broken`` tells for
-    each law which broken assumptions were seen to break it.
-    """
-    seen = broken or {}
-    order = {topic: place for place, topic in enumerate(topics)}
-    groups: dict[str, list[AtlasEntry]] = {}
-    for verdict in sorted(verdicts, key=lambda verdict: order.get(verdict.law.topic, len(order))):
-        entry = atlas_entry(verdict, references, seen.get(verdict.law.name, {}))
-        groups.setdefault(verdict.law.topic, []).append(entry)
-    ends = [entry.outcome for entries in groups.values() for entry in entries]
-    counts = [(end, COUNT_WORDS.get(end, end), ends.count(end)) for end in ("holds", "broken", "inconclusive")]
-    return rendered(
-        "atlas.html.j2",
-        title="Atlas of laws",
-        groups=[(topic, slug(topic), topics.get(topic, ""), entries) for topic, entries in groups.items()],
-        counts=counts,
-        readings=sum(len(verdict.readings) for verdict in verdicts),
-        errata=sum(bool(verdict.law.erratum) for verdict in verdicts),
-    )
-
-
-def document_page(title: str, body: str) -> str:
-    """A page of documentation; ``body`` is HTML that is ours, not a user's."""
-    from markupsafe import Markup
-
-    return rendered("document.html.j2", title=title, body=Markup(body))
 
 
 def _opened(opening: Opening | None) -> Mapping[str, Any]:

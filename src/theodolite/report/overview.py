@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from theodolite.report.diagnosis import diagnosis_text
 from theodolite.report.opening import SmallTable
 from theodolite.report.text import as_cell, plain_table, survey_table
+from theodolite.report.unicode_math import unicode_prose
 from theodolite.report.words import number, plain
 
 if TYPE_CHECKING:
@@ -158,5 +159,5 @@ def _names(entries: Sequence[Any]) -> RenderableType:
     grid.add_column(no_wrap=True, style="cyan")
     grid.add_column(overflow="fold")
     for entry in entries:
-        grid.add_row(f"  {entry.name}", as_cell(entry.summary))
+        grid.add_row(f"  {entry.name}", as_cell(unicode_prose(entry.summary)))
     return grid

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from theodolite.report.unicode_math import unicode_formula, unicode_prose
 from theodolite.report.words import (
     MARKS,
     WORST,
@@ -142,9 +143,9 @@ def explanation(
     grid = _grid()
     for name, text in [*rows, ("notes", inspect.cleandoc(documentation))]:
         if text:
-            grid.add_row(Text(name, style="bold"), as_cell(text))
+            grid.add_row(Text(name, style="bold"), as_cell(unicode_prose(text)))
     title = Text.assemble((printable(subject.name), "bold"), (f"  {printable(kind)}", "dim"))
-    return Group(title, as_cell(asked), Text(""), grid)
+    return Group(title, as_cell(unicode_prose(asked)), Text(""), grid)
 
 
 def as_text(renderable: RenderableType, width: int = 100) -> str:
@@ -165,7 +166,7 @@ def _law_rows(law: Law, references: Mapping[str, str]) -> list[tuple[str, str]]:
     seen = [f"• {case_words(case)}" for case in law.cases] + [f"• {case_words(case)}  (full size)" for case in law.full]
     what = f"exponent of {law.quantity or law.name} in {law.exponent}" if law.exponent else law.quantity or law.name
     return [
-        ("formula", law.formula),
+        ("formula", unicode_formula(law.formula)),
         ("assumes", "\n".join(assumptions)),
         ("source", "\n".join(source_entries(law.source, references))),
         ("erratum", law.erratum or ""),
