@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable
 from generator.pages import Page, words_of
 
 from theodolite import catalogue
-from theodolite.report.formulas import formula, prose
+from theodolite.report.formulas import prose
 from theodolite.report.text import COSTS
-from theodolite.report.unicode_math import unicode_prose
+from theodolite.report.unicode_math import unicode_formula, unicode_prose
 
 
 def ailment_pages() -> list[Page]:
@@ -39,7 +39,8 @@ def errata_page() -> Page:
             parts.append(
                 f'<article><h3><a href="laws/{name}.html">{name}</a></h3><p><b>In print:</b> {prose(law.erratum or "")}</p>'
                 f"<p><b>What holds:</b> {prose(law.claim)}</p>"
-                f'<div class="th-display" tabindex="0" role="group" aria-label="formula">{formula(law.formula)}</div></article>'
+                f'<div class="th-drawn"><img src="laws/{name}.svg" alt="{html.escape(unicode_formula(law.formula))}" '
+                f'loading="lazy"></div></article>'
             )
     return Page("errata.html", "Errata", "".join(parts), f"{count} statements of the literature that laws refute", "page")
 

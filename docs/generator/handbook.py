@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import posixpath
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -48,10 +49,10 @@ def _address(link: str, path: str) -> str:
     if link.startswith(("http", "#", "data:")) or not re.search(r"\.md(#|$)", link):
         return link
     name, _, place = link.partition("#")
-    root = "../" * path.count("/")
-    known = {**OTHERS, "guide.md": "guide/index.html"}
-    target = known.get(Path(name).name) or re.sub(r"\.md$", ".html", name.replace("../", "").removeprefix("docs/"))
-    return f"{root}{target}" + (f"#{place}" if place else "")
+    folder = path.partition("/")[0] if path.startswith(("design/", "from/")) else ""  # where the Markdown lies
+    source = posixpath.normpath(posixpath.join(folder, name))
+    target = {**OTHERS, "guide.md": "guide/index.html"}.get(source) or re.sub(r"\.md$", ".html", source)
+    return "../" * path.count("/") + target + (f"#{place}" if place else "")
 
 
 def guide_pages() -> list[Page]:

@@ -178,6 +178,16 @@ def _explain(options: argparse.Namespace) -> int:
     return DONE
 
 
+def _completion(options: argparse.Namespace) -> int:
+    from theodolite import catalogue
+    from theodolite.report.completion import completion_script
+
+    laws, everything = catalogue.law_names(), [entry.name for entry in catalogue.entries()]
+    names = {"check": [*catalogue.topics(), *laws], "explain": everything, "completion": ["bash", "zsh", "fish"]}
+    print(completion_script(options.shell, parser(_RUNS), names), end="")
+    return DONE
+
+
 _RUNS = {
     "survey": _survey,
     "diagnose": _diagnose,
@@ -187,6 +197,7 @@ _RUNS = {
     "check": _check,
     "list": _list,
     "explain": _explain,
+    "completion": _completion,
 }
 _SURVEY_FILES = {"report.html": "The page", "readings.json": "", "readings.csv": "Every reading"}
 

@@ -31,7 +31,7 @@ _SAME = (
 _ARGUMENTS = {"frac": 2, "tfrac": 2, "dfrac": 2, "binom": 2, "sqrt": 1, "mathbb": 1, "mathrm": 1, "text": 1}
 _ARGUMENTS |= dict.fromkeys(("hat", "bar", "tilde", "dot", "ddot", "vec", "overline", "widehat", "widetilde"), 1)
 _TOKEN = re.compile(r"\\[A-Za-z]+|\\.|[{}]|\s+|.", re.DOTALL)
-_LETTERS = {1: "M", 2: "L", 3: "Q", 4: "C"}
+_LETTERS = {1: "m", 2: "l", 3: "q", 4: "c"}
 
 
 @lru_cache(maxsize=512)
@@ -103,11 +103,17 @@ def _braced(tokens: Iterator[str], most: int = -1) -> str:
 
 
 def _outline(path: Any) -> str:
-    parts = []
+    """The path in whole hundredths of an em, each point told from the one before: as short as it can be said."""
+    parts: list[str] = []
+    here = start = (0, 0)
     for points, code in path.iter_segments(simplify=False, curves=True):
         if code not in _LETTERS:
-            parts.append("Z")
+            parts.append("z")
+            here = start
             continue
-        places = [f"{x:.1f} {-y:.1f}".replace(".0", "") for x, y in zip(points[::2], points[1::2], strict=True)]
-        parts.append(_LETTERS[int(code)] + " ".join(places))
+        places = [(round(x), round(-y)) for x, y in zip(points[::2], points[1::2], strict=True)]
+        steps = " ".join(f"{x - here[0]} {y - here[1]}" for x, y in places)
+        parts.append(_LETTERS[int(code)] + steps.replace(" -", "-"))
+        here = places[-1]
+        start = here if int(code) == 1 else start
     return "".join(parts)

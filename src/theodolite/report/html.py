@@ -54,7 +54,6 @@ def watch_page(
     facts: Mapping[str, str],
     *,
     phases: Sequence[tuple[int, str, str]],
-    last: int = 0,
     opening: Opening | None = None,
 ) -> str:
     """A run as one HTML document: readings with their series over steps, and its phases (first step, name, reason)."""
@@ -67,7 +66,6 @@ def watch_page(
         facts=facts,
         counts=_survey_counts(answers, skipped),
         phases=phases,
-        last=last,
         **_opened(opening),
     )
 
