@@ -68,7 +68,7 @@ def build() -> int:
     wrong = faults(files, PICTURES)
     print(f"{len(files)} files, the largest {max(map(len, files.values())):,} bytes: {SITE / 'index.html'}")
     if wrong:
-        print("\n".join(("docs: " + words for words in wrong)), file=sys.stderr)
+        print("\n".join("docs: " + words for words in wrong), file=sys.stderr)
     return 1 if wrong or not checked.good else 0
 
 

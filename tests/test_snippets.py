@@ -59,12 +59,19 @@ def test_python_runs_as_it_stands(name, tmp_path, monkeypatch):
 def made(folder):
     """The files that commands name: checkpoints, a folder of shards, a module and data."""
     weights = {"0.weight": torch.randn(48, 64), "0.bias": torch.zeros(48), "2.weight": torch.randn(10, 48) / 7}
-    for place in ("model.safetensors", "folder/model.safetensors", "fine-tuned/model.safetensors", "base/model.safetensors"):
+    for place in (
+        "model.safetensors",
+        "folder/model.safetensors",
+        "fine-tuned/model.safetensors",
+        "base/model.safetensors",
+    ):
         (folder / place).parent.mkdir(exist_ok=True)
         save_file({key: value + (0.1 if place[:4] == "fine" else 0) for key, value in weights.items()}, folder / place)
     (folder / "Llama-3.1-8B").mkdir()
     save_file(weights, folder / "Llama-3.1-8B" / "model.safetensors")
-    np.savez(folder / "test.npz", x=np.random.default_rng(0).normal(size=(64, 8)).astype("float32"), y=np.arange(64) % 3)
+    np.savez(
+        folder / "test.npz", x=np.random.default_rng(0).normal(size=(64, 8)).astype("float32"), y=np.arange(64) % 3
+    )
     (folder / "mypackage").mkdir()
     code = "from torch import nn\n\n\ndef model():\n    return nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 3))\n"
     (folder / "mypackage" / "zoo.py").write_text(code)

@@ -37,7 +37,12 @@ def trained(model, epochs=10):
 model = network()
 before, optimizer = trained(model)
 found = th.diagnose(
-    model, data=(x[:1400], y[:1400]), loss=cross_entropy, optimizer=optimizer, validation=(x[1400:], y[1400:]), budget="10s"
+    model,
+    data=(x[:1400], y[:1400]),
+    loss=cross_entropy,
+    optimizer=optimizer,
+    validation=(x[1400:], y[1400:]),
+    budget="10s",
 )
 print(found)
 

@@ -40,7 +40,9 @@ print(watch.diagnosis)
 watch.html("hot.html")
 suggested = next((f.suggested["lr"] for f in watch.diagnosis.findings if "lr" in f.suggested), 0.1)
 cured, calm = trained(network(), lr=suggested)
-print(f"\nwith lr={suggested:.2g}: loss of the last ten batches {sum(cured[-10:]) / 10:.3g} instead of {sum(hot[-10:]) / 10:.3g}")
+print(
+    f"\nwith lr={suggested:.2g}: loss of the last ten batches {sum(cured[-10:]) / 10:.3g} instead of {sum(hot[-10:]) / 10:.3g}"
+)
 
 pictures = [
     (

@@ -6,7 +6,6 @@ import html
 from collections.abc import Callable, Iterable
 
 from generator.pages import Page, words_of
-
 from theodolite import catalogue
 from theodolite.report.formulas import prose
 from theodolite.report.text import COSTS
@@ -42,16 +41,16 @@ def errata_page() -> Page:
                 f'<div class="th-drawn"><img src="laws/{name}.svg" alt="{html.escape(unicode_formula(law.formula))}" '
                 f'loading="lazy"></div></article>'
             )
-    return Page("errata.html", "Errata", "".join(parts), f"{count} statements of the literature that laws refute", "page")
+    return Page(
+        "errata.html", "Errata", "".join(parts), f"{count} statements of the literature that laws refute", "page"
+    )
 
 
 def _with_list(kind: str, title: str, about: str, body: Callable[[catalogue.CatalogueEntry], str]) -> list[Page]:
     found = [entry for entry in catalogue.entries() if entry.kind == kind]
     rows = "".join(f'<li><a href="{e.name}.html">{e.name}</a>: {prose(e.summary)}</li>' for e in found)
     home = Page(f"{kind}s/index.html", title, f"<h1>{title}</h1><p>{about}.</p><ul>{rows}</ul>", about, "list")
-    pages = [
-        Page(f"{kind}s/{e.name}.html", e.name, body(e), words_of(unicode_prose(e.summary)), kind) for e in found
-    ]
+    pages = [Page(f"{kind}s/{e.name}.html", e.name, body(e), words_of(unicode_prose(e.summary)), kind) for e in found]
     return [home, *pages]
 
 
@@ -95,9 +94,7 @@ def _facts(entry: catalogue.CatalogueEntry, question: str, rows: dict[str, str])
 
 def _names(examples: Iterable[Callable[..., object]]) -> list[str]:
     """The functions' own names as words."""
-    return [
-        html.escape(getattr(example, "__name__", "example").strip("_").replace("_", " ")) for example in examples
-    ]
+    return [html.escape(getattr(example, "__name__", "example").strip("_").replace("_", " ")) for example in examples]
 
 
 def _links(names: Iterable[str], folder: str) -> str:

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 from generator.pages import Page
-
 from theodolite.report.diagnosis import MARKS
 
 DOORS = (

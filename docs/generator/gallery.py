@@ -12,7 +12,6 @@ import tempfile
 from pathlib import Path
 
 from generator.pages import Page
-
 from theodolite.report.figures import series_figure
 
 FOLDER = Path(__file__).parent.parent / "gallery"
@@ -26,8 +25,13 @@ def gallery_pages() -> list[Page]:
         f'<li><a href="{Path(page.path).name}">{html.escape(page.title)}</a>: {html.escape(page.summary)}</li>'
         for page in pages
     )
-    about = "Whole examples, each run when these pages were made. Every script stands in docs/gallery and can be pasted."
-    return [Page("gallery/index.html", "Gallery", f"<h1>Gallery</h1><p>{about}</p><ul>{rows}</ul>", about, "gallery"), *pages]
+    about = (
+        "Whole examples, each run when these pages were made. Every script stands in docs/gallery and can be pasted."
+    )
+    return [
+        Page("gallery/index.html", "Gallery", f"<h1>Gallery</h1><p>{about}</p><ul>{rows}</ul>", about, "gallery"),
+        *pages,
+    ]
 
 
 def _page(name: str) -> Page:

@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from generator.pages import Page, words_of
 from markdown_it import MarkdownIt
+
+from generator.pages import Page, words_of
 
 DOCS = Path(__file__).parent.parent
 OTHERS = {"glossary.md": "glossary.html", "clinic.md": "clinic.html"}
@@ -74,9 +75,7 @@ def guide_pages() -> list[Page]:
 
 def coming_pages() -> list[Page]:
     """One page for each library that people come from."""
-    return [
-        _page(file, f"from/{file.stem}.html", "coming from") for file in sorted((DOCS / "from").glob("*.md"))
-    ]
+    return [_page(file, f"from/{file.stem}.html", "coming from") for file in sorted((DOCS / "from").glob("*.md"))]
 
 
 def other_pages() -> Iterator[Page]:

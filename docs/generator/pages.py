@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-
 import posixpath
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -30,7 +29,7 @@ const box = document.getElementById('q'), rows = [...document.querySelectorAll('
 function show(words) {
   let count = 0;
   const scored = rows.map(row => {
-    const text = row.textContent.toLowerCase() + ' ' + (row.dataset.words || ''), name = row.querySelector('a').textContent.toLowerCase();
+    const text = row.textContent.toLowerCase(), name = row.querySelector('a').textContent.toLowerCase();
     const hit = words.every(word => text.includes(word));
     row.hidden = !hit; count += hit;
     return [words.filter(word => name.includes(word)).length, row];

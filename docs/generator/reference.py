@@ -12,9 +12,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from generator.pages import Page, words_of
-
 import theodolite
+from generator.pages import Page, words_of
 from theodolite.report.formulas import prose
 from theodolite.report.unicode_math import unicode_prose
 
@@ -49,8 +48,11 @@ def reference_pages() -> list[Page]:
     """The pages, the first of them a list."""
     pages = [_page(name, module) for name, module in modules().items()]
     rows = "".join(f'<li><a href="{Path(p.path).name}">{p.title}</a>: {html.escape(p.summary)}</li>' for p in pages)
-    about = "Every public name, by room and topic: <code>theory</code> predicts, <code>measure</code> measures, <code>construct</code> builds."
-    return [Page("api/index.html", "API", f"<h1>API</h1><p>{about}</p><ul>{rows}</ul>", "Every public name", "API"), *pages]
+    about = "Every public name, by room and topic: theory predicts, measure measures, construct builds."
+    return [
+        Page("api/index.html", "API", f"<h1>API</h1><p>{about}</p><ul>{rows}</ul>", "Every public name", "API"),
+        *pages,
+    ]
 
 
 def name_rows() -> Iterator[Page]:
@@ -71,13 +73,17 @@ def _page(name: str, module: ModuleType) -> Page:
 
 def _public(module: ModuleType) -> list[tuple[str, Any]]:
     names = [name for name in getattr(module, "__all__", ()) if not name.startswith("__")]
-    own = names or [n for n, v in vars(module).items() if getattr(v, "__module__", "") == module.__name__ and n[0] != "_"]
+    own = names or [
+        n for n, v in vars(module).items() if getattr(v, "__module__", "") == module.__name__ and n[0] != "_"
+    ]
     found = [(name, getattr(module, name)) for name in own]
     return sorted(((n, v) for n, v in found if callable(v)), key=lambda pair: pair[0].lower())
 
 
 def _entry(name: str, value: Any) -> str:
-    body = [f'<section><h2 id="{name}"><code>{name}</code></h2><pre tabindex="0"><code>{_signature(name, value)}</code></pre>']
+    body = [
+        f'<section><h2 id="{name}"><code>{name}</code></h2><pre tabindex="0"><code>{_signature(name, value)}</code></pre>'
+    ]
     body.append(_documented(inspect.getdoc(value) or ""))
     if inspect.isclass(value):
         for own, member in vars(value).items():
@@ -97,7 +103,9 @@ def _signature(name: str, value: Any) -> str:
         shape = str(inspect.signature(value))
     except (TypeError, ValueError):
         return html.escape(name)
-    shape = re.sub(r"<(?:function|class|object)[^>]*>", "…", shape).replace("theodolite.", "").replace("torch._tensor.", "")
+    shape = (
+        re.sub(r"<(?:function|class|object)[^>]*>", "…", shape).replace("theodolite.", "").replace("torch._tensor.", "")
+    )
     return html.escape(name + (shape if len(shape) < 90 else shape.replace(", ", ",\n    ").replace("(", "(\n    ", 1)))
 
 

@@ -10,14 +10,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from generator.pages import Page
-
 from theodolite import catalogue
 from theodolite.report.formulas import prose
 from theodolite.report.words import MARKS
 
 TABLES = Path(__file__).parent.parent / "documents"
 TITLES = {
-    "lecture-notes": ("Lecture notes on the theory of deep learning", "Notes of the course ORF 543 (2023), 9/14 to 12/7."),
+    "lecture-notes": (
+        "Lecture notes on the theory of deep learning",
+        "Notes of the course ORF 543 (2023), 9/14 to 12/7.",
+    ),
     "memorisation-and-dimension": (
         "Notes on memorisation and dimension",
         "Notes of a reading group (November 2023) on finite-sample expressivity, intrinsic dimension and manifolds.",
@@ -58,7 +60,9 @@ def statements(document: str) -> list[Statement]:
     """The rows of a document's table."""
     with (TABLES / f"{document}.csv").open(encoding="utf-8", newline="") as file:
         return [
-            Statement(row["section"], row["kind"], row["says"], tuple(filter(None, row["runs_as"].split(", "))), row["note"])
+            Statement(
+                row["section"], row["kind"], row["says"], tuple(filter(None, row["runs_as"].split(", "))), row["note"]
+            )
             for row in csv.DictReader(file)
         ]
 

@@ -115,8 +115,12 @@ def _law_parsers(commands: Any) -> None:
     explain = commands.add_parser("explain", help="a law, an instrument or an ailment in full")
     explain.add_argument("name")
     _shared(explain)
-    completion = commands.add_parser("completion", help="a script that completes commands, options and names in a shell")
-    completion.add_argument("shell", choices=("bash", "zsh", "fish"), help='such as: eval "$(theodolite completion bash)"')
+    completion = commands.add_parser(
+        "completion", help="a script that completes commands, options and names in a shell"
+    )
+    completion.add_argument(
+        "shell", choices=("bash", "zsh", "fish"), help='such as: eval "$(theodolite completion bash)"'
+    )
 
 
 def _shared(parser: argparse.ArgumentParser, *, out: str = "", jobs: bool = False) -> None:

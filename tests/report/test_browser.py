@@ -1,13 +1,22 @@
 """The pages in a real browser: quiet, complete, sized, safe, on a phone, in the dark and on paper."""
 
+import html
 import importlib.util
+import math
+import re
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import sync_playwright
 
+from theodolite.core.instrument import Instrument
+from theodolite.core.question import Answer
+from theodolite.core.reading import Band, Reading
 from theodolite.report.atlas import atlas_files
-from theodolite.report.html import survey_fragment, survey_page
+from theodolite.report.dashboard import Dashboard, Heat, Line, Panel
+from theodolite.report.html import survey_fragment, survey_page, watch_page
+from theodolite.report.opening import Opening, StripCell, StripLayer
+from theodolite.report.sites import Frame, document_page
 
 FLAGS = [
     "--no-sandbox",
@@ -18,7 +27,59 @@ FLAGS = [
     "--disable-sync",
     "--no-first-run",
 ]
-PAGES = ("survey", "atlas", "law", "fragment")
+SCRIPT = "<script>document.title='pwned'</script>"
+IMAGE = '"><img src=x onerror="document.title=\'pwned\'">'
+PAGES = ("survey", "atlas", "law", "fragment", "watch", "document")
+
+
+WORDS = f"<h1>A heading</h1><p>{html.escape(SCRIPT)} {html.escape(IMAGE)}</p><pre tabindex=0>code</pre>"
+
+
+def watched(survey):
+    """The page of a run that died: two curves, two layers, phases and a mark, with hostile names."""
+    title, answers, skipped, facts = survey
+    steps = [0.0, 10.0, 20.0, 30.0]
+    board = Dashboard(
+        steps,
+        [Panel("loss", [Line("on the probe", [2.3, 1e3, math.nan, 2.3]), Line("edge", [1.0] * 4, dashed=True)])],
+        [Heat("gradient by layer", [SCRIPT, IMAGE], [[1.0, 10.0, 0.0, math.inf], [1e-3, 1.0, 1.0, 1.0]])],
+        [(0.0, "lazy"), (10.0, "catapult"), (20.0, "dead")],
+        [(20.0, f"dead: {SCRIPT}", True)],
+    )
+    opening = Opening(dashboard=board.svg(), alarm=f"The run is dead: {IMAGE}")
+    return watch_page(title, answers, skipped, facts, phases=[(0, "lazy", ""), (20, "dead", "why")], opening=opening)
+
+
+def deep_survey(layers):
+    """A sick network of so many layers: a strip of seven rows, eight quantities read in every layer."""
+    names = [f"encoder.layers.{place}.attention" for place in range(layers)]
+    rows = ("signal", "differences", "gradient", "change", "dimension", "alpha", "stable rank")
+    strip = [
+        StripLayer(n, "Linear 64 × 64", tuple(StripCell(row, "1.23", 0.5, row == "signal") for row in rows))
+        for n in names
+    ]
+    question = Instrument(
+        name="signal", question="How do signals travel?", read=lambda subject: (), needs={"model"}, cost="free"
+    )
+    answers = [
+        Answer(
+            question,
+            tuple(
+                Reading(
+                    quantity=f"quantity {q}",
+                    measured=1.0 + q,
+                    stderr=0.1,
+                    where=name,
+                    expected=Band(0, 2),
+                    meaning="Seen.",
+                )
+                for q in range(8)
+                for name in names
+            ),
+            1.0,
+        )
+    ]
+    return survey_page("deep", answers, [], {"parameters": "1"}, opening=Opening(strip=strip))
 
 
 @pytest.fixture(scope="module")
@@ -41,11 +102,14 @@ def addresses(survey, atlas, tmp_path_factory):
     texts = {
         "survey": survey_page(*survey),
         "fragment": fragment.format(survey_fragment(*survey)),
+        "watch": watched(survey),
+        "document": document_page("Words", WORDS, Frame(links=(("Home", "survey.html"),), search="survey.html")),
+        "deep": deep_survey(300),
     }
     for name, text in {f"{name}.html": text for name, text in texts.items()}.items() | atlas_files(*atlas).items():
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(text, encoding="utf-8")
-    paths = {"survey": "survey.html", "fragment": "fragment.html", "atlas": "atlas.html", "law": "laws/wrong.html"}
+    paths = {**{name: f"{name}.html" for name in texts}, "atlas": "atlas.html", "law": "laws/wrong.html"}
     return {name: (folder / path).as_uri() for name, path in paths.items()}
 
 
@@ -199,3 +263,41 @@ def test_prints_light(opened, name):
     assert brightness(page, "color", ".theodolite") < 60
     assert brightness(page, "backgroundColor", ".theodolite") > 240
     assert page.pdf(format="A4").startswith(b"%PDF")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("name", PAGES)
+def test_axe_finds_nothing_serious(opened, name, scheme):
+    source = Path(importlib.util.find_spec("axe_playwright_python").origin).with_name("axe.min.js")
+    for width in (390, 1440):
+        page = opened(name, scheme=scheme, width=width)
+        page.evaluate(source.read_text(encoding="utf-8"))
+        rules = (
+            {} if name != "fragment" else {"rules": {"region": {"enabled": False}, "html-has-lang": {"enabled": False}}}
+        )
+        found = page.evaluate("rules => axe.run(document, rules)", rules)["violations"]
+        bad = [(f["id"], f["nodes"][0]["html"][:200]) for f in found if f["impact"] in ("serious", "critical")]
+        assert bad == [], width
+
+
+def test_a_survey_of_300_layers_is_small_short_and_prints_on_few_pages(opened, addresses):
+    from urllib.parse import unquote, urlparse
+
+    assert Path(unquote(urlparse(addresses["deep"]).path)).stat().st_size < 3_000_000
+    page = opened("deep", width=1440)
+    page.evaluate("document.querySelectorAll('details').forEach(d => { d.open = false; })")
+    assert page.evaluate("document.documentElement.scrollHeight") < 6_000
+    assert page.evaluate("document.documentElement.scrollWidth") <= 1440
+    pdf = page.pdf(format="A4")
+    assert len(re.findall(rb"/Type */Page\b(?!s)", pdf)) <= 6
+
+
+def test_a_dead_run_is_red_at_first_sight(opened):
+    page = opened("watch")
+    alarm = page.locator(".th-verdict").first
+    assert "dead" in alarm.inner_text()
+    assert alarm.bounding_box()["y"] < 400
+    red, green, blue = page.evaluate(
+        "getComputedStyle(document.querySelector('.th-verdict')).color.match(/\\d+/g).slice(0, 3).map(Number)"
+    )
+    assert red > 2 * max(green, blue) / 1.2

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from theodolite.report.figures import verdict_figure
 from theodolite.report.formulas import formula, prose
-from theodolite.report.html import COUNT_WORDS, rendered
+from theodolite.report.html import count_words, rendered
 from theodolite.report.sites import Frame
 from theodolite.report.unicode_math import unicode_formula, unicode_prose
 from theodolite.report.views import Row, reading_row, slug
@@ -84,11 +84,7 @@ class LawSheet:
 
 
 def atlas_files(
-    charted: Sequence[Charted],
-    topics: Mapping[str, str],
-    references: Mapping[str, str],
-    *,
-    around: Frame | None = None,
+    charted: Sequence[Charted], topics: Mapping[str, str], references: Mapping[str, str], *, around: Frame | None = None
 ) -> dict[str, str]:
     """Every file of the atlas by its path: the front page, and for each law a page and its drawn formula.
 
@@ -116,7 +112,7 @@ def atlas_page(charted: Sequence[Charted], topics: Mapping[str, str], frame: Fra
         frame=frame or ALONE,
         cards=cards,
         topics=[(slug(topic), topic, topics.get(topic, "")) for topic in dict.fromkeys(card.topic for card in cards)],
-        counts=[(end, COUNT_WORDS.get(end, end), ends.count(end)) for end in OUTCOMES],
+        counts=[(end, count_words(end, ends.count(end)), ends.count(end)) for end in OUTCOMES],
         readings=sum(len(one.verdict.readings) for one in charted),
         errata=sum(card.erratum for card in cards),
     )

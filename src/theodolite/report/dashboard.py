@@ -101,7 +101,9 @@ def _panel(panel: Panel, places: Sequence[float], top: float) -> str:
     parts = [f'<rect class="th-d-ground" x="{LEFT}" y="{top}" width="{WIDE - LEFT - RIGHT}" height="{PANEL}"/>']
     parts.append(f'<text class="th-d-name" x="0" y="{top + 14}">{escape(printable(panel.name))}</text>')
     for place, end in ((top + 10, high), (top + PANEL, low)):
-        parts.append(f'<text class="th-d-tick" x="{LEFT - 6}" y="{place}">{plain(10**end if logs else end, digits=3)}</text>')
+        parts.append(
+            f'<text class="th-d-tick" x="{LEFT - 6}" y="{place}">{plain(10**end if logs else end, digits=3)}</text>'
+        )
     for number, line in enumerate(panel.lines):
         points = [(x, y) for x, v in zip(places, line.values, strict=True) if (y := down(v)) is not None]
         path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
@@ -133,9 +135,8 @@ def _heat(heat: Heat, steps: Sequence[float], across: Across, top: float) -> tup
             finite = math.isfinite(value)
             share = (math.log10(value) - low) / (high - low) if finite and high > low else 0.5
             kind = f'fill-opacity="{0.1 + 0.9 * share:.2f}"' if finite else 'class="th-d-bad"'
-            parts.append(
-                f'<rect {kind} x="{LEFT + wide * column:.1f}" y="{top + each * number:.1f}" width="{wide:.1f}" height="{each:.1f}"/>'
-            )
+            x, y = LEFT + wide * column, top + each * number
+            parts.append(f'<rect {kind} x="{x:.1f}" y="{y:.1f}" width="{wide:.1f}" height="{each:.1f}"/>')
     first = shortened(printable(heat.layers[0]), 17) if heat.layers else ""
     parts.append(f'<text class="th-d-key" x="0" y="{top + tall}">top row: {escape(first)}</text>' if tall >= 50 else "")
     return f'<g class="th-d-heat">{"".join(parts)}</g>', tall
@@ -163,6 +164,7 @@ def _phases(phases: Sequence[tuple[float, str]], across: Across, top: float, las
 
 def _axis(low: float, high: float, across: Across, top: float) -> str:
     ticks = sorted({round(low + share * (high - low)) for share in (0, 0.25, 0.5, 0.75, 1)})
-    return "".join(
-        f'<text class="th-d-step" x="{across(tick):.1f}" y="{top + 16}">{plain(tick)}</text>' for tick in ticks
-    ) + f'<text class="th-d-name" x="0" y="{top + 16}">step</text>'
+    return (
+        "".join(f'<text class="th-d-step" x="{across(tick):.1f}" y="{top + 16}">{plain(tick)}</text>' for tick in ticks)
+        + f'<text class="th-d-name" x="0" y="{top + 16}">step</text>'
+    )

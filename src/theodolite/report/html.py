@@ -31,8 +31,9 @@ def survey_page(
     facts: Mapping[str, str],
     *,
     opening: Opening | None = None,
+    laws: Mapping[str, str] | None = None,
 ) -> str:
-    """The whole survey as one HTML document; the ``opening`` stands before the readings."""
+    """The whole survey as one HTML document; the ``opening`` stands before the readings, the ``laws`` in words behind."""
     sections = survey_sections(answers)
     plots = sum(len(group.plots) for section in sections for group in section.groups)
     return rendered(
@@ -43,6 +44,7 @@ def survey_page(
         facts=facts,
         counts=_survey_counts(answers, skipped),
         open_figures=plots <= FEW_FIGURES,
+        laws=laws or {},
         **_opened(opening),
     )
 
@@ -96,9 +98,18 @@ def _opened(opening: Opening | None) -> Mapping[str, Any]:
     return (opening or Opening()).values()
 
 
+def count_words(status: str, count: int) -> str:
+    """How a status is said of so many.
+
+    >>> count_words("agrees", 1), count_words("agrees", 2), count_words("holds", 1), count_words("above", 2)
+    ('agrees', 'agree', 'holds', 'above')
+    """
+    return status if count == 1 and status in ("agrees", "holds") else COUNT_WORDS.get(status, status)
+
+
 def _survey_counts(answers: Sequence[Answer], skipped: Sequence[Skipped]) -> list[tuple[str, str, int]]:
     counts: dict[str, int] = {**status_counts(answers), "skipped": len(skipped)}
-    return [(status, COUNT_WORDS.get(status, status), count) for status, count in counts.items()]
+    return [(status, count_words(status, count), count) for status, count in counts.items()]
 
 
 def rendered(template: str, **values: Any) -> str:

@@ -86,7 +86,7 @@ def verdict_table(verdicts: Sequence[Verdict]) -> RenderableType:
     from rich.text import Text
 
     ends = [outcome(verdict) for verdict in verdicts]
-    said = [f"{ends.count('holds')} of {len(ends)} laws hold"]
+    said = [f"{ends.count('holds')} of {len(ends)} " + ("law holds" if len(ends) == 1 else "laws hold")]
     said += [f"{ends.count(end)} {end}" for end in ("broken", "inconclusive") if end in ends]
     table = plain_table("law", "topic")
     table.add_column("verdict", no_wrap=True)
@@ -206,7 +206,7 @@ def summary_line(answers: Sequence[Answer], skipped: Sequence[Skipped]) -> Text:
     parts: list[tuple[str, str]] = [
         (f"{MARKS['above']} {counts['above']} above", "above"),
         (f"{MARKS['below']} {counts['below']} below", "below"),
-        (f"{MARKS['agrees']} {counts['agrees']} agree", "agrees"),
+        (f"{MARKS['agrees']} {counts['agrees']} agree{'s' if counts['agrees'] == 1 else ''}", "agrees"),
         (f"{MARKS['not random']} {counts['not random']} not random", "not random"),
         (f"{MARKS['inconclusive']} {counts['inconclusive']} inconclusive", "inconclusive"),
         (f"{MARKS['no reference']} {counts['no reference']} without reference", "no reference"),

@@ -5,31 +5,34 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+_SIGNS = """
+alpha α  beta β  gamma γ  delta δ  epsilon ε  varepsilon ε  zeta ζ  eta η  theta θ  vartheta ϑ  iota ι  kappa κ
+lambda λ  mu μ  nu ν  xi ξ  pi π  rho ρ  sigma σ  tau τ  upsilon υ  phi φ  varphi φ  chi χ  psi ψ  omega ω  Gamma Γ
+Delta Δ  Theta Θ  Lambda Λ  Xi Ξ  Pi Π  Sigma Σ  Upsilon Υ  Phi Φ  Psi Ψ  Omega Ω  ell ℓ  leq ≤  le ≤  geq ≥  ge ≥
+neq ≠  ne ≠  approx ≈  sim ∼  simeq ≃  propto ∝  to →  rightarrow →  leftarrow ←  Rightarrow ⇒  mapsto ↦  infty ∞
+partial ∂  nabla ∇  cdot ·  times ×  pm ±  mp ∓  in ∈  notin ∉  subset ⊂  subseteq ⊆  cup ∪  cap ∩  sum ∑  prod ∏
+int ∫  langle ⟨  rangle ⟩  lVert ‖  rVert ‖  Vert ‖  lvert |  rvert |  vert |  mid |  perp ⊥  parallel ∥  ll ≪  gg ≫
+equiv ≡  odot ⊙  circ ∘  oplus ⊕  otimes ⊗  forall ∀  exists ∃  star ⋆  ast ∗  dots …  ldots …  cdots ⋯  lfloor ⌊
+rfloor ⌋  lceil ⌈  rceil ⌉  top ⊤  dagger †  prime ′  uparrow ↑  downarrow ↓  iff ⇔  succeq ⪰  preceq ⪯  asymp ≍
+colon :  setminus ∖  emptyset ∅  wedge ∧  vee ∨
+"""
+_BARE = """
+left right big Big bigg Bigg bigl bigr Bigl Bigr displaystyle textstyle limits nolimits mathrm mathbf mathcal text
+operatorname boldsymbol mathit mathsf textrm bm
+"""
+_SPACED = """ln log exp cos sin tanh sinh arccos arcsinh max min arg inf sup det tr"""
+_words = _SIGNS.split()
 _NAMES = {
-    **dict(zip(
-        "alpha beta gamma delta epsilon varepsilon zeta eta theta vartheta iota kappa lambda mu nu xi pi rho sigma tau "
-        "upsilon phi varphi chi psi omega Gamma Delta Theta Lambda Xi Pi Sigma Upsilon Phi Psi Omega ell".split(),
-        "αβγδεεζηθϑικλμνξπρστυφφχψωΓΔΘΛΞΠΣΥΦΨΩℓ",
-        strict=True,
-    )),
-    **dict(zip(
-        "leq le geq ge neq ne approx sim simeq propto to rightarrow leftarrow Rightarrow mapsto infty partial nabla cdot "
-        "times pm mp in notin subset subseteq cup cap sum prod int langle rangle lVert rVert Vert lvert rvert vert mid "
-        "perp parallel ll gg equiv odot circ oplus otimes forall exists star ast dots ldots cdots lfloor rfloor lceil rceil "
-        "top dagger prime uparrow downarrow iff succeq preceq asymp colon backslash setminus emptyset wedge vee".split(),
-        "≤ ≤ ≥ ≥ ≠ ≠ ≈ ∼ ≃ ∝ → → ← ⇒ ↦ ∞ ∂ ∇ · × ± ∓ ∈ ∉ ⊂ ⊆ ∪ ∩ ∑ ∏ ∫ ⟨ ⟩ ‖ ‖ ‖ | | | | ⊥ ∥ ≪ ≫ ≡ ⊙ ∘ ⊕ ⊗ ∀ ∃ ⋆ ∗ … … ⋯ ⌊ ⌋ ⌈ ⌉ "
-        "⊤ † ′ ↑ ↓ ⇔ ⪰ ⪯ ≍ : \\ ∖ ∅ ∧ ∨".split(),
-        strict=True,
-    )),
-    **{"quad": "  ", "qquad": "   ", "|": "‖", "!": ""},
+    **dict(zip(_words[::2], _words[1::2], strict=True)),
+    "quad": "  ",
+    "qquad": "   ",
+    "|": "‖",
+    "!": "",
+    "backslash": "\\",
     **dict.fromkeys(",;: \\", " "),
     **{sign: sign for sign in "{}%_&#"},
 }
-_DROPPED = frozenset(
-    "left right big Big bigg Bigg bigl bigr Bigl Bigr displaystyle textstyle limits nolimits mathrm mathbf mathcal text "
-    "operatorname boldsymbol mathit mathsf textrm bm".split()
-)
-_FUNCTIONS = frozenset("ln log exp cos sin tanh sinh arccos arcsinh max min arg inf sup det tr".split())
+_DROPPED, _FUNCTIONS = frozenset(_BARE.split()), frozenset(_SPACED.split())
 _ACCENTS = {"hat": "\u0302", "bar": "\u0304", "tilde": "\u0303", "dot": "\u0307", "ddot": "\u0308", "vec": "\u20d7"}
 _ACCENTS |= {"widehat": "\u0302", "widetilde": "\u0303", "overline": "\u0304"}
 _DOUBLE = {"E": "𝔼", "R": "ℝ", "P": "ℙ", "N": "ℕ", "Z": "ℤ", "C": "ℂ", "1": "𝟙"}

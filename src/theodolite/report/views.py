@@ -10,16 +10,7 @@ from typing import TYPE_CHECKING
 
 from theodolite.core.reading import Band, CellPicture, Reading, Series
 from theodolite.report.figures import series_figure
-from theodolite.report.words import (
-    MARKS,
-    WORST,
-    by_quantity,
-    expectation,
-    group_words,
-    number,
-    plain,
-    worst_status,
-)
+from theodolite.report.words import MARKS, WORST, by_quantity, expectation, group_words, number, plain, worst_status
 
 if TYPE_CHECKING:
     from theodolite.core.question import Answer, Question
@@ -209,6 +200,7 @@ def _places_series(readings: Sequence[Reading]) -> Series:
 
 
 def reading_row(reading: Reading, name: str, strip: tuple[float, float] | None = None) -> Row:
+    """A reading in words, with its bullet on its own strip or on one that it shares."""
     return Row(
         id=name,
         where=reading.where,

@@ -134,7 +134,9 @@ def write_live_page(watch: Watch) -> None:
 
     opening = Opening(dashboard=dashboard_of(watch.records, None).svg(), alarm=alarm_of(watch.records))
     phases = phases_of(watch.records)
-    page = watch_page(watch.subject.name, (), skipped_of(watch.records), facts_of(watch), phases=phases, opening=opening)
+    page = watch_page(
+        watch.subject.name, (), skipped_of(watch.records), facts_of(watch), phases=phases, opening=opening
+    )
     write_atomically(Path(str(watch.out)) / "live.html", page)
 
 
@@ -154,7 +156,9 @@ def dashboard_of(records: Sequence[Record], diagnosis: Diagnosis | None) -> Dash
     marks = [(float(r.step), note, True) for r in thin for note in r.notes if "not finite at step" in note][:1]
     marks += [(float(step), f"{name}: {why}", True) for step, name, why in phases_of(thin) if name in BAD]
     if diagnosis is not None and thin:
-        found = [(float(thin[-1].step), f"{f.severity}: {f.says}", f.severity == "critical") for f in diagnosis.findings]
+        found = [
+            (float(thin[-1].step), f"{f.severity}: {f.says}", f.severity == "critical") for f in diagnosis.findings
+        ]
         marks += found[:3]
     return Dashboard(
         steps=[float(record.step) for record in thin],
@@ -173,7 +177,10 @@ def _panels(records: Sequence[Record]) -> dict[str, list[Line]]:
     return {
         "loss": [Line("on the probe", fact("loss")), Line("held out", fact("validation_loss"))],
         "step and edge": [Line("curvature", fact("sharpness")), Line("edge of the step", edges, dashed=True)],
-        "trust ratio": [Line("measured/predicted", fact("trust")), Line("a small step", [1.0] * len(records), dashed=True)],
+        "trust ratio": [
+            Line("measured/predicted", fact("trust")),
+            Line("a small step", [1.0] * len(records), dashed=True),
+        ],
     }
 
 

@@ -52,7 +52,8 @@ class Watch(ShownAnswers):
     gradient noise and stationarity, for which ``batch_size``, ``samples`` and ``sampler`` say how training draws batches.
     ``every`` is a number of steps; ``"auto"`` looks as often as ``budget``, a share of the training time, allows, and a
     number with a ``budget`` asks for both. With ``out`` each record is on disk when it is taken, `live.html` there shows the
-    run so far, and a run that starts again with the same folder goes on there, with the weights it first started from. ``writer`` is anything with ``add_scalar``.
+    run so far, and a run that starts again with the same folder goes on there, with the weights it first started from.
+    ``writer`` is anything with ``add_scalar``.
     With ``optimizer`` its step size and momentum are read at each look, and `diagnosis` can tell what is wrong and what to
     type; ``validation`` is held-out data, whose loss and accuracy each look records.
     """
