@@ -73,6 +73,13 @@ def counts(rows: list[Statement]) -> dict[str, int]:
     return {"all": len(rows), **{name: found[name] for name in ("law", "other", "nothing")}}
 
 
+def beyond() -> dict[str, str]:
+    """The laws of the catalogue that no document states, each with what it adds."""
+    with (TABLES / "beyond.csv").open(encoding="utf-8", newline="") as file:
+        told = {row["law"]: row["why"] for row in csv.DictReader(file)}
+    return {name: told[name] for name in catalogue.law_names() if name in told}
+
+
 def walk_pages(outcomes: Mapping[str, str]) -> list[Page]:
     """A page for each document, and before them one that counts; ``outcomes`` are the verdicts of laws by name."""
     pages = [_walk(document, outcomes) for document in TITLES]
@@ -89,6 +96,8 @@ def walk_pages(outcomes: Mapping[str, str]) -> list[Page]:
         "<table><thead><tr><th>document</th><th>parts</th><th>with a law</th><th>with something else that runs</th>"
         f"<th>with nothing</th></tr></thead><tbody>{rows}</tbody></table>"
     )
+    further = "".join(f'<li><a href="../laws/{name}.html">{name}</a>: {why}</li>' for name, why in beyond().items())
+    body += f"<h2>Laws beyond them</h2><ul>{further}</ul>" if further else ""
     summary = "Every statement of the five documents beside what it runs as"
     return [Page("documents/index.html", "Documents", body, summary, "document"), *pages]
 
