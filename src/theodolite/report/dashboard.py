@@ -66,7 +66,7 @@ class Dashboard:
             parts.append(_panel(panel, [across(step) for step in self.steps], top))
             top += PANEL + GAP
         for heat in self.heats:
-            drawn, tall = _heat(heat, self.steps, across, top)
+            drawn, tall = _heat(heat, len(self.steps), top)
             parts.append(drawn)
             top += tall + GAP
         parts.append(_phases(self.phases, across, top, high))
@@ -116,10 +116,10 @@ def _panel(panel: Panel, places: Sequence[float], top: float) -> str:
     return "".join(parts)
 
 
-def _heat(heat: Heat, steps: Sequence[float], across: Across, top: float) -> tuple[str, float]:
+def _heat(heat: Heat, count: int, top: float) -> tuple[str, float]:
     """Cells from light to dark over the decades seen; a number that is not finite is red, zero is empty."""
     keep = range(0, len(heat.layers), math.ceil(len(heat.layers) / MOST_ROWS))
-    columns = range(0, len(steps), math.ceil(len(steps) / MOST_COLUMNS))
+    columns = range(0, count, math.ceil(count / MOST_COLUMNS))
     logs = [math.log10(v) for row in heat.values for v in row if math.isfinite(v) and v > 0]
     low, high = (min(logs), max(logs)) if logs else (0.0, 1.0)
     tall = max(ROW * len(keep), 40.0)
