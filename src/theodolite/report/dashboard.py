@@ -62,11 +62,12 @@ class Dashboard:
             return LEFT + (WIDE - LEFT - RIGHT) * (min(max(step, low), high) - low) / span
 
         top, parts = 4.0, []
+        places = [across(step) for step in self.steps]
         for panel in self.panels:
-            parts.append(_panel(panel, [across(step) for step in self.steps], top))
+            parts.append(_panel(panel, places, top))
             top += PANEL + GAP
         for heat in self.heats:
-            drawn, tall = _heat(heat, len(self.steps), top)
+            drawn, tall = _heat(heat, places, top)
             parts.append(drawn)
             top += tall + GAP
         parts.append(_phases(self.phases, across, top, high))
@@ -116,17 +117,17 @@ def _panel(panel: Panel, places: Sequence[float], top: float) -> str:
     return "".join(parts)
 
 
-def _heat(heat: Heat, count: int, top: float) -> tuple[str, float]:
+def _heat(heat: Heat, places: Sequence[float], top: float) -> tuple[str, float]:
     """Cells from light to dark over the decades seen; a number that is not finite is red, zero is empty."""
     keep = range(0, len(heat.layers), math.ceil(len(heat.layers) / MOST_ROWS))
-    columns = range(0, count, math.ceil(count / MOST_COLUMNS))
+    columns = range(0, len(places), math.ceil(len(places) / MOST_COLUMNS))
+    edges = [*(places[column] for column in columns), places[-1] + 4]
     logs = [math.log10(v) for row in heat.values for v in row if math.isfinite(v) and v > 0]
     low, high = (min(logs), max(logs)) if logs else (0.0, 1.0)
     tall = max(ROW * len(keep), 40.0)
     each = tall / max(len(keep), 1)
     parts = [f'<text class="th-d-name" x="0" y="{top + 14}">{escape(heat.name)}</text>']
     parts.append(f'<text class="th-d-key" x="0" y="{top + 32}">{_ends(low, high)}</text>')
-    wide = (WIDE - LEFT - RIGHT) / len(columns)
     for number, layer in enumerate(keep):
         for column, place in enumerate(columns):
             value = heat.values[layer][place]
@@ -135,7 +136,7 @@ def _heat(heat: Heat, count: int, top: float) -> tuple[str, float]:
             finite = math.isfinite(value)
             share = (math.log10(value) - low) / (high - low) if finite and high > low else 0.5
             kind = f'fill-opacity="{0.1 + 0.9 * share:.2f}"' if finite else 'class="th-d-bad"'
-            x, y = LEFT + wide * column, top + each * number
+            x, y, wide = edges[column], top + each * number, edges[column + 1] - edges[column]
             parts.append(f'<rect {kind} x="{x:.1f}" y="{y:.1f}" width="{wide:.1f}" height="{each:.1f}"/>')
     first = shortened(printable(heat.layers[0]), 17) if heat.layers else ""
     parts.append(f'<text class="th-d-key" x="0" y="{top + tall}">top row: {escape(first)}</text>' if tall >= 50 else "")
