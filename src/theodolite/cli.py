@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from theodolite.arguments import WRONG_INPUT, parser
+from theodolite.arguments import WRONG_INPUT, completion, parser
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -179,12 +179,7 @@ def _explain(options: argparse.Namespace) -> int:
 
 
 def _completion(options: argparse.Namespace) -> int:
-    from theodolite import catalogue
-    from theodolite.report.completion import completion_script
-
-    laws, everything = catalogue.law_names(), [entry.name for entry in catalogue.entries()]
-    names = {"check": [*catalogue.topics(), *laws], "explain": everything, "completion": ["bash", "zsh", "fish"]}
-    print(completion_script(options.shell, parser(_RUNS), names), end="")
+    print(completion(options.shell, parser(_RUNS)), end="")
     return DONE
 
 

@@ -22,13 +22,12 @@ from theodolite.verbs._shown import Sheet, ShownAnswers
 from theodolite.verbs.watching.charting import (
     OptimizerEvents,
     chart_of,
+    facts_beside,
     held_out_batches,
     optimizer_lr,
     optimizer_momentum,
-    scores_of,
 )
 from theodolite.verbs.watching.history import answers_of, facts_of, history_of, skipped_of, write_live_page
-from theodolite.verbs.watching.layers import layer_facts
 from theodolite.verbs.watching.looks import looks_of, trouble_in
 from theodolite.verbs.watching.records import Record, StoredRecords
 from theodolite.verbs.watching.scene import LEVELS, Batching, Carried, Level, Scene
@@ -231,8 +230,7 @@ class Watch(ShownAnswers):
                     trouble = trouble_in(scene, step)
                     if trouble:
                         return found, [*notes, trouble], scene.facts
-                    scene.facts |= scores_of(self.subject, self._held_out)
-                    scene.facts |= layer_facts(self.model, scene.slope.gradient, self._carried.origin)
+                    scene.facts |= facts_beside(scene, self._held_out)
         return found, notes, scene.facts
 
     def _affordable(self) -> bool:
