@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+import time
 from pathlib import Path
 
 import rooms  # beside this file
@@ -41,9 +42,16 @@ def law_rows() -> list[Page]:
     return [Page(f"laws/{e.name}.html", e.name, "", unicode_prose(e.summary), f"law · {e.topic}") for e in laws]
 
 
+def say(started: float, part: str) -> None:
+    """How long it has taken so far, on standard error."""
+    print(f"docs: {part}, {time.perf_counter() - started:.0f} s", file=sys.stderr, flush=True)
+
+
 def build() -> int:
     write_atomically(rooms.PICTURE, rooms.picture())
+    started = time.perf_counter()
     checked = atlas()
+    say(started, "laws")
     outcomes = {result.verdict.law.name: outcome(result.verdict) for result in checked.results}
     groups = [
         [front.front_page()],
@@ -56,8 +64,10 @@ def build() -> int:
         reference.reference_pages(),
         [entries.errata_page(), *handbook.other_pages()],
     ]
+    say(started, "front page, gallery, reference")
     pages = [page for group in groups for page in group]
     files = checked.files(Frame(links=LINKS, search=SEARCH))
+    say(started, "atlas")
     for group in groups:
         files |= framed(group)
     files[SEARCH] = search_page([*pages, *law_rows(), *reference.name_rows()])

@@ -27,7 +27,9 @@ def layer_facts(model: nn.Module, gradient: Tensor, origin: Mapping[str, Tensor]
     named = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
     if sum(p.numel() for _, p in named) != gradient.numel():  # parameters that are made of others
         return {}
-    parts = dict(zip((name for name, _ in named), gradient.split([p.numel() for _, p in named]), strict=True))
+    parts = dict(
+        zip((name for name, _ in named), gradient.split_with_sizes([p.numel() for _, p in named]), strict=True)
+    )
     matrices = [(name, p) for name, p in named if p.ndim > 1]
     facts = {}
     for name, p in matrices[:: -(-len(matrices) // MOST) or 1]:
