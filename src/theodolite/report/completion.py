@@ -13,7 +13,7 @@ def completion_script(shell: str, whole: argparse.ArgumentParser, names: Mapping
 
     >>> parser = argparse.ArgumentParser(prog="tool")
     >>> _ = parser.add_subparsers().add_parser("go").add_argument("--far")
-    >>> "--far" in completion_script("fish", parser, {"go": ["home"]})
+    >>> "--far" in completion_script("bash", parser, {"go": ["home"]})
     True
     """
     commands = _commands(whole)
