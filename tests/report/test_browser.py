@@ -13,7 +13,7 @@ from theodolite.core.instrument import Instrument
 from theodolite.core.question import Answer
 from theodolite.core.reading import Band, Reading
 from theodolite.report.atlas import atlas_files
-from theodolite.report.dashboard import Dashboard, Heat, Line, Panel
+from theodolite.report.dashboard import Dashboard, Heat, Panel, RunLine
 from theodolite.report.html import survey_fragment, survey_page, watch_page
 from theodolite.report.opening import Opening, StripCell, StripLayer
 from theodolite.report.sites import Frame, document_page
@@ -41,7 +41,7 @@ def watched(survey):
     steps = [0.0, 10.0, 20.0, 30.0]
     board = Dashboard(
         steps,
-        [Panel("loss", [Line("on the probe", [2.3, 1e3, math.nan, 2.3]), Line("edge", [1.0] * 4, dashed=True)])],
+        [Panel("loss", [RunLine("on the probe", [2.3, 1e3, math.nan, 2.3]), RunLine("edge", [1.0] * 4, dashed=True)])],
         [Heat("gradient by layer", [SCRIPT, IMAGE], [[1.0, 10.0, 0.0, math.inf], [1e-3, 1.0, 1.0, 1.0]])],
         [(0.0, "lazy"), (10.0, "catapult"), (20.0, "dead")],
         [(20.0, f"dead: {SCRIPT}", True)],

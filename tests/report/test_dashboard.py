@@ -3,7 +3,7 @@
 import math
 from xml.etree import ElementTree
 
-from theodolite.report.dashboard import LEFT, RIGHT, WIDE, Dashboard, Heat, Line, Panel
+from theodolite.report.dashboard import LEFT, RIGHT, WIDE, Dashboard, Heat, Panel, RunLine
 
 SVG = "{*}"
 
@@ -17,7 +17,9 @@ def numbers(line):
 
 
 def test_curves_stand_at_their_steps_and_leave_out_what_is_not_finite():
-    root = drawn(panels=[Panel("loss", [Line("probe", [1.0, math.nan, 3.0]), Line("edge", [2.0] * 3, dashed=True)])])
+    root = drawn(
+        panels=[Panel("loss", [RunLine("probe", [1.0, math.nan, 3.0]), RunLine("edge", [2.0] * 3, dashed=True)])]
+    )
     probe, edge = root.findall(f".//{SVG}polyline")
     assert [x for x, _ in numbers(probe)] == [LEFT, WIDE - RIGHT]
     assert numbers(probe)[0][1] > numbers(probe)[1][1]
@@ -26,7 +28,7 @@ def test_curves_stand_at_their_steps_and_leave_out_what_is_not_finite():
 
 
 def test_decades_are_drawn_on_a_logarithmic_axis():
-    root = drawn(panels=[Panel("loss", [Line("probe", [1.0, 10.0, 100.0])])])
+    root = drawn(panels=[Panel("loss", [RunLine("probe", [1.0, 10.0, 100.0])])])
     heights = [y for _, y in numbers(root.find(f".//{SVG}polyline"))]
     assert math.isclose(heights[0] - heights[1], heights[1] - heights[2], abs_tol=0.11)
 
@@ -50,4 +52,4 @@ def test_phases_have_their_colours_and_marks_their_words():
 
 
 def test_one_look_is_no_picture():
-    assert Dashboard([3.0], [Panel("loss", [Line("probe", [1.0])])]).svg() == ""
+    assert Dashboard([3.0], [Panel("loss", [RunLine("probe", [1.0])])]).svg() == ""

@@ -16,7 +16,7 @@ MOST_ROWS, MOST_COLUMNS = 60, 120
 
 
 @dataclass(frozen=True)
-class Line:
+class RunLine:
     """One curve of a panel; ``dashed`` are references."""
 
     label: str
@@ -29,7 +29,7 @@ class Panel:
     """Curves that share a vertical axis, logarithmic where they span decades."""
 
     name: str
-    lines: Sequence[Line]
+    lines: Sequence[RunLine]
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from theodolite.core.question import Answer, Skipped
 from theodolite.core.reading import Reading, Series
-from theodolite.report.dashboard import BAD, Dashboard, Heat, Line, Panel
+from theodolite.report.dashboard import BAD, Dashboard, Heat, Panel, RunLine
 from theodolite.theory.dynamics import Moment, step_size_edge
 from theodolite.verbs.watching.layers import layer_tables
 from theodolite.verbs.watching.looks import LOOKS, SHARPNESS
@@ -169,22 +169,22 @@ def dashboard_of(records: Sequence[Record], diagnosis: Diagnosis | None) -> Dash
     )
 
 
-def _panels(records: Sequence[Record]) -> dict[str, list[Line]]:
+def _panels(records: Sequence[Record]) -> dict[str, list[RunLine]]:
     def fact(name: str) -> list[float]:
         return [record.facts.get(name, math.nan) for record in records]
 
     edges = [step_size_edge(r.lr, momentum=r.momentum) if r.lr else math.nan for r in records]
     return {
-        "loss": [Line("on the probe", fact("loss")), Line("held out", fact("validation_loss"))],
-        "step and edge": [Line("curvature", fact("sharpness")), Line("edge of the step", edges, dashed=True)],
+        "loss": [RunLine("on the probe", fact("loss")), RunLine("held out", fact("validation_loss"))],
+        "step and edge": [RunLine("curvature", fact("sharpness")), RunLine("edge of the step", edges, dashed=True)],
         "trust ratio": [
-            Line("measured/predicted", fact("trust")),
-            Line("a small step", [1.0] * len(records), dashed=True),
+            RunLine("measured/predicted", fact("trust")),
+            RunLine("a small step", [1.0] * len(records), dashed=True),
         ],
     }
 
 
-def _panel(name: str, lines: Sequence[Line]) -> Panel | None:
+def _panel(name: str, lines: Sequence[RunLine]) -> Panel | None:
     """A panel of the curves that have points; None where the first of them has none."""
     known = [line for line in lines if sum(math.isfinite(value) for value in line.values) > 1]
     return Panel(name, known) if known and known[0] is lines[0] else None
