@@ -1,91 +1,87 @@
-"""Writes docs/site: the guide and glossary as pages, a page for every law, instrument and ailment, and the atlas.
+"""Writes docs/site: front page, guides, a page for every law, instrument, ailment and document, gallery, API and search.
 
-Run by `make docs`. The atlas is measured anew where a law has changed; finished verdicts are reused.
+Run by `make docs`. Laws are measured anew where they have changed; finished verdicts are reused. The build fails where a link
+leads nowhere, a formula cannot be drawn or a page is over 500 KB.
 """
 
 from __future__ import annotations
 
-import html
-from collections.abc import Callable
+import shutil
+import sys
+import time
 from pathlib import Path
 
 import neurons  # beside this file
 import rooms
-from markdown_it import MarkdownIt
+from generator import entries, front, gallery, handbook, reference, walks
+from generator.pages import LINKS, SEARCH, Page, faults, framed, search_page
 
 from theodolite import catalogue
-from theodolite.cli import main
 from theodolite.io.files import write_atomically
-from theodolite.report.formulas import prose
-from theodolite.report.html import document_page
-from theodolite.report.text import as_text, explanation
+from theodolite.report.progress import tracked
+from theodolite.report.sites import Frame
+from theodolite.report.unicode_math import unicode_prose
+from theodolite.report.words import outcome
+from theodolite.verbs.checking import Atlas, CheckSettings, checked_laws
 
 HERE = Path(__file__).parent
 SITE = HERE / "site"
-PAGES = {"guide": HERE / "guide.md", "glossary": HERE / "glossary.md"}
+PICTURES = {"design/rooms.svg": rooms.PICTURE, "neurons.svg": neurons.PICTURE}
 
 
-def entry_page(entry: catalogue.CatalogueEntry) -> str:
-    if entry.kind == "ailment":
-        return ailment_page(entry)
-    subject = catalogue.law(entry.name) if entry.kind == "law" else catalogue.instrument(entry.name)
-    text = as_text(explanation(subject, references=catalogue.references(), documentation=entry.docstring), width=96)
-    link = f'<p><a href="../atlas.html#{entry.name}">its figure and readings in the atlas</a></p>'
-    return f"<pre>{html.escape(text)}</pre>" + (link if entry.kind == "law" else "")
+def atlas() -> Atlas:
+    """Every law with its verdict, and the verdicts under broken assumptions."""
+    names = catalogue.law_names()
+    found = checked_laws(names, CheckSettings(break_assumptions=True), jobs=2, out=SITE)
+    results = {r.verdict.law.name: r for r in tracked(found, total=len(names), label="checking laws")}
+    return Atlas(tuple(results[name] for name in names))
 
 
-def ailment_page(entry: catalogue.CatalogueEntry) -> str:
-    """What it asks, what it is judged by and rests on, what follows from it, and the networks it is tried on."""
-    ailment = catalogue.ailment(entry.name)
-    kept = {name: _names(kind) for name, kind in ailment.examples.items()}
-    rows = {
-        "needs": ", ".join(sorted(ailment.needs)),
-        "judged by": ", ".join(ailment.signs),
-        "explains": _links(ailment.explains, "ailments"),
-        "rests on": _links(ailment.laws, "laws"),
-        **{f"{name} examples": ", ".join(found) for name, found in kept.items()},
-    }
-    facts = "".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in rows.items() if value)
-    said = "".join(f"<p>{prose(part)}</p>" for part in entry.docstring.split("\n\n"))
-    home = '<p><a href="../index.html">Theodolite</a> · <a href="../guide.html">guide</a></p>'
-    return f"{home}<h1>{entry.name}</h1><p><b>{prose(ailment.question)}</b></p>{said}<dl>{facts}</dl>"
+def law_rows() -> list[Page]:
+    """The laws for the search; their pages come from the atlas."""
+    laws = (entry for entry in catalogue.entries() if entry.kind == "law")
+    return [Page(f"laws/{e.name}.html", e.name, "", unicode_prose(e.summary), f"law · {e.topic}") for e in laws]
 
 
-def _names(examples: tuple[Callable[..., object], ...]) -> list[str]:
-    """The functions' own names as words."""
-    return [getattr(example, "__name__", "example").strip("_").replace("_", " ") for example in examples]
-
-
-def _links(names: tuple[str, ...], folder: str) -> str:
-    return ", ".join(f'<a href="../{folder}/{name}.html">{name}</a>' for name in names)
-
-
-def index_page() -> str:
-    lines = [
-        '<p><a href="guide.html">Guide</a> · <a href="glossary.html">Glossary</a> · <a href="atlas.html">Atlas</a></p>'
-    ]
-    for heading, kind in (("Ailments", "ailment"), ("Instruments", "instrument"), ("Laws", "law")):
-        lines.append(f"<h2>{heading}</h2><ul>")
-        for entry in catalogue.entries():
-            if entry.kind == kind:
-                summary = prose(entry.summary)
-                lines.append(f'<li><a href="{kind}s/{entry.name}.html">{entry.name}</a>: {summary}</li>')
-        lines.append("</ul>")
-    return "\n".join(lines)
+def say(started: float, part: str) -> None:
+    """How long it has taken so far, on standard error."""
+    print(f"docs: {part}, {time.perf_counter() - started:.0f} s", file=sys.stderr, flush=True)
 
 
 def build() -> int:
     write_atomically(rooms.PICTURE, rooms.picture())
-    for place in (neurons.PICTURE, SITE / neurons.PICTURE.name):  # the guide shows it, here and among the pages
-        write_atomically(place, neurons.picture())
-    markdown = MarkdownIt("commonmark").enable("table")
-    for name, source in PAGES.items():
-        page = document_page(name.capitalize(), markdown.render(source.read_text(encoding="utf-8")))
-        write_atomically(SITE / f"{name}.html", page)
-    for entry in catalogue.entries():
-        write_atomically(SITE / f"{entry.kind}s" / f"{entry.name}.html", document_page(entry.name, entry_page(entry)))
-    write_atomically(SITE / "index.html", document_page("Theodolite", index_page()))
-    return main(["check", "--jobs", "2", "--break-assumptions", "--out", str(SITE)])
+    write_atomically(neurons.PICTURE, neurons.picture())  # the guide shows it
+    started = time.perf_counter()
+    checked = atlas()
+    say(started, "laws")
+    outcomes = {result.verdict.law.name: outcome(result.verdict) for result in checked.results}
+    groups = [
+        [front.front_page()],
+        handbook.guide_pages(),
+        entries.ailment_pages(),
+        entries.instrument_pages(),
+        walks.walk_pages(outcomes),
+        gallery.gallery_pages(),
+        handbook.coming_pages(),
+        reference.reference_pages(),
+        [entries.errata_page(), *handbook.other_pages()],
+    ]
+    say(started, "front page, gallery, reference")
+    pages = [page for group in groups for page in group]
+    files = checked.files(Frame(links=LINKS, search=SEARCH))
+    say(started, "atlas")
+    for group in groups:
+        files |= framed(group)
+    files[SEARCH] = search_page([*pages, *law_rows(), *reference.name_rows()])
+    for name, text in files.items():
+        write_atomically(SITE / name, text)
+    for name, picture in PICTURES.items():
+        shutil.copyfile(picture, SITE / name)
+    wrong = faults(files, PICTURES)
+    print(f"{len(files)} files, the largest {max(map(len, files.values())):,} bytes: {SITE / 'index.html'}")
+    if wrong:
+        print("\n".join("docs: " + words for words in wrong), file=sys.stderr)
+    return 1 if wrong or not checked.good else 0
 
 
 if __name__ == "__main__":

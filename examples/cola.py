@@ -25,8 +25,8 @@ from torch.nn.functional import cross_entropy
 
 import theodolite as th
 from theodolite.report.figures import series_figure, verdict_figure
-from theodolite.report.html import document_page
 from theodolite.report.progress import tracked
+from theodolite.report.sites import document_page
 from theodolite.report.text import as_text, verdict_table
 from theodolite.theory.capacity import classifier_capacity
 

@@ -273,7 +273,7 @@ def test_one_new_file_is_a_new_law(tmp_path):
         )
 
     assert "seven-is-seven" in call("-m", "theodolite", "list").stdout
-    assert "1 of 1 laws hold" in call("-m", "theodolite", "check", "seven-is-seven", "--out", "atlas").stdout
+    assert "1 of 1 law holds" in call("-m", "theodolite", "check", "seven-is-seven", "--out", "atlas").stdout
     assert 'id="seven-is-seven"' in (tmp_path / "atlas" / "atlas.html").read_text()
     battery = Path(__file__).with_name("test_catalogue.py")
     flags = ("-q", "-p", "no:cacheprovider", "--import-mode=importlib")
@@ -315,3 +315,20 @@ def test_memorize_refuses_in_one_line(capsys, tmp_path, keep):
     assert err.startswith("theodolite: expected")
     assert err.count("\n") == 1
     assert not (tmp_path / "net.safetensors").exists()
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_knows_commands_options_and_names(shell, capsys):
+    assert main(["completion", shell]) == 0
+    script = capsys.readouterr().out
+    for word in ("diagnose", "marchenko-pastur", "units-dead", "propagation"):
+        assert word in script
+    assert ("-l budget" if shell == "fish" else "--budget") in script
+
+
+def test_completion_completes_in_bash(tmp_path, capsys):
+    main(["completion", "bash"])
+    (tmp_path / "words.sh").write_text(capsys.readouterr().out)
+    typed = 'source words.sh; COMP_WORDS=(theodolite explain ntk-m); COMP_CWORD=2; _theodolite_words; echo "${COMPREPLY[@]}"'
+    done = subprocess.run(["bash", "-c", typed], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["ntk-matrix-chernoff", "ntk-mean"]

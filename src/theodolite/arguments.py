@@ -35,6 +35,16 @@ def parser(runs: Mapping[str, Callable[[argparse.Namespace], int]]) -> argparse.
     return whole
 
 
+def completion(shell: str, whole: argparse.ArgumentParser) -> str:
+    """The script that completes commands, options, and the names of laws, instruments and ailments in a shell."""
+    from theodolite import catalogue
+    from theodolite.report.completion import SHELLS, completion_script
+
+    laws, everything = catalogue.law_names(), [entry.name for entry in catalogue.entries()]
+    names = {"check": [*catalogue.topics(), *laws], "explain": everything, "completion": SHELLS}
+    return completion_script(shell, whole, names)
+
+
 def _survey_parser(commands: Any) -> None:
     survey = commands.add_parser("survey", help="measure a model or a checkpoint against theory")
     survey.add_argument(
@@ -115,6 +125,12 @@ def _law_parsers(commands: Any) -> None:
     explain = commands.add_parser("explain", help="a law, an instrument or an ailment in full")
     explain.add_argument("name")
     _shared(explain)
+    completion = commands.add_parser(
+        "completion", help="a script that completes commands, options and names in a shell"
+    )
+    completion.add_argument(
+        "shell", choices=("bash", "zsh", "fish"), help='such as: eval "$(theodolite completion bash)"'
+    )
 
 
 def _shared(parser: argparse.ArgumentParser, *, out: str = "", jobs: bool = False) -> None:

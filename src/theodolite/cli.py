@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from theodolite.arguments import WRONG_INPUT, parser
+from theodolite.arguments import WRONG_INPUT, completion, parser
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -178,6 +178,11 @@ def _explain(options: argparse.Namespace) -> int:
     return DONE
 
 
+def _completion(options: argparse.Namespace) -> int:
+    print(completion(options.shell, parser(_RUNS)), end="")
+    return DONE
+
+
 _RUNS = {
     "survey": _survey,
     "diagnose": _diagnose,
@@ -187,6 +192,7 @@ _RUNS = {
     "check": _check,
     "list": _list,
     "explain": _explain,
+    "completion": _completion,
 }
 _SURVEY_FILES = {"report.html": "The page", "readings.json": "", "readings.csv": "Every reading"}
 

@@ -11,6 +11,7 @@ from theodolite.core.instrument import Instrument
 from theodolite.core.law import Law
 from theodolite.core.question import Answer, Skipped
 from theodolite.core.reading import Band, Reading, Series
+from theodolite.report.atlas import Charted
 
 SCRIPT = "<script>document.title='pwned'</script>"
 IMAGE = '"><img src=x onerror="document.title=\'pwned\'">'
@@ -183,6 +184,12 @@ def verdicts():
 
 @pytest.fixture(scope="session")
 def atlas(verdicts):
-    topics = {"kernels": "kernels, described", "propagation": f"signals {SCRIPT}"}
+    """The laws charted, the topics, the references."""
+    topics = {"kernels": f"kernels, described {IMAGE}", "propagation": f"signals {SCRIPT}"}
     references = {"he2015": f"He et al. (2015). Delving deep. {IMAGE}"}
-    return list(verdicts.values()), topics, references, {"gain": {"wide": True}, "wrong": {SCRIPT: False}}
+    broken = {"gain": {"wide": verdicts["wrong"]}, "wrong": {SCRIPT: verdicts["gain"]}}  # one breaks, one does not
+    charted = [
+        Charted(verdict, broken.get(name, {}), notes=f"More about it. {IMAGE}", code=f"law = {SCRIPT!r}")
+        for name, verdict in verdicts.items()
+    ]
+    return charted, topics, references

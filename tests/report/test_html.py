@@ -8,7 +8,7 @@ import pytest
 from theodolite.core.instrument import Instrument
 from theodolite.core.question import Answer
 from theodolite.core.reading import Band, Reading
-from theodolite.report.html import atlas_page, survey_fragment, survey_page
+from theodolite.report.html import survey_fragment, survey_page
 
 VOID = {"meta", "link", "br", "img", "input", "hr", "wbr"}
 
@@ -112,10 +112,9 @@ def test_figures_are_open_only_where_they_are_few(count, opened):
     check(page)
 
 
-def test_empty_survey_and_empty_atlas():
+def test_empty_survey():
     check(survey_page("nothing", [], [], {}))
     check(survey_fragment("nothing", [], [], {}))
-    check(atlas_page([], {}, {}))
 
 
 def test_fragment_is_one_element_with_scoped_style(survey):
@@ -132,31 +131,6 @@ def test_fragment_is_one_element_with_scoped_style(survey):
     for selectors in re.findall(r"([^{}]+)\{", style):
         for selector in filter(str.strip, selectors.split(",")):
             assert re.match(r"\.(theodolite|th-)", selector.strip()), selector
-
-
-def test_atlas_has_every_law(atlas):
-    verdicts, topics, _, _ = atlas
-    seen, text = check(atlas_page(*atlas))
-    for verdict in verdicts:
-        assert verdict.law.name in seen.ids
-        assert f"law-{verdict.law.name}" in seen.ids
-        for reading in verdict.readings:
-            assert reading.where in text
-    assert seen.elements.count("article") == len(verdicts)
-    assert text.index("kernels, described") < text.index(topics["propagation"])
-    assert "breaking it breaks the law: seen" in text
-    assert "breaking it did not break the law" in text
-    assert "no experiment here breaks it" in text
-    assert "The literature says otherwise; the measurement refutes it." in text
-    assert "(eq. 10)" in text
-    assert "unknown-key" in text
-    assert "topic-loose" in seen.ids
-
-
-def test_every_law_has_figure_and_formula(atlas):
-    page = atlas_page(*atlas)
-    assert page.count('class="th-figure"') == len(atlas[0])
-    assert page.count('class="th-display"') == len(atlas[0])
 
 
 def test_control_characters_do_not_reach_the_page():

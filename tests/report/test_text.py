@@ -4,9 +4,11 @@ import math
 
 import pytest
 
+from theodolite import catalogue
 from theodolite.core.instrument import Instrument
 from theodolite.core.question import Answer, Skipped
 from theodolite.core.reading import Band, Reading
+from theodolite.report.overview import listing
 from theodolite.report.summary import survey_summary
 from theodolite.report.text import as_text, explanation, survey_table, verdict_table
 from theodolite.report.words import expectation, number, printable, shortened, source_entries, worst_reading
@@ -101,7 +103,7 @@ def test_law_explained(verdicts):
         "spread",
         "kernels",
         "Fluctuations fall",
-        r"\mathrm{Var}\propto n^{-1}",
+        "Var ∝ n⁻¹",
         "no experiment here breaks it",
         "A book.",
         "A textbook prints",
@@ -187,3 +189,12 @@ def test_leaving_chance_is_no_alarm():
     assert "0 above" in text
     assert "1 not random" in text
     assert "needs attention" not in text
+
+
+def test_the_list_and_every_explanation_are_free_of_tex():
+    text = as_text(listing(catalogue.entries(), catalogue.topics()), width=100)
+    assert "$" not in text and "\\" not in text
+    for name in ("marchenko-pastur", "jacobian-log-normal", "diagonal-net-potential"):
+        entry = catalogue.entry(name)
+        told = as_text(explanation(catalogue.law(name), documentation=entry.docstring), width=100)
+        assert "$" not in told and "\\" not in told, told

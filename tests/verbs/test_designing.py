@@ -117,6 +117,7 @@ def test_the_diagnosis_names_the_default_initialisation_and_what_was_seen_to_hel
     assert "type: th.initialise_(model, 'tanh')" in design.text()
     page = design.html()
     assert page.index("inputs merge") < page.index("Initialisations") < page.index("Readings")
+    assert page.index("Initialisations") < page.index("lr of weights") < page.index("Readings")
 
 
 def test_a_design_that_works_under_every_initialisation_is_healthy_and_one_that_never_does_is_critical():

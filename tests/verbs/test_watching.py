@@ -361,3 +361,23 @@ def test_stationarity_is_refused_while_drifting_and_told_where_sgd_is_stationary
     last = next(reading for _, reading in seen[-1].readings if reading.quantity == quantity)
     assert abs(last.measured - 1) < 3 * last.stderr
     assert last.stderr < 0.2
+
+
+def test_the_page_is_a_dashboard_and_a_folder_has_it_at_every_look(tmp_path):
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))
+    x, y = torch.randn(32, 4), torch.randint(0, 3, (32,))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    watch = th.Watch(model, optimizer=optimizer, probe=(x, y), level="cheap", every=1, out=tmp_path)
+    for step in range(3):
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(x), y).backward()
+        optimizer.step()
+        watch(step)
+        live = (tmp_path / "live.html").read_text()
+        assert f"{step + 1}, level cheap" in live
+    assert 'class="th-dashboard"' in live
+    assert {"gradient of 0.weight", "travel of 2.weight"} <= set(watch.records[-1].facts)
+    page = watch.html()
+    assert page.index("th-verdict") < page.index('class="th-dashboard"') < page.index("Over the steps")
+    assert 'class="th-dashboard"' in watch._repr_html_()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
+from collections.abc import Iterator
 from functools import lru_cache
 from html import escape
 from typing import Any
@@ -17,15 +18,20 @@ _SAME = (
     (r"\\(?:big|Big|bigg|Bigg)[lrm]?(?![a-zA-Z])", ""),
     (r"\\[lr]Vert(?![a-zA-Z])", r"\\|"),
     (r"\\[lr]vert(?![a-zA-Z])", "|"),
-    (r"\\text(?![a-zA-Z])", r"\\mathrm"),
     (r"\\operatorname\*?\{([^{}]*)\}", r"\\mathrm{\1}\\,"),
     (r"\\(?:le)(?![a-zA-Z])", r"\\leq"),
     (r"\\(?:ge)(?![a-zA-Z])", r"\\geq"),
     (r"\\(?:ne)(?![a-zA-Z])", r"\\neq"),
     (r"\\to(?![a-zA-Z])", r"\\rightarrow"),
+    (r"\\iff(?![a-zA-Z])", r"\\;\\Leftrightarrow\\;"),
+    (r"\\!", ""),
+    (r"\\&", r"\\wedge "),
     (r"\\(?:displaystyle|limits)(?![a-zA-Z])", ""),
 )
-_LETTERS = {1: "M", 2: "L", 3: "Q", 4: "C"}
+_ARGUMENTS = {"frac": 2, "tfrac": 2, "dfrac": 2, "binom": 2, "sqrt": 1, "mathbb": 1, "mathrm": 1, "text": 1}
+_ARGUMENTS |= dict.fromkeys(("hat", "bar", "tilde", "dot", "ddot", "vec", "overline", "widehat", "widetilde"), 1)
+_TOKEN = re.compile(r"\\[A-Za-z]+|\\.|[{}]|\s+|.", re.DOTALL)
+_LETTERS = {1: "m", 2: "l", 3: "q", 4: "c"}
 
 
 @lru_cache(maxsize=512)
@@ -52,7 +58,7 @@ def _svg(source: str) -> str:
     from matplotlib.mathtext import MathTextParser
     from matplotlib.textpath import TextPath
 
-    readable = source
+    readable = _braced(iter(_TOKEN.findall(source)))
     for pattern, plain in _SAME:
         readable = re.sub(pattern, plain, readable)
     readable = f"${' '.join(readable.split())}$"
@@ -75,12 +81,39 @@ def _svg(source: str) -> str:
     )
 
 
+def _braced(tokens: Iterator[str], most: int = -1) -> str:
+    """The formula with braces about every argument, which TeX may leave out and the drawing needs; ``most`` ends it."""
+    out: list[str] = []
+    for token in tokens:
+        if token == "}":
+            break
+        if token == "{":
+            out.append("{" + _braced(tokens) + "}")
+        elif token in ("\\text", "\\mathrm"):
+            words = _braced(tokens, 1)
+            out.append("\\mathrm{" + re.sub(r"(?<!\\) +", r"\\ ", words.removeprefix("{").removesuffix("}")) + "}")
+        else:
+            out.append(token)
+            for _ in range(_ARGUMENTS.get(token[1:], 0) if token.startswith("\\") else 0):
+                argument = _braced(tokens, 1)
+                out.append(argument if argument.startswith("{") else "{" + argument + "}")
+        if most > 0 and not token.isspace():
+            break
+    return "".join(out)
+
+
 def _outline(path: Any) -> str:
-    parts = []
+    """The path in whole hundredths of an em, each point told from the one before: as short as it can be said."""
+    parts: list[str] = []
+    here = start = (0, 0)
     for points, code in path.iter_segments(simplify=False, curves=True):
         if code not in _LETTERS:
-            parts.append("Z")
+            parts.append("z")
+            here = start
             continue
-        places = [f"{x:.1f} {-y:.1f}".replace(".0", "") for x, y in zip(points[::2], points[1::2], strict=True)]
-        parts.append(_LETTERS[int(code)] + " ".join(places))
+        places = [(round(x), round(-y)) for x, y in zip(points[::2], points[1::2], strict=True)]
+        steps = " ".join(f"{x - here[0]} {y - here[1]}" for x, y in places)
+        parts.append(_LETTERS[int(code)] + steps.replace(" -", "-"))
+        here = places[-1]
+        start = here if int(code) == 1 else start
     return "".join(parts)

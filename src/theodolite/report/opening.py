@@ -57,6 +57,8 @@ class Opening:
     words: Sequence[str] = ()
     pictures: Sequence[Plot] = ()
     tables: Sequence[SmallTable] = ()
+    dashboard: str = ""
+    alarm: str = ""
 
     def values(self) -> Mapping[str, Any]:
         """What the templates show of it; the diagnosis under ``found``, which is None where there is none."""
@@ -68,4 +70,6 @@ class Opening:
             "words": self.words,
             "pictures": self.pictures,
             "tables": self.tables,
+            "dashboard": self.dashboard,
+            "alarm": self.alarm,
         }

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from theodolite.report.diagnosis import diagnosis_text
 from theodolite.report.opening import SmallTable
 from theodolite.report.text import as_cell, plain_table, survey_table
+from theodolite.report.unicode_math import unicode_prose
 from theodolite.report.words import number, plain
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def design_table(design: Any) -> RenderableType:
     from rich.console import Group
     from rich.text import Text
 
-    (options,) = design_tables(design)
+    options, _ = design_tables(design)
     table = plain_table(*options.header)
     for row in options.rows:
         table.add_row(*row)
@@ -55,7 +56,7 @@ def design_table(design: Any) -> RenderableType:
 
 
 def design_tables(design: Any) -> tuple[SmallTable, ...]:
-    """The usual initialisations beside the critical one."""
+    """The usual initialisations beside the critical one, and the largest useful steps of its layers."""
     rows = [
         (
             option.name,
@@ -68,7 +69,18 @@ def design_tables(design: Any) -> tuple[SmallTable, ...]:
         for option in design.options
     ]
     header = ("initialisation", "C_w", "C_b", "phase", "χ∥", "χ⊥", "depth scale")
-    return (SmallTable("Initialisations", header, tuple(rows)),)
+    return SmallTable("Initialisations", header, tuple(rows)), _step_table(design)
+
+
+def _step_table(design: Any) -> SmallTable:
+    layers = design.rates.layers
+    kinds = {"first layer": layers[0], "hidden layers": layers[min(1, len(layers) - 1)], "last layer": layers[-1]}
+    rows = [
+        (name, str(rate.fan_in), plain(rate.weight_lr, digits=3), plain(rate.bias_lr, digits=3))
+        for name, rate in kinds.items()
+    ]
+    caption = f"Largest useful steps under {design.options[0].name} initialisation, by layer"
+    return SmallTable(caption, ("layer", "fan-in", "lr of weights", "lr of biases"), tuple(rows))
 
 
 def _memory_words(memory: Any) -> str:
@@ -158,5 +170,5 @@ def _names(entries: Sequence[Any]) -> RenderableType:
     grid.add_column(no_wrap=True, style="cyan")
     grid.add_column(overflow="fold")
     for entry in entries:
-        grid.add_row(f"  {entry.name}", as_cell(entry.summary))
+        grid.add_row(f"  {entry.name}", as_cell(unicode_prose(entry.summary)))
     return grid

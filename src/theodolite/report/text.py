@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from theodolite.report.unicode_math import unicode_formula, unicode_prose
 from theodolite.report.words import (
     MARKS,
     WORST,
@@ -84,7 +85,7 @@ def verdict_table(verdicts: Sequence[Verdict]) -> RenderableType:
     from rich.text import Text
 
     ends = [outcome(verdict) for verdict in verdicts]
-    said = [f"{ends.count('holds')} of {len(ends)} laws hold"]
+    said = [f"{ends.count('holds')} of {len(ends)} " + ("law holds" if len(ends) == 1 else "laws hold")]
     said += [f"{ends.count(end)} {end}" for end in ("broken", "inconclusive") if end in ends]
     table = plain_table("law", "topic")
     table.add_column("verdict", no_wrap=True)
@@ -141,9 +142,9 @@ def explanation(
     grid = _grid()
     for name, text in [*rows, ("notes", inspect.cleandoc(documentation))]:
         if text:
-            grid.add_row(Text(name, style="bold"), as_cell(text))
+            grid.add_row(Text(name, style="bold"), as_cell(unicode_prose(text)))
     title = Text.assemble((printable(subject.name), "bold"), (f"  {printable(kind)}", "dim"))
-    return Group(title, as_cell(asked), Text(""), grid)
+    return Group(title, as_cell(unicode_prose(asked)), Text(""), grid)
 
 
 def as_text(renderable: RenderableType, width: int = 100) -> str:
@@ -164,7 +165,7 @@ def _law_rows(law: Law, references: Mapping[str, str]) -> list[tuple[str, str]]:
     seen = [f"• {case_words(case)}" for case in law.cases] + [f"• {case_words(case)}  (full size)" for case in law.full]
     what = f"exponent of {law.quantity or law.name} in {law.exponent}" if law.exponent else law.quantity or law.name
     return [
-        ("formula", law.formula),
+        ("formula", unicode_formula(law.formula)),
         ("assumes", "\n".join(assumptions)),
         ("source", "\n".join(source_entries(law.source, references))),
         ("erratum", law.erratum or ""),
@@ -204,7 +205,7 @@ def summary_line(answers: Sequence[Answer], skipped: Sequence[Skipped]) -> Text:
     parts: list[tuple[str, str]] = [
         (f"{MARKS['above']} {counts['above']} above", "above"),
         (f"{MARKS['below']} {counts['below']} below", "below"),
-        (f"{MARKS['agrees']} {counts['agrees']} agree", "agrees"),
+        (f"{MARKS['agrees']} {counts['agrees']} agree{'s' if counts['agrees'] == 1 else ''}", "agrees"),
         (f"{MARKS['not random']} {counts['not random']} not random", "not random"),
         (f"{MARKS['inconclusive']} {counts['inconclusive']} inconclusive", "inconclusive"),
         (f"{MARKS['no reference']} {counts['no reference']} without reference", "no reference"),

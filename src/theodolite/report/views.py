@@ -1,34 +1,18 @@
-"""What the templates show: readings and verdicts arranged, with words, fractions and figures already made."""
+"""What the templates show of readings: arranged, with words, fractions and figures already made."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from theodolite.core.reading import Band, Reading
-from theodolite.report.figures import verdict_figure
-from theodolite.report.formulas import formula, prose
 from theodolite.report.plots import Plot, plots_of
-from theodolite.report.words import (
-    MARKS,
-    WORST,
-    by_quantity,
-    case_words,
-    expectation,
-    group_words,
-    number,
-    outcome,
-    plain,
-    resolution_words,
-    source_entries,
-    worst_status,
-)
+from theodolite.report.words import MARKS, WORST, by_quantity, expectation, group_words, number, plain, worst_status
 
 if TYPE_CHECKING:
-    from theodolite.core.law import Law, Verdict
     from theodolite.core.question import Answer, Question
 
 FEW_FIGURES = 8
@@ -114,34 +98,6 @@ class Section:
         return tuple(row for group in self.groups for row in group.rows)
 
 
-@dataclass(frozen=True)
-class Assumption:
-    """An assumption of a law, what breaks it, and whether the break was seen (None: not told)."""
-
-    html: str
-    change: str
-    seen: bool | None
-
-
-@dataclass(frozen=True)
-class AtlasEntry:
-    """One law of the atlas."""
-
-    id: str
-    law: Law
-    outcome: str
-    mark: str
-    claim: str
-    formula: str
-    erratum: str
-    refuted: bool | None
-    figure: str
-    rows: tuple[tuple[Row, Row | None], ...]
-    assumptions: tuple[Assumption, ...]
-    sources: tuple[str, ...]
-    method: str
-
-
 def survey_sections(answers: Sequence[Answer], *, figures: bool = True) -> list[Section]:
     """The answers of a survey, instrument by instrument."""
     sections = []
@@ -156,33 +112,6 @@ def survey_sections(answers: Sequence[Answer], *, figures: bool = True) -> list[
     return sections
 
 
-def atlas_entry(verdict: Verdict, references: Mapping[str, str], broken: Mapping[str, bool]) -> AtlasEntry:
-    """A law of the atlas with its verdict."""
-    law, end = verdict.law, outcome(verdict)
-    name = slug(law.name)
-    rows = [_row(reading, f"{name}-case-{n}") for n, reading in enumerate(verdict.readings)]
-    wrong: list[Row | None] = [_row(reading, "") for reading in verdict.refuted]
-    wrong = wrong or [None] * len(rows)
-    return AtlasEntry(
-        id=name,
-        law=law,
-        outcome=end,
-        mark=MARKS[end],
-        claim=prose(law.claim),
-        formula=formula(law.formula) if law.formula.strip() else "",
-        erratum=prose(law.erratum) if law.erratum else "",
-        refuted=any(r.status in ("above", "below") for r in verdict.refuted) if verdict.refuted else None,
-        figure=verdict_figure(verdict, key=name) if verdict.readings else "",
-        rows=tuple(zip(rows, wrong, strict=True)),
-        assumptions=tuple(
-            Assumption(prose(text), case_words(change) if change else "", broken.get(text))
-            for text, change in law.assumes.items()
-        ),
-        sources=tuple(source_entries(law.source, references)) if law.source else (),
-        method=_method(verdict),
-    )
-
-
 def slug(name: str) -> str:
     """A name that is safe in an address: the law's own name where it is one.
 
@@ -192,18 +121,9 @@ def slug(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9_.-]+", "-", name).strip("-") or "unnamed"
 
 
-def _method(verdict: Verdict) -> str:
-    law = verdict.law
-    count = len(law.cases_of(verdict.size))
-    cases = f"{count} case{'s' if count != 1 else ''}, {verdict.size} size"
-    tolerance = f"; relative tolerance {law.tolerance:g}" if law.tolerance else ""
-    observed = f"; observed, not derived: {law.observed}" if law.observed else ""
-    return f"{cases}{tolerance}; {resolution_words(verdict)}{observed}"
-
-
 def _group(quantity: str, readings: Sequence[Reading], name: str, figures: bool) -> ReadingGroup:
     strip = _common_strip(readings)
-    rows = [_row(reading, f"{name}-{place}", strip) for place, reading in enumerate(readings)]
+    rows = [reading_row(reading, f"{name}-{place}", strip) for place, reading in enumerate(readings)]
     shared = _shared_meanings(rows) if len(rows) > 1 else ()
     plots = tuple(plots_of(readings, name)) if figures else ()
     worst, alarming = worst_status(readings), any(reading.alarming for reading in readings)
@@ -231,7 +151,8 @@ def _shared_meanings(rows: Sequence[Row]) -> tuple[Meaning, ...]:
     )
 
 
-def _row(reading: Reading, name: str, strip: tuple[float, float] | None = None) -> Row:
+def reading_row(reading: Reading, name: str, strip: tuple[float, float] | None = None) -> Row:
+    """A reading in words, with its bullet on its own strip or on one that it shares."""
     return Row(
         id=name,
         where=reading.where,

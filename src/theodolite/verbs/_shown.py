@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -142,10 +142,22 @@ class ShownAnswers(Shown):
         from theodolite.report.html import survey_page
 
         sheet = self.sheet()
-        return survey_page(sheet.title, sheet.answers, sheet.skipped, sheet.facts, opening=self.opening())
+        return survey_page(
+            sheet.title, sheet.answers, sheet.skipped, sheet.facts, opening=self.opening(), laws=laws_of(sheet.answers)
+        )
 
     def _repr_html_(self) -> str:
         from theodolite.report.html import survey_fragment
 
         sheet = self.sheet()
         return survey_fragment(sheet.title, sheet.answers, sheet.skipped, sheet.facts, opening=self.opening())
+
+
+def laws_of(answers: Sequence[Answer]) -> dict[str, str]:
+    """The laws that the answers rest on, each in one line."""
+    from theodolite import catalogue
+    from theodolite.report.unicode_math import unicode_prose
+
+    known = {entry.name: entry for entry in catalogue.entries() if entry.kind == "law"}
+    named = dict.fromkeys(law for answer in answers for law in answer.question.laws)
+    return {name: unicode_prose(known[name].summary) for name in named if name in known}

@@ -1,4 +1,4 @@
-"""The network as one strip: a column a layer, with its signal, by how much inputs differ there, gradient and spectrum."""
+"""The network as one strip: a column a layer, with its signal, differences of inputs, gradient, change, dimension, spectrum."""
 
 from __future__ import annotations
 
@@ -16,6 +16,14 @@ if TYPE_CHECKING:
 FAR = 1e4
 """A factor by which a sick network's number may change over the layers before it is coloured."""
 
+READ = {
+    "change": "size of the change over the size at the start",
+    "dimension": "dimension of the features",
+    "alpha": "alpha, exponent of the tail",
+    "stable rank": "stable rank",
+}
+"""Rows that are readings of instruments, where these were asked."""
+
 MOST = 400
 """Layers that are drawn; of more, evenly spread ones."""
 
@@ -26,22 +34,33 @@ def strip_of(chart: Chart, readings: Sequence[Reading], *, healthy: bool) -> tup
     if signs is None or not signs.layers:
         return ()
     layers = signs.layers[:: math.ceil(len(signs.layers) / MOST)]
-    ranks = {reading.where: reading.measured for reading in readings if reading.quantity == "stable rank"}
     rows = {
         "signal": [layer.mean_square for layer in layers],
         "differences": [layer.unlike for layer in layers],
         "gradient": [math.nan if layer.gradient_norm is None else layer.gradient_norm for layer in layers],
     }
-    if ranks:
-        rows["stable rank"] = [ranks.get(f"{layer.name}.weight", math.nan) for layer in layers]
+    own = len(rows)
+    for name, quantity in READ.items():
+        told = {_layer(reading.where): reading.measured for reading in readings if reading.quantity == quantity}
+        if told:
+            rows[name] = [told.get(layer.name, math.nan) for layer in layers]
     cells = {
-        name: _cells(name, values, None if healthy or name == "stable rank" else values[-(name == "gradient")])
-        for name, values in rows.items()
+        name: _cells(name, values, None if healthy or place >= own else values[-(name == "gradient")])
+        for place, (name, values) in enumerate(rows.items())
     }
     return tuple(
         StripLayer(layer.name, _kind(chart, layer), tuple(own[place] for own in cells.values()))
         for place, layer in enumerate(layers)
     )
+
+
+def _layer(where: str) -> str:
+    """The layer that a reading is about, whose place is a layer or its weight.
+
+    >>> _layer("encoder.0.weight"), _layer("encoder.0")
+    ('encoder.0', 'encoder.0')
+    """
+    return where.removesuffix(".weight").removesuffix("weight")
 
 
 def _kind(chart: Chart, layer: Any) -> str:

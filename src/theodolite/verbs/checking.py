@@ -14,12 +14,16 @@ from theodolite.core.law import Law, Size, Verdict
 from theodolite.core.reading import Estimate
 from theodolite.core.reading_rows import COLUMNS, known_number, row_of
 from theodolite.core.sources import sources
+from theodolite.io.files import write_atomically
 from theodolite.io.store import Store
 from theodolite.io.workers import Backend, completed, one_thread
 from theodolite.verbs._shown import Shown
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+
+    from theodolite.report.atlas import Charted
+    from theodolite.report.sites import Frame
 
 
 def check(law: str | Law, breaking: str | None = None, *, size: Size = "quick", seed: int = 0) -> Verdict:
@@ -30,10 +34,15 @@ def check(law: str | Law, breaking: str | None = None, *, size: Size = "quick", 
 
 @dataclass(frozen=True)
 class Checked:
-    """A verdict, and for each assumption that was broken on purpose whether the law then failed."""
+    """A verdict, and the verdict under each assumption that was broken on purpose."""
 
     verdict: Verdict
-    breaks: Mapping[str, bool] = field(default_factory=dict)
+    broken: Mapping[str, Verdict] = field(default_factory=dict)
+
+    @property
+    def breaks(self) -> Mapping[str, bool]:
+        """For each assumption that was broken on purpose, whether the law then failed."""
+        return {text: verdict.broken for text, verdict in self.broken.items()}
 
 
 @dataclass(frozen=True)
@@ -119,8 +128,8 @@ def _finished(name: str, settings: CheckSettings, estimates: Mapping[Any, Estima
 
 
 def _checked(law: Law, settings: CheckSettings, by_breaking: Mapping[str | None, list[Estimate]]) -> Checked:
-    breaks = {b: law.verdict(found, size=settings.size).broken for b, found in by_breaking.items() if b is not None}
-    return Checked(law.verdict(by_breaking[None], size=settings.size), breaks)
+    broken = {b: law.verdict(found, size=settings.size) for b, found in by_breaking.items() if b is not None}
+    return Checked(law.verdict(by_breaking[None], size=settings.size), broken)
 
 
 def _kept(name: str, settings: CheckSettings, store: Store) -> Checked | None:
@@ -160,16 +169,43 @@ class Atlas(Shown):
         return verdict_table([result.verdict for result in self.results])
 
     def page(self) -> str:
-        """One HTML document that needs nothing beside it."""
-        from theodolite.report.html import atlas_page
+        """The front page; `html` with a path also writes the pages of the laws, to which it leads."""
+        from theodolite.report.atlas import atlas_page
 
-        broken = {r.verdict.law.name: dict(r.breaks) for r in self.results if r.breaks}
-        verdicts = [result.verdict for result in self.results]
-        return atlas_page(verdicts, catalogue.topics(), catalogue.references(), broken)
+        return atlas_page(self._charted(), catalogue.topics())
+
+    def html(self, path: str | Path | None = None) -> str:
+        """The front page; with ``path`` it is written there, and in `laws/` beside it a page for each law."""
+        if path is None:
+            return self.page()
+        files = self.files()
+        home = Path(path)
+        for name, text in files.items():
+            write_atomically(home if name == "atlas.html" else home.parent / name, text)
+        return files["atlas.html"]
+
+    def files(self, around: Frame | None = None) -> dict[str, str]:
+        """Every page by its path; ``around`` is the frame of a site that they are part of."""
+        from theodolite.report.atlas import atlas_files
+
+        return atlas_files(self._charted(), catalogue.topics(), catalogue.references(), around=around)
+
+    def _charted(self) -> list[Charted]:
+        from theodolite.report.atlas import Charted
+
+        return [Charted(result.verdict, result.broken, *_written(result.verdict.law)) for result in self.results]
 
     def document(self) -> list[dict[str, Any]]:
         """What `json` writes."""
         return [_document(result) for result in self.results]
+
+
+def _written(law: Law) -> tuple[str, str]:
+    """What the file of a law says beyond its first line, and its code; of a law without a file nothing."""
+    found = next((entry for entry in catalogue.entries() if entry.name == law.name), None)
+    if found is None:
+        return "", ""
+    return found.docstring.partition("\n")[2].strip(), found.path.read_text(encoding="utf-8")
 
 
 def _document(result: Checked) -> dict[str, Any]:

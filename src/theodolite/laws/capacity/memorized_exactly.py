@@ -55,7 +55,7 @@ def _largest_error(
 
 law = Law(
     claim="A network whose weights are written down, of the theorem's widths, answers any targets at any distinct points.",
-    formula=r"4\lfloor d_1/4\rfloor\lfloor d_2/4d_y\rfloor\ge N\ (\mathrm{ReLU}),\quad"
+    formula=r"4\lfloor d_1/4\rfloor\lfloor d_2/4d_y\rfloor\ge N\ (\mathrm{ReLU}),\quad "
     r"4\lfloor d_1/2\rfloor\lfloor d_2/2d_y\rfloor\ge N\ (\mathrm{hard\ tanh})",
     assumes={"no point with two targets": {"repeated": True}, "double precision": {"single": True}},
     source="yun2019, Theorem 3.1",

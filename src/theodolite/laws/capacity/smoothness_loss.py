@@ -47,7 +47,7 @@ def measure(box: float, *, generator: torch.Generator, groups: int = 2) -> Tenso
 law = Law(
     claim="A group of plain ReLUs cannot be corrected: the remainder's second derivative is then a sum of point masses. Units "
     "smoothed over h can, at a cost that grows as 1/h.",
-    formula=r"E\|f-\hat f\|^2=\frac1N\Bigl\langle2\int E\rho_2^2\,(t-T)_+^2dT-E r^2\Bigr\rangle_t,\quad"
+    formula=r"E\|f-\hat f\|^2=\frac1N\Bigl\langle2\int E\rho_2^2\,(t-T)_+^2dT-E r^2\Bigr\rangle_t,\quad "
     r"E\rho_2^2=\frac1N\Bigl(2(1+h)\int\rho_1^2B_1^2-g''^2\Bigr),\ \int B_1^2=\frac{2}{3h}",
     assumes={"a group that corrects another": {"groups": 1}},
     source="bresler2020, Theorem 2",

@@ -30,7 +30,7 @@ def measure(classes: int, *, generator: torch.Generator, weights: str = "probabi
 law = Law(
     claim="For each class the probability-weighted gradients over all labels sum to zero, so the mean gradient of a class "
     "for its own label is collinear with that for the other labels: the outliers of the spectrum are at most C(C-1).",
-    formula=r"\sum_{c'}w_{cc'}g_{cc'}=0\;\Rightarrow\;w_{cc}g_{cc}=-w_cg_c,\quad"
+    formula=r"\sum_{c'}w_{cc'}g_{cc'}=0\;\Rightarrow\;w_{cc}g_{cc}=-w_cg_c,\quad "
     r"\mathrm{rank}(G_{class}+G_{cross}+G_{c=c'})\leq C(C-1)",
     assumes={"weights are the model's probabilities": {"weights": "equal"}},
     source="papyan2020traces",

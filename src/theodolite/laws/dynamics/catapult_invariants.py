@@ -35,7 +35,7 @@ def _net() -> OneHidden:
 law = Law(
     claim="P and Q, half of curvature over coupling plus and minus output over its root, are multiplied each step by squares; so "
     "the curvature never falls below 2 sqrt(c) |z|, and a run that fits y keeps at least 2 sqrt(c) |y|.",
-    formula=r"P,Q=\tfrac12\Big(\frac\lambda c\pm\frac{2z}{\sqrt c}\Big),\qquad"
+    formula=r"P,Q=\tfrac12\Big(\frac\lambda c\pm\frac{2z}{\sqrt c}\Big),\qquad "
     r"P'=(1-\gamma\sqrt c\,r)^2P,\quad Q'=(1+\gamma\sqrt c\,r)^2Q",
     assumes={"frozen gates": {"order": 0}},
     source="lewkowycz2020",

@@ -26,7 +26,7 @@ def measure(product: float, width: int, *, generator: torch.Generator, momentum:
 law = Law(
     claim="Steps between 2 and 4 over the initial curvature end at a curvature for which they are stable: flatter than where "
     "they began.",
-    formula=r"2<\gamma\lambda_0<4\;\Rightarrow\;\gamma\lambda_\infty<2,\quad"
+    formula=r"2<\gamma\lambda_0<4\;\Rightarrow\;\gamma\lambda_\infty<2,\quad "
     r"\lambda_{t+1}=\lambda_t+\frac{\gamma f_t^2}{n}(\gamma\lambda_t-4)",
     assumes={"no momentum": {"momentum": 0.02}},
     source="lewkowycz2020, section 2",

@@ -31,7 +31,7 @@ def measure(lr_times_curvature: float, *, generator: torch.Generator, momentum: 
 law = Law(
     claim="The slowest direction sets the rate: the flattest one for small steps, the steepest, which overshoots, beyond "
     "2/(lambda_min + lambda_max), where the rate is best.",
-    formula=r"\rho=\max(1-\eta\lambda_{\min},\;\eta\lambda_{\max}-1),\qquad"
+    formula=r"\rho=\max(1-\eta\lambda_{\min},\;\eta\lambda_{\max}-1),\qquad "
     r"\eta_{best}=\frac{2}{\lambda_{\min}+\lambda_{\max}},\;\rho_{best}=\frac{\kappa-1}{\kappa+1}",
     assumes={"no momentum": {"momentum": 0.3}},
     source="nesterov2004, section 2.1",

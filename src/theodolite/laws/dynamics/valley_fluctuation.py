@@ -32,7 +32,7 @@ def measure(curvature: float, *, generator: torch.Generator, noise: str = "of th
 law = Law(
     claim="Where the noise of gradients is proportional to the Hessian, steep and flat directions fluctuate by the same amount "
     "to first order in the step.",
-    formula=r"\langle\bar\theta_i^2\rangle=\frac{\alpha\gamma}{2-\gamma h_i},\qquad"
+    formula=r"\langle\bar\theta_i^2\rangle=\frac{\alpha\gamma}{2-\gamma h_i},\qquad "
     r"L=\tfrac12\sum h_i\bar\theta_i^2,\;C=\alpha\nabla^2L",
     assumes={"noise proportional to the Hessian": {"noise": "constant"}},
     source="wei2019",

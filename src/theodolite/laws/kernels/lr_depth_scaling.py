@@ -37,7 +37,7 @@ def measure(activation: str, part: str, weight_layers: int, *, generator: torch.
 law = Law(
     claim="The tangent kernel of L critical ReLU layers is proportional to L, so all rates need 1/L; for tanh the biases' "
     "part grows as L while the weights' part stays, so only biases need 1/L.",
-    formula=r"\Theta=L(\lambda_b+\lambda_w\frac{|x|^2}{n_0})\;(\mathrm{ReLU}),\qquad"
+    formula=r"\Theta=L(\lambda_b+\lambda_w\frac{|x|^2}{n_0})\;(\mathrm{ReLU}),\qquad "
     r"\Theta\to\frac{1}{2}\lambda_bL+\frac{1}{2}\lambda_w\;(\tanh)",
     assumes={"critical weights": {"gain": 1.5}},
     source="roberts2022, section 9.4; jacot2018",

@@ -44,7 +44,7 @@ def measure(
 law = Law(
     claim="Layer by layer the tangent kernel of wide networks obeys a recursion driven by the covariances of the signal, "
     "with separate rates for weights (over fan-in) and biases.",
-    formula=r"\Theta^{(1)}=\lambda_b+\lambda_w\frac{x\cdot x'}{n_0},\quad"
+    formula=r"\Theta^{(1)}=\lambda_b+\lambda_w\frac{x\cdot x'}{n_0},\quad "
     r"\Theta^{(l+1)}=\lambda_b+\lambda_wE[\sigma\sigma']+C_wE[\dot\sigma\dot\sigma']\,\Theta^{(l)}",
     assumes={"all hidden layers wide": None, "weights of mean zero": {"mean": 0.3}},
     source="jacot2018, Theorem 1; lee2019",

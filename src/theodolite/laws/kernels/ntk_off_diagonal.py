@@ -30,7 +30,7 @@ def measure(cosine: float, hidden_layers: int, *, generator: torch.Generator, ac
 law = Law(
     claim="Off its diagonal the tangent kernel of wide ReLU networks is given by the arc-cosine recursion; orthogonal "
     "inputs are coupled, because which units are on for both depends on the weights.",
-    formula=r"T\leftarrow\kappa_1(\rho)+T\kappa_0(\rho),\quad\rho\leftarrow\kappa_1(\rho),\qquad"
+    formula=r"T\leftarrow\kappa_1(\rho)+T\kappa_0(\rho),\quad\rho\leftarrow\kappa_1(\rho),\qquad "
     r"\Theta(x,x')=\frac{2\|x\|\|x'\|}{n_0}T",
     assumes={"a ReLU activation": {"activation": "tanh"}},
     source="jacot2018; cho2009",

@@ -36,7 +36,7 @@ law = Law(
     claim="At criticality a ReLU network keeps norms and loses angles, at last as 9 pi^2 / 2 l^2 (which is "
     "still 2.7 times too large at 16 layers); a tanh network loses norms as 1/l and "
     "keeps, deep down, the angle that its first layers leave.",
-    formula=r"K^{(l+1)}=C_W\langle\sigma(z)\sigma(z')\rangle_{K^{(l)}}:\quad"
+    formula=r"K^{(l+1)}=C_W\langle\sigma(z)\sigma(z')\rangle_{K^{(l)}}:\quad "
     r"c^{(l+1)}=\frac{1}{\pi}\bigl(\sqrt{1-c^2}+c\,(\pi-\arccos c)\bigr)\;(\mathrm{ReLU})",
     assumes={"no biases": {"bias_variance": 0.3}},
     source="hayou2019; roberts2022, section 5.5",

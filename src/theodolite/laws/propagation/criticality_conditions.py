@@ -34,7 +34,7 @@ def measure(activation: str, variance: float, *, generator: torch.Generator, at:
 law = Law(
     claim="Differences between inputs neither grow nor fade when C_w is one over the mean squared slope at the fixed "
     "point: 0 for tanh and its like, where the slope is that at zero, but 3.56 for GELU, 14.3 for SiLU, any for ReLU.",
-    formula=r"C_w=\frac{1}{\langle\sigma'^2\rangle_{K^*}},\quad\langle\sigma\sigma''\rangle_{K^*}=0,\quad"
+    formula=r"C_w=\frac{1}{\langle\sigma'^2\rangle_{K^*}},\quad\langle\sigma\sigma''\rangle_{K^*}=0,\quad "
     r" C_b=K^*-C_w\langle\sigma^2\rangle_{K^*}\geq0",
     assumes={"signals at the fixed point": {"at": 1.0}},
     source="roberts2022, chapter 5; hayou2019",

@@ -33,7 +33,7 @@ def measure(activation: str, weight_layers: int, *, generator: torch.Generator, 
 law = Law(
     claim="The critical variance map bends as K - a K^2 for tanh, which gives decay as 1/l, and as K - b K^(3/2) for ELU, "
     "whose second derivative jumps at 0, which gives 1/l^2.",
-    formula=r"\frac{d\ln K^{(l)}}{d\ln l}\to-1\;(\tanh),\qquad\to-2\;(\mathrm{ELU}),\qquad"
+    formula=r"\frac{d\ln K^{(l)}}{d\ln l}\to-1\;(\tanh),\qquad\to-2\;(\mathrm{ELU}),\qquad "
     r"K^{(l+1)}=\langle\sigma^2\rangle_{K^{(l)}}",
     assumes={"a second derivative that jumps at 0, for 1/l^2": {"instead": "tanh"}},
     source="roberts2022, section 5.3.3",

@@ -34,7 +34,7 @@ def measure(
 law = Law(
     claim="A change of one input's variance moves the covariance by half of chi_par - chi_perp, a change of the "
     "covariance by chi_perp, and a change of both variances moves each by chi_par.",
-    formula=r"\delta K_{11}'=\chi_\parallel\,\delta K_{11},\quad"
+    formula=r"\delta K_{11}'=\chi_\parallel\,\delta K_{11},\quad "
     r" \delta K_{12}'=\chi_\perp\,\delta K_{12}+\frac{\chi_\parallel-\chi_\perp}{2}(\delta K_{11}+\delta K_{22})",
     assumes={"nearly equal inputs": {"perturbation": 1.0}},
     source="roberts2022, section 5.1; poole2016",

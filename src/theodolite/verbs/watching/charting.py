@@ -15,9 +15,11 @@ from theodolite.ailments._common.fit import fit_of
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
 from theodolite.io.batches import Batch, Batches
+from theodolite.verbs.watching.layers import layer_facts
 
 if TYPE_CHECKING:
     from theodolite.verbs.watching.records import Record
+    from theodolite.verbs.watching.scene import Scene
     from theodolite.verbs.watching.watch import Watch
 
 
@@ -86,6 +88,13 @@ def held_out_batches(validation: Any, model: nn.Module) -> tuple[Batch, ...]:
         return ()
     with untouched(None):
         return tuple(batch.on(model) for batch in Batches(validation, model))
+
+
+def facts_beside(scene: Scene, held_out: Sequence[Batch]) -> dict[str, float]:
+    """What each look notes beside its readings: accuracy and held-out loss, and each layer's gradient and way so far."""
+    assert scene.subject.model is not None
+    layers = layer_facts(scene.subject.model, scene.slope.gradient, scene.carried.origin)
+    return {**scores_of(scene.subject, held_out), **layers}
 
 
 def scores_of(subject: Subject, held_out: Sequence[Batch]) -> Mapping[str, float]:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from theodolite.core.question import Answer, Skipped
 from theodolite.core.reading import Reading, Series
-from theodolite.theory.dynamics import Moment
+from theodolite.report.dashboard import BAD, Dashboard, Heat, Panel, RunLine
+from theodolite.theory.dynamics import Moment, step_size_edge
+from theodolite.verbs.watching.layers import layer_tables
 from theodolite.verbs.watching.looks import LOOKS, SHARPNESS
 from theodolite.verbs.watching.records import Record
 
 if TYPE_CHECKING:
     from theodolite.report.opening import Opening
-    from theodolite.report.plots import Plot
+    from theodolite.verbs.diagnosis import Diagnosis
     from theodolite.verbs.watching.watch import Watch
 
 DRAWN = 400
@@ -112,43 +115,79 @@ def page_of(watch: Watch) -> str:
     from theodolite.report.html import watch_page
 
     sheet, phases = watch.sheet(), phases_of(watch.records)
-    last = watch.records[-1].step if watch.records else 0
-    return watch_page(
-        sheet.title, sheet.answers, sheet.skipped, sheet.facts, phases=phases, last=last, opening=watch.opening()
-    )
+    return watch_page(sheet.title, sheet.answers, sheet.skipped, sheet.facts, phases=phases, opening=watch.opening())
 
 
 def opening_of(watch: Watch) -> Opening:
-    """What the page shows first."""
+    """What the page shows first: the diagnosis, the dashboard, and in red a run that is dead or has diverged."""
     from theodolite.report.opening import Opening
 
-    return Opening(watch.diagnosis if watch.records else None, pictures=loss_pictures(watch.records))
+    found = watch.diagnosis if watch.records else None
+    return Opening(found, dashboard=dashboard_of(watch.records, found).svg(), alarm=alarm_of(watch.records))
 
 
-def loss_pictures(records: Sequence[Record]) -> tuple[Plot, ...]:
-    """One figure of the loss on the probe and, where there is any, on held-out data, over the steps."""
-    from theodolite.report.figures import series_figure
-    from theodolite.report.plots import Plot
+def write_live_page(watch: Watch) -> None:
+    """The run so far as a page in its folder; without the diagnosis, which is dear, and without other figures."""
+    from theodolite.io.files import write_atomically
+    from theodolite.report.html import watch_page
+    from theodolite.report.opening import Opening
 
-    told = [record for record in records if math.isfinite(record.facts.get("loss", math.nan))]
-    if len(told) < 2:
-        return ()
-    thin = told[:: math.ceil(len(told) / DRAWN)]
-    losses = [record.facts["loss"] for record in thin]
-    held_out = [record.facts.get("validation_loss", math.nan) for record in thin]
-    known = any(math.isfinite(value) for value in held_out)
-    both = [value for value in (*losses, *held_out) if math.isfinite(value)]
-    series = Series(
-        x=tuple(float(record.step) for record in thin),
-        measured=tuple(losses),
-        x_label="step",
-        y_label="loss",
-        log="y" if min(both) > 0 and max(both) > 10 * min(both) else "",
-        line=tuple(held_out) if known else (),
-        line_label="on held-out data" if known else "",
+    opening = Opening(dashboard=dashboard_of(watch.records, None).svg(), alarm=alarm_of(watch.records))
+    phases = phases_of(watch.records)
+    page = watch_page(
+        watch.subject.name, (), skipped_of(watch.records), facts_of(watch), phases=phases, opening=opening
     )
-    said = "Loss on the probe" + (" (points) and on held-out data (dashed)" if known else "") + ", over the steps."
-    return (Plot(series_figure(series, key="loss-first"), said),)
+    write_atomically(Path(str(watch.out)) / "live.html", page)
+
+
+def alarm_of(records: Sequence[Record]) -> str:
+    """The sentence that is shown in red: the run is dead, has diverged, or its loss is not finite."""
+    if not records:
+        return ""
+    last = records[-1]
+    if last.phase in BAD:
+        return f"The run is {last.phase}: {last.reason}"
+    return next((note for note in last.notes if "not finite at step" in note), "")
+
+
+def dashboard_of(records: Sequence[Record], diagnosis: Diagnosis | None) -> Dashboard:
+    """Loss, step against edge, trust ratio, gradients and weights by layer, phases and findings over the steps."""
+    thin = records[:: math.ceil(len(records) / DRAWN) or 1]
+    marks = [(float(r.step), note, True) for r in thin for note in r.notes if "not finite at step" in note][:1]
+    marks += [(float(step), f"{name}: {why}", True) for step, name, why in phases_of(thin) if name in BAD]
+    if diagnosis is not None and thin:
+        found = [
+            (float(thin[-1].step), f"{f.severity}: {f.says}", f.severity == "critical") for f in diagnosis.findings
+        ]
+        marks += found[:3]
+    return Dashboard(
+        steps=[float(record.step) for record in thin],
+        panels=[panel for name, lines in _panels(thin).items() if (panel := _panel(name, lines)) is not None],
+        heats=[Heat(title, layers, values) for title, (layers, values) in layer_tables(thin).items()],
+        phases=[(float(step), name) for step, name, _ in phases_of(thin)],
+        marks=marks,
+    )
+
+
+def _panels(records: Sequence[Record]) -> dict[str, list[RunLine]]:
+    def fact(name: str) -> list[float]:
+        return [record.facts.get(name, math.nan) for record in records]
+
+    edges = [step_size_edge(r.lr, momentum=r.momentum) if r.lr else math.nan for r in records]
+    return {
+        "loss": [RunLine("on the probe", fact("loss")), RunLine("held out", fact("validation_loss"))],
+        "step and edge": [RunLine("curvature", fact("sharpness")), RunLine("edge of the step", edges, dashed=True)],
+        "trust ratio": [
+            RunLine("measured/predicted", fact("trust")),
+            RunLine("a small step", [1.0] * len(records), dashed=True),
+        ],
+    }
+
+
+def _panel(name: str, lines: Sequence[RunLine]) -> Panel | None:
+    """A panel of the curves that have points; None where the first of them has none."""
+    known = [line for line in lines if sum(math.isfinite(value) for value in line.values) > 1]
+    return Panel(name, known) if known and known[0] is lines[0] else None
 
 
 def _known(value: float | None) -> float | None:

@@ -22,12 +22,12 @@ from theodolite.verbs._shown import Sheet, ShownAnswers
 from theodolite.verbs.watching.charting import (
     OptimizerEvents,
     chart_of,
+    facts_beside,
     held_out_batches,
     optimizer_lr,
     optimizer_momentum,
-    scores_of,
 )
-from theodolite.verbs.watching.history import answers_of, facts_of, history_of, skipped_of
+from theodolite.verbs.watching.history import answers_of, facts_of, history_of, skipped_of, write_live_page
 from theodolite.verbs.watching.looks import looks_of, trouble_in
 from theodolite.verbs.watching.records import Record, StoredRecords
 from theodolite.verbs.watching.scene import LEVELS, Batching, Carried, Level, Scene
@@ -50,8 +50,9 @@ class Watch(ShownAnswers):
     gradient and travel; ``standard`` also sharpness, tangent kernel and collapse; ``full`` also the top Hessian subspace,
     gradient noise and stationarity, for which ``batch_size``, ``samples`` and ``sampler`` say how training draws batches.
     ``every`` is a number of steps; ``"auto"`` looks as often as ``budget``, a share of the training time, allows, and a
-    number with a ``budget`` asks for both. With ``out`` each record is on disk when it is taken, and a run that starts again
-    with the same folder goes on there, with the weights it first started from. ``writer`` is anything with ``add_scalar``.
+    number with a ``budget`` asks for both. With ``out`` each record is on disk when it is taken, `live.html` there shows the
+    run so far, and a run that starts again with the same folder goes on there, with the weights it first started from.
+    ``writer`` is anything with ``add_scalar``.
     With ``optimizer`` its step size and momentum are read at each look, and `diagnosis` can tell what is wrong and what to
     type; ``validation`` is held-out data, whose loss and accuracy each look records.
     """
@@ -135,6 +136,8 @@ class Watch(ShownAnswers):
         )
         self.records.append(record)
         self._stored.add(record)
+        if self.out is not None:
+            write_live_page(self)
         if self.writer is not None:
             _write_scalars(self.writer, record)
         self._next = -math.inf if self.every == "auto" else step + self.every
@@ -227,7 +230,7 @@ class Watch(ShownAnswers):
                     trouble = trouble_in(scene, step)
                     if trouble:
                         return found, [*notes, trouble], scene.facts
-                    scene.facts |= scores_of(self.subject, self._held_out)
+                    scene.facts |= facts_beside(scene, self._held_out)
         return found, notes, scene.facts
 
     def _affordable(self) -> bool:

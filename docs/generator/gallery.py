@@ -1,0 +1,69 @@
+"""Runs the scripts of docs/gallery, each in a folder of its own, and shows their code, what they print and their pictures."""
+
+from __future__ import annotations
+
+import contextlib
+import html
+import io
+import os
+import runpy
+import sys
+import tempfile
+from pathlib import Path
+
+from generator.pages import Page
+from theodolite.report.figures import series_figure
+
+FOLDER = Path(__file__).parent.parent / "gallery"
+ORDER = ("deep_tanh", "hot_cnn", "sentence_encoder", "memorised_images", "sparse_targets")
+
+
+def gallery_pages() -> list[Page]:
+    """A page a script, the first of all their list."""
+    pages = [_page(name) for name in ORDER]
+    rows = "".join(
+        f'<li><a href="{Path(page.path).name}">{html.escape(page.title)}</a>: {html.escape(page.summary)}</li>'
+        for page in pages
+    )
+    about = (
+        "Whole examples, each run when these pages were made. Every script stands in docs/gallery and can be pasted."
+    )
+    return [
+        Page("gallery/index.html", "Gallery", f"<h1>Gallery</h1><p>{about}</p><ul>{rows}</ul>", about, "gallery"),
+        *pages,
+    ]
+
+
+def _page(name: str) -> Page:
+    script = FOLDER / f"{name}.py"
+    values, printed = run(script)
+    title, _, about = (values["__doc__"] or name).strip().partition("\n")
+    title, summary = title.rstrip("."), " ".join(about.split())
+    figures = "".join(
+        f'<figure class="th-picture">{series_figure(series, key=f"{name}-{place}")}'
+        f'<figcaption class="th-small th-soft">{html.escape(caption)}</figcaption></figure>'
+        for place, (caption, series) in enumerate(values["pictures"])
+    )
+    code = script.read_text(encoding="utf-8").partition('"""\n\n')[2]
+    body = (
+        f"<h1>{html.escape(title)}</h1><p>{html.escape(summary)}</p>{figures}<h2>What it printed</h2>"
+        f'<pre tabindex="0">{html.escape(printed)}</pre><h2>The script</h2>'
+        f'<pre tabindex="0"><code>{html.escape(code)}</code></pre>'
+    )
+    return Page(f"gallery/{name}.html", title, body, summary, "gallery")
+
+
+def run(script: Path) -> tuple[dict[str, object], str]:
+    """The names that a script leaves and what it printed; MNIST is looked for beside the repository."""
+    beside = FOLDER.parents[2] / "shared" / "data" / "mnist"
+    if beside.is_dir():
+        os.environ.setdefault("MNIST", str(beside))
+    printed, before = io.StringIO(), Path.cwd()
+    print(f"gallery: {script.stem}", file=sys.stderr, flush=True)
+    with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(printed):
+        os.chdir(folder)
+        try:
+            values = runpy.run_path(str(script), run_name="__main__")
+            return values, printed.getvalue()
+        finally:
+            os.chdir(before)

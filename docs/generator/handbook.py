@@ -1,0 +1,100 @@
+"""Pages that are written by hand in Markdown: the guide, a page for each of its sections, and all others in docs."""
+
+from __future__ import annotations
+
+import html
+import posixpath
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from markdown_it import MarkdownIt
+
+from generator.pages import Page, words_of
+
+DOCS = Path(__file__).parent.parent
+OTHERS = {"glossary.md": "glossary.html", "clinic.md": "clinic.html"}
+
+
+def rendered_markdown(text: str, path: str) -> str:
+    """Markdown as HTML: headings have places, links between Markdown files become links between pages."""
+    parser = MarkdownIt("commonmark").enable("table")
+    tokens = parser.parse(text)
+    for place, token in enumerate(tokens):
+        if token.type == "heading_open":
+            token.attrSet("id", heading_place(tokens[place + 1].content))
+        for child in token.children or ():
+            if child.type == "link_open":
+                child.attrSet("href", _address(str(child.attrs["href"]), path))
+            if child.type == "image":
+                child.attrSet("src", _address(str(child.attrs["src"]), path))
+    return _scrolling(parser.renderer.render(tokens, parser.options, {}))
+
+
+def _scrolling(text: str) -> str:
+    """Blocks of code can be reached by keyboard, since they may be wider than the page."""
+    return text.replace("<pre>", '<pre tabindex="0">')
+
+
+def heading_place(heading: str) -> str:
+    """The place of a heading in an address.
+
+    >>> heading_place("My network does not train")
+    'my-network-does-not-train'
+    """
+    return re.sub(r"[^a-z0-9]+", "-", html.unescape(heading).lower()).strip("-")
+
+
+def _address(link: str, path: str) -> str:
+    if link.startswith(("http", "#", "data:")) or not re.search(r"\.md(#|$)", link):
+        return link
+    name, _, place = link.partition("#")
+    folder = path.partition("/")[0] if path.startswith(("design/", "from/")) else ""  # where the Markdown lies
+    source = posixpath.normpath(posixpath.join(folder, name))
+    target = {**OTHERS, "guide.md": "guide/index.html"}.get(source) or re.sub(r"\.md$", ".html", source)
+    return "../" * path.count("/") + target + (f"#{place}" if place else "")
+
+
+def guide_pages() -> list[Page]:
+    """The guide, one page a section, the first of them its contents."""
+    text = (DOCS / "guide.md").read_text(encoding="utf-8")
+    opening, *sections = re.split(r"(?m)^## ", text)
+    pages = []
+    for section in sections:
+        title, _, body = section.partition("\n")
+        path = f"guide/{heading_place(title)}.html"
+        pages.append(Page(path, title, rendered_markdown(f"# {title}\n{body}", path), _first_sentence(body), "guide"))
+    listed = "".join(
+        f'<li><a href="{Path(page.path).name}">{page.title}</a>: {html.escape(page.summary)}</li>' for page in pages
+    )
+    body = rendered_markdown(opening, "guide/index.html")
+    home = Page("guide/index.html", "Guide", f"{body}<h2>Contents</h2><ul>{listed}</ul>", "Where to begin", "guide")
+    return [home, *pages]
+
+
+def coming_pages() -> list[Page]:
+    """One page for each library that people come from."""
+    return [_page(file, f"from/{file.stem}.html", "coming from") for file in sorted((DOCS / "from").glob("*.md"))]
+
+
+def other_pages() -> Iterator[Page]:
+    """Glossary, clinic and design decisions."""
+    for name, path in OTHERS.items():
+        yield _page(DOCS / name, path, "page")
+    for file in sorted((DOCS / "design").glob("*.md")):
+        yield _page(file, f"design/{file.stem}.html", "decision")
+
+
+def _page(file: Path, path: str, kind: str) -> Page:
+    text = file.read_text(encoding="utf-8")
+    title = text.partition("\n")[0].lstrip("# ")
+    return Page(path, title, rendered_markdown(text, path), _first_sentence(text.partition("\n")[2]), kind)
+
+
+def _first_sentence(text: str) -> str:
+    """The first sentence outside code, tables and headings, without marks."""
+    bare = re.sub(r"(?s)```.*?```", "", text)
+    part: Any = next((p for p in bare.split("\n\n") if p.strip() and not p.lstrip().startswith(("|", "#", "!"))), "")
+    plain = re.sub(r"[*`]|\[|\]\([^)]*\)", "", " ".join(part.split()))
+    return words_of(re.split(r"(?<=[.?!]) ", plain)[0])

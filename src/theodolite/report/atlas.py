@@ -1,0 +1,219 @@
+"""The atlas of laws: a front page of cards, and a page for each law beside it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from theodolite.report.figures import verdict_figure
+from theodolite.report.formulas import formula, prose
+from theodolite.report.html import count_words, rendered
+from theodolite.report.sites import Frame
+from theodolite.report.unicode_math import unicode_formula, unicode_prose
+from theodolite.report.views import Row, reading_row, slug
+from theodolite.report.words import MARKS, case_words, outcome, resolution_words, source_entries
+
+if TYPE_CHECKING:
+    from theodolite.core.law import Law, Verdict
+    from theodolite.core.reading import Reading
+
+ALONE = Frame(links=(("Atlas", "atlas.html"),))
+"""The frame of an atlas that is no part of a site."""
+
+OUTCOMES = ("holds", "broken", "inconclusive")
+
+
+@dataclass(frozen=True)
+class Charted:
+    """A law with its verdict, the verdict under each broken assumption, its notes and its code."""
+
+    verdict: Verdict
+    breaks: Mapping[str, Verdict] = field(default_factory=dict)
+    notes: str = ""
+    code: str = ""
+
+
+@dataclass(frozen=True)
+class Assumption:
+    """An assumption of a law, what breaks it, whether the break was seen (None: not tried), and its figure."""
+
+    html: str
+    change: str
+    seen: bool | None
+    figure: str
+
+
+@dataclass(frozen=True)
+class Card:
+    """A law on the front page; ``dots`` are its readings on a strip whose middle half is the band."""
+
+    id: str
+    name: str
+    topic: str
+    outcome: str
+    mark: str
+    claim: str
+    formula: str
+    drawn: bool
+    resolution: str
+    erratum: bool
+    dots: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class LawSheet:
+    """Everything that a law's own page shows."""
+
+    law: Law
+    outcome: str
+    mark: str
+    claim: str
+    formula: str
+    erratum: str
+    refuted: bool | None
+    figure: str
+    rows: tuple[tuple[Row, Row | None], ...]
+    assumptions: tuple[Assumption, ...]
+    sources: tuple[str, ...]
+    method: str
+    notes: tuple[str, ...]
+    code: str
+
+
+def atlas_files(
+    charted: Sequence[Charted], topics: Mapping[str, str], references: Mapping[str, str], *, around: Frame | None = None
+) -> dict[str, str]:
+    """Every file of the atlas by its path: the front page, and for each law a page and its drawn formula.
+
+    ``topics`` describes each topic in one line, ``references`` spells out each bibliography key, ``around`` is the
+    frame of the site that the atlas is part of.
+    """
+    frame = around or ALONE
+    ordered = _ordered(charted, topics)
+    files = {"atlas.html": atlas_page(ordered, topics, frame)}
+    places = [f"laws/{slug(one.verdict.law.name)}" for one in ordered]
+    for one, place, own in zip(ordered, places, _frames(ordered, places, frame), strict=True):
+        files[f"{place}.html"] = law_page(one, references, own)
+        if drawn := _drawn(one.verdict.law):
+            files[f"{place}.svg"] = drawn
+    return files
+
+
+def atlas_page(charted: Sequence[Charted], topics: Mapping[str, str], frame: Frame | None = None) -> str:
+    """The front page: a card for each law, with filters by topic, verdict and erratum that need no script."""
+    cards = [_card(one) for one in _ordered(charted, topics)]
+    ends = [card.outcome for card in cards]
+    return rendered(
+        "atlas.html.j2",
+        title="Atlas of laws",
+        frame=frame or ALONE,
+        cards=cards,
+        topics=[(slug(topic), topic, topics.get(topic, "")) for topic in dict.fromkeys(card.topic for card in cards)],
+        counts=[(end, count_words(end, ends.count(end)), ends.count(end)) for end in OUTCOMES],
+        readings=sum(len(one.verdict.readings) for one in charted),
+        errata=sum(card.erratum for card in cards),
+    )
+
+
+def law_page(charted: Charted, references: Mapping[str, str], frame: Frame | None = None) -> str:
+    """A law with its figure, assumptions, cases, source and code."""
+    name = charted.verdict.law.name
+    shown = frame or replace(ALONE, root="../")
+    return rendered("law.html.j2", title=name, entry=_sheet(charted, references), frame=shown)
+
+
+def _ordered(charted: Iterable[Charted], topics: Mapping[str, str]) -> list[Charted]:
+    place = {topic: number for number, topic in enumerate(topics)}
+    return sorted(charted, key=lambda one: place.get(one.verdict.law.topic, len(place)))
+
+
+def _frames(charted: Sequence[Charted], places: Sequence[str], frame: Frame) -> Iterable[Frame]:
+    """The frame of each law's page, with the law before it and the one after."""
+    ends = [(one.verdict.law.name, f"{place}.html") for one, place in zip(charted, places, strict=True)]
+    around: list[tuple[str, str] | None] = [None, *ends, None]
+    middles = list(pairwise(around))
+    for (before, _), (_, after) in pairwise(middles):
+        yield replace(frame, root="../", before=before, after=after)
+
+
+def _drawn(law: Law) -> str:
+    """The formula as a picture; empty where there is none or it cannot be drawn."""
+    picture = formula(law.formula) if law.formula.strip() else ""
+    return picture if picture.startswith("<svg") else ""
+
+
+def _card(charted: Charted) -> Card:
+    law, end = charted.verdict.law, outcome(charted.verdict)
+    factor = charted.verdict.resolution
+    return Card(
+        id=slug(law.name),
+        name=law.name,
+        topic=law.topic,
+        outcome=end,
+        mark=MARKS[end],
+        claim=unicode_prose(law.claim),
+        formula=unicode_formula(law.formula),
+        drawn=bool(_drawn(law)),
+        resolution="" if factor is None else f"notices a factor of {factor:.3g}",
+        erratum=bool(law.erratum),
+        dots=tuple(place for reading in charted.verdict.readings if (place := _place(reading)) is not None)[:12],
+    )
+
+
+def _place(reading: Reading) -> float | None:
+    """Where a reading lies on a strip of 100 whose band goes from 25 to 75; None where it has no band with a width."""
+    band = reading.expected
+    if band is None or not math.isfinite(reading.measured):
+        return None
+    if not math.isfinite(band.high - band.low):  # one-sided: inside is the middle
+        return 50.0 if band.low <= reading.measured <= band.high else 95.0 if reading.measured > band.high else 5.0
+    wide = band.high - band.low
+    if wide <= 0:
+        return 50.0 if reading.measured == band.low else None
+    return round(min(97.0, max(3.0, 25 + 50 * (reading.measured - band.low) / wide)), 1)
+
+
+def _sheet(charted: Charted, references: Mapping[str, str]) -> LawSheet:
+    verdict = charted.verdict
+    law, end = verdict.law, outcome(verdict)
+    rows = [reading_row(reading, f"case-{n}") for n, reading in enumerate(verdict.readings)]
+    wrong: list[Row | None] = [reading_row(reading, "") for reading in verdict.refuted]
+    wrong = wrong or [None] * len(rows)
+    return LawSheet(
+        law=law,
+        outcome=end,
+        mark=MARKS[end],
+        claim=prose(law.claim),
+        formula=formula(law.formula) if law.formula.strip() else "",
+        erratum=prose(law.erratum) if law.erratum else "",
+        refuted=any(r.status in ("above", "below") for r in verdict.refuted) if verdict.refuted else None,
+        figure=verdict_figure(verdict, key="law") if verdict.readings else "",
+        rows=tuple(zip(rows, wrong, strict=True)),
+        assumptions=tuple(
+            _assumption(text, change, charted.breaks.get(text), f"broken-{place}")
+            for place, (text, change) in enumerate(law.assumes.items())
+        ),
+        sources=tuple(source_entries(law.source, references)) if law.source else (),
+        method=_method(verdict),
+        notes=tuple(prose(" ".join(part.split())) for part in charted.notes.split("\n\n") if part.strip()),
+        code=charted.code,
+    )
+
+
+def _assumption(text: str, change: Mapping[str, object] | None, broken: Verdict | None, key: str) -> Assumption:
+    figure = verdict_figure(broken, key=key) if broken is not None and broken.readings else ""
+    return Assumption(
+        prose(text), case_words(change) if change else "", None if broken is None else broken.broken, figure
+    )
+
+
+def _method(verdict: Verdict) -> str:
+    law = verdict.law
+    count = len(law.cases_of(verdict.size))
+    cases = f"{count} case{'s' if count != 1 else ''}, {verdict.size} size"
+    tolerance = f"; relative tolerance {law.tolerance:g}" if law.tolerance else ""
+    observed = f"; observed, not derived: {law.observed}" if law.observed else ""
+    return f"{cases}{tolerance}; {resolution_words(verdict)}{observed}"

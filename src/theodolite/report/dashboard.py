@@ -1,0 +1,171 @@
+"""A run at one glance: curves, heat strips and phases over one axis of steps, drawn by hand so that it is made in no time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from html import escape
+
+from theodolite.report.words import plain, printable, shortened
+
+Across = Callable[[float], float]
+WIDE, LEFT, RIGHT, PANEL, ROW, GAP = 900.0, 150.0, 12.0, 110.0, 9.0, 26.0
+BAD = ("dead", "divergent")
+MOST_ROWS, MOST_COLUMNS = 60, 120
+
+
+@dataclass(frozen=True)
+class RunLine:
+    """One curve of a panel; ``dashed`` are references."""
+
+    label: str
+    values: Sequence[float]
+    dashed: bool = False
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Curves that share a vertical axis, logarithmic where they span decades."""
+
+    name: str
+    lines: Sequence[RunLine]
+
+
+@dataclass(frozen=True)
+class Heat:
+    """One number for each layer and step, as colours on a logarithmic scale."""
+
+    name: str
+    layers: Sequence[str]
+    values: Sequence[Sequence[float]]  # (layers, steps)
+
+
+@dataclass(frozen=True)
+class Dashboard:
+    """All of a run: ``phases`` are (first step, name), ``marks`` (step, words, whether it is bad)."""
+
+    steps: Sequence[float]
+    panels: Sequence[Panel] = ()
+    heats: Sequence[Heat] = ()
+    phases: Sequence[tuple[float, str]] = ()
+    marks: Sequence[tuple[float, str, bool]] = field(default_factory=tuple)
+
+    def svg(self) -> str:
+        """The picture; empty where fewer than two looks were taken."""
+        if len(self.steps) < 2:
+            return ""
+        low, high = min(self.steps), max(self.steps)
+        span = (high - low) or 1.0
+
+        def across(step: float) -> float:
+            return LEFT + (WIDE - LEFT - RIGHT) * (min(max(step, low), high) - low) / span
+
+        top, parts = 4.0, []
+        places = [across(step) for step in self.steps]
+        for panel in self.panels:
+            parts.append(_panel(panel, places, top))
+            top += PANEL + GAP
+        for heat in self.heats:
+            drawn, tall = _heat(heat, places, top)
+            parts.append(drawn)
+            top += tall + GAP
+        parts.append(_phases(self.phases, across, top, high))
+        top += 30
+        for step, words, bad in self.marks:
+            kind = "th-d-bad" if bad else "th-d-mark"
+            parts.append(
+                f'<line class="{kind}" x1="{across(step):.1f}" x2="{across(step):.1f}" y1="0" y2="{top:.0f}">'
+                f"<title>{escape(printable(words))}</title></line>"
+            )
+        parts.append(_axis(low, high, across, top))
+        said = f"The run from step {plain(low)} to {plain(high)}: " + ", ".join(p.name for p in self.panels)
+        return (
+            f'<svg class="th-dashboard" viewBox="0 0 {WIDE:.0f} {top + 26:.0f}" role="img" '
+            f'aria-label="{escape(said)}">{"".join(parts)}</svg>'
+        )
+
+
+def _panel(panel: Panel, places: Sequence[float], top: float) -> str:
+    known = [v for line in panel.lines for v in line.values if math.isfinite(v)]
+    logs = bool(known) and min(known) > 0 and max(known) > 20 * min(known)
+    scaled = [math.log10(v) for v in known if v > 0] if logs else known
+    low, high = (min(scaled), max(scaled)) if scaled else (0.0, 1.0)
+    if high - low < 1e-12:
+        low, high = low - 0.5, high + 0.5
+
+    def down(value: float) -> float | None:
+        if not math.isfinite(value) or (logs and value <= 0):
+            return None
+        return top + PANEL - PANEL * ((math.log10(value) if logs else value) - low) / (high - low)
+
+    parts = [f'<rect class="th-d-ground" x="{LEFT}" y="{top}" width="{WIDE - LEFT - RIGHT}" height="{PANEL}"/>']
+    parts.append(f'<text class="th-d-name" x="0" y="{top + 14}">{escape(printable(panel.name))}</text>')
+    for place, end in ((top + 10, high), (top + PANEL, low)):
+        parts.append(
+            f'<text class="th-d-tick" x="{LEFT - 6}" y="{place}">{plain(10**end if logs else end, digits=3)}</text>'
+        )
+    for number, line in enumerate(panel.lines):
+        points = [(x, y) for x, v in zip(places, line.values, strict=True) if (y := down(v)) is not None]
+        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+        style = f"th-d-line th-d-{number}" + (" th-d-dashed" if line.dashed else "")
+        parts.append(f'<polyline class="{style}" points="{path}"><title>{escape(line.label)}</title></polyline>')
+        parts.append(
+            f'<text class="th-d-key th-d-{number}" x="0" y="{top + 34 + 17 * number}">'
+            f"{'┄' if line.dashed else '━'} {escape(shortened(printable(line.label), 19))}</text>"
+        )
+    return "".join(parts)
+
+
+def _heat(heat: Heat, places: Sequence[float], top: float) -> tuple[str, float]:
+    """Cells from light to dark over the decades seen; a number that is not finite is red, zero is empty."""
+    keep = range(0, len(heat.layers), math.ceil(len(heat.layers) / MOST_ROWS))
+    columns = range(0, len(places), math.ceil(len(places) / MOST_COLUMNS))
+    edges = [*(places[column] for column in columns), places[-1] + 4]
+    logs = [math.log10(v) for row in heat.values for v in row if math.isfinite(v) and v > 0]
+    low, high = (min(logs), max(logs)) if logs else (0.0, 1.0)
+    tall = max(ROW * len(keep), 40.0)
+    each = tall / max(len(keep), 1)
+    parts = [f'<text class="th-d-name" x="0" y="{top + 14}">{escape(heat.name)}</text>']
+    parts.append(f'<text class="th-d-key" x="0" y="{top + 32}">{_ends(low, high)}</text>')
+    for number, layer in enumerate(keep):
+        for column, place in enumerate(columns):
+            value = heat.values[layer][place]
+            if value == 0:
+                continue
+            finite = math.isfinite(value)
+            share = (math.log10(value) - low) / (high - low) if finite and high > low else 0.5
+            kind = f'fill-opacity="{0.1 + 0.9 * share:.2f}"' if finite else 'class="th-d-bad"'
+            x, y, wide = edges[column], top + each * number, edges[column + 1] - edges[column]
+            parts.append(f'<rect {kind} x="{x:.1f}" y="{y:.1f}" width="{wide:.1f}" height="{each:.1f}"/>')
+    first = shortened(printable(heat.layers[0]), 17) if heat.layers else ""
+    parts.append(f'<text class="th-d-key" x="0" y="{top + tall}">top row: {escape(first)}</text>' if tall >= 50 else "")
+    return f'<g class="th-d-heat">{"".join(parts)}</g>', tall
+
+
+def _ends(low: float, high: float) -> str:
+    return f"{plain(10**low, digits=2)} to {plain(10**high, digits=2)}"
+
+
+def _phases(phases: Sequence[tuple[float, str]], across: Across, top: float, last: float) -> str:
+    parts = [f'<text class="th-d-name" x="0" y="{top + 15}">phase</text>']
+    for place, (step, name) in enumerate(phases):
+        left = across(step)
+        right = across(phases[place + 1][0]) if place + 1 < len(phases) else across(last)
+        kind = "bad" if name in BAD else "wild" if name in ("catapult", "edge") else "calm"
+        wide = max(right - left, 2.0)
+        parts.append(
+            f'<rect class="th-d-{kind}" x="{left:.1f}" y="{top}" width="{wide:.1f}" height="22"><title>{name} from step '
+            f"{plain(step)}</title></rect>"
+        )
+        if wide > 7.5 * len(name) + 6:
+            parts.append(f'<text class="th-d-phase th-d-on-{kind}" x="{left + 4:.1f}" y="{top + 15}">{name}</text>')
+    return "".join(parts)
+
+
+def _axis(low: float, high: float, across: Across, top: float) -> str:
+    ticks = sorted({round(low + share * (high - low)) for share in (0, 0.25, 0.5, 0.75, 1)})
+    return (
+        "".join(f'<text class="th-d-step" x="{across(tick):.1f}" y="{top + 16}">{plain(tick)}</text>' for tick in ticks)
+        + f'<text class="th-d-name" x="0" y="{top + 16}">step</text>'
+    )

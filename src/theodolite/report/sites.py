@@ -1,0 +1,42 @@
+"""Pages that belong together: links at their head, one before and one after, a search box."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from theodolite.report.html import rendered
+
+Link = tuple[str, str]
+"""Words, and an address from the root of the site."""
+
+
+@dataclass(frozen=True)
+class Frame:
+    """What stands around a page of a site.
+
+    ``root`` leads from the page to the root of the site; ``search`` is the address of the page that a search opens.
+    """
+
+    root: str = ""
+    links: tuple[Link, ...] = ()
+    before: Link | None = None
+    after: Link | None = None
+    search: str = ""
+
+
+def document_page(title: str, body: str, frame: Frame | None = None, *, script: str = "") -> str:
+    """A page of documentation; ``body`` is HTML that is ours, not a user's, and ``script`` runs at its end."""
+    import base64
+    import hashlib
+
+    from markupsafe import Markup
+
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return rendered(
+        "document.html.j2",
+        title=title,
+        body=Markup(body),
+        frame=frame or Frame(),
+        script=Markup(script),
+        allowed=Markup(f"'sha256-{digest}'" if script else "'none'"),
+    )
