@@ -58,7 +58,13 @@ def _survey(options: argparse.Namespace) -> int:
     from theodolite.verbs.surveying import survey
 
     out = options.out or (None if options.json else Path("survey"))
-    facts = {"against": options.against, "device": options.device, "lr": options.lr, "activation": options.activation}
+    facts = {
+        "against": options.against,
+        "base": options.base,
+        "device": options.device,
+        "lr": options.lr,
+        "activation": options.activation,
+    }
     result = survey(
         asked_subject(options.target, options.data, **facts),
         instruments=options.instrument,
@@ -138,6 +144,14 @@ def _memorize(options: argparse.Namespace) -> int:
     return DONE
 
 
+def _doctor(options: argparse.Namespace) -> int:
+    from theodolite.verbs.doctoring import doctor
+
+    found = doctor()
+    _present(found, options, None, {})
+    return DONE if found.good else BROKEN
+
+
 def _list(options: argparse.Namespace) -> int:
     from theodolite import catalogue
 
@@ -185,6 +199,7 @@ _RUNS = {
     "dimension": _dimension,
     "memorize": _memorize,
     "check": _check,
+    "doctor": _doctor,
     "list": _list,
     "explain": _explain,
 }

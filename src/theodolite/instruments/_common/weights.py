@@ -41,6 +41,7 @@ class InHand:
     owner: nn.Module | None
     shapes: Mapping[str, tuple[int, ...]]
     found: dict[str, Any] = field(default_factory=dict)
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -148,7 +149,8 @@ def _found_apart(order: _Order) -> _Result:
             tensors[side] = tensor
     if not tensors:
         return order.name, {}, next(iter(faults.values()), "")
-    held = InHand(order.name, tensors.get("tensor"), tensors.get("start"), None, order.shapes)
+    note = order.weight.note if order.weight is not None else ""
+    held = InHand(order.name, tensors.get("tensor"), tensors.get("start"), None, order.shapes, note=note)
     name, results, fault = _found(held, order.parts)
     return name, results, next(iter(faults.values()), fault)
 
@@ -199,17 +201,22 @@ def _in_hand(subject: Subject, names: list[str], *, with_starts: bool) -> Iterat
                     weights[name]
                 )  # an object of its own: its place is known by it
                 places[id(copy)] = (name, side)
+
+    def together(name: str, held: dict[str, Tensor]) -> InHand:
+        note = subject.weights[name].note if name in subject.weights else ""
+        return InHand(name, held.get("tensor"), held.get("start"), owners.get(name), shapes, note=note)
+
     held: dict[str, Tensor] = {}
     present = ""
     for weight, tensor in readable(queue, subject.faults):
         name, side = places[id(weight)]
         if name != present and held:
-            yield InHand(present, held.get("tensor"), held.get("start"), owners.get(present), shapes)
+            yield together(present, held)
             held = {}
         present, held[side] = name, tensor
         del tensor
     if held:
-        yield InHand(present, held.get("tensor"), held.get("start"), owners.get(present), shapes)
+        yield together(present, held)
 
 
 def _known(subject: Subject, name: str, part: WeightPart, weight: str) -> Stored | None:

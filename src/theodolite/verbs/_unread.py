@@ -1,0 +1,47 @@
+"""What of a checkpoint was not surveyed, for each reason the names: silence is never right."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from theodolite.core.question import Answer, Skipped
+from theodolite.io.weights import Weight, left_out
+
+if TYPE_CHECKING:
+    from theodolite.core.subject import Subject
+
+FEW = 3
+"""Names that a line of the table has; the JSON document has all of them."""
+
+
+def unread(subject: Subject, answers: Iterable[Answer]) -> dict[str, tuple[str, ...]]:
+    """The tensors of a checkpoint that no reading speaks of, and what its file holds beside the weights."""
+    if subject.model is not None:
+        return {}
+    told = {reading.where.partition("[")[0].strip() for answer in answers for reading in answer.readings}
+    names: dict[str, list[str]] = {}
+    for name, weight in subject.weights.items():
+        if name not in told and name.partition("[")[0].strip() not in told and name not in subject.faults:
+            names.setdefault(_reason(weight), []).append(name)
+    return {**left_out(subject.weights), **{why: tuple(members) for why, members in names.items()}}
+
+
+def skips_of(unsurveyed: Mapping[str, tuple[str, ...]]) -> list[Skipped]:
+    """One line a reason, with the first names."""
+    return [Skipped(f"weights {_words(names)}", why) for why, names in unsurveyed.items()]
+
+
+def _words(names: tuple[str, ...]) -> str:
+    more = f" and {len(names) - FEW:,} more" if len(names) > FEW else ""
+    return ", ".join(names[:FEW]) + more
+
+
+def _reason(weight: Weight) -> str:
+    if 0 in weight.shape:
+        return "empty"
+    if not weight.dtype.is_floating_point:
+        return f"stored as {str(weight.dtype).removeprefix('torch.')}: indices, counts or masks, not weights"
+    if len(weight.shape) < 2:
+        return "vectors and single numbers: the instruments asked read matrices, and biases beside their weight"
+    return "nothing in it that the instruments asked could read"
