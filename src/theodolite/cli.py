@@ -58,13 +58,7 @@ def _survey(options: argparse.Namespace) -> int:
     from theodolite.verbs.surveying import survey
 
     out = options.out or (None if options.json else Path("survey"))
-    facts = {
-        "against": options.against,
-        "base": options.base,
-        "device": options.device,
-        "lr": options.lr,
-        "activation": options.activation,
-    }
+    facts = {name: getattr(options, name) for name in ("against", "base", "device", "lr", "activation")}
     result = survey(
         asked_subject(options.target, options.data, **facts),
         instruments=options.instrument,

@@ -112,3 +112,20 @@ def test_a_killed_writer_leaves_only_whole_records(tmp_path):
         found = store.get(key)
         assert found.value == ["word"] * 50
         assert found.arrays["v"].tolist() == [float(key)] * 4
+
+
+def test_two_processes_do_not_write_into_one_folder(tmp_path):
+    import subprocess
+    import sys
+
+    code = "import sys; from pathlib import Path; from theodolite.io.store import Store; Store(Path(sys.argv[1]))"
+    held = Store(tmp_path / "out")
+    again = Store(tmp_path / "out")  # the same process may
+    other = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "out")], capture_output=True, text=True, check=False
+    )
+    assert other.returncode == 1
+    assert "expected a folder of its own for this run" in other.stderr
+    del held, again
+    free = subprocess.run([sys.executable, "-c", code, str(tmp_path / "out")], capture_output=True, check=False)
+    assert free.returncode == 0

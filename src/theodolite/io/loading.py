@@ -25,7 +25,8 @@ from theodolite.io.weights import Weights
 def target(name: str, *, data: Any = None, device: str = "cpu", **facts: Any) -> Subject:
     """The subject that a target on the command line names: a checkpoint, or a function that returns a model.
 
-    ``facts`` are the other fields of `Subject`, and ``base``, the checkpoint that an adapter belongs to. A function may also return a whole `Subject`.
+    ``facts`` are the other fields of `Subject`, and ``base``, the checkpoint that an adapter belongs to. A function may also
+    return a whole `Subject`.
     """
     if ":" in name and not Path(name).exists():
         return _from_function(name, data=data, facts=facts)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from theodolite.io.claims import claim
 from theodolite.io.files import json_ready, write_atomically
 
 if TYPE_CHECKING:
@@ -32,7 +33,8 @@ class Store:
     """One rule: what lies under a key with the same fingerprint is not computed again; anything else is, and replaces it.
 
     In a folder it is ``records.jsonl``, one line a record, on disk when `put` returns, so that a crash loses at most the record
-    being written; arrays lie beside it and are written before the line that names them. Without a folder it forgets, and so
+    being written; arrays lie beside it and are written before the line that names them. One process at a time has a folder:
+    another is refused in words. Without a folder it forgets, and so
     it does from the moment on at which the folder cannot be written.
 
     >>> store = Store()
@@ -45,6 +47,8 @@ class Store:
         self.folder = folder
         self._found: dict[str, Stored] = {}
         self._lines: dict[str, str] = {}
+        if folder is not None:
+            claim(folder, self)
         if folder is not None and (folder / "records.jsonl").exists():
             self._read(folder / "records.jsonl")
 

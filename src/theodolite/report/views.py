@@ -8,9 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from theodolite.core.reading import Band, CellPicture, Reading, Series
-from theodolite.report.figures import series_figure, verdict_figure
+from theodolite.core.reading import Band, Reading
+from theodolite.report.figures import verdict_figure
 from theodolite.report.formulas import formula, prose
+from theodolite.report.plots import Plot, plots_of
 from theodolite.report.words import (
     MARKS,
     WORST,
@@ -29,9 +30,6 @@ from theodolite.report.words import (
 if TYPE_CHECKING:
     from theodolite.core.law import Law, Verdict
     from theodolite.core.question import Answer, Question
-
-FEW_FIGURES = 8
-"""Up to so many figures stand open on a page; more wait closed until they are asked for."""
 
 
 @dataclass(frozen=True)
@@ -70,14 +68,6 @@ class Meaning:
     count: int
     statuses: tuple[tuple[str, str], ...]
     everywhere: bool
-
-
-@dataclass(frozen=True)
-class Plot:
-    """A figure with its caption."""
-
-    svg: str
-    caption: str
 
 
 @dataclass(frozen=True)
@@ -212,7 +202,7 @@ def _group(quantity: str, readings: Sequence[Reading], name: str, figures: bool)
     strip = _common_strip(readings)
     rows = [_row(reading, f"{name}-{place}", strip) for place, reading in enumerate(readings)]
     shared = _shared_meanings(rows) if len(rows) > 1 else ()
-    plots = tuple(_plots(readings, name)) if figures else ()
+    plots = tuple(plots_of(readings, name)) if figures else ()
     worst, alarming = worst_status(readings), any(reading.alarming for reading in readings)
     return ReadingGroup(
         quantity, tuple(rows), shared, plots, worst, MARKS[worst], *group_words(readings), alarming, _against(readings)
@@ -235,46 +225,6 @@ def _shared_meanings(rows: Sequence[Row]) -> tuple[Meaning, ...]:
     return tuple(
         Meaning(text, len(own), tuple(dict.fromkeys((row.status, row.mark) for row in own)), len(own) == len(rows))
         for text, own in members.items()
-    )
-
-
-def _plots(readings: Sequence[Reading], name: str) -> list[Plot]:
-    """The figures of a group: its own series, or else all places side by side where there are three or more."""
-    series: dict[Series, list[str]] = {}
-    for reading in readings:
-        if reading.series is not None and reading.series.x:
-            series.setdefault(reading.series, []).append(reading.where)
-    if not series and len(readings) > 2:
-        series[_places_series(readings)] = [""]
-    plots = []
-    for place, (data, where) in enumerate(series.items()):
-        caption = where[0] if len(where) == 1 else ""
-        key = f"{name}-{place}"
-        plots.append(Plot(_figure(data, key), caption))
-    return plots
-
-
-def _figure(data: Series, key: str) -> str:
-    if isinstance(data, CellPicture):
-        from theodolite.report.regions import cells_figure  # few pages have one
-
-        return cells_figure(data, key=key)
-    return series_figure(data, key=key)
-
-
-def _places_series(readings: Sequence[Reading]) -> Series:
-    bands = [reading.expected for reading in readings]
-    told = any(band is not None for band in bands)
-    ends = [v for band in bands if band for v in (band.low, band.high) if math.isfinite(v)]
-    values = [v for v in (*ends, *(reading.measured for reading in readings)) if math.isfinite(v)]
-    return Series(
-        x=tuple(reading.where or str(place + 1) for place, reading in enumerate(readings)),
-        measured=tuple(reading.measured for reading in readings),
-        stderr=tuple(reading.stderr for reading in readings),
-        low=tuple(band.low if band else math.inf for band in bands) if told else (),
-        high=tuple(band.high if band else -math.inf for band in bands) if told else (),
-        y_label=readings[0].quantity,
-        log="y" if values and min(values) > 0 and max(values) > 100 * min(values) else "",
     )
 
 

@@ -55,7 +55,7 @@ def _from_words(packed: Tensor, scale: Tensor, *rest: Tensor | int) -> Tensor:
 
 
 def _pairs(name: str, weights: Weights) -> Match | None:
-    """Two numbers a byte. NVFP4: a scale in float8 for each 16, and one for all to divide by; MXFP4: a power of two for each 32."""
+    """Two numbers a byte. NVFP4: a scale in float8 for each 16, and one for all to divide by; MXFP4: a power of two a block."""
     stem, packed = name.removesuffix(END), weights[name]
     scale, whole = weights.get(f"{stem}weight_scale"), weights.get(f"{stem}weight_global_scale")
     if scale is None or packed.dtype != torch.uint8 or (whole is None) != (scale.dtype == torch.uint8):

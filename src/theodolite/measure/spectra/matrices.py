@@ -50,9 +50,9 @@ def weight_matrices(
     Recurrent weights are split by gate: the number of gates is told by the ``module``, or by the ``shapes`` of all
     tensors of the checkpoint (the sibling weight_hh), or by the weight's own shape. Fused query, key and value are split
     in three, also where keys and values are fewer (then queries are taken to be as many as inputs); a layout that
-    interleaves heads needs ``heads``. Expert stacks give one matrix an expert, or its gate and its up. float8 is upcast, half and bfloat16 are
-    left as they are with a note (on a 39-layer language model storage in bfloat16 moved exponents by up to 0.01, by up
-    to 0.07 under WeightWatcher's rule); integers, packed and complex tensors are refused with a reason.
+    interleaves heads needs ``heads``. Expert stacks give one matrix an expert, or its gate and its up. float8 is upcast, half
+    and bfloat16 are left as they are with a note (on a 39-layer language model storage in bfloat16 moved exponents by up to
+    0.01, by up to 0.07 under WeightWatcher's rule); integers, packed and complex tensors are refused with a reason.
 
     >>> [m.name for m in weight_matrices("attn.in_proj_weight", torch.zeros(12, 4))]
     ['attn.in_proj_weight[query]', 'attn.in_proj_weight[key]', 'attn.in_proj_weight[value]']

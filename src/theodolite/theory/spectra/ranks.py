@@ -31,6 +31,11 @@ def noise_stable_rank_band(rows: int, columns: int, *, significance: float = 0.0
     >>> noise_stable_rank_band(2048, 16) == noise_stable_rank_band(16, 2048)
     True
     """
+    return _stable_rank_band(rows, columns, significance)
+
+
+@lru_cache(maxsize=4096)  # a network has few shapes and many matrices of each
+def _stable_rank_band(rows: int, columns: int, significance: float) -> Band:
     edge, unit = noise_edge(rows, columns)
     low, high = (edge + unit * tracy_widom_quantile(p) for p in (significance / 2, 1 - significance / 2))
     spread = 3 * math.sqrt(2 / (rows * columns))
@@ -48,7 +53,11 @@ def noise_effective_rank(rows: int, columns: int, *, count: int = 400) -> float:
     >>> round(noise_effective_rank(10_000, 10) / 10, 3)
     1.0
     """
-    p, n = sorted((rows, columns))
+    return _effective_rank(*sorted((rows, columns)), count)
+
+
+@lru_cache(maxsize=4096)
+def _effective_rank(p: int, n: int, count: int) -> float:
     places = (np.arange(count) + 0.5) / count
     singular = np.sqrt([marchenko_pastur_quantile(float(place), p / n) for place in places])
     share = singular / singular.sum()
@@ -56,7 +65,6 @@ def noise_effective_rank(rows: int, columns: int, *, count: int = 400) -> float:
     return float(np.exp(-(share * np.log(share)).sum()) * p / count)
 
 
-@lru_cache(maxsize=256)
 def random_product_rank_band(rows: int, inner: int, columns: int, *, draws: int = 24) -> Band:
     r"""Where the effective rank of a product of two Gaussian factors lies: rows by ``inner`` and ``inner`` by columns.
 
@@ -67,6 +75,11 @@ def random_product_rank_band(rows: int, inner: int, columns: int, *, draws: int 
     >>> random_product_rank_band(100_000, 4, 100_000).low > 3.99
     True
     """
+    return _product_rank_band(rows, inner, columns, draws)
+
+
+@lru_cache(maxsize=4096)
+def _product_rank_band(rows: int, inner: int, columns: int, draws: int) -> Band:
     random = np.random.default_rng([rows, inner, columns])
     found = []
     for _ in range(draws if inner > 1 else 0):

@@ -1,0 +1,77 @@
+"""The figures of a page: which are drawn in full and which small, and the one of all places side by side."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from theodolite.core.reading import CellPicture, Reading, Series
+from theodolite.report.figures import series_figure
+from theodolite.report.small_figures import small_figure
+from theodolite.report.words import WORST
+
+FEW_FIGURES, MANY_PLACES = 8, 400
+"""Up to so many figures are drawn in full and stand open on a page, of up to so many places; more are small and closed."""
+
+
+@dataclass(frozen=True)
+class Plot:
+    """A figure with its caption."""
+
+    svg: str
+    caption: str
+
+
+def plots_of(readings: Sequence[Reading], name: str) -> list[Plot]:
+    """The figures of a group: its own series, or else all places side by side where there are three or more."""
+    series: dict[Series, list[str]] = {}
+    for reading in readings:
+        if reading.series is not None and reading.series.x:
+            series.setdefault(reading.series, []).append(reading.where)
+    if not series and len(readings) > 2:
+        series[_places_series(readings)] = [""]
+    full = _worth_seeing(readings, series)
+    return [
+        Plot(
+            _figure(data, f"{name}-{place}") if data in full and len(data.x) <= MANY_PLACES else small_figure(data),
+            where[0] if len(where) == 1 else "",
+        )
+        for place, (data, where) in enumerate(series.items())
+    ]
+
+
+def _worth_seeing(readings: Sequence[Reading], series: Mapping[Series, Sequence[str]]) -> set[Series]:
+    """Those drawn in full: all where they are few, else the ones whose readings should be seen first."""
+    if len(series) <= FEW_FIGURES:
+        return set(series)
+    ranked = sorted(
+        (reading for reading in readings if reading.series in series), key=lambda reading: WORST.index(reading.status)
+    )
+    kept = dict.fromkeys(reading.series for reading in ranked if reading.series is not None)
+    pictures = {data for data in series if isinstance(data, CellPicture)}
+    return {*list(kept)[:FEW_FIGURES], *pictures}
+
+
+def _figure(data: Series, key: str) -> str:
+    if isinstance(data, CellPicture):
+        from theodolite.report.regions import cells_figure  # few pages have one
+
+        return cells_figure(data, key=key)
+    return series_figure(data, key=key)
+
+
+def _places_series(readings: Sequence[Reading]) -> Series:
+    bands = [reading.expected for reading in readings]
+    told = any(band is not None for band in bands)
+    ends = [v for band in bands if band for v in (band.low, band.high) if math.isfinite(v)]
+    values = [v for v in (*ends, *(reading.measured for reading in readings)) if math.isfinite(v)]
+    return Series(
+        x=tuple(reading.where or str(place + 1) for place, reading in enumerate(readings)),
+        measured=tuple(reading.measured for reading in readings),
+        stderr=tuple(reading.stderr for reading in readings),
+        low=tuple(band.low if band else math.inf for band in bands) if told else (),
+        high=tuple(band.high if band else -math.inf for band in bands) if told else (),
+        y_label=readings[0].quantity,
+        log="y" if values and min(values) > 0 and max(values) > 100 * min(values) else "",
+    )
