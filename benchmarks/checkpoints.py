@@ -3,7 +3,7 @@
     python benchmarks/checkpoints.py [--peers .venv-peers] [--gguf GIGABYTES] [CASE ...]
 
 Cases: all-MiniLM-L6-v2 (from the environment of the peers), a model of 268 tensors of which 134 are matrices, 400 matrices of
-64 x 64, 3,000 of 1 x 1, 8,000 vectors. The last two are only timed here: WeightWatcher has nothing to say of them. ``--gguf`` makes
+64 x 64, 3,000 of 1 x 1, 8,000 vectors. WeightWatcher has nothing to say of the last two. ``--gguf`` makes
 the same large weights as GGUF (Q8_0) and as safetensors (float16) and surveys both. One thread; wall seconds and peak memory.
 """
 

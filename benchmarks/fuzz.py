@@ -132,6 +132,37 @@ def hdf5_file():
     return packed(save)
 
 
+FILES = Path(__file__).resolve().parent.parent / "tests" / "io" / "files"
+
+
+def gptq_file():
+    """Whole numbers of four bits, their scales and zeros."""
+    return (FILES / "gptq4" / "model.safetensors").read_bytes()
+
+
+def nf4_file():
+    return (FILES / "bitsandbytes-nf4-nested" / "model.safetensors").read_bytes()
+
+
+def tensorflow_file():
+    return (FILES / "tensorflow" / "model.ckpt.index").read_bytes()
+
+
+def adapter_file():
+    from safetensors.torch import save
+
+    return save({"a.lora_A.weight": torch.ones(2, 9), "a.lora_B.weight": torch.ones(8, 2)})
+
+
+def distributed_file():
+    """The metadata of a folder of torch.distributed."""
+    import torch.distributed.checkpoint as dcp
+
+    with tempfile.TemporaryDirectory() as folder:
+        dcp.save({"a": torch.ones(3, 4), "b": torch.arange(5.0)}, checkpoint_id=folder, no_dist=True)
+        return (Path(folder) / ".metadata").read_bytes()
+
+
 def whole(changed):
     return changed
 
@@ -148,7 +179,14 @@ READERS = {
     "onnx": (onnx_file, whole),
     "flax": (flax_file, whole),
     "hdf5": (hdf5_file, whole),
+    "gptq": (gptq_file, whole),
+    "nf4": (nf4_file, whole),
+    "adapter": (adapter_file, whole),
+    "tensorflow": (tensorflow_file, whole),
+    "distributed": (distributed_file, whole),
 }
+NAMES = {"tensorflow": "m.index", "distributed": "folder/.metadata"}
+"""Files that are known by their name too."""
 
 
 def changed(data, random):
@@ -216,12 +254,14 @@ def fuzzed(name, cases, seed=0, *, surveys=50):
     make, around = READERS[name]
     base, found = make(), {}
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "m"
+        path = Path(folder) / NAMES.get(name, "m")
+        path.parent.mkdir(exist_ok=True)
         for case in range(cases):
             path.write_bytes(around(changed(base, np.random.default_rng([seed, case]))))
             signal.alarm(SECONDS)
             try:
-                words = complaint(path, surveyed=case % surveys == 0)
+                asked = path.parent if path.name == ".metadata" else path
+                words = complaint(asked, surveyed=case % surveys == 0)
             except Exception as error:
                 words = f"{type(error).__name__}: {error}"
             finally:

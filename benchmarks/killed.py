@@ -2,8 +2,8 @@
 
     python benchmarks/killed.py [--kills 20] [survey | check | watch | diagnose | ray | dask ...]
 
-``kill -9`` at moments spread over the length of a whole run; the second run goes on in the same folder. ``ray`` and ``dask`` kill one
-worker of a survey shared out among two, and let the run go on. One line a verb: how many of the results were equal.
+``kill -9`` at moments spread over the length of a whole run; the second run goes on in the same folder. ``ray`` and ``dask`` kill
+a worker of a survey shared out among two, and let the run go on. One line a verb: how many of the results were equal.
 """
 
 from __future__ import annotations
