@@ -24,6 +24,7 @@ import numpy as np
 import torch
 
 from theodolite.core.subject import Subject
+from theodolite.io.adapters import adapter
 from theodolite.io.checkpoints import checkpoint
 from theodolite.io.files import said
 from theodolite.io.weights import readable
@@ -233,6 +234,11 @@ def complaint(path, *, surveyed):
             return f"{weight.name} was listed otherwise than read"
     if not all(name.isprintable() for name in weights):
         return "a name that cannot be printed"
+    for module in adapter(weights, {}).values():
+        try:
+            module.change()
+        except ValueError as error:
+            faults[module.module] = said(error)
     bad = [line for line in faults.values() if not line.isprintable() or len(line) > LETTERS]
     if bad:
         return f"said {bad[0]!r}"

@@ -19,7 +19,9 @@ def unread(subject: Subject, answers: Iterable[Answer]) -> dict[str, tuple[str, 
     """The tensors of a checkpoint that no reading speaks of, and what its file holds beside the weights."""
     if subject.model is not None:
         return {}
-    told = {reading.where.partition("[")[0].strip() for answer in answers for reading in answer.readings}
+    readings = [reading for answer in answers for reading in answer.readings]
+    told = {reading.where.partition("[")[0].strip() for reading in readings}
+    told |= {reading.where.replace("weight", "bias") for reading in readings if reading.quantity.startswith("C_b")}
     names: dict[str, list[str]] = {}
     for name, weight in subject.weights.items():
         if name not in told and name.partition("[")[0].strip() not in told and name not in subject.faults:

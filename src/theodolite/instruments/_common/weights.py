@@ -70,12 +70,15 @@ def weighed(subject: Subject, *asked: str, jobs: int = 1, backend: Backend = "lo
     waiting = {name: todo for name, todo in wanted.items() if todo}
     apart = subject.model is None and (jobs != 1 or backend != "loky")
     found = _from_workers(subject, waiting, jobs, backend) if apart else _from_here(subject, waiting)
-    for done, (name, results, fault) in enumerate(found):
-        subject.progress("reading weights", done, len(waiting))
-        if fault:
-            subject.faults[name] = fault
-        for part, (value, arrays) in results.items():
-            known[part, name] = _put(subject, part, name, value, arrays)
+    try:
+        for done, (name, results, fault) in enumerate(found):
+            subject.progress("reading weights", done, len(waiting))
+            if fault:
+                subject.faults[name] = fault
+            for part, (value, arrays) in results.items():
+                known[part, name] = _put(subject, part, name, value, arrays)
+    finally:
+        subject.store.flush()
     subject.progress("reading weights", len(waiting), len(waiting))
     return {part: {name: stored for name in names if (stored := known[part, name]) is not None} for part in asked}
 
@@ -226,7 +229,7 @@ def _known(subject: Subject, name: str, part: WeightPart, weight: str) -> Stored
 def _put(subject: Subject, part: str, name: str, value: Any, arrays: Arrays) -> Stored | None:
     fingerprint, durable = _fingerprint(subject, _part(part), name)
     key = f"weight {name}: {part}"
-    subject.store.put(key, value, fingerprint=fingerprint, arrays=arrays, durable=durable)
+    subject.store.put(key, value, fingerprint=fingerprint, arrays=arrays, durable=durable, soon=True)
     return subject.store.get(key, fingerprint)
 
 
