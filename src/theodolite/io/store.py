@@ -59,6 +59,10 @@ class Store:
             self._claim(folder)
             self._read(folder / "records.jsonl")
 
+    def __getstate__(self) -> dict[str, Any]:
+        """For a worker, which writes for the run that has the folder."""
+        return {**self.__dict__, "_claimed": True, "_waiting": []}
+
     def get(self, key: str, fingerprint: str = "") -> Stored | None:
         """What lies under the key; nothing where it was found for something else, or an array is gone or damaged."""
         found = self._found.get(key)
