@@ -88,11 +88,11 @@ def _diagnose(options: argparse.Namespace) -> int:
 
 
 def _design(options: argparse.Namespace) -> int:
+    import theodolite as th
     from theodolite.io import loading as load
-    from theodolite.verbs.designing.advice import design
 
     data = load.dataset(options.data) if options.data else None
-    result = design(
+    result = th.design(
         activation=options.activation, depth=options.depth, width=options.width, samples=options.samples, data=data
     )
     return _present(result, options, options.out, {"design.html": "The page"})
@@ -139,9 +139,9 @@ def _memorize(options: argparse.Namespace) -> int:
 
 
 def _doctor(options: argparse.Namespace) -> int:
-    from theodolite.verbs.doctoring import doctor
+    import theodolite as th
 
-    found = doctor()
+    found = th.doctor()
     _present(found, options, None, {})
     return DONE if found.good else BROKEN
 

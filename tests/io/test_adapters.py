@@ -92,7 +92,7 @@ def test_an_adapter_alone(saved):
         assert rows["rank of B A", name]["measured"] == torch.linalg.matrix_rank(change, rtol=1e-5) == 6
     assert rows["directions that the adapter uses", "first"]["status"] == "agrees"
     few = rows["directions that the adapter uses", "second"]
-    assert few["status"] == "below"
+    assert few["status"] == "not random"
     assert few["measured"] < 1.1
     assert "rank 1 would hold most of it" in few["meaning"]
 
@@ -108,7 +108,8 @@ def test_on_its_base_and_merged_the_same_change_of_the_same_rank(saved):
         [{r["where"]: r["measured"] for r in each.rows() if r["quantity"] == quantity} for each in found]
         for quantity in ("rank of the change", "size of the change over the size at the start")
     )
-    assert ranks[0] == ranks[1] == {"first.weight": 6.0, "second.weight": 6.0} or ranks[0]["first.weight"] == 6.0
+    assert ranks[0]["first.weight"] == ranks[1]["first.weight"] == 6.0
+    assert ranks[0]["second.weight"] >= 1  # five of its six directions are of the size of rounding
     for name in ranks[0]:
         assert sizes[0][name] == pytest.approx(sizes[1][name], rel=1e-4)
     (rest,) = [names for why, names in found[0].unsurveyed.items() if "leaves it alone" in why]
@@ -128,8 +129,9 @@ def test_from_the_command_line(saved, capsys):
 @pytest.mark.filterwarnings("ignore")
 def test_a_base_of_another_network_is_named(saved):
     save_file({"other.weight": torch.ones(3, 3)}, saved / "wrong.safetensors")
-    with pytest.raises(ValueError, match="^expected the weight of first in the base"):
-        th.survey(target(str(saved / "adapter"), base=str(saved / "wrong.safetensors")), cost="free")
+    found = th.survey(target(str(saved / "adapter"), base=str(saved / "wrong.safetensors")), cost="free")
+    assert sorted(found.faults) == ["first", "second"]
+    assert found.faults["first"].startswith("expected the weight of first in the base")
 
 
 def test_factors_by_the_names_of_image_trainers(tmp_path):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
@@ -15,8 +15,7 @@ from theodolite.core.families import in_families
 from theodolite.core.question import Answer, Cost, Question, Skipped
 from theodolite.core.reading_rows import row_of
 from theodolite.io.workers import Backend, completed
-from theodolite.verbs._unread import skips_of, unread
-from theodolite.verbs.doctoring import quick_health
+from theodolite.verbs._beside import facts_of, nothing_read, skips_of, unread
 from theodolite.verbs.surveys import Survey
 
 if TYPE_CHECKING:
@@ -61,22 +60,15 @@ def survey(
         raise ValueError(next(iter(subject.faults.values())))
     unsurveyed = unread(subject, answers)
     if subject.model is None and not answers:
-        raise _nothing_read(subject, unsurveyed)
+        raise nothing_read(subject, unsurveyed)
     skipped = [Skipped(name, reason) for name, reason in reasons.items() if reason]
     skipped += [result for result in results if isinstance(result, Skipped)]
     skipped += [Skipped(f"weights {name}", reason) for name, reason in subject.faults.items()]
     skipped += skips_of(unsurveyed)
-    facts_seen = _facts(subject, time.perf_counter() - started)
+    facts_seen = facts_of(subject, time.perf_counter() - started)
     remaining = min(LONGEST, max(SHORTEST, purse.left()))
     found = Survey(subject.name, answers, tuple(skipped), facts_seen, dict(subject.faults), subject, remaining)
     return replace(found, unsurveyed=unsurveyed)
-
-
-def _nothing_read(subject: Subject, unsurveyed: Mapping[str, tuple[str, ...]]) -> ValueError:
-    whys = "; ".join(f"{len(names):,} ({names[0]}): {why}" for why, names in unsurveyed.items()) or "none"
-    return ValueError(
-        f"expected weights that an instrument reads in {subject.name}, got {whys}; pass the file that holds the matrices"
-    )
 
 
 def _results(
@@ -194,22 +186,3 @@ def _answer(name: str, subject: Subject, purse: Purse) -> tuple[Answer | Skipped
     if not readings:
         return Skipped(name, "found nothing in this subject that it could read"), subject.faults
     return Answer(catalogue.question(name), readings, time.perf_counter() - started), subject.faults
-
-
-def _facts(subject: Subject, seconds: float) -> dict[str, str]:
-    import torch
-
-    from theodolite import __version__
-
-    sizes = [int(torch.Size(weight.shape).numel()) for weight in subject.weights.values()]
-    kinds = sorted({str(weight.dtype).removeprefix("torch.") for weight in subject.weights.values()})
-    facts = {"parameters": f"{sum(sizes):,} in {len(sizes)} tensors ({', '.join(kinds)})"}
-    if subject.model is not None:
-        facts["device"] = str(next((p.device for p in subject.model.parameters()), "cpu"))
-    if subject.data is not None:
-        facts["data"] = f"first batch {subject.data.first().shapes()}"
-    if subject.lr is not None:
-        facts["learning rate"] = f"{subject.lr:g}"
-    versions = f"theodolite {__version__}, torch {torch.__version__}"
-    trusted = f"{quick_health().headline} (theodolite doctor)"
-    return {**facts, "time": f"{seconds:.1f} s", "made with": versions, "installation": trusted}

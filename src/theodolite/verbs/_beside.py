@@ -1,4 +1,4 @@
-"""What of a checkpoint was not surveyed, for each reason the names: silence is never right."""
+"""What stands beside the readings of a survey: its facts, and what of a checkpoint was not surveyed, with the reason."""
 
 from __future__ import annotations
 
@@ -47,3 +47,32 @@ def _reason(weight: Weight) -> str:
     if len(weight.shape) < 2:
         return "vectors and single numbers: the instruments asked read matrices, and biases beside their weight"
     return "nothing in it that the instruments asked could read"
+
+
+def nothing_read(subject: Subject, unsurveyed: Mapping[str, tuple[str, ...]]) -> ValueError:
+    """The error for a checkpoint of which no instrument could read anything."""
+    whys = "; ".join(f"{len(names):,} ({names[0]}): {why}" for why, names in unsurveyed.items()) or "none"
+    return ValueError(
+        f"expected weights that an instrument reads in {subject.name}, got {whys}; pass the file that holds the matrices"
+    )
+
+
+def facts_of(subject: Subject, seconds: float) -> dict[str, str]:
+    """Size, device, data and step size of the subject, how long the survey took, and with what it was made."""
+    import torch
+
+    from theodolite import __version__
+    from theodolite.verbs.doctoring import quick_health
+
+    sizes = [int(torch.Size(weight.shape).numel()) for weight in subject.weights.values()]
+    kinds = sorted({str(weight.dtype).removeprefix("torch.") for weight in subject.weights.values()})
+    facts = {"parameters": f"{sum(sizes):,} in {len(sizes)} tensors ({', '.join(kinds)})"}
+    if subject.model is not None:
+        facts["device"] = str(next((p.device for p in subject.model.parameters()), "cpu"))
+    if subject.data is not None:
+        facts["data"] = f"first batch {subject.data.first().shapes()}"
+    if subject.lr is not None:
+        facts["learning rate"] = f"{subject.lr:g}"
+    versions = f"theodolite {__version__}, torch {torch.__version__}"
+    trusted = f"{quick_health().headline} (theodolite doctor)"
+    return {**facts, "time": f"{seconds:.1f} s", "made with": versions, "installation": trusted}
