@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 
 THREADS = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-MATRICES, SIDE = 120, 192
+MATRICES, SIDE = 40, 160
 LAWS = ("marchenko-pastur", "bbp-spikes", "relu-critical", "depth-scale")
 TRAINING = """
 import sys, torch

@@ -11,8 +11,9 @@ from theodolite.report.figures import series_figure
 from theodolite.report.small_figures import small_figure
 from theodolite.report.words import WORST
 
-FEW_FIGURES, MANY_PLACES = 8, 400
-"""Up to so many figures are drawn in full and stand open on a page, of up to so many places; more are small and closed."""
+FEW_FIGURES, FIRST, MANY_PLACES = 8, 3, 60
+"""Up to so many figures of a quantity are all drawn in full and stand open; of more the first to be seen are, and the others
+small; of more places than can be named at an axis too."""
 
 
 @dataclass(frozen=True)
@@ -34,11 +35,15 @@ def plots_of(readings: Sequence[Reading], name: str) -> list[Plot]:
     full = _worth_seeing(readings, series)
     return [
         Plot(
-            _figure(data, f"{name}-{place}") if data in full and len(data.x) <= MANY_PLACES else small_figure(data),
+            _figure(data, f"{name}-{place}") if data in full and not _is_crowded(data) else small_figure(data),
             where[0] if len(where) == 1 else "",
         )
         for place, (data, where) in enumerate(series.items())
     ]
+
+
+def _is_crowded(data: Series) -> bool:
+    return len(data.x) > MANY_PLACES and isinstance(data.x[0], str)
 
 
 def _worth_seeing(readings: Sequence[Reading], series: Mapping[Series, Sequence[str]]) -> set[Series]:
@@ -50,7 +55,7 @@ def _worth_seeing(readings: Sequence[Reading], series: Mapping[Series, Sequence[
     )
     kept = dict.fromkeys(reading.series for reading in ranked if reading.series is not None)
     pictures = {data for data in series if isinstance(data, CellPicture)}
-    return {*list(kept)[:FEW_FIGURES], *pictures}
+    return {*list(kept)[:FIRST], *pictures}
 
 
 def _figure(data: Series, key: str) -> str:
