@@ -9,6 +9,7 @@ import importlib
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from torch import Tensor, nn
@@ -173,6 +174,7 @@ def _found(held: InHand, parts: tuple[str, ...]) -> _Result:
     return held.name, results, fault
 
 
+@cache
 def _part(name: str) -> WeightPart:
     if not name:
         return _FINITE
