@@ -17,6 +17,7 @@ import struct
 import sys
 import tempfile
 import time
+import warnings
 import zipfile
 from pathlib import Path
 
@@ -159,7 +160,8 @@ def distributed_file():
     """The metadata of a folder of torch.distributed."""
     import torch.distributed.checkpoint as dcp
 
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the library's own
         dcp.save({"a": torch.ones(3, 4), "b": torch.arange(5.0)}, checkpoint_id=folder, no_dist=True)
         return (Path(folder) / ".metadata").read_bytes()
 
