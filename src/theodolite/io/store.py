@@ -182,7 +182,7 @@ def _inline(record: Mapping[str, Any], name: str) -> Any:
 
 def _line(key: str, found: Stored) -> str:
     record = {"key": key, "fingerprint": found.fingerprint, "value": found.value, "arrays": list(found.arrays)}
-    small = {name: array.tolist() for name, array in found.arrays.items() if array is not None and _is_small(array)}
+    small = {name: array.tolist() for name, array in found.arrays.items() if _is_small(array)}
     record |= {"inline": small} if small else {}
     return json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n"
 

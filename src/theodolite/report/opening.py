@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from theodolite.report.diagnosis import views
 
 if TYPE_CHECKING:
-    from theodolite.report.views import Plot
+    from theodolite.report.plots import Plot
 
 FEW_LAYERS = 16
 """Up to so many layers are named below their columns; of more the name shows when pointed at."""

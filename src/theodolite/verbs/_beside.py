@@ -11,6 +11,9 @@ from theodolite.io.weights import Weight, left_out
 if TYPE_CHECKING:
     from theodolite.core.subject import Subject
 
+UNREAD = "matrix without a spectrum to fit"
+"""The quantity under which matrices are named that are none: integers, masks, empty ones."""
+
 FEW = 3
 """Names that a line of the table has; the JSON document has all of them."""
 
@@ -49,11 +52,19 @@ def _reason(weight: Weight) -> str:
     return "nothing in it that the instruments asked could read"
 
 
-def nothing_read(subject: Subject, unsurveyed: Mapping[str, tuple[str, ...]]) -> ValueError:
+def says_nothing(answers: Iterable[Answer]) -> bool:
+    """Whether all that the instruments have to say is that there is nothing to read."""
+    return all(reading.quantity == UNREAD for answer in answers for reading in answer.readings)
+
+
+def nothing_read(subject: Subject, unsurveyed: Mapping[str, tuple[str, ...]], answers: Iterable[Answer]) -> ValueError:
     """The error for a checkpoint of which no instrument could read anything."""
-    whys = "; ".join(f"{len(names):,} ({names[0]}): {why}" for why, names in unsurveyed.items()) or "none"
+    named = [reading for answer in answers for reading in answer.readings]
+    whys = [f"{reading.where}: {reading.meaning.partition('. ')[0]}" for reading in named[:1]]
+    whys += [f"{len(names):,} ({names[0]}): {why}" for why, names in unsurveyed.items()]
     return ValueError(
-        f"expected weights that an instrument reads in {subject.name}, got {whys}; pass the file that holds the matrices"
+        f"expected weights that an instrument reads in {subject.name}, got {'; '.join(whys) or 'none'}; "
+        "pass the file that holds the matrices"
     )
 
 

@@ -15,7 +15,7 @@ from theodolite.core.families import in_families
 from theodolite.core.question import Answer, Cost, Question, Skipped
 from theodolite.core.reading_rows import row_of
 from theodolite.io.workers import Backend, completed
-from theodolite.verbs._beside import facts_of, nothing_read, skips_of, unread
+from theodolite.verbs._beside import facts_of, nothing_read, says_nothing, skips_of, unread
 from theodolite.verbs.surveys import Survey
 
 if TYPE_CHECKING:
@@ -59,8 +59,8 @@ def survey(
     if subject.faults and not answers:
         raise ValueError(next(iter(subject.faults.values())))
     unsurveyed = unread(subject, answers)
-    if subject.model is None and not answers:
-        raise nothing_read(subject, unsurveyed)
+    if subject.model is None and says_nothing(answers):
+        raise nothing_read(subject, unsurveyed, answers)
     skipped = [Skipped(name, reason) for name, reason in reasons.items() if reason]
     skipped += [result for result in results if isinstance(result, Skipped)]
     skipped += [Skipped(f"weights {name}", reason) for name, reason in subject.faults.items()]

@@ -95,4 +95,4 @@ def _product_rank_band(rows: int, inner: int, columns: int, draws: int) -> Band:
 
 def _triangular(random: np.random.Generator, size: int, inner: int) -> np.ndarray:
     upper = np.triu(random.standard_normal((inner, inner)), 1)
-    return upper + np.diag(np.sqrt(random.chisquare(np.maximum(size - np.arange(inner), 1))))
+    return np.asarray(upper + np.diag(np.sqrt(random.chisquare(np.maximum(size - np.arange(inner), 1)))))

@@ -95,8 +95,8 @@ class Dimension(ShownAnswers):
         """One HTML document that needs nothing beside it."""
         from theodolite.report.html import survey_page
         from theodolite.report.opening import Opening
+        from theodolite.report.plots import Plot
         from theodolite.report.scatter import scatter_figure
-        from theodolite.report.views import Plot
 
         pictures = []
         if self.plane is not None:

@@ -14,7 +14,7 @@ from theodolite.verbs.watching.records import Record
 
 if TYPE_CHECKING:
     from theodolite.report.opening import Opening
-    from theodolite.report.views import Plot
+    from theodolite.report.plots import Plot
     from theodolite.verbs.watching.watch import Watch
 
 DRAWN = 400
@@ -128,7 +128,7 @@ def opening_of(watch: Watch) -> Opening:
 def loss_pictures(records: Sequence[Record]) -> tuple[Plot, ...]:
     """One figure of the loss on the probe and, where there is any, on held-out data, over the steps."""
     from theodolite.report.figures import series_figure
-    from theodolite.report.views import Plot
+    from theodolite.report.plots import Plot
 
     told = [record for record in records if math.isfinite(record.facts.get("loss", math.nan))]
     if len(told) < 2:
