@@ -124,13 +124,13 @@ def large(gigabytes, folder):
     import torch
     from safetensors.torch import save_file
 
-    side = 4096
-    count = max(1, int(gigabytes * 1e9 / (side * 1024 * 34 / 32)))
+    rows, columns = 256, 16_384
+    count = max(1, int(gigabytes * 1e9 / (rows * columns * 34 / 32)) + 1)
     random = np.random.default_rng(0)
     writer, kind = gguf.GGUFWriter(folder / "m.gguf", "made"), gguf.GGMLQuantizationType.Q8_0
     tensors = {}
     for i in range(count):
-        matrix = random.standard_normal((1024, side), dtype=np.float32) / 64
+        matrix = random.standard_normal((rows, columns), dtype=np.float32) / 128
         writer.add_tensor(f"blk.{i}.weight", gguf.quants.quantize(matrix, kind), raw_dtype=kind)
         tensors[f"blk.{i}.weight"] = torch.from_numpy(matrix).half()
     writer.write_header_to_file()
@@ -139,7 +139,7 @@ def large(gigabytes, folder):
     writer.close()
     save_file(tensors, folder / "m.safetensors")
     del tensors
-    print(f"\n{count} matrices of 1024 x {side}: whole survey with page")
+    print(f"\n{count} matrices of {rows} x {columns}: whole survey with page")
     for path in (folder / "m.gguf", folder / "m.safetensors"):
         place = folder / path.suffix[1:]
         place.mkdir()
