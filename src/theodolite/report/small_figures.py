@@ -31,7 +31,7 @@ def small_figure(series: Series) -> str:
             )
     label = escape(printable(f"{series.y_label or 'measured'} against {series.x_label or 'place'}"), quote=True)
     return (
-        f'<svg class="th-figure" role="img" aria-label="{label}" viewBox="0 0 {WIDTH} {HEIGHT}" '
+        f'<svg class="th-figure" role="img" aria-label="{label}" width="100%" viewBox="0 0 {WIDTH} {HEIGHT}" '
         f'style="max-width:{WIDTH}px" xmlns="http://www.w3.org/2000/svg">{_frame()}{"".join(parts)}'
         f"{_words(series, across, up, named)}</svg>"
     )
