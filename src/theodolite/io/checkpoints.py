@@ -55,8 +55,11 @@ def checkpoint(name: str | Path, *, device: str = "cpu") -> Weights:
 
 def _meant(path: Path) -> Path:
     """The file, or the index of a TensorFlow checkpoint, which is called by the name that its files begin with."""
-    index = path.with_name(f"{path.name}.index")
-    return index if path.name and not path.exists() and index.is_file() else path
+    try:
+        index = path.with_name(f"{path.name}.index")
+        return index if not path.exists() and index.is_file() else path
+    except (OSError, ValueError):  # a name too long for the system, or none: said where the path is looked up
+        return path
 
 
 def _once(weights: Weights, out: Mapping[str, tuple[str, ...]]) -> Listed:
