@@ -17,6 +17,7 @@ import struct
 import sys
 import tempfile
 import time
+import warnings
 import zipfile
 from pathlib import Path
 
@@ -24,6 +25,7 @@ import numpy as np
 import torch
 
 from theodolite.core.subject import Subject
+from theodolite.io.adapters import adapter
 from theodolite.io.checkpoints import checkpoint
 from theodolite.io.files import said
 from theodolite.io.weights import readable
@@ -132,6 +134,38 @@ def hdf5_file():
     return packed(save)
 
 
+FILES = Path(__file__).resolve().parent.parent / "tests" / "io" / "files"
+
+
+def gptq_file():
+    """Whole numbers of four bits, their scales and zeros."""
+    return (FILES / "gptq4" / "model.safetensors").read_bytes()
+
+
+def nf4_file():
+    return (FILES / "bitsandbytes-nf4-nested" / "model.safetensors").read_bytes()
+
+
+def tensorflow_file():
+    return (FILES / "tensorflow" / "model.ckpt.index").read_bytes()
+
+
+def adapter_file():
+    from safetensors.torch import save
+
+    return save({"a.lora_A.weight": torch.ones(2, 9), "a.lora_B.weight": torch.ones(8, 2)})
+
+
+def distributed_file():
+    """The metadata of a folder of torch.distributed."""
+    import torch.distributed.checkpoint as dcp
+
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the library's own
+        dcp.save({"a": torch.ones(3, 4), "b": torch.arange(5.0)}, checkpoint_id=folder, no_dist=True)
+        return (Path(folder) / ".metadata").read_bytes()
+
+
 def whole(changed):
     return changed
 
@@ -148,7 +182,14 @@ READERS = {
     "onnx": (onnx_file, whole),
     "flax": (flax_file, whole),
     "hdf5": (hdf5_file, whole),
+    "gptq": (gptq_file, whole),
+    "nf4": (nf4_file, whole),
+    "adapter": (adapter_file, whole),
+    "tensorflow": (tensorflow_file, whole),
+    "distributed": (distributed_file, whole),
 }
+NAMES = {"tensorflow": "m.index", "distributed": "folder/.metadata"}
+"""Files that are known by their name too."""
 
 
 def changed(data, random):
@@ -195,6 +236,11 @@ def complaint(path, *, surveyed):
             return f"{weight.name} was listed otherwise than read"
     if not all(name.isprintable() for name in weights):
         return "a name that cannot be printed"
+    for module in adapter(weights, {}).values():
+        try:
+            module.change()
+        except ValueError as error:
+            faults[module.module] = said(error)
     bad = [line for line in faults.values() if not line.isprintable() or len(line) > LETTERS]
     if bad:
         return f"said {bad[0]!r}"
@@ -216,12 +262,14 @@ def fuzzed(name, cases, seed=0, *, surveys=50):
     make, around = READERS[name]
     base, found = make(), {}
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "m"
+        path = Path(folder) / NAMES.get(name, "m")
+        path.parent.mkdir(exist_ok=True)
         for case in range(cases):
             path.write_bytes(around(changed(base, np.random.default_rng([seed, case]))))
             signal.alarm(SECONDS)
             try:
-                words = complaint(path, surveyed=case % surveys == 0)
+                asked = path.parent if path.name == ".metadata" else path
+                words = complaint(asked, surveyed=case % surveys == 0)
             except Exception as error:
                 words = f"{type(error).__name__}: {error}"
             finally:

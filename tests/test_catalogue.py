@@ -9,7 +9,9 @@ import torch
 
 from theodolite import catalogue
 from theodolite.core.subject import Subject
+from theodolite.io.adapters import adapter
 from theodolite.io.builtin_network import builtin
+from theodolite.io.weights import weights_of
 from theodolite.verbs.checking import CheckSettings, checked_laws
 from theodolite.verbs.surveying import read
 
@@ -143,9 +145,19 @@ def attentive():
     return Subject(model, data=(x, torch.arange(40) % 3), loss=torch.nn.functional.cross_entropy, lr=0.1)
 
 
+def adapted():
+    """A network with an adapter of low rank beside it."""
+    generator = torch.Generator().manual_seed(0)
+    factors = {
+        "a.lora_A.weight": torch.randn(3, 8, generator=generator),
+        "a.lora_B.weight": torch.randn(9, 3, generator=generator),
+    }
+    return Subject(torch.nn.Linear(8, 9), adapter=adapter(weights_of(factors), {}))
+
+
 @pytest.mark.parametrize("name", INSTRUMENTS)
 def test_instrument_reads_the_full_subject_and_leaves_it_unchanged(name, subject):
-    subject = attentive() if name == "attention" else subject
+    subject = {"attention": attentive, "adapter": adapted}.get(name, lambda: subject)()
     before = {key: value.clone() for key, value in subject.model.state_dict().items()}
     random = torch.get_rng_state()
     readings = read(name, subject)

@@ -54,6 +54,7 @@ def _survey_parser(commands: Any) -> None:
     survey.add_argument(
         "--against", metavar="BASE", help="a checkpoint from before training or fine-tuning, to compare with"
     )
+    survey.add_argument("--base", metavar="BASE", help="of an adapter (LoRA): the checkpoint that it belongs to")
     survey.add_argument("--device", default="cpu", help="where the tensors of a checkpoint are worked on, such as cuda")
     survey.add_argument("--lr", type=float, help="the learning rate of training")
     survey.add_argument("--activation", help="the nonlinearity, where it cannot be seen (a bare checkpoint)")
@@ -121,6 +122,9 @@ def _law_parsers(commands: Any) -> None:
     )
     _shared(check, out="folder for atlas.html and each verdict; a killed run goes on there", jobs=True)
 
+    _shared(
+        commands.add_parser("doctor", help="known answers asked of this installation: can its arithmetic be trusted?")
+    )
     _shared(commands.add_parser("list", help="every law, instrument and ailment"))
     explain = commands.add_parser("explain", help="a law, an instrument or an ailment in full")
     explain.add_argument("name")

@@ -58,7 +58,7 @@ def _survey(options: argparse.Namespace) -> int:
     from theodolite.verbs.surveying import survey
 
     out = options.out or (None if options.json else Path("survey"))
-    facts = {"against": options.against, "device": options.device, "lr": options.lr, "activation": options.activation}
+    facts = {name: getattr(options, name) for name in ("against", "base", "device", "lr", "activation")}
     result = survey(
         asked_subject(options.target, options.data, **facts),
         instruments=options.instrument,
@@ -88,11 +88,11 @@ def _diagnose(options: argparse.Namespace) -> int:
 
 
 def _design(options: argparse.Namespace) -> int:
+    import theodolite as th
     from theodolite.io import loading as load
-    from theodolite.verbs.designing.advice import design
 
     data = load.dataset(options.data) if options.data else None
-    result = design(
+    result = th.design(
         activation=options.activation, depth=options.depth, width=options.width, samples=options.samples, data=data
     )
     return _present(result, options, options.out, {"design.html": "The page"})
@@ -136,6 +136,14 @@ def _memorize(options: argparse.Namespace) -> int:
 
     print(memorize_file(options.data, options.out, options))
     return DONE
+
+
+def _doctor(options: argparse.Namespace) -> int:
+    import theodolite as th
+
+    found = th.doctor()
+    _present(found, options, None, {})
+    return DONE if found.good else BROKEN
 
 
 def _list(options: argparse.Namespace) -> int:
@@ -190,6 +198,7 @@ _RUNS = {
     "dimension": _dimension,
     "memorize": _memorize,
     "check": _check,
+    "doctor": _doctor,
     "list": _list,
     "explain": _explain,
     "completion": _completion,

@@ -167,3 +167,34 @@ def test_workers_do_not_outlive_a_killed_parent(tmp_path):
 def _runs(pid):
     status = Path(f"/proc/{pid}/stat")
     return status.exists() and status.read_text().rpartition(")")[2].split()[0] != "Z"
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="looks for processes in /proc")
+def test_an_interrupted_survey_says_so_in_one_line_and_goes_on_later(tmp_path):
+    generator = torch.Generator().manual_seed(0)
+    many = {f"l{i}.weight": torch.randn(160, 160, generator=generator) for i in range(60)}
+    save_file(many, tmp_path / "m.safetensors")
+    command = [
+        sys.executable,
+        "-m",
+        "theodolite",
+        "survey",
+        str(tmp_path / "m.safetensors"),
+        "--out",
+        str(tmp_path / "out"),
+    ]
+    run = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    notes = tmp_path / "out" / "records.jsonl"
+    for _ in range(1200):
+        if notes.exists() and notes.stat().st_size > 2000:
+            break
+        time.sleep(0.05)
+    run.send_signal(signal.SIGINT)
+    _, said = run.communicate(timeout=60)
+    assert run.returncode == 130
+    assert said.strip().splitlines()[-1] == "theodolite: interrupted"
+    assert "Traceback" not in said
+    kept = notes.read_text()
+    rows = th.survey(tmp_path / "m.safetensors", out=tmp_path / "out", cost="free").rows()
+    assert notes.read_text().startswith(kept[: kept.rindex("\n") + 1])
+    assert len({row["where"] for row in rows}) == 60

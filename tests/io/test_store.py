@@ -50,10 +50,11 @@ def test_what_is_not_durable_or_has_no_folder_stays_in_memory(tmp_path):
 
 @pytest.mark.parametrize("damage", [b"", b"x"])
 def test_a_damaged_array_is_not_known(tmp_path, damage):
-    filled(tmp_path)
+    filled(tmp_path).put("large", 1, arrays={"v": np.arange(1000.0)})
+    assert Store(tmp_path).get("large").arrays["v"].tolist() == list(range(1000))
     for file in (tmp_path / "arrays").iterdir():
         file.write_bytes(damage)
-    assert Store(tmp_path).get("a", "one") is None
+    assert Store(tmp_path).get("large") is None
     assert Store(tmp_path).get("b", "two").value == "ü"
 
 
@@ -112,3 +113,30 @@ def test_a_killed_writer_leaves_only_whole_records(tmp_path):
         found = store.get(key)
         assert found.value == ["word"] * 50
         assert found.arrays["v"].tolist() == [float(key)] * 4
+
+
+def test_two_processes_do_not_write_into_one_folder(tmp_path):
+    import subprocess
+    import sys
+
+    code = "import sys; from pathlib import Path; from theodolite.io.store import Store; Store(Path(sys.argv[1]))"
+    held = filled(tmp_path / "out")
+    again = Store(tmp_path / "out")  # the same process may
+    other = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "out")], capture_output=True, text=True, check=False
+    )
+    assert other.returncode == 1
+    assert "expected a folder of its own for this run" in other.stderr
+    del held, again
+    free = subprocess.run([sys.executable, "-c", code, str(tmp_path / "out")], capture_output=True, check=False)
+    assert free.returncode == 0
+
+
+def test_what_may_be_written_soon_is_there_after_a_flush(tmp_path):
+    store = Store(tmp_path)
+    store.put("a", 1, soon=True)
+    store.put("b", 2, soon=True, arrays={"v": np.array([0.1, 1 / 3])})
+    store.flush()
+    del store
+    assert Store(tmp_path).get("b").arrays["v"].tolist() == [0.1, 1 / 3]
+    assert list(Store(tmp_path)) == ["a", "b"]

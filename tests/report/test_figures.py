@@ -8,9 +8,11 @@ from xml.etree import ElementTree
 import pytest
 
 from theodolite.core.law import Law
-from theodolite.core.reading import Band, Series
+from theodolite.core.reading import Band, Reading, Series
 from theodolite.report.figures import series_figure, verdict_figure
 from theodolite.report.formulas import formula, prose
+from theodolite.report.plots import plots_of
+from theodolite.report.small_figures import small_figure
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -219,3 +221,44 @@ def test_prose_sets_mathematics_and_escapes_the_rest():
     assert html.startswith("as <svg")
     assert html.endswith(" &amp; &lt;b&gt;")
     assert prose("costs $5") == "costs $5"
+
+
+def many_spectra(count):
+    """Readings with a series each, the last one outside its band."""
+    x = tuple(1.0 + k for k in range(12))
+    return [
+        Reading(
+            quantity="alpha",
+            where=f"layer {place}",
+            measured=9.0 if place == count - 1 else 1.0,
+            expected=Band(0.0, 2.0),
+            series=Series(
+                x=x,
+                measured=tuple(1 / (v + place) for v in x),
+                low=tuple(0.5 / v for v in x),
+                high=tuple(0.5 / v for v in x),
+                x_label="<eigenvalue>",
+                y_label="density",
+                log="xy",
+            ),
+        )
+        for place in range(count)
+    ]
+
+
+def test_of_many_figures_those_worth_seeing_are_drawn_in_full_and_the_others_small():
+    few, many = plots_of(many_spectra(5), "g"), plots_of(many_spectra(30), "g")
+    small = [plot for plot in many if 'viewBox="0 0 320 150"' in plot.svg]
+    assert not any('viewBox="0 0 320 150"' in plot.svg for plot in few)
+    assert len(many) == 30
+    assert len(small) == 27
+    assert 'viewBox="0 0 320 150"' not in many[-1].svg, "the one outside its band is drawn in full"
+
+
+def test_a_small_figure_is_well_formed_and_shows_every_point():
+    series = many_spectra(1)[0].series
+    drawn = ElementTree.fromstring(small_figure(series))
+    kinds = [element.tag.rpartition("}")[2] for element in drawn.iter()]
+    assert kinds.count("circle") == 12
+    assert kinds.count("polyline") == 1  # both ends of the band are one line
+    assert "&lt;eigenvalue&gt;" in small_figure(series)

@@ -39,7 +39,9 @@ class Subject:
     collection of batches that can be read again (see `Batches`).
     ``origin`` is the model, or its state dict, as it was before training. Of a bare checkpoint ``model`` is None and
     ``weights`` maps names to `Weight`; it is not read when made: tensors that turn out missing, damaged or not finite
-    are named in ``faults`` as they are met. ``activation`` names its nonlinearity, which weights do not show.
+    are named in ``faults`` as they are met. Of an adapter of low rank ``adapter`` has the factors of each module, and the
+    weights are those of its file, or with a base the ones it changes. ``activation`` names its nonlinearity, which weights
+    do not show.
     ``allowance`` is the time that reading may take (without end unless a survey shares out its budget); ``seen`` is what
     visits of the data have shown, for all instruments.
     """
@@ -52,6 +54,7 @@ class Subject:
     momentum: float = 0.0
     origin: Any = None
     activation: str | None = None
+    adapter: Mapping[str, Any] | None = None
     weights: Weights = field(default_factory=dict)
     name: str = ""
     checked: bool = True  # False: taken as it is, for a diagnosis, which finds faults itself

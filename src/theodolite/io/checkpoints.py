@@ -6,7 +6,7 @@ import importlib
 import json
 import pkgutil
 import stat
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -17,11 +17,15 @@ from torch import Tensor
 
 from theodolite.io import formats
 from theodolite.io.files import printable
-from theodolite.io.formats import _zips
+from theodolite.io.formats import _distributed, _zips
 from theodolite.io.formats._format import HEAD, LONGEST_NAME, Format, Place, Unreadable, unreadable
-from theodolite.io.weights import Weight, Weights
+from theodolite.io.packed.unpacking import quantisation, unpacked
+from theodolite.io.weights import Listed, Weight, Weights, left_out
 
-KINDS = "a checkpoint file (safetensors, torch, .npz, GGUF, ONNX, Keras, flax), a folder of shards, or package.module:function"
+KINDS = (
+    "a checkpoint file (safetensors, torch, .npz, GGUF, ONNX, Keras, flax, TensorFlow), a folder of shards, "
+    "or package.module:function"
+)
 LARGEST_INDEX = 32_000_000
 
 
@@ -29,9 +33,10 @@ def checkpoint(name: str | Path, *, device: str = "cpu") -> Weights:
     """The tensors of a checkpoint, by name; each is read from disk, and put on the ``device``, only when asked for.
 
     What kind of file it is is told by its first bytes. A file that is damaged is an error. In a folder a missing or
-    damaged shard is not: reading one of its tensors is. Letters of a name that would not show are escaped.
+    damaged shard is not: reading one of its tensors is. A quantised matrix and its scales are one weight, and so are tensors
+    that share their place in the file. Letters of a name that would not show are escaped.
     """
-    path = Path(name)
+    path = _meant(Path(name))
     try:
         kind = stat.S_IFMT(path.stat().st_mode)
     except (OSError, ValueError) as error:
@@ -44,8 +49,30 @@ def checkpoint(name: str | Path, *, device: str = "cpu") -> Weights:
     faults = [weight.read.reason for weight in weights.values() if isinstance(weight.read, Unreadable)]
     if kind == stat.S_IFREG and len(faults) == len(weights):
         raise ValueError(faults[0])
-    shown = _shown(weights)
-    return shown if device == "cpu" else {key: _on(weight, device) for key, weight in shown.items()}
+    shown = _shown(_once(unpacked(weights, quantisation(path)), left_out(weights)))
+    return shown if device == "cpu" else Listed({k: _on(w, device) for k, w in shown.items()}, shown.left_out)
+
+
+def _meant(path: Path) -> Path:
+    """The file, or the index of a TensorFlow checkpoint, which is called by the name that its files begin with."""
+    try:
+        index = path.with_name(f"{path.name}.index")
+        return index if not path.exists() and index.is_file() else path
+    except (OSError, ValueError):  # a name too long for the system, or none: said where the path is looked up
+        return path
+
+
+def _once(weights: Weights, out: Mapping[str, tuple[str, ...]]) -> Listed:
+    """Tied weights, which lie at the same place of a file, under the first of their names."""
+    first: dict[Place, str] = {}
+    tied: dict[str, tuple[str, ...]] = {}
+    for name, weight in weights.items():
+        if isinstance(weight.read, Place) and weight.shape and 0 not in weight.shape:
+            one = first.setdefault(weight.read, name)
+            if one != name:
+                tied[f"tied to {one}: the same numbers"] = (*tied.get(f"tied to {one}: the same numbers", ()), name)
+    gone = {name for names in tied.values() for name in names}
+    return Listed({name: weight for name, weight in weights.items() if name not in gone}, {**out, **tied})
 
 
 @dataclass(frozen=True)
@@ -61,7 +88,7 @@ def _on(weight: Weight, device: str) -> Weight:
     return replace(weight, read=_OnDevice(weight.read, device), device=device)
 
 
-def _shown(weights: Weights) -> dict[str, Weight]:
+def _shown(weights: Listed) -> Listed:
     """The same under names that can be printed, no two of them alike."""
     shown: dict[str, Weight] = {}
     for weight in weights.values():
@@ -69,7 +96,11 @@ def _shown(weights: Weights) -> dict[str, Weight]:
         if name in shown:
             name = next(other for k in range(2, len(weights) + 2) if (other := f"{name} ({k})") not in shown)
         shown[name] = weight if name == weight.name else replace(weight, name=name)
-    return shown
+    out = {
+        printable(why, LONGEST_NAME): tuple(printable(name, LONGEST_NAME) for name in names)
+        for why, names in weights.left_out.items()
+    }
+    return Listed(shown, out)
 
 
 @lru_cache(maxsize=1)
@@ -93,13 +124,21 @@ def _file(path: Path) -> Weights:
 
 
 def _folder(path: Path) -> Weights:
-    """The Hugging Face layout: an index that says which shard holds which tensor, or shards without an index."""
+    """The Hugging Face layout: an index that says which shard holds which tensor, or shards without an index.
+
+    Or that of torch.distributed.checkpoint, or of TensorFlow, whose SavedModel has its variables in a folder of their own.
+    """
+    if (path / _distributed.METADATA).is_file():
+        return _distributed.weights(path)
     for pattern in ("*.safetensors", "*.bin", "*.pth", "*.pt"):
         indices, shards = sorted(path.glob(f"{pattern}.index.json")), sorted(path.glob(pattern))
         if indices:
             return _indexed(path, indices[0])
         if shards:
             return _together([_shard(shard) for shard in shards])
+    for tables in (sorted(path.glob("*.index")), sorted((path / "variables").glob("*.index"))):
+        if tables:
+            return _file(max(tables, key=lambda table: (table.stat().st_mtime_ns, table.name)))
     raise ValueError(
         f"expected a folder with *.safetensors or *.bin in it, got {path} without any; download the shards"
     )
@@ -120,7 +159,7 @@ def _indexed(path: Path, index: Path) -> Weights:
     return _together([asked, *beside])
 
 
-def _together(groups: Sequence[Weights]) -> dict[str, Weight]:
+def _together(groups: Sequence[Weights]) -> Listed:
     """All of them; one whose name was there before is numbered, not lost."""
     found: dict[str, Weight] = {}
     for group in groups:
@@ -129,7 +168,11 @@ def _together(groups: Sequence[Weights]) -> dict[str, Weight]:
             while key in found:
                 key, number = f"{name} ({number})", number + 1
             found[key] = replace(weight, name=key)
-    return found
+    out: dict[str, tuple[str, ...]] = {}
+    for group in groups:
+        for why, names in left_out(group).items():
+            out[why] = (*out.get(why, ()), *names)
+    return Listed(found, out)
 
 
 def _inside(shard: str) -> str:

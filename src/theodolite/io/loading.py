@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import inspect
 import os
@@ -16,25 +17,49 @@ import torch
 from torch import Tensor, nn
 
 from theodolite.core.subject import Subject
+from theodolite.io.adapters import Adapted, adapter, configuration, merged
 from theodolite.io.checkpoints import KINDS, checkpoint, numbers, one_line
 from theodolite.io.files import printable
+from theodolite.io.weights import Weights
 
 
 def target(name: str, *, data: Any = None, device: str = "cpu", **facts: Any) -> Subject:
     """The subject that a target on the command line names: a checkpoint, or a function that returns a model.
 
-    ``facts`` are the other fields of `Subject`. A function may also return a whole `Subject`.
+    ``facts`` are the other fields of `Subject`, and ``base``, the checkpoint that an adapter belongs to. A function may also
+    return a whole `Subject`.
     """
     if ":" in name and not Path(name).exists():
         return _from_function(name, data=data, facts=facts)
     _check_device(device)
+    base = facts.pop("base", None)
     weights = checkpoint(name, device=device)
     if data is not None:
         raise ValueError(
             f"expected a model to run the data through, got the weights {name} alone; "
             "write a function that builds the model and loads them, and pass package.module:function"
         )
+    found = adapter(weights, configuration(Path(name)))
+    if found:
+        return _adapted(
+            name, weights, found, checkpoint(base, device=device) if base else facts.pop("origin", None), facts
+        )
+    if base is not None:
+        raise ValueError(
+            f"expected an adapter of low rank in {name} for --base, got none; to compare two checkpoints pass --against"
+        )
     return Subject(weights=weights, name=printable(name, 400), **facts)
+
+
+def _adapted(
+    name: str, weights: Weights, found: Mapping[str, Adapted], base: Weights | None, facts: Mapping[str, Any]
+) -> Subject:
+    """An adapter alone, or the weights of its base that it changes, with those of the base as their origin."""
+    facts = {**facts, "adapter": found, "name": printable(name, 400), "origin": None}
+    if base is None:
+        return Subject(weights=weights, **facts)
+    after, before = merged(found, weights, base)
+    return Subject(weights=after, **{**facts, "origin": before or None})
 
 
 def _check_device(device: str) -> None:
@@ -82,22 +107,37 @@ def asked_subject(
     data: str | None = None,
     *,
     against: str | None = None,
+    base: str | None = None,
     device: str = "cpu",
-    lr: float | None = None,
-    activation: str | None = None,
-    checked: bool = True,
+    **given: Any,
 ) -> Subject:
-    """The subject that a command line names; the built-in network where it names none."""
+    """The subject that a command line names; the built-in network where it names none. ``given`` are fields of `Subject`."""
     if name is None and data is None:
         from theodolite.io.builtin_network import builtin
 
         return builtin()
     if name is None:
         raise ValueError("expected a model to run the data through, got data alone; name package.module:function")
+    return_large_blocks()
     loaded = dataset(data) if data else None
     origin = checkpoint(against, device=device) if against else None
-    facts = {"lr": lr, "activation": activation, "loss": default_loss(loaded), "origin": origin, "checked": checked}
+    facts = {**given, "loss": default_loss(loaded), "origin": origin} | ({"base": base} if base else {})
     return target(name, data=loaded, device=device, **facts)
+
+
+def return_large_blocks() -> None:
+    """In this process, have the C library give tensors back to the system when they are freed.
+
+    It would keep blocks of up to 32 MB, and cut small notes out of them: then the next tensor of the same size no longer fits,
+    and a survey that has one tensor in memory at a time grows as if it kept them all. Without glibc nothing is changed.
+    """
+    import ctypes
+
+    with contextlib.suppress(OSError, AttributeError, TypeError):
+        ctypes.CDLL(None).mallopt(_MMAP_THRESHOLD, 1 << 20)
+
+
+_MMAP_THRESHOLD = -3  # M_MMAP_THRESHOLD of malloc.h
 
 
 def table(name: str) -> tuple[np.ndarray, np.ndarray | None]:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from theodolite.io.claims import claim
 from theodolite.io.files import json_ready, write_atomically
 
 if TYPE_CHECKING:
@@ -17,6 +19,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Arrays = Mapping[str, NDArray[np.float64]]
+
+
+LATEST, SMALL = 0.5, 512
+"""Seconds that what may be written soon waits at most, and entries up to which an array stands in its record's line."""
 
 
 @dataclass(frozen=True)
@@ -32,8 +38,9 @@ class Store:
     """One rule: what lies under a key with the same fingerprint is not computed again; anything else is, and replaces it.
 
     In a folder it is ``records.jsonl``, one line a record, on disk when `put` returns, so that a crash loses at most the record
-    being written; arrays lie beside it and are written before the line that names them. Without a folder it forgets, and so
-    it does from the moment on at which the folder cannot be written.
+    being written; large arrays lie beside it and are written before the line that names them. One process at a time writes into
+    a folder: another is refused in words. Without a folder it forgets, and so it does from the moment on at which the folder
+    cannot be written.
 
     >>> store = Store()
     >>> store.put("sum", 3, fingerprint="1 + 2")
@@ -45,8 +52,16 @@ class Store:
         self.folder = folder
         self._found: dict[str, Stored] = {}
         self._lines: dict[str, str] = {}
+        self._waiting: list[str] = []
+        self._written = time.monotonic()
+        self._claimed = False
         if folder is not None and (folder / "records.jsonl").exists():
+            self._claim(folder)
             self._read(folder / "records.jsonl")
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For a worker, which writes for the run that has the folder."""
+        return {**self.__dict__, "_claimed": True, "_waiting": []}
 
     def get(self, key: str, fingerprint: str = "") -> Stored | None:
         """What lies under the key; nothing where it was found for something else, or an array is gone or damaged."""
@@ -61,20 +76,49 @@ class Store:
         return found
 
     def put(
-        self, key: str, value: Any, *, fingerprint: str = "", arrays: Arrays | None = None, durable: bool = True
+        self,
+        key: str,
+        value: Any,
+        *,
+        fingerprint: str = "",
+        arrays: Arrays | None = None,
+        durable: bool = True,
+        soon: bool = False,
     ) -> None:
-        """Keep a value and its arrays; only ``durable`` ones go to the folder."""
+        """Keep a value and its arrays; only ``durable`` ones go to the folder.
+
+        Those that may go there ``soon`` do so together, half a second later at most, or when `flush` is called: to wait for
+        the disk takes longer than most of what is worked out of small tensors.
+        """
         arrays = arrays or {}
         self._found[key] = Stored(json_ready(value), arrays, fingerprint)
         if self.folder is None or not durable:
             return
+        self._claim(self.folder)
         try:
             for name, array in arrays.items():
-                _save(self._array(key, fingerprint, name), array)
+                if not _is_small(array):
+                    _save(self._array(key, fingerprint, name), array)
             self._lines[key] = _line(key, self._found[key])
-            self._append(self._lines[key])
+            self._waiting.append(self._lines[key])
+            if not soon or time.monotonic() - self._written > LATEST:
+                self.flush()
         except OSError:  # a full disk, a folder that may not be written: from here on it forgets, and the work goes on
             self.folder = None
+
+    def _claim(self, folder: Path) -> None:
+        if not self._claimed:
+            claim(folder, self)
+            self._claimed = True
+
+    def flush(self) -> None:
+        """Everything that was put is on disk when this returns."""
+        if self.folder is not None and self._waiting:
+            try:
+                self._append("".join(self._waiting))
+            except OSError:
+                self.folder = None
+        self._waiting, self._written = [], time.monotonic()
 
     def _append(self, line: str) -> None:
         assert self.folder is not None
@@ -88,6 +132,7 @@ class Store:
         """Forget these, on disk too."""
         self._found = {key: found for key, found in self._found.items() if key not in keys}
         self._lines = {key: line for key, line in self._lines.items() if key not in keys}
+        self._waiting = []
         if self.folder is not None:
             write_atomically(self.folder / "records.jsonl", "".join(self._lines.values()))
 
@@ -103,7 +148,8 @@ class Store:
             try:
                 record = json.loads(line)
                 key = record["key"]
-                stored = Stored(record["value"], dict.fromkeys(record["arrays"]), record["fingerprint"])  # type: ignore[arg-type]
+                arrays = {name: _inline(record, name) for name in record["arrays"]}
+                stored = Stored(record["value"], arrays, record["fingerprint"])
             except (ValueError, KeyError, TypeError) as error:
                 if place == len(lines) - 1:
                     break
@@ -120,8 +166,24 @@ class Store:
         return self.folder / "arrays" / f"{hashlib.sha256(words).hexdigest()[:32]}.npy"
 
 
+def _is_small(array: Any) -> bool:
+    """Whether it stands in its record's line: a file of its own would take longer to write than to fill."""
+    import numpy as np
+
+    return array.ndim == 1 and array.size <= SMALL and bool(np.isfinite(array).all())
+
+
+def _inline(record: Mapping[str, Any], name: str) -> Any:
+    import numpy as np
+
+    found = record.get("inline", {}).get(name)
+    return None if found is None else np.array(found, dtype=np.float64)
+
+
 def _line(key: str, found: Stored) -> str:
     record = {"key": key, "fingerprint": found.fingerprint, "value": found.value, "arrays": list(found.arrays)}
+    small = {name: array.tolist() for name, array in found.arrays.items() if _is_small(array)}
+    record |= {"inline": small} if small else {}
     return json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n"
 
 

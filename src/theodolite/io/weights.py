@@ -22,6 +22,7 @@ class Weight:
     """One named tensor; ``read()`` brings it into memory, nothing else does.
 
     ``source`` identifies the file it lies in, with its size and time: what is computed from it may then be kept on disk.
+    ``note`` says what was done to get it, where that is more than reading.
     """
 
     name: str
@@ -30,9 +31,23 @@ class Weight:
     read: Callable[[], Tensor] = field(repr=False)
     source: str = ""
     device: str = "cpu"
+    note: str = ""
 
 
 Weights = Mapping[str, Weight]
+
+
+class Listed(dict[str, Weight]):
+    """The weights of a checkpoint, and what of it is not surveyed: for each reason the names."""
+
+    def __init__(self, weights: Weights, left_out: Mapping[str, tuple[str, ...]] | None = None) -> None:
+        super().__init__(weights)
+        self.left_out: dict[str, tuple[str, ...]] = {why: names for why, names in (left_out or {}).items() if names}
+
+
+def left_out(weights: Weights) -> dict[str, tuple[str, ...]]:
+    """What of a checkpoint is not among its weights: for each reason the names."""
+    return dict(weights.left_out) if isinstance(weights, Listed) else {}
 
 
 def weights_of(tensors: nn.Module | Mapping[str, Tensor], *, source: str = "") -> dict[str, Weight]:

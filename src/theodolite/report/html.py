@@ -8,7 +8,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from theodolite.report.views import FEW_FIGURES, survey_sections
+from theodolite.report.plots import FEW_FIGURES
+from theodolite.report.views import survey_sections
 from theodolite.report.words import MARKS, printable, status_counts
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""The figures of a group of readings: their own curves, the most telling of many, or all places side by side."""
+"""The figures of a page: which are drawn in full and which small, and the one of all places side by side."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ from dataclasses import dataclass
 
 from theodolite.core.reading import CellPicture, Reading, Series
 from theodolite.report.figures import series_figure
+from theodolite.report.small_figures import small_figure
+from theodolite.report.words import WORST
 
-MOST_FIGURES = 24
-"""Figures of one group that are drawn; a checkpoint with hundreds of matrices would make a page of many megabytes."""
+FEW_FIGURES, FIRST, MANY_PLACES = 8, 3, 60
+"""Up to so many figures of a quantity are all drawn in full and stand open; of more the first to be seen are, and the others
+small; of more places than can be named at an axis too."""
 
 
 @dataclass(frozen=True)
@@ -23,38 +26,36 @@ class Plot:
 
 def plots_of(readings: Sequence[Reading], name: str) -> list[Plot]:
     """The figures of a group: its own series, or else all places side by side where there are three or more."""
-    series: dict[Series, list[Reading]] = {}
+    series: dict[Series, list[str]] = {}
     for reading in readings:
         if reading.series is not None and reading.series.x:
-            series.setdefault(reading.series, []).append(reading)
+            series.setdefault(reading.series, []).append(reading.where)
     if not series and len(readings) > 2:
-        return [Plot(_figure(_places_series(readings), f"{name}-0"), "")]
-    drawn = _most_telling(series)
-    plots = [
-        Plot(_figure(data, f"{name}-{place}"), series[data][0].where if len(series[data]) == 1 else "")
-        for place, data in enumerate(drawn)
+        series[_places_series(readings)] = [""]
+    full = _worth_seeing(readings, series)
+    return [
+        Plot(
+            _figure(data, f"{name}-{place}") if data in full and not _is_crowded(data) else small_figure(data),
+            where[0] if len(where) == 1 else "",
+        )
+        for place, (data, where) in enumerate(series.items())
     ]
-    if len(drawn) < len(series):
-        words = "Their numbers are in the table, their curves in the survey's json() and frame()."
-        plots.append(Plot(f'<p class="th-small th-soft">{words}</p>', f"{len(series) - len(drawn)} more, not drawn"))
-    return plots
 
 
-def _most_telling(series: Mapping[Series, Sequence[Reading]]) -> list[Series]:
-    """At most some figures: of readings that left their band where there are so many, spread evenly over the places."""
-    if len(series) <= MOST_FIGURES:
-        return list(series)
-    outside = [data for data, own in series.items() if any(r.alarming or r.status in ("above", "below") for r in own)]
-    inside = [data for data in series if data not in set(outside)]
-    kept = set(_spread(outside, MOST_FIGURES))
-    kept |= set(_spread(inside, MOST_FIGURES - len(kept)))
-    return [data for data in series if data in kept]
+def _is_crowded(data: Series) -> bool:
+    return len(data.x) > MANY_PLACES and isinstance(data.x[0], str)
 
 
-def _spread(items: Sequence[Series], count: int) -> list[Series]:
-    if len(items) <= count:
-        return list(items)
-    return [items[place * len(items) // count] for place in range(count)]
+def _worth_seeing(readings: Sequence[Reading], series: Mapping[Series, Sequence[str]]) -> set[Series]:
+    """Those drawn in full: all where they are few, else the ones whose readings should be seen first."""
+    if len(series) <= FEW_FIGURES:
+        return set(series)
+    ranked = sorted(
+        (reading for reading in readings if reading.series in series), key=lambda reading: WORST.index(reading.status)
+    )
+    kept = dict.fromkeys(reading.series for reading in ranked if reading.series is not None)
+    pictures = {data for data in series if isinstance(data, CellPicture)}
+    return {*list(kept)[:FIRST], *pictures}
 
 
 def _figure(data: Series, key: str) -> str:

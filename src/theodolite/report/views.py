@@ -15,9 +15,6 @@ from theodolite.report.words import MARKS, WORST, by_quantity, expectation, grou
 if TYPE_CHECKING:
     from theodolite.core.question import Answer, Question
 
-FEW_FIGURES = 8
-"""Up to so many figures stand open on a page; more wait closed until they are asked for."""
-
 
 @dataclass(frozen=True)
 class Bullet:

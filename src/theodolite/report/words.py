@@ -88,7 +88,10 @@ def printable(text: Any) -> str:
     >>> printable("a\\x1b[31mb")
     'a�[31mb'
     """
-    return "".join("�" if _hidden(letter) else letter for letter in str(text))
+    words = str(text)
+    if words.isascii() and words.isprintable():  # nearly all are
+        return words
+    return "".join("�" if _hidden(letter) else letter for letter in words)
 
 
 def shortened(text: str, limit: int) -> str:

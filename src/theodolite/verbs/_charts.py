@@ -29,11 +29,13 @@ def chart_of(target: Any, *, budget: float, **facts: Any) -> tuple[Chart, str]:
         data = given.pop("data", None)
         target = loaded(str(target), data=data, device=facts.get("device") or "cpu", loss=given.pop("loss", None))
     if isinstance(target, Subject):
+        if (
+            target.model is None
+        ):  # nothing of a checkpoint, nor of its base, is read here: they may be larger than memory
+            return Chart(weights=target.weights, budget=budget), target.name
         own = {"data": target.data, "loss": target.loss, "origin": _tensors(target.origin)}
         given = {**{name: value for name, value in own.items() if value is not None}, **given}
         lr, name = lr or target.lr, target.name
-        if target.model is None:
-            return Chart(weights=target.weights, budget=budget), name
         target = target.model
     elif isinstance(target, nn.Module):
         name = type(bare_model(target)).__name__

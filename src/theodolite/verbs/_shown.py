@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from theodolite.core.reading_rows import COLUMNS, csv_text, row_of
+from theodolite.io.documents import stamped
 from theodolite.io.files import json_ready, write_atomically
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ class Shown(ABC):
     """A result gives its ``rows``, its ``table`` for the terminal, its ``page`` and its ``document``; the rest is here."""
 
     columns: ClassVar[tuple[str, ...]] = ("instrument", *COLUMNS)
+    kind: ClassVar[str] = ""  # of document, where there is a schema of it
 
     @abstractmethod
     def rows(self) -> list[dict[str, Any]]:
@@ -57,7 +59,9 @@ class Shown(ABC):
 
     def json(self, path: str | Path | None = None) -> str:
         """One JSON document; numbers that are not finite become null."""
-        text = json.dumps(json_ready(self.document()), indent=2, ensure_ascii=False, allow_nan=False)
+        text = json.dumps(
+            json_ready(stamped(self.kind, self.document())), indent=2, ensure_ascii=False, allow_nan=False
+        )
         if path is not None:
             write_atomically(path, text + "\n")
         return text

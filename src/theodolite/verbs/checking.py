@@ -147,6 +147,7 @@ class Atlas(Shown):
     """Laws and how they fared."""
 
     results: tuple[Checked, ...]
+    kind: ClassVar[str] = "verdict"
     columns: ClassVar[tuple[str, ...]] = ("law", "topic", "holds", *COLUMNS)
 
     @property

@@ -26,6 +26,7 @@ class Diagnosis(Shown):
     """
 
     columns: ClassVar[tuple[str, ...]] = ("name", "severity", "where", "says", "remedy", "suggested", "leads_to")
+    kind: ClassVar[str] = "diagnosis"
 
     subject: str
     findings: tuple[Finding, ...]

@@ -6,6 +6,7 @@ import contextlib
 import time
 import traceback
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -15,6 +16,7 @@ from theodolite.core.purse import Purse
 from theodolite.core.question import Answer, Cost, Question, Skipped
 from theodolite.core.reading_rows import row_of
 from theodolite.io.workers import Backend, completed
+from theodolite.verbs._beside import facts_of, nothing_read, says_nothing, skips_of, unread
 from theodolite.verbs._subjects import subject_of
 from theodolite.verbs.surveys import Survey
 
@@ -60,12 +62,17 @@ def survey(
     answers = tuple(result for result in results if isinstance(result, Answer))
     if subject.faults and not answers:
         raise ValueError(next(iter(subject.faults.values())))
+    unsurveyed = unread(subject, answers)
+    if subject.model is None and says_nothing(answers):
+        raise nothing_read(subject, unsurveyed, answers)
     skipped = [Skipped(name, reason) for name, reason in reasons.items() if reason]
     skipped += [result for result in results if isinstance(result, Skipped)]
     skipped += [Skipped(f"weights {name}", reason) for name, reason in subject.faults.items()]
-    facts_seen = _facts(subject, time.perf_counter() - started)
+    skipped += skips_of(unsurveyed)
+    facts_seen = facts_of(subject, time.perf_counter() - started)
     remaining = min(LONGEST, max(SHORTEST, purse.left()))
-    return Survey(subject.name, answers, tuple(skipped), facts_seen, dict(subject.faults), subject, remaining)
+    found = Survey(subject.name, answers, tuple(skipped), facts_seen, dict(subject.faults), subject, remaining)
+    return replace(found, unsurveyed=unsurveyed)
 
 
 def _results(
@@ -197,23 +204,3 @@ def _reason(error: Exception, name: str) -> str:
     if not inside and not isinstance(error, RuntimeError):
         return f"{kind}: {' '.join(str(error).split()) or 'no message'}"
     return f"torch could not do on this model and data what it asks ({kind}); th.read({name!r}, subject) shows why"
-
-
-def _facts(subject: Subject, seconds: float) -> dict[str, str]:
-    import torch
-
-    from theodolite import __version__
-
-    sizes = [int(torch.Size(weight.shape).numel()) for weight in subject.weights.values()]
-    kinds = sorted({str(weight.dtype).removeprefix("torch.") for weight in subject.weights.values()})
-    facts = {"parameters": f"{sum(sizes):,} in {len(sizes)} tensors ({', '.join(kinds)})"}
-    if subject.model is not None:
-        facts["device"] = str(next((p.device for p in subject.model.parameters()), "cpu"))
-    if subject.data is not None:
-        facts["data"] = f"first batch {subject.data.first().shapes()}"
-    if "random" in subject.seen:
-        facts["answers"] = subject.seen["random"]
-    if subject.lr is not None:
-        facts["learning rate"] = f"{subject.lr:g}"
-    versions = f"theodolite {__version__}, torch {torch.__version__}"
-    return {**facts, "time": f"{seconds:.1f} s", "made with": versions}

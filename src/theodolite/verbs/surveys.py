@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from theodolite.core.question import Answer, Skipped
 from theodolite.io.weights import owners_of
@@ -24,9 +24,12 @@ if TYPE_CHECKING:
 class Survey(ShownAnswers):
     """The readings of one subject, in any form a person or a program may want them.
 
-    ``faults`` names the tensors of a checkpoint that could not be read, and why. ``surveyed`` is the subject itself, from
+    ``faults`` names the tensors of a checkpoint that could not be read, and why; ``unsurveyed`` has for each other reason the
+    names of those that no reading speaks of. ``surveyed`` is the subject itself, from
     which `diagnosis` is made when it is first asked for, in the ``remaining`` seconds.
     """
+
+    kind: ClassVar[str] = "survey"
 
     subject: str
     answers: tuple[Answer, ...]
@@ -35,6 +38,7 @@ class Survey(ShownAnswers):
     faults: Mapping[str, str] = field(default_factory=dict)
     surveyed: Subject | None = field(default=None, repr=False, compare=False)
     remaining: float = 30.0
+    unsurveyed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def sheet(self) -> Sheet:
         """The subject's name, its answers, what was skipped, and the facts beside them."""
@@ -103,4 +107,5 @@ class Survey(ShownAnswers):
             "layers": self.layers(),
             "readings": self.rows(),
             "skipped": [asdict(skipped) for skipped in self.skipped],
+            "unsurveyed": {why: list(names) for why, names in self.unsurveyed.items()},
         }

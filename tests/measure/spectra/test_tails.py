@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from theodolite.measure.spectra import likelihood_ratio, power_law
+from theodolite.measure.spectra import bootstrap_p_value, likelihood_ratio, power_law
+from theodolite.measure.spectra.tails import _clauset, _distances
 
 
 def generator(seed=0):
@@ -154,3 +155,22 @@ def test_comparison_refuses_what_it_cannot_compare():
         likelihood_ratio([1.0], power_law(samples()["power law"]), rival="gamma")
     with pytest.raises(ValueError, match="fitted"):
         likelihood_ratio([1.0], power_law([1.0]), rival="exponential")
+
+
+@pytest.mark.parametrize("count", [9, 30, 64])
+def test_samples_fitted_all_at_once_have_the_distance_of_each_alone(count):
+    """With ties among the values below the threshold, as resampling makes them."""
+    random = np.random.default_rng(count)
+    ties = random.choice(random.random(6), (20, count // 3))
+    samples = np.sort(np.concatenate([ties, 1 + random.pareto(1.5, (20, count - count // 3))], axis=1), axis=1)
+    alone = [_clauset(sample).distance for sample in samples]
+    assert np.allclose(_distances(samples), alone, rtol=1e-12, atol=0, equal_nan=True)
+
+
+def test_a_p_value_that_is_large_is_known_after_a_few_samples():
+    """Ten samples that fit no better end it: their share is the p-value, and it costs no more samples than that."""
+    values = 1 + np.random.default_rng(3).pareto(2.0, 300)
+    fit = power_law(values)
+    many = [bootstrap_p_value(values, fit, refits=n, generator=generator(0)) for n in (200, 2000)]
+    assert many[0] == many[1] > 0.05
+    assert 10 / many[0] == pytest.approx(round(10 / many[0]))

@@ -46,7 +46,8 @@ def matrices_of(held: InHand) -> tuple[WeightMatrix, ...]:
         found: tuple[WeightMatrix, ...] = ()
         if held.tensor is not None and held.tensor.ndim != 1:
             found = weight_matrices(held.name, held.tensor, module=held.owner, shapes=held.shapes)
-        held.found["matrices"] = tuple(_in_range(part) for part in found)
+        noted = (replace(part, how="; ".join(filter(None, (part.how, held.note)))) for part in found)
+        held.found["matrices"] = tuple(_in_range(part) for part in noted)
     return cast("tuple[WeightMatrix, ...]", held.found["matrices"])
 
 

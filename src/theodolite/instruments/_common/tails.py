@@ -8,7 +8,7 @@ seems to be structure must be seen once more in the ranks of the entries, which 
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,13 +23,15 @@ from theodolite.measure.spectra import (
     Bulk,
     PowerLaw,
     Spectrum,
+    bootstrap_p_value,
     entry_kurtosis,
     gram_eigenvalues,
     marchenko_pastur_bulk,
     normal_scores,
     power_law,
 )
-from theodolite.theory.spectra import structure
+from theodolite.theory.spectra import null_alpha, structure
+from theodolite.theory.spectra.nulls import SMALLEST
 
 LEVEL = 0.05
 REFITS, MOST = 100, 2048
@@ -95,8 +97,10 @@ def _find(held: InHand) -> tuple[Any, dict[str, Any]]:
 def tail_of(matrix: Tensor, eigenvalues: np.ndarray, *, name: str = "") -> Tail:
     """The fits of a matrix with these eigenvalues and the test of noise; the ``name`` seeds what is drawn at random."""
     rows, columns = matrix.shape
-    refits = REFITS if len(eigenvalues) <= MOST else 0
-    fit = power_law(eigenvalues, refits=refits, generator=case_generator(0, {"matrix": name}))
+    fit = power_law(eigenvalues)
+    if REFITS and _says_something(fit, rows, columns) and len(eigenvalues) <= MOST:
+        generator = case_generator(0, {"matrix": name})
+        fit = replace(fit, p_value=bootstrap_p_value(eigenvalues, fit, refits=REFITS, generator=generator))
     bulk = marchenko_pastur_bulk(eigenvalues, rows, columns)
     kurtosis = entry_kurtosis(matrix)
     heavy = kurtosis > 3 + max(HEAVIER, ERRORS * math.sqrt(24 / matrix.numel()))
@@ -114,4 +118,9 @@ def tail_of(matrix: Tensor, eigenvalues: np.ndarray, *, name: str = "") -> Tail:
     return Tail(fit, bulk, kurtosis, heavy, p_value, cause, alpha, spikes)
 
 
-of_weight = WeightPart(_find, version=1)
+def _says_something(fit: PowerLaw, rows: int, columns: int) -> bool:
+    """Whether the exponent is one that noise of this shape would not have: else how well it fits is of no interest."""
+    return min(rows, columns) >= SMALLEST and fit.alpha < null_alpha(rows, columns, significance=LEVEL).low
+
+
+of_weight = WeightPart(_find, version=2)

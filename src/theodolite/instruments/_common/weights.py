@@ -9,6 +9,7 @@ import importlib
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from torch import Tensor, nn
@@ -42,6 +43,7 @@ class InHand:
     owner: nn.Module | None
     shapes: Mapping[str, tuple[int, ...]]
     found: dict[str, Any] = field(default_factory=dict)
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -70,12 +72,15 @@ def weighed(subject: Subject, *asked: str, jobs: int = 1, backend: Backend = "lo
     waiting = {name: todo for name, todo in wanted.items() if todo}
     apart = subject.model is None and (jobs != 1 or backend != "loky")
     found = _from_workers(subject, waiting, jobs, backend) if apart else _from_here(subject, waiting)
-    for done, (name, results, fault) in enumerate(found):
-        subject.progress("reading weights", done, len(waiting))
-        if fault:
-            subject.faults[name] = fault
-        for part, (value, arrays) in results.items():
-            known[part, name] = _put(subject, part, name, value, arrays)
+    try:
+        for done, (name, results, fault) in enumerate(found):
+            subject.progress("reading weights", done, len(waiting))
+            if fault:
+                subject.faults[name] = fault
+            for part, (value, arrays) in results.items():
+                known[part, name] = _put(subject, part, name, value, arrays)
+    finally:
+        subject.store.flush()
     subject.progress("reading weights", len(waiting), len(waiting))
     return {part: {name: stored for name in names if (stored := known[part, name]) is not None} for part in asked}
 
@@ -157,7 +162,8 @@ def _found_apart(order: _Order) -> _Result:
             tensors[side] = tensor
     if not tensors:
         return order.name, {}, next(iter(faults.values()), "")
-    held = InHand(order.name, tensors.get("tensor"), tensors.get("start"), None, order.shapes)
+    note = order.weight.note if order.weight is not None else ""
+    held = InHand(order.name, tensors.get("tensor"), tensors.get("start"), None, order.shapes, note=note)
     name, results, fault = _found(held, order.parts)
     return name, results, next(iter(faults.values()), fault)
 
@@ -177,6 +183,7 @@ def _found(held: InHand, parts: tuple[str, ...]) -> _Result:
     return held.name, results, fault
 
 
+@cache
 def _part(name: str) -> WeightPart:
     if not name:
         return _FINITE
@@ -208,17 +215,22 @@ def _in_hand(subject: Subject, names: list[str], *, with_starts: bool) -> Iterat
                     weights[name]
                 )  # an object of its own: its place is known by it
                 places[id(copy)] = (name, side)
+
+    def together(name: str, held: dict[str, Tensor]) -> InHand:
+        note = subject.weights[name].note if name in subject.weights else ""
+        return InHand(name, held.get("tensor"), held.get("start"), owners.get(name), shapes, note=note)
+
     held: dict[str, Tensor] = {}
     present = ""
     for weight, tensor in readable(queue, subject.faults):
         name, side = places[id(weight)]
         if name != present and held:
-            yield InHand(present, held.get("tensor"), held.get("start"), owners.get(present), shapes)
+            yield together(present, held)
             held = {}
         present, held[side] = name, tensor
         del tensor
     if held:
-        yield InHand(present, held.get("tensor"), held.get("start"), owners.get(present), shapes)
+        yield together(present, held)
 
 
 def _known(subject: Subject, name: str, part: WeightPart, weight: str) -> Stored | None:
@@ -228,7 +240,7 @@ def _known(subject: Subject, name: str, part: WeightPart, weight: str) -> Stored
 def _put(subject: Subject, part: str, name: str, value: Any, arrays: Arrays) -> Stored | None:
     fingerprint, durable = _fingerprint(subject, _part(part), name)
     key = f"weight {name}: {part}"
-    subject.store.put(key, value, fingerprint=fingerprint, arrays=arrays, durable=durable)
+    subject.store.put(key, value, fingerprint=fingerprint, arrays=arrays, durable=durable, soon=True)
     return subject.store.get(key, fingerprint)
 
 

@@ -148,8 +148,8 @@ for _code, _name in {
 
 
 def _key(key: Any) -> Any:
-    """A key of a dictionary; anything but words and numbers by its kind and place, for its hash could run deep."""
-    return key if isinstance(key, str | int | float | bytes | None) else f"{type(key).__name__} {id(key)}"
+    """A key of a dictionary; of anything but words, numbers and husks its kind and place, for its hash could run deep."""
+    return key if isinstance(key, str | int | float | bytes | Husk | None) else f"{type(key).__name__} {id(key)}"
 
 
 def _rebuilt(storage: Any, offset: Any, size: Any, stride: Any, *_: Any) -> Stub:

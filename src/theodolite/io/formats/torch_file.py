@@ -18,7 +18,7 @@ from theodolite.io.formats import _zips
 from theodolite.io.formats._format import Format, InMemory, Place, byteswapped, damaged, source_of, span, unreadable
 from theodolite.io.formats._pickles import limited, plain
 from theodolite.io.formats._stubs import ArrayStub, StoredObject, Stub, leaves
-from theodolite.io.weights import Weight, Weights
+from theodolite.io.weights import Listed, Weight, Weights
 
 OLD = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."
 """The magic number of files from before torch 1.6, as the pickle that they begin with."""
@@ -52,8 +52,10 @@ def weights(path: Path) -> Weights:
         with path.open("rb") as file:
             zipped = file.read(2) == b"PK"
         found, place = _zipped(path) if zipped else _old(path)
-        source = source_of(path)
-        return {name: _weight(name, stub, place, source) for name, stub in _named(found)}
+        source, (inner, within) = source_of(path), _innermost(found)
+        beside = tuple(name for name, _ in leaves(found) if not name.startswith(within)) if within else ()
+        made = {name: _weight(name, stub, place, source) for name, stub in _named(inner)}
+        return Listed(made, {f"outside of the {within[:-1]} that the file wraps (an optimiser, averages)": beside})
     except ERRORS as error:
         raise damaged(KIND, path, error) from error
 
@@ -62,24 +64,24 @@ def _named(found: Any) -> list[tuple[str, Stub | ArrayStub]]:
     """Every tensor under a name of its own: the second of the same name is numbered."""
     times: Counter[str] = Counter()
     named = []
-    for name, stub in leaves(_innermost(found)):
+    for name, stub in leaves(found):
         times[name] += 1
         named.append((f"{name} ({times[name]})" if times[name] > 1 else name, stub))
     return named
 
 
-def _innermost(loaded: Any) -> Any:
-    """The state dict inside what training scripts wrap around it: epoch, optimiser and so on."""
+WRAPPERS = ("state_dict", "model_state_dict", "model_state", "model")
+
+
+def _innermost(loaded: Any) -> tuple[Any, str]:
+    """The state dict inside what training scripts wrap around it (epoch, optimiser and so on), and where it is in there."""
+    within = ""
     for _ in range(8):
-        inner = [
-            loaded[key]
-            for key in ("state_dict", "model_state_dict", "model_state", "model")
-            if isinstance(loaded, dict) and isinstance(loaded.get(key), dict)
-        ]
-        if not inner:
+        keys = [key for key in WRAPPERS if isinstance(loaded, dict) and isinstance(loaded.get(key), dict)]
+        if not keys:
             break
-        loaded = inner[0]
-    return loaded
+        loaded, within = loaded[keys[0]], f"{within}{keys[0]}."
+    return loaded, within
 
 
 def _weight(name: str, stub: Stub | ArrayStub, place: Callable[[Stub], Any], source: str) -> Weight:
@@ -93,7 +95,7 @@ def _weight(name: str, stub: Stub | ArrayStub, place: Callable[[Stub], Any], sou
     return Weight(name, stub.shape, stub.dtype, place(stub), source)
 
 
-def _stored(pid: Any) -> StoredObject:
+def stored_object(pid: Any) -> StoredObject:
     """What a persistent name says of a storage."""
     if not isinstance(pid, tuple) or len(pid) < 5 or pid[0] != "storage" or not isinstance(pid[1], torch.dtype):
         raise ValueError("a storage that is not described")
@@ -111,7 +113,7 @@ def _zipped(path: Path) -> tuple[Any, Callable[[Stub], Any]]:
     order = _zips.content(path, f"{stem}byteorder", 16) if f"{stem}byteorder" in found else b"little"
 
     def stored(pid: Any) -> StoredObject:
-        storage = _stored(pid)
+        storage = stored_object(pid)
         info = found.get(f"{stem}data/{storage.key}")
         if info is None or info.file_size < storage.count * storage.dtype.itemsize:
             raise ValueError(f"storage {storage.key} missing or short")
@@ -154,7 +156,7 @@ def _old(path: Path) -> tuple[Any, Callable[[Stub], Any]]:
     sizes: dict[str, int] = {}
 
     def stored(pid: Any) -> StoredObject:
-        storage = _stored(pid)
+        storage = stored_object(pid)
         if len(pid) > 5 and pid[5] is not None:
             raise ValueError("a storage that is a view of another")
         if storage.count * storage.dtype.itemsize > size:
@@ -167,8 +169,8 @@ def _old(path: Path) -> tuple[Any, Callable[[Stub], Any]]:
             raise ValueError("a pickle that torch did not write; save model.state_dict() with torch.save")
         file = _Bounded(raw)
         for _ in range(2):
-            plain(file, _stored)
-        found, keys = plain(file, stored), plain(file, _stored)
+            plain(file, stored_object)
+        found, keys = plain(file, stored), plain(file, stored_object)
         starts: dict[str, int] = {}
         for key in keys if isinstance(keys, list) else ():
             count = int.from_bytes(raw.read(8), "little")

@@ -50,9 +50,9 @@ def weight_matrices(
     Recurrent weights are split by gate: the number of gates is told by the ``module``, or by the ``shapes`` of all
     tensors of the checkpoint (the sibling weight_hh), or by the weight's own shape. Fused query, key and value are split
     in three, also where keys and values are fewer (then queries are taken to be as many as inputs); a layout that
-    interleaves heads needs ``heads``. Expert stacks give one matrix an expert. float8 is upcast, half and bfloat16 are
-    left as they are with a note (on a 39-layer language model storage in bfloat16 moved exponents by up to 0.01, by up
-    to 0.07 under WeightWatcher's rule); integers, packed and complex tensors are refused with a reason.
+    interleaves heads needs ``heads``. Expert stacks give one matrix an expert, or its gate and its up. float8 is upcast, half
+    and bfloat16 are left as they are with a note (on a 39-layer language model storage in bfloat16 moved exponents by up to
+    0.01, by up to 0.07 under WeightWatcher's rule); integers, packed and complex tensors are refused with a reason.
 
     >>> [m.name for m in weight_matrices("attn.in_proj_weight", torch.zeros(12, 4))]
     ['attn.in_proj_weight[query]', 'attn.in_proj_weight[key]', 'attn.in_proj_weight[value]']
@@ -68,7 +68,7 @@ def weight_matrices(
         return (WeightMatrix(name, None, reason=reason),)
     tensor, note = _upcast(tensor.detach())
     found = _split(name, tensor, module, shapes or {}, heads) if tensor.ndim == 2 else ()
-    found = found or _stacked(name, tensor, module, slices)
+    found = found or _experts(name, tensor, shapes or {}) or _stacked(name, tensor, module, slices)
     return tuple(WeightMatrix(m.name, m.matrix, "; ".join(filter(None, (m.how, note))), m.reason) for m in found)
 
 
@@ -113,8 +113,6 @@ def _stacked(name: str, tensor: Tensor, module: nn.Module | None, slices: bool) 
     """Two axes as they are; more by position, by expert, or matricised."""
     if tensor.ndim == 2:
         return (WeightMatrix(name, tensor),)
-    if tensor.ndim == 3 and EXPERTS.search(name):
-        return tuple(WeightMatrix(f"{name}[{i}]", tensor[i], "one matrix an expert") for i in range(len(tensor)))
     if slices:
         flat = tensor.flatten(2).permute(2, 0, 1).contiguous()  # (positions, out, in), for whole cache lines
         labels = [",".join(map(str, place)) for place in product(*map(range, tensor.shape[2:]))]
@@ -127,6 +125,28 @@ def _stacked(name: str, tensor: Tensor, module: nn.Module | None, slices: bool) 
     if groups != 1:
         how += f", {groups} groups share it"
     return (WeightMatrix(name, tensor.flatten(1), how),)
+
+
+def _experts(name: str, tensor: Tensor, shapes: Shapes) -> tuple[WeightMatrix, ...]:
+    """One matrix an expert; gate and up apart where the sibling ``down_proj`` tells along which axis they lie."""
+    if tensor.ndim != 3 or not EXPERTS.search(name):
+        return ()
+    whole = tuple(WeightMatrix(f"{name}[{i}]", tensor[i], "one matrix an expert") for i in range(len(tensor)))
+    down = tuple(shapes.get(name.replace("gate_up_proj", "down_proj"), ())) if PAIRED.search(name) else ()
+    _, rows, columns = tensor.shape
+    if down[1:] == (columns, rows // 2) and rows % 2 == 0:
+        pairs, how = [(m[: rows // 2], m[rows // 2 :]) for m in tensor], "split in halves"
+    elif down[1:] == (columns // 2, rows) and columns % 2 == 0 and f"{name}_bias" in shapes:
+        pairs, how = [(m[:, ::2], m[:, 1::2]) for m in tensor], "every other column"
+    elif down[1:] == (columns // 2, rows) and columns % 2 == 0:
+        pairs, how = [(m[:, : columns // 2], m[:, columns // 2 :]) for m in tensor], "split in halves, by columns"
+    else:
+        return whole
+    return tuple(
+        WeightMatrix(f"{name}[{i}, {label}]", part, f"one matrix an expert, {how}")
+        for i, pair in enumerate(pairs)
+        for label, part in zip(("gate", "up"), pair, strict=True)
+    )
 
 
 def _split(

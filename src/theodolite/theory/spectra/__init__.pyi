@@ -35,6 +35,7 @@ from .ranks import (
     noise_effective_rank as noise_effective_rank,
     noise_stable_rank as noise_stable_rank,
     noise_stable_rank_band as noise_stable_rank_band,
+    random_product_rank_band as random_product_rank_band,
 )
 from .entry_nulls import (
     gap_probability as gap_probability,

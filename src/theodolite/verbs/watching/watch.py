@@ -74,6 +74,7 @@ class Watch(ShownAnswers):
     name: str = ""
     records: list[Record] = field(default_factory=list, init=False)
     columns: ClassVar[tuple[str, ...]] = ("step", "lr", "momentum", "phase", "instrument", *COLUMNS)
+    kind: ClassVar[str] = "watch"
 
     def __post_init__(self) -> None:
         _check(self.every, self.level, self.budget)

@@ -1,0 +1,204 @@
+"""Killed in the middle and started again: are the results those of a run that was left alone?
+
+    python benchmarks/killed.py [--kills 20] [survey | check | watch | diagnose | ray | dask ...]
+
+``kill -9`` at moments spread over the length of a whole run; the second run goes on in the same folder. ``ray`` and ``dask`` kill
+a worker of a survey shared out among two, and let the run go on. One line a verb: how many of the results were equal.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+THREADS = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+MATRICES, SIDE = 40, 160
+LAWS = ("marchenko-pastur", "bbp-spikes", "relu-critical", "depth-scale")
+TRAINING = """
+import sys, torch
+from pathlib import Path
+import theodolite as th
+from theodolite.io.files import write_atomically
+import io
+folder = Path(sys.argv[1])
+torch.manual_seed(0)
+model = torch.nn.Sequential(torch.nn.Linear(20, 64), torch.nn.Tanh(), torch.nn.Linear(64, 3))
+x = torch.randn(256, 20); y = x[:, :3].argmax(1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+saved = folder / "state.pt"
+start = 0
+if saved.exists():
+    state = torch.load(saved, weights_only=True)
+    model.load_state_dict(state["model"]); start = state["step"]
+watch = th.Watch(model, optimizer=optimizer, probe=(x, y), loss=torch.nn.functional.cross_entropy, every=5, out=folder / "out")
+for step in range(start, 120):
+    watch(step)
+    loss = torch.nn.functional.cross_entropy(model(x), y)
+    optimizer.zero_grad(); loss.backward(); optimizer.step()
+    if (step + 1) % 5 == 0:
+        buffer = io.BytesIO(); torch.save({"model": model.state_dict(), "step": step + 1}, buffer)
+        write_atomically(saved, buffer.getvalue())
+watch.json(folder / "watch.json")
+"""
+
+
+def weights(folder):
+    import torch
+    from safetensors.torch import save_file
+
+    path = folder / "m.safetensors"
+    if not path.exists():
+        generator = torch.Generator().manual_seed(0)
+        save_file({f"l{i}.weight": torch.randn(SIDE, SIDE, generator=generator) for i in range(MATRICES)}, path)
+    return path
+
+
+def survey(shared, folder, *more):
+    arguments = ["-m", "theodolite", "survey", str(weights(shared)), "--budget", "none", "--out", str(folder), *more]
+    return arguments, lambda: _rows(folder / "readings.json")
+
+
+def check(shared, folder):
+    arguments = ["-m", "theodolite", "check", *LAWS, "--out", str(folder)]
+    return arguments, lambda: [
+        json.loads(line)["value"] for line in sorted((folder / "records.jsonl").read_text().splitlines())
+    ]
+
+
+def watch(shared, folder):
+    return ["-W", "ignore", "-c", TRAINING, str(folder)], lambda: _rows(folder / "watch.json")
+
+
+def diagnose(shared, folder):
+    arguments = ["-m", "theodolite", "diagnose", str(weights(shared)), "--out", str(folder)]
+
+    def found():
+        document = json.loads((folder / "diagnosis.json").read_text())
+        return [document["headline"], [[f["name"], f["where"], f["says"]] for f in document["findings"]]]
+
+    return arguments, found
+
+
+def _rows(path):
+    return json.loads(path.read_text())["readings"]
+
+
+def started(arguments):
+    return subprocess.Popen(
+        [sys.executable, *arguments],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, **THREADS},
+    )
+
+
+def whole(make, shared, folder):
+    """The result of a run that is left alone, and its length."""
+    folder.mkdir()
+    arguments, found = make(shared, folder)
+    began = time.perf_counter()
+    code = started(arguments).wait()
+    assert code in (0, 1), f"a whole run ended with {code}"
+    return found(), time.perf_counter() - began
+
+
+def killed_runs(name, make, kills, shared):
+    expected, length = whole(make, shared, shared / f"{name}-whole")
+    equal = cut = 0
+    for number in range(kills):
+        folder = shared / f"{name}-{number}"
+        folder.mkdir()
+        arguments, found = make(shared, folder)
+        run = started(arguments)
+        time.sleep(length * (number + 0.5) / kills)
+        cut += run.poll() is None
+        run.send_signal(signal.SIGKILL)
+        run.wait()
+        started(arguments).wait()
+        equal += found() == expected
+    print(
+        f"{name}: {equal} of {kills} equal; {cut} were running when killed; a whole run takes {length:.1f} s",
+        flush=True,
+    )
+    return equal == kills
+
+
+def descendants(pid):
+    """Every process below this one."""
+    found, waiting = [], [pid]
+    while waiting:
+        here = waiting.pop()
+        path = Path(f"/proc/{here}/task/{here}/children")
+        below = [int(word) for word in path.read_text().split()] if path.exists() else []
+        found += below
+        waiting += below
+    return found
+
+
+def worker_of(pid, backend):
+    """A process that does the work: Ray names it after the task; of Dask it is one that a nanny started."""
+    for child in descendants(pid):
+        try:
+            words = Path(f"/proc/{child}/cmdline").read_bytes().replace(b"\0", b" ")
+        except OSError:
+            continue
+        if (backend == "ray" and words.startswith(b"ray::") and b"IDLE" not in words) or (
+            backend == "dask" and b"spawn_main" in words
+        ):
+            return child
+    return None
+
+
+def killed_workers(backend, kills, shared):
+    expected, _ = whole(survey, shared, shared / f"{backend}-whole")
+    equal = cut = 0
+    for number in range(kills):
+        folder = shared / f"{backend}-{number}"
+        folder.mkdir()
+        arguments, found = survey(shared, folder, "--jobs", "2", "--backend", backend)
+        run = started(arguments)
+        worker = None
+        for _ in range(1200):
+            notes = folder / "records.jsonl"
+            if run.poll() is not None:
+                break
+            if notes.exists() and notes.stat().st_size > 2000 * (1 + number):
+                worker = worker_of(run.pid, backend)
+                break
+            time.sleep(0.05)
+        if worker is not None:
+            os.kill(worker, signal.SIGKILL)
+            cut += 1
+        run.wait()
+        equal += run.returncode == 0 and found() == expected
+    print(f"{backend}: {equal} of {kills} equal; {cut} had a worker killed", flush=True)
+    return equal == kills
+
+
+VERBS = {"survey": survey, "check": check, "watch": watch, "diagnose": diagnose}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("verbs", nargs="*", metavar="VERB", help=f"among {', '.join(VERBS)}, ray, dask; none: all")
+    parser.add_argument("--kills", type=int, default=20)
+    options = parser.parse_args()
+    good = True
+    with tempfile.TemporaryDirectory() as folder:
+        for name in options.verbs or [*VERBS, "ray", "dask"]:
+            if name in VERBS:
+                good &= killed_runs(name, VERBS[name], options.kills, Path(folder))
+            else:
+                good &= killed_workers(name, min(options.kills, 10), Path(folder))
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
