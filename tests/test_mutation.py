@@ -81,6 +81,7 @@ def root(a, b, eps):
         a = 1
         raise ValueError
     low, high = a - 1, a + 1
+    step = 4 * a
     while a < b + 2:
         a = a * (1 + eps)
         if a - 3 < b:
@@ -92,5 +93,7 @@ def root(a, b, eps):
 
 
 def test_a_mutant_knows_the_lines_of_its_statement(tmp_path):
-    (found,) = {m.lines for m in changes(tmp_path, "def f(a):\n    if (\n        a > 1 - a\n    ):\n        return 2\n")}
+    (found,) = {
+        m.lines for m in changes(tmp_path, "def f(a):\n    if (\n        a > 1 - a\n    ):\n        return 2\n")
+    }
     assert found == (2, 4)

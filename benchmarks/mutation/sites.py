@@ -3,8 +3,9 @@
 Only formulas are changed. Left out, since nothing ought to notice or anything would: what checks inputs and words complaints
 (``if`` with a ``raise``, ``assert``, texts); what guards against rounding (sums and products with a constant below a millionth
 or a name of `SAFETY`, and comparisons that hold one); when an iteration ends (tests of ``while`` and of ``if ...: break``) and
-where a search begins (arguments of `SEARCHES` behind the first, and `BRACKETS` in a function that searches); and what counts or
-points (subscripts, whole divisions, arguments of `INDICES`, sums with a count).
+where a search begins (arguments of `SEARCHES` behind the first, and `BRACKETS` in a function that searches), or the ``step`` by
+which a search or a quadrature goes on, for its answer depends on neither; and what counts or points (subscripts, whole
+divisions, arguments of `INDICES`, sums with a count).
 """
 
 from __future__ import annotations
@@ -91,18 +92,17 @@ def _changes(tree):
     for function, body in _functions(tree, ()):
         searches = any(_called(node) in SEARCHES for statement in body for node in ast.walk(statement))
         for statement in body:
-            if searches and _brackets(statement):
+            if searches and _assigned(statement) and _assigned(statement) <= BRACKETS:
                 continue
             for node, parent in _expressions(statement, None):
                 for kind, after in _of_node(node, parent):
                     yield function, node, kind, after
 
 
-def _brackets(statement):
-    """``low, high = ...``, or one of the two."""
+def _assigned(statement):
+    """The names that a statement gives a value to."""
     targets = statement.targets if isinstance(statement, ast.Assign) else []
-    names = {_name(inner) for target in targets for inner in getattr(target, "elts", [target])}
-    return bool(names) and names <= BRACKETS
+    return {_name(inner) for target in targets for inner in getattr(target, "elts", [target])}
 
 
 def _functions(node, above):
@@ -117,6 +117,8 @@ def _functions(node, above):
 def _expressions(node, parent):
     """Nodes with their parents, less what counts, points, annotates, complains, guards, ends a loop or is a word."""
     if isinstance(node, ast.Raise | ast.Assert | ast.JoinedStr) or _only_complains(node) or _guards(node):
+        return
+    if _assigned(node) == {"step"}:
         return
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv):
         return

@@ -178,13 +178,15 @@ class Trials:
         return "", ""
 
     def _holds(self, law, name: str, mutant: Mutant) -> bool:
-        """A change that the measurement does not run leaves it as it was: only the prediction is worked out again."""
+        """Whether a law holds and is sharp, as the battery asks. Where its measurement does not run the change, that stands."""
         from theodolite.core.reading import Estimate
 
         try:
             if self._in_measurement(name, mutant):
-                return bool(law(name).check().holds)
-            return bool(law(name).verdict([Estimate(v, e) for v, e in self.footprints[name].estimates]).holds)
+                verdict = law(name).check()
+            else:
+                verdict = law(name).verdict([Estimate(v, e) for v, e in self.footprints[name].estimates])
+            return bool(verdict.holds and (law(name).observed or verdict.sharp))
         except Exception:  # a law that stops has noticed
             return False
 
