@@ -51,7 +51,11 @@ law = Law(
     predict=predict,
     measure=measure,
     cases=(
-        *({"sampler": s, "lr": r, "what": "covariance"} for s in ("without replacement", "with replacement") for r in (0.05, 0.2)),
+        *(
+            {"sampler": s, "lr": r, "what": "covariance"}
+            for s in ("without replacement", "with replacement")
+            for r in (0.05, 0.2)
+        ),
         {"sampler": "without replacement", "lr": 0.2, "what": "dissipation"},
         {"sampler": "with replacement", "lr": 0.05, "what": "dissipation"},
     ),

@@ -12,7 +12,9 @@ NOISE, SAMPLES = 0.3, 5
 def data() -> tuple[Tensor, Tensor]:
     """The kernel of five points and a sixth, new one, and values."""
     x = torch.tensor([-1.0, -0.6, 0.0, 0.5, 1.2, 0.8], dtype=torch.float64)
-    return torch.exp(-0.5 * (x[:, None] - x) ** 2 / 0.6**2), torch.tensor([0.4, -0.3, 1.0, 0.2, -0.9], dtype=torch.float64)
+    return torch.exp(-0.5 * (x[:, None] - x) ** 2 / 0.6**2), torch.tensor(
+        [0.4, -0.3, 1.0, 0.2, -0.9], dtype=torch.float64
+    )
 
 
 def predict(what: str) -> float:
@@ -54,7 +56,9 @@ law = Law(
     source="rasmussen2006, sections 2.2 and 5.4",
     predict=predict,
     measure=measure,
-    cases=tuple({"what": w} for w in ("posterior mean", "posterior variance", "log evidence", "residual of a point left out")),
+    cases=tuple(
+        {"what": w} for w in ("posterior mean", "posterior variance", "log evidence", "residual of a point left out")
+    ),
     tolerance=1e-9,
     quantity="what a Gaussian process says",
 )

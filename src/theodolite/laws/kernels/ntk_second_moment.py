@@ -25,7 +25,9 @@ def measure(widths: tuple[int, ...], *, generator: torch.Generator, copies: int 
     Narrow networks scatter more and cost less: there are more of them.
     """
     ensemble = Ensemble(activation=torch.relu, widths=widths, weight_variance=2.0, copies=copies)
-    kernels = tangent_kernels(ensemble, torch.ones(1, 1), nets=NETS * 32 // max(widths), weight_rate=2.0, generator=generator)
+    kernels = tangent_kernels(
+        ensemble, torch.ones(1, 1), nets=NETS * 32 // max(widths), weight_rate=2.0, generator=generator
+    )
     diagonal = kernels.sum((1, 2))[:, 0, 0].double()
     return float(diagonal.square().mean() / diagonal.mean() ** 2)
 

@@ -13,9 +13,7 @@ def predict(correlation: float, width: int, units: int) -> float:
     return correlation_spread(correlation, width=width, units=units)
 
 
-def measure(
-    correlation: float, width: int, units: int, *, generator: torch.Generator, shared: bool = False
-) -> float:
+def measure(correlation: float, width: int, units: int, *, generator: torch.Generator, shared: bool = False) -> float:
     """The standard deviation over layers of units without bias, behind pairs of signals of this correlation."""
     pairs = _pairs(torch.full((DRAWS, 1), correlation, dtype=torch.float64), width, generator)
     if shared:  # the layer in front is the same in all networks

@@ -10,9 +10,7 @@ C_W, C_B, DRAWS = 1.6, 0.1, 2500
 
 
 def predict(activation: str, variance: float, width: int, units: int) -> float:
-    return signal_spread(
-        activation, variance, weight_variance=C_W, bias_variance=C_B, width=width, units=units
-    )
+    return signal_spread(activation, variance, weight_variance=C_W, bias_variance=C_B, width=width, units=units)
 
 
 def measure(

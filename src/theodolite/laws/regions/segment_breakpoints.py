@@ -22,7 +22,9 @@ def predict(hidden_layers: int, bias_variance: float) -> float:
     return sum(found)
 
 
-def measure(hidden_layers: int, bias_variance: float, *, generator: torch.Generator, further: float = 1.0) -> torch.Tensor:
+def measure(
+    hidden_layers: int, bias_variance: float, *, generator: torch.Generator, further: float = 1.0
+) -> torch.Tensor:
     """The breakpoints that are met on the way, counted one by one."""
     start, end = (torch.tensor(place, dtype=torch.float64) for place in (START, END))
     end = start + further * (end - start)

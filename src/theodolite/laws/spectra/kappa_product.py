@@ -17,7 +17,9 @@ ROUNDING = 1e-9
 def predict(shape: tuple[int, int, int], kappa: float) -> Band:
     n, p, q = shape
     if not product_bound_applies(p, min(n, p), min(p, q)):
-        return Band.around(math.log10(kappa), abs=ROUNDING)  # a projection of a plane tilted by arccos 1/kappa: beyond 1 times 1
+        return Band.around(
+            math.log10(kappa), abs=ROUNDING
+        )  # a projection of a plane tilted by arccos 1/kappa: beyond 1 times 1
     return unconditional(shape, kappa)
 
 
@@ -30,7 +32,9 @@ def _tilted(kappa: float, generator: torch.Generator) -> Tensor:
     """Two of three coordinates of two orthonormal columns; both factors have condition number 1."""
     turn = torch.linalg.qr(torch.randn(2, 2, generator=generator, dtype=torch.float64))[0]
     plane = torch.tensor([[1.0, 0.0], [0.0, 1 / kappa], [0.0, math.sqrt(1 - kappa**-2)]], dtype=torch.float64)
-    keep = torch.linalg.qr(torch.randn(2, 2, generator=generator, dtype=torch.float64))[0] @ torch.eye(2, 3, dtype=torch.float64)
+    keep = torch.linalg.qr(torch.randn(2, 2, generator=generator, dtype=torch.float64))[0] @ torch.eye(
+        2, 3, dtype=torch.float64
+    )
     return keep @ (plane @ turn)  # type: ignore[no-any-return]
 
 
