@@ -58,7 +58,8 @@ def _highest(function: Callable[[float], float], low: float, high: float) -> flo
 law = Law(
     claim="For narrow networks and few samples too the evidence has its maximum, and the scale of the weights its posterior, "
     "where the Meijer functions put them.",
-    formula=r"\frac{G(x|\frac P2+1,\frac{n_1}2,\dots)}{G(x|\frac P2,\frac{n_1}2,\dots)}=\frac P2\ \text{at}\ x=\|\theta_*\|^2/M(\sigma_*)",
+    formula=r"\frac{G(x|\frac P2+1,\frac{n_1}2,\dots)}{G(x|\frac P2,\frac{n_1}2,\dots)}=\frac P2\ \text{at}\ "
+    r"x=\|\theta_*\|^2/M(\sigma_*)",
     assumes={"layers as wide as supposed": {"lighter": 0.98}},
     source="hanin2023",
     predict=predict,

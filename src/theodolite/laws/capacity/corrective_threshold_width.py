@@ -33,7 +33,8 @@ def measure(margin: float, *, generator: torch.Generator, widen: float = 1.0) ->
 law = Law(
     claim="Where frequencies are few the mean of a group leaves a part of the labels, and the group must be wider for its noise "
     "to fit into the rest.",
-    formula=r"N_0^*=\frac{\nu}{1-b},\qquad b=\frac{|(I-K)y|^2}{|y|^2},\quad\nu=\frac{E|F|^2\eta^2\sum_j(t_j-T)_+^2-|Ky|^2}{|y|^2}",
+    formula=r"N_0^*=\frac{\nu}{1-b},\qquad b=\frac{|(I-K)y|^2}{|y|^2},\quad"
+    r"\nu=\frac{E|F|^2\eta^2\sum_j(t_j-T)_+^2-|Ky|^2}{|y|^2}",
     assumes={"frequencies as wide as the separation asks": {"widen": 1.5}},
     source="bresler2020, Theorem 1",
     predict=predict,

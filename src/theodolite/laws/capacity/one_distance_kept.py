@@ -1,7 +1,5 @@
 r"""In the dimension that a union bound asks for k points, one distance leaves its band with chance at most $k^{-2}$ a side."""
 
-import math
-
 from theodolite.core.law import Law
 from theodolite.core.reading import Band
 from theodolite.theory.capacity import embedding_dimension

@@ -19,8 +19,8 @@ def local_covariance(dimension: int, rows: int) -> float:
 
 def measure(dimension: int, rows: int, *, generator: torch.Generator, wrong_by: int = 0, curved: bool = False) -> float:
     x = manifold("sphere" if curved else "arc and cube", rows, dimension, generator=generator)
-    # The constants vanish always; the others are told by the largest step from one eigenvalue to the next: a thousandfold where an
-    # arc of radius 1 bends little within a neighbourhood, at most threefold on a sphere
+    # The constants vanish always; the others are told by the largest step from one eigenvalue to the next: a thousandfold where
+    # an arc of radius 1 bends little within a neighbourhood, at most threefold on a sphere
     values = hessian_eigenmaps(x, dimension + wrong_by).eigenvalues[1:]
     steps = [after / max(before, 1e-12) for before, after in itertools.pairwise(values)]
     return float(2 + steps.index(max(steps)))

@@ -1,5 +1,7 @@
 r"""The step $2m/\lambda_{\max}(\Theta)$ that theory advises from the inputs' sizes and angles alone is borne, and hardly more."""
 
+import itertools
+
 import torch
 from torch import Tensor
 
@@ -33,7 +35,7 @@ def measure(
     x = cosine**0.5 * common + (1 - cosine) ** 0.5 * own
     sizes, sigma = (inputs, *(WIDTH,) * HIDDEN, 1), elementwise(activation)
     parameters: list[Tensor] = []
-    for before, after in zip(sizes[:-1], sizes[1:], strict=True):
+    for before, after in itertools.pairwise(sizes):
         weight = torch.randn(before, after, generator=generator, dtype=torch.float64)
         parameters.append(gain * (C_W[activation] / before) ** 0.5 * weight)
         parameters.append(C_B**0.5 * torch.randn(after, generator=generator, dtype=torch.float64))

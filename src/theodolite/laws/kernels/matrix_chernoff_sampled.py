@@ -36,7 +36,8 @@ def measure(kept: int, side: int, *, generator: torch.Generator, together: int =
 law = Law(
     claim="Rows of a matrix with orthogonal columns, each kept with a small chance, have a Gram matrix whose largest eigenvalue "
     "exceeds its mean about as rarely as matrix Chernoff says: its exponent is sharp.",
-    formula=r"m\left[\frac{e^\epsilon}{(1+\epsilon)^{1+\epsilon}}\right]^{\mu/R}=p\ \Rightarrow\ P\{\lambda_{\max}\geq(1+\epsilon)\mu\}\leq p",
+    formula=r"m\left[\frac{e^\epsilon}{(1+\epsilon)^{1+\epsilon}}\right]^{\mu/R}=p\ "
+    r"\Rightarrow\ P\{\lambda_{\max}\geq(1+\epsilon)\mu\}\leq p",
     assumes={"rows kept one by one": {"together": 3}},
     source="tropp2015, Theorem 5.1.1",
     predict=predict,

@@ -19,6 +19,7 @@ class Residual(nn.Module):
         self.inner, self.outer, self.last = nn.Linear(8, 8), nn.Linear(8, 8), nn.Linear(8, 1)
 
     def forward(self, x: Tensor) -> Tensor:
+        """The output."""
         h = self.first(x)
         h = h + self.outer(self.act(self.inner(self.act(h))))
         out: Tensor = self.last(self.act(h))

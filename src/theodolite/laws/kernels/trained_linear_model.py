@@ -51,7 +51,8 @@ law = Law(
     claim="Over random starts the answer of a model that is linear in its weights has, after any time of training, the mean and "
     "the variance that its tangent kernel and the kernel of its start give.",
     formula=r"Ef_t=Ay,\quad\mathrm{Var}f_t=K_{xx}-AK_{Xx}-K_{xX}A^\top+AK_{XX}A^\top,\quad"
-    r"A=\Theta_{xX}\Theta^{-1}\big(1-e^{-\Theta t/m}\big)\ \text{or}\ \Theta_{xX}\Theta^{-1}\big(1-(1-\tfrac{\eta}{m}\Theta)^t\big)",
+    r"A=\Theta_{xX}\Theta^{-1}\big(1-e^{-\Theta t/m}\big)\ \text{or}\ "
+    r"\Theta_{xX}\Theta^{-1}\big(1-(1-\tfrac{\eta}{m}\Theta)^t\big)",
     assumes={"no weight decay": {"decay": 0.01}, "weights of the sizes supposed at the start": {"share": 0.95}},
     source="lee2019, equations 15 and 16",
     predict=predict,

@@ -1,7 +1,5 @@
 r"""Outputs of random networks are $\frac{\kappa}{24}\max|He_3\varphi|$ from a Gaussian, their excess kurtosis being $\kappa$."""
 
-import math
-
 import torch
 
 from theodolite.core.law import Law

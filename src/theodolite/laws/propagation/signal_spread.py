@@ -1,4 +1,4 @@
-r"""One random layer's mean square scatters by $\sqrt{C_w^2\mathrm{Var}\,\sigma^2/n+2F(K)^2/m}$: two samples, one after the other."""
+r"""One random layer's mean square scatters by $\sqrt{C_w^2\mathrm{Var}\,\sigma^2/n+2F(K)^2/m}$: a sample of a sample."""
 
 import torch
 

@@ -43,8 +43,8 @@ law = Law(
         {"rows": 24, "columns": 24, "end": "low"},
         {"rows": 24, "columns": 24, "end": "high"},
     ),
-    # 6 x 1500 draws know an end to 0.5 %, three errors of it 1.5 %; the edge is Tracy and Widom's up to side^(-2/3), 0.1 to 0.2, of
-    # a deviation, which is 0.8 side^(-2/3) of the edge: 2 %
+    # 6 x 1500 draws know an end to 0.5 %, three errors of it 1.5 %; the edge is Tracy and Widom's up to side^(-2/3), 0.1 to 0.2,
+    # of a deviation, which is 0.8 side^(-2/3) of the edge: 2 %
     tolerance=0.05,
     repeats=6,
     quantity="end of the range of stable ranks",
