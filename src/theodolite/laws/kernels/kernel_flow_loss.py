@@ -1,4 +1,4 @@
-r"""The loss of a fixed kernel falls as $\sum_i(u_i\cdot y)^2e^{-2t\lambda_i/\lambda_{\max}}$, and steps beyond a limit diverge."""
+r"""The loss of a fixed kernel falls as $\sum_i(u_i\cdot y)^2e^{-2t\lambda_i/\lambda_{\max}}$, and large steps diverge."""
 
 import numpy as np
 
