@@ -25,7 +25,7 @@ def measure(what: str, *, decay: float = 0.0) -> float:
     phi, y = data()
     top = float(np.linalg.norm(phi, 2)) ** 2  # of the features, not of the kernel
     if what == "largest step":
-        low, high = 0.0, 100.0 * SAMPLES / top
+        low, high = 0.0, 3.0 * SAMPLES / top
         for _ in range(40):
             middle = 0.5 * (low + high)
             low, high = (middle, high) if _grows_not(phi, middle, decay) else (low, middle)
