@@ -21,10 +21,10 @@ def predict(what: str) -> float:
     K, y = data()
     inner, cross, prior = K[:SAMPLES, :SAMPLES], K[SAMPLES:, :SAMPLES], K[SAMPLES:, SAMPLES:]
     if what == "log evidence":
-        return float(log_marginal_likelihood(inner, y, ridge=NOISE))
+        return float(log_marginal_likelihood(inner, y, noise_variance=NOISE))
     if what == "residual of a point left out":
         return float(leave_one_out_residuals(inner, y, ridge=NOISE)[2])
-    found = gp_posterior(inner, y, cross=cross, prior=prior, ridge=NOISE)
+    found = gp_posterior(inner, y, cross=cross, prior=prior, noise_variance=NOISE)
     return float(found.mean[0] if what == "posterior mean" else found.variance[0])
 
 

@@ -9,18 +9,22 @@ from torch import Tensor
 from theodolite.core.law import Law
 from theodolite.theory import Mlp
 from theodolite.theory.kernels import mlp_kernels
+from theodolite.theory.propagation import first_covariance, next_covariance
 
 POINTS, REACH = 701, 7.0
 C_W, C_B = 1.7, 0.2
 INPUTS = ((1.0, -0.4, 0.8), (0.3, 1.1, 0.5))
 
 
-def predict(activation: str) -> float:
+def predict(activation: str, kernel: str) -> float:
     x = torch.tensor(INPUTS, dtype=torch.float64)
-    return float(mlp_kernels(Mlp(1, activation, C_W, C_B), x).ntk[0, 1])
+    if kernel == "NTK":
+        return float(mlp_kernels(Mlp(1, activation, C_W, C_B), x).ntk[0, 1])
+    start = first_covariance(Mlp(1, activation, C_W, C_B), *INPUTS)
+    return next_covariance(activation, start, weight_variance=C_W, bias_variance=C_B)[2]
 
 
-def measure(activation: str, *, correlated: float = 1.0) -> float:
+def measure(activation: str, kernel: str, *, correlated: float = 1.0) -> float:
     """Both integrals as sums over a grid of two Gaussians; slopes by automatic differentiation."""
     (a, b), k = (C_B + C_W * sum(u * u for u in x) / 3 for x in INPUTS), _dot()
     axis = torch.linspace(-REACH, REACH, POINTS, dtype=torch.float64)
@@ -31,7 +35,8 @@ def measure(activation: str, *, correlated: float = 1.0) -> float:
     second = math.sqrt(b) * (share * axis[:, None] + math.sqrt(1 - share * share) * axis)
     whole = weight[:, None] * weight
     (f, df), (g, dg) = _with_slopes(activation, first), _with_slopes(activation, second)
-    return float(C_B + C_W * (whole * f * g).sum() + C_W * (whole * df * dg).sum() * k)
+    nngp = float(C_B + C_W * (whole * f * g).sum())
+    return nngp + C_W * float((whole * df * dg).sum()) * k if kernel == "NTK" else nngp
 
 
 def _dot() -> float:
@@ -63,7 +68,10 @@ law = Law(
     source="jacot2018, Theorem 1; cho2009",
     predict=predict,
     measure=measure,
-    cases=tuple({"activation": name} for name in FUNCTIONS),
+    cases=(
+        *({"activation": name, "kernel": "NTK"} for name in FUNCTIONS),
+        *({"activation": name, "kernel": "NNGP"} for name in ("relu_squared", "hardsigmoid", "gelu")),
+    ),
     tolerance=3e-3,  # steps of 0.02 err by 2e-4 where slopes jump
-    quantity="tangent kernel between two inputs",
+    quantity="kernel between two inputs",
 )
