@@ -26,7 +26,7 @@ def measure(widths: tuple[int, ...], *, generator: torch.Generator, copies: int 
     """
     ensemble = Ensemble(activation=torch.relu, widths=widths, weight_variance=2.0, copies=copies)
     kernels = tangent_kernels(
-        ensemble, torch.ones(1, 1), nets=NETS * 32 // max(widths), weight_rate=2.0, generator=generator
+        ensemble, torch.ones(1, 1), nets=NETS * max(1, (24 // min(widths)) ** 2), weight_rate=2.0, generator=generator
     )
     diagonal = kernels.sum((1, 2))[:, 0, 0].double()
     return float(diagonal.square().mean() / diagonal.mean() ** 2)
