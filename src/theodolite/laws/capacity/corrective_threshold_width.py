@@ -40,7 +40,8 @@ law = Law(
     predict=predict,
     measure=measure,
     cases=({"margin": 0.2}, {"margin": 0.3}, {"margin": 0.5}),
-    # 30 x 80 groups know a mean square with few large directions to some 4 %, now and then to 7 %: an interval of three errors that may lie three off
+    # 30 x 80 groups know a mean square with few large directions to some 4 %, now and then to 7 %: an interval of three errors
+    # that may lie three off
     tolerance=0.3,
     resolution=1.3,
     repeats=30,

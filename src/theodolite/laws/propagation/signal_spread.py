@@ -38,8 +38,8 @@ law = Law(
         {"activation": "tanh", "variance": 2.0, "width": 40, "units": 60},
         {"activation": "relu", "variance": 0.5, "width": 100, "units": 80},
     ),
-    # 8 x 2500 layers of a skew law know a deviation to 1 %: an interval of three errors that may lie three off; the product of both
-    # scatters adds 0.5 %
+    # 8 x 2500 layers of a skew law know a deviation to 1 %: an interval of three errors that may lie three off; the product of
+    # both scatters adds 0.5 %
     tolerance=0.07,
     quantity="standard deviation of the mean square",
 )
