@@ -24,7 +24,7 @@ def measure(inputs: int, samples: int, widths: tuple[int, ...], what: str, *, li
 
     def fit(log_variance: float) -> np.ndarray:
         log_tau2 = grid + (len(widths) + 1) * log_variance - math.log(inputs)
-        return np.exp(-0.5 * samples * log_tau2 - 0.5 * NORM2 * np.exp(-log_tau2)) * density
+        return np.exp(-0.5 * samples * log_tau2 - 0.5 * NORM2 * np.exp(-log_tau2)) * density  # type: ignore[no-any-return]
 
     if what == "variance of largest evidence":
         return math.exp(_highest(lambda s: float(np.log(fit(s).sum())), -3.0, 4.0))

@@ -1,5 +1,7 @@
 r"""Collapsed class means of length one are the columns of $\sqrt{C/(C-1)}(I-\frac1C11^\top)$ up to a rotation."""
 
+from typing import Literal
+
 import numpy as np
 import torch
 from torch.nn.functional import cross_entropy, normalize
@@ -7,14 +9,15 @@ from torch.nn.functional import cross_entropy, normalize
 from theodolite.core.law import Law
 from theodolite.theory.collapse import simplex_corners
 
+Norm = Literal["nuc", "fro"]
 DECAY = 5e-3
 
 
-def predict(classes: int, norm: str) -> float:
-    return float(np.linalg.norm(simplex_corners(classes), norm))  # type: ignore[arg-type]
+def predict(classes: int, norm: Norm) -> float:
+    return float(np.linalg.norm(simplex_corners(classes), norm))
 
 
-def measure(classes: int, norm: str, *, generator: torch.Generator, rare: int = 2) -> float:
+def measure(classes: int, norm: Norm, *, generator: torch.Generator, rare: int = 2) -> float:
     """A norm that no rotation changes, of the centred and scaled class means where free features and a classifier end."""
     labels = torch.arange(classes).repeat_interleave(torch.tensor([2] * (classes - 1) + [rare]))
     H = torch.randn(len(labels), classes + 2, generator=generator, dtype=torch.float64).requires_grad_()
@@ -31,7 +34,7 @@ def measure(classes: int, norm: str, *, generator: torch.Generator, rare: int = 
 
     optimiser.step(closure)  # type: ignore[no-untyped-call]
     means = torch.stack([H.detach()[labels == c].mean(0) for c in range(classes)])
-    return float(torch.linalg.matrix_norm(normalize(means - means.mean(0), dim=1), norm))  # type: ignore[arg-type]
+    return float(torch.linalg.matrix_norm(normalize(means - means.mean(0), dim=1), norm))
 
 
 law = Law(

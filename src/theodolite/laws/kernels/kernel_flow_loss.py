@@ -34,7 +34,7 @@ def measure(what: str, *, decay: float = 0.0) -> float:
     w, h = np.zeros((9, 2)), time / top / STEPS
 
     def slope(at: np.ndarray) -> np.ndarray:
-        return phi.T @ (y - phi @ at) - decay * at
+        return phi.T @ (y - phi @ at) - decay * at  # type: ignore[no-any-return]
 
     for _ in range(STEPS):
         w = w + h * slope(w + 0.5 * h * slope(w))

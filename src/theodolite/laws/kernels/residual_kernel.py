@@ -38,7 +38,7 @@ def measure(activation: str, entry: str, *, generator: torch.Generator, share: f
 
     def layer(h: Tensor, units: int) -> Tensor:
         weight = torch.randn(NETS, h.shape[-1], units, generator=generator) * (C_W / h.shape[-1]) ** 0.5
-        return h @ weight + C_B**0.5 * torch.randn(NETS, 1, units, generator=generator)
+        return h @ weight + C_B**0.5 * torch.randn(NETS, 1, units, generator=generator)  # type: ignore[no-any-return]
 
     h = layer(x, WIDTH)
     h = h + share * layer(sigma(layer(sigma(h), WIDTH)), WIDTH)
