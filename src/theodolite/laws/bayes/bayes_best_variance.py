@@ -60,7 +60,7 @@ law = Law(
     "where the Meijer functions put them.",
     formula=r"\frac{G(x|\frac P2+1,\frac{n_1}2,\dots)}{G(x|\frac P2,\frac{n_1}2,\dots)}=\frac P2\ \text{at}\ "
     r"x=\|\theta_*\|^2/M(\sigma_*)",
-    assumes={"layers as wide as supposed": {"lighter": 0.98}},
+    assumes={"layers as wide as supposed": {"lighter": 0.99}},
     source="hanin2023",
     predict=predict,
     measure=measure,

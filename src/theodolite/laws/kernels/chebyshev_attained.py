@@ -26,7 +26,7 @@ law = Law(
     claim="What is either there or not, such as the product of a unit's gates for two inputs, attains the one-sided form of "
     "Chebyshev's inequality: no better bound follows from mean and variance.",
     formula=r"P(X\ge EX+k\sqrt{\mathrm{Var}X})=\frac1{1+k^2},\qquad X\in\{0,1\},\quad k=\sqrt{\frac{1-p}p}",
-    assumes={"units without bias": {"shift": 0.1}},
+    assumes={"units without bias": {"shift": 0.035}},
     source="cho2009; hanin2020",
     predict=predict,
     measure=measure,
