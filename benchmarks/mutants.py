@@ -4,10 +4,11 @@
     python benchmarks/mutants.py --laws-only         only what the laws say (seconds a mutant)
     python benchmarks/mutants.py --show              only the report of what is known
 
-A mutant is a constant changed by a tenth, a term left out, a sign turned or an exponent raised by one. It is tried in a copy of
-the package, on the tests and on the laws that reach the changed module, until the first notices. Where the change cannot reach a
-law's measurement, its stored estimates stand and only the prediction is worked out again. Lines of
-``benchmarks/results/mutants.jsonl`` are trusted while the files that they rest on are unchanged.
+A mutant is a constant changed by a tenth, a term left out, a sign turned or an exponent raised by one; ``mutation/sites.py``
+says what is not changed, and why. It is tried in a copy of the package, on the tests that reach the changed module and on the
+laws that run the changed statement, until the first notices. Where a law's measurement does not run it, the stored estimates
+stand and only the prediction is worked out again: seconds a mutant. Lines of ``benchmarks/results/mutants.jsonl`` are trusted
+while the files that they rest on are unchanged.
 """
 
 import argparse
@@ -20,27 +21,27 @@ from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch: children are forked, and threads do not survive that
 
+from mutation.footprints import footprints
 from mutation.sites import sample
 from mutation.trials import Trials
 
-from theodolite.verbs.checking import checked_laws
+from theodolite import catalogue
 
 RESULTS = Path(__file__).resolve().parent / "results"
 COUNT = 200
 
 
-def known(trials):
+def known(trials, mutants):
     """Killed while the killer is as it was, or alive while all that was tried is."""
-    file, found = RESULTS / "mutants.jsonl", {}
+    file, found, by_key = RESULTS / "mutants.jsonl", {}, {mutant.key: mutant for mutant in mutants}
     for line in file.read_text(encoding="utf-8").splitlines() if file.exists() else []:
         record = json.loads(line)
-        module = record["module"]
-        if not (trials.root / module).exists():
+        if record["key"] not in by_key:
             continue
         if record["file"]:
             files = [trials.folder / record["file"]]
         else:
-            files = trials.files(record["part"], module)
+            files = trials.files(record["part"], by_key[record["key"]])
         if all(path.exists() for path in files) and trials.mark(files) == record["mark"]:
             found[record["key"], record["part"]] = record
     return found
@@ -49,7 +50,7 @@ def known(trials):
 def tried(trials, mutant, part, limit):
     start = time.monotonic()
     killer, file = trials.killer(part, mutant, limit)
-    files = [trials.folder / file] if file else trials.files(part, mutant.module)
+    files = [trials.folder / file] if file else trials.files(part, mutant)
     record = {
         "key": mutant.key,
         "part": part,
@@ -58,6 +59,7 @@ def tried(trials, mutant, part, limit):
         "killer": killer,
         "file": file,
         "mark": trials.mark(files),
+        "reached": bool(part == "tests" or trials.relevant_laws(mutant)),
         "seconds": round(time.monotonic() - start, 1),
     }
     with (RESULTS / "mutants.jsonl").open("a", encoding="utf-8") as out:
@@ -72,6 +74,11 @@ def report(mutants, found):
         tried_on = [row[part] for row in rows if row[part]]
         share = f" ({100 * sum(map(killed, tried_on)) / len(tried_on):.0f} %)" if tried_on else ""
         print(f"killed by {name}: {sum(map(killed, tried_on))} of {len(tried_on)}{share}")
+    reached = [row[2] for row in rows if row[2] and row[2]["reached"]]
+    share = f" ({100 * sum(map(killed, reached)) / len(reached):.0f} %)" if reached else ""
+    print(
+        f"killed by laws, of those whose statement some law runs: {sum(map(killed, reached))} of {len(reached)}{share}"
+    )
     both = [row for row in rows if row[1] and row[2]]
     print(f"killed by laws and by no test: {sum(killed(row[2]) and not killed(row[1]) for row in both)} of {len(both)}")
     alive = [row for row in both if not killed(row[1]) and not killed(row[2])]
@@ -82,7 +89,8 @@ def report(mutants, found):
         print(f"\n{title}:")
         for row in rows:
             if row[part] and not killed(row[part]):
-                print(f"  {row[0]}{' (' + row[part]['killer'] + ')' if row[part]['killer'] else ''}")
+                why = row[part]["killer"] or ("" if row[part]["reached"] else "run by none")
+                print(f"  {row[0]}{f' ({why})' if why else ''}")
 
 
 def killed(record):
@@ -106,19 +114,15 @@ def main():
     without = {"laws": arguments.tests_only, "tests": arguments.laws_only}
     parts = [part for part in without if not without[part]]
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the copy is removed and the child ended
-    trials = Trials(RESULTS / "estimates")
+    preload()
+    trials = Trials(footprints(RESULTS / "footprints.jsonl", catalogue.law_names()))
     if arguments.only:
         mutants = [m for m in sample(trials.root, 10**6) if arguments.only in str(m)]
     else:
         mutants = sample(trials.root, COUNT)[arguments.first : arguments.last]
     try:
-        found = known(trials)
+        found = known(trials, mutants)
         if not arguments.show:
-            if "laws" in parts:
-                needed = {name for mutant in mutants for name in trials.relevant_laws(mutant.module)}
-                for name in sorted(needed):
-                    estimated(name)
-            preload()
             for part in parts:
                 for number, mutant in enumerate(mutants, start=arguments.first):
                     if (mutant.key, part) not in found:
@@ -128,14 +132,6 @@ def main():
         report(mutants, found)
     finally:
         trials.close()
-
-
-def estimated(name):
-    """Measure a law, or find it measured; one that cannot be run is left out, and never kills."""
-    try:
-        list(checked_laws([name], out=RESULTS / "estimates"))
-    except Exception as error:
-        print(f"{name} cannot be run: {error!r}", file=sys.stderr)
 
 
 def preload():

@@ -6,8 +6,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # benchmarks is no installed package
 
+from benchmarks.mutation.footprints import footprint
 from benchmarks.mutation.sites import mutants, sample
-from benchmarks.mutation.trials import measurement_reaches
 
 from theodolite import catalogue
 
@@ -63,8 +63,37 @@ def test_the_sample_is_fixed_and_spread_over_the_modules_of_theory():
     assert chosen[:40] == sample(catalogue.ROOT, 40)
 
 
-def test_what_a_measurement_reaches_leaves_the_prediction_out():
-    reached = measurement_reaches(catalogue.ROOT, catalogue.entry("relu-critical").path)
-    names = {path.relative_to(catalogue.ROOT).as_posix() for path in reached if path.is_relative_to(catalogue.ROOT)}
-    assert "measure/experiments/ensembles.py" in names
-    assert not any(name.startswith("theory/") and not name.endswith("__init__.py") for name in names)
+def test_lines_run_by_a_law_are_told_apart_from_those_of_its_prediction():
+    found = footprint(catalogue.law("relu-critical"))
+    assert found.holds
+    assert not found.measured
+    (module,) = [name for name in found.predicted if "signal_maps" in name or "relu" in name][:1]
+    lines = found.predicted[module]
+    assert found.runs("predicted", module, (lines[0], lines[-1]))
+    assert not found.runs("predicted", module, (lines[-1] + 1, lines[-1] + 1))
+    assert not found.runs("measured", module, (lines[0], lines[-1]))
+
+
+def test_what_only_guards_checks_counts_or_begins_a_search_is_left_alone(tmp_path):
+    text = """
+def root(a, b, eps):
+    if a > 3:
+        a = 1
+        raise ValueError
+    low, high = a - 1, a + 1
+    step = 4 * a
+    while a < b + 2:
+        a = a * (1 + eps)
+        if a - 3 < b:
+            break
+    steps = len(b) - 1 + -(-b // 5)
+    return brentq(lambda x: 7 * x, a - 9, b + 9) if a - b < 1e-9 else low
+"""
+    assert {m.before for m in changes(tmp_path, text)} <= {"7", "len(b) - 1 + -(-b // 5)", "-(-b // 5)"}
+
+
+def test_a_mutant_knows_the_lines_of_its_statement(tmp_path):
+    (found,) = {
+        m.lines for m in changes(tmp_path, "def f(a):\n    if (\n        a > 1 - a\n    ):\n        return 2\n")
+    }
+    assert found == (2, 4)

@@ -1,8 +1,8 @@
-"""One mutant's trial: the tests and laws that reach the changed module, in a forked process over a copy of the package."""
+"""One mutant's trial: the tests that reach the changed module and the laws that run the changed line, in a forked process over a
+copy of the package."""
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import functools
 import hashlib
@@ -15,9 +15,13 @@ import signal
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 from theodolite.core.sources import sources
+
+from .footprints import Footprint
+from .sites import Mutant
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 FOREIGN = ("integrations",)
@@ -30,7 +34,7 @@ FILES = (
 class Trials:
     """A copy of the package and its tests, in which one file is changed at a time."""
 
-    def __init__(self, estimates: Path) -> None:
+    def __init__(self, footprints: Mapping[str, Footprint]) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="mutants-"))
         self.root = self.folder / "src" / "theodolite"
         for name in ("src", "tests", "benchmarks"):
@@ -40,7 +44,7 @@ class Trials:
         shutil.copy(REPOSITORY / "pyproject.toml", self.folder)
         self.tree = sources(self.root)
         self.laws = {path.stem.replace("_", "-"): path for path in sorted(self.root.glob("laws/*/[!_]*.py"))}
-        self.estimates = estimates
+        self.footprints = footprints
         self.unsound: set[str] = set()  # tests and laws that fail without any change
         self.sound: set[str] = set()
 
@@ -61,10 +65,22 @@ class Trials:
         )
         return [self.root / module, *order[:FILES]]
 
-    def relevant_laws(self, module: str) -> list[str]:
-        """Those that reach the module, the most particular first."""
-        names = {path: name for name, path in self.laws.items()}
-        return [names[path] for path in sorted(self._reaching(module, list(names)), key=self._size)]
+    def relevant_laws(self, mutant: Mutant) -> list[str]:
+        """Those that run the changed statement: first where only the prediction does, then the quickest."""
+
+        def cost(name: str) -> tuple[bool, float]:
+            return self._in_measurement(name, mutant), self.footprints[name].seconds
+
+        parts = ("measured", "predicted")
+        found = [name for name, f in self.footprints.items() if any(self._runs(f, part, mutant) for part in parts)]
+        return sorted((name for name in found if self.footprints[name].holds), key=cost)
+
+    def _in_measurement(self, name: str, mutant: Mutant) -> bool:
+        return self._runs(self.footprints[name], "measured", mutant)
+
+    @staticmethod
+    def _runs(footprint: Footprint, part: str, mutant: Mutant) -> bool:
+        return footprint.runs(part, mutant.module, mutant.lines)
 
     def _reaching(self, module: str, files: list[Path]) -> list[Path]:
         return [path for path in files if self.root / module in _reached(self.root, path)]
@@ -72,29 +88,27 @@ class Trials:
     def _size(self, path: Path) -> int:
         return len(_reached(self.root, path))
 
-    def files(self, part: str, module: str) -> list[Path]:
+    def files(self, part: str, mutant: Mutant) -> list[Path]:
         if part == "tests":
-            return self.relevant_tests(module)
-        return [self.laws[name] for name in self.relevant_laws(module)]
+            return self.relevant_tests(mutant.module)
+        return [self.laws[name] for name in self.relevant_laws(mutant)]
 
     def mark(self, files: list[Path]) -> str:
         """Changes when one of the files, or something that it reaches, does."""
         whole = "".join(self.tree.digest(path) for path in files)
         return hashlib.sha256(whole.encode()).hexdigest()[:16]
 
-    def killer(self, part: str, mutant, limit: float) -> tuple[str, str]:
+    def killer(self, part: str, mutant: Mutant, limit: float) -> tuple[str, str]:
         """What notices the mutant ("" where nothing does, "time" where it ran out), and the file that it stands in."""
         place = self.root / mutant.module
         whole = place.read_bytes()
-        for name in self.relevant_laws(mutant.module) if part == "laws" else ():
-            measurement_reaches(self.root, self.laws[name])  # here, so that children find it known
         while True:
             _replace(place, mutant.applied(whole))
-            found, file = self._run(part, mutant.module, limit)
+            found, file = self._run(part, mutant, limit)
             _replace(place, whole)
             if found in ("", "time", "crash") or found in self.sound:
                 return found, file
-            again, _ = self._run(part, mutant.module, 600, only=found)
+            again, _ = self._run(part, mutant, 600, only=found)
             if again:
                 self.unsound.add(found)
                 print(f"fails without any change: {found}", file=sys.stderr)
@@ -102,13 +116,13 @@ class Trials:
                 self.sound.add(found)
                 return found, file
 
-    def _run(self, part: str, module: str, limit: float, *, only: str | None = None) -> tuple[str, str]:
+    def _run(self, part: str, mutant: Mutant, limit: float, *, only: str | None = None) -> tuple[str, str]:
         answer = self.folder / "answer.json"
         answer.unlink(missing_ok=True)
         child = os.fork()
         if not child:
             resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(limit), math.ceil(limit)))
-            self._child(part, module, only, answer)
+            self._child(part, mutant, only, answer)
         deadline = time.monotonic() + 10 * limit  # the limit is of processor time, which the system keeps
         try:
             while not (ended := os.waitpid(child, os.WNOHANG))[0]:
@@ -122,7 +136,7 @@ class Trials:
             return tuple(json.loads(answer.read_text()))
         return ("time" if os.WIFSIGNALED(ended[1]) else "crash"), ""
 
-    def _child(self, part: str, module: str, only: str | None, answer: Path) -> None:
+    def _child(self, part: str, mutant: Mutant, only: str | None, answer: Path) -> None:
         os.setsid()
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         os.chdir(self.folder)
@@ -133,7 +147,7 @@ class Trials:
             del sys.modules[name]
         sys.path.insert(0, str(self.folder / "src"))
         try:
-            found = self._failing_test(module, only) if part == "tests" else self._failing_law(module, only)
+            found = self._failing_test(mutant.module, only) if part == "tests" else self._failing_law(mutant, only)
             answer.write_text(json.dumps(found))
         except BaseException as error:
             answer.write_text(json.dumps(["crash", ""]))
@@ -155,32 +169,26 @@ class Trials:
                     raise RuntimeError(f"the tests could not be run: {code}")
         return (first.failed, str(first.failed).partition("::")[0]) if first.failed else ("", "")
 
-    def _failing_law(self, module: str, only: str | None) -> tuple[str, str]:
+    def _failing_law(self, mutant: Mutant, only: str | None) -> tuple[str, str]:
         from theodolite import catalogue as copied
 
-        for name in [only] if only else self.relevant_laws(module):
-            if name not in self.unsound and not self._holds(copied.law, name, module):
+        for name in [only] if only else self.relevant_laws(mutant):
+            if name not in self.unsound and not self._holds(copied.law, name, mutant):
                 return name, str(self.laws[name].relative_to(self.folder))
         return "", ""
 
-    def _holds(self, law, name: str, module: str) -> bool:
-        """A change that the measurement does not reach leaves it as it was: only the prediction is worked out again."""
+    def _holds(self, law, name: str, mutant: Mutant) -> bool:
+        """Whether a law holds and is sharp, as the battery asks. Where its measurement does not run the change, that stands."""
         from theodolite.core.reading import Estimate
-        from theodolite.core.reading_rows import known_number
 
         try:
-            known = self._measured.get(name)
-            if known is None or self.root / module in measurement_reaches(self.root, self.laws[name]):
-                return bool(law(name).check().holds)
-            return bool(law(name).verdict([Estimate(known_number(v), known_number(e)) for v, e in known]).holds)
+            if self._in_measurement(name, mutant):
+                verdict = law(name).check()
+            else:
+                verdict = law(name).verdict([Estimate(v, e) for v, e in self.footprints[name].estimates])
+            return bool(verdict.holds and (law(name).observed or verdict.sharp))
         except Exception:  # a law that stops has noticed
             return False
-
-    @functools.cached_property
-    def _measured(self) -> dict[str, list[tuple[float, float]]]:
-        lines = (self.estimates / "records.jsonl").read_text(encoding="utf-8").splitlines()
-        records = [json.loads(line)["value"] for line in lines]
-        return {r["law"]: dict(r["estimates"])[None] for r in records if r["holds"]}
 
 
 class _First:
@@ -198,38 +206,8 @@ class _First:
 
 
 @functools.cache
-def measurement_reaches(root: Path, path: Path) -> frozenset[Path]:
-    """What a law's ``measure`` reaches: the file with all else taken out, seen through."""
-    tree = ast.parse(path.read_bytes())
-    defined = {name: node for node in tree.body for name in _defined(node)}
-    wanted, waiting = set(), ["measure"]
-    while waiting:
-        name = waiting.pop()
-        if name in defined and name not in wanted:
-            wanted.add(name)
-            waiting += [node.id for node in ast.walk(defined[name]) if isinstance(node, ast.Name)]
-    body = [node for node in tree.body if wanted & set(_defined(node))]
-    for node in body:
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            node.names = [alias for alias in node.names if (alias.asname or alias.name).partition(".")[0] in wanted]
-    with tempfile.TemporaryDirectory() as folder:
-        alone = Path(folder) / "measure.py"
-        alone.write_text(ast.unparse(ast.Module(body, [])), encoding="utf-8")
-        return sources(root).reached(alone)
-
-
-@functools.cache
 def _reached(root: Path, path: Path) -> frozenset[Path]:
     return sources(root).reached(path)
-
-
-def _defined(node):
-    if isinstance(node, ast.FunctionDef | ast.ClassDef):
-        return [node.name]
-    if isinstance(node, ast.Import | ast.ImportFrom):
-        return [(alias.asname or alias.name).partition(".")[0] for alias in node.names]
-    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
-    return [inner.id for target in targets for inner in ast.walk(target) if isinstance(inner, ast.Name)]
 
 
 def _test_files(folder: Path) -> list[Path]:

@@ -38,8 +38,8 @@ WITHIN = {
     "significance": (0.0, 1.0),
     "discard": (0.0, 1.0),
 }
-UNBOUNDED = frozenset({"time", "log_time", "first_log_time", "order", "exponent", "allowance", "patience"})
-"""Those that may be infinite."""
+UNBOUNDED = frozenset({"time", "log_time", "first_log_time", "order", "exponent", "allowance", "patience", "theta"})
+"""Those that may be infinite; so may ``theta``, the separation of a single point."""
 UNKNOWN = frozenset({"alpha", "bulk_distance", "excess"})
 """Those that are not a number where a fit found nothing."""
 WHOLE = frozenset({"tensor", "matrix", "labels", "targets", "y", "indices", "chosen", "bits", "counts", "gates"})

@@ -199,3 +199,18 @@ def test_representation_in_the_plane():
         representation(gaussian(1, scale=0.1), groups=2)
     with pytest.raises(ValueError, match="at least one group"):
         representation(gaussian(1), groups=0)
+
+
+@pytest.mark.parametrize("method", ["literal", "line-search", "auto"])
+def test_one_sample_is_fitted_by_every_scheme_that_contracts(method):
+    generator = torch.Generator().manual_seed(0)
+    x, y = torch.tensor([[0.3, -0.2]], dtype=torch.float64), torch.tensor([1.5], dtype=torch.float64)
+    net = corrective(x, y, method=method, groups=4, group_width=2000, generator=generator)
+    assert abs(net(x).item() - 1.5) < 0.5
+
+
+def test_a_literal_group_of_one_point_takes_its_separation():
+    x = torch.tensor([[0.6, 0.8]], dtype=torch.float64)
+    rest, generator = torch.ones(1, 1, dtype=torch.float64), torch.Generator().manual_seed(0)
+    group = literal_group(x, rest, units=40_000, theta=separation(x), generator=generator)
+    assert abs(float(group.outputs(x)) - 1) < 0.2

@@ -184,3 +184,9 @@ def test_the_scale_knows_one_point_and_points_farther_apart_than_the_sphere_allo
     assert dual_scale(9, 1.0) == dual_scale(9, 1.0, margin=1.0)
     assert dual_scale(1, 1.0) == dual_scale(2, 1.0) > 0
     assert dual_scale(9, 5.0) == dual_scale(9, 2.0) < dual_scale(9, 1.9)
+
+
+def test_one_point_is_infinitely_far_from_others_and_has_a_scale():
+    alone = torch.ones(1, 3, dtype=torch.float64)
+    assert separation(alone) == math.inf
+    assert dual_scale(1, separation(alone)) == dual_scale(1, 2.0)

@@ -39,7 +39,7 @@ law = Law(
     r"\tau^2=\frac{\sigma^2}{n_0}\prod_l\frac{\sigma^2}{n_l}\chi^2_{n_l}",
     assumes={
         "noise of the variance named": {"louder": 2.0},
-        "weights of variance 1 over fan-in": {"prior_variance": 1.5},
+        "weights of variance 1 over fan-in": {"prior_variance": 1.3},
     },
     source="hanin2023",
     predict=predict,

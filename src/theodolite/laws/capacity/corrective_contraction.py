@@ -56,8 +56,8 @@ law = Law(
     cases=({"n": 8, "units": 250}, {"n": 8, "units": 1500}, {"n": 30, "units": 100}),
     full=({"n": 30, "units": 2000}, {"n": 100, "units": 500}),
     repeats=12,
-    # The square of a noise with few large directions scatters as much as it is: 600 draws know its mean to 5 %, three errors
-    # 15 %, and as much room for its wander; 20,000 frequencies know the prediction to 1-2 %
+    # The square of a noise with few large directions scatters as much as it is: 1/sqrt 600 is 4 %, 5 % with the prediction's own
+    # 1-2 % (20,000 frequencies). An interval of three errors that may lie three errors off asks for 30 %, which is what it tells
     tolerance=0.3,
     resolution=1.3,
     quantity="share of the squared residual left by one group",

@@ -44,7 +44,7 @@ law = Law(
     "1/(n+1) of a Lipschitz function open, and 2^-(k+1) of a point in a square at two times k bits.",
     formula=r"\epsilon_n\le r_{\mathrm{greedy}}\le2\epsilon_n,\quad\epsilon_n(\mathrm{Lip}_1,f(0)=0)=\frac{1}{n+1}",
     assumes={
-        "slopes and sides at most 1": {"scale": 3.0},
+        "slopes and sides at most 1": {"scale": 1.9},
         "f(0) = 0": {"anchored": False},
         "a sample as rich as the set": None,
     },

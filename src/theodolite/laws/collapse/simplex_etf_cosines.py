@@ -46,7 +46,7 @@ law = Law(
     formula=r"\cos(\mu_c-\mu_G,\mu_{c'}-\mu_G)=-\frac{1}{C-1}",
     assumes={
         "at least C-1 features": {"width": 2},
-        "classes of one size": {"rare": 40},
+        "classes of one size": {"rare": 3},
         "weight decay, and training until it rules": None,
     },
     source="papyan2020; zhu2021",

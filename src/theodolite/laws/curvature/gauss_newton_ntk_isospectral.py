@@ -36,7 +36,7 @@ law = Law(
     claim="The Gauss-Newton matrix and the tangent kernel are the two products of one Jacobian: they share their nonzero "
     "eigenvalues, and where the residuals vanish these are those of the Hessian.",
     formula=r"L=\frac{1}{2m}\sum|z-y|^2:\quad H|_{z=y}=\frac{1}{m}J^TJ,\qquad\Theta=JJ^T",
-    assumes={"zero residual": {"residual": 3.0}},
+    assumes={"zero residual": {"residual": 0.03}},
     source="jacot2018; martens2020",
     predict=predict,
     measure=measure,

@@ -23,7 +23,7 @@ def measure(
 law = Law(
     claim="The linear dimension of a linear manifold is its dimension, exactly; a bend or noise adds to it.",
     formula=r"\mathrm{rank}\,\mathrm{Cov}(x)=d",
-    assumes={"no noise": {"noise_variance": 1e-6}, "no bend": {"bend": 0.1}, "more rows than dimensions": None},
+    assumes={"no noise": {"noise_variance": 1e-08}, "no bend": {"bend": 0.001}, "more rows than dimensions": None},
     source="jolliffe2002",
     predict=predict,
     measure=measure,

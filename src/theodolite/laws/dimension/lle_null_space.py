@@ -29,7 +29,7 @@ def measure(dimension: int, *, generator: torch.Generator, curved: bool = False,
 law = Law(
     claim="More neighbours than dimensions make every row of a flat manifold exactly from its neighbours.",
     formula=r"x_i=\sum_jw_{ij}x_j,\ \sum_jw_{ij}=1\ \Rightarrow\ (I-W)X=0,\quad Y^\top Y=nI",
-    assumes={"flat": {"curved": True}, "more neighbours than dimensions": {"neighbours": 2}},
+    assumes={"flat": {"curved": True}, "more neighbours than dimensions": {"neighbours": 4}},
     source="roweis2000",
     predict=predict,
     measure=measure,

@@ -44,7 +44,7 @@ def _log_densities(x: Tensor, shares: Tensor) -> Tensor:
 law = Law(
     claim="Expectation maximisation never lowers the likelihood of a Gaussian mixture.",
     formula=r"\ell(\theta_{t+1})\ge\ell(\theta_t)",
-    assumes={"shares are the posterior probabilities": {"temper": 0.2}},
+    assumes={"shares are the posterior probabilities": {"temper": 0.38}},
     source="dempster1977",
     predict=predict,
     measure=measure,

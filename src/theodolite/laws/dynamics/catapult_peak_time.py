@@ -36,7 +36,7 @@ law = Law(
     claim="Beyond the edge the output grows by the factor of the linear model until it is of the order of the root of the width; "
     "only then curvature falls.",
     formula=r"T_{peak}=\frac{\ln m}{2\ln(\gamma\lambda_0-1)}+O(1),\qquad2<\gamma\lambda_0<4",
-    assumes={"no momentum": {"momentum": 0.5}, "a wide network": None},
+    assumes={"no momentum": {"momentum": 0.025}, "a wide network": None},
     source="lewkowycz2020, section 2",
     predict=predict,
     measure=measure,

@@ -9,7 +9,7 @@ from theodolite.core.reading import Band
 from theodolite.theory import Mlp
 from theodolite.theory.dynamics import step_size_edge
 
-NETS, STEPS, LAST = 20, 600, 240
+NETS, STEPS, LAST = 20, 440, 220
 SPEC = Mlp(widths=(16, 16, 16), activation="tanh", weight_variance=1.5, bias_variance=0.1)
 
 
@@ -66,10 +66,12 @@ law = Law(
     claim="On a problem that is hard enough the largest Hessian eigenvalue grows while gradient descent trains, until it "
     "reaches the edge where the step stops being stable, and then hovers there while the loss still falls.",
     formula=r"\lambda_{\max}(\nabla^2L)\to\frac{2+2\beta}{\eta}",
-    assumes={"the full batch": {"batch": 2}, "a target that takes long to learn": None},
+    assumes={"the full batch": {"batch": 8}, "a target that takes long to learn": None},
     source="cohen2021",
     predict=predict,
     measure=measure,
+    # Steps whose edges, 10 to 6.7, lie about the sharpness of the start (8.3, by 1.9 from net to net) and far below the 34 that
+    # gradient flow climbs to in the time of 400 steps of 0.2: both from above and from below the edge is where training ends
     cases=tuple({"lr": lr, "momentum": 0.0} for lr in (0.2, 0.25, 0.3)),
     full=({"lr": 0.1, "momentum": 0.0},),
     repeats=1,

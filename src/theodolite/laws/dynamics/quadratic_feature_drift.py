@@ -41,7 +41,7 @@ law = Law(
     claim="While the linear part is being fitted the features move along the path of the parameters, towards the solution and "
     "not away from it.",
     formula=r"\Phi^E(x;\theta_t)-\Phi^E(x;\theta_0)=\epsilon F(x)(I-e^{-\gamma t\Phi\Phi^\top})(\theta^*-\theta_0)+O(\epsilon^2)",
-    assumes={"a small quadratic term": {"epsilon": 0.3}, "gradient flow": {"steps": 1}},
+    assumes={"a small quadratic term": {"epsilon": 0.012}, "gradient flow": {"steps": 1}},
     source="roberts2022, section 11.4",
     predict=predict,
     measure=measure,

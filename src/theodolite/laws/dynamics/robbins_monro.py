@@ -33,7 +33,7 @@ law = Law(
     claim="The mean square error obeys v' = (1 - eta lambda)^2 v + eta^2 sigma^2: it falls to zero whenever the steps do and "
     "their sum diverges, also where the sum of their squares diverges; that sum matters for almost sure convergence.",
     formula=r"v_{t+1}=(1-\eta_t\lambda)^2v_t+\eta_t^2\sigma^2\to0\iff\eta_t\to0,\ \sum\eta_t=\infty",
-    assumes={"independent noise": {"memory": 0.8}},
+    assumes={"independent noise": {"memory": 0.08}},
     source="robbins1951",
     predict=predict,
     measure=measure,

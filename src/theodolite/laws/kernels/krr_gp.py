@@ -39,7 +39,7 @@ law = Law(
     claim="Ridge regression with a kernel is Bayesian regression with that covariance and noise of variance equal to the "
     "ridge: its mean squared error over draws of the process is the posterior variance.",
     formula=r"E(f(x)-\hat f(x))^2=K_{xx}-K_{xX}(K+\lambda I)^{-1}K_{Xx}",
-    assumes={"a ridge equal to the noise variance": {"ridge": 0.01}},
+    assumes={"a ridge equal to the noise variance": {"ridge": 0.15}},
     source="rasmussen2006, section 2.2; williams1997",
     predict=predict,
     measure=measure,

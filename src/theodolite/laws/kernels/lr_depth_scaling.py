@@ -39,7 +39,7 @@ law = Law(
     "part grows as L while the weights' part stays, so only biases need 1/L.",
     formula=r"\Theta=L(\lambda_b+\lambda_w\frac{|x|^2}{n_0})\;(\mathrm{ReLU}),\qquad "
     r"\Theta\to\frac{1}{2}\lambda_bL+\frac{1}{2}\lambda_w\;(\tanh)",
-    assumes={"critical weights": {"gain": 1.5}},
+    assumes={"critical weights": {"gain": 1.1}},
     source="roberts2022, section 9.4; jacot2018",
     predict=predict,
     measure=measure,

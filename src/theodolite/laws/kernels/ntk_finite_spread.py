@@ -30,7 +30,7 @@ law = Law(
     claim="From one random network to the next the tangent kernel spreads as one over the square root of the width, with "
     "a known constant: it becomes deterministic only as the width grows.",
     formula=r"n\,\mathrm{Var}\,\Theta/(E\,\Theta)^2=3\;(\mathrm{ReLU}),\quad1\;(\mathrm{linear})",
-    assumes={"units independent": {"copies": 4}},
+    assumes={"units independent": {"copies": 2}},
     source="hanin2020; roberts2022, chapter 8",
     predict=predict,
     measure=measure,

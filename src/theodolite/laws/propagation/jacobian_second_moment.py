@@ -30,8 +30,8 @@ law = Law(
     "number of inputs, however narrow the layers; biases change nothing.",
     formula=r"E\left(\frac{\partial z}{\partial x_p}\right)^2=\frac{2}{n_0}",
     assumes={
-        "weights of variance 2 over fan-in": {"weight_variance": 1.5},
-        "weights symmetric about zero": {"mean": 0.3},
+        "weights of variance 2 over fan-in": {"weight_variance": 1.9},
+        "weights symmetric about zero": {"mean": 0.015},
     },
     source="hanin2018",
     predict=predict,

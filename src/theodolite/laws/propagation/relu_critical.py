@@ -40,7 +40,7 @@ law = Law(
     claim="A (leaky) ReLU network without biases and with weights of variance 2 / (1 + a^2) over the fan-in keeps the mean "
     "squared norm of every input at every depth and width.",
     formula=r"C_b=0,\quad C_w=\frac{2}{1+a^2}\;\Rightarrow\;E|z^{(l)}|^2/n=E|z^{(1)}|^2/n",
-    assumes={"weights of variance 2 / (1 + a^2)": {"weight_variance": 1.0}, "no biases": {"bias_variance": 0.3}},
+    assumes={"weights of variance 2 / (1 + a^2)": {"weight_variance": 1.0}, "no biases": {"bias_variance": 0.1}},
     source="he2015",
     predict=predict,
     measure=measure,

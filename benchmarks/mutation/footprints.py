@@ -1,0 +1,137 @@
+"""What each law says and which lines of theory it runs, in its measurement and in its prediction: found by running it once."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from theodolite import catalogue
+from theodolite.core.law import Law
+from theodolite.core.sources import sources
+
+Lines = dict[str, list[int]]
+LIMIT = 120  # seconds of waiting for one law
+
+
+@dataclass(frozen=True)
+class Footprint:
+    """One law's estimates, and the lines of theory that its measurement and its prediction run, by module."""
+
+    law: str
+    digest: str
+    holds: bool
+    estimates: list[tuple[float, float]]
+    measured: Lines
+    predicted: Lines
+    seconds: float
+
+    def runs(self, part: str, module: str, lines: tuple[int, int]) -> bool:
+        """Whether ``part`` ("measured" or "predicted") runs one of the lines ``first`` to ``last`` of a module."""
+        return any(lines[0] <= line <= lines[1] for line in getattr(self, part).get(module, ()))
+
+
+def footprints(store: Path, names: Iterable[str]) -> dict[str, Footprint]:
+    """Those that are known while no file that the law reaches has changed; the others are taken, each in a fork."""
+    tree = sources(catalogue.ROOT)
+    digests = {name: tree.digest(catalogue.entry(name).path) for name in names}
+    known = {}
+    for line in store.read_text(encoding="utf-8").splitlines() if store.exists() else []:
+        found = Footprint(**json.loads(line))
+        if digests.get(found.law) == found.digest:
+            known[found.law] = found
+    for name in sorted(digests.keys() - known.keys()):
+        taken = _in_a_fork(name, digests[name], store)
+        if taken is None:
+            print(f"{name} cannot be run", file=sys.stderr)
+        else:
+            known[name] = taken
+    return known
+
+
+def _in_a_fork(name: str, digest: str, store: Path) -> Footprint | None:
+    """A process of its own: what one law leaves in a cache is not run by the next."""
+    before = store.stat().st_size if store.exists() else 0
+    child = os.fork()
+    if not child:
+        try:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            signal.alarm(LIMIT)
+            found = footprint(catalogue.law(name), digest)
+            with store.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(vars(found)) + "\n")
+        except BaseException as error:
+            print(f"{name}: {error!r}", file=sys.stderr)
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+    if not store.exists() or store.stat().st_size == before:
+        return None
+    return Footprint(**json.loads(store.read_text(encoding="utf-8").splitlines()[-1]))
+
+
+def footprint(law: Law, digest: str = "") -> Footprint:
+    """Run a law and look on."""
+    start = time.process_time()
+    with lines_run() as measured:
+        estimates = [law.measured(case) for case in law.cases]
+    seconds = time.process_time() - start
+    with lines_run() as predicted:
+        verdict = law.verdict(estimates)
+    pairs = [(float(e.value), float(e.stderr)) for e in estimates]
+    return Footprint(law.name, digest, verdict.holds, pairs, _sorted(measured), _sorted(predicted), round(seconds, 3))
+
+
+@contextlib.contextmanager
+def lines_run() -> Iterator[dict[str, set[int]]]:
+    """The lines of theory that are run inside, by module. A function whose lines were all seen is looked at no more."""
+    theory = str(catalogue.ROOT / "theory") + os.sep
+    found: dict[str, set[int]] = {}
+    left: dict[object, set[int]] = {}
+
+    def called(frame, event, argument):
+        code = frame.f_code
+        if code not in left:
+            inside = code.co_filename.startswith(theory)
+            left[code] = {line for *_, line in code.co_lines() if line} if inside else set()
+        return stepped if left[code] else None
+
+    def stepped(frame, event, argument):
+        if event == "line":
+            code = frame.f_code
+            place = Path(code.co_filename).relative_to(catalogue.ROOT).as_posix() if left[code] else ""
+            if place and frame.f_lineno in left[code]:
+                found.setdefault(place, set()).add(frame.f_lineno)
+                left[code].discard(frame.f_lineno)
+        return stepped
+
+    before = sys.gettrace()
+    sys.settrace(called)
+    try:
+        yield found
+    finally:
+        sys.settrace(before)
+
+
+def statement_lines(tree: ast.Module, node: ast.expr) -> tuple[int, int]:
+    """The lines of the innermost statement around an expression; of one with a body only its head."""
+    spans = []
+    for statement in ast.walk(tree):
+        if isinstance(statement, ast.stmt):
+            body = getattr(statement, "body", None)
+            last = max(statement.lineno, body[0].lineno - 1) if body else statement.end_lineno
+            if statement.lineno <= node.lineno <= last:
+                spans.append((last - statement.lineno, statement.lineno, last))
+    _, first, last = min(spans)
+    return first, last
+
+
+def _sorted(lines: dict[str, set[int]]) -> Lines:
+    return {module: sorted(numbers) for module, numbers in sorted(lines.items())}

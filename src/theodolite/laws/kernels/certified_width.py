@@ -1,0 +1,55 @@
+r"""At $128\,m^4L(0)/\lambda_0^4$ units no weight moves by $\lambda_0/4m$: training is then certified to converge."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from theodolite.core.law import Law
+from theodolite.core.reading import Band
+from theodolite.measure.experiments import descended
+from theodolite.theory import Activation
+from theodolite.theory.kernels import certified_width
+
+STEPS, WIDTH = 120, 2048
+
+
+def predict(samples: int, target: float) -> Band:
+    # Orthogonal unit inputs: the kernel of the layer that trains is diagonal, with E a^2 = 1/3 times E sigma'^2
+    smallest = Activation("tanh").slope_moment(1.0) / 3
+    return Band(high=certified_width(0.5 * target**2, smallest=smallest, samples=samples))
+
+
+def measure(samples: int, target: float, *, generator: torch.Generator, scale: str = "1/sqrt n") -> float:
+    """Movements fall as the root of the width: from one width follows the width at which they are so small."""
+    w = torch.randn(1, samples, WIDTH // 2, generator=generator).repeat(1, 1, 2)
+    a = torch.rand(WIDTH // 2, generator=generator) * 2 - 1
+    a = torch.cat([a, -a])
+    size = WIDTH**-0.5 if scale == "1/sqrt n" else 1 / WIDTH
+
+    def forward(parameters: Sequence[Tensor]) -> Tensor:
+        return size * (torch.tanh(parameters[0]) * a).sum(-1)  # inputs are the unit vectors
+
+    signs = torch.tensor([[target, -target, target][:samples]])
+    end = descended(forward, [w], signs, rates=(samples / (size * size * WIDTH),), steps=STEPS)
+    slopes = (1 - torch.tanh(w).square()).square()  # of this network: the kernel's diagonal is their mean with a^2
+    smallest = float((slopes * a.square()).mean(-1).min())
+    allowed = smallest / (4 * samples)
+    return WIDTH * (float((end[0] - w).norm(dim=1).max()) / allowed) ** 2
+
+
+law = Law(
+    claim="A width that follows from the smallest eigenvalue of the kernel and the loss at the start keeps every weight within "
+    "the distance in which the kernel stays positive.",
+    formula=r"n>\frac{128\,m^4L(0)}{\lambda_0^4}\ \Rightarrow\ |w_k(t)-w_k(0)|<\frac{\lambda_0}{4m}",
+    assumes={"an output of scale one over the root of the width": {"scale": "1/n"}},
+    source="du2019, Theorem 3.2",
+    predict=predict,
+    measure=measure,
+    cases=({"samples": 2, "target": 0.2}, {"samples": 2, "target": 0.3}, {"samples": 3, "target": 0.2}),
+    repeats=10,
+    # a width is the square of a movement, whose bound counts the kernel by half, 4 times, and the errors of m samples as if one
+    # weight met them all, m times: orthogonal ones share no weight's movement
+    resolution=10.0,
+    quantity="width at which no weight moves beyond the kernel",
+)
