@@ -15,7 +15,8 @@ from typing import Any
 
 import torch
 
-from theodolite.ailments._common.chart import Chart, at_weights, joined, seen
+from theodolite.ailments._common.batching import joined
+from theodolite.ailments._common.chart import Chart, at_weights, seen
 from theodolite.ailments._common.patients import patient
 from theodolite.ailments._common.trials import (
     LONG,
@@ -47,6 +48,8 @@ LARGEST = 32
 
 
 def judge(chart: Chart) -> Iterator[Finding]:
+    if chart.thinned:
+        return
     in_order = _in_order(chart)
     if in_order is not None:
         yield in_order

@@ -218,7 +218,7 @@ def trials(chart: Chart, parts: list[nn.Module], layer: Narrow, times: int) -> T
                 chart.loss_on,
                 training=training,
                 held_out=chart.batches[:cut],
-                most_seconds=chart.budget / 10,
+                most_seconds=min(chart.budget / 10, chart.left / 2),
             )
         )
     return TrialComparison(runs[0], runs[1])

@@ -20,10 +20,14 @@ def check_made(name: str, tensor: Tensor) -> None:
         raise ValueError(f"expected weights, got {name} on the meta device, without values; load the checkpoint first")
 
 
+class NotFiniteError(ValueError):
+    """Weights, answers or a loss that are NaN or infinite."""
+
+
 def check_finite(name: str, tensor: Tensor) -> None:
     """No weight is NaN or infinite."""
     if not _finite(tensor):
-        raise ValueError(
+        raise NotFiniteError(
             f"expected finite weights, got {_count_bad(tensor)} of {tensor.numel()} values of {name} NaN or infinite; "
             "take an earlier checkpoint"
         )
@@ -43,7 +47,7 @@ def check_forward(output: Callable[[Batch], Any], batch: Batch) -> None:
     if not first:
         raise ValueError("expected a model that returns a tensor, got none in its answer; wrap it to return one")
     if not all(_finite(tensor) for tensor in first):
-        raise ValueError("expected finite outputs on the first batch, got NaN or infinity; check the data's scale")
+        raise NotFiniteError("expected finite outputs on the first batch, got NaN or infinity; check the data's scale")
     if not all(torch.equal(a, b) for a, b in zip(first, second, strict=True)):
         raise ValueError(
             "expected the same answer twice in eval mode, got two different ones; make the model deterministic "
@@ -66,7 +70,8 @@ def check_loss(loss_on: Callable[[Batch], Any], batch: Batch) -> None:
         got = (
             f"{tuple(value.shape)} tensor {value.flatten()[:3].tolist()}" if isinstance(value, Tensor) else repr(value)
         )
-        raise ValueError(
+        lost = isinstance(value, Tensor) and value.numel() == 1
+        raise (NotFiniteError if lost else ValueError)(
             f"expected a loss that is one finite number, got {got}; average it over the batch (reduction='mean')"
         )
 
