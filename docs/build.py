@@ -18,9 +18,11 @@ from theodolite.io.files import write_atomically
 from theodolite.report.formulas import prose
 from theodolite.report.html import document_page
 from theodolite.report.text import as_text, explanation
+from theodolite.verbs.diagnosing import clinic_counts
 
 HERE = Path(__file__).parent
 SITE = HERE / "site"
+CLINIC = HERE / "clinic.md"
 PAGES = {"guide": HERE / "guide.md", "glossary": HERE / "glossary.md"}
 
 
@@ -42,12 +44,25 @@ def ailment_page(entry: catalogue.CatalogueEntry) -> str:
         "judged by": ", ".join(ailment.signs),
         "explains": _links(ailment.explains, "ailments"),
         "rests on": _links(ailment.laws, "laws"),
+        "in the clinic": clinic_figures(entry.name),
         **{f"{name} examples": ", ".join(found) for name, found in kept.items()},
     }
     facts = "".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in rows.items() if value)
     said = "".join(f"<p>{prose(part)}</p>" for part in entry.docstring.split("\n\n"))
     home = '<p><a href="../index.html">Theodolite</a> · <a href="../guide.html">guide</a></p>'
     return f"{home}<h1>{entry.name}</h1><p><b>{prose(ailment.question)}</b></p>{said}<dl>{facts}</dl>"
+
+
+def clinic_figures(name: str) -> str:
+    """How often the clinic found and cured it, and how often its alarm was right there; nothing where it had no such run."""
+    rows = [line.strip("| ").split(" | ") for line in CLINIC.read_text(encoding="utf-8").splitlines()]
+    told = [
+        f"of {runs} sick runs {found} were found, {first} with this cause first; its remedy cured {cured}"
+        for own, runs, found, _, first, cured in (row for row in rows if len(row) == 6 and row[0] == name)
+    ]
+    right, raised = clinic_counts().get(name, (0, 0))
+    told += [f"of {raised} alarms {right} were right"] if raised else []
+    return "; ".join(told)
 
 
 def _names(examples: tuple[Callable[..., object], ...]) -> list[str]:

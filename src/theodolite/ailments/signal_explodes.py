@@ -34,9 +34,7 @@ def judge(chart: Chart) -> Iterator[Finding]:
     if any(layer.bounded for layer in signs.layers[:-1]) or not first.input_square > 0 or not chart.chance > 0:
         return  # behind a bounded activation nothing grows: its units saturate
     grown, loss = last.mean_square / first.input_square, signs.loss / chart.chance
-    late = (
-        chart.origin is None and chart.was_trained
-    )  # the first answers are not known, and the loss has come down since
+    late = chart.origin is None and chart.was_trained  # the first answers are not known: the loss has come down since
     if not grown > GROWN or math.log(grown) < 4 * width_spread(signs) or not (loss > ABSURD or late):
         return
     tried = reinitialised(chart)
