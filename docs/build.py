@@ -57,7 +57,8 @@ def clinic_figures(name: str) -> str:
     """How often the clinic found and cured it, and how often its alarm was right there; nothing where it had no such run."""
     rows = [line.strip("| ").split(" | ") for line in CLINIC.read_text(encoding="utf-8").splitlines()]
     told = [
-        f"of {runs} sick runs {found} were found, {first} with this cause first; its remedy cured {cured}"
+        f"of {runs} sick runs {found} were found, {first} with this cause first"
+        + ("" if cured == "–" else f"; its remedy cured {cured}")
         for own, runs, found, _, first, cured in (row for row in rows if len(row) == 6 and row[0] == name)
     ]
     right, raised = clinic_counts().get(name, (0, 0))
