@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -285,7 +286,8 @@ def drawn_anew(model: nn.Module | None) -> dict[str, Tensor] | None:
         for module in copied.modules():
             draw = getattr(module, "reset_parameters", None) or getattr(module, "_reset_parameters", None)
             if callable(draw) and all(p.requires_grad for p in module.parameters(recurse=False)):
-                draw()
+                with suppress(TypeError):  # one that asks for something to draw by
+                    draw()
     return copied.state_dict()
 
 

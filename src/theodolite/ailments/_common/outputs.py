@@ -72,7 +72,7 @@ def tail_of(chart: Chart) -> OutputTail | None:
 def _few(chart: Chart) -> int:
     """Samples with which all descents on answers, each step a pass through the model, stay within a tenth of the budget."""
     passes = 2 * STEPS * max(chart.price, 1e-9)
-    return max(2, min(FEW, int(0.1 * chart.budget / passes)))
+    return max(2, int(min(FEW, 0.1 * chart.budget / passes)))
 
 
 def _has_weights(model: nn.Module, tail: OutputTail) -> bool:
