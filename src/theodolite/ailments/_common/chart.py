@@ -107,13 +107,11 @@ class Chart:
     def _some(self, data: Any) -> tuple[Batch, ...]:
         if data is None or self.model is None:
             return ()
-        kept, samples = [], 0
+        model, kept, samples = self.model, [], 0
         with untouched(None):
-            for read in data if isinstance(data, Batches) else Batches(data, self.model, batch_size=64):
-                batch = read.on(self.model)
-                self.price = self.price or seconds_of_a_sample(
-                    lambda part: self.answer(self.model, part), self.model, batch
-                )
+            for read in data if isinstance(data, Batches) else Batches(data, model, batch_size=64):
+                batch = read.on(model)
+                self.price = self.price or seconds_of_a_sample(lambda part: self.answer(model, part), model, batch)
                 kept.append(first_rows(batch, max(LEAST_ROWS, self._affordable(A_STEP / 3))))
                 self.thinned = self.thinned or len(kept[-1]) < len(batch)
                 samples += len(kept[-1])
