@@ -216,7 +216,7 @@ def accuracies(chart: Chart) -> tuple[float, float, float] | None:
             for batch in chart.batches[:cut]:
                 labels = labels_of(batch.target)
                 told = None if labels is None else told_classes(chart.answer(model, batch), labels)
-                if told is None:
+                if told is None or labels is None:
                     return None
                 right[name].append(told == labels)
     plain, changed = torch.cat(right["plain"]).double(), torch.cat(right["changed"]).double()
