@@ -79,7 +79,9 @@ def page(rows: Sequence[Row], split: str, planned: int) -> str:
     """For docs/clinic.md; where fewer runs than planned were made, it says so."""
     day = datetime.now(UTC).date().isoformat()
     sick = sum(row["ailment"] is not None for row in rows)
-    part = "" if len(rows) >= planned else f" These are {len(rows)} of its {planned} runs, taken at random."
+    part = (
+        "" if len(rows) >= planned else f" These are {len(rows)} of its {planned} runs: which, chance and time decided."
+    )
     lines = [
         "# The clinic",
         "",

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import html
 from collections.abc import Callable, Iterable
+from pathlib import Path
 
 from generator.pages import Page, words_of
 from theodolite import catalogue
 from theodolite.report.formulas import prose
 from theodolite.report.text import COSTS
 from theodolite.report.unicode_math import unicode_formula, unicode_prose
+from theodolite.verbs.diagnosing import clinic_counts
+
+CLINIC = Path(__file__).resolve().parent.parent / "clinic.md"
 
 
 def ailment_pages() -> list[Page]:
@@ -65,9 +69,23 @@ def _ailment(entry: catalogue.CatalogueEntry) -> str:
             "judged by": ", ".join(ailment.signs),
             "explains": _links(ailment.explains, "ailments"),
             "rests on": _links(ailment.laws, "laws"),
+            "in the clinic": clinic_figures(entry.name),
             **{f"{name} examples": ", ".join(found) for name, found in kept.items()},
         },
     )
+
+
+def clinic_figures(name: str) -> str:
+    """How often the clinic found and cured it, and how often its alarm was right there; nothing where it had no such run."""
+    rows = [line.strip("| ").split(" | ") for line in CLINIC.read_text(encoding="utf-8").splitlines()]
+    told = [
+        f"of {runs} sick runs {found} were found, {first} with this cause first"
+        + ("" if cured == "–" else f"; its remedy cured {cured}")
+        for own, runs, found, _, first, cured in (row for row in rows if len(row) == 6 and row[0] == name)
+    ]
+    right, raised = clinic_counts().get(name, (0, 0))
+    told += [f"of {raised} alarms {right} were right"] if raised else []
+    return "; ".join(told)
 
 
 def _instrument(entry: catalogue.CatalogueEntry) -> str:

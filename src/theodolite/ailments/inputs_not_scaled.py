@@ -5,7 +5,8 @@ the step by $2/\lambda$, grows with the mean square of the inputs (offset includ
 of the ratio of column scales. A mean square from 0.05 to 10 and column ranges within a factor of 10 are not looked at
 further (pixels in [0, 1] have about 0.1 to 0.3). Beyond, a remedy decides: the same steps with standardised inputs must take
 off a fifth of the loss more (of a constant answer's where the training as it is learns nothing), and three standard errors;
-where few steps do not show it, as many are tried as the run had. Three standard errors let chance through once in 700.
+where few steps do not show it, as many are tried as the run had. By chance three standard errors are exceeded
+once in 20 with three held-out batches, once in 700 with many; the fifth rules out what is small.
 A network that scales by itself gains nothing and is left alone; so are integer inputs. What a smaller step would do is
 measured too and said.
 """

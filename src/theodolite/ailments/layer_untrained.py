@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from theodolite.ailments._common.chart import Chart, seen
 from theodolite.ailments._common.weight_facts import LEAST_ENTRIES, WeightFacts, is_table
@@ -71,7 +71,7 @@ def _beside_the_law(chart: Chart, wanted: list[WeightFacts]) -> Iterator[Finding
     judged = [
         f for f in wanted if f.entries >= LEAST_ENTRIES and f.values > 2 and not is_table(f.name, owners.get(f.name))
     ]
-    still = [facts for facts in judged if facts.start]
+    still = [facts for facts in judged if facts.start and not _was_stepped(chart, facts.name)]
     others = [facts for facts in judged if not facts.start]
     if not still or len(still) > len(others):
         return
@@ -89,6 +89,15 @@ def _beside_the_law(chart: Chart, wanted: list[WeightFacts]) -> Iterator[Finding
         "load_state_dict(..., strict=True)",
         evidence=tuple(seen("entries as drawn", facts.entries, where=facts.name) for facts in still[:20]),
     )
+
+
+def _was_stepped(chart: Chart, name: str) -> bool:
+    """Whether the optimiser keeps a gradient of it: then it was trained, however few entries have left their bound."""
+    own = {} if chart.model is None else dict(chart.model.named_parameters())
+    if chart.optimizer is None or name not in own:
+        return False
+    state = chart.optimizer.state.get(own[name], {})
+    return any(isinstance(value, Tensor) and value.ndim > 0 and bool(value.any()) for value in state.values())
 
 
 def _have_learnt(chart: Chart, others: list[WeightFacts]) -> bool:

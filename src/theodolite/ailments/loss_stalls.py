@@ -1,10 +1,11 @@
 """Has the loss stopped high: because its schedule took the step away, or at one constant answer with nothing to explain it?
 
-A schedule has taken the step away where it is below a twentieth of its largest, and the run, taken up again on a copy with
-the largest step, brings the loss clearly down on training and held-out data. Else: the best constant answer is found by descent
-on that answer alone; the loss is at it where it is not below by more than three standard errors and a fiftieth. That is said
-only of a run that has been made and where further steps on a copy do not bring the loss down either. Every ailment that
-explains it is shown in its place.
+A schedule has taken the step away where it is below a twentieth of its largest, and the run, taken up again on a copy with the
+largest step, brings the loss clearly down on training and held-out data. Else: the best constant answer is found by descent on
+that answer alone; the loss is at it where it is not below by more than three standard errors and a fiftieth. That is said only
+of a run that has been made and where further steps on a copy do not bring the loss down either. Every ailment that explains it
+is shown in its place. A run that has come six standard errors and a fiftieth below a constant answer is called stalled once in
+700.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from theodolite.ailments._common.chart import Chart, seen
 from theodolite.ailments._common.examples import digits_like, number_like, stack
 from theodolite.ailments._common.network import is_fit
 from theodolite.ailments._common.outputs import OutputTail, is_entrywise, least_loss, size_of, tail_of
-from theodolite.ailments._common.trials import TrialComparison
+from theodolite.ailments._common.trials import TrialComparison, told
 from theodolite.core.ailment import Ailment, Finding
 from theodolite.io.batches import Batch
 
@@ -95,14 +95,7 @@ def _cut(chart: Chart, tail: OutputTail, words: str) -> Iterator[Finding]:
     shut = float((tail.answers == tail.answers.min()).float().mean())
     if not shut > 0.2 or (tried is None and is_fit(chart, 0.1)) or (tried is not None and not tried.is_better(BETTER)):
         return
-    proof = (
-        ""
-        if tried is None
-        else (
-            f" Without it {len(tried.changed.losses)} steps reach a loss of {tried.changed.after:.3g} instead of "
-            f"{tried.as_it_is.after:.3g}."
-        )
-    )
+    proof = told(tried, "Without it")
     yield Finding(
         severity="warning",
         where=tail.layer,

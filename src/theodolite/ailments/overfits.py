@@ -3,7 +3,8 @@
 Every trained network has a gap; it is an ailment where something was lost. With the held-out loss of the run: at the end it
 stands above its best by more than three standard errors and by a material amount, while the training loss went on falling.
 Without: the training data are known by heart while the held-out loss is nearly that of a constant answer, or above it, and the
-held-out accuracy lies far below the training accuracy (binomial error, three standard errors).
+held-out accuracy lies far below the training accuracy (binomial error, three standard errors). Where nothing was lost, three
+standard errors are exceeded once in 700.
 """
 
 from __future__ import annotations

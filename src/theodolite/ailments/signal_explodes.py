@@ -11,9 +11,9 @@ import math
 from collections.abc import Iterator
 
 from theodolite.ailments._common.chart import Chart, seen
-from theodolite.ailments._common.examples import digits_like, residual, stack
+from theodolite.ailments._common.examples import fresh, fresh_residual, stack
 from theodolite.ailments._common.network import activation_in, learnt, reinitialised, remedy_for, severity, width_spread
-from theodolite.ailments._common.trials import LONG, longer_trial
+from theodolite.ailments._common.trials import LONG, longer_trial, told
 from theodolite.core.ailment import Ailment, Finding
 
 GROWN = 100.0
@@ -34,9 +34,7 @@ def judge(chart: Chart) -> Iterator[Finding]:
     if any(layer.bounded for layer in signs.layers[:-1]) or not first.input_square > 0 or not chart.chance > 0:
         return  # behind a bounded activation nothing grows: its units saturate
     grown, loss = last.mean_square / first.input_square, signs.loss / chart.chance
-    late = (
-        chart.origin is None and chart.was_trained
-    )  # the first answers are not known, and the loss has come down since
+    late = chart.origin is None and chart.was_trained  # the first answers are not known: the loss has come down since
     if not grown > GROWN or math.log(grown) < 4 * width_spread(signs) or not (loss > ABSURD or late):
         return
     tried = reinitialised(chart)
@@ -46,14 +44,7 @@ def judge(chart: Chart) -> Iterator[Finding]:
     if not better and (loss < SURELY or (tried is not None and not tried.changed.after < 0.1 * tried.as_it_is.after)):
         return
     text, suggested = remedy_for(activation_in(signs))
-    proof = (
-        ""
-        if tried is None
-        else (
-            f" From the critical initialisation {len(tried.changed.losses)} steps reach {tried.changed.after:.3g} instead of "
-            f"{tried.as_it_is.after:.3g}."
-        )
-    )
+    proof = told(tried, "From the critical initialisation")
     yield Finding(
         severity=severity(chart),
         says=f"The signal explodes: its mean square grows by a factor of {grown:.2g} over {len(signs.layers)} layers, "
@@ -74,24 +65,15 @@ def _trains_from_other_weights(chart: Chart) -> bool:
     return plain is not None and plain.after < LEARNS * chart.chance
 
 
-def _sick(seed: int) -> dict[str, object]:
-    return digits_like(seed, lambda: stack(10, weight_variance=12.0), lr=1e-3)
-
-
-def _critical(seed: int) -> dict[str, object]:
-    return digits_like(seed, lambda: stack(10, weight_variance=2.0), lr=1e-3)
-
-
-def _residual(seed: int) -> dict[str, object]:
-    return digits_like(seed, lambda: residual(6), lr=1e-3)
-
-
 ailment = Ailment(
     question="Does the signal explode on its way through the layers?",
     needs={"model", "data", "loss"},
     signs=("start", "fit", "trial"),
     judge=judge,
-    examples={"sick": (_sick,), "healthy": (_critical, _residual)},
+    examples={
+        "sick": (fresh("weights too large", lambda: stack(10, weight_variance=12.0)),),
+        "healthy": (fresh("critical weights", lambda: stack(10, weight_variance=2.0)), fresh_residual(6)),
+    },
     explains=(
         "gradient-explodes",
         "step-too-large",

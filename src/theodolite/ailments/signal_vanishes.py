@@ -13,7 +13,7 @@ import math
 from collections.abc import Iterator
 
 from theodolite.ailments._common.chart import Chart, seen
-from theodolite.ailments._common.examples import digits_like, residual, stack
+from theodolite.ailments._common.examples import fresh, fresh_residual, stack
 from theodolite.ailments._common.network import (
     activation_in,
     is_fit,
@@ -25,6 +25,7 @@ from theodolite.ailments._common.network import (
     weights_ratio,
     width_spread,
 )
+from theodolite.ailments._common.trials import told
 from theodolite.core.ailment import Ailment, Finding
 
 LEAST, SURELY = 1e-4, 1e-8
@@ -47,14 +48,7 @@ def judge(chart: Chart) -> Iterator[Finding]:
     if not better and ratio > SURELY:
         return
     text, suggested = remedy_for(activation_in(signs))
-    proof = (
-        ""
-        if tried is None or not better
-        else (
-            f" From the critical initialisation the same {len(tried.changed.losses)} steps reach a loss of "
-            f"{tried.changed.after:.3g} instead of {tried.as_it_is.after:.3g}."
-        )
-    )
+    proof = told(tried if better else None, "From the critical initialisation")
     yield Finding(
         severity=severity(chart),
         says=f"The signal vanishes: its mean square falls by a factor of {1 / ratio:.2g} over {len(signs.layers)} "
@@ -66,24 +60,15 @@ def judge(chart: Chart) -> Iterator[Finding]:
     )
 
 
-def _sick(seed: int) -> dict[str, object]:
-    return digits_like(seed, lambda: stack(12, weight_variance=1 / 3), optimizer="sgd", lr=0.02)
-
-
-def _critical(seed: int) -> dict[str, object]:
-    return digits_like(seed, lambda: stack(12, weight_variance=2.0), lr=1e-3)
-
-
-def _residual(seed: int) -> dict[str, object]:
-    return digits_like(seed, lambda: residual(6), lr=1e-3)
-
-
 ailment = Ailment(
     question="Does the signal vanish on its way through the layers?",
     needs={"model", "data", "loss"},
     signs=("start", "fit", "trial"),
     judge=judge,
-    examples={"sick": (_sick,), "healthy": (_critical, _residual)},
+    examples={
+        "sick": (fresh("weights too small", lambda: stack(12, weight_variance=1 / 3), optimizer="sgd", lr=0.02),),
+        "healthy": (fresh("critical weights", lambda: stack(12, weight_variance=2.0)), fresh_residual(6)),
+    },
     explains=(
         "gradient-vanishes",
         "inputs-merge",

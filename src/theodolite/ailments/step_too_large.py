@@ -1,11 +1,12 @@
 r"""Is the step so large that training does not come down, although a smaller one would?
 
 On a quadratic of curvature $\lambda$ descent grows without bound above a step of $2/\lambda$ (more with momentum, another edge
-with a preconditioner). No edge is trusted here: the same training is run on copies with smaller steps, from the start where that
-is known, for as many steps as the run had or time allows. The step is called too large only where a smaller one ends clearly
-lower (three standard errors and a share of the loss) than both the present one and the run itself. Where a step is merely
-bold, it wins; what a smaller step gains at the end of a run that went well is the noise floor of any constant step, no ailment:
-a run that has won nine tenths of what there is to win is let alone.
+with a preconditioner). No edge is trusted here: the same training is run on copies with smaller steps, from the start where
+that is known, for as many steps as the run had or time allows. The step is called too large only where a smaller one ends
+clearly lower (three standard errors and a share of the loss) than both the present one and the run itself. Where a step is
+merely bold, it wins; what a smaller step gains at the end of a run that went well is the noise floor of any constant step, no
+ailment: a run that has won nine tenths of what there is to win is let alone. Each of at most six smaller steps wins by chance
+once in 100 (three standard errors over 8 parts of the data or more), before the share of the loss that it must take off too.
 """
 
 from __future__ import annotations

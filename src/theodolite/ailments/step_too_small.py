@@ -4,7 +4,8 @@ For steps far below the edge the loss falls by about $\mathrm{lr}\,|\nabla L|^2$
 start, with a step 10 times as large or more, takes more than twice as much off the loss as the whole run did, or leaves less
 than half of what that left. Before a run: all steps planned, at the rate of fall that was measured (a bound: falls slow down),
 take less off than the short trial with a larger step does. The largest step of a run counts, so that schedules that warm up or
-die away are let alone; so is a network that already does well.
+die away are let alone; so is a network that already does well. Each of at most six larger steps wins by chance once in 100
+(three standard errors over 8 parts of the data or more), before the share of the loss that it must take off too.
 """
 
 from __future__ import annotations

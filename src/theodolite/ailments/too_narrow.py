@@ -5,7 +5,7 @@ the input dimension d approximates no large class of functions (Hanin and Sellke
 functions), and max(d + 1, outputs) is the least width in $L^p$ (Park et al. 2021). Here d is the intrinsic dimension of the
 data (ratio of neighbour distances), with its error: a layer below it is looked into. It is named only where the model has not
 learnt its training data, steps do take the loss down, and a copy with that layer widened, trained in the same way, does
-clearly better; three standard errors let chance through once in 700. A code that is narrow on purpose but not below the
+clearly better; three standard errors let chance through once in 100. A code that is narrow on purpose but not below the
 dimension of the data is left alone. Layers without an activation between them are one linear layer, which is exact, and are
 named where activations, tried on a copy, do clearly better.
 """
@@ -218,7 +218,7 @@ def trials(chart: Chart, parts: list[nn.Module], layer: Narrow, times: int) -> T
                 chart.loss_on,
                 training=training,
                 held_out=chart.batches[:cut],
-                most_seconds=chart.budget / 10,
+                most_seconds=min(chart.budget / 10, chart.left / 2),
             )
         )
     return TrialComparison(runs[0], runs[1])

@@ -3,7 +3,8 @@
 The run is taken up again on a copy, from where it ended, with the step it began with: where up to four times as many
 steps (or as many as time allows) take clearly more off the loss, on training data and on held-out data, the run was too short.
 What is gained must be a tenth of the loss of a constant answer (0.06, on held-out data too, where most was learnt),
-beyond three standard errors, which chance exceeds once in 700; a run within noise of its end never shows it.
+beyond three standard errors over 8 parts of the data or more, which chance exceeds once in 100, on both; a run within noise of
+its end never shows it.
 """
 
 from __future__ import annotations

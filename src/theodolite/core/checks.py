@@ -21,10 +21,14 @@ def check_made(name: str, tensor: Tensor) -> None:
         raise ValueError(f"expected weights, got {name} on the meta device, without values; load the checkpoint first")
 
 
+class NotFiniteError(ValueError):
+    """Weights, answers or a loss that are NaN or infinite."""
+
+
 def check_finite(name: str, tensor: Tensor) -> None:
     """No weight is NaN or infinite."""
     if not _finite(tensor):
-        raise ValueError(
+        raise NotFiniteError(
             f"expected finite weights, got {_count_bad(tensor)} of {tensor.numel()} values of {name} NaN or infinite; "
             "take an earlier checkpoint"
         )
@@ -44,7 +48,7 @@ def check_forward(output: Callable[[Batch], Any], batch: Batch) -> str:
     if not first:
         raise ValueError("expected a model that returns a tensor, got none in its answer; wrap it to return one")
     if not all(_finite(tensor) for tensor in first):
-        raise ValueError("expected finite outputs on the first batch, got NaN or infinity; check the data's scale")
+        raise NotFiniteError("expected finite outputs on the first batch, got NaN or infinity; check the data's scale")
     changes = [float((a - b).abs().max()) for a, b in zip(first, second, strict=True) if not torch.equal(a, b)]
     if not changes:
         return ""
@@ -61,7 +65,7 @@ def check_inputs(batch: Batch, number: int) -> None:
     for name, value in {**named, "the target": batch.target}.items():
         tensor = value.data if isinstance(value, PackedSequence) else value
         if isinstance(tensor, Tensor) and not _finite(tensor):
-            raise ValueError(
+            raise NotFiniteError(
                 f"expected finite data, got {_count_bad(tensor)} of {tensor.numel()} values of {name} NaN or infinite in batch "
                 f"number {number}; mend that batch or leave it out"
             )
@@ -82,7 +86,8 @@ def check_loss(loss_on: Callable[[Batch], Any], batch: Batch) -> None:
         got = (
             f"{tuple(value.shape)} tensor {value.flatten()[:3].tolist()}" if isinstance(value, Tensor) else repr(value)
         )
-        raise ValueError(
+        lost = isinstance(value, Tensor) and value.numel() == 1
+        raise (NotFiniteError if lost else ValueError)(
             f"expected a loss that is one finite number, got {got}; average it over the batch (reduction='mean')"
         )
 

@@ -25,12 +25,18 @@ def findings_of(chart: Chart) -> tuple[Finding, ...]:
     """The findings of all ailments whose needs the chart meets, worst first, consequences within their causes."""
     found = [
         replace(finding, name=ailment.name)
-        for ailment in all_ailments()
+        for ailment in sorted(all_ailments(), key=_dearness)
         if all(chart.has(need) for need in ailment.needs)
         for finding in ailment.judge(chart)
     ]
+    found.sort(key=lambda finding: finding.name)
     shown = in_order(found, {ailment.name: (*ailment.explains, *_fallback(ailment)) for ailment in all_ailments()})
     return tuple(replace(finding, rightness=rightness(finding)) for finding in shown)
+
+
+def _dearness(ailment: Ailment) -> tuple[bool, bool, str]:
+    """What costs little comes first, and of trials those of the step: where time runs out, the rarest are left."""
+    return "trial" in ailment.signs, not ailment.name.startswith("step-"), ailment.name
 
 
 def rightness(finding: Finding) -> str:

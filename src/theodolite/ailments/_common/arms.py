@@ -75,7 +75,7 @@ def arm(
                 training=training,
                 held_out=held_out,
                 change=_restarted(chart, factor),
-                most_seconds=chart.budget / 15,
+                most_seconds=min(chart.budget / 15, chart.left / 2),
             )
     except (RuntimeError, ValueError, TypeError, IndexError):  # their own forward or loss refuses such data
         return None

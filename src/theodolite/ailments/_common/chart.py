@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -16,6 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from theodolite.ailments._common.batching import first_rows, joined, seconds_of_a_sample
 from theodolite.ailments._common.fit import Fit, constant_loss, fit_of
 from theodolite.ailments._common.past import was_stepped
 from theodolite.ailments._common.weight_facts import WeightFacts, weight_facts
@@ -29,6 +31,10 @@ from theodolite.measure.propagation.one_pass import VitalSigns, vital_signs
 
 MOST_BATCHES, MOST_SAMPLES = 256, 4096
 """What is kept of the data for all measurements together."""
+
+A_PASS, A_STEP, A_LOOK, LEAST_ROWS = 0.04, 0.01, 0.02, 8
+"""Shares of the budget for a forward pass of all samples, for a step (three passes), and for a forward pass of those whose layers
+are looked at (four passes in all); batches are made no smaller than so many samples."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +76,8 @@ class Chart:
         if self.model is not None and not self.weights:
             self.weights = weights_of(self.model)
         self._trials: dict[str, TrialRun | None] = {}
+        self.price = 0.0  # seconds of a forward pass of one sample, once it is known
+        self.thinned = False  # whether batches were made smaller, so that steps can be afforded
 
     def has(self, need: str) -> bool:
         """Whether this is known of the patient."""
@@ -99,14 +107,22 @@ class Chart:
     def _some(self, data: Any) -> tuple[Batch, ...]:
         if data is None or self.model is None:
             return ()
-        kept, samples = [], 0
+        model, kept, samples = self.model, [], 0
         with untouched(None):
-            for batch in data if isinstance(data, Batches) else Batches(data, self.model, batch_size=64):
-                kept.append(batch.on(self.model))
-                samples += len(batch)
-                if len(kept) >= MOST_BATCHES or samples >= MOST_SAMPLES or self.left < 0.7 * self.budget:
+            for read in data if isinstance(data, Batches) else Batches(data, model, batch_size=64):
+                batch = read.on(model)
+                self.price = self.price or seconds_of_a_sample(lambda part: self.answer(model, part), model, batch)
+                kept.append(first_rows(batch, max(LEAST_ROWS, self._affordable(A_STEP / 3))))
+                self.thinned = self.thinned or len(kept[-1]) < len(batch)
+                samples += len(kept[-1])
+                most = min(MOST_SAMPLES, self._affordable(A_PASS))
+                if len(kept) >= MOST_BATCHES or (samples >= most and len(kept) > 3) or self.left < 0.7 * self.budget:
                     break
         return tuple(kept)
+
+    def _affordable(self, share: float) -> int:
+        """How many samples can be passed through the model in that share of the budget."""
+        return int(min(share * self.budget / self.price, MOST_SAMPLES)) if self.price > 0 else MOST_SAMPLES
 
     def answer(self, model: nn.Module, batch: Batch) -> Any:
         """What the model answers, and of an answer with named parts the logits."""
@@ -140,7 +156,7 @@ class Chart:
     def _signs(self, weights: Mapping[str, Tensor] | None) -> VitalSigns | None:
         if self.model is None or not self.has("loss") or not self.finite:
             return None
-        model, batch = self.model, joined(self.batches)
+        model, batch = self.model, joined(self.batches, max(2 * LEAST_ROWS, min(256, self._affordable(A_LOOK))))
 
         def loss_of() -> tuple[Tensor, Tensor]:
             answer = self.answer(model, batch)
@@ -206,7 +222,7 @@ class Chart:
                     training=training,
                     held_out=held_out,
                     change=changed,
-                    most_seconds=self.budget / 10,
+                    most_seconds=min(self.budget / 10, self.left / 2),
                 )
             except (RuntimeError, ValueError, TypeError, IndexError):
                 return None
@@ -258,24 +274,6 @@ class Chart:
         return weight_facts(self.weights, self.origin)
 
 
-def joined(batches: Sequence[Batch], most: int = 256) -> Batch:
-    """Several batches as one of at most so many samples, where their tensors fit together; else the first."""
-    first = batches[0]
-    if len(first) >= most or first.keywords or len(first.inputs) != 1 or not isinstance(first.inputs[0], Tensor):
-        return first
-    few, samples = [], 0
-    for batch in batches:
-        if batch.inputs[0].shape[1:] != first.inputs[0].shape[1:] or not isinstance(batch.target, Tensor):
-            break
-        few.append(batch)
-        samples += len(batch)
-        if samples >= most:
-            break
-    if len(few) < 2 or any(b.target.shape[1:] != first.target.shape[1:] for b in few):
-        return first
-    return Batch((torch.cat([b.inputs[0] for b in few]),), {}, torch.cat([b.target for b in few]))
-
-
 def drawn_anew(model: nn.Module | None) -> dict[str, Tensor] | None:
     """The weights with which layers would begin that know how to draw their own; those of frozen ones are as they are."""
     if model is None:
@@ -286,7 +284,8 @@ def drawn_anew(model: nn.Module | None) -> dict[str, Tensor] | None:
         for module in copied.modules():
             draw = getattr(module, "reset_parameters", None) or getattr(module, "_reset_parameters", None)
             if callable(draw) and all(p.requires_grad for p in module.parameters(recurse=False)):
-                draw()
+                with suppress(TypeError):  # one that asks for something to draw by
+                    draw()
     return copied.state_dict()
 
 

@@ -106,3 +106,21 @@ def residual(depth: int, width: int = 32) -> nn.Module:
 
     blocks = [block() for _ in range(depth)]
     return nn.Sequential(nn.Linear(INPUTS, width), *blocks, nn.LayerNorm(width), nn.Linear(width, CLASSES))
+
+
+Example = Callable[[int], dict[str, Any]]
+
+
+def fresh(name: str, make: Callable[[], nn.Module], **options: Any) -> Example:
+    """An example under this name: a classifier that was not trained yet, with small steps of Adam where nothing else is said."""
+
+    def build(seed: int) -> dict[str, Any]:
+        return digits_like(seed, make, **{"lr": 1e-3, **options})
+
+    build.__name__ = name
+    return build
+
+
+def fresh_residual(depth: int, **options: Any) -> Example:
+    """A network with a path around every block, which most ailments of depth spare."""
+    return fresh("residual", lambda: residual(depth), **options)

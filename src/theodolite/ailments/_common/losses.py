@@ -12,10 +12,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from theodolite.ailments._common.batching import first_rows
 from theodolite.ailments._common.chart import Chart
 from theodolite.ailments._common.fit import answer_shapes, labels_of, told_classes
 from theodolite.ailments._common.network import longer_trial
-from theodolite.ailments._common.outputs import few_of, least_loss, size_of
+from theodolite.ailments._common.outputs import FEW, least_loss, size_of
 from theodolite.io.batches import Batch
 
 MOST_CLASSES = 100
@@ -96,7 +97,7 @@ def class_labels(chart: Chart) -> Tensor | None:
 def favourite_answer(chart: Chart, like: Tensor) -> bool:
     """Whether the answer with the least loss is, for every sample, the number of its class."""
     assert chart.loss is not None
-    loss, batch = chart.loss, few_of(chart.batches[0])
+    loss, batch = chart.loss, first_rows(chart.batches[0], FEW)
     start = like[: len(batch)].clone()
     target = batch.target
     found: list[Tensor] = []

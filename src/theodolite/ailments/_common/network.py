@@ -164,7 +164,7 @@ def _repeated(chart: Chart, change: Change | None, loss: Loss, *, training: Any,
                 training=training,
                 held_out=held_out,
                 change=changed,
-                most_seconds=chart.budget / 12,
+                most_seconds=min(chart.budget / 12, chart.left / 2),
             )
         except (RuntimeError, ValueError, TypeError, IndexError):  # their own forward may refuse the change
             return None

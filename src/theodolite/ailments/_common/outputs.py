@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from theodolite.ailments._common.batching import first_rows
 from theodolite.ailments._common.chart import Chart
 from theodolite.core.state import untouched
 from theodolite.io.batches import Batch
@@ -43,7 +44,7 @@ def tail_of(chart: Chart) -> OutputTail | None:
     model = chart.model
     if model is None or chart.now is None or not chart.now.layers:
         return None
-    name, batch = chart.now.layers[-1].name, few_of(chart.batches[0])
+    name, batch = chart.now.layers[-1].name, first_rows(chart.batches[0], _few(chart))
     layer = model.get_submodule(name)
     kept: list[Any] = []
 
@@ -68,16 +69,10 @@ def tail_of(chart: Chart) -> OutputTail | None:
     return tail if tail.plain or not _has_weights(model, tail) else None
 
 
-def few_of(batch: Batch) -> Batch:
-    """The first samples of a batch, where all its tensors have one row a sample."""
-    tensors = [*batch.tensors(), batch.target]
-    if len(batch) <= FEW or not all(isinstance(t, Tensor) and len(t) == len(batch) for t in tensors):
-        return batch
-    if len(batch.inputs) + len(batch.keywords) != len(batch.tensors()):
-        return batch
-    return Batch(
-        tuple(t[:FEW] for t in batch.inputs), {k: t[:FEW] for k, t in batch.keywords.items()}, batch.target[:FEW]
-    )
+def _few(chart: Chart) -> int:
+    """Samples with which all descents on answers, each step a pass through the model, stay within a tenth of the budget."""
+    passes = 2 * STEPS * max(chart.price, 1e-9)
+    return max(2, int(min(FEW, 0.1 * chart.budget / passes)))
 
 
 def _has_weights(model: nn.Module, tail: OutputTail) -> bool:

@@ -16,7 +16,8 @@ from theodolite.io.batches import Batch
 from theodolite.measure.dynamics.trial_runs import TrialRun, trial_run
 
 SURE = 3.0
-"""Standard errors by which a difference between two trials must stand out."""
+"""Standard errors by which a difference between two trials must stand out: chance does so once in 100 with 8 held-out parts
+(Student's t), once in 700 with many."""
 
 SHORT, LONG = 60, 300
 """Steps of a trial that looks for a sign, and of one that decides; fewer where time does not allow them."""
@@ -47,6 +48,16 @@ class TrialComparison:
     def is_better(self, least: float) -> bool:
         """Whether the change takes off at least that share of the loss, and surely more than chance would."""
         return is_below(self.changed, self.as_it_is) and self.gain >= least and self.changed.certain > SURE
+
+
+def told(tried: TrialComparison | None, how: str) -> str:
+    """A trial in words, to end a sentence with; nothing where there was none."""
+    if tried is None:
+        return ""
+    return (
+        f" {how} {len(tried.changed.losses)} steps reach a loss of {tried.changed.after:.3g} instead of "
+        f"{tried.as_it_is.after:.3g}."
+    )
 
 
 def is_below(one: TrialRun, other: TrialRun) -> bool:

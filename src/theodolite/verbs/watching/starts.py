@@ -8,7 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from theodolite.core.checks import NotFiniteError
 from theodolite.core.state import untouched
+from theodolite.core.subject import Subject
 from theodolite.core.wrappers import bare_model
 from theodolite.io.files import write_atomically
 from theodolite.io.weights import weights_of
@@ -30,6 +32,15 @@ def kept_probe(probe: Any, model: Any) -> Any:
     if isinstance(probe, list) and probe and all(isinstance(member, Tensor) for member in probe):
         return tuple(probe)
     return probe
+
+
+def watched_subject(model: nn.Module, probe: Any, loss: Any, name: str) -> Subject:
+    """The subject of a run; one whose first answers are not finite is taken all the same: its diagnosis tells why."""
+    data = kept_probe(probe, model)
+    try:
+        return Subject(model, data=data, loss=loss, name=name)
+    except NotFiniteError:
+        return Subject(model, data=data, loss=loss, name=name, checked=False)
 
 
 def starting_weights(model: nn.Module, folder: Path | None) -> dict[str, Tensor]:

@@ -16,7 +16,6 @@ from torch.nn.functional import cross_entropy
 from theodolite.core.reading import Reading
 from theodolite.core.reading_rows import COLUMNS
 from theodolite.core.state import untouched
-from theodolite.core.subject import Subject
 from theodolite.theory.dynamics import TrainingPhase, training_phase
 from theodolite.verbs._shown import Sheet, ShownAnswers
 from theodolite.verbs.watching.charting import (
@@ -31,7 +30,14 @@ from theodolite.verbs.watching.history import answers_of, facts_of, history_of, 
 from theodolite.verbs.watching.looks import looks_of, trouble_in
 from theodolite.verbs.watching.records import Record, StoredRecords
 from theodolite.verbs.watching.scene import LEVELS, Batching, Carried, Level, Scene
-from theodolite.verbs.watching.starts import full_precision, kept_probe, starting_weights, wait_for, watched_model
+from theodolite.verbs.watching.starts import (
+    full_precision,
+    kept_probe,
+    starting_weights,
+    wait_for,
+    watched_model,
+    watched_subject,
+)
 
 if TYPE_CHECKING:
     from theodolite.report.opening import Opening
@@ -81,7 +87,7 @@ class Watch(ShownAnswers):
         self.model = watched_model(self.model)
         if self.every == "auto" and self.budget is None:
             self.budget = AUTO
-        self.subject = Subject(self.model, data=kept_probe(self.probe, self.model), loss=self.loss, name=self.name)
+        self.subject = watched_subject(self.model, self.probe, self.loss, self.name)
         if not self.subject.has("loss"):
             raise ValueError("expected a probe with a target for the loss, got inputs alone; pass (inputs, target)")
         self.events = None if self.optimizer is None else OptimizerEvents(self.optimizer)
