@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import weakref
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -12,6 +13,7 @@ from torch import Tensor, nn
 
 from theodolite.ailments._common.chart import Chart, RunMoment
 from theodolite.ailments._common.fit import fit_of
+from theodolite.core.ailment import Finding
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
 from theodolite.io.batches import Batch, Batches
@@ -75,9 +77,32 @@ def optimizer_lr(optimizer: torch.optim.Optimizer) -> float:
 
 
 def optimizer_momentum(optimizer: torch.optim.Optimizer) -> float:
-    """The momentum of the first group; 0 where its kind has none of that name."""
+    """The momentum of the first group, of Adam its first beta; 0 where its kind has neither."""
     group = optimizer.param_groups[0] if optimizer.param_groups else {}
-    return float(group.get("momentum", 0.0) or 0.0)
+    betas = group.get("betas") or (0.0,)
+    return float(group.get("momentum", betas[0]) or 0.0)
+
+
+LARGEST_TRIED, LEAST_SECONDS, MOST_SECONDS, SHARE = 1 << 21, 1.0, 6.0, 0.1
+"""Models of up to so many parameters have a remedy tried on copies while they train; for how long, and share of the training."""
+
+
+def tried_step(watch: Watch, origin: Mapping[str, Tensor], finding: Finding) -> Finding:
+    """The finding with a step that was tried out on copies, where one could be and did better; else as it is."""
+    from theodolite import catalogue
+
+    size = sum(p.numel() for p in watch.model.parameters())
+    if watch.optimizer is None or size > LARGEST_TRIED:
+        return finding
+    seconds = min(MOST_SECONDS, max(LEAST_SECONDS, SHARE * watch.training_seconds))
+    try:
+        tried = next(iter(catalogue.ailment("step-too-large").judge(chart_of(watch, origin, budget=seconds))), None)
+    except Exception:  # whatever fails on copies, training goes on
+        return finding
+    if tried is None or "lr" not in tried.suggested:
+        return finding
+    lr = tried.suggested["lr"]
+    return replace(finding, remedy=f"lr at most {lr:g} (tried on a copy)", suggested={"lr": lr})
 
 
 def held_out_batches(validation: Any, model: nn.Module) -> tuple[Batch, ...]:

@@ -33,6 +33,7 @@ def history_of(records: Sequence[Record]) -> list[Moment]:
             r.momentum,
             _known(r.facts.get("alive")),
             _known(r.facts.get("drift")),
+            _known(r.facts.get("edge")),
         )
         for r in records
         if "loss" in r.facts
@@ -118,6 +119,34 @@ def page_of(watch: Watch) -> str:
     )
 
 
+RELOAD = 20
+"""Seconds after which the page of a run that goes on reloads itself."""
+
+
+def live_page_of(watch: Watch) -> str:
+    """The page of a run that goes on: what was told so far stands first (nothing is tried), and it reloads itself."""
+    from theodolite.report.html import watch_page
+    from theodolite.report.opening import Opening
+    from theodolite.verbs.diagnosis import Diagnosis
+
+    sheet, last = watch.sheet(), watch.records[-1].step if watch.records else 0
+    told = Diagnosis(watch.subject.name, watch.findings, ("what the looks themselves show",))
+    page = watch_page(
+        sheet.title,
+        sheet.answers,
+        sheet.skipped,
+        sheet.facts,
+        phases=phases_of(watch.records),
+        last=last,
+        opening=Opening(told, pictures=loss_pictures(watch.records)),
+    )
+    return page.replace("<head>", f'<head>\n<meta http-equiv="refresh" content="{RELOAD}">', 1)
+
+
+def _alarms(records: Sequence[Record]) -> list[str]:
+    return [line for record in records for line in record.alarms]
+
+
 def opening_of(watch: Watch) -> Opening:
     """What the page shows first."""
     from theodolite.report.opening import Opening
@@ -172,4 +201,6 @@ def facts_of(watch: Watch) -> dict[str, str]:
     last = watch.records[-1] if watch.records else None
     if last is not None and last.lr:
         facts["learning rate"] = f"{last.lr:g}" + (f", momentum {last.momentum:g}" if last.momentum else "")
+    for number, line in enumerate(_alarms(watch.records), 1):
+        facts[f"alarm {number}"] = line
     return {**facts, "made with": f"theodolite {__version__}, torch {torch.__version__}"}
