@@ -17,6 +17,8 @@ from .travel import (
     probe_slope as probe_slope,
     subspace_share as subspace_share,
     telling_kernel as telling_kernel,
+    thinned_travel as thinned_travel,
+    thinned_weights as thinned_weights,
     trainable_vector as trainable_vector,
     weight_travel as weight_travel,
 )

@@ -20,11 +20,11 @@ from theodolite.instruments._common.drift import drift_reading
 from theodolite.instruments._common.samples import spread_samples
 from theodolite.instruments.sharpness import sharpness_meaning
 from theodolite.measure import first_tensor, placed
-from theodolite.measure.dynamics import at_state, telling_kernel, update_effect, weight_travel
+from theodolite.measure.dynamics import at_state, telling_kernel, thinned_travel, thinned_weights, update_effect, weight_travel
 from theodolite.measure.kernels import empirical_ntk
 from theodolite.theory.dynamics import StepQuality, step_quality
 from theodolite.verbs.watching.projected import projected_drift
-from theodolite.verbs.watching.scene import CLOSE, LEVELS, Level, Scene
+from theodolite.verbs.watching.scene import CLOSE, LARGE, LEVELS, Level, Scene
 
 POINTS, OUTPUTS = 8, 128
 """Samples of the probe for the tangent kernel, and outputs a sample beyond which it is too dear."""
@@ -134,10 +134,18 @@ def _trust_meaning(quality: StepQuality, share: float, predicted: float) -> str:
 
 def _travel(scene: Scene) -> Iterator[Reading]:
     assert scene.subject.model is not None
-    far = weight_travel(scene.subject.model, scene.carried.origin)
+    model, carried = scene.subject.model, scene.carried
+    if sum(p.numel() for p in model.parameters()) < LARGE:
+        far, error = weight_travel(model, carried.origin), 0.0
+    else:  # the start lies in the memory of the host: some of its entries are brought over once
+        if carried.thinned is None:
+            carried.thinned = thinned_weights(model, state=carried.origin)
+        found = thinned_travel(thinned_weights(model), carried.thinned)
+        far, error = found.value, found.stderr
     yield Reading(
         quantity="distance from the starting weights, relative",
         measured=far,
+        stderr=error,
         meaning=f"The weights moved by {100 * far:.3g} % of their length at the start. "
         + ("Little: as in lazy training." if far < 0.1 else "Far: what held at the start need not hold any more."),
     )

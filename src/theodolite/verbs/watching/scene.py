@@ -58,6 +58,7 @@ class Carried:
     kernel: Tensor | None = None
     telling: float = 0.0
     projected: Tensor | None = field(default=None, repr=False)
+    thinned: Tensor | None = field(default=None, repr=False)
     vectors: Tensor | None = field(default=None, repr=False)
     centre: Tensor | None = field(default=None, repr=False)
     settling: int = 0
