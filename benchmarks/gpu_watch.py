@@ -110,13 +110,7 @@ def run(device, options, level):
     watch = None
     if level != "bare":
         watch = th.Watch(
-            model,
-            optimizer=optimizer,
-            probe=probe,
-            loss=next_token,
-            every=EVERY,
-            level=level,
-            autocast=torch.bfloat16,
+            model, optimizer=optimizer, probe=probe, loss=next_token, every=EVERY, level=level, autocast=torch.bfloat16
         )
     if level == "bare":
         for batch in data[:3]:  # compile, allocate, tune; a watched run must make the same steps in all
@@ -153,10 +147,11 @@ def main():
     parser.add_argument("--json", type=Path)
     chosen = parser.parse_args()
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    options = dict(tokens=TOKENS, context=CONTEXT, width=WIDTH, heads=HEADS, layers=LAYERS, batch=BATCH, probe=PROBE)
+    sizes = (TOKENS, CONTEXT, WIDTH, HEADS, LAYERS, BATCH, PROBE)
     if chosen.small:
-        options = dict(tokens=64, context=16, width=32, heads=2, layers=2, batch=8, probe=4)
-    options["steps"] = chosen.steps
+        sizes = (64, 16, 32, 2, 2, 8, 4)
+    names = ("tokens", "context", "width", "heads", "layers", "batch", "probe")
+    options = {**dict(zip(names, sizes, strict=True)), "steps": chosen.steps}
     found = {}
     for level in ("bare", "bare again", "cheap", "standard"):
         found[level] = run(device, options, level.removesuffix(" again"))
@@ -165,13 +160,15 @@ def main():
     bare = found["bare"]
     step = bare["seconds"] / options["steps"]
     print(f"{bare['parameters']:,} parameters, {device}: a step takes {1e3 * step:.1f} ms, peak {bare['peak']:.2f} GiB")
-    print(f"two bare runs end in the same weights: {found['bare again']['sum'] == bare['sum']} (fused attention may not)")
+    print(
+        f"two bare runs end in the same weights: {found['bare again']['sum'] == bare['sum']} (fused attention may not)"
+    )
     for level in ("cheap", "standard"):
         row = found[level]
         later = statistics.median(row["looks"][1:]) if len(row["looks"]) > 1 else float("nan")
         print(
-            f"{level}: first look {row['looks'][0]:.2f} s, later {1e3 * later:.0f} ms: {100 * later / (EVERY * step):.2f} % at every="
-            f"{EVERY}; whole run {100 * (row['seconds'] / bare['seconds'] - 1):+.1f} %; peak {row['peak']:.2f} GiB "
+            f"{level}: first look {row['looks'][0]:.2f} s, later {1e3 * later:.0f} ms: {100 * later / (EVERY * step):.2f} % "
+            f"at every={EVERY}; whole run {100 * (row['seconds'] / bare['seconds'] - 1):+.1f} %; peak {row['peak']:.2f} GiB "
             f"({row['peak'] / bare['peak']:.2f} of training); weights the same: {row['sum'] == bare['sum']}; phase {row['phase']}"
         )
         for note in row["notes"]:

@@ -87,6 +87,15 @@ def _diagnose(options: argparse.Namespace) -> int:
     return BROKEN if options.fail_on and result.meets(options.fail_on) else DONE
 
 
+def _run(options: argparse.Namespace) -> int:
+    from theodolite.verbs.running import run_script
+
+    every = options.every if options.every == "auto" else int(options.every) if options.every.isdecimal() else 0
+    if every == 0:
+        raise ValueError(f"expected a number of steps from 1 on, or auto, got --every {options.every}")
+    return run_script(options.script, options.arguments, out=options.out, every=every, level=options.level)
+
+
 def _design(options: argparse.Namespace) -> int:
     from theodolite.io import loading as load
     from theodolite.verbs.designing.advice import design
@@ -181,6 +190,7 @@ def _explain(options: argparse.Namespace) -> int:
 _RUNS = {
     "survey": _survey,
     "diagnose": _diagnose,
+    "run": _run,
     "design": _design,
     "dimension": _dimension,
     "memorize": _memorize,

@@ -42,8 +42,8 @@ def measure(optimizer: str, factor: float, *, generator: torch.Generator, power:
 
 
 law = Law(
-    claim="The change of the loss over the change that the gradient predicts is 1 for small updates, 1/2 at the best length along "
-    "the update and 0 at twice that, whichever optimiser made it: two losses and a slope tell where a step stands.",
+    claim="The change of the loss over the change that the gradient predicts is 1 for small updates, 1/2 at the best length "
+    "along the update and 0 at twice that, whichever optimiser made it: two losses and a slope tell where a step stands.",
     formula=r"\frac{L(\theta+u)-L(\theta)}{g\cdot u}=1+\frac{u^THu}{2\,g\cdot u}=1-\frac{s}{2s_{best}}",
     assumes={"a quadratic loss": {"power": 4.0}},
     source="conn2000, section 6.1",
@@ -51,6 +51,6 @@ law = Law(
     measure=measure,
     cases=tuple({"optimizer": o, "factor": f} for o, f in (("sgd", 0.2), ("adam", 1.0), ("rmsprop", 3.0))),
     tolerance=1e-9,
-    repeats=2,
+    repeats=8,
     quantity="measured over predicted change of the loss",
 )

@@ -94,7 +94,9 @@ def update_effect(
 
 def _value(model: nn.Module, loss: Loss, parameters: Mapping[str, Tensor], batch: Batch) -> Tensor:
     answer: Any = functional_call(model, dict(parameters), batch.inputs, dict(batch.keywords))
-    value: Tensor = loss(answer["logits"] if isinstance(answer, Mapping) and "logits" in answer else answer, batch.target)
+    value: Tensor = loss(
+        answer["logits"] if isinstance(answer, Mapping) and "logits" in answer else answer, batch.target
+    )
     return value
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -15,7 +16,7 @@ Maker = Callable[[torch.nn.Parameter, Tensor], torch.optim.Optimizer]
 def largest_stable_gain(
     make: Maker, hessian: Tensor, start: Tensor, *, bracket: tuple[float, float], steps: int = 400
 ) -> float:
-    """The gain at which an optimiser on the quadratic of this Hessian begins to grow, by two grids of 60 gains.
+    """The gain at which an optimiser on the quadratic of this Hessian begins to grow, by two grids of 44 gains, evenly spread in their logarithm.
 
     Growth is told by the largest norms over the third and the last quarter of the steps, or by a thousandfold norm: gradients
     are held below 1000, so that a second moment that hardly moves is not moved by a run that has left.
@@ -26,7 +27,7 @@ def largest_stable_gain(
     """
     low, high = bracket
     for _ in range(2):
-        gains = torch.linspace(low, high, 60, dtype=torch.float64)
+        gains = torch.logspace(math.log10(low), math.log10(high), 44, dtype=torch.float64)
         own = torch.nn.Parameter(start.expand(len(gains), -1).clone())
         optimizer = make(own, gains[:, None])
         norms = []

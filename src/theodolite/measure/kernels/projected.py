@@ -14,8 +14,8 @@ def projected_jacobians(
     r"""Rows $\nabla_\theta\sum_o s_of_o(x_i)$ for random signs s, at evenly spread entries, (projections, samples, entries).
 
     The mean over projections of the rows' products is, in the mean over signs, the trace kernel of these entries:
-    $E_s\langle s^TJ_i,s^TJ_j\rangle=\mathrm{tr}(J_iJ_j^T)$. The signs are the same at each call with the same ``seed``; entries beyond
-    ``entries`` are thinned and weighted. Source: hutchinson1990.
+    $E_s\langle s^TJ_i,s^TJ_j\rangle=\mathrm{tr}(J_iJ_j^T)$. The signs are the same at each call with the same ``seed``; entries
+    beyond ``entries`` are thinned and weighted. Source: hutchinson1990.
 
     >>> model = nn.Linear(2, 3, bias=False)
     >>> J = projected_jacobians(model, torch.tensor([[1.0, 2.0]]), projections=2)

@@ -20,15 +20,15 @@ LEVEL = {"critical": logging.ERROR, "warning": logging.WARNING, "note": logging.
 DOUBLED, RISEN = 1.8, 1.15
 """A loss above this multiple of its start is too much by itself, and above this one where the last step overshot too."""
 BOLD, OVERSHOT, WORSE = 0.05, 0.2, 0.0
-"""Predicted change as a share of the loss, from which on a step is bold; ratios below which it overshot, and made things worse."""
+"""Predicted change as a share of the loss from which on a step is bold; ratios below which it overshot, and did harm."""
 BACK, LOW = 5.0, 0.25
-"""A loss that has come back: this multiple of its lowest, where that was below this share of the start and it is above it now."""
+"""A loss that has come back: this multiple of its lowest, which was below this share of the start, and above that now."""
 RUNAWAY, GONE = 1e3, 1e-9
 UP, LOOKS = 1.15, 2
 """Held-out loss above this multiple of its lowest at so many looks in turn, while the training loss still falls: overfitting."""
 
 
-class Stopped(RuntimeError):
+class Stopped(RuntimeError):  # noqa: N818  a decision of the user, not an error
     """Raised out of a watch with ``stop_on``: the finding that training was stopped for is ``finding``."""
 
     def __init__(self, line: str, finding: Finding) -> None:
@@ -106,7 +106,9 @@ def _too_large(records: Sequence[Record]) -> Iterator[Finding]:
     first, now, last = losses[0], losses[-1], told[-1]
     if not math.isfinite(now):
         finite = [value for value in losses if math.isfinite(value)]
-        seen = f"the loss is not finite; it began at {first:.3g} and was {finite[-1]:.3g} last" if finite else "the loss is not finite"
+        seen = "the loss is not finite"
+        if finite:
+            seen += f"; it began at {first:.3g} and was {finite[-1]:.3g} last"
         yield _step(seen, last, replace_lr=0.1 * (last.lr or math.nan))
         return
     lowest = min(losses)
@@ -114,9 +116,8 @@ def _too_large(records: Sequence[Record]) -> Iterator[Finding]:
     ratio = last.facts.get("trust", math.nan)
     overshot = share > BOLD and ratio < OVERSHOT
     seen = f"the loss of the probe went from {first:.3g} to {now:.3g}"
-    step = "" if math.isnan(ratio) else (
-        f"; the last step changed it by {last.facts['change']:+.2g} where the gradient promises {last.facts['predicted']:+.2g}"
-    )
+    change, promise = last.facts.get("change", math.nan), last.facts.get("predicted", math.nan)
+    step = "" if math.isnan(ratio) else f"; the last step changed it by {change:+.2g}, the gradient promises {promise:+.2g}"
     if first > 0 and now > RUNAWAY * first:
         yield _step(f"{seen}, more than a thousandfold: the run diverges", last, replace_lr=0.1 * (last.lr or math.nan))
     elif first > 0 and (now > DOUBLED * first or (now > RISEN * first and overshot)):

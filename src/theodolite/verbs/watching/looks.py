@@ -20,7 +20,14 @@ from theodolite.instruments._common.drift import drift_reading
 from theodolite.instruments._common.samples import spread_samples
 from theodolite.instruments.sharpness import sharpness_meaning
 from theodolite.measure import first_tensor, placed
-from theodolite.measure.dynamics import at_state, telling_kernel, thinned_travel, thinned_weights, update_effect, weight_travel
+from theodolite.measure.dynamics import (
+    at_state,
+    telling_kernel,
+    thinned_travel,
+    thinned_weights,
+    update_effect,
+    weight_travel,
+)
 from theodolite.measure.kernels import empirical_ntk
 from theodolite.theory.dynamics import StepQuality, step_quality
 from theodolite.verbs.watching.projected import projected_drift
@@ -91,7 +98,9 @@ def _last_step(scene: Scene) -> Iterator[Reading]:
     with scene.stepping():
         effect = update_effect(subject.model, subject.loss, scene.halves, before=training.before)
     if effect.length == 0:
-        raise ValueError("expected a step that moves the weights, got one that was skipped (a loss scale that overflowed?)")
+        raise ValueError(
+            "expected a step that moves the weights, got one that was skipped (a loss scale that overflowed?)"
+        )
     quality = step_quality(effect.forecast, effect.change)
     level = sum(effect.before) / len(effect.before)
     share = abs(effect.forecast / level) if level else math.inf

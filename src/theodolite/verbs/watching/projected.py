@@ -33,7 +33,9 @@ def projected_drift(scene: Scene, x: Any) -> Iterator[Reading]:
     start = carried.projected
     reading = drift_reading(now.mean(0), start.mean(0))
     halves = [kernel_drift(start[part].mean(0), now[part].mean(0)) for part in (slice(0, None, 2), slice(1, None, 2))]
-    alive = float(_telling(now.mean(0)) / _telling(start.mean(0))) if float(_telling(start.mean(0))) > 0 else float("nan")
+    alive = (
+        float(_telling(now.mean(0)) / _telling(start.mean(0))) if float(_telling(start.mean(0))) > 0 else float("nan")
+    )
     scene.facts |= {"drift": reading.measured, "alive": alive}
     yield replace(
         reading,

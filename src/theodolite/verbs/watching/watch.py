@@ -69,7 +69,7 @@ class Watch(ShownAnswers):
     ``every`` is a number of steps; ``"auto"`` looks as often as ``budget``, a share of the training time, allows, and a
     number with a ``budget`` asks for both. With ``out`` each record is on disk when it is taken, and a run that starts again
     with the same folder goes on there, with the weights it first started from. ``writer`` is a TensorBoard writer, a run of
-    wandb or aim, mlflow, or any function of numbers and a step; ``page_at`` is a page written anew at every look and reloads itself.
+    wandb or aim, mlflow, or any function of numbers and a step; ``page_at`` is written anew at every look and reloads itself.
     With ``optimizer`` its step size, momentum, decay, groups and state are read at each look, and `diagnosis` can tell what is
     wrong and what to type; ``validation`` is held-out data, whose loss and accuracy each look records. A finding that appears
     is one line in the log of theodolite, ``on_finding(step, finding)`` hears it, and ``stop_on="critical"`` raises `Stopped`.
@@ -162,11 +162,7 @@ class Watch(ShownAnswers):
         alarms = tuple(self._alarms.told(step, self._found()))
         seconds = time.perf_counter() - started
         record = self.records[-1] = replace(
-            self.records[-1],
-            alarms=alarms,
-            seconds=seconds,
-            watching=self._watching + seconds,
-            training=self._training,
+            self.records[-1], alarms=alarms, seconds=seconds, watching=self._watching + seconds, training=self._training
         )
         self._stored.add(record)
         self._told(record)
@@ -282,13 +278,15 @@ class Watch(ShownAnswers):
         return found, notes, scene.facts
 
     def _found(self) -> tuple[Finding, ...]:
-        """The findings of the looks so far; a step that is newly too large has its remedy tried on copies, where they are small."""
+        """The findings of the looks so far; a step newly found too large has its remedy tried on small copies."""
         missing, without = ((), ()) if self.optimizer is None else parameters_left_out(self.model, self.optimizer)
         events = {} if self.events is None else self.events.counts()
         found = findings_of_run(self.records, events=events, left_out=[*missing, *without])
         known = "step-too-large" in self._alarms.standing
         return tuple(
-            tried_step(self, self._carried.origin, finding) if finding.name == "step-too-large" and not known else finding
+            tried_step(self, self._carried.origin, finding)
+            if finding.name == "step-too-large" and not known
+            else finding
             for finding in found
         )
 
@@ -309,6 +307,7 @@ class Watch(ShownAnswers):
 
     @property
     def training_seconds(self) -> float:
+        """Seconds of training between the first call and the last, looks left out."""
         return self._training + (0.0 if self._since is None else max(0.0, self._latest - self._since))
 
     def _go_back_to(self, step: int) -> None:
@@ -331,4 +330,3 @@ def _check(every: Any, level: Any, budget: float | None) -> None:
         raise ValueError(f"expected a level cheap, standard or full, got {level!r}")
     if budget is not None and not 0 < budget < math.inf:
         raise ValueError(f"expected a share of training time such as 0.05, got budget={budget!r}")
-
