@@ -44,7 +44,13 @@ def convnet(generator):
     y = torch.randint(0, CLASSES, (512,), generator=generator)
     x = torch.randn(512, 1, 8, 8, generator=generator)
     x[:, 0, 2:6, 2:6] += 1.5 * torch.randn(CLASSES, 4, 4, generator=torch.Generator().manual_seed(9))[y]
-    layers = [nn.Conv2d(1, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(), nn.Conv2d(8, 16, 3, padding=1), nn.BatchNorm2d(16)]
+    layers = [
+        nn.Conv2d(1, 8, 3, padding=1),
+        nn.BatchNorm2d(8),
+        nn.ReLU(),
+        nn.Conv2d(8, 16, 3, padding=1),
+        nn.BatchNorm2d(16),
+    ]
     return nn.Sequential(*layers, nn.ReLU(), nn.AdaptiveAvgPool2d(2), nn.Flatten(), nn.Linear(64, CLASSES)), x, y
 
 
@@ -85,7 +91,13 @@ def run(model_name, optimizer_name, factor, seed):
             alarms.append((step, finding))
 
     watch = th.Watch(
-        model, optimizer=optimizer, probe=(x[:128], y[:128]), every=EVERY, level="cheap", on_finding=hear, batch_size=BATCH
+        model,
+        optimizer=optimizer,
+        probe=(x[:128], y[:128]),
+        every=EVERY,
+        level="cheap",
+        on_finding=hear,
+        batch_size=BATCH,
     )
     order = torch.Generator().manual_seed(seed)
     for step in range(STEPS + 1):
@@ -131,10 +143,14 @@ def main():
                 print(f"{kind:<8} {model:<15} {optimizer:<9} {said}")
         if kind == "hot":
             doubled = [row for row in own if row[6] < math.inf]
-            print(f"hot: alarm at or before the loss had doubled in {sum(r[5] <= r[6] for r in doubled)} of {len(doubled)} runs; ")
+            print(
+                f"hot: alarm at or before the loss had doubled in {sum(r[5] <= r[6] for r in doubled)} of {len(doubled)} runs; "
+            )
             early = sum(row[5] < row[6] for row in doubled)
             rest = [row for row in own if not row[6] < math.inf]
-            print(f"     before in {early}; of {len(rest)} whose loss never doubled {sum(r[5] < math.inf for r in rest)} alarmed")
+            print(
+                f"     before in {early}; of {len(rest)} whose loss never doubled {sum(r[5] < math.inf for r in rest)} alarmed"
+            )
         else:
             print(f"{kind}: no alarm in {sum(not row[5] < math.inf for row in own)} of {len(own)} runs")
     for row in rows:

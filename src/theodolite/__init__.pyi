@@ -39,6 +39,7 @@ from .verbs.dimensions.panel import Dimension as Dimension, dimension as dimensi
 from .verbs.invariance import RotationInvariance as RotationInvariance, rotation_invariance as rotation_invariance
 from .verbs.surveying import read as read, survey as survey
 from .verbs.surveys import Survey as Survey
+from .verbs.watching.alarms import Stopped as Stopped
 from .verbs.watching.watch import Watch as Watch
 
 __version__: str

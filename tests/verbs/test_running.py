@@ -11,7 +11,9 @@ EXAMPLES = Path(__file__).parents[1] / "examples"
 
 
 def ran(command, folder):
-    return subprocess.run([sys.executable, *command], capture_output=True, text=True, cwd=folder, timeout=280, check=False)
+    return subprocess.run(
+        [sys.executable, *command], capture_output=True, text=True, cwd=folder, timeout=280, check=False
+    )
 
 
 @pytest.mark.parametrize(
@@ -38,7 +40,7 @@ def test_a_script_runs_as_it_does_alone_and_is_watched(tmp_path, script, argumen
     assert "measured over predicted change of the loss by the last step" in quantities
     assert any("Hessian eigenvalue" in quantity for quantity in quantities)
     page = (tmp_path / "seen" / "run.html").read_text()
-    assert "while it trains" in page and "http-equiv=\"refresh\"" not in page
+    assert "while it trains" in page and 'http-equiv="refresh"' not in page
 
 
 def test_findings_are_printed_while_a_hot_script_trains(tmp_path):

@@ -28,7 +28,9 @@ def benchmark():
     return module
 
 
-@pytest.mark.parametrize(("model", "optimizer"), [("MLP", "SGD"), ("CNN, BatchNorm", "AdamW"), ("transformer", "momentum")])
+@pytest.mark.parametrize(
+    ("model", "optimizer"), [("MLP", "SGD"), ("CNN, BatchNorm", "AdamW"), ("transformer", "momentum")]
+)
 def test_the_alarm_of_a_hot_run_comes_in_time_and_others_have_none(benchmark, model, optimizer):
     (first, finding), doubled, *_ = benchmark.run(model, optimizer, 1000, 0)
     assert first <= doubled < math.inf and finding.name == "step-too-large" and finding.severity == "critical"
@@ -55,7 +57,9 @@ def hot_watch(**options):
 def test_a_finding_is_one_line_in_the_log_and_told_once(caplog, tmp_path):
     heard = []
     with caplog.at_level(logging.INFO, logger="theodolite"):
-        watch = hot_watch(on_finding=lambda step, finding: heard.append((step, finding)), page_at=tmp_path / "live.html")
+        watch = hot_watch(
+            on_finding=lambda step, finding: heard.append((step, finding)), page_at=tmp_path / "live.html"
+        )
     lines = [record.getMessage() for record in caplog.records if record.name == "theodolite"]
     assert [line_of(step, finding) for step, finding in heard] == lines == watch.document()["alarms"]
     assert len(lines) == 1 and lines[0].startswith("step 2: step too large: ") and "; lr at most " in lines[0]
@@ -78,9 +82,13 @@ def records(losses, **facts):
 
 
 def test_noise_near_a_minimum_is_no_alarm_and_a_loss_that_comes_back_is_a_warning():
-    calm = records([2.0, 0.1, 0.02, 0.03], trust=[1, 1, -0.7, -0.5], predicted=[0, -0.1, -1e-3, -1e-3], change=[0, 0, 0, 0])
+    calm = records(
+        [2.0, 0.1, 0.02, 0.03], trust=[1, 1, -0.7, -0.5], predicted=[0, -0.1, -1e-3, -1e-3], change=[0, 0, 0, 0]
+    )
     assert not findings_of_run(calm, events={})
-    back = records([2.0, 0.1, 0.02, 1.1], trust=[1, 1, -0.7, -0.5], predicted=[0, -0.1, -1e-3, -1], change=[0, 0, 0, 0.5])
+    back = records(
+        [2.0, 0.1, 0.02, 1.1], trust=[1, 1, -0.7, -0.5], predicted=[0, -0.1, -1e-3, -1], change=[0, 0, 0, 0.5]
+    )
     (finding,) = findings_of_run(back, events={})
     assert (finding.name, finding.severity) == ("step-too-large", "warning")
 

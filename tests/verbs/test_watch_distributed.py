@@ -49,7 +49,15 @@ torch.distributed.destroy_process_group()
 
 def launched(tmp_path, *arguments):
     (tmp_path / "train.py").write_text(SCRIPT)
-    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "--standalone", "train.py", *arguments]
+    command = [
+        sys.executable,
+        "-m",
+        "torch.distributed.run",
+        "--nproc-per-node=2",
+        "--standalone",
+        "train.py",
+        *arguments,
+    ]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=240, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -40,7 +40,9 @@ def trained(make, *, watching, accumulate=2, level="full", compiled=False):
     torch.manual_seed(5)
     watch = None
     if watching:
-        watch = th.Watch(outer, optimizer=optimizer, probe=(x[:40], y[:40]), validation=(x, y), every=2, level=level, batch_size=8)
+        watch = th.Watch(
+            outer, optimizer=optimizer, probe=(x[:40], y[:40]), validation=(x, y), every=2, level=level, batch_size=8
+        )
     for step in range(12):
         if watch is not None:
             watch(step)
@@ -55,7 +57,9 @@ def trained(make, *, watching, accumulate=2, level="full", compiled=False):
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_training_is_bit_identical_with_dropout_normalisation_and_accumulation(name):
-    (plain, moments, drawn, _), (watched, others, also, watch) = (trained(OPTIMIZERS[name], watching=w) for w in (False, True))
+    (plain, moments, drawn, _), (watched, others, also, watch) = (
+        trained(OPTIMIZERS[name], watching=w) for w in (False, True)
+    )
     assert all(torch.equal(plain[key], watched[key]) for key in plain)
     same = [
         torch.equal(moments[i][key], others[i][key])
@@ -131,7 +135,11 @@ def test_what_no_step_changes_is_named():
     optimizer = torch.optim.SGD(model[2].parameters(), 0.1)
     heard = []
     watch = th.Watch(
-        model, optimizer=optimizer, probe=(x, y), level="cheap", on_finding=lambda step, finding: heard.append((step, finding))
+        model,
+        optimizer=optimizer,
+        probe=(x, y),
+        level="cheap",
+        on_finding=lambda step, finding: heard.append((step, finding)),
     )
     watch(0)
     ((step, finding),) = heard
@@ -173,7 +181,9 @@ def test_a_large_model_is_read_in_parts_with_few_products():
     travel = next(reading for _, reading in last.readings if reading.quantity.startswith("distance"))
     start = torch.cat([v.flatten() for v in watch._carried.origin.values()])
     now = torch.cat([p.detach().flatten() for p in model.parameters()])
-    assert abs(travel.measured - ((now - start).norm() / start.norm()).item()) < 4 * travel.stderr + 1e-4 * travel.measured
+    assert (
+        abs(travel.measured - ((now - start).norm() / start.norm()).item()) < 4 * travel.stderr + 1e-4 * travel.measured
+    )
     assert last.value(PRECONDITIONED) > 0
 
 

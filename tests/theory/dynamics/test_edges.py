@@ -41,7 +41,7 @@ def test_quality_of_a_step_on_a_parabola():
     for s in (0.1, 1.0, 2.0, 3.0):
         found = step_quality(-s, ((1 - s) ** 2 - 1) / 2)
         assert found.ratio == pytest.approx(1 - s / 2)
-        assert found.bend == pytest.approx(s * s)
+        assert found.second_order == pytest.approx(s * s)
         assert found.best == pytest.approx(1 / s) and found.longest == pytest.approx(2 / s)
     assert math.isnan(step_quality(0.0, 1.0).ratio)
     assert step_quality(-1.0, -1.5).best == math.inf  # it bends downwards: any longer step is better

@@ -13,7 +13,7 @@ def predict(momentum: float, decay: float) -> float:
     return update_edge(1.0, momentum=momentum, kind="averaged", decay=decay)
 
 
-def measure(momentum: float, decay: float, *, generator: torch.Generator, second: float = 1 - 1e-15) -> float:
+def measure(momentum: float, decay: float, *, generator: torch.Generator, holding: float = 1 - 1e-15) -> float:
     """torch's AdamW itself: the largest preconditioned curvature at which it does not grow, in steps of 1."""
     basis = torch.linalg.qr(torch.randn(5, 5, generator=generator, dtype=torch.float64))[0]
     H = (basis * torch.tensor(CURVATURES, dtype=torch.float64)) @ basis.T
@@ -21,7 +21,7 @@ def measure(momentum: float, decay: float, *, generator: torch.Generator, second
     top = float(torch.linalg.eigvalsh(H / (scales[:, None] * scales).sqrt())[-1])
     start = 1e-3 * torch.randn(5, generator=generator, dtype=torch.float64)
     gain = largest_stable_gain(
-        lambda own, gains: frozen_adam(own, gains, scales=scales, momentum=momentum, decay=decay, second=second),
+        lambda own, gains: frozen_adam(own, gains, scales=scales, momentum=momentum, decay=decay, holding=holding),
         H,
         start,
         bracket=(0.5 / top, 60 / top),
@@ -35,7 +35,7 @@ law = Law(
     "(2 + 2 beta) / (1 - beta) over the step: with beta = 0.9 that is 38 over the step, not 2.",
     formula=r"\lambda_{\max}(P^{-1/2}HP^{-1/2})<\frac{(2-\eta\omega)(1+\beta_1)}{(1-\beta_1)\,\eta},"
     r"\qquad P=\sqrt{\hat v}+\epsilon",
-    assumes={"a preconditioner that moves slowly": {"second": 0.9}},
+    assumes={"a preconditioner that moves slowly": {"holding": 0.9}},
     source="cohen2022",
     predict=predict,
     measure=measure,

@@ -82,11 +82,7 @@ law = Law(
     source="cohen2022",
     predict=predict,
     measure=measure,
-    cases=(
-        {"widths": (16, 16, 16), "lr": 0.006},
-        {"widths": (24, 24), "lr": 0.006},
-        {"widths": (24, 24), "lr": 0.008},
-    ),
+    cases=({"widths": (16, 16, 16), "lr": 0.006}, {"widths": (24, 24), "lr": 0.006}, {"widths": (24, 24), "lr": 0.008}),
     full=({"widths": (32, 32), "lr": 0.01},),
     repeats=1,
     quantity="preconditioned sharpness late in training",

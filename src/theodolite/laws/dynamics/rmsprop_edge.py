@@ -14,7 +14,7 @@ def predict(optimizer: str, momentum: float) -> float:
 
 
 def measure(
-    optimizer: str, momentum: float, *, generator: torch.Generator, second: float = 1 - 1e-15, size: float = 1e-8
+    optimizer: str, momentum: float, *, generator: torch.Generator, holding: float = 1 - 1e-15, size: float = 1e-8
 ) -> float:
     """torch's own optimisers: the largest preconditioned curvature at which they do not grow, in steps of 1."""
     basis = torch.linalg.qr(torch.randn(5, 5, generator=generator, dtype=torch.float64))[0]
@@ -26,7 +26,7 @@ def measure(
     def make(own: torch.nn.Parameter, gains: torch.Tensor) -> torch.optim.Optimizer:
         if optimizer == "adagrad":
             return full_adagrad(own, gains, scales=scales)
-        return frozen_rmsprop(own, gains, scales=scales, momentum=momentum, second=second)
+        return frozen_rmsprop(own, gains, scales=scales, momentum=momentum, holding=holding)
 
     return top * largest_stable_gain(make, H, start, bracket=(0.5 / top, 8 / top))
 
@@ -36,8 +36,8 @@ law = Law(
     "for the curvature divided on both sides by the root of that divisor.",
     formula=r"\lambda_{\max}(P^{-1/2}HP^{-1/2})<\frac{2+2\beta}{\eta},\qquad P=\sqrt v+\epsilon",
     assumes={
-        "a mean of squares that moves slowly": {"second": 0.9, "size": 1.0},
-        "a sum of squares that grows slowly": {"second": 0.99, "size": 10.0},
+        "a mean of squares that moves slowly": {"holding": 0.9, "size": 1.0},
+        "a sum of squares that grows slowly": {"holding": 0.99, "size": 10.0},
     },
     source="cohen2022",
     predict=predict,

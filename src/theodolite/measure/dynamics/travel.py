@@ -74,14 +74,14 @@ def weight_travel(model: nn.Module, origin: Mapping[str, Tensor]) -> float:
     return float((moved / size) ** 0.5) if size > 0 else float("inf" if moved > 0 else "nan")
 
 
-def thinned_weights(model: nn.Module, *, entries: int = 1 << 20, state: Mapping[str, Tensor] | None = None) -> Tensor:
+def thinned_weights(model: nn.Module, *, most: int = 1 << 20, state: Mapping[str, Tensor] | None = None) -> Tensor:
     """Some entries of the trainable parameters, evenly spread, on the model's device; of another ``state`` where it is told.
 
-    >>> thinned_weights(nn.Linear(3, 1, bias=False), entries=2, state={"weight": torch.tensor([[1.0, 2.0, 3.0]])}).tolist()
+    >>> thinned_weights(nn.Linear(3, 1, bias=False), most=2, state={"weight": torch.tensor([[1.0, 2.0, 3.0]])}).tolist()
     [1.0, 3.0]
     """
     own = {name: p for name, p in model.named_parameters() if p.requires_grad and p.is_floating_point()}
-    stride = max(1, -(-sum(p.numel() for p in own.values()) // entries))
+    stride = max(1, -(-sum(p.numel() for p in own.values()) // most))
     values = own if state is None else {name: state[name] for name in own}
     parts = [promoted(v.detach()).reshape(-1)[::stride].to(own[name].device) for name, v in values.items()]
     return torch.cat(parts)

@@ -50,13 +50,13 @@ def frozen_adam(
     scales: Tensor,
     momentum: float,
     decay: float = 0.0,
-    second: float = 1 - 1e-15,
+    holding: float = 1 - 1e-15,
 ) -> torch.optim.Optimizer:
     """AdamW (Adam without decay) long after its start, its second moment such that the gain is that over ``scales``.
 
-    ``second`` is the factor by which it forgets: next to 1 it stays.
+    ``holding`` is the factor of the second moment at each step: next to 1 it stays.
     """
-    betas = (momentum, second)
+    betas = (momentum, holding)
     optimizer: Any = torch.optim.AdamW([own], lr=1.0, betas=betas, eps=0.0, weight_decay=decay)
     square = (scales / gains).square().expand_as(own).clone()
     long = torch.tensor(1e18, dtype=torch.float64)
@@ -65,10 +65,10 @@ def frozen_adam(
 
 
 def frozen_rmsprop(
-    own: torch.nn.Parameter, gains: Tensor, *, scales: Tensor, momentum: float, second: float = 1 - 1e-15
+    own: torch.nn.Parameter, gains: Tensor, *, scales: Tensor, momentum: float, holding: float = 1 - 1e-15
 ) -> torch.optim.Optimizer:
-    """RMSprop with such a second moment that its gain is that over ``scales``; ``second`` as in `frozen_adam`."""
-    optimizer: Any = torch.optim.RMSprop([own], lr=1.0, alpha=second, eps=0.0, momentum=momentum)
+    """RMSprop with such a second moment that its gain is that over ``scales``; ``holding`` as in `frozen_adam`."""
+    optimizer: Any = torch.optim.RMSprop([own], lr=1.0, alpha=holding, eps=0.0, momentum=momentum)
     square = (scales / gains).square().expand_as(own).clone()
     optimizer.state[own] = {
         "step": torch.tensor(1e9),

@@ -9,13 +9,13 @@ from theodolite.measure.functional import Inputs, count, rows, stateless
 
 
 def projected_jacobians(
-    model: nn.Module, x: Inputs, *, projections: int = 4, entries: int = 1 << 20, seed: int = 0
+    model: nn.Module, x: Inputs, *, projections: int = 4, most: int = 1 << 20, seed: int = 0
 ) -> Tensor:
     r"""Rows $\nabla_\theta\sum_o s_of_o(x_i)$ for random signs s, at evenly spread entries, (projections, samples, entries).
 
     The mean over projections of the rows' products is, in the mean over signs, the trace kernel of these entries:
     $E_s\langle s^TJ_i,s^TJ_j\rangle=\mathrm{tr}(J_iJ_j^T)$. The signs are the same at each call with the same ``seed``; entries
-    beyond ``entries`` are thinned and weighted. Source: hutchinson1990.
+    beyond ``most`` are thinned and weighted. Source: hutchinson1990.
 
     >>> model = nn.Linear(2, 3, bias=False)
     >>> J = projected_jacobians(model, torch.tensor([[1.0, 2.0]]), projections=2)
@@ -25,7 +25,7 @@ def projected_jacobians(
     net = stateless(model)
     own = list(net.parameters.values())
     total = sum(p.numel() for p in own)
-    stride = -(-total // entries)
+    stride = -(-total // most)
     generator = torch.Generator().manual_seed(seed)
     device, found = own[0].device, []
     for index in range(count(x)):

@@ -62,11 +62,11 @@ class StepQuality:
 
     On a quadratic the ratio is $1+\frac12u^THu/(g\cdot u)$: 1 for small steps, 1/2 for the best step along u, 0 where the loss
     is as before, and below 0 overshooting. ``best`` is the factor by which the best step along u is longer, $1/2(1-r)$;
-    ``longest`` the one that leaves the loss as it was, $1/(1-r)$. ``bend`` is $u^THu$. Infinite where nothing bends upwards.
+    ``longest`` the one that leaves the loss as it was, $1/(1-r)$. ``second_order`` is $u^THu$. Infinite where nothing bends upwards.
     """
 
     ratio: float
-    bend: float
+    second_order: float
 
     @property
     def best(self) -> float:
@@ -85,7 +85,7 @@ def step_quality(predicted: float, measured: float) -> StepQuality:
     Source: conn2000, section 6.1.
 
     >>> quality = step_quality(-2.0, -1.0)
-    >>> quality.ratio, quality.bend, quality.best
+    >>> quality.ratio, quality.second_order, quality.best
     (0.5, 2.0, 1.0)
     """
     ratio = measured / predicted if predicted else math.nan

@@ -117,7 +117,11 @@ def _too_large(records: Sequence[Record]) -> Iterator[Finding]:
     overshot = share > BOLD and ratio < OVERSHOT
     seen = f"the loss of the probe went from {first:.3g} to {now:.3g}"
     change, promise = last.facts.get("change", math.nan), last.facts.get("predicted", math.nan)
-    step = "" if math.isnan(ratio) else f"; the last step changed it by {change:+.2g}, the gradient promises {promise:+.2g}"
+    step = (
+        ""
+        if math.isnan(ratio)
+        else f"; the last step changed it by {change:+.2g}, the gradient promises {promise:+.2g}"
+    )
     if first > 0 and now > RUNAWAY * first:
         yield _step(f"{seen}, more than a thousandfold: the run diverges", last, replace_lr=0.1 * (last.lr or math.nan))
     elif first > 0 and (now > DOUBLED * first or (now > RISEN * first and overshot)):
