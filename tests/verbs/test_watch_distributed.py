@@ -28,7 +28,8 @@ y = torch.arange(96) % 3
 x = torch.randn(96, 6, generator=torch.Generator().manual_seed(1)) + 2 * torch.eye(6)[y]
 watch = None
 if sys.argv[1] == "watched":
-    watch = th.Watch(wrapped, optimizer=optimizer, probe=(x[:32], y[:32]), every=2, out=sys.argv[2], page_at=sys.argv[2] + "/live.html")
+    page = sys.argv[2] + "/live.html"
+    watch = th.Watch(wrapped, optimizer=optimizer, probe=(x[:32], y[:32]), every=2, out=sys.argv[2], page_at=page)
 torch.manual_seed(7 + rank)
 for step in range(7):
     if watch is not None:

@@ -16,7 +16,7 @@ Maker = Callable[[torch.nn.Parameter, Tensor], torch.optim.Optimizer]
 def largest_stable_gain(
     make: Maker, hessian: Tensor, start: Tensor, *, bracket: tuple[float, float], steps: int = 400
 ) -> float:
-    """The gain at which an optimiser on the quadratic of this Hessian begins to grow, by two grids of 44 gains, evenly spread in their logarithm.
+    """The gain at which an optimiser on the quadratic of this Hessian begins to grow, by two grids, even in the logarithm.
 
     Growth is told by the largest norms over the third and the last quarter of the steps, or by a thousandfold norm: gradients
     are held below 1000, so that a second moment that hardly moves is not moved by a run that has left.

@@ -62,7 +62,8 @@ class StepQuality:
 
     On a quadratic the ratio is $1+\frac12u^THu/(g\cdot u)$: 1 for small steps, 1/2 for the best step along u, 0 where the loss
     is as before, and below 0 overshooting. ``best`` is the factor by which the best step along u is longer, $1/2(1-r)$;
-    ``longest`` the one that leaves the loss as it was, $1/(1-r)$. ``second_order`` is $u^THu$. Infinite where nothing bends upwards.
+    ``longest`` the one that leaves the loss as it was, $1/(1-r)$; infinite where nothing bends upwards. ``second_order`` is
+    $u^THu$.
     """
 
     ratio: float
