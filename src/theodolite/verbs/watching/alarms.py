@@ -90,7 +90,7 @@ def largest_lr(record: Record) -> float:
     """The largest step that the last look's own numbers allow; a third of the present one where it has none."""
     facts, lr = record.facts, record.lr or math.nan
     bounds = [0.3 * lr]
-    if facts.get("edge") and facts.get("sharpness", 0.0) > facts["edge"]:
+    if facts.get("sharpness", 0.0) > facts.get("edge", math.inf):
         bounds.append(0.5 * lr * facts["edge"] / facts["sharpness"])
     best = facts.get("best_factor", math.nan)
     if facts.get("predicted", 0.0) < 0 and 0 < best < 1:

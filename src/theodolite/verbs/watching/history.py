@@ -27,7 +27,7 @@ def history_of(records: Sequence[Record]) -> list[Moment]:
         Moment(
             r.step,
             r.facts["loss"],
-            r.facts.get("sharpness"),
+            None if math.isnan(r.facts.get("edge", 0.0)) else r.facts.get("sharpness"),
             r.facts.get("sharpness_error", 0.0),
             r.lr,
             r.momentum,

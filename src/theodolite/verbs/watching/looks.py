@@ -172,6 +172,7 @@ def _sharpness(scene: Scene) -> Iterator[Reading]:
     if edge is None or math.isinf(edge):
         told = "Steps of descent must stay below 2 over this; tell the watch the step (lr=...)."
         if rule is not None:
+            scene.facts["edge"] = math.nan  # that of descent is not its edge
             told = (
                 f"No edge is laid beside it: {rule.why or 'a step by the sign alone is stable at any curvature'}; what the last "
                 "step did to the loss tells more."
