@@ -1,7 +1,8 @@
 """Full-batch Adam finds its own edge: the preconditioned sharpness settles at (2 + 2 b1) / ((1 - b1) lr), the plain one does not.
 
-Three networks learn a Chebyshev polynomial under torch's Adam, watched. Prints both curvatures over Adam's edge late in training,
-and writes adam_edge.svg, the first network's over the steps, into the folder named on the command line (the present one unless told).
+Three networks learn a Chebyshev polynomial under torch's Adam, watched. Prints both curvatures over Adam's edge late in
+training, and writes adam_edge.svg, the first network's over the steps, into the folder named on the command line (the present one
+unless told).
 """
 
 import sys

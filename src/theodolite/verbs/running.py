@@ -22,6 +22,7 @@ import torch
 from torch import Tensor, nn
 
 from theodolite.verbs.watching.scene import Level
+from theodolite.verbs.watching.starts import bare_model
 from theodolite.verbs.watching.training import autocast_now
 from theodolite.verbs.watching.watch import Watch
 
@@ -76,7 +77,7 @@ class Watched(nn.Module):
     def __init__(self, model: nn.Module, *, own_loss: bool) -> None:
         super().__init__()
         self.model, self.own_loss = model, own_loss
-        self.train(model.training)
+        self.training = model.training  # its parts keep the modes that the script gave them
 
     def forward(self, **batch: Any) -> Any:
         """Call the model as the script does."""
@@ -203,7 +204,7 @@ class Observer:
                 level=self.level,
                 page_at=self.out / "run.html",
                 autocast=self._precision,
-                name=type(forward.module).__name__,
+                name=type(bare_model(forward.module)).__name__,
             )
         except (ValueError, TypeError, RuntimeError) as error:
             said(f"{type(forward.module).__name__} cannot be watched: {' '.join(str(error).split())}")
@@ -300,6 +301,7 @@ def _status(path: Path) -> int:
 
 def _probe_of(forward: _Forward, compared: Sequence[_Compared]) -> tuple[nn.Module, dict[str, Any], Any, str] | None:
     """Model, batch and loss as a watch takes them, and what was seen in words."""
+    model = bare_model(forward.module)  # a look is on one process: the wrapper would wait for the others
     batch = {f"arg{n}": _kept(value) for n, value in enumerate(forward.args)}
     batch |= {f"key_{name}": _kept(value) for name, value in forward.keywords.items() if name not in _DROPPED}
     first = next((value for value in batch.values() if isinstance(value, Tensor) and value.ndim), None)
@@ -307,7 +309,7 @@ def _probe_of(forward: _Forward, compared: Sequence[_Compared]) -> tuple[nn.Modu
         return None
     if _loss_in(forward.output) is not None:
         words = "whose loss the model computes itself"
-        return Watched(forward.module, own_loss=True), {**batch, "y": torch.zeros(len(first))}, _itself, words
+        return Watched(model, own_loss=True), {**batch, "y": torch.zeros(len(first))}, _itself, words
     with suppress(TypeError, StopIteration):
         output = _tensor_in(forward.output)
         for call in reversed(compared):
@@ -320,12 +322,7 @@ def _probe_of(forward: _Forward, compared: Sequence[_Compared]) -> tuple[nn.Modu
                 target = _kept(call.target).reshape(len(first), -1, *shapes[1])
                 target = target[:, 0] if target.shape[1] == 1 else target
                 loss = functools.partial(_compared_again, call.function, shapes)
-                return (
-                    Watched(forward.module, own_loss=False),
-                    {**batch, "y": target},
-                    loss,
-                    f"loss {_name(call.function)}",
-                )
+                return (Watched(model, own_loss=False), {**batch, "y": target}, loss, f"loss {_name(call.function)}")
     return None
 
 
