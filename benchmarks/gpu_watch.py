@@ -1,7 +1,7 @@
 """What watching costs on a GPU: th.Watch on a GPT of 98 million parameters, AdamW, bfloat16 autocast, looks every 100 steps.
 
 12 layers of width 768, 16,384 tokens, contexts of 256, batches of 32; the probe is 8 contexts. Times are walls after the device
-has finished, memory the allocator's peak. A watched run of 210 steps is also timed whole beside the same steps bare, and its
+has finished, memory the allocator's peak. A watched run of 410 steps is also timed whole beside the same steps bare, and its
 weights are compared bit for bit. `python benchmarks/gpu_watch.py` from the root of the repository.
 """
 
@@ -142,7 +142,7 @@ def run(device, options, level):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--steps", type=int, default=210)
+    parser.add_argument("--steps", type=int, default=410)
     parser.add_argument("--small", action="store_true", help="a tiny model, to try the script out on a processor")
     parser.add_argument("--json", type=Path)
     chosen = parser.parse_args()

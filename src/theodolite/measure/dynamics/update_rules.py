@@ -14,6 +14,7 @@ from theodolite.measure.curvature import Operator
 
 Momentum = Literal["heavy-ball", "nesterov", "averaged", "sign"]
 Gain = Tensor | float
+EMPTY = "no step was taken yet, so that its state is empty"
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,11 @@ class UpdateRule:
     penalty: float = 0.0
     gains: Mapping[str, Gain] = field(default_factory=dict, repr=False)
     why: str = ""
+
+    @property
+    def waiting(self) -> bool:
+        """Whether the rule will be known once a step was taken."""
+        return self.kind is None and self.why == EMPTY
 
     @property
     def plain(self) -> bool:
@@ -99,7 +105,7 @@ def update_rule(optimizer: torch.optim.Optimizer, model: nn.Module) -> UpdateRul
             if parameter.grad is None and optimizer.state:
                 gains[called] = 0.0  # no gradient ever came: it does not move
                 continue
-            return UpdateRule(name, lr, why="no step was taken yet, so that its state is empty")
+            return UpdateRule(name, lr, why=EMPTY)
         share = own.lr / first.lr
         gains[called] = gain if share == 1 else gain * share
     return UpdateRule(name, first.lr, first.kind, first.momentum, first.decay, first.penalty, gains)

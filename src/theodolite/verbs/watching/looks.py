@@ -161,7 +161,10 @@ def _travel(scene: Scene) -> Iterator[Reading]:
 
 
 def _sharpness(scene: Scene) -> Iterator[Reading]:
-    top, edge, rule = scene.top, scene.edge, scene.rule
+    rule = scene.rule
+    if rule is not None and rule.waiting:
+        raise ValueError(f"expected a step of {rule.name} before its edge is known, got none yet: its state is empty")
+    top, edge = scene.top, scene.edge
     value, bound = top.values[0], top.errors[0]
     if scene.training.precision is not None:  # products are rounded as training is
         bound += torch.finfo(scene.training.precision).eps * abs(value)
