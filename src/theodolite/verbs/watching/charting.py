@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from theodolite.ailments._common.chart import Chart, RunMoment
 from theodolite.ailments._common.fit import fit_of
+from theodolite.ailments._common.trials import with_lr
 from theodolite.core.ailment import Finding
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
@@ -83,7 +84,7 @@ def optimizer_momentum(optimizer: torch.optim.Optimizer) -> float:
     return float(group.get("momentum", betas[0]) or 0.0)
 
 
-LARGEST_TRIED, LEAST_SECONDS, MOST_SECONDS, SHARE = 1 << 21, 1.0, 6.0, 0.1
+LARGEST_TRIED, LEAST_SECONDS, MOST_SECONDS, SHARE = 1 << 21, 3.0, 6.0, 0.1
 """Models of up to so many parameters have a remedy tried on copies while they train; for how long, and share of the training."""
 
 
@@ -96,13 +97,27 @@ def tried_step(watch: Watch, origin: Mapping[str, Tensor], finding: Finding) -> 
         return finding
     seconds = min(MOST_SECONDS, max(LEAST_SECONDS, SHARE * watch.training_seconds))
     try:
-        tried = next(iter(catalogue.ailment("step-too-large").judge(chart_of(watch, origin, budget=seconds))), None)
+        chart = chart_of(watch, origin, budget=seconds)
+        tried = next(iter(catalogue.ailment("step-too-large").judge(chart)), None)
+        lr = _largest_calm(chart) if tried is None else tried.suggested["lr"]
     except Exception:  # whatever fails on copies, training goes on
         return finding
-    if tried is None or "lr" not in tried.suggested:
+    if lr is None:
         return finding
-    lr = tried.suggested["lr"]
     return replace(finding, remedy=f"lr at most {lr:g} (tried on a copy)", suggested={"lr": lr})
+
+
+CALM, FALLS = 1.2, 0.98
+"""A trial is calm whose loss is never above this multiple of its start, and ends below that one."""
+
+
+def _largest_calm(chart: Chart) -> float | None:
+    """The largest of some smaller steps with which a short training from the start comes down without a jump."""
+    for factor in (0.1, 0.03, 0.01, 1e-3, 1e-4):
+        run = chart.trial(f"alarm: lr x {factor:g}", with_lr(factor))
+        if run is not None and run.after < FALLS * run.before and max(run.losses) < CALM * run.losses[0]:
+            return float(f"{factor * chart.largest_lr:.2g}")
+    return None
 
 
 def held_out_batches(validation: Any, model: nn.Module) -> tuple[Batch, ...]:
