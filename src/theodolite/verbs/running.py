@@ -110,7 +110,7 @@ class Observer:
         from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
         handles = [
-            register_module_forward_hook(self._ran, with_kwargs=True),  # type: ignore[arg-type]
+            register_module_forward_hook(self._ran, with_kwargs=True),
             register_optimizer_step_pre_hook(self._steps),
             register_optimizer_step_post_hook(self._stepped),
         ]
@@ -119,14 +119,14 @@ class Observer:
             whole = getattr(torch.nn.functional, name)
             setattr(torch.nn.functional, name, self._listening(whole))
             self._undo.append(functools.partial(setattr, torch.nn.functional, name, whole))
-        backward = torch.Tensor.backward
+        backward: Any = torch.Tensor.backward
 
         @functools.wraps(backward)
         def seen(tensor: Tensor, *args: Any, **keywords: Any) -> Any:
             self._backward = True
             return backward(tensor, *args, **keywords)
 
-        torch.Tensor.backward = seen  # type: ignore[method-assign]
+        setattr(torch.Tensor, "backward", seen)  # noqa: B010  a method that is put back
         self._undo.append(functools.partial(setattr, torch.Tensor, "backward", backward))
 
     def remove(self) -> None:

@@ -28,7 +28,7 @@ def measure(
     own = [torch.stack([p.detach() for p in same]) for same in zip(*(net.parameters() for net in nets), strict=True)]
     means, squares = ([torch.zeros_like(p) for p in own] for _ in range(2))
     vectors = [torch.randn(p.shape, generator=generator, dtype=p.dtype) for p in own]
-    seen = []
+    seen: list[Tensor] = []
     for step in range(1, STEPS + 1):
         rows = torch.arange(20) if batch == 20 else torch.randperm(20, generator=generator)[:batch]
         own = [p.detach().requires_grad_() for p in own]

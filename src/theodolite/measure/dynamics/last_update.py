@@ -80,7 +80,7 @@ def update_effect(
     starts, ends, forecasts = [], [], []
     for place, batch in enumerate(batches):
         value = _value(model, loss, own, batch)
-        slopes = torch.autograd.grad(value, list(own.values()), allow_unused=True)
+        slopes: tuple[Tensor | None, ...] = torch.autograd.grad(value, list(own.values()), allow_unused=True)
         pairs = zip(slopes, moves.values(), strict=True)
         forecasts.append(_total((slope, move) for slope, move in pairs if slope is not None))
         starts.append(float(value.detach()))

@@ -219,13 +219,17 @@ def _adam_gain(parameter: Tensor, group: Mapping[str, Any], state: Mapping[str, 
         return None
     first, second = (1 - float(beta) ** float(state["step"]) for beta in group["betas"])
     square = state["max_exp_avg_sq"] if group.get("amsgrad") else state["exp_avg_sq"]
-    return 1 / (first * ((square / second).sqrt() + group["eps"]))
+    gain: Tensor = 1 / (first * ((square / second).sqrt() + group["eps"]))
+    return gain
 
 
 def _adamax_gain(parameter: Tensor, group: Mapping[str, Any], state: Mapping[str, Any]) -> Gain | None:
     if "exp_inf" not in state:
         return None
-    return 1 / ((1 - float(group["betas"][0]) ** float(state["step"])) * state["exp_inf"].clamp(min=group["eps"]))
+    gain: Tensor = 1 / (
+        (1 - float(group["betas"][0]) ** float(state["step"])) * state["exp_inf"].clamp(min=group["eps"])
+    )
+    return gain
 
 
 def _rmsprop_gain(parameter: Tensor, group: Mapping[str, Any], state: Mapping[str, Any]) -> Gain | None:
@@ -234,14 +238,16 @@ def _rmsprop_gain(parameter: Tensor, group: Mapping[str, Any], state: Mapping[st
     square = state["square_avg"]
     if group["centered"]:
         square = (square - state["grad_avg"].square()).clamp(min=0)
-    return 1 / (square.sqrt() + group["eps"])
+    gain: Tensor = 1 / (square.sqrt() + group["eps"])
+    return gain
 
 
 def _adagrad_gain(parameter: Tensor, group: Mapping[str, Any], state: Mapping[str, Any]) -> Gain | None:
     steps = float(state.get("step", 0))
     if steps < 1:
         return None
-    return 1 / ((1 + (steps - 1) * group["lr_decay"]) * (state["sum"].sqrt() + group["eps"]))
+    gain: Tensor = 1 / ((1 + (steps - 1) * group["lr_decay"]) * (state["sum"].sqrt() + group["eps"]))
+    return gain
 
 
 def _egu_gain(parameter: Tensor, group: Mapping[str, Any], state: Mapping[str, Any]) -> Gain:
@@ -249,7 +255,8 @@ def _egu_gain(parameter: Tensor, group: Mapping[str, Any], state: Mapping[str, A
 
 
 def _egupm_gain(parameter: Tensor, group: Mapping[str, Any], state: Mapping[str, Any]) -> Gain:
-    return (parameter.detach().square() + group["beta"] ** 2).sqrt()
+    gain: Tensor = (parameter.detach().square() + group["beta"] ** 2).sqrt()
+    return gain
 
 
 _Gains = Callable[[Tensor, Mapping[str, Any], Mapping[str, Any]], Gain | None]

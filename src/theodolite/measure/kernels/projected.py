@@ -27,7 +27,8 @@ def projected_jacobians(
     total = sum(p.numel() for p in own)
     stride = -(-total // most)
     generator = torch.Generator().manual_seed(seed)
-    device, found = own[0].device, []
+    device = own[0].device
+    found: list[list[Tensor]] = []
     for index in range(count(x)):
         outputs = net(net.parameters, rows(x, slice(index, index + 1)))[0]
         found.append([])

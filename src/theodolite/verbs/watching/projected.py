@@ -52,4 +52,4 @@ def _kernels(model: Any, x: Any) -> Tensor:
 
 def _telling(kernel: Tensor) -> Tensor:
     K = kernel
-    return torch.linalg.matrix_norm(K - K.mean(0) - K.mean(1, keepdim=True) + K.mean())
+    return (K - K.mean(0) - K.mean(1, keepdim=True) + K.mean()).norm()
