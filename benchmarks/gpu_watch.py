@@ -1,6 +1,6 @@
 """What watching costs on a GPU: th.Watch on a GPT of 98 million parameters, AdamW, bfloat16 autocast, looks every 100 steps.
 
-12 layers of width 768, 16,384 tokens, contexts of 256, batches of 32; the probe is 8 contexts. Times are walls after the device
+12 layers of width 768, 16,384 tokens, contexts of 256, batches of 32; the probe is 4 contexts. Times are walls after the device
 has finished, memory the allocator's peak. A watched run of 410 steps is also timed whole beside the same steps bare, and its
 weights are compared bit for bit. `python benchmarks/gpu_watch.py` from the root of the repository.
 """
@@ -19,7 +19,7 @@ from torch.nn.functional import cross_entropy, scaled_dot_product_attention
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
 import theodolite as th
 
-TOKENS, CONTEXT, WIDTH, HEADS, LAYERS, BATCH, PROBE, EVERY = 16384, 256, 768, 12, 12, 32, 8, 100
+TOKENS, CONTEXT, WIDTH, HEADS, LAYERS, BATCH, PROBE, EVERY = 16384, 256, 768, 12, 12, 32, 4, 100
 
 
 class Block(nn.Module):

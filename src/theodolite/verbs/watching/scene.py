@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -99,6 +99,12 @@ class Scene:
         assert self.subject.model is not None and self.subject.loss is not None
         with self.stepping():
             return probe_slope(self.subject.model, self.subject.loss, self.subject.data)
+
+    def forget_gradient(self) -> None:
+        """Give its memory back, where nothing later in the look needs it."""
+        if self.level != "full":
+            slope = self.slope
+            self.__dict__["slope"] = replace(slope, gradient=slope.gradient[:0])
 
     @cached_property
     def halves(self) -> tuple[Batch, ...]:

@@ -20,8 +20,8 @@ class LastStep:
         self._handle = optimizer.register_step_pre_hook(self._steps)
 
     def release(self) -> None:
-        """Forget the copy."""
-        self.before = {}
+        """Forget the copy, also for a look that still holds it."""
+        self.before.clear()
 
     def remove(self) -> None:
         """Watch no longer."""

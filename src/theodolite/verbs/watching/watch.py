@@ -272,9 +272,10 @@ class Watch(ShownAnswers):
                     trouble = trouble_in(scene, step)
                     if trouble:
                         return found, [*notes, trouble], scene.facts
+                    scene.forget_gradient()
                     scene.facts |= scores_of(self.subject, self._held_out)
-        if self._last is not None:
-            self._last.release()
+                if look.name == "last-step" and self._last is not None:
+                    self._last.release()
         return found, notes, scene.facts
 
     def _found(self) -> tuple[Finding, ...]:
