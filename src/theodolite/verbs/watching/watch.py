@@ -156,6 +156,8 @@ class Watch(ShownAnswers):
         started = self._latest = time.perf_counter()
         self._training = self.training_seconds
         readings, notes, facts = self._readings(step, lr, momentum)
+        if self._last is not None:
+            self._last.release()
         bare = Record(step, lr, momentum, tuple(readings), tuple(notes), facts=facts)
         phase = training_phase(history_of([*self.records, bare]))
         self.records.append(replace(bare, phase=phase.name, reason=phase.reason))
