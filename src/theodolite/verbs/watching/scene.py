@@ -18,7 +18,7 @@ from theodolite.measure import batch_statistics, normalises_batches
 from theodolite.measure.curvature import Eigenpairs, Operator, Symmetric, extreme_eigenpairs, hessian, largest_beside
 from theodolite.measure.dynamics import Slope, UpdateRule, preconditioned, probe_slope, update_rule
 from theodolite.theory.dynamics import step_size_edge, update_edge
-from theodolite.verbs.watching.training import Training, bytes_of
+from theodolite.verbs.watching.training import Training, bytes_of, check_room
 
 if TYPE_CHECKING:
     from theodolite.theory.dynamics.stationarity import Sampler
@@ -30,6 +30,9 @@ WARM, COLD, CLOSE = 5, 60, 0.05
 
 LARGE, FEW = 1 << 20, 4
 """Parameters from which on the search ends once it can tell the side of the edge, and products of a look then."""
+
+VECTORS = 11
+"""Vectors as long as the parameters that a search for an eigenvalue keeps: a basis, roots, the point, products and slopes."""
 
 MICRO_WORK = 1 << 29
 """Parameters times samples of one batch of the Hessian in a large model: its graph is that of a second derivative."""
@@ -146,6 +149,7 @@ class Scene:
         assert self.subject.model is not None and self.subject.loss is not None
         data = self.subject.data
         parameters = sum(p.numel() for p in self.subject.model.parameters())
+        check_room(self.subject.model, VECTORS * 4 * parameters)
         if parameters >= LARGE and not self.normalised:
             data = Batches(_in_parts(self.subject.batches(), max(1, MICRO_WORK // parameters)), self.subject.model)
         with self.stepping():

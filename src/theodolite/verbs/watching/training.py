@@ -108,6 +108,19 @@ def bytes_of(model: nn.Module, optimizer: torch.optim.Optimizer | None) -> int:
     return 2 * own + held
 
 
+def check_room(model: nn.Module, needed: int) -> None:
+    """Whether so many bytes more stay within twice the most that was taken so far on the model's GPU; else it is refused."""
+    device = _device(model)
+    if device.type != "cuda":
+        return
+    most, now = torch.cuda.max_memory_allocated(device), torch.cuda.memory_allocated(device)
+    if now + needed > 2 * most:
+        raise ValueError(
+            f"expected {needed / 2**30:.1f} GiB within twice the memory of training ({most / 2**30:.1f}), got less; this look is "
+            "thinned"
+        )
+
+
 @contextlib.contextmanager
 def quiet_backends() -> Iterator[None]:
     """Nothing is chosen anew for the shapes of a look: cuDNN's benchmark would count them among those of training."""
