@@ -108,10 +108,14 @@ def bytes_of(model: nn.Module, optimizer: torch.optim.Optimizer | None) -> int:
     return 2 * own + held
 
 
+SMALL = 1 << 28
+"""Bytes that are never too many."""
+
+
 def check_room(model: nn.Module, needed: int) -> None:
     """Whether so many bytes more stay within twice the most that was taken so far on the model's GPU; else it is refused."""
     device = _device(model)
-    if device.type != "cuda":
+    if device.type != "cuda" or needed <= SMALL:
         return
     most, now = torch.cuda.max_memory_allocated(device), torch.cuda.memory_allocated(device)
     if now + needed > 2 * most:
