@@ -88,7 +88,7 @@ def _diagnose(options: argparse.Namespace) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from theodolite.verbs.running import run_script
+    from theodolite.verbs.running.scripts import run_script
 
     every = options.every if options.every == "auto" else int(options.every) if options.every.isdecimal() else 0
     if every == 0:

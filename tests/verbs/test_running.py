@@ -52,11 +52,37 @@ def test_findings_are_printed_while_a_hot_script_trains(tmp_path):
     assert (tmp_path / "run" / "run.html").exists()
 
 
+OWN_LOSS = """
+import torch
+model, own = torch.nn.Linear(3, 1), torch.nn.Parameter(torch.zeros(1))
+optimizer = torch.optim.SGD([*model.parameters(), own], lr=LR)
+torch.manual_seed(0)
+x = torch.randn(64, 3)
+for step in range(60):
+    optimizer.zero_grad()
+    loss = (model(x) + own - x[:, :1]).abs().pow(3).mean()  # no function of torch.nn.functional
+    loss.backward()
+    optimizer.step()
+print(loss.item())
+"""
+
+
+@pytest.mark.parametrize("lr", [0.01, 2.0])
+def test_a_loss_of_ones_own_is_watched_by_its_values(tmp_path, lr):
+    (tmp_path / "own.py").write_text(OWN_LOSS.replace("LR", str(lr)))
+    watched = ran(["-m", "theodolite", "run", "--every", "5", "own.py"], tmp_path)
+    assert watched.stdout == ran(["own.py"], tmp_path).stdout and watched.returncode == 0
+    assert "the values of the loss are watched alone" in watched.stderr
+    told = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert told["losses"][-1]["step"] == 60
+    assert bool(told["alarms"]) == (lr > 1) == ("step too large" in watched.stderr)
+
+
 def test_what_goes_wrong_in_a_script_is_the_scripts_own(tmp_path):
     (tmp_path / "broken.py").write_text("print('so far')\nraise KeyError('its own')\n")
     watched = ran(["-m", "theodolite", "run", "broken.py"], tmp_path)
     assert watched.returncode == 1 and watched.stdout == "so far\n"
-    assert "KeyError: 'its own'" in watched.stderr and "running.py" not in watched.stderr
+    assert "KeyError: 'its own'" in watched.stderr and "scripts.py" not in watched.stderr
     assert "nothing was watched" in watched.stderr
     missing = ran(["-m", "theodolite", "run", "absent.py"], tmp_path)
     assert missing.returncode == 2 and "expected a script" in missing.stderr

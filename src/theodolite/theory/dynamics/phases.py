@@ -199,7 +199,7 @@ def _by_loss(history: Sequence[Moment]) -> TrainingPhase:
     peak = max(m.loss for m in history)
     seen = f"The loss went from {first.loss:.4g} to {now.loss:.4g}, at most {peak:.4g}; no curvature was measured"
     if now.loss < FALLEN * first.loss and peak <= RISEN * first.loss:
-        return _calm(f"{seen}.", now.drift)
+        return TrainingPhase("stable", f"{seen}. It came down and was never seen to rise.")
     return TrainingPhase("undecided", f"{seen} (level standard, optimizer=... or lr=...).")
 
 
