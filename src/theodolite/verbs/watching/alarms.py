@@ -23,6 +23,8 @@ BOLD, OVERSHOT, WORSE = 0.05, 0.2, 0.0
 """Predicted change as a share of the loss from which on a step is bold; ratios below which it overshot, and did harm."""
 BACK, LOW = 5.0, 0.25
 """A loss that has come back: this multiple of its lowest, which was below this share of the start, and above that now."""
+STILL, AGAIN = 0.9, 3
+"""A loss above this share of its start stands still; where so many looks in turn saw a step overshoot, that is why."""
 RUNAWAY, GONE = 1e3, 1e-9
 UP, LOOKS = 1.15, 2
 """Held-out loss above this multiple of its lowest at so many looks in turn, while the training loss still falls: overfitting."""
@@ -112,9 +114,7 @@ def _too_large(records: Sequence[Record]) -> Iterator[Finding]:
         yield _step(seen, last, replace_lr=0.1 * (last.lr or math.nan))
         return
     lowest = min(losses)
-    share = abs(last.facts.get("predicted", 0.0)) / abs(now) if now else 0.0
-    ratio = last.facts.get("trust", math.nan)
-    overshot = share > BOLD and ratio < OVERSHOT
+    ratio, overshot = last.facts.get("trust", math.nan), _overshot(last)
     seen = f"the loss of the probe went from {first:.3g} to {now:.3g}"
     change, promise = last.facts.get("change", math.nan), last.facts.get("predicted", math.nan)
     step = (
@@ -126,8 +126,17 @@ def _too_large(records: Sequence[Record]) -> Iterator[Finding]:
         yield _step(f"{seen}, more than a thousandfold: the run diverges", last, replace_lr=0.1 * (last.lr or math.nan))
     elif first > 0 and (now > DOUBLED * first or (now > RISEN * first and overshot)):
         yield _step(seen + step, last)
+    elif first > 0 and now > STILL * first and len(told) > AGAIN and all(_overshot(r) for r in told[-AGAIN:]):
+        yield _step(f"{seen}, and the last {AGAIN} looks saw steps that overshoot{step}", last)
     elif first > 0 and lowest < LOW * first < now and now > BACK * lowest and overshot and ratio < WORSE:
         yield replace(_step(f"{seen}, having been {lowest:.3g}{step}", last), severity="warning")
+
+
+def _overshot(record: Record) -> bool:
+    """Whether the last step was bold and gained little of what the gradient promised, or did harm."""
+    facts = record.facts
+    loss, promised = abs(facts.get("step_loss", 0.0)), abs(facts.get("predicted", 0.0))
+    return loss > 0 and promised > BOLD * loss and facts.get("trust", math.nan) < OVERSHOT
 
 
 def _step(seen: str, record: Record, *, replace_lr: float | None = None) -> Finding:
