@@ -4,8 +4,8 @@ SGD, momentum, Adam and AdamW on a network of two hidden layers, a convolutional
 each at several seeds. The right step of each pair is given below; hot runs take 30 to 1000 times as much, cold ones a hundredth.
 An alarm is a finding of severity critical or warning. Of hot runs whose loss doubles (on the probe, as the step sees it, beside
 its start) it counts whether the alarm came at or before the look that first shows it; others that are hot are told apart.
-Healthy and cold runs should have none. Since the alarm is given at 1.8 times the start at the latest, what is open is how often it
-comes before the loss has doubled. Looks are every 5 steps, level cheap. `python benchmarks/watch_alarms.py --seeds 5`.
+Healthy and cold runs should have none. Since the alarm is given at 1.8 times the start at the latest, what is open is how often
+it comes before the loss has doubled. Looks are every 5 steps, level cheap. `python benchmarks/watch_alarms.py --seeds 5`.
 """
 
 import argparse

@@ -54,9 +54,9 @@ def test_findings_are_printed_while_a_hot_script_trains(tmp_path):
 
 OWN_LOSS = """
 import torch
+torch.manual_seed(0)
 model, own = torch.nn.Linear(3, 1), torch.nn.Parameter(torch.zeros(1))
 optimizer = torch.optim.SGD([*model.parameters(), own], lr=LR)
-torch.manual_seed(0)
 x = torch.randn(64, 3)
 for step in range(60):
     optimizer.zero_grad()
