@@ -48,30 +48,31 @@ torch.distributed.destroy_process_group()
 """
 
 
-def launched(tmp_path, *arguments):
+def launched(tmp_path, *command):
     (tmp_path / "train.py").write_text(SCRIPT)
-    command = [
-        sys.executable,
-        "-m",
-        "torch.distributed.run",
-        "--nproc-per-node=2",
-        "--standalone",
-        "train.py",
-        *arguments,
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=240, check=False)
+    whole = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "--standalone", *command]
+    done = subprocess.run(whole, capture_output=True, text=True, cwd=tmp_path, timeout=240, check=False)
     assert done.returncode == 0, done.stderr
-    return done.stdout
+    return done
 
 
 def test_two_processes_train_the_same_and_the_first_writes(tmp_path):
-    alone = launched(tmp_path, "bare")
-    watched = launched(tmp_path, "watched", str(tmp_path / "seen"))
+    alone = launched(tmp_path, "train.py", "bare").stdout
+    watched = launched(tmp_path, "train.py", "watched", str(tmp_path / "seen")).stdout
     assert watched == alone
     lines = (tmp_path / "seen" / "records.jsonl").read_text().splitlines()
     steps = [json.loads(line)["value"]["step"] for line in lines if "look at step" in line]
     assert steps == [0, 2, 4, 6]
     assert "while it trains" in (tmp_path / "seen" / "live.html").read_text()
+
+
+def test_a_script_of_two_processes_runs_watched_as_it_is(tmp_path):
+    alone = launched(tmp_path, "train.py", "bare").stdout
+    watched = launched(tmp_path, "-m", "theodolite", "run", "--every", "2", "--out", "seen", "train.py", "bare")
+    assert watched.stdout == alone
+    assert watched.stderr.count("theodolite: watching Sequential with AdamW, loss cross_entropy") == 1
+    told = json.loads((tmp_path / "seen" / "run.json").read_text())
+    assert sorted({row["step"] for row in told["readings"]}) == [0, 2, 4, 6, 7]
 
 
 def test_sharded_parameters_are_refused_in_one_line():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -75,8 +76,9 @@ def autocast_now(model: nn.Module) -> torch.dtype | None:
 
 def is_silent() -> bool:
     """Whether this is one of several processes, and not the first: one watches and writes."""
-    there = torch.distributed.is_available() and torch.distributed.is_initialized()
-    return bool(there and torch.distributed.get_rank() != 0)
+    if torch.distributed.is_available() and torch.distributed.is_initialized():
+        return torch.distributed.get_rank() != 0
+    return os.environ.get("RANK", "0") != "0"  # as torchrun tells each, also before and after they are a group
 
 
 def check_whole(model: nn.Module) -> None:
