@@ -1,4 +1,4 @@
-r"""Multiplicative updates are stable up to a curvature of $2/\eta$ in $\sqrt w$ on both sides: weights are the preconditioner."""
+r"""Multiplicative updates are stable up to a curvature of $2/\eta$ in $\sqrt{w}$ on both sides: weights are the preconditioner."""
 
 import torch
 
@@ -42,7 +42,7 @@ def measure(spread: float, *, generator: torch.Generator, additive: bool = False
 law = Law(
     claim="A weight that is multiplied moves in proportion to itself: exponentiated gradient is stable near a minimum w up to a "
     "curvature of 2 over the step, for the Hessian multiplied on both sides by the root of w.",
-    formula=r"\lambda_{\max}(\sqrt w\,H\sqrt w)<\frac2\eta",
+    formula=r"\lambda_{\max}(\sqrt{w}\,H\sqrt{w})<\frac{2}{\eta}",
     assumes={"a multiplicative update": {"additive": True}, "near the minimum": None},
     source="kivinen1997",
     predict=predict,

@@ -34,7 +34,7 @@ def measure(
 law = Law(
     claim="Dividing by the root of a mean (RMSprop) or sum (Adagrad) of squared gradients leaves the edge of descent as it is, "
     "for the curvature divided on both sides by the root of that divisor.",
-    formula=r"\lambda_{\max}(P^{-1/2}HP^{-1/2})<\frac{2+2\beta}{\eta},\qquad P=\sqrt v+\epsilon",
+    formula=r"\lambda_{\max}(P^{-1/2}HP^{-1/2})<\frac{2+2\beta}{\eta},\qquad P=\sqrt{v}+\epsilon",
     assumes={
         "a mean of squares that moves slowly": {"holding": 0.9, "size": 1.0},
         "a sum of squares that grows slowly": {"holding": 0.99, "size": 10.0},

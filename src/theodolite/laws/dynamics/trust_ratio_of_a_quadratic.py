@@ -1,4 +1,4 @@
-r"""On a quadratic the loss changes by $r=1+\frac12u^THu/g\cdot u$ of what the gradient predicts, whatever made the update."""
+r"""On a quadratic the loss changes by $r=1+\frac{1}{2}u^THu/g\cdot u$ of what the gradient predicts, whatever made the update."""
 
 import torch
 from torch import nn
