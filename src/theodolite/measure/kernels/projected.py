@@ -26,16 +26,16 @@ def projected_jacobians(
     own = list(net.parameters.values())
     total = sum(p.numel() for p in own)
     stride = -(-total // most)
-    generator = torch.Generator().manual_seed(seed)
     device = own[0].device
+    generator = torch.Generator(device).manual_seed(seed)
     found: list[list[Tensor]] = []
     for index in range(count(x)):
         outputs = net(net.parameters, rows(x, slice(index, index + 1)))[0]
         found.append([])
         for place in range(projections):
             if index == 0 and place == 0:
-                signs = torch.randint(0, 2, (projections, outputs.numel()), generator=generator, dtype=torch.int8)
-                signs = (2 * signs - 1).to(device)
+                size = (projections, outputs.numel())
+                signs = 2 * torch.randint(0, 2, size, generator=generator, dtype=torch.int8, device=device) - 1
             seen = (outputs * signs[place].to(outputs.dtype)).sum()
             slopes = torch.autograd.grad(
                 seen, own, retain_graph=place + 1 < projections, allow_unused=True, materialize_grads=True
