@@ -1,4 +1,4 @@
-r"""Multiplicative updates are stable up to a curvature of $2/\eta$ in $\sqrt{w}$ on both sides: weights are the preconditioner."""
+r"""Multiplicative updates are stable up to a curvature of $2/\eta$ with $\sqrt{w}$ on both sides: weights precondition."""
 
 import torch
 
