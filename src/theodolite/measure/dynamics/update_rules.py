@@ -144,8 +144,8 @@ def preconditioned(operator: Operator, rule: UpdateRule) -> Operator | Precondit
     >>> from theodolite.measure.curvature import hessian
     >>> layer = nn.Linear(1, 1, bias=False)
     >>> H = hessian(layer, nn.functional.mse_loss, (torch.tensor([[1.0], [3.0]]), torch.zeros(2, 1)))
-    >>> preconditioned(H, UpdateRule("", 1.0, "averaged", gains={"weight": torch.full((1, 1), 0.5)}))(torch.ones(1)).item()
-    5.0
+    >>> preconditioned(H, UpdateRule("", 1.0, "averaged", gains={"weight": torch.full((1, 1), 0.25)}))(torch.ones(1)).item()
+    2.5
     """
     if rule.plain and not rule.penalty:
         return operator

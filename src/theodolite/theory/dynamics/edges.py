@@ -25,8 +25,8 @@ def update_edge(lr: float, *, momentum: float = 0.0, kind: MomentumKind = "heavy
     P is the identity for descent, $\sqrt v+\epsilon$ for RMSprop, Adagrad and Adam, and $1/w$ for multiplicative updates.
     Source: cohen2021; cohen2022. Differs from the source: weight decay, and multiplicative and sign updates.
 
-    >>> update_edge(0.1, momentum=0.9, kind="averaged"), update_edge(0.1, momentum=0.5, kind="nesterov")
-    (380.0, 15.0)
+    >>> update_edge(0.5, momentum=0.5, kind="averaged"), update_edge(0.5, momentum=0.5, kind="nesterov")
+    (12.0, 3.0)
     >>> update_edge(0.1, kind="sign")
     inf
     """
