@@ -190,6 +190,9 @@ def test_a_dead_network_is_told_from_a_catapult_though_its_loss_is_zero(samples)
     record = watch(1, lr=5.0)
     assert record.value("loss on the probe") == 0
     assert watch.phase.name == "dead"
+    assert [finding.name for finding in watch.findings] == ["units-dead"]
+    alive = next(reading for _, reading in record.readings if reading.quantity.startswith("tangent kernel that tells"))
+    assert alive.status == "below"
 
 
 def test_a_run_that_was_killed_goes_on(tmp_path):

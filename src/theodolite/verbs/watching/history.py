@@ -83,7 +83,7 @@ def _with_series(pairs: Sequence[tuple[Record, Reading]], newest: int) -> Readin
     bands = [reading.expected for _, reading in thin]
     told = any(band is not None for band in bands)
     values = [reading.measured for _, reading in thin if math.isfinite(reading.measured)]
-    plain_edge = last.quantity == SHARPNESS and any(record.lr for record, _ in thin)
+    plain_edge = last.quantity == SHARPNESS and told and any(record.lr for record, _ in thin)
     series = Series(
         x=tuple(float(record.step) for record, _ in thin),
         measured=tuple(reading.measured for _, reading in thin),

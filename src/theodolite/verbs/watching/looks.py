@@ -38,6 +38,7 @@ POINTS, OUTPUTS = 8, 128
 
 LOSS, SHARPNESS = "loss on the probe", "largest Hessian eigenvalue"
 PRECONDITIONED = "largest preconditioned Hessian eigenvalue"
+GONE = 1e-9
 ALIVE = "tangent kernel that tells samples apart, relative to the start"
 
 
@@ -227,8 +228,10 @@ def _kernel(scene: Scene) -> Iterator[Reading]:
             quantity=ALIVE,
             where=f"{len(now)} samples",
             measured=alive,
+            expected=Band(low=GONE),
+            against="health",
             meaning="Dead: no weight makes a difference between samples any more."
-            if alive < 1e-9
+            if alive < GONE
             else "Alive. It is zero in a network whose units are all off, whatever the loss.",
         )
 
