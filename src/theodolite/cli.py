@@ -113,13 +113,9 @@ def _dimension(options: argparse.Namespace) -> int:
 
     x, labels = load.table(options.data)
     if options.method is not None:
-        from dataclasses import asdict
+        from theodolite.report.text import estimate_text
 
-        from theodolite.io.files import json_ready
-        from theodolite.report.words import number
-
-        found = dimension(x, options.method)
-        print(json.dumps(json_ready(asdict(found))) if options.json else number(found.value, found.stderr))
+        print(estimate_text(dimension(x, options.method), as_json=options.json))
         return DONE
     out = options.out or (None if options.json else Path("dimension"))
     result = dimension(x, labels=labels, picture=out is not None, name=Path(options.data).name)

@@ -13,41 +13,18 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from theodolite.core.ailment import Finding, Severity
 from theodolite.core.reading import Reading
 from theodolite.core.reading_rows import COLUMNS
-from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
-from theodolite.io.files import write_atomically
-from theodolite.measure.dynamics import bare_optimizer, parameters_left_out
 from theodolite.theory.dynamics import TrainingPhase, training_phase
 from theodolite.verbs._shown import Sheet, ShownAnswers
-from theodolite.verbs.watching.alarms import Alarms, Listener, findings_of_run
-from theodolite.verbs.watching.charting import (
-    OptimizerEvents,
-    chart_of,
-    held_out_batches,
-    optimizer_lr,
-    optimizer_momentum,
-    scores_of,
-    tried_step,
-)
+from theodolite.verbs.watching.beside import Beside, FindingListener, Findings, StopOn
+from theodolite.verbs.watching.charting import chart_of, held_out_batches, optimizer_lr, optimizer_momentum, scores_of
 from theodolite.verbs.watching.history import answers_of, facts_of, history_of, skipped_of
 from theodolite.verbs.watching.looks import looks_of, trouble_in
 from theodolite.verbs.watching.records import Record, StoredRecords
 from theodolite.verbs.watching.scene import LEVELS, Batching, Carried, Level, Scene
 from theodolite.verbs.watching.starts import bare_model, kept_probe, starting_weights, wait_for
-from theodolite.verbs.watching.training import (
-    LastStep,
-    Training,
-    TrainingPrecision,
-    autocast_now,
-    check_whole,
-    in_precision,
-    is_silent,
-    quiet_backends,
-)
-from theodolite.verbs.watching.writers import scalar_writer, write_scalars
 
 if TYPE_CHECKING:
     from theodolite.report.opening import Opening
@@ -92,30 +69,25 @@ class Watch(ShownAnswers):
     sampler: Sampler = "without replacement"
     name: str = ""
     page_at: str | Path | None = None
-    on_finding: Listener | None = None
-    stop_on: Severity | None = None
+    on_finding: FindingListener | None = None
+    stop_on: StopOn | None = None
     autocast: torch.dtype | None = None
     records: list[Record] = field(default_factory=list, init=False)
     columns: ClassVar[tuple[str, ...]] = ("step", "lr", "momentum", "phase", "instrument", *COLUMNS)
 
     def __post_init__(self) -> None:
         _check(self.every, self.level, self.budget)
-        self._silent, outer = is_silent(), self.model
-        self.model = bare_model(self.model)
-        check_whole(self.model)
-        self.optimizer = bare_optimizer(self.optimizer)
+        outer, self.model = self.model, bare_model(self.model)
+        self._beside = Beside(self.model, outer, self.optimizer, self.autocast)
+        self._beside.tell(self.on_finding, self.stop_on, self.writer, self.page_at)
+        self.optimizer, self.events = self._beside.optimizer, self._beside.events
         if self.every == "auto" and self.budget is None:
             self.budget = AUTO
         self.subject = Subject(self.model, data=kept_probe(self.probe, self.model), loss=self.loss, name=self.name)
         if not self.subject.has("loss"):
             raise ValueError("expected a probe with a target for the loss, got inputs alone; pass (inputs, target)")
-        self.events = None if self.optimizer is None else OptimizerEvents(self.optimizer)
-        self._last = None if self.optimizer is None or self._silent else LastStep(self.model, self.optimizer)
-        self._precision = TrainingPrecision(outer, self.autocast)
-        self._alarms = Alarms(self.on_finding, self.stop_on)
-        self._writer = None if self._silent else scalar_writer(self.writer)
         self._held_out = held_out_batches(kept_probe(self.validation, self.model), self.model)
-        folder = None if self.out is None or self._silent else Path(self.out)
+        folder = None if self.out is None or self._beside.silent else Path(self.out)
         self._stored = StoredRecords(folder)
         self._carried = Carried(starting_weights(self.model, folder))
         self.records = self._stored.records()
@@ -129,7 +101,7 @@ class Watch(ShownAnswers):
 
     def __call__(self, step: int, *, lr: float | None = None, momentum: float = 0.0) -> Record | None:
         """Take a look if one is due; ``lr`` and ``momentum`` are those of the optimiser now, where the watch was not given it."""
-        if self._silent:
+        if self._beside.silent:
             return None
         if self._seen is None or step < self._seen:
             self._go_back_to(step)
@@ -137,13 +109,12 @@ class Watch(ShownAnswers):
         self._seen, self._latest = step, time.perf_counter()
         due = step >= self._next and self._affordable()
         record = self.look(step, lr=lr, momentum=momentum) if due else None
-        if self._last is not None:
-            self._last.near = step + stride >= self._next and self._affordable()
+        self._beside.expect(step + stride >= self._next and self._affordable())
         return record
 
     def look(self, step: int, *, lr: float | None = None, momentum: float = 0.0) -> Record:
         """Take a look now, due or not, as at the end of training."""
-        if self._silent:
+        if self._beside.silent:
             return Record(step)
         if self.optimizer is not None:
             lr, momentum = optimizer_lr(self.optimizer), optimizer_momentum(self.optimizer)
@@ -156,34 +127,31 @@ class Watch(ShownAnswers):
         started = self._latest = time.perf_counter()
         self._training = self.training_seconds
         readings, notes, facts = self._readings(step, lr, momentum)
-        if self._last is not None:
-            self._last.release()
+        self._beside.release()
         bare = Record(step, lr, momentum, tuple(readings), tuple(notes), facts=facts)
         phase = training_phase(history_of([*self.records, bare]))
         self.records.append(replace(bare, phase=phase.name, reason=phase.reason))
-        alarms = tuple(self._alarms.told(step, self._found()))
+        alarms = self._beside.lines(self, self._carried.origin)
         seconds = time.perf_counter() - started
         record = self.records[-1] = replace(
             self.records[-1], alarms=alarms, seconds=seconds, watching=self._watching + seconds, training=self._training
         )
         self._stored.add(record)
-        self._told(record)
+        self._beside.told(self, record)
         self._next = -math.inf if self.every == "auto" else step + self.every
         self._since = self._latest = time.perf_counter()
         self._watching += self._since - started
-        self._alarms.stop(step)
+        self._beside.alarms.stop(step)
         return record
 
     @property
-    def findings(self) -> tuple[Finding, ...]:
+    def findings(self) -> Findings:
         """What the looks so far say is wrong, worst first: what was told while it ran. `diagnosis` looks for more, on copies."""
-        return tuple(self._alarms.standing.values())
+        return tuple(self._beside.alarms.standing.values())
 
     def close(self) -> None:
         """Take away every hook; what was read stays."""
-        for seen in (self.events, self._last, self._precision):
-            if seen is not None:
-                seen.remove()
+        self._beside.close()
 
     @property
     def phase(self) -> TrainingPhase:
@@ -255,16 +223,15 @@ class Watch(ShownAnswers):
         """Every look of the level; one that fails is told in a note and does not stop training or the others."""
         found: list[tuple[str, Reading]] = []
         notes: list[str] = []
-        before = {} if self._last is None else self._last.before
-        precision = autocast_now(self.model) or self._precision.dtype
+        training = self._beside.training()
         scene = Scene(
             self.subject.stepping(lr, momentum),
             self._carried,
             self.level,
             Batching(self.batch_size, self.samples, self.sampler),
-            Training(self.optimizer, before, precision),
+            training,
         )
-        with untouched(self.model), torch.enable_grad(), in_precision(self.model, precision), quiet_backends():
+        with self._beside.looking(training):
             for look in looks_of(self.level):
                 try:
                     found += [(look.name, reading) for reading in look.read(scene)]
@@ -276,31 +243,9 @@ class Watch(ShownAnswers):
                         return found, [*notes, trouble], scene.facts
                     scene.forget_gradient()
                     scene.facts |= scores_of(self.subject, self._held_out)
-                if look.name == "last-step" and self._last is not None:
-                    self._last.release()
+                if look.name == "last-step":
+                    self._beside.release()
         return found, notes, scene.facts
-
-    def _found(self) -> tuple[Finding, ...]:
-        """The findings of the looks so far; a step newly found too large has its remedy tried on small copies."""
-        missing, without = ((), ()) if self.optimizer is None else parameters_left_out(self.model, self.optimizer)
-        events = {} if self.events is None else self.events.counts()
-        found = findings_of_run(self.records, events=events, left_out=[*missing, *without])
-        known = "step-too-large" in self._alarms.standing
-        return tuple(
-            tried_step(self, self._carried.origin, finding)
-            if finding.name == "step-too-large" and not known
-            else finding
-            for finding in found
-        )
-
-    def _told(self, record: Record) -> None:
-        """The numbers to the writer, and the page anew."""
-        if self._writer is not None:
-            write_scalars(self._writer, record)
-        if self.page_at is not None:
-            from theodolite.verbs.watching.history import live_page_of
-
-            write_atomically(self.page_at, live_page_of(self))
 
     def _affordable(self) -> bool:
         """Whether one more look, as dear as the last, stays within the budget."""
