@@ -1,5 +1,7 @@
 """What watching costs: th.Watch on a convolutional network of the size of a ResNet-18, beside cockpit's economy.
 
+A ResNet-18 with its shortcuts and batch normalisation, and a small LSTM, are watched under AdamW besides.
+
 11 million parameters, 32 x 32 inputs, batches of 8, single precision, one thread, each tool in a process of its own; times are
 processor seconds, so that other work on the machine does not count. The network has a ResNet-18's convolutions without its
 shortcuts and batch normalisation, which cockpit's gradients of single samples do not know. A run of 201 steps with a look
@@ -14,7 +16,15 @@ import time
 import types
 from pathlib import Path
 
+import torch
 from peer_process import print_result, result_of
+from torch import nn
+from torch.nn.functional import cross_entropy
+
+try:
+    import theodolite as th
+except ImportError:  # cockpit's environment has none
+    th = None
 
 ROOT = Path(__file__).resolve().parent.parent
 PEERS = ROOT / ".venv-peers"
@@ -23,9 +33,6 @@ BATCH, EVERY, LR = 8, 100, 1e-3
 
 
 def network():
-    import torch
-    from torch import nn
-
     torch.manual_seed(0)
     layers, inputs = [], 3
     for width, count, stride in ((64, 5, 1), (128, 4, 2), (256, 4, 2), (512, 4, 2)):
@@ -49,8 +56,6 @@ def clocked(action):
 
 
 def bare_step(model, x, y, optimiser):
-    from torch.nn.functional import cross_entropy
-
     def step():
         optimiser.zero_grad()
         cross_entropy(model(x), y).backward()
@@ -60,10 +65,6 @@ def bare_step(model, x, y, optimiser):
 
 
 def run_theodolite(steps):
-    import torch
-
-    import theodolite as th
-
     model, x, y = network()
     optimiser = torch.optim.SGD(model.parameters(), lr=LR)
     step = bare_step(model, x, y, optimiser)
@@ -81,6 +82,77 @@ def run_theodolite(steps):
     return found
 
 
+class Shortcut(nn.Module):
+    """Two convolutions with batch normalisation, and a way around them."""
+
+    def __init__(self, inputs, width, stride):
+        super().__init__()
+        self.body = nn.Sequential(
+            nn.Conv2d(inputs, width, 3, stride, padding=1, bias=False),
+            nn.BatchNorm2d(width),
+            nn.ReLU(),
+            nn.Conv2d(width, width, 3, padding=1, bias=False),
+            nn.BatchNorm2d(width),
+        )
+        same = stride == 1 and inputs == width
+        self.around = (
+            nn.Identity() if same else nn.Sequential(nn.Conv2d(inputs, width, 1, stride), nn.BatchNorm2d(width))
+        )
+
+    def forward(self, x):
+        return torch.relu(self.body(x) + self.around(x))
+
+
+class Tagger(nn.Module):
+    """A small LSTM that names the next of 64 tokens."""
+
+    def __init__(self):
+        super().__init__()
+        self.token, self.lstm, self.head = nn.Embedding(64, 64), nn.LSTM(64, 128, batch_first=True), nn.Linear(128, 64)
+
+    def forward(self, x):
+        return self.head(self.lstm(self.token(x))[0]).transpose(1, 2)
+
+
+def resnet18():
+    layers, inputs = [nn.Conv2d(3, 64, 3, padding=1, bias=False), nn.BatchNorm2d(64), nn.ReLU()], 64
+    for width, stride in ((64, 1), (64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2), (512, 1)):
+        layers.append(Shortcut(inputs, width, stride))
+        inputs = width
+    x = torch.randn(BATCH, 3, 32, 32, generator=torch.Generator().manual_seed(1))
+    return (
+        nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 10)),
+        x,
+        torch.arange(BATCH) % 10,
+    )
+
+
+def lstm():
+    whole = torch.randint(0, 64, (16, 33), generator=torch.Generator().manual_seed(1))
+    return Tagger(), whole[:, :-1], whole[:, 1:]
+
+
+def run_model(make, steps):
+    """A look of each level of a model under AdamW, in steps; the first of a level apart."""
+    torch.manual_seed(0)
+    model, x, y = make()
+    optimiser = torch.optim.AdamW(model.parameters(), lr=LR)
+    step = bare_step(model, x, y, optimiser)
+    step()
+    found = {"parameters": sum(p.numel() for p in model.parameters())}
+    found["step"] = statistics.median(clocked(step) for _ in range(10))
+    half = len(x) // 2
+    for level in ("cheap", "standard"):
+        watch = th.Watch(model, optimizer=optimiser, probe=(x[:half], y[:half]), every=1, level=level)
+        seconds = []
+        for n in range(4):
+            step()
+            seconds.append(clocked(lambda n=n: watch.look(n)))  # noqa: B023
+        found |= {level: statistics.median(seconds[1:]), f"first {level}": seconds[0]}
+        watch.close()
+    return found
+
+
 def run_cockpit(steps):
     if "pkg_resources" not in sys.modules:  # cockpit asks it for a version; newer setuptools does not have it
         shim = types.ModuleType("pkg_resources")
@@ -89,12 +161,10 @@ def run_cockpit(steps):
             lambda name: types.SimpleNamespace(version="1.0.2"),
         )
         sys.modules["pkg_resources"] = shim
-    import torch
     from backpack import extend
     from cockpit import Cockpit
     from cockpit.utils.configuration import configuration
     from cockpit.utils.schedules import linear
-    from torch import nn
 
     model, x, y = network()
     optimiser = torch.optim.SGD(model.parameters(), lr=LR)
@@ -120,7 +190,12 @@ def run_cockpit(steps):
     return {"step": bare, "run": sum(times), "run_steps": steps, "between": between, "tracked": sum(tracked)}
 
 
-RUNS = {"theodolite": run_theodolite, "cockpit": run_cockpit}
+RUNS = {
+    "theodolite": run_theodolite,
+    "resnet-18": lambda steps: run_model(resnet18, steps),
+    "lstm": lambda steps: run_model(lstm, steps),
+    "cockpit": run_cockpit,
+}
 
 
 def process(python, tool, steps):
@@ -138,14 +213,15 @@ def main():
         import warnings
 
         warnings.simplefilter("ignore")
-        import torch
-
         torch.set_num_threads(1)
         found = RUNS[options.tool](options.steps)
         print_result({**found, "rss": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024})
         return
     if options.only in (None, "theodolite"):
         told(process(sys.executable, "theodolite", options.steps))
+    for name in ("resnet-18", "lstm"):
+        if options.only in (None, name):
+            told_of(name, process(sys.executable, name, options.steps))
     if options.only in (None, "cockpit"):
         row = process(options.peers / "bin/python", "cockpit", options.steps)
         if row:
@@ -154,6 +230,20 @@ def main():
                 f"cockpit, economy, every {EVERY}: step {1e3 * row['step']:.0f} ms bare, {1e3 * row['between']:.0f} ms between "
                 f"looks; a run of {row['run_steps']} steps {100 * share:+.1f} %; peak {row['rss']:.0f} MB"
             )
+
+
+def told_of(name, row):
+    if row is None:
+        return
+    print(
+        f"{name}, {row['parameters']:,} parameters, AdamW: a step takes {1e3 * row['step']:.0f} ms; the probe is half a batch"
+    )
+    for level in ("cheap", "standard"):
+        share = row[level] / (EVERY * row["step"])
+        print(
+            f"th.Watch, {level}: a look takes {1e3 * row[level]:.0f} ms (the first {1e3 * row[f'first {level}']:.0f}), "
+            f"every {EVERY} steps that is {100 * share:.2f} %; peak {row['rss']:.0f} MB"
+        )
 
 
 def told(row):

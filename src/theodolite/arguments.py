@@ -27,6 +27,7 @@ def parser(runs: Mapping[str, Callable[[argparse.Namespace], int]]) -> argparse.
 
     _survey_parser(commands)
     _diagnose_parser(commands)
+    _run_parser(commands)
     _design_parser(commands)
     _data_parsers(commands)
     _law_parsers(commands)
@@ -82,6 +83,19 @@ def _diagnose_parser(commands: Any) -> None:
         "--fail-on", choices=("critical", "warning"), help="exit status 1 where something as bad was found"
     )
     _shared(diagnose, out="folder for diagnosis.html and diagnosis.json")
+
+
+def _run_parser(commands: Any) -> None:
+    run = commands.add_parser(
+        "run", help="a training script as it is, watched: findings while it runs, the page at the end"
+    )
+    run.add_argument("--every", default="auto", help="steps between looks, or auto: as 5 %% of the time allow (auto)")
+    run.add_argument("--level", default="standard", choices=("cheap", "standard", "full"), help="what each look reads")
+    run.add_argument(
+        "--out", type=Path, metavar="DIR", default=Path("run"), help="folder for run.html and run.json (run)"
+    )
+    run.add_argument("script", help="the script, run as python would run it")
+    run.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARG", help="its own arguments")
 
 
 def _design_parser(commands: Any) -> None:

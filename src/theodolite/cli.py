@@ -87,6 +87,15 @@ def _diagnose(options: argparse.Namespace) -> int:
     return BROKEN if options.fail_on and result.meets(options.fail_on) else DONE
 
 
+def _run(options: argparse.Namespace) -> int:
+    from theodolite.verbs.running.scripts import run_script
+
+    every = options.every if options.every == "auto" else int(options.every) if options.every.isdecimal() else 0
+    if every == 0:
+        raise ValueError(f"expected a number of steps from 1 on, or auto, got --every {options.every}")
+    return run_script(options.script, options.arguments, out=options.out, every=every, level=options.level)
+
+
 def _design(options: argparse.Namespace) -> int:
     import theodolite as th
     from theodolite.io import loading as load
@@ -104,13 +113,9 @@ def _dimension(options: argparse.Namespace) -> int:
 
     x, labels = load.table(options.data)
     if options.method is not None:
-        from dataclasses import asdict
+        from theodolite.report.text import estimate_text
 
-        from theodolite.io.files import json_ready
-        from theodolite.report.words import number
-
-        found = dimension(x, options.method)
-        print(json.dumps(json_ready(asdict(found))) if options.json else number(found.value, found.stderr))
+        print(estimate_text(dimension(x, options.method), as_json=options.json))
         return DONE
     out = options.out or (None if options.json else Path("dimension"))
     result = dimension(x, labels=labels, picture=out is not None, name=Path(options.data).name)
@@ -194,6 +199,7 @@ def _completion(options: argparse.Namespace) -> int:
 _RUNS = {
     "survey": _survey,
     "diagnose": _diagnose,
+    "run": _run,
     "design": _design,
     "dimension": _dimension,
     "memorize": _memorize,

@@ -17,6 +17,8 @@ pytestmark = [  # Lightning's own: advice on loaders, and its use of a torch nam
 
 
 class Classifier(lightning.LightningModule):
+    lr = 0.1
+
     def __init__(self):
         super().__init__()
         self.net = nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 3))
@@ -29,7 +31,7 @@ class Classifier(lightning.LightningModule):
         return cross_entropy(self(x), y)
 
     def configure_optimizers(self):
-        return torch.optim.SGD(self.parameters(), lr=0.1, momentum=0.5)
+        return torch.optim.SGD(self.parameters(), lr=self.lr, momentum=0.5)
 
 
 def fitted(tmp_path, callbacks, logger=False):
@@ -74,3 +76,11 @@ def test_scalars_go_to_the_logger_of_the_trainer(tmp_path):
     logger.experiment.flush()
     events = EventAccumulator(str(tmp_path)).Reload()
     assert "theodolite/loss/loss-on-the-probe" in events.Tags()["scalars"]
+
+
+def test_a_fit_that_goes_wrong_is_ended(tmp_path, monkeypatch):
+    monkeypatch.setattr(Classifier, "lr", 500.0)
+    callback = WatchCallback(every=1, level="cheap", stop_on="critical")
+    fitted(tmp_path, [callback])
+    assert callback.watch.records[-1].step < 8
+    assert callback.watch.findings[0].name == "step-too-large"

@@ -12,7 +12,6 @@ from torch.nn.functional import cross_entropy, mse_loss
 import theodolite as th
 from theodolite.construct.propagation import network
 from theodolite.measure.curvature import hessian
-from theodolite.verbs.watching import starts
 from theodolite.verbs.watching import watch as watching
 from theodolite.verbs.watching.looks import LOOKS
 
@@ -100,6 +99,7 @@ def test_looks_are_taken_when_due_and_rows_hold_every_reading():
     assert watch(11, lr=0.1) is None  # the same step told twice, as when gradients are accumulated
     assert {row["quantity"] for row in watch.rows()} == {
         "loss on the probe",
+        "loss on the probe, as the step sees it",
         "norm of the gradient on the probe",
         "distance from the starting weights, relative",
     }
@@ -190,6 +190,9 @@ def test_a_dead_network_is_told_from_a_catapult_though_its_loss_is_zero(samples)
     record = watch(1, lr=5.0)
     assert record.value("loss on the probe") == 0
     assert watch.phase.name == "dead"
+    assert [finding.name for finding in watch.findings] == ["units-dead"]
+    alive = next(reading for _, reading in record.readings if reading.quantity.startswith("tangent kernel that tells"))
+    assert alive.status == "below"
 
 
 def test_a_run_that_was_killed_goes_on(tmp_path):
@@ -312,7 +315,7 @@ def test_the_interval_grows_until_watching_stays_within_its_budget(monkeypatch):
         clock.now += 1.0
         return cross_entropy(z, t)
 
-    watch = th.Watch(classifier(), probe=(x, y), loss=slow, level="cheap", every="auto", budget=0.1)
+    watch = th.Watch(nn.Linear(6, 3), probe=(x, y), loss=slow, level="cheap", every="auto", budget=0.1)
     taken = []
     for step in range(400):
         if watch(step):
@@ -331,10 +334,6 @@ def test_a_loader_is_read_once_and_a_wrapped_model_is_unwrapped():
     watch = th.Watch(nn.DataParallel(model), probe=loader, level="cheap")
     assert watch.model is model
     assert watch.look(0).value("loss on the probe") == watch.look(1).value("loss on the probe")
-    assert starts.optimiser_step(torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, nesterov=True)) == (
-        None,
-        0.0,
-    )
 
 
 def test_stationarity_is_refused_while_drifting_and_told_where_sgd_is_stationary(monkeypatch):

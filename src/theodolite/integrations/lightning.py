@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import Any
 
 from lightning.pytorch import LightningModule, Trainer
 from lightning.pytorch.callbacks import Callback
 
-from theodolite.verbs.watching.starts import optimiser_step
+from theodolite.verbs.watching.alarms import Stopped
 from theodolite.verbs.watching.watch import Watch
 
 
@@ -16,8 +17,8 @@ class WatchCallback(Callback):  # type: ignore[misc]  # of a package that need n
     """``Trainer(callbacks=[WatchCallback(every=100, page="run.html")])``; other keywords are those of `Watch`.
 
     ``probe`` is the first batch of training unless told; scalars go to the Trainer's logger where it has ``add_scalar``.
-    Looks are taken before the step, on the first process only; the edge is drawn for SGD, whose step it is about.
-    ``watch`` holds the `Watch` once training has begun; ``page`` is written at the end.
+    Looks are taken before the step, on the first process only, with the Trainer's first optimiser; ``stop_on="critical"`` ends
+    the fit. ``watch`` holds the `Watch` once training has begun; ``page`` is written at every look and at the end.
     """
 
     def __init__(self, *, probe: Any = None, page: str | Path | None = None, **options: Any) -> None:
@@ -33,15 +34,20 @@ class WatchCallback(Callback):  # type: ignore[misc]  # of a package that need n
             writer = getattr(trainer.logger, "experiment", None)
             told = {"writer": writer} if hasattr(writer, "add_scalar") else {}
             probe = batch if self.probe is None else self.probe
+            optimizer = trainer.optimizers[0] if trainer.optimizers else None
+            told |= {"optimizer": optimizer, "page_at": self.page}
             self.watch = Watch(pl_module, probe=probe, **{**told, **self.options})
-        lr, momentum = optimiser_step(trainer.optimizers[0]) if trainer.optimizers else (None, 0.0)
-        self.watch(trainer.global_step, lr=lr, momentum=momentum)
+        try:
+            self.watch(trainer.global_step)
+        except Stopped:
+            trainer.should_stop = True
 
     def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """A last look, and the page."""
         if self.watch is None:
             return
-        lr, momentum = optimiser_step(trainer.optimizers[0]) if trainer.optimizers else (None, 0.0)
-        self.watch.look(trainer.global_step, lr=lr, momentum=momentum)
+        with contextlib.suppress(Stopped):
+            self.watch.look(trainer.global_step)
+        self.watch.close()
         if self.page is not None:
             self.watch.html(self.page)

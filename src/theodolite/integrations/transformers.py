@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 from transformers import TrainerCallback
 
-from theodolite.verbs.watching.starts import optimiser_step
+from theodolite.verbs.watching.alarms import Stopped
 from theodolite.verbs.watching.watch import Watch
 
 
@@ -18,8 +19,9 @@ class WatchCallback(TrainerCallback):  # type: ignore[misc]  # of a package that
 
     ``probe`` is a batch as the collator makes it, labels among its keys: the first of training unless told. The loss is
     the cross-entropy of the logits with the labels, which is what classifiers train; for language models pass
-    ``loss=next_token_loss``. Looks are taken before the step, on the first process only; the edge is drawn for SGD, whose
-    step it is about. ``watch`` holds the `Watch` once training has begun; ``page`` is written at the end.
+    ``loss=next_token_loss``. Looks are taken before the step, on the first process only, with the Trainer's optimiser;
+    ``stop_on="critical"`` ends the training. ``watch`` holds the `Watch` once training has begun; ``page`` is written at every
+    look and at the end.
     """
 
     def __init__(self, *, probe: Any = None, page: str | Path | None = None, **options: Any) -> None:
@@ -33,20 +35,24 @@ class WatchCallback(TrainerCallback):  # type: ignore[misc]  # of a package that
         probe = next(iter(kwargs["train_dataloader"])) if self.probe is None else self.probe
         if hasattr(probe, "items"):
             probe = {name: value for name, value in probe.items() if isinstance(value, Tensor)}
-        self.watch = Watch(kwargs["model"], probe=probe, **self.options)
+        told = {"optimizer": kwargs.get("optimizer"), "page_at": self.page}
+        self.watch = Watch(kwargs["model"], probe=probe, **{**told, **self.options})
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Look at the model if a look is due."""
         if self.watch is not None:
-            lr, momentum = optimiser_step(kwargs.get("optimizer"))
-            self.watch(state.global_step, lr=lr, momentum=momentum)
+            try:
+                self.watch(state.global_step)
+            except Stopped:
+                control.should_training_stop = True
 
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """A last look, and the page."""
         if self.watch is None:
             return
-        lr, momentum = optimiser_step(kwargs.get("optimizer"))
-        self.watch.look(state.global_step, lr=lr, momentum=momentum)
+        with contextlib.suppress(Stopped):
+            self.watch.look(state.global_step)
+        self.watch.close()
         if self.page is not None:
             self.watch.html(self.page)
 

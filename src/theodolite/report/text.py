@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from theodolite.core.instrument import Instrument
     from theodolite.core.law import Law, Verdict
     from theodolite.core.question import Answer, Skipped
-    from theodolite.core.reading import Reading
+    from theodolite.core.reading import Estimate, Reading
 
 __all__ = ["as_text", "explanation", "number", "survey_table", "verdict_table"]
 
@@ -145,6 +145,16 @@ def explanation(
             grid.add_row(Text(name, style="bold"), as_cell(unicode_prose(text)))
     title = Text.assemble((printable(subject.name), "bold"), (f"  {printable(kind)}", "dim"))
     return Group(title, as_cell(unicode_prose(asked)), Text(""), grid)
+
+
+def estimate_text(found: Estimate, *, as_json: bool = False) -> str:
+    """One estimate for the terminal: the number with its error, or JSON."""
+    import json
+    from dataclasses import asdict
+
+    from theodolite.io.files import json_ready
+
+    return json.dumps(json_ready(asdict(found))) if as_json else number(found.value, found.stderr)
 
 
 def as_text(renderable: RenderableType, width: int = 100) -> str:

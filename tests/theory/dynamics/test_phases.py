@@ -32,7 +32,9 @@ def run(*triples, drift=0.01):
         (run((1e-2, 6.0, 1.0), (1e6, 7.0, 1.0)), "divergent"),
         (run((1.0, 6.0, 1.0), (math.nan, 1.0, 1.0)), "divergent"),
         (run((1.0, 6.0, 1.0), (0.0, 0.0, 0.0)), "dead"),
-        ([Moment(0, 1.0), Moment(1, 0.5)], "undecided"),
+        ([Moment(0, 1.0), Moment(1, 0.5)], "stable"),  # without curvature: it came down and never rose
+        ([Moment(0, 1.0), Moment(1, 1.5), Moment(2, 0.5)], "undecided"),
+        ([Moment(0, 1.0), Moment(1, 1500.0)], "divergent"),
     ],
 )
 def test_phases(history, name):

@@ -25,6 +25,7 @@ from .operators import (
     operator_of as operator_of,
     point_of as point_of,
 )
+from .sides import largest_beside as largest_beside
 from .traces import (
     Diagonal as Diagonal,
     Squared as Squared,

@@ -102,7 +102,7 @@ class _Krylov:
         self.operator, self.count, self.sign = operator, count, sign
         like, size = operator.like, operator.size
         room = memory // max(1, size * like.element_size())
-        self.most_rows = min(size, max(2 * count + 20, min(room, 400)))
+        self.most_rows = min(size, max(count + 4, min(room, 2 * count + 20), min(room, 400)))
         self.basis = torch.empty(self.most_rows, size, dtype=like.dtype, device=like.device)
         self.projected = torch.zeros(self.most_rows, self.most_rows, dtype=torch.float64)
         self.pending: list[tuple[Tensor, Tensor]] = []
@@ -211,7 +211,7 @@ class _Krylov:
 
     def _restart(self) -> None:
         """Keep the best part of the basis, and the residuals that lead on from it."""
-        keep = min(self.most_rows - 1, self.count + max(8, (self.most_rows - self.count) // 3))
+        keep = min(max(self.count, self.most_rows - 3), self.count + max(8, (self.most_rows - self.count) // 3))
         values, vectors = (part[..., :keep] for part in self.ritz())
         self.basis[:keep] = vectors.to(self.basis).T @ self.basis
         self.projected.zero_()
@@ -228,5 +228,10 @@ class _Krylov:
         return vector - again @ V, (inside + again).double().cpu()
 
     def _noise(self) -> Tensor:
-        noise: Tensor = torch.randn(self.operator.size, generator=self.generator, dtype=torch.float64).to(self.basis)
-        return noise.div(noise.norm())
+        size, like = self.operator.size, self.basis
+        if like.device.type == "cuda" and size > 1 << 20:  # to draw them elsewhere would take longer than all products
+            own = torch.Generator(like.device).manual_seed(self.products)
+            noise = torch.randn(size, generator=own, dtype=like.dtype, device=like.device)
+        else:
+            noise = torch.randn(size, generator=self.generator, dtype=torch.float64).to(like)
+        return noise.div_(noise.norm())

@@ -3,6 +3,7 @@ from .gradient_noise import (
     gradient_moments as gradient_moments,
     group_moments as group_moments,
 )
+from .last_update import UpdateEffect as UpdateEffect, update_effect as update_effect
 from .sgd_balance import (
     Sgd as Sgd,
     SgdRun as SgdRun,
@@ -16,7 +17,17 @@ from .travel import (
     probe_slope as probe_slope,
     subspace_share as subspace_share,
     telling_kernel as telling_kernel,
+    thinned_travel as thinned_travel,
+    thinned_weights as thinned_weights,
     trainable_vector as trainable_vector,
     weight_travel as weight_travel,
 )
 from .trial_runs import TrialRun as TrialRun, copied_training as copied_training, trial_run as trial_run
+from .update_rules import (
+    Preconditioned as Preconditioned,
+    UpdateRule as UpdateRule,
+    bare_optimizer as bare_optimizer,
+    parameters_left_out as parameters_left_out,
+    preconditioned as preconditioned,
+    update_rule as update_rule,
+)

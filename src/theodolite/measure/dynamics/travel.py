@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from theodolite.core.reading import Estimate
 from theodolite.core.state import untouched
 from theodolite.measure import promoted
 from theodolite.measure.curvature import point_of
@@ -71,6 +72,31 @@ def weight_travel(model: nn.Module, origin: Mapping[str, Tensor]) -> float:
             moved += float((promoted(parameter.detach()) - start).square().sum())
             size += float(start.square().sum())
     return float((moved / size) ** 0.5) if size > 0 else float("inf" if moved > 0 else "nan")
+
+
+def thinned_weights(model: nn.Module, *, most: int = 1 << 20, state: Mapping[str, Tensor] | None = None) -> Tensor:
+    """Some entries of the trainable parameters, evenly spread, on the model's device; of another ``state`` where it is told.
+
+    >>> thinned_weights(nn.Linear(3, 1, bias=False), most=2, state={"weight": torch.tensor([[1.0, 2.0, 3.0]])}).tolist()
+    [1.0, 3.0]
+    """
+    own = {name: p for name, p in model.named_parameters() if p.requires_grad and p.is_floating_point()}
+    stride = max(1, -(-sum(p.numel() for p in own.values()) // most))
+    values = own if state is None else {name: state[name] for name in own}
+    parts = [promoted(v.detach()).reshape(-1)[::stride].to(own[name].device) for name, v in values.items()]
+    return torch.cat(parts)
+
+
+def thinned_travel(now: Tensor, origin: Tensor) -> Estimate:
+    r"""$|\theta-\theta_0|/|\theta_0|$ from some of the entries, with its standard error.
+
+    >>> thinned_travel(torch.tensor([3.0, 3.0]), torch.tensor([2.0, 2.0])).value
+    0.5
+    """
+    moves, sizes = (now - origin).double().square(), origin.double().square()
+    value = float((moves.sum() / sizes.sum()).sqrt())
+    spread = (moves - value**2 * sizes).std() / sizes.mean() / len(moves) ** 0.5
+    return Estimate(value, float(spread) / (2 * value) if value > 0 else 0.0)
 
 
 def trainable_vector(model: nn.Module) -> Tensor:

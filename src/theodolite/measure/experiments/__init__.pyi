@@ -38,6 +38,12 @@ from .network_learners import (
     network_outputs as network_outputs,
     trained_networks as trained_networks,
 )
+from .optimizer_edges import (
+    frozen_adam as frozen_adam,
+    frozen_rmsprop as frozen_rmsprop,
+    full_adagrad as full_adagrad,
+    largest_stable_gain as largest_stable_gain,
+)
 from .path_gradients import (
     conditional_gradients as conditional_gradients,
     drawn_gradients as drawn_gradients,

@@ -5,6 +5,7 @@ from .expansions import (
     taylor_sum as taylor_sum,
     top_ntk_eigenvalue as top_ntk_eigenvalue,
 )
+from .projected import projected_jacobians as projected_jacobians
 from .tangent_kernel import (
     KernelSpectrum as KernelSpectrum,
     NtkPlan as NtkPlan,

@@ -17,6 +17,12 @@ from .descent import (
     quadratic_rate as quadratic_rate,
     step_size_edge as step_size_edge,
 )
+from .edges import (
+    StepQuality as StepQuality,
+    sign_floor as sign_floor,
+    step_quality as step_quality,
+    update_edge as update_edge,
+)
 from .one_datum import (
     OneDatum as OneDatum,
     catapult_invariants as catapult_invariants,

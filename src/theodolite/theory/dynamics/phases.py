@@ -28,7 +28,7 @@ RAISED = 0.8
 
 At a constant step it is not: the sharpness overshoots the edge, by as much as a half, before it settles there."""
 
-RUNAWAY, HOPELESS = 1e6, 1e12
+RUNAWAY, HOPELESS = 1e3, 1e12
 """A loss that grew by the first factor diverges, unless the curvature falls meanwhile as in a catapult; by the second, it does.
 
 A catapult's loss peaks at about a tenth of the width, which is many times a start that was near its minimum."""
@@ -45,7 +45,8 @@ class Moment:
     """What decides a phase, at one step: loss, curvature and its error, step, and what is left of the tangent kernel.
 
     ``alive`` is the norm of the tangent kernel, as far as it tells samples apart, over that at the start; ``drift`` its
-    relative change. None where it was not measured.
+    relative change; ``edge`` the (preconditioned) curvature that the optimiser bears, (2 + 2 momentum) / lr unless told. None
+    where it was not measured.
     """
 
     step: int
@@ -56,20 +57,28 @@ class Moment:
     momentum: float = 0.0
     alive: float | None = None
     drift: float | None = None
+    edge: float | None = None
+
+    @property
+    def bearable(self) -> float | None:
+        """The curvature at the edge of the step: ``edge`` where the optimiser has its own, else that of descent."""
+        if self.edge is not None:
+            return self.edge
+        return step_size_edge(self.lr, momentum=self.momentum) if self.lr else None
 
     @property
     def ratio(self) -> float | None:
         r"""$\rho=\eta\lambda/(2+2\beta)$, 1 at the edge."""
-        if self.sharpness is None or not self.lr:
+        if self.sharpness is None or self.bearable is None:
             return None
-        return self.sharpness / step_size_edge(self.lr, momentum=self.momentum)
+        return self.sharpness / self.bearable
 
     @property
     def beyond(self) -> bool:
         """Whether the curvature lies beyond the edge by more than its error."""
-        if self.sharpness is None or not self.lr:
+        if self.sharpness is None or self.bearable is None:
             return False
-        return self.sharpness - self.error > step_size_edge(self.lr, momentum=self.momentum)
+        return self.sharpness - self.error > self.bearable
 
 
 @dataclass(frozen=True)
@@ -113,7 +122,9 @@ def training_phase(history: Sequence[Moment]) -> TrainingPhase:
     if now.loss > (HOPELESS if flatter else RUNAWAY) * max(first.loss, 1e-300):
         return TrainingPhase("divergent", f"The loss grew from {first.loss:.4g} to {now.loss:.4g} by step {now.step}.")
     ratios = [m for m in history if m.ratio is not None]
-    if not ratios or len(history) < 2:
+    if not ratios and len(history) > 1:
+        return _by_loss(history)
+    if len(history) < 2:
         why = "only one look so far" if ratios else "no curvature or no step size was measured (level standard, lr=...)"
         return TrainingPhase("undecided", f"Loss {now.loss:.4g} at step {now.step}; {why}.")
     return _by_curvature(history, ratios)
@@ -182,11 +193,21 @@ def _by_curvature(history: Sequence[Moment], known: Sequence[Moment]) -> Trainin
     return TrainingPhase("undecided", f"{seen} The step is small enough, but the loss has not fallen yet.")
 
 
+def _by_loss(history: Sequence[Moment]) -> TrainingPhase:
+    """Without curvature: a loss that fell and was never seen to rise is that of stable steps; more is not known."""
+    first, now = history[0], history[-1]
+    peak = max(m.loss for m in history)
+    seen = f"The loss went from {first.loss:.4g} to {now.loss:.4g}, at most {peak:.4g}; no curvature was measured"
+    if now.loss < FALLEN * first.loss and peak <= RISEN * first.loss:
+        return TrainingPhase("stable", f"{seen}. It came down and was never seen to rise.")
+    return TrainingPhase("undecided", f"{seen} (level standard, optimizer=... or lr=...).")
+
+
 def _raised(before: Moment | None, now: Moment) -> bool:
     """Whether a step begins here, or was raised."""
-    if before is None or not before.lr or not now.lr:
+    if before is None or before.bearable is None or now.bearable is None:
         return True
-    return step_size_edge(now.lr, momentum=now.momentum) < RAISED * step_size_edge(before.lr, momentum=before.momentum)
+    return now.bearable < RAISED * before.bearable
 
 
 def _calm(seen: str, drift: float | None) -> TrainingPhase:

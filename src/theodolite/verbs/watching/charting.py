@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import weakref
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -12,6 +13,8 @@ from torch import Tensor, nn
 
 from theodolite.ailments._common.chart import Chart, RunMoment
 from theodolite.ailments._common.fit import fit_of
+from theodolite.ailments._common.trials import with_lr
+from theodolite.core.ailment import Finding
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
 from theodolite.io.batches import Batch, Batches
@@ -77,9 +80,46 @@ def optimizer_lr(optimizer: torch.optim.Optimizer) -> float:
 
 
 def optimizer_momentum(optimizer: torch.optim.Optimizer) -> float:
-    """The momentum of the first group; 0 where its kind has none of that name."""
+    """The momentum of the first group, of Adam its first beta; 0 where its kind has neither."""
     group = optimizer.param_groups[0] if optimizer.param_groups else {}
-    return float(group.get("momentum", 0.0) or 0.0)
+    betas = group.get("betas") or (0.0,)
+    return float(group.get("momentum", betas[0]) or 0.0)
+
+
+LARGEST_TRIED, LEAST_SECONDS, MOST_SECONDS, SHARE = 1 << 21, 3.0, 6.0, 0.1
+"""Models of up to so many parameters have a remedy tried on copies while they train; for how long, and share of the training."""
+
+
+def tried_step(watch: Watch, origin: Mapping[str, Tensor], finding: Finding) -> Finding:
+    """The finding with a step that was tried out on copies, where one could be and did better; else as it is."""
+    from theodolite import catalogue
+
+    size = sum(p.numel() for p in watch.model.parameters())
+    if watch.optimizer is None or size > LARGEST_TRIED:
+        return finding
+    seconds = min(MOST_SECONDS, max(LEAST_SECONDS, SHARE * watch.training_seconds))
+    try:
+        chart = chart_of(watch, origin, budget=seconds)
+        tried = next(iter(catalogue.ailment("step-too-large").judge(chart)), None)
+        lr = _largest_calm(chart) if tried is None else tried.suggested["lr"]
+    except Exception:  # whatever fails on copies, training goes on
+        return finding
+    if lr is None:
+        return finding
+    return replace(finding, remedy=f"lr at most {lr:g} (tried on a copy)", suggested={"lr": lr})
+
+
+CALM, FALLS = 1.2, 0.98
+"""A trial is calm whose loss is never above this multiple of its start, and ends below that one."""
+
+
+def _largest_calm(chart: Chart) -> float | None:
+    """The largest of some smaller steps with which a short training from the start comes down without a jump."""
+    for factor in (0.1, 0.03, 0.01, 1e-3, 1e-4):
+        run = chart.trial(f"alarm: lr x {factor:g}", with_lr(factor))
+        if run is not None and run.after < FALLS * run.before and max(run.losses) < CALM * run.losses[0]:
+            return float(f"{factor * chart.largest_lr:.2g}")
+    return None
 
 
 def held_out_batches(validation: Any, model: nn.Module) -> tuple[Batch, ...]:

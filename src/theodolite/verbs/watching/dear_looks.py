@@ -57,6 +57,8 @@ def balance_readings(scene: Scene) -> Iterator[Reading]:
         raise ValueError("expected the batch size and step of training, got none; pass batch_size=... and lr=...")
     if subject.momentum:
         raise ValueError("expected SGD without momentum, got momentum, whose balance needs the optimiser's own state")
+    if scene.rule is not None and not (scene.rule.plain and scene.rule.kind == "heavy-ball"):
+        raise ValueError(f"expected plain SGD, got {scene.rule.name}, whose balance of pull and noise is another")
     assert subject.model is not None and subject.loss is not None
     found = gradient_moments(subject.model, subject.loss, subject.data)
     if found is None:

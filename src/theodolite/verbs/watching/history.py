@@ -30,12 +30,13 @@ def history_of(records: Sequence[Record]) -> list[Moment]:
         Moment(
             r.step,
             r.facts["loss"],
-            r.facts.get("sharpness"),
+            None if math.isnan(r.facts.get("edge", 0.0)) else r.facts.get("sharpness"),
             r.facts.get("sharpness_error", 0.0),
             r.lr,
             r.momentum,
             _known(r.facts.get("alive")),
             _known(r.facts.get("drift")),
+            _known(r.facts.get("edge")),
         )
         for r in records
         if "loss" in r.facts
@@ -85,7 +86,7 @@ def _with_series(pairs: Sequence[tuple[Record, Reading]], newest: int) -> Readin
     bands = [reading.expected for _, reading in thin]
     told = any(band is not None for band in bands)
     values = [reading.measured for _, reading in thin if math.isfinite(reading.measured)]
-    plain_edge = last.quantity == SHARPNESS and any(record.lr for record, _ in thin)
+    plain_edge = last.quantity == SHARPNESS and told and any(record.lr for record, _ in thin)
     series = Series(
         x=tuple(float(record.step) for record, _ in thin),
         measured=tuple(reading.measured for _, reading in thin),
@@ -118,26 +119,35 @@ def page_of(watch: Watch) -> str:
     return watch_page(sheet.title, sheet.answers, sheet.skipped, sheet.facts, phases=phases, opening=watch.opening())
 
 
+RELOAD = 20
+"""Seconds after which the page of a run that goes on reloads itself."""
+
+
+def live_page_of(watch: Watch) -> str:
+    """The page of a run that goes on: what was told so far and the dashboard; nothing is tried, and it reloads itself."""
+    from theodolite.report.html import watch_page
+    from theodolite.report.opening import Opening
+    from theodolite.verbs.diagnosis import Diagnosis
+
+    told = Diagnosis(watch.subject.name, watch.findings, ("what the looks themselves show",))
+    opening = Opening(told, dashboard=dashboard_of(watch.records, told).svg(), alarm=alarm_of(watch.records))
+    phases = phases_of(watch.records)
+    page = watch_page(
+        watch.subject.name, (), skipped_of(watch.records), facts_of(watch), phases=phases, opening=opening
+    )
+    return page.replace("<head>", f'<head>\n<meta http-equiv="refresh" content="{RELOAD}">', 1)
+
+
+def _alarms(records: Sequence[Record]) -> list[str]:
+    return [line for record in records for line in record.alarms]
+
+
 def opening_of(watch: Watch) -> Opening:
     """What the page shows first: the diagnosis, the dashboard, and in red a run that is dead or has diverged."""
     from theodolite.report.opening import Opening
 
     found = watch.diagnosis if watch.records else None
     return Opening(found, dashboard=dashboard_of(watch.records, found).svg(), alarm=alarm_of(watch.records))
-
-
-def write_live_page(watch: Watch) -> None:
-    """The run so far as a page in its folder; without the diagnosis, which is dear, and without other figures."""
-    from theodolite.io.files import write_atomically
-    from theodolite.report.html import watch_page
-    from theodolite.report.opening import Opening
-
-    opening = Opening(dashboard=dashboard_of(watch.records, None).svg(), alarm=alarm_of(watch.records))
-    phases = phases_of(watch.records)
-    page = watch_page(
-        watch.subject.name, (), skipped_of(watch.records), facts_of(watch), phases=phases, opening=opening
-    )
-    write_atomically(Path(str(watch.out)) / "live.html", page)
 
 
 def alarm_of(records: Sequence[Record]) -> str:
@@ -173,7 +183,7 @@ def _panels(records: Sequence[Record]) -> dict[str, list[RunLine]]:
     def fact(name: str) -> list[float]:
         return [record.facts.get(name, math.nan) for record in records]
 
-    edges = [step_size_edge(r.lr, momentum=r.momentum) if r.lr else math.nan for r in records]
+    edges = [r.facts.get("edge", step_size_edge(r.lr, momentum=r.momentum) if r.lr else math.nan) for r in records]
     return {
         "loss": [RunLine("on the probe", fact("loss")), RunLine("held out", fact("validation_loss"))],
         "step and edge": [RunLine("curvature", fact("sharpness")), RunLine("edge of the step", edges, dashed=True)],
@@ -213,4 +223,6 @@ def facts_of(watch: Watch) -> dict[str, str]:
         facts["learning rate"] = f"{last.lr:g}" + (f", momentum {last.momentum:g}" if last.momentum else "")
     if "random" in watch.subject.seen:
         facts["answers"] = watch.subject.seen["random"]
+    for number, line in enumerate(_alarms(watch.records), 1):
+        facts[f"alarm {number}"] = line
     return {**facts, "made with": f"theodolite {__version__}, torch {torch.__version__}"}

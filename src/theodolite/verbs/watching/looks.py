@@ -20,15 +20,25 @@ from theodolite.instruments._common.drift import drift_reading
 from theodolite.instruments._common.samples import spread_samples
 from theodolite.instruments.sharpness import sharpness_meaning
 from theodolite.measure import first_tensor, placed
-from theodolite.measure.dynamics import at_state, telling_kernel, weight_travel
+from theodolite.measure.dynamics import (
+    at_state,
+    telling_kernel,
+    thinned_travel,
+    thinned_weights,
+    update_effect,
+    weight_travel,
+)
 from theodolite.measure.kernels import empirical_ntk
-from theodolite.theory.dynamics import step_size_edge
-from theodolite.verbs.watching.scene import CLOSE, LEVELS, Level, Scene
+from theodolite.theory.dynamics import StepQuality, step_quality
+from theodolite.verbs.watching.projected import projected_drift
+from theodolite.verbs.watching.scene import CLOSE, LARGE, LEVELS, Level, Scene
 
 POINTS, OUTPUTS = 8, 128
 """Samples of the probe for the tangent kernel, and outputs a sample beyond which it is too dear."""
 
 LOSS, SHARPNESS = "loss on the probe", "largest Hessian eigenvalue"
+PRECONDITIONED = "largest preconditioned Hessian eigenvalue"
+GONE = 1e-9
 ALIVE = "tangent kernel that tells samples apart, relative to the start"
 
 
@@ -42,53 +52,146 @@ class Look(Question):
 
 def _loss(scene: Scene) -> Iterator[Reading]:
     slope = scene.slope
-    scene.facts["loss"] = slope.loss
-    finite = bool(torch.isfinite(torch.tensor(slope.loss)))
+    loss = _loss_as_evaluated(scene) if scene.normalised else slope.loss
+    scene.facts |= {"loss": loss, "step_loss": slope.loss, "gradient": slope.norm}
+    finite = math.isfinite(slope.loss)
     yield Reading(
         quantity=LOSS,
-        measured=slope.loss,
+        measured=loss,
         meaning="In evaluation mode, always on the same samples." if finite else "The loss is not finite.",
     )
+    if scene.normalised:
+        yield Reading(
+            quantity="loss on the probe, as the step sees it",
+            measured=slope.loss,
+            meaning="Batch normalisation by the batch's own statistics, as in training; dropout off.",
+        )
     if finite:
         norm = slope.norm
         yield Reading(
             quantity="norm of the gradient on the probe",
             measured=norm,
-            meaning="Zero at a minimum, and in a dead network." if norm == norm else "It is not finite.",
+            meaning=f"Zero at a minimum, and in a dead network.{_mode(scene)}" if norm == norm else "It is not finite.",
         )
+
+
+def _loss_as_evaluated(scene: Scene) -> float:
+    with torch.no_grad():
+        parts = [(float(scene.subject.loss_on(batch)), len(batch)) for batch in scene.subject.batches()]
+    return sum(value * size for value, size in parts) / sum(size for _, size in parts)
+
+
+def _mode(scene: Scene) -> str:
+    return " As the step sees it: batch normalisation by the batch's own statistics." if scene.normalised else ""
+
+
+TRUST = "measured over predicted change of the loss by the last step"
+
+
+def _last_step(scene: Scene) -> Iterator[Reading]:
+    """What the last step of training did to the loss of the probe, beside what the gradient predicts."""
+    training, subject = scene.training, scene.subject
+    assert subject.model is not None and subject.loss is not None
+    if training.optimizer is None:
+        return
+    if not training.before:
+        raise ValueError("expected a step of the optimiser before this look, got none yet; nothing is said of it")
+    with scene.stepping():
+        effect = update_effect(subject.model, subject.loss, scene.halves, before=training.before)
+    if effect.length == 0:
+        raise ValueError(
+            "expected a step that moves the weights, got one that was skipped (a loss scale that overflowed?)"
+        )
+    quality = step_quality(effect.forecast, effect.change)
+    level = sum(effect.before) / len(effect.before)
+    share = abs(effect.forecast / level) if level else math.inf
+    facts = {
+        "trust": quality.ratio,
+        "trust_noise": effect.ratio_noise,
+        "predicted": effect.forecast,
+        "change": effect.change,
+        "change_noise": effect.noise,
+        "step_length": effect.length,
+        "best_factor": quality.best,
+    }
+    scene.facts |= facts
+    yield Reading(
+        quantity=TRUST,
+        measured=quality.ratio,
+        stderr=effect.ratio_noise if math.isfinite(effect.ratio_noise) else 0.0,
+        meaning=_trust_meaning(quality, share, effect.forecast) + _mode(scene),
+    )
+    yield Reading(
+        quantity="predicted change of the loss by the last step, share of the loss",
+        measured=effect.forecast / level if level else math.nan,
+        stderr=0.0,
+        meaning=f"The step moved the weights by {effect.length:.2g} of their length; the loss changed by {effect.change:.3g}.",
+    )
+
+
+def _trust_meaning(quality: StepQuality, share: float, predicted: float) -> str:
+    said = "1: a small step; 1/2: the best length along its direction; below 0: overshooting. "
+    if predicted >= 0:
+        return said + "On the probe the step goes uphill: momentum, or the noise of its batch."
+    if share < 1e-4:
+        return said + f"The step is small: it promises {share:.1g} of the loss."
+    if quality.ratio < 0:
+        return said + f"The step overshot: one of {quality.best:.2g} times its length would have been best."
+    if quality.best < 1:
+        return said + f"The step is bold: {quality.best:.2g} times its length would have been best."
+    return said + "The loss came down nearly as the gradient promises."
 
 
 def _travel(scene: Scene) -> Iterator[Reading]:
     assert scene.subject.model is not None
-    far = weight_travel(scene.subject.model, scene.carried.origin)
+    model, carried = scene.subject.model, scene.carried
+    if sum(p.numel() for p in model.parameters()) < LARGE:
+        far, error = weight_travel(model, carried.origin), 0.0
+    else:  # the start lies in the memory of the host: some of its entries are brought over once
+        if carried.thinned is None:
+            carried.thinned = thinned_weights(model, state=carried.origin)
+        found = thinned_travel(thinned_weights(model), carried.thinned)
+        far, error = found.value, found.stderr
     yield Reading(
         quantity="distance from the starting weights, relative",
         measured=far,
+        stderr=error,
         meaning=f"The weights moved by {100 * far:.3g} % of their length at the start. "
         + ("Little: as in lazy training." if far < 0.1 else "Far: what held at the start need not hold any more."),
     )
 
 
 def _sharpness(scene: Scene) -> Iterator[Reading]:
-    lr, top = scene.subject.lr, scene.top
-    value, error = top.values[0], top.errors[0] / SIGMAS
-    scene.facts |= {"sharpness": value, "sharpness_error": top.errors[0]}
-    if lr is None:
-        yield Reading(
-            quantity=SHARPNESS,
-            measured=value,
-            stderr=error,
-            meaning="Steps of descent must stay below 2 over this; tell the watch the step (lr=...).",
-        )
+    rule = scene.rule
+    if rule is not None and rule.waiting:
+        raise ValueError(f"expected a step of {rule.name} before its edge is known, got none yet: its state is empty")
+    top, edge = scene.top, scene.edge
+    value, bound = top.values[0], top.errors[0]
+    if scene.training.precision is not None:  # products are rounded as training is
+        bound += torch.finfo(scene.training.precision).eps * abs(value)
+    error = bound / SIGMAS
+    scene.facts |= {"sharpness": value, "sharpness_error": bound}
+    seen = rule is not None and rule.kind is not None and not (rule.plain and not rule.penalty)
+    quantity = PRECONDITIONED if seen else SHARPNESS
+    if edge is None or math.isinf(edge):
+        told = "Steps of descent must stay below 2 over this; tell the watch the step (lr=...)."
+        if rule is not None:
+            scene.facts["edge"] = math.nan  # that of descent is not its edge
+            told = (
+                f"No edge is laid beside it: {rule.why or 'a step by the sign alone is stable at any curvature'}; what the last "
+                "step did to the loss tells more."
+            )
+        yield Reading(quantity=quantity, measured=value, stderr=error, meaning=told + _mode(scene))
         return
-    edge = step_size_edge(lr, momentum=scene.subject.momentum)
+    scene.facts["edge"] = edge
     yield Reading(
-        quantity=SHARPNESS,
+        quantity=quantity,
+        where=f"by the state of {rule.name}" if seen and rule is not None else "",
         measured=value,
         stderr=error,
         expected=Band(high=edge),
         against="health",
-        meaning=sharpness_meaning(value / edge, converged=top.errors[0] <= CLOSE * abs(value)),
+        meaning=sharpness_meaning(value / edge, converged=top.errors[0] <= CLOSE * abs(value)) + _mode(scene),
     )
 
 
@@ -106,9 +209,8 @@ def _kernel(scene: Scene) -> Iterator[Reading]:
     with torch.no_grad():
         outputs = first_tensor(model(**x) if isinstance(x, Mapping) else model(*(x if isinstance(x, tuple) else (x,))))
     if outputs[0].numel() > OUTPUTS:
-        raise ValueError(
-            f"expected at most {OUTPUTS} outputs a sample for the tangent kernel, got {outputs[0].numel()}"
-        )
+        yield from projected_drift(scene, x)
+        return
     now = empirical_ntk(model, x).double().cpu()
     carried, telling = scene.carried, telling_kernel(model, x, now)
     if carried.kernel is None:
@@ -126,8 +228,10 @@ def _kernel(scene: Scene) -> Iterator[Reading]:
             quantity=ALIVE,
             where=f"{len(now)} samples",
             measured=alive,
+            expected=Band(low=GONE),
+            against="health",
             meaning="Dead: no weight makes a difference between samples any more."
-            if alive < 1e-9
+            if alive < GONE
             else "Alive. It is zero in a network whose units are all off, whatever the loss.",
         )
 
@@ -150,6 +254,14 @@ def _dear(readings: str) -> Callable[[Scene], Iterator[Reading]]:
 LOOKS = (
     Look(name="loss", question="Does the loss fall?", level="cheap", cost="backward", laws=(), read=_loss),
     Look(
+        name="last-step",
+        question="Did the last step do what the gradient promised?",
+        level="cheap",
+        cost="backward",
+        laws=("trust-ratio-of-a-quadratic",),
+        read=_last_step,
+    ),
+    Look(
         name="travel",
         question="How far have the weights come?",
         level="cheap",
@@ -162,7 +274,7 @@ LOOKS = (
         question="How curved is the loss, against the edge of the step?",
         level="standard",
         cost="hvp",
-        laws=("edge-of-stability", "edge-with-momentum"),
+        laws=("edge-of-stability", "edge-with-momentum", "adam-edge", "adam-settles-at-its-edge", "rmsprop-edge"),
         read=_sharpness,
     ),
     Look(
@@ -218,6 +330,6 @@ def trouble_in(scene: Scene, step: int) -> str:
     """In words, if loss or gradient are not finite: nothing else is then worth reading."""
     if "loss" not in scene.facts:
         return f"the loss could not be read at step {step}"
-    if not math.isfinite(scene.facts["loss"]):
+    if not math.isfinite(scene.facts["step_loss"]) or not math.isfinite(scene.facts["loss"]):
         return f"loss is not finite at step {step}"
     return "" if math.isfinite(scene.slope.norm) else f"gradient is not finite at step {step}"

@@ -14,7 +14,7 @@ from theodolite.io.store import Store
 
 @dataclass(frozen=True)
 class Record:
-    """What was read at one step: readings by the name of the look, what was not read and why, and the phase so far.
+    """What was read at one step: readings by the name of the look, what was not read and why, the phase so far, and alarms.
 
     ``seconds`` this look took; ``watching`` and ``training`` are the seconds spent on looks and between them so far.
     """
@@ -30,6 +30,7 @@ class Record:
     watching: float = 0.0
     training: float = 0.0
     facts: Mapping[str, float] = field(default_factory=dict)
+    alarms: tuple[str, ...] = ()
 
     def value(self, quantity: str) -> float | None:
         """The measured value of a quantity, where it was read."""
@@ -64,10 +65,11 @@ class StoredRecords:
 
 
 _KEY = "look at step "
-_PLAIN = ("step", "lr", "momentum", "notes", "phase", "reason", "seconds", "watching", "training", "facts")
+_PLAIN = ("step", "lr", "momentum", "notes", "phase", "reason", "seconds", "watching", "training", "facts", "alarms")
 
 
 def _record(value: Mapping[str, Any]) -> Record:
     readings = tuple((row["instrument"], reading_of(row)) for row in value["readings"])
     facts = {name: known_number(number) for name, number in value["facts"].items()}
-    return Record(**{**value, "notes": tuple(value["notes"]), "readings": readings, "facts": facts})
+    told = {name: tuple(value.get(name, ())) for name in ("notes", "alarms")}
+    return Record(**{**value, **told, "readings": readings, "facts": facts})

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import contextlib
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from torch import Tensor
 
 from theodolite.core.subject import Subject
 from theodolite.instruments._common.classes import classes_of
-from theodolite.measure.curvature import Eigenpairs, Operator, extreme_eigenpairs, hessian
-from theodolite.measure.dynamics import Slope, probe_slope
+from theodolite.io.batches import Batch, Batches
+from theodolite.measure import batch_statistics, normalises_batches
+from theodolite.measure.curvature import Eigenpairs, Operator, Symmetric, extreme_eigenpairs, hessian, largest_beside
+from theodolite.measure.dynamics import Slope, UpdateRule, preconditioned, probe_slope, update_rule
+from theodolite.theory.dynamics import step_size_edge, update_edge
+from theodolite.verbs.watching.training import Training, bytes_of, check_room
 
 if TYPE_CHECKING:
     from theodolite.theory.dynamics.stationarity import Sampler
@@ -21,6 +27,18 @@ Level = Literal["cheap", "standard", "full"]
 LEVELS: tuple[Level, ...] = ("cheap", "standard", "full")
 WARM, COLD, CLOSE = 5, 60, 0.05
 """Products with the Hessian at a look that knows the last eigenvector, at most otherwise; error that asks for more."""
+
+LARGE, FEW = 1 << 20, 4
+"""Parameters from which on the search ends once it can tell the side of the edge, and products of a look then."""
+
+VECTORS = 11
+"""Vectors as long as the parameters that a search for an eigenvalue keeps: a basis, roots, the point, products and slopes."""
+
+MICRO_WORK = 1 << 29
+"""Parameters times samples of one batch of the Hessian in a large model: its graph is that of a second derivative."""
+
+LEAST_MEMORY = 1 << 28
+"""Bytes that a look may take beside training, however small the model."""
 
 BESIDE, MOST_TOP = 5, 30
 """Eigenvalues looked at beyond the number of classes, and the most of them."""
@@ -42,6 +60,8 @@ class Carried:
     origin: Mapping[str, Tensor] = field(repr=False)
     kernel: Tensor | None = None
     telling: float = 0.0
+    projected: Tensor | None = field(default=None, repr=False)
+    thinned: Tensor | None = field(default=None, repr=False)
     vectors: Tensor | None = field(default=None, repr=False)
     centre: Tensor | None = field(default=None, repr=False)
     settling: int = 0
@@ -60,19 +80,86 @@ class Scene:
     carried: Carried
     level: Level
     batching: Batching
+    training: Training = field(default_factory=Training)
     facts: dict[str, float] = field(default_factory=dict)
+
+    @contextlib.contextmanager
+    def stepping(self) -> Iterator[None]:
+        """As a step sees the model: batch normalisation by the batch's own statistics; nothing is changed by it."""
+        assert self.subject.model is not None
+        with batch_statistics(self.subject.model) if self.normalised else contextlib.nullcontext():
+            yield
+
+    @cached_property
+    def normalised(self) -> bool:
+        """Whether the step sees another function than evaluation: batch normalisation, and batches of more than one."""
+        assert self.subject.model is not None
+        return normalises_batches(self.subject.model) and all(len(batch) > 1 for batch in self.subject.data)
 
     @cached_property
     def slope(self) -> Slope:
-        """Loss and gradient on the probe."""
+        """Loss and gradient on the probe, as a step sees them."""
         assert self.subject.model is not None and self.subject.loss is not None
-        return probe_slope(self.subject.model, self.subject.loss, self.subject.data)
+        with self.stepping():
+            return probe_slope(self.subject.model, self.subject.loss, self.subject.data)
+
+    def forget_gradient(self) -> None:
+        """Give its memory back, where nothing later in the look needs it."""
+        if self.level != "full":
+            slope = self.slope
+            self.__dict__["slope"] = replace(slope, gradient=slope.gradient[:0])
+
+    @cached_property
+    def halves(self) -> tuple[Batch, ...]:
+        """The probe in two parts, or its batches where there are several: what differs between them is noise."""
+        whole = list(self.subject.batches())
+        if len(whole) > 1 or len(whole[0]) < 4:
+            return tuple(whole)
+        half = len(whole[0]) // 2
+        return _cut(whole[0], 0, half), _cut(whole[0], half, 2 * half)
+
+    @cached_property
+    def memory(self) -> int:
+        """Bytes that graphs, and again the basis of a search, may take: together about what training keeps for the model."""
+        assert self.subject.model is not None
+        return max(LEAST_MEMORY, bytes_of(self.subject.model, self.training.optimizer) // 2)
+
+    @cached_property
+    def rule(self) -> UpdateRule | None:
+        """What the optimiser does with a gradient now; None where none was told."""
+        if self.training.optimizer is None:
+            return None
+        assert self.subject.model is not None
+        return update_rule(self.training.optimizer, self.subject.model)
+
+    @cached_property
+    def edge(self) -> float | None:
+        """The curvature that steps bear: the optimiser's own edge, or that of descent with the step told; None: not known."""
+        rule = self.rule
+        if rule is None:
+            lr = self.subject.lr
+            return None if lr is None else step_size_edge(lr, momentum=self.subject.momentum)
+        if rule.kind is None:
+            return None
+        return update_edge(rule.lr, momentum=rule.momentum, kind=rule.kind, decay=rule.decay)
 
     @cached_property
     def operator(self) -> Operator:
-        """The Hessian on the probe."""
+        """The Hessian on the probe, as a step sees it, in batches whose graphs fit into `memory`."""
         assert self.subject.model is not None and self.subject.loss is not None
-        return hessian(self.subject.model, self.subject.loss, self.subject.data)
+        data = self.subject.data
+        parameters = sum(p.numel() for p in self.subject.model.parameters())
+        check_room(self.subject.model, VECTORS * 4 * parameters)
+        if parameters >= LARGE and not self.normalised:
+            data = Batches(_in_parts(self.subject.batches(), max(1, MICRO_WORK // parameters)), self.subject.model)
+        with self.stepping():
+            return hessian(self.subject.model, self.subject.loss, data, memory=self.memory)
+
+    @cached_property
+    def seen_curvature(self) -> Symmetric:
+        """The Hessian as the optimiser sees it: divided on both sides by the root of its preconditioner."""
+        rule = self.rule
+        return self.operator if rule is None or rule.kind is None else preconditioned(self.operator, rule)
 
     @cached_property
     def classes(self) -> int | None:
@@ -86,13 +173,37 @@ class Scene:
         if self.level == "full":
             count = max(1, min((self.classes or 1) + BESIDE, MOST_TOP, self.operator.size // 2))
         start = None if self.carried.vectors is None else self.carried.vectors.sum(0)
-        few, most = (WARM, COLD) if count == 1 else (3 * count, 6 * count + COLD)
-        found = extreme_eigenpairs(
-            self.operator, count=count, tolerance=1e-3, most=most if start is None else few, start=start
-        )
-        if start is not None and found.errors[0] > CLOSE * abs(found.values[0]):
-            found = extreme_eigenpairs(
-                self.operator, count=count, tolerance=1e-3, most=most, start=found.vectors.sum(0)
-            )
+        with self.stepping():
+            found = self._searched(count, start)
         self.carried.vectors = found.vectors
         return found
+
+    def _searched(self, count: int, start: Tensor | None) -> Eigenpairs:
+        operator, edge = self.seen_curvature, self.edge
+        if count == 1 and operator.size >= LARGE:
+            most = FEW if start is not None else 4 * FEW
+            return largest_beside(operator, edge or math.inf, most=most, start=start, memory=self.memory)
+        few, most = (WARM, COLD) if count == 1 else (3 * count, 6 * count + COLD)
+        found = extreme_eigenpairs(
+            operator, count=count, tolerance=1e-3, most=most if start is None else few, start=start
+        )
+        if start is not None and found.errors[0] > CLOSE * abs(found.values[0]):
+            found = extreme_eigenpairs(operator, count=count, tolerance=1e-3, most=most, start=found.vectors.sum(0))
+        return found
+
+
+def _in_parts(batches: Iterable[Batch], size: int) -> list[Any]:
+    """Smaller batches in the form that loaders give them."""
+    parts = [_cut(whole, first, first + size) for whole in batches for first in range(0, len(whole), size)]
+    return [{**p.keywords, "labels": p.target} if p.keywords else (*p.inputs, p.target) for p in parts]
+
+
+def _cut(batch: Batch, first: int, end: int) -> Batch:
+    """Some samples of a batch."""
+    size = len(batch)
+
+    def part(value: Any) -> Any:
+        return value[first:end] if isinstance(value, Tensor) and value.ndim and len(value) == size else value
+
+    named = {name: part(value) for name, value in batch.keywords.items()}
+    return Batch(tuple(part(value) for value in batch.inputs), named, part(batch.target))

@@ -66,26 +66,3 @@ def wait_for(model: nn.Module) -> None:
     device = next((p.device for p in model.parameters()), None)
     if device is not None and device.type == "cuda":
         torch.cuda.synchronize(device)
-
-
-def full_precision(model: nn.Module) -> torch.autocast:
-    """Out of any autocast that training runs under."""
-    device = next((p.device.type for p in model.parameters()), "cpu")
-    return torch.autocast(device, enabled=False)
-
-
-def optimiser_step(optimiser: Any) -> tuple[float | None, float]:
-    """Step size and momentum of plain or heavy-ball SGD; no step for others, whose edge of stability is another.
-
-    >>> optimiser_step(torch.optim.SGD([torch.zeros(1)], lr=0.1, momentum=0.9))
-    (0.1, 0.9)
-    >>> optimiser_step(torch.optim.Adam([torch.zeros(1)], lr=0.1))
-    (None, 0.0)
-    """
-    inner = getattr(optimiser, "optimizer", optimiser)  # as accelerate and Lightning wrap it
-    if not isinstance(inner, torch.optim.SGD):
-        return None, 0.0
-    group = inner.param_groups[0]
-    if group["nesterov"] or group["dampening"] or group["maximize"] or group["lr"] <= 0:
-        return None, 0.0
-    return float(group["lr"]), float(group["momentum"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -15,29 +15,15 @@ from torch.nn.functional import cross_entropy
 
 from theodolite.core.reading import Reading
 from theodolite.core.reading_rows import COLUMNS
-from theodolite.core.state import untouched
 from theodolite.theory.dynamics import TrainingPhase, training_phase
 from theodolite.verbs._shown import Sheet, ShownAnswers
-from theodolite.verbs.watching.charting import (
-    OptimizerEvents,
-    chart_of,
-    facts_beside,
-    held_out_batches,
-    optimizer_lr,
-    optimizer_momentum,
-)
-from theodolite.verbs.watching.history import answers_of, facts_of, history_of, skipped_of, write_live_page
+from theodolite.verbs.watching.beside import Beside, FindingListener, Findings, StopOn
+from theodolite.verbs.watching.charting import chart_of, facts_beside, held_out_batches, optimizer_lr, optimizer_momentum
+from theodolite.verbs.watching.history import answers_of, facts_of, history_of, skipped_of
 from theodolite.verbs.watching.looks import looks_of, trouble_in
 from theodolite.verbs.watching.records import Record, StoredRecords
 from theodolite.verbs.watching.scene import LEVELS, Batching, Carried, Level, Scene
-from theodolite.verbs.watching.starts import (
-    full_precision,
-    kept_probe,
-    starting_weights,
-    wait_for,
-    watched_model,
-    watched_subject,
-)
+from theodolite.verbs.watching.starts import kept_probe, starting_weights, wait_for, watched_model, watched_subject
 
 if TYPE_CHECKING:
     from theodolite.report.opening import Opening
@@ -52,15 +38,19 @@ AUTO = 0.05
 class Watch(ShownAnswers):
     """``watch(step, lr=lr)`` in any loop reads the model when a look is due, and otherwise returns at once.
 
-    ``probe`` is a batch with its target (or a few): every look is on it, in evaluation mode. ``level``: ``cheap`` reads loss,
-    gradient and travel; ``standard`` also sharpness, tangent kernel and collapse; ``full`` also the top Hessian subspace,
-    gradient noise and stationarity, for which ``batch_size``, ``samples`` and ``sampler`` say how training draws batches.
+    ``probe`` is a batch with its target (or a few): every look is on it, in evaluation mode where the function is meant, and
+    with the statistics of the batch where the step is meant. ``level``: ``cheap`` reads loss, gradient, travel and what the last
+    step did; ``standard`` also sharpness, tangent kernel and collapse; ``full`` also the top Hessian subspace, gradient noise
+    and stationarity, for which ``batch_size``, ``samples`` and ``sampler`` say how training draws batches.
     ``every`` is a number of steps; ``"auto"`` looks as often as ``budget``, a share of the training time, allows, and a
     number with a ``budget`` asks for both. With ``out`` each record is on disk when it is taken, `live.html` there shows the
     run so far, and a run that starts again with the same folder goes on there, with the weights it first started from.
-    ``writer`` is anything with ``add_scalar``.
-    With ``optimizer`` its step size and momentum are read at each look, and `diagnosis` can tell what is wrong and what to
-    type; ``validation`` is held-out data, whose loss and accuracy each look records.
+    ``writer`` is a TensorBoard writer, a run of wandb or aim, mlflow, or any function of numbers and a step; ``page_at`` is
+    another place for the page, which is written anew at every look and reloads itself.
+    With ``optimizer`` its step size, momentum, decay, groups and state are read at each look, and `diagnosis` can tell what is
+    wrong and what to type; ``validation`` is held-out data, whose loss and accuracy each look records. A finding that appears
+    is one line in the log of theodolite, ``on_finding(step, finding)`` hears it, and ``stop_on="critical"`` raises `Stopped`.
+    ``autocast`` is the precision that training runs in, seen by itself once a forward pass was made.
     """
 
     model: nn.Module
@@ -78,21 +68,27 @@ class Watch(ShownAnswers):
     samples: int | None = None
     sampler: Sampler = "without replacement"
     name: str = ""
+    page_at: str | Path | None = None
+    on_finding: FindingListener | None = None
+    stop_on: StopOn | None = None
+    autocast: torch.dtype | None = None
     records: list[Record] = field(default_factory=list, init=False)
     columns: ClassVar[tuple[str, ...]] = ("step", "lr", "momentum", "phase", "instrument", *COLUMNS)
     kind: ClassVar[str] = "watch"
 
     def __post_init__(self) -> None:
         _check(self.every, self.level, self.budget)
-        self.model = watched_model(self.model)
+        outer, self.model = self.model, watched_model(self.model)
+        self._beside = Beside(self.model, outer, self.optimizer, self.autocast)
+        self._beside.tell(self.on_finding, self.stop_on, self.writer, self._pages())
+        self.optimizer, self.events = self._beside.optimizer, self._beside.events
         if self.every == "auto" and self.budget is None:
             self.budget = AUTO
         self.subject = watched_subject(self.model, self.probe, self.loss, self.name)
         if not self.subject.has("loss"):
             raise ValueError("expected a probe with a target for the loss, got inputs alone; pass (inputs, target)")
-        self.events = None if self.optimizer is None else OptimizerEvents(self.optimizer)
         self._held_out = held_out_batches(kept_probe(self.validation, self.model), self.model)
-        folder = None if self.out is None else Path(self.out)
+        folder = None if self.out is None or self._beside.silent else Path(self.out)
         self._stored = StoredRecords(folder)
         self._carried = Carried(starting_weights(self.model, folder))
         self.records = self._stored.records()
@@ -105,17 +101,23 @@ class Watch(ShownAnswers):
         self._next = -math.inf if last is None or self.every == "auto" else last.step + self.every
 
     def __call__(self, step: int, *, lr: float | None = None, momentum: float = 0.0) -> Record | None:
-        """Take a look if one is due; ``lr`` and ``momentum`` are those of the optimiser now."""
+        """Take a look if one is due; ``lr`` and ``momentum`` are those of the optimiser now, where the watch was not given it."""
+        if self._beside.silent:
+            return None
         if self._seen is None or step < self._seen:
             self._go_back_to(step)
+        stride = 1 if self._seen is None else max(1, step - self._seen)
         self._seen, self._latest = step, time.perf_counter()
-        if step < self._next or not self._affordable():
-            return None
-        return self.look(step, lr=lr, momentum=momentum)
+        due = step >= self._next and self._affordable()
+        record = self.look(step, lr=lr, momentum=momentum) if due else None
+        self._beside.expect(step + stride >= self._next and self._affordable())
+        return record
 
     def look(self, step: int, *, lr: float | None = None, momentum: float = 0.0) -> Record:
         """Take a look now, due or not, as at the end of training."""
-        if lr is None and self.optimizer is not None:
+        if self._beside.silent:
+            return Record(step)
+        if self.optimizer is not None:
             lr, momentum = optimizer_lr(self.optimizer), optimizer_momentum(self.optimizer)
         if lr is not None and not lr > 0:
             lr = None  # a schedule may begin or end at zero: there is no edge then
@@ -124,33 +126,38 @@ class Watch(ShownAnswers):
         self._seen = step
         wait_for(self.model)
         started = self._latest = time.perf_counter()
-        self._training = self._training_seconds()
+        self._training = self.training_seconds
         readings, notes, facts = self._readings(step, lr, momentum)
-        phase = training_phase(history_of([*self.records, Record(step, lr, momentum, facts=facts)]))
+        self._beside.release()
+        bare = Record(step, lr, momentum, tuple(readings), tuple(notes), facts=facts)
+        phase = training_phase(history_of([*self.records, bare]))
+        self.records.append(replace(bare, phase=phase.name, reason=phase.reason))
+        alarms = self._beside.lines(self, self._carried.origin)
         seconds = time.perf_counter() - started
-        record = Record(
-            step,
-            lr,
-            momentum,
-            tuple(readings),
-            tuple(notes),
-            phase.name,
-            phase.reason,
-            seconds,
-            self._watching + seconds,
-            self._training,
-            facts,
+        record = self.records[-1] = replace(
+            self.records[-1], alarms=alarms, seconds=seconds, watching=self._watching + seconds, training=self._training
         )
-        self.records.append(record)
         self._stored.add(record)
-        if self.out is not None:
-            write_live_page(self)
-        if self.writer is not None:
-            _write_scalars(self.writer, record)
+        self._beside.told(self, record)
         self._next = -math.inf if self.every == "auto" else step + self.every
         self._since = self._latest = time.perf_counter()
         self._watching += self._since - started
+        self._beside.alarms.stop(step)
         return record
+
+    def _pages(self) -> tuple[Path, ...]:
+        """Where the run so far is shown: in its folder, and where its user asked for."""
+        inside = () if self.out is None else (Path(self.out) / "live.html",)
+        return inside if self.page_at is None else (*inside, Path(self.page_at))
+
+    @property
+    def findings(self) -> Findings:
+        """What the looks so far say is wrong, worst first: what was told while it ran. `diagnosis` looks for more, on copies."""
+        return tuple(self._beside.alarms.standing.values())
+
+    def close(self) -> None:
+        """Take away every hook; what was read stays."""
+        self._beside.close()
 
     @property
     def phase(self) -> TrainingPhase:
@@ -170,7 +177,7 @@ class Watch(ShownAnswers):
     @property
     def overhead(self) -> float:
         """Seconds spent on looks over seconds of training between the first call and the last; not a number before."""
-        training = self._training_seconds()
+        training = self.training_seconds
         return self._watching / training if training > 0 else math.nan
 
     def rows(self) -> list[dict[str, Any]]:
@@ -186,6 +193,7 @@ class Watch(ShownAnswers):
             "overhead": self.overhead,
             "phase": {"name": phase.name, "reason": phase.reason},
             "notes": [{"step": r.step, "notes": list(r.notes)} for r in self.records if r.notes],
+            "alarms": [line for r in self.records for line in r.alarms],
             "readings": self.rows(),
         }
 
@@ -221,13 +229,15 @@ class Watch(ShownAnswers):
         """Every look of the level; one that fails is told in a note and does not stop training or the others."""
         found: list[tuple[str, Reading]] = []
         notes: list[str] = []
+        training = self._beside.training()
         scene = Scene(
             self.subject.stepping(lr, momentum),
             self._carried,
             self.level,
             Batching(self.batch_size, self.samples, self.sampler),
+            training,
         )
-        with untouched(self.model), torch.enable_grad(), full_precision(self.model):
+        with self._beside.looking(training):
             for look in looks_of(self.level):
                 try:
                     found += [(look.name, reading) for reading in look.read(scene)]
@@ -238,15 +248,20 @@ class Watch(ShownAnswers):
                     if trouble:
                         return found, [*notes, trouble], scene.facts
                     scene.facts |= facts_beside(scene, self._held_out)
+                    scene.forget_gradient()
+                if look.name == "last-step":
+                    self._beside.release()
         return found, notes, scene.facts
 
     def _affordable(self) -> bool:
         """Whether one more look, as dear as the last, stays within the budget."""
         if self.budget is None or not self.records or self._since is None:
             return True
-        return self._watching + self.records[-1].seconds <= self.budget * self._training_seconds()
+        return self._watching + self.records[-1].seconds <= self.budget * self.training_seconds
 
-    def _training_seconds(self) -> float:
+    @property
+    def training_seconds(self) -> float:
+        """Seconds of training between the first call and the last, looks left out."""
         return self._training + (0.0 if self._since is None else max(0.0, self._latest - self._since))
 
     def _go_back_to(self, step: int) -> None:
@@ -269,9 +284,3 @@ def _check(every: Any, level: Any, budget: float | None) -> None:
         raise ValueError(f"expected a level cheap, standard or full, got {level!r}")
     if budget is not None and not 0 < budget < math.inf:
         raise ValueError(f"expected a share of training time such as 0.05, got budget={budget!r}")
-
-
-def _write_scalars(writer: Any, record: Record) -> None:
-    for look, reading in record.readings:
-        tag = f"theodolite/{look}/{'-'.join(reading.quantity.replace(',', '').replace('/', ' over ').split())}"
-        writer.add_scalar(tag, reading.measured, record.step)

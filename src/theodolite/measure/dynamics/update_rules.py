@@ -1,0 +1,273 @@
+r"""What an optimiser does with a gradient, read from its groups and its state: step, momentum, decay, and its preconditioner."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from theodolite.measure.curvature import Operator
+
+Momentum = Literal["heavy-ball", "nesterov", "averaged", "sign"]
+Gain = Tensor | float
+EMPTY = "no step was taken yet, so that its state is empty"
+
+
+@dataclass(frozen=True)
+class UpdateRule:
+    r"""An update $x\leftarrow(1-\eta\omega)x-\eta P^{-1}(Fg)$: step, momentum and its kind, decay, penalty, and $P^{-1}$.
+
+    ``lr`` is the largest of the groups; ``gains`` maps each parameter's name to its $P^{-1}$, groups of smaller steps scaled by
+    their share, and 0 for parameters that no group holds. ``penalty`` is weight decay that joins the gradient, ``decay`` that
+    which shrinks the weights. ``kind`` is None where this optimiser's edge is not known, with ``why`` in words.
+    """
+
+    name: str
+    lr: float
+    kind: Momentum | None = None
+    momentum: float = 0.0
+    decay: float = 0.0
+    penalty: float = 0.0
+    gains: Mapping[str, Gain] = field(default_factory=dict, repr=False)
+    why: str = ""
+
+    @property
+    def waiting(self) -> bool:
+        """Whether the rule will be known once a step was taken."""
+        return self.kind is None and self.why == EMPTY
+
+    @property
+    def plain(self) -> bool:
+        """Whether every parameter has the same gain, 1: the Hessian itself counts."""
+        return all(isinstance(gain, float) and gain == 1.0 for gain in self.gains.values())
+
+
+@dataclass(frozen=True)
+class _Told:
+    """One group's part of a rule."""
+
+    lr: float
+    kind: Momentum
+    momentum: float = 0.0
+    decay: float = 0.0
+    penalty: float = 0.0
+
+
+def bare_optimizer(optimizer: Any) -> Any:
+    """The optimiser itself where accelerate or Lightning wrap it."""
+    while not isinstance(optimizer, torch.optim.Optimizer) or "Accelerated" in type(optimizer).__name__:
+        inner = getattr(optimizer, "optimizer", None)
+        if inner is None or inner is optimizer:
+            return optimizer
+        optimizer = inner
+    return optimizer
+
+
+def update_rule(optimizer: torch.optim.Optimizer, model: nn.Module) -> UpdateRule:
+    """How the optimiser would turn gradients into steps now, for the model's parameters by name.
+
+    Known: SGD, Adam, AdamW, Adamax, RMSprop, Adagrad, theodolite's multiplicative updates, and sign updates (Lion and the like).
+
+    >>> layer = nn.Linear(1, 1)
+    >>> rule = update_rule(torch.optim.SGD(layer.parameters(), lr=0.1, momentum=0.9), layer)
+    >>> rule.kind, rule.lr, rule.momentum, rule.plain
+    ('heavy-ball', 0.1, 0.9, True)
+    """
+    name = type(optimizer).__name__
+    groups = [group for group in optimizer.param_groups if group["params"]]
+    lr = max((float(group.get("lr", math.nan)) for group in groups), default=math.nan)
+    family = _family_of(optimizer)
+    if family is None:
+        return UpdateRule(name, lr, why=f"the edge of {name} is not known here")
+    if not lr > 0:
+        return UpdateRule(name, lr, why="the step is zero now")
+    if any(group.get("maximize") for group in groups):
+        return UpdateRule(name, lr, why="it maximises")
+    told = [_READ[family][0](group) for group in groups]
+    first = max(told, key=lambda group: group.lr)
+    if any((group.kind, group.momentum) != (first.kind, first.momentum) for group in told):
+        return UpdateRule(name, lr, why="groups differ in their momentum")
+    held = {id(p): (p, group, own) for group, own in zip(groups, told, strict=True) for p in group["params"]}
+    gains: dict[str, Gain] = {}
+    for called, parameter in model.named_parameters():
+        if not parameter.requires_grad or not parameter.is_floating_point():
+            continue
+        if id(parameter) not in held:
+            gains[called] = 0.0
+            continue
+        _, group, own = held[id(parameter)]
+        gain = _READ[family][1](parameter, group, optimizer.state.get(parameter, {}))
+        if gain is None:
+            if parameter.grad is None and optimizer.state:
+                gains[called] = 0.0  # no gradient ever came: it does not move
+                continue
+            return UpdateRule(name, lr, why=EMPTY)
+        share = own.lr / first.lr
+        gains[called] = gain if share == 1 else gain * share
+    return UpdateRule(name, first.lr, first.kind, first.momentum, first.decay, first.penalty, gains)
+
+
+@dataclass(frozen=True)
+class Preconditioned:
+    r"""$P^{-1/2}(H+\rho)P^{-1/2}$, which has the eigenvalues of $P^{-1}(H+\rho)$, as products with vectors."""
+
+    operator: Operator
+    roots: Tensor = field(repr=False)
+    penalty: float = 0.0
+
+    @property
+    def size(self) -> int:
+        """The number of parameters."""
+        return self.operator.size
+
+    @property
+    def like(self) -> Tensor:
+        """A tensor of its precision and device."""
+        return self.operator.like
+
+    def __call__(self, vectors: Tensor, /) -> Tensor:
+        """The matrix times each row."""
+        scaled = vectors * self.roots
+        image = self.operator(scaled)
+        if self.penalty:
+            image = image + self.penalty * scaled
+        return image * self.roots
+
+
+def preconditioned(operator: Operator, rule: UpdateRule) -> Operator | Preconditioned:
+    r"""The Hessian as the optimiser sees it: $P^{-1/2}(H+\rho)P^{-1/2}$; the operator itself where P is 1.
+
+    >>> from theodolite.measure.curvature import hessian
+    >>> layer = nn.Linear(1, 1, bias=False)
+    >>> H = hessian(layer, nn.functional.mse_loss, (torch.tensor([[1.0], [3.0]]), torch.zeros(2, 1)))
+    >>> preconditioned(H, UpdateRule("", 1.0, "averaged", gains={"weight": torch.full((1, 1), 0.25)}))(torch.ones(1)).item()
+    2.5
+    """
+    if rule.plain and not rule.penalty:
+        return operator
+    like = operator.like
+    parts = []
+    for name, shape in operator.shapes.items():
+        gain = rule.gains.get(name, 0.0)
+        whole = torch.as_tensor(gain, dtype=like.dtype, device=like.device)
+        parts.append(whole.expand(shape).reshape(-1))
+    return Preconditioned(operator, torch.cat(parts).clamp(min=0).sqrt(), rule.penalty)
+
+
+def parameters_left_out(model: nn.Module, optimizer: torch.optim.Optimizer) -> tuple[list[str], list[str]]:
+    """Names of trainable parameters that no group holds, and of those held that have no gradient though others have one.
+
+    >>> model = nn.Sequential(nn.Linear(1, 1), nn.Linear(1, 1))
+    >>> parameters_left_out(model, torch.optim.SGD(model[0].parameters(), lr=0.1))[0]
+    ['1.weight', '1.bias']
+    """
+    held = {id(p) for group in optimizer.param_groups for p in group["params"]}
+    own = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
+    missing = [name for name, p in own if id(p) not in held]
+    told = any(p.grad is not None for _, p in own)
+    without = [name for name, p in own if id(p) in held and p.grad is None and told and p not in optimizer.state]
+    return missing, without
+
+
+def _family_of(optimizer: torch.optim.Optimizer) -> str | None:
+    for kind in type(optimizer).__mro__:
+        if kind.__name__ in _READ:
+            return kind.__name__
+    name = type(optimizer).__name__.lower()
+    return "Sign" if "lion" in name or "sign" in name else None
+
+
+def _sgd(group: Mapping[str, Any]) -> _Told:
+    kind: Momentum = "nesterov" if group["nesterov"] else "heavy-ball"
+    lr = float(group["lr"]) * (1 - float(group["dampening"] if group["momentum"] else 0.0))
+    return _Told(lr, kind, float(group["momentum"]), penalty=float(group["weight_decay"]))
+
+
+def _adam(group: Mapping[str, Any]) -> _Told:
+    decoupled = bool(group.get("decoupled_weight_decay", False))
+    weight_decay, lr = float(group.get("weight_decay", 0.0)), float(group["lr"])
+    decay, penalty = (weight_decay, 0.0) if decoupled else (0.0, weight_decay)
+    return _Told(lr, "averaged", float(group["betas"][0]), decay, penalty)
+
+
+def _adamw(group: Mapping[str, Any]) -> _Told:
+    return _adam({**group, "decoupled_weight_decay": True})
+
+
+def _rmsprop(group: Mapping[str, Any]) -> _Told:
+    return _Told(float(group["lr"]), "heavy-ball", float(group["momentum"]), penalty=float(group["weight_decay"]))
+
+
+def _plain(group: Mapping[str, Any]) -> _Told:
+    return _Told(float(group["lr"]), "heavy-ball", penalty=float(group.get("weight_decay", 0.0)))
+
+
+def _sign(group: Mapping[str, Any]) -> _Told:
+    return _Told(float(group["lr"]), "sign")
+
+
+def _one(parameter: Tensor, group: Mapping[str, Any], state: Mapping[str, Any]) -> Gain:
+    return 1.0
+
+
+def _adam_gain(parameter: Tensor, group: Mapping[str, Any], state: Mapping[str, Any]) -> Gain | None:
+    if "exp_avg_sq" not in state:
+        return None
+    first, second = (1 - float(beta) ** float(state["step"]) for beta in group["betas"])
+    square = state["max_exp_avg_sq"] if group.get("amsgrad") else state["exp_avg_sq"]
+    gain: Tensor = 1 / (first * ((square / second).sqrt() + group["eps"]))
+    return gain
+
+
+def _adamax_gain(parameter: Tensor, group: Mapping[str, Any], state: Mapping[str, Any]) -> Gain | None:
+    if "exp_inf" not in state:
+        return None
+    gain: Tensor = 1 / (
+        (1 - float(group["betas"][0]) ** float(state["step"])) * state["exp_inf"].clamp(min=group["eps"])
+    )
+    return gain
+
+
+def _rmsprop_gain(parameter: Tensor, group: Mapping[str, Any], state: Mapping[str, Any]) -> Gain | None:
+    if "square_avg" not in state:
+        return None
+    square = state["square_avg"]
+    if group["centered"]:
+        square = (square - state["grad_avg"].square()).clamp(min=0)
+    gain: Tensor = 1 / (square.sqrt() + group["eps"])
+    return gain
+
+
+def _adagrad_gain(parameter: Tensor, group: Mapping[str, Any], state: Mapping[str, Any]) -> Gain | None:
+    steps = float(state.get("step", 0))
+    if steps < 1:
+        return None
+    gain: Tensor = 1 / ((1 + (steps - 1) * group["lr_decay"]) * (state["sum"].sqrt() + group["eps"]))
+    return gain
+
+
+def _egu_gain(parameter: Tensor, group: Mapping[str, Any], state: Mapping[str, Any]) -> Gain:
+    return parameter.detach().clone()
+
+
+def _egupm_gain(parameter: Tensor, group: Mapping[str, Any], state: Mapping[str, Any]) -> Gain:
+    gain: Tensor = (parameter.detach().square() + group["beta"] ** 2).sqrt()
+    return gain
+
+
+_Gains = Callable[[Tensor, Mapping[str, Any], Mapping[str, Any]], Gain | None]
+_READ: Mapping[str, tuple[Callable[[Mapping[str, Any]], _Told], _Gains]] = {
+    "SGD": (_sgd, _one),
+    "AdamW": (_adamw, _adam_gain),
+    "Adam": (_adam, _adam_gain),
+    "Adamax": (_adam, _adamax_gain),
+    "RMSprop": (_rmsprop, _rmsprop_gain),
+    "Adagrad": (_plain, _adagrad_gain),
+    "EGU": (_plain, _egu_gain),
+    "EGUpm": (_plain, _egupm_gain),
+    "Sign": (_sign, _one),
+}

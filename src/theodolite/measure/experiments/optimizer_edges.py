@@ -1,0 +1,85 @@
+"""Real optimisers on quadratics: the largest gain at which they stay bounded, many gains side by side in one tensor."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+Maker = Callable[[torch.nn.Parameter, Tensor], torch.optim.Optimizer]
+"""An optimiser of step 1 for points (k, d), made so that its gain in row k is that number times the inverse preconditioner."""
+
+
+def largest_stable_gain(
+    make: Maker, hessian: Tensor, start: Tensor, *, bracket: tuple[float, float], steps: int = 400
+) -> float:
+    """The gain at which an optimiser on the quadratic of this Hessian begins to grow, by two grids, even in the logarithm.
+
+    Growth is told by the largest norms over the third and the last quarter of the steps, or by a thousandfold norm: gradients
+    are held below 1000, so that a second moment that hardly moves is not moved by a run that has left.
+
+    >>> make = lambda own, gains: frozen_rmsprop(own, gains, scales=torch.ones(1).double(), momentum=0.0)
+    >>> round(largest_stable_gain(make, torch.eye(1).double(), torch.ones(1).double(), bracket=(1.0, 3.0)), 2)
+    2.0
+    """
+    low, high = bracket
+    for _ in range(2):
+        gains = torch.logspace(math.log10(low), math.log10(high), 44, dtype=torch.float64)
+        own = torch.nn.Parameter(start.expand(len(gains), -1).clone())
+        optimizer = make(own, gains[:, None])
+        norms = []
+        for _ in range(steps):
+            own.grad = (own.detach() @ hessian).clamp(-1e3, 1e3)
+            optimizer.step()
+            norms.append(own.detach().norm(dim=1))
+        seen = torch.stack(norms)
+        third, last = seen[steps // 2 : 3 * steps // 4].amax(0), seen[3 * steps // 4 :].amax(0)
+        grows = ~((last < third) | (last == 0)) | (last > 1e3 * start.norm())
+        first = int(grows.double().argmax()) if bool(grows.any()) else len(gains) - 1
+        low, high = float(gains[max(0, first - 1)]), float(gains[first])
+    return 0.5 * (low + high)
+
+
+def frozen_adam(
+    own: torch.nn.Parameter,
+    gains: Tensor,
+    *,
+    scales: Tensor,
+    momentum: float,
+    decay: float = 0.0,
+    holding: float = 1 - 1e-15,
+) -> torch.optim.Optimizer:
+    """AdamW (Adam without decay) long after its start, its second moment such that the gain is that over ``scales``.
+
+    ``holding`` is the factor of the second moment at each step: next to 1 it stays.
+    """
+    betas = (momentum, holding)
+    optimizer: Any = torch.optim.AdamW([own], lr=1.0, betas=betas, eps=0.0, weight_decay=decay)
+    square = (scales / gains).square().expand_as(own).clone()
+    long = torch.tensor(1e18, dtype=torch.float64)
+    optimizer.state[own] = {"step": long, "exp_avg": torch.zeros_like(own.data), "exp_avg_sq": square}
+    return optimizer  # type: ignore[no-any-return]
+
+
+def frozen_rmsprop(
+    own: torch.nn.Parameter, gains: Tensor, *, scales: Tensor, momentum: float, holding: float = 1 - 1e-15
+) -> torch.optim.Optimizer:
+    """RMSprop with such a second moment that its gain is that over ``scales``; ``holding`` as in `frozen_adam`."""
+    optimizer: Any = torch.optim.RMSprop([own], lr=1.0, alpha=holding, eps=0.0, momentum=momentum)
+    square = (scales / gains).square().expand_as(own).clone()
+    optimizer.state[own] = {
+        "step": torch.tensor(1e9),
+        "square_avg": square,
+        "momentum_buffer": torch.zeros_like(own.data),
+    }
+    return optimizer  # type: ignore[no-any-return]
+
+
+def full_adagrad(own: torch.nn.Parameter, gains: Tensor, *, scales: Tensor) -> torch.optim.Optimizer:
+    """Adagrad with so much behind it that its gain is that over ``scales``: what small gradients add is nothing."""
+    optimizer: Any = torch.optim.Adagrad([own], lr=1.0, eps=0.0)
+    optimizer.state[own]["sum"] = (scales / gains).square().expand_as(own).clone()
+    return optimizer  # type: ignore[no-any-return]

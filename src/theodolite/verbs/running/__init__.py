@@ -1,0 +1,1 @@
+"""A training script as it is, watched without a changed line."""

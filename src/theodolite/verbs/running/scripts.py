@@ -1,0 +1,73 @@
+"""A script run as Python would run it, watched; nothing goes to standard output, and its exit status is its own."""
+
+from __future__ import annotations
+
+import logging
+import runpy
+import sys
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+from theodolite.verbs.running.observing import Observer, said
+from theodolite.verbs.watching.scene import Level
+
+
+def run_script(
+    script: str | Path,
+    arguments: Sequence[str] = (),
+    *,
+    out: Path,
+    every: int | Literal["auto"] = "auto",
+    level: Level = "standard",
+) -> int:
+    """Run a script as ``python script arguments`` would, watched; its exit status.
+
+    The page ``run.html`` and the numbers ``run.json`` are in ``out`` at the end; findings are on standard error as they appear.
+    """
+    path = Path(script)
+    if not path.is_file():
+        raise ValueError(f"expected a script that can be read, got {script}; pass its path")
+    log = logging.getLogger("theodolite")
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("theodolite: %(message)s"))
+    log.addHandler(handler)
+    log.propagate = False
+    observer = Observer(out.resolve(), every, level)
+    before = list(sys.argv), list(sys.path)
+    sys.argv, sys.path[0] = [str(script), *arguments], str(path.resolve().parent)
+    observer.install()
+    try:
+        status = _status(path)
+    finally:
+        observer.remove()
+        sys.argv, sys.path[:] = before
+    try:
+        sys.stdout.flush()
+        observer.end()
+    except Exception as error:  # the script is over, and its status is its own
+        said(f"the run could not be told: {type(error).__name__}: {' '.join(str(error).split())}")
+    finally:
+        log.removeHandler(handler)
+        log.propagate = True
+    return status
+
+
+def _status(path: Path) -> int:
+    """Run it, and the exit status that Python would give; a traceback begins in the script."""
+    try:
+        runpy.run_path(str(path), run_name="__main__")
+    except SystemExit as end:
+        if isinstance(end.code, str):
+            print(end.code, file=sys.stderr)
+        return end.code if isinstance(end.code, int) else 0 if end.code is None else 1
+    except KeyboardInterrupt:
+        return 130
+    except BaseException as error:
+        trace = error.__traceback__
+        while trace is not None and Path(trace.tb_frame.f_code.co_filename).resolve() != path.resolve():
+            trace = trace.tb_next
+        traceback.print_exception(type(error), error, trace or error.__traceback__)
+        return 1
+    return 0

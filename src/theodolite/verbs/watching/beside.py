@@ -1,0 +1,115 @@
+"""What a watch keeps beside its looks: the hooks on training, what was told of it, and where it is told."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+from theodolite.core.ailment import Finding, Severity
+from theodolite.core.state import untouched
+from theodolite.io.files import write_atomically
+from theodolite.measure.dynamics import bare_optimizer, parameters_left_out
+from theodolite.verbs.watching.alarms import Alarms, Listener, findings_of_run
+from theodolite.verbs.watching.charting import OptimizerEvents, tried_step
+from theodolite.verbs.watching.records import Record
+from theodolite.verbs.watching.training import (
+    LastStep,
+    Training,
+    TrainingPrecision,
+    autocast_now,
+    check_whole,
+    in_precision,
+    is_silent,
+    quiet_backends,
+)
+from theodolite.verbs.watching.writers import scalar_writer, write_scalars
+
+if TYPE_CHECKING:
+    from theodolite.verbs.watching.watch import Watch
+
+Findings = tuple[Finding, ...]
+StopOn = Severity
+FindingListener = Listener
+
+
+class Beside:
+    """Hooks on the optimiser and the model of a watch, its alarms, its writer and its page; silent on all processes but one."""
+
+    def __init__(self, model: nn.Module, outer: nn.Module, optimizer: Any, autocast: torch.dtype | None) -> None:
+        check_whole(model)
+        self.model, self.silent = model, is_silent()
+        self.optimizer: torch.optim.Optimizer | None = bare_optimizer(optimizer)
+        self.events = None if self.optimizer is None else OptimizerEvents(self.optimizer)
+        self.last = None if self.optimizer is None or self.silent else LastStep(model, self.optimizer)
+        self.precision = TrainingPrecision(outer, autocast)
+        self.alarms = Alarms()
+        self.writer: Any = None
+        self.pages: tuple[Path, ...] = ()
+
+    def tell(
+        self, on_finding: Listener | None, stop_on: Severity | None, writer: Any, pages: tuple[Path, ...]
+    ) -> None:
+        """Where findings, numbers and the page go."""
+        self.alarms = Alarms(on_finding, stop_on)
+        self.writer = None if self.silent else scalar_writer(writer)
+        self.pages = () if self.silent else pages
+
+    def training(self) -> Training:
+        """What a look knows of the training around it."""
+        before = {} if self.last is None else self.last.before
+        return Training(self.optimizer, before, autocast_now(self.model) or self.precision.dtype)
+
+    @contextlib.contextmanager
+    def looking(self, training: Training) -> Iterator[None]:
+        """The model, its buffers, gradients and modes and all random states are as before when this ends."""
+        precision = in_precision(self.model, training.precision)
+        with untouched(self.model), torch.enable_grad(), precision, quiet_backends():
+            yield
+
+    def expect(self, near: bool) -> None:
+        """Whether a look may come after the next step, whose weights before are to be kept then."""
+        if self.last is not None:
+            self.last.near = near
+
+    def release(self) -> None:
+        """The weights before the last step are not needed any more."""
+        if self.last is not None:
+            self.last.release()
+
+    def lines(self, watch: Watch, origin: Mapping[str, Tensor]) -> tuple[str, ...]:
+        """The findings of the looks so far, those told that are new or got worse.
+
+        A step newly found too large has its remedy tried on small copies.
+        """
+        left_out: list[str] = []
+        if self.optimizer is not None:
+            missing, without = parameters_left_out(self.model, self.optimizer)
+            left_out = [*missing, *without]
+        events = {} if self.events is None else self.events.counts()
+        found = list(findings_of_run(watch.records, events=events, left_out=left_out))
+        for place, finding in enumerate(found):
+            if finding.name == "step-too-large" and finding.name not in self.alarms.standing:
+                found[place] = tried_step(watch, origin, finding)
+        return tuple(self.alarms.told(watch.records[-1].step, found))
+
+    def told(self, watch: Watch, record: Record) -> None:
+        """The numbers to the writer, and the page anew."""
+        if self.writer is not None:
+            write_scalars(self.writer, record)
+        if self.pages:
+            from theodolite.verbs.watching.history import live_page_of
+
+            page = live_page_of(watch)
+            for place in self.pages:
+                write_atomically(place, page)
+
+    def close(self) -> None:
+        """Take away every hook."""
+        for seen in (self.events, self.last, self.precision):
+            if seen is not None:
+                seen.remove()

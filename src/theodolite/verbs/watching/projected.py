@@ -1,0 +1,55 @@
+"""The drift of the tangent kernel of a model of many outputs, by random projections of them, with its error."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from torch import Tensor
+
+from theodolite.core.reading import Reading
+from theodolite.instruments._common.drift import drift_reading
+from theodolite.measure import rows
+from theodolite.measure.dynamics import at_state, weight_travel
+from theodolite.measure.kernels import kernel_drift, projected_jacobians
+from theodolite.verbs.watching.scene import Scene
+
+SAMPLES, PROJECTIONS = 4, 4
+"""Samples and projections of outputs: sixteen gradients a look."""
+
+
+def projected_drift(scene: Scene, x: Any) -> Iterator[Reading]:
+    """How far the kernel moved; the error is what two halves of the projections differ by."""
+    model, carried = scene.subject.model, scene.carried
+    assert model is not None
+    few = rows(x, slice(0, SAMPLES))
+    now = _kernels(model, few)
+    if carried.projected is None:
+        carried.projected = now
+        if weight_travel(model, carried.origin) > 0:
+            carried.projected = _kernels(at_state(model, carried.origin), few)
+    start = carried.projected
+    reading = drift_reading(now.mean(0), start.mean(0))
+    halves = [kernel_drift(start[part].mean(0), now[part].mean(0)) for part in (slice(0, None, 2), slice(1, None, 2))]
+    alive = (
+        float(_telling(now.mean(0)) / _telling(start.mean(0))) if float(_telling(start.mean(0))) > 0 else float("nan")
+    )
+    scene.facts |= {"drift": reading.measured, "alive": alive}
+    yield replace(
+        reading,
+        stderr=abs(halves[0] - halves[1]) / 2,
+        where=f"relative, Frobenius; {PROJECTIONS} random projections of the outputs, {len(now[0])} samples",
+    )
+
+
+def _kernels(model: Any, x: Any) -> Tensor:
+    """One kernel a projection."""
+    J = projected_jacobians(model, x, projections=PROJECTIONS).double()
+    return (J @ J.mT).cpu()
+
+
+def _telling(kernel: Tensor) -> Tensor:
+    K = kernel
+    centred: Tensor = K - K.mean(0) - K.mean(1, keepdim=True) + K.mean()
+    return centred.square().sum().sqrt()

@@ -1,0 +1,142 @@
+"""What a watch sees of training between looks: the weights before the last step, the precision it runs in, and who writes."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+
+class LastStep:
+    """The weights before the optimiser's last step, copied only while a look is near; `release` gives the memory back."""
+
+    def __init__(self, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+        self.model, self.near = model, True
+        self.before: dict[str, Tensor] = {}
+        self._handle = optimizer.register_step_pre_hook(self._steps)
+
+    def release(self) -> None:
+        """Forget the copy, also for a look that still holds it."""
+        self.before.clear()
+
+    def remove(self) -> None:
+        """Watch no longer."""
+        self._handle.remove()
+        self.release()
+
+    @torch.no_grad()
+    def _steps(self, *_: Any) -> None:
+        if not self.near:
+            return
+        own = {name: p for name, p in self.model.named_parameters() if p.requires_grad}
+        if self.before.keys() == own.keys():
+            for name, parameter in own.items():
+                self.before[name].copy_(parameter)
+        else:
+            self.before = {name: p.detach().clone() for name, p in own.items()}
+
+
+class TrainingPrecision:
+    """The autocast that training runs the model under, seen in its first forward pass in training mode."""
+
+    def __init__(self, model: nn.Module, told: torch.dtype | None) -> None:
+        self.dtype = told
+        self._handle = None if told is not None else model.register_forward_pre_hook(self._runs)
+
+    def remove(self) -> None:
+        """Watch no longer."""
+        if self._handle is not None:
+            self._handle.remove()
+            self._handle = None
+
+    def _runs(self, module: nn.Module, _: Any) -> None:
+        if module.training and torch.is_grad_enabled():
+            self.dtype = autocast_now(module)
+            self.remove()
+
+
+def in_precision(model: nn.Module, dtype: torch.dtype | None) -> torch.autocast:
+    """An autocast for a look: that of training, or none."""
+    kind = _device(model).type
+    if dtype is None:
+        return torch.autocast(kind, enabled=False)
+    return torch.autocast(kind, dtype=dtype, cache_enabled=False)
+
+
+def autocast_now(model: nn.Module) -> torch.dtype | None:
+    """The precision of the autocast around this call on the model's device; None where there is none."""
+    kind = _device(model).type
+    return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else None
+
+
+def is_silent() -> bool:
+    """Whether this is one of several processes, and not the first: one watches and writes."""
+    if torch.distributed.is_available() and torch.distributed.is_initialized():
+        return torch.distributed.get_rank() != 0
+    return os.environ.get("RANK", "0") != "0"  # as torchrun tells each, also before and after they are a group
+
+
+def check_whole(model: nn.Module) -> None:
+    """Parameters spread over processes (FSDP, DTensor) are refused: a look on one process would wait for the others."""
+    sharded = any("FullyShardedDataParallel" in type(module).__name__ for module in model.modules())
+    if sharded or any(hasattr(p, "placements") for p in model.parameters()):
+        raise ValueError(
+            "expected parameters that are whole on each process, got sharded ones (FSDP or DTensor); watch a copy that was "
+            "gathered on one process, or train the small version of the model under DDP"
+        )
+
+
+@dataclass(frozen=True)
+class Training:
+    """What a look knows of the training around it: the optimiser, the weights before its last step, and the precision."""
+
+    optimizer: torch.optim.Optimizer | None = None
+    before: Mapping[str, Tensor] = field(default_factory=dict, repr=False)
+    precision: torch.dtype | None = None
+
+
+def bytes_of(model: nn.Module, optimizer: torch.optim.Optimizer | None) -> int:
+    """What training keeps on its device for this model: weights, gradients and the optimiser's state."""
+    own = sum(p.numel() * p.element_size() for p in model.parameters())
+    held = 0
+    if optimizer is not None:
+        for state in optimizer.state.values():
+            held += sum(v.numel() * v.element_size() for v in state.values() if isinstance(v, Tensor))
+    return 2 * own + held
+
+
+SMALL = 1 << 28
+"""Bytes that are never too many."""
+
+
+def check_room(model: nn.Module, needed: int) -> None:
+    """Whether so many bytes more stay within twice the most that was taken so far on the model's GPU; else it is refused."""
+    device = _device(model)
+    if device.type != "cuda" or needed <= SMALL:
+        return
+    most, now = torch.cuda.max_memory_allocated(device), torch.cuda.memory_allocated(device)
+    if now + needed > 2 * most:
+        raise ValueError(
+            f"expected {needed / 2**30:.1f} GiB within twice the memory of training ({most / 2**30:.1f}), got less; this look is "
+            "thinned"
+        )
+
+
+@contextlib.contextmanager
+def quiet_backends() -> Iterator[None]:
+    """Nothing is chosen anew for the shapes of a look: cuDNN's benchmark would count them among those of training."""
+    before = torch.backends.cudnn.benchmark
+    torch.backends.cudnn.benchmark = False
+    try:
+        yield
+    finally:
+        torch.backends.cudnn.benchmark = before
+
+
+def _device(model: nn.Module) -> torch.device:
+    return next((p.device for p in model.parameters()), torch.device("cpu"))

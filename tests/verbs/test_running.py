@@ -1,0 +1,88 @@
+"""Five scripts as people write them, run as they are and under `theodolite run`: the same output, status and randomness."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+
+
+def ran(command, folder):
+    return subprocess.run(
+        [sys.executable, *command], capture_output=True, text=True, cwd=folder, timeout=280, check=False
+    )
+
+
+@pytest.mark.parametrize(
+    ("script", "arguments", "steps", "named"),
+    [
+        ("plain_loop", ["1"], 48, "Sequential with SGD, loss cross_entropy"),
+        ("amp_accumulation", [], 16, "Sequential with AdamW, loss cross_entropy"),
+        ("digits_convnet", ["--epochs", "2", "--save"], 20, "Net with Adadelta, loss nll_loss"),
+        ("lightning_fit", [], 24, "Regression with Adam, loss mse_loss"),
+        ("transformers_trainer", [], 20, "GPT2LMHeadModel with AdamW, whose loss the model computes itself"),
+    ],
+)
+def test_a_script_runs_as_it_does_alone_and_is_watched(tmp_path, script, arguments, steps, named):
+    path = str(EXAMPLES / f"{script}.py")
+    alone = ran([path, *arguments], tmp_path)
+    watched = ran(["-m", "theodolite", "run", "--every", "6", "--out", "seen", path, *arguments], tmp_path)
+    assert alone.stdout and watched.stdout == alone.stdout, watched.stderr
+    assert watched.returncode == alone.returncode
+    assert f"theodolite: watching {named}" in watched.stderr
+    told = json.loads((tmp_path / "seen" / "run.json").read_text())
+    seen = sorted({row["step"] for row in told["readings"]})
+    assert seen[-1] == steps and len(seen) >= 3
+    quantities = {row["quantity"] for row in told["readings"]}
+    assert "measured over predicted change of the loss by the last step" in quantities
+    assert any("Hessian eigenvalue" in quantity for quantity in quantities)
+    page = (tmp_path / "seen" / "run.html").read_text()
+    assert "while it trains" in page and 'http-equiv="refresh"' not in page
+
+
+def test_findings_are_printed_while_a_hot_script_trains(tmp_path):
+    path = str(EXAMPLES / "plain_loop.py")
+    alone = ran([path, "1", "100"], tmp_path)
+    watched = ran(["-m", "theodolite", "run", "--every", "4", "--level", "cheap", path, "1", "100"], tmp_path)
+    assert (watched.stdout, watched.returncode) == (alone.stdout, 3)
+    assert "theodolite: step 4: step too large: " in watched.stderr and "lr at most" in watched.stderr
+    assert (tmp_path / "run" / "run.html").exists()
+
+
+OWN_LOSS = """
+import torch
+torch.manual_seed(0)
+model, own = torch.nn.Linear(3, 1), torch.nn.Parameter(torch.zeros(1))
+optimizer = torch.optim.SGD([*model.parameters(), own], lr=LR)
+x = torch.randn(64, 3)
+for step in range(60):
+    optimizer.zero_grad()
+    loss = (model(x) + own - x[:, :1]).abs().pow(3).mean()  # no function of torch.nn.functional
+    loss.backward()
+    optimizer.step()
+print(loss.item())
+"""
+
+
+@pytest.mark.parametrize("lr", [0.01, 2.0])
+def test_a_loss_of_ones_own_is_watched_by_its_values(tmp_path, lr):
+    (tmp_path / "own.py").write_text(OWN_LOSS.replace("LR", str(lr)))
+    watched = ran(["-m", "theodolite", "run", "--every", "5", "own.py"], tmp_path)
+    assert watched.stdout == ran(["own.py"], tmp_path).stdout and watched.returncode == 0
+    assert "the values of the loss are watched alone" in watched.stderr
+    told = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert told["losses"][-1]["step"] == 60
+    assert bool(told["alarms"]) == (lr > 1) == ("step too large" in watched.stderr)
+
+
+def test_what_goes_wrong_in_a_script_is_the_scripts_own(tmp_path):
+    (tmp_path / "broken.py").write_text("print('so far')\nraise KeyError('its own')\n")
+    watched = ran(["-m", "theodolite", "run", "broken.py"], tmp_path)
+    assert watched.returncode == 1 and watched.stdout == "so far\n"
+    assert "KeyError: 'its own'" in watched.stderr and "scripts.py" not in watched.stderr
+    assert "nothing was watched" in watched.stderr
+    missing = ran(["-m", "theodolite", "run", "absent.py"], tmp_path)
+    assert missing.returncode == 2 and "expected a script" in missing.stderr

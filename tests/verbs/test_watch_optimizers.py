@@ -1,0 +1,218 @@
+"""A watch reads the optimiser: its edge, its last step, what it leaves out; and training is bit for bit as without it."""
+
+import copy
+import math
+
+import pytest
+import torch
+from torch import nn
+from torch.nn.functional import cross_entropy, mse_loss
+
+import theodolite as th
+from theodolite.measure.curvature import hessian
+from theodolite.verbs.watching.looks import PRECONDITIONED, SHARPNESS, TRUST
+from theodolite.verbs.watching.writers import scalar_writer
+
+OPTIMIZERS = {
+    "SGD": lambda own: torch.optim.SGD(own, 0.05),
+    "momentum": lambda own: torch.optim.SGD(own, 0.05, momentum=0.9),
+    "Adam": lambda own: torch.optim.Adam(own, 1e-2, foreach=True),
+    "AdamW": lambda own: torch.optim.AdamW(own, 1e-2, fused=True),
+}
+
+
+def data(samples=96):
+    generator = torch.Generator().manual_seed(0)
+    y = torch.arange(samples) % 3
+    return torch.randn(samples, 6, generator=generator) + 2 * torch.eye(6)[y], y
+
+
+def classifier():
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(6, 12), nn.BatchNorm1d(12), nn.ReLU(), nn.Dropout(0.3), nn.Linear(12, 3))
+
+
+def trained(make, *, watching, accumulate=2, level="full", compiled=False):
+    x, y = data()
+    model = classifier()
+    outer = torch.compile(model, backend="eager") if compiled else model
+    optimizer = make(model.parameters())
+    schedule = torch.optim.lr_scheduler.StepLR(optimizer, 4, gamma=0.5)
+    torch.manual_seed(5)
+    watch = None
+    if watching:
+        watch = th.Watch(
+            outer, optimizer=optimizer, probe=(x[:40], y[:40]), validation=(x, y), every=2, level=level, batch_size=8
+        )
+    for step in range(12):
+        if watch is not None:
+            watch(step)
+        for part in range(accumulate):
+            rows = torch.randint(0, 96, (16 + part,))
+            (cross_entropy(outer(x[rows]), y[rows]) / accumulate).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        schedule.step()
+    return copy.deepcopy(model.state_dict()), optimizer.state_dict()["state"], torch.get_rng_state(), watch
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_training_is_bit_identical_with_dropout_normalisation_and_accumulation(name):
+    (plain, moments, drawn, _), (watched, others, also, watch) = (
+        trained(OPTIMIZERS[name], watching=w) for w in (False, True)
+    )
+    assert all(torch.equal(plain[key], watched[key]) for key in plain)
+    same = [
+        torch.equal(moments[i][key], others[i][key])
+        for i in moments
+        for key in moments[i]
+        if isinstance(moments[i][key], torch.Tensor)
+    ]
+    assert all(same) and torch.equal(drawn, also)
+    last = watch.records[-1]
+    assert last.value(TRUST) is not None
+    assert last.value(SHARPNESS if name in ("SGD", "momentum") else PRECONDITIONED) > 0
+    assert last.facts["edge"] > 0 and not [n for n in last.notes if not n.startswith("stationarity")]
+
+
+def test_a_compiled_model_is_watched_and_trains_the_same():
+    (plain, *_), (watched, *_, watch) = (
+        trained(OPTIMIZERS["AdamW"], watching=w, level="cheap", compiled=True) for w in (False, True)
+    )
+    assert all(torch.equal(plain[key], watched[key]) for key in plain)
+    assert watch.records[-1].value(TRUST) is not None
+
+
+def test_the_last_step_is_measured_as_training_made_it():
+    """Against the loss before and after the step and the gradient before it, taken by hand."""
+    x, y = data()
+    model = nn.Sequential(nn.Linear(6, 8), nn.Tanh(), nn.Linear(8, 3)).double()
+    x = x.double()
+    optimizer = torch.optim.Adam(model.parameters(), 1e-2)
+    watch = th.Watch(model, optimizer=optimizer, probe=(x, y), every=3, level="cheap")
+    for step in range(4):
+        watch(step)
+        before = {n: p.detach().clone() for n, p in model.named_parameters()}
+        optimizer.zero_grad()
+        loss = cross_entropy(model(x), y)
+        loss.backward()
+        slopes = {n: p.grad.clone() for n, p in model.named_parameters()}
+        if step == 2:
+            optimizer.step()
+            break
+        optimizer.step()
+    predicted = sum(((p.detach() - before[n]) * slopes[n]).sum().item() for n, p in model.named_parameters())
+    change = cross_entropy(model(x), y).item() - loss.item()
+    facts = watch.look(3).facts
+    assert facts["predicted"] == pytest.approx(predicted, rel=1e-6)
+    assert facts["change"] == pytest.approx(change, rel=1e-6)
+    assert watch.records[-1].value(TRUST) == pytest.approx(change / predicted, rel=1e-5)
+
+
+def test_curvature_is_read_as_the_step_sees_it_and_the_loss_as_evaluated():
+    x, y = data()
+    model = classifier()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    for _ in range(3):  # running means that are not those of the probe
+        model(3 * x + 5)
+    watch = th.Watch(model, optimizer=optimizer, probe=(x, y), every=1)
+    record = watch.look(0)
+    reference = copy.deepcopy(model).eval()
+    assert record.value("loss on the probe") == pytest.approx(cross_entropy(reference(x), y).item(), rel=1e-5)
+    batch_wise = copy.deepcopy(model).eval()
+    batch_wise[1] = nn.BatchNorm1d(12, track_running_stats=False)
+    batch_wise[1].load_state_dict({"weight": model[1].weight, "bias": model[1].bias})
+    seen = record.value("loss on the probe, as the step sees it")
+    assert seen == pytest.approx(cross_entropy(batch_wise(x), y).item(), rel=1e-5)
+    dense = torch.linalg.eigvalsh(hessian(batch_wise.eval(), cross_entropy, (x, y)).dense())[-1].item()
+    assert record.value(SHARPNESS) == pytest.approx(dense, rel=0.02)
+    told = next(reading.meaning for _, reading in record.readings if reading.quantity == SHARPNESS)
+    assert "batch's own statistics" in told
+
+
+def test_what_no_step_changes_is_named():
+    x, y = data()
+    model = nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 3))
+    optimizer = torch.optim.SGD(model[2].parameters(), 0.1)
+    heard = []
+    watch = th.Watch(
+        model,
+        optimizer=optimizer,
+        probe=(x, y),
+        level="cheap",
+        on_finding=lambda step, finding: heard.append((step, finding)),
+    )
+    watch(0)
+    ((step, finding),) = heard
+    assert (step, finding.name, finding.severity) == (0, "not-in-optimizer", "note")
+    assert finding.suggested["add_to_optimizer"] == ["0.weight", "0.bias"]
+
+
+def test_an_optimiser_without_a_known_edge_has_its_last_step_still():
+    x, y = data()
+    model = nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 3))
+    optimizer = torch.optim.Adadelta(model.parameters(), 1.0)
+    watch = th.Watch(model, optimizer=optimizer, probe=(x, y), every=1)
+    for step in range(3):
+        watch(step)
+        optimizer.zero_grad()
+        cross_entropy(model(x), y).backward()
+        optimizer.step()
+    record = watch.look(3)
+    reading = next(reading for _, reading in record.readings if reading.quantity == SHARPNESS)
+    assert reading.expected is None and "not known" in reading.meaning
+    assert record.value(TRUST) is not None and math.isnan(record.facts["edge"])
+    assert "no curvature was measured" in watch.phase.reason
+
+
+def test_a_large_model_is_read_in_parts_with_few_products():
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(6, 1100), nn.Tanh(), nn.Linear(1100, 1000), nn.Tanh(), nn.Linear(1000, 200))
+    x, y = torch.randn(10, 6), torch.randn(10, 200)
+    optimizer = torch.optim.AdamW(model.parameters(), 1e-4)
+    watch = th.Watch(model, optimizer=optimizer, probe=(x, y), loss=mse_loss, every=2)
+    for step in range(4):
+        watch(step)
+        optimizer.zero_grad()
+        mse_loss(model(x), y).backward()
+        optimizer.step()
+    watch(4)
+    last = watch.records[-1]
+    assert not last.notes
+    drift = next(reading for _, reading in last.readings if reading.quantity.startswith("drift of the tangent kernel"))
+    assert "random projections" in drift.where and 0 < drift.measured < 1 and drift.stderr > 0
+    travel = next(reading for _, reading in last.readings if reading.quantity.startswith("distance"))
+    start = torch.cat([v.flatten() for v in watch._carried.origin.values()])
+    now = torch.cat([p.detach().flatten() for p in model.parameters()])
+    assert (
+        abs(travel.measured - ((now - start).norm() / start.norm()).item()) < 4 * travel.stderr + 1e-4 * travel.measured
+    )
+    assert last.value(PRECONDITIONED) > 0
+
+
+class Run:
+    """As wandb, mlflow and aim take numbers."""
+
+    def __init__(self, method):
+        self.seen = []
+        setattr(self, method, getattr(self, f"_{method}"))
+
+    def _log(self, numbers, step):
+        self.seen += [(name, value, step) for name, value in numbers.items()]
+
+    def _log_metric(self, key, value, step):
+        self.seen.append((key, value, step))
+
+    def _track(self, value, name, step):
+        self.seen.append((name, value, step))
+
+
+@pytest.mark.parametrize("method", ["log", "log_metric", "track"])
+def test_numbers_reach_whatever_people_log_to(method):
+    x, y = data()
+    run = Run(method)
+    watch = th.Watch(nn.Linear(6, 3), probe=(x, y), level="cheap", writer=run)
+    watch(7, lr=0.1)
+    assert ("theodolite/loss/loss-on-the-probe", watch.records[0].facts["loss"], 7) in run.seen
+    with pytest.raises(TypeError, match="expected a writer"):
+        scalar_writer(3)
