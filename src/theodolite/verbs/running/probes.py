@@ -11,8 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from theodolite.core.wrappers import bare_model
 from theodolite.measure import first_tensor
-from theodolite.verbs.watching.starts import bare_model
 
 LOSSES = (
     "cross_entropy",

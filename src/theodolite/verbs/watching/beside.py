@@ -51,9 +51,7 @@ class Beside:
         self.writer: Any = None
         self.pages: tuple[Path, ...] = ()
 
-    def tell(
-        self, on_finding: Listener | None, stop_on: Severity | None, writer: Any, pages: tuple[Path, ...]
-    ) -> None:
+    def tell(self, on_finding: Listener | None, stop_on: Severity | None, writer: Any, pages: tuple[Path, ...]) -> None:
         """Where findings, numbers and the page go."""
         self.alarms = Alarms(on_finding, stop_on)
         self.writer = None if self.silent else scalar_writer(writer)

@@ -18,7 +18,13 @@ from theodolite.core.reading_rows import COLUMNS
 from theodolite.theory.dynamics import TrainingPhase, training_phase
 from theodolite.verbs._shown import Sheet, ShownAnswers
 from theodolite.verbs.watching.beside import Beside, FindingListener, Findings, StopOn
-from theodolite.verbs.watching.charting import chart_of, facts_beside, held_out_batches, optimizer_lr, optimizer_momentum
+from theodolite.verbs.watching.charting import (
+    chart_of,
+    facts_beside,
+    held_out_batches,
+    optimizer_lr,
+    optimizer_momentum,
+)
 from theodolite.verbs.watching.history import answers_of, facts_of, history_of, skipped_of
 from theodolite.verbs.watching.looks import looks_of, trouble_in
 from theodolite.verbs.watching.records import Record, StoredRecords
