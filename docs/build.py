@@ -26,7 +26,7 @@ from theodolite.verbs.checking import Atlas, CheckSettings, checked_laws
 
 HERE = Path(__file__).parent
 SITE = HERE / "site"
-PICTURES = {"design/rooms.svg": rooms.PICTURE, "neurons.svg": neurons.PICTURE}
+PICTURES = {"design/rooms.svg": rooms.PICTURE, "neurons.svg": neurons.PICTURE, "adam_edge.svg": HERE / "adam_edge.svg"}
 
 
 def atlas() -> Atlas:

@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import json
 import re
 import shlex
 from pathlib import Path
@@ -69,6 +70,16 @@ def made(folder):
         save_file({key: value + (0.1 if place[:4] == "fine" else 0) for key, value in weights.items()}, folder / place)
     (folder / "Llama-3.1-8B").mkdir()
     save_file(weights, folder / "Llama-3.1-8B" / "model.safetensors")
+    (folder / "merged").mkdir()
+    save_file({**weights, "0.weight": weights["0.weight"] + 0.1}, folder / "merged" / "model.safetensors")
+    (folder / "adapter").mkdir()
+    factors = {"lora_A.weight": torch.randn(2, 64), "lora_B.weight": torch.randn(48, 2)}
+    save_file(
+        {f"base_model.model.0.{name}": factor for name, factor in factors.items()},
+        folder / "adapter" / "adapter_model.safetensors",
+    )
+    config = {"peft_type": "LORA", "r": 2, "lora_alpha": 4, "target_modules": ["0"]}
+    (folder / "adapter" / "adapter_config.json").write_text(json.dumps(config))
     np.savez(
         folder / "test.npz", x=np.random.default_rng(0).normal(size=(64, 8)).astype("float32"), y=np.arange(64) % 3
     )

@@ -1,7 +1,7 @@
-"""Figures of many readings: the most telling ones are drawn, the rest is counted."""
+"""Figures of many readings: those that left their band are drawn in full, the others small."""
 
 from theodolite.core.reading import Band, Reading, Series
-from theodolite.report.plots import MOST_FIGURES, plots_of
+from theodolite.report.plots import FEW_FIGURES, plots_of
 
 
 def readings(count, outside=()):
@@ -21,9 +21,10 @@ def test_few_are_all_drawn():
     assert [plot.caption for plot in plots_of(readings(3), "a")] == ["layer 0", "layer 1", "layer 2"]
 
 
-def test_of_many_those_that_left_their_band_are_drawn_and_the_rest_is_counted():
-    *drawn, last = plots_of(readings(60, outside=(7, 31, 58)), "a")
-    assert len(drawn) == MOST_FIGURES
-    assert {"layer 7", "layer 31", "layer 58"} <= {plot.caption for plot in drawn}
-    assert last.caption == "36 more, not drawn"
-    assert "<svg" not in last.svg and "json()" in last.svg
+def test_of_many_those_that_left_their_band_are_drawn_in_full_and_the_others_small():
+    outside = (7, 31, 58)
+    plots = plots_of(readings(60, outside=outside), "a")
+    assert [plot.caption for plot in plots] == [f"layer {place}" for place in range(60)]
+    full = {place for place, plot in enumerate(plots) if len(plot.svg) > 4 * min(len(p.svg) for p in plots)}
+    assert full == set(outside)
+    assert len(plots) > FEW_FIGURES

@@ -147,7 +147,7 @@ def cut_by_detach(seed: int) -> dict[str, object]:
 def loaded_in_part(seed: int) -> dict[str, object]:
     case = _case(seed, cut=False, known=False)
     case["model"][2].reset_parameters()  # type: ignore[index]
-    return case
+    return {"model": case["model"], "optimizer": torch.optim.Adam(case["model"].parameters())}  # type: ignore[attr-defined]
 
 
 def trained_whole(seed: int) -> dict[str, object]:

@@ -40,8 +40,7 @@ class Subject:
     ``origin`` is the model, or its state dict, as it was before training. Of a bare checkpoint ``model`` is None and
     ``weights`` maps names to `Weight`; it is not read when made: tensors that turn out missing, damaged or not finite
     are named in ``faults`` as they are met. Of an adapter of low rank ``adapter`` has the factors of each module, and the
-    weights are those of its file, or with a base the ones it changes. ``activation`` names its nonlinearity, which weights
-    do not show.
+    weights are those of its file, or with a base the ones it changes. ``activation`` names what weights do not show.
     ``allowance`` is the time that reading may take (without end unless a survey shares out its budget); ``seen`` is what
     visits of the data have shown, for all instruments.
     """

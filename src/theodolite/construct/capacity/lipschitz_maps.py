@@ -16,12 +16,12 @@ def lipschitz_extension(
     r"""Images of ``new`` points such that all distances, old and new, grow by at most the factor ``lipschitz``.
 
     By Kirszbraun's theorem the balls $B(y_i,\ell|x-x_i|)$ meet whenever $|y_i-y_j|\le\ell|x_i-x_j|$; the image of x is
-    where they meet with most room, $\arg\min_y\max_i|y-y_i|^2-\ell^2|x-x_i|^2$, a small quadratic program. One new point
+    a point of all of them, towards the least of $\max_i|y-y_i|^2-\ell^2|x-x_i|^2$, a small quadratic program. One new point
     after the other, each of them a constraint to the next, so that the whole map is Lipschitz. Many images are possible:
     with ``towards`` (n, m) each goes from there in its own direction as far as the balls allow. Coordinate by coordinate
     (McShane) the constant would grow by the root of the dimension. Source: kirszbraun1934.
 
-    >>> lipschitz_extension(np.array([[0.0], [2.0]]), np.array([[0.0], [1.0]]), np.array([[1.0]]))
+    >>> lipschitz_extension(np.array([[0.0], [2.0]]), np.array([[0.0], [1.0]]), np.array([[1.0]]), lipschitz=0.5)
     array([[0.5]])
     """
     x, y = np.asarray(points, dtype=np.float64), np.asarray(images, dtype=np.float64)
