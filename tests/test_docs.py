@@ -20,7 +20,13 @@ SCRIPTS = sorted(
 ROOMS = "bayes|construct|core|instruments|integrations|io|laws|measure|report|theory|verbs"
 DOTTED = re.compile(rf"(?<![\w./])(?:(?:theodolite|th)\.|(?=(?:{ROOMS})\.))([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)")
 FILE = re.compile(r"`([\w./]+\.(?:py|csv|svg|json))`")
-WRITTEN = {"records.jsonl", "readings.json", "diagnosis.json", "run/run.json", "train.py"}  # what the package or its user writes
+WRITTEN = {
+    "records.jsonl",
+    "readings.json",
+    "diagnosis.json",
+    "run/run.json",
+    "train.py",
+}  # what the package or its user writes
 
 
 def resolved(name):

@@ -64,7 +64,12 @@ def test_the_tables_speak_of_all_kinds(told):
 def test_links_between_hand_written_pages_lead_somewhere():
     found = [*handbook.guide_pages(), *handbook.coming_pages(), *handbook.other_pages()]
     files = pages.framed(found)
-    outside = {address for _, address in pages.LINKS} | {pages.SEARCH, "design/rooms.svg", "neurons.svg", "adam_edge.svg"}
+    outside = {address for _, address in pages.LINKS} | {
+        pages.SEARCH,
+        "design/rooms.svg",
+        "neurons.svg",
+        "adam_edge.svg",
+    }
     assert pages.faults(files, outside) == []
     assert len(handbook.coming_pages()) == 6
 

@@ -28,7 +28,7 @@ def rendered_markdown(text: str, path: str) -> str:
             if child.type == "link_open":
                 child.attrSet("href", _address(str(child.attrs["href"]), path))
             if child.type == "image":
-                child.attrSet("src", _address(str(child.attrs["src"]), path))
+                child.attrSet("src", _picture(str(child.attrs["src"]), path))
     return _scrolling(parser.renderer.render(tokens, parser.options, {}))
 
 
@@ -46,12 +46,21 @@ def heading_place(heading: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", html.unescape(heading).lower()).strip("-")
 
 
+def _picture(source: str, path: str) -> str:
+    return source if source.startswith("data:") else "../" * path.count("/") + _among_docs(source, path)
+
+
+def _among_docs(name: str, path: str) -> str:
+    """Where a file lies among the documents that a page's Markdown names from its own place."""
+    folder = path.partition("/")[0] if path.startswith(("design/", "from/")) else ""
+    return posixpath.normpath(posixpath.join(folder, name))
+
+
 def _address(link: str, path: str) -> str:
     if link.startswith(("http", "#", "data:")) or not re.search(r"\.md(#|$)", link):
         return link
     name, _, place = link.partition("#")
-    folder = path.partition("/")[0] if path.startswith(("design/", "from/")) else ""  # where the Markdown lies
-    source = posixpath.normpath(posixpath.join(folder, name))
+    source = _among_docs(name, path)
     target = {**OTHERS, "guide.md": "guide/index.html"}.get(source) or re.sub(r"\.md$", ".html", source)
     return "../" * path.count("/") + target + (f"#{place}" if place else "")
 

@@ -199,4 +199,6 @@ def _sum(base: Weight, adapted: Adapted) -> Weight:
     parts = [base, adapted.down, adapted.up]
     source = "|".join(part.source for part in parts) if all(part.source for part in parts) else ""
     words = f"the base with an adapter of rank {adapted.rank}" + (f"; {adapted.note}" if adapted.note else "")
-    return Weight(base.name, base.shape, base.dtype, _Sum(base, adapted), source and f"{source}|{adapted.scale}", note=words)
+    return Weight(
+        base.name, base.shape, base.dtype, _Sum(base, adapted), source and f"{source}|{adapted.scale}", note=words
+    )
