@@ -9,7 +9,7 @@ from theodolite.core.reading import Band
 from theodolite.theory import Mlp
 from theodolite.theory.dynamics import step_size_edge
 
-NETS, STEPS, LAST = 20, 440, 220
+NETS, STEPS, LAST = 36, 440, 220
 SPEC = Mlp(widths=(16, 16, 16), activation="tanh", weight_variance=1.5, bias_variance=0.1)
 
 
