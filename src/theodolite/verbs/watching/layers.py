@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import torch
 from torch import Tensor, nn
 
 from theodolite.verbs.watching.records import Record
 
 MOST = 300
 """Layers that are noted at each look; of more, evenly spread ones."""
+
+ENTRIES = 1 << 14
+"""Entries of a matrix by which the way it has come is told."""
 
 ROWS = {"gradient": "gradient by layer", "travel": "way from the start"}
 
@@ -20,7 +24,6 @@ def layer_facts(model: nn.Module, gradient: Tensor, origin: Mapping[str, Tensor]
     >>> layer = nn.Linear(2, 1, bias=False)
     >>> _ = nn.init.ones_(layer.weight)
     >>> start = {"weight": layer.weight.detach() * 2}
-    >>> import torch
     >>> layer_facts(layer, torch.tensor([3.0, 4.0]), start)
     {'gradient of weight': 5.0, 'travel of weight': 0.5}
     """
@@ -31,14 +34,20 @@ def layer_facts(model: nn.Module, gradient: Tensor, origin: Mapping[str, Tensor]
         zip((name for name, _ in named), gradient.split_with_sizes([p.numel() for _, p in named]), strict=True)
     )
     matrices = [(name, p) for name, p in named if p.ndim > 1]
+    chosen = matrices[:: -(-len(matrices) // MOST) or 1]
+    lengths = torch.stack([parts[name].norm() for name, _ in chosen]).tolist() if chosen else []  # waits for the device once
     facts = {}
-    for name, p in matrices[:: -(-len(matrices) // MOST) or 1]:
-        facts[f"gradient of {name}"] = float(parts[name].double().norm())
+    for (name, p), length in zip(chosen, lengths, strict=True):
+        facts[f"gradient of {name}"] = length
         if name in origin:
-            first = origin[name].double()
-            far = float((p.detach().double().cpu() - first.cpu()).norm())
-            facts[f"travel of {name}"] = far / (float(first.norm()) or 1.0)
+            now, first = _entries(p.detach()), _entries(origin[name])
+            facts[f"travel of {name}"] = float((now - first).norm()) / (float(first.norm()) or 1.0)
     return facts
+
+
+def _entries(tensor: Tensor) -> Tensor:
+    """Evenly spread entries: of a ratio of two lengths ten thousand tell the second digit, and few bytes leave the device."""
+    return tensor.reshape(-1)[:: -(-tensor.numel() // ENTRIES) or 1].cpu().double()
 
 
 def layer_tables(records: Sequence[Record]) -> dict[str, tuple[list[str], list[list[float]]]]:
