@@ -40,6 +40,10 @@ ALL, SOME, ROWS = 10_000, 48, 1 << 27
 """Products that are as good as without end, that are enough for all readings, and numbers that eigenvectors may take."""
 
 
+OWN = 0.5
+"""The share of the time that products may take: on fast devices keeping long vectors orthogonal takes as much again."""
+
+
 @dataclass(frozen=True)
 class _Spectrum:
     """What some samples say: the ends, the density between them, and both traces (None where there was no time)."""
@@ -93,7 +97,7 @@ def _plan(subject: Subject) -> tuple[int, int]:
     everything = sample_count(subject)
     if subject.allowance.seconds == math.inf:
         return (subject.allowance.samples or everything), ALL
-    passes, left = 3 * TOP + PROBES * STEPS + 4 * PRODUCTS, subject.allowance.left()
+    passes, left = 3 * TOP + PROBES * STEPS + 4 * PRODUCTS, OWN * subject.allowance.left()
     pace = pace_of(subject, "product")
     of_all = int(left / max(1e-9, pace.pass_seconds("product", everything)))
     if of_all >= passes:

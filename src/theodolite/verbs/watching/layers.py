@@ -35,7 +35,9 @@ def layer_facts(model: nn.Module, gradient: Tensor, origin: Mapping[str, Tensor]
     )
     matrices = [(name, p) for name, p in named if p.ndim > 1]
     chosen = matrices[:: -(-len(matrices) // MOST) or 1]
-    lengths = torch.stack([parts[name].norm() for name, _ in chosen]).tolist() if chosen else []  # waits for the device once
+    lengths = (
+        torch.stack([parts[name].norm() for name, _ in chosen]).tolist() if chosen else []
+    )  # waits for the device once
     facts = {}
     for (name, p), length in zip(chosen, lengths, strict=True):
         facts[f"gradient of {name}"] = length
