@@ -165,7 +165,7 @@ def _ends(seen: _Spectrum, thinned: _Thinned, *, plain: bool) -> Iterator[Readin
     yield Reading(
         quantity="share of eigenvalues below -1e-3 of the largest",
         measured=negative.value,
-        stderr=math.hypot(negative.stderr, thinned.error(lambda part: _negative(part))),
+        stderr=min(1.0, math.hypot(negative.stderr, thinned.error(lambda part: _negative(part)))),  # it is a share
         meaning="Directions of clearly negative curvature; they come from residuals and fade as these do.",
     )
     if seen.total is not None:
