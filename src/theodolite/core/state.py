@@ -16,9 +16,9 @@ def untouched(model: nn.Module | None, *, training: bool = False) -> Iterator[No
     """Run the body with the model in eval (or train) mode; afterwards everything is as before.
 
     Attention goes the plain way, not by torch's fused one of eval mode, which no hook sees into and which answers nested
-    tensors. Restored: the mode of every module, buffers, gradients, ``requires_grad``, hooks, and the random state of Python,
-    numpy and torch on every device. Parameters are not copied (they may fill the memory) but watched: a body that
-    changes one is an error, never a silent loss.
+    tensors. Restored: the mode of every module, buffers, ``requires_grad``, hooks, gradients (set aside meanwhile), and the
+    random state of Python, numpy and torch on every device. Parameters are not copied (they may fill the memory) but watched:
+    a body that changes one is an error, never a silent loss.
     """
     with _random_state():
         if model is None:
@@ -27,8 +27,9 @@ def untouched(model: nn.Module | None, *, training: bool = False) -> Iterator[No
         modes = [(module, module.training) for module in model.modules()]
         buffers = [(buffer, buffer.detach().clone()) for buffer in model.buffers()]
         parameters = [(p, p._version, p.grad, p.requires_grad) for p in model.parameters()]
-        gradients = [(p.grad, p.grad.detach().clone()) for p in model.parameters() if p.grad is not None]
         hooks = [(module, {name: dict(getattr(module, name)) for name in _HOOKS}) for module in model.modules()]
+        for parameter, *_ in parameters:
+            parameter.grad = None  # the body cannot add to what it does not see, and nothing has to be copied
         model.train(training)
         fused = torch.backends.mha.get_fastpath_enabled()
         torch.backends.mha.set_fastpath_enabled(False)
@@ -39,7 +40,7 @@ def untouched(model: nn.Module | None, *, training: bool = False) -> Iterator[No
             for module, mode in modes:
                 module.training = mode
             with torch.no_grad():
-                for buffer, copy in [*buffers, *gradients]:
+                for buffer, copy in buffers:
                     if not torch.equal(buffer, copy):
                         buffer.copy_(copy)
             for parameter, _, gradient, wanted in parameters:

@@ -15,6 +15,7 @@ from .hessians import (
     fisher as fisher,
     gauss_newton as gauss_newton,
     hessian as hessian,
+    hessian_again as hessian_again,
     top_hessian_eigenvalues as top_hessian_eigenvalues,
 )
 from .lanczos import Eigenpairs as Eigenpairs, Symmetric as Symmetric, extreme_eigenpairs as extreme_eigenpairs

@@ -17,8 +17,8 @@ from torch import Tensor, nn
 
 from theodolite.core.state import untouched
 from theodolite.io.batches import Batch
-from theodolite.measure import plain_attention
 from theodolite.measure.curvature.operators import point_of
+from theodolite.measure.functional import plain_attention
 
 CELLS, COLUMNS = 1 << 27, 1 << 16
 """Numbers that per-sample gradients may take."""

@@ -98,11 +98,13 @@ class _Krylov:
     A residual is a unit vector q with its couplings c: of $A\,V^Ts$ the part outside the basis is $\sum(c\cdot s)\,q$.
     """
 
-    def __init__(self, operator: Symmetric, *, count: int, sign: float, memory: int) -> None:
+    def __init__(self, operator: Symmetric, *, count: int, sign: float, memory: int, most: int | None = None) -> None:
         self.operator, self.count, self.sign = operator, count, sign
         like, size = operator.like, operator.size
         room = memory // max(1, size * like.element_size())
         self.most_rows = min(size, max(count + 4, min(room, 2 * count + 20), min(room, 400)))
+        if most is not None:
+            self.most_rows = min(self.most_rows, max(count + 1, most))
         self.basis = torch.empty(self.most_rows, size, dtype=like.dtype, device=like.device)
         self.projected = torch.zeros(self.most_rows, self.most_rows, dtype=torch.float64)
         self.pending: list[tuple[Tensor, Tensor]] = []

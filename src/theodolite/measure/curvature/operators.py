@@ -16,7 +16,7 @@ from torch.func import functional_call
 
 from theodolite.core.state import untouched
 from theodolite.io.batches import Batch, Batches
-from theodolite.measure import plain_attention, promoted, stateless
+from theodolite.measure.functional import plain_attention, promoted, stateless
 
 MEMORY = 1 << 30
 """Bytes that the kept graphs may take unless told otherwise."""
@@ -37,7 +37,7 @@ class Operator:
     """A symmetric matrix known by its products: ``operator(v)`` for one vector (P,) or for rows of a block (k, P).
 
     ``shapes`` names the parameters that count, in the order of the vector; ``samples`` is how many the data hold;
-    ``kept`` says whether the graphs stay in memory.
+    ``kept`` says whether the graphs stay in memory; ``sample_bytes`` what the graph of a sample takes there.
     """
 
     shapes: Mapping[str, torch.Size]
@@ -45,6 +45,7 @@ class Operator:
     samples: int
     kept: bool
     product: Product = field(repr=False)
+    sample_bytes: float = 0.0
 
     @property
     def size(self) -> int:
@@ -163,13 +164,14 @@ def operator_of(
     memory: int = MEMORY,
     distributed: bool = False,
     averaged: bool = True,
+    sample_bytes: float | None = None,
 ) -> Operator:
     """Sum the batches' matrices with their weights and, if ``averaged``, divide by the sum of the weights.
 
     With ``distributed`` every process of the running torch.distributed group holds a part of the data, and all of them
     must make the same calls: the sums go over the group.
     """
-    kept, samples, a_sample = _graphs(point, data, product_graph, memory)
+    kept, samples, a_sample = _graphs(point, data, product_graph, memory, sample_bytes)
     total = _over_group(torch.tensor(float(samples), dtype=torch.float64), distributed)
     like = next(iter(point.parameters.values())).detach()
 
@@ -190,20 +192,22 @@ def operator_of(
         return sums / float(weights) if averaged else sums
 
     shapes = {name: p.shape for name, p in point.parameters.items()}
-    made = Operator(shapes, like, int(total), kept is not None, product)
-    if kept is None and not _in_memory(data):
+    made = Operator(shapes, like, int(total), kept is not None, product, a_sample)
+    if kept is None and sample_bytes is None and not _in_memory(data):
         _check_repeatable(made)
     return made
 
 
-def _graphs(point: Point, data: Any, graph: Graph, memory: int) -> tuple[list[Any] | None, int, float]:
+def _graphs(
+    point: Point, data: Any, graph: Graph, memory: int, sample_bytes: float | None
+) -> tuple[list[Any] | None, int, float]:
     """The graphs of all batches, or None where they would not fit; the number of samples, and bytes a sample."""
     kept: list[Any] | None = []
-    samples, a_sample = 0, 0.0
+    samples, a_sample = 0, sample_bytes or 0.0
     like = next(iter(point.parameters.values()))
     with untouched(point.model), plain_attention():
         for batch in point.batches(data):
-            if samples == 0:
+            if samples == 0 and sample_bytes is None:
                 _check_deterministic(point, batch)
                 a_sample = _graph_bytes(point, batch, graph) / len(batch)
             samples += len(batch)

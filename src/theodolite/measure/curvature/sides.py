@@ -36,12 +36,12 @@ def largest_beside(
     >>> found.values[0] - found.residuals[0] > 20 and found.products < 8
     True
     """
-    state = _Krylov(operator, count=1, sign=1.0, memory=memory)
+    state = _Krylov(operator, count=1, sign=1.0, memory=memory, most=most)
     state.begin(start)
     converged = False
     while not state.exhausted() and state.products < most and not converged:
         state.step()
-        if state.products >= FEWEST:
+        if state.products >= min(FEWEST, most):
             value, bound = float(state.ritz()[0][0]), float(state.residuals()[0])
             close = float(state.errors()[0]) <= tolerance * abs(value)
             converged = close or (math.isfinite(edge) and abs(value - edge) > bound)

@@ -15,9 +15,9 @@ from theodolite.core.reading import Estimate
 from theodolite.core.state import untouched
 from theodolite.core.statistics import student_inflation
 from theodolite.io.batches import Batch
-from theodolite.measure import batch_statistics, plain_attention
 from theodolite.measure.curvature import Point, point_of
 from theodolite.measure.curvature.operators import Loss
+from theodolite.measure.functional import batch_statistics, plain_attention
 
 CELLS = 1 << 24
 """Numbers that a block of per-sample gradients may take."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -12,57 +13,74 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from theodolite.io.batches import Batch
-from theodolite.measure import promoted
 from theodolite.measure.curvature.operators import Loss
+from theodolite.measure.functional import first_tensor, promoted
+
+PARTS = 2
+"""Parts that the answers to a single batch are judged in, for what differs between samples."""
+
+CHUNK = 1 << 24
+"""Entries of a product of two long vectors that are in memory at a time."""
 
 
 @dataclass(frozen=True)
 class UpdateEffect:
     """Of the last update on each batch: the loss before and after it, and the change that the gradient before it predicts.
 
-    ``length`` is that of the update, relative to the weights.
+    ``length`` is that of the update, relative to the weights; ``gradient`` (P,) the mean one before the update; ``changes``
+    those of the loss on parts of the samples: the batches, or the halves of a single one.
     """
 
     before: tuple[float, ...]
     after: tuple[float, ...]
     predicted: tuple[float, ...]
     length: float
+    gradient: Tensor = field(repr=False)
+    sizes: tuple[int, ...]
+    changes: tuple[float, ...] = ()
+
+    @property
+    def loss(self) -> float:
+        """The mean loss after the update."""
+        return self._mean(self.after)
 
     @property
     def change(self) -> float:
         """The measured change of the mean loss."""
-        return (sum(self.after) - sum(self.before)) / len(self.before)
+        return self.loss - self._mean(self.before)
 
     @property
     def forecast(self) -> float:
         """The change of the mean loss that the gradient predicts."""
-        return sum(self.predicted) / len(self.predicted)
+        return self._mean(self.predicted)
 
     @property
     def noise(self) -> float:
-        """The standard error of the measured change, from batch to batch; not a number with one batch."""
-        return _stderr([after - before for before, after in zip(self.before, self.after, strict=True)])
+        """The standard error of the measured change, from part to part; not a number where there is only one."""
+        return _stderr(self.changes)
 
     @property
     def ratio_noise(self) -> float:
-        """The standard error of the ratio of both changes, from batch to batch (jackknife); not a number with one batch."""
-        changes = [after - before for before, after in zip(self.before, self.after, strict=True)]
-        count = len(changes)
-        if count < 2:
-            return math.nan
+        """The standard error of the ratio of both changes: a jackknife over batches, of a single one that of its change alone."""
+        count = len(self.predicted)
+        if count == 1:
+            return self.noise / abs(self.forecast) if self.forecast else math.nan
         left = [
-            (sum(changes) - c) / (sum(self.predicted) - p) if sum(self.predicted) != p else math.nan
-            for c, p in zip(changes, self.predicted, strict=True)
+            (sum(self.changes) - c) / (sum(self.predicted) - p) if sum(self.predicted) != p else math.nan
+            for c, p in zip(self.changes, self.predicted, strict=True)
         ]
         return _stderr(left) * (count - 1)
 
+    def _mean(self, values: Sequence[float]) -> float:
+        return sum(value * size for value, size in zip(values, self.sizes, strict=True)) / sum(self.sizes)
+
 
 def update_effect(
-    model: nn.Module, loss: Loss, batches: Sequence[Batch], *, before: Mapping[str, Tensor], after: Sequence[float] = ()
+    model: nn.Module, loss: Loss, batches: Sequence[Batch], *, before: Mapping[str, Tensor]
 ) -> UpdateEffect:
     """The effect of the step from the weights ``before`` to the present ones, in the mode that the model is in.
 
-    One forward and one backward pass at the old weights; the losses ``after`` are measured unless they are known. Nothing of the
+    A batch takes one forward and one backward pass at the old weights and a forward pass at the present ones. Nothing of the
     model is changed.
 
     >>> model = nn.Linear(1, 1, bias=False)
@@ -73,37 +91,73 @@ def update_effect(
     ((4.5,), (0.5,), (-6.0,))
     """
     own = {name: value.detach().requires_grad_() for name, value in before.items()}
-    now = {name: p.detach() for name, p in model.named_parameters()}
-    moves = {name: promoted(now[name]) - promoted(own[name].detach()) for name in own}
-    size = math.sqrt(_total((now[name], now[name]) for name in own))
-    length = math.sqrt(_total((move, move) for move in moves.values()))
-    starts, ends, forecasts = [], [], []
-    for place, batch in enumerate(batches):
-        value = _value(model, loss, own, batch)
-        slopes: tuple[Tensor | None, ...] = torch.autograd.grad(value, list(own.values()), allow_unused=True)
-        pairs = zip(slopes, moves.values(), strict=True)
-        forecasts.append(_total((slope, move) for slope, move in pairs if slope is not None))
-        starts.append(float(value.detach()))
-        if place < len(after):
-            ends.append(after[place])
-        else:
-            with torch.no_grad():
-                ends.append(float(_value(model, loss, now, batch)))
-    return UpdateEffect(tuple(starts), tuple(ends), tuple(forecasts), length / size if size else math.inf)
-
-
-def _value(model: nn.Module, loss: Loss, parameters: Mapping[str, Tensor], batch: Batch) -> Tensor:
-    answer: Any = functional_call(model, dict(parameters), batch.inputs, dict(batch.keywords))
-    value: Tensor = loss(
-        answer["logits"] if isinstance(answer, Mapping) and "logits" in answer else answer, batch.target
+    every = dict(model.named_parameters())
+    now = [every[name].detach() for name in own]
+    move = torch.cat([(promoted(a) - promoted(b)).reshape(-1) for a, b in zip(now, before.values(), strict=True)])
+    gradient, sizes = torch.zeros_like(move), tuple(len(batch) for batch in batches)
+    parts = PARTS if len(batches) == 1 and sizes[0] >= 2 * PARTS else 0
+    told, forecasts = [], []
+    for batch in batches:
+        answer = _logits(functional_call(model, dict(own), batch.inputs, dict(batch.keywords)))
+        value = loss(answer, batch.target)
+        slopes = torch.autograd.grad(value, list(own.values()), allow_unused=True, materialize_grads=True)
+        slope = torch.cat([promoted(slope).reshape(-1) for slope in slopes])
+        del slopes
+        forecasts.append(_product(slope, move))
+        gradient.add_(slope, alpha=len(batch) / sum(sizes))
+        with torch.no_grad():
+            later = _logits(model(*batch.inputs, **batch.keywords))
+            first = [value.detach(), *_losses(loss, answer, batch, parts)]
+            told.append(torch.stack([*first, loss(later, batch.target), *_losses(loss, later, batch, parts)]).double())
+        del answer, later, value, slope
+    rows = torch.stack(told).reshape(len(told), 2, 1 + parts).cpu()  # (batches, before and after, whole and parts)
+    changes = (rows[:, 1] - rows[:, 0])[:, 1 if parts else 0 :].flatten()
+    size = float(torch.stack([norm.double() for norm in torch._foreach_norm([promoted(p) for p in now])]).norm())
+    return UpdateEffect(
+        before=tuple(rows[:, 0, 0].tolist()),
+        after=tuple(rows[:, 1, 0].tolist()),
+        predicted=tuple(torch.stack(forecasts).tolist()),
+        length=float(_product(move, move)) ** 0.5 / size if size else math.inf,
+        gradient=gradient,
+        sizes=sizes,
+        changes=tuple(changes.tolist()),
     )
+
+
+def _logits(answer: Any) -> Any:
+    return answer["logits"] if isinstance(answer, Mapping) and "logits" in answer else answer
+
+
+def _losses(loss: Loss, answer: Any, batch: Batch, parts: int) -> list[Tensor]:
+    """The loss on parts of the samples, from the answers to all of them; not a number where it cannot be told of a part."""
+    size = len(batch)
+    ends = [round(size * place / parts) for place in range(parts + 1)] if parts else []
+    found = []
+    for start, end in pairwise(ends):
+        try:
+            found.append(
+                loss(_cut(answer, start, end, size), _cut(batch.target, start, end, size)).detach().reshape(())
+            )
+        except (RuntimeError, ValueError, IndexError):  # a loss that is not of samples
+            found.append(torch.full((), math.nan, device=first_tensor(answer).device))
+    return found
+
+
+def _cut(value: Any, start: int, end: int, size: int) -> Any:
+    """Some samples of a tensor, or of each tensor in a nest of them."""
+    if isinstance(value, Tensor):
+        return value[start:end] if value.ndim and len(value) == size else value
+    if isinstance(value, Mapping):
+        return {name: _cut(member, start, end, size) for name, member in value.items()}
+    if isinstance(value, tuple | list):
+        return type(value)(_cut(member, start, end, size) for member in value)
     return value
 
 
-def _total(pairs: Iterable[tuple[Tensor, Tensor]]) -> float:
-    """The sum of products, added up in double precision and read once."""
-    sums = [(a * b).sum(dtype=torch.float64) for a, b in pairs]
-    return float(torch.stack(sums).sum()) if sums else 0.0
+def _product(a: Tensor, b: Tensor) -> Tensor:
+    """The inner product of two long vectors, added up in double precision."""
+    pieces = zip(torch.split(a, CHUNK), torch.split(b, CHUNK), strict=True)
+    return torch.stack([(x * y).sum(dtype=torch.float64) for x, y in pieces]).sum()
 
 
 def _stderr(values: Sequence[float]) -> float:

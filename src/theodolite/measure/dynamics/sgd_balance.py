@@ -17,9 +17,9 @@ from theodolite.core.reading import Estimate
 from theodolite.core.state import untouched
 from theodolite.core.statistics import student_inflation
 from theodolite.io.batches import Batch
-from theodolite.measure import batch_statistics
 from theodolite.measure.curvature import batch_of, point_of
 from theodolite.measure.curvature.operators import Loss
+from theodolite.measure.functional import batch_statistics
 
 Array = NDArray[np.float64]
 

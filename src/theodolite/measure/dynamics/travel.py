@@ -12,10 +12,9 @@ from torch import Tensor, nn
 
 from theodolite.core.reading import Estimate
 from theodolite.core.state import untouched
-from theodolite.measure import promoted
 from theodolite.measure.curvature import point_of
 from theodolite.measure.curvature.operators import Loss
-from theodolite.measure.functional import Inputs
+from theodolite.measure.functional import Inputs, promoted
 from theodolite.measure.kernels import empirical_ntk
 
 
@@ -29,7 +28,7 @@ class Slope:
     @property
     def norm(self) -> float:
         """The length of the gradient."""
-        return float(self.gradient.double().norm())
+        return float(torch.linalg.vector_norm(self.gradient, dtype=torch.float64))
 
 
 def probe_slope(model: nn.Module, loss: Loss, data: Any) -> Slope:

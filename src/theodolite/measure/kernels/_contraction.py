@@ -9,8 +9,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from theodolite.measure import Stateless, count, rows
-from theodolite.measure.functional import Inputs
+from theodolite.measure.functional import Inputs, Stateless, count, rows
 from theodolite.measure.kernels._jacobians import Factors, LayerStructure, factors
 
 Outputs = Literal["trace", "full"]

@@ -16,8 +16,7 @@ from torch import Tensor
 from torch.func import vjp, vmap
 from torch.overrides import TorchFunctionMode
 
-from theodolite.measure import Stateless, as_batch_of_one, count, rows
-from theodolite.measure.functional import Inputs, Parameters
+from theodolite.measure.functional import Inputs, Parameters, Stateless, as_batch_of_one, count, rows
 
 CONVOLUTIONS = (F.conv1d, F.conv2d)
 HARMLESS = ("__get__", "dim", "size", "numel", "stride", "is_floating_point", "is_contiguous", "__len__")

@@ -13,8 +13,7 @@ from torch.func import jvp, vjp
 
 from theodolite.core.reading import Estimate
 from theodolite.core.state import untouched
-from theodolite.measure import Stateless, count, placed, plain_attention, rows, stateless
-from theodolite.measure.functional import Inputs
+from theodolite.measure.functional import Inputs, Stateless, count, placed, plain_attention, rows, stateless
 
 _Expansion = Callable[[Mapping[str, Tensor], Inputs], Tensor]
 """Outputs (samples, outputs) as a function of parameters by name and a batch."""

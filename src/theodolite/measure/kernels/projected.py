@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from theodolite.measure.functional import Inputs, count, rows, stateless
+from theodolite.measure.functional import Inputs, count, plain_attention, rows, stateless
 
 
 def projected_jacobians(
@@ -28,18 +28,50 @@ def projected_jacobians(
     stride = -(-total // most)
     device = own[0].device
     generator = torch.Generator(device).manual_seed(seed)
-    found: list[list[Tensor]] = []
+    if device.type == "cuda":  # a pass is as long as it takes to start its kernels: all samples go through together
+        with plain_attention():
+            outputs = net(net.parameters, x)
+            signs = _signs(projections, outputs[0].numel(), generator).to(outputs.dtype)
+            found = torch.stack([_together(outputs, own, row, stride) for row in signs])
+        return found.mul_(stride**0.5)
+    one_by_one: list[Tensor] = []
+    signs = torch.zeros(0)
     for index in range(count(x)):
         outputs = net(net.parameters, rows(x, slice(index, index + 1)))[0]
-        found.append([])
-        for place in range(projections):
-            if index == 0 and place == 0:
-                size = (projections, outputs.numel())
-                signs = 2 * torch.randint(0, 2, size, generator=generator, dtype=torch.int8, device=device) - 1
-            seen = (outputs * signs[place].to(outputs.dtype)).sum()
-            slopes = torch.autograd.grad(
-                seen, own, retain_graph=place + 1 < projections, allow_unused=True, materialize_grads=True
-            )
-            kept = [slope.reshape(-1)[::stride] for slope in slopes]
-            found[-1].append(torch.cat(kept).float() * stride**0.5)
-    return torch.stack([torch.stack(sample) for sample in found]).transpose(0, 1).contiguous()
+        if index == 0:
+            signs = _signs(projections, outputs.numel(), generator).to(outputs.dtype)
+        each = [_gradient(outputs, own, row.reshape(outputs.shape), stride) for row in signs]
+        one_by_one.append(torch.stack(each))
+    return torch.stack(one_by_one, dim=1).mul_(stride**0.5)
+
+
+def _signs(projections: int, outputs: int, generator: torch.Generator) -> Tensor:
+    drawn = torch.randint(0, 2, (projections, outputs), generator=generator, dtype=torch.int8, device=generator.device)
+    return 2 * drawn - 1
+
+
+def _gradient(outputs: Tensor, own: list[Tensor], direction: Tensor, stride: int) -> Tensor:
+    """The gradient of the outputs' product with a direction, at every ``stride``-th entry of a parameter."""
+    slopes = torch.autograd.grad(outputs, own, direction, retain_graph=True, allow_unused=True, materialize_grads=True)
+    return torch.cat([slope.reshape(-1)[::stride] for slope in slopes]).float()
+
+
+def _together(outputs: Tensor, own: list[Tensor], signs: Tensor, stride: int) -> Tensor:
+    """One such gradient a sample, (samples, entries): in one pass where the model's operations can be vectorised."""
+    apart = torch.diag_embed(signs.expand(len(outputs), -1).mT).permute(
+        1, 2, 0
+    )  # the signs for one sample, 0 for others
+    directions = apart.reshape(len(outputs), *outputs.shape)
+    try:
+        slopes = torch.autograd.grad(
+            outputs,
+            own,
+            directions,
+            retain_graph=True,
+            allow_unused=True,
+            materialize_grads=True,
+            is_grads_batched=True,
+        )
+    except RuntimeError:
+        return torch.stack([_gradient(outputs, own, direction, stride) for direction in directions])
+    return torch.cat([slope.flatten(1)[:, ::stride] for slope in slopes], dim=1).float()

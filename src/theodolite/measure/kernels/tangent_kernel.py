@@ -10,8 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from theodolite.core.state import untouched
-from theodolite.measure import Stateless, count, placed, plain_attention, rows, stateless
-from theodolite.measure.functional import Inputs
+from theodolite.measure.functional import Inputs, Stateless, count, placed, plain_attention, rows, stateless
 from theodolite.measure.kernels._contraction import Formed, LayerContraction, Outputs
 from theodolite.measure.kernels._jacobians import LayerStructure, factors, jacobian_rows, structure_of
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from theodolite.io.batches import Batch
-from theodolite.measure import first_tensor
+from theodolite.measure.functional import first_tensor
 from theodolite.measure.propagation.layer_features import WIDEST, matrix_layers
 from theodolite.measure.propagation.signal_flow import Signal, signals
 from theodolite.measure.spectra import FeatureCovariance, feature_rows

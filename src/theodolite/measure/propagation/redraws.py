@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from theodolite.core.state import untouched
-from theodolite.measure import first_tensor, plain_attention
+from theodolite.measure.functional import first_tensor, plain_attention
 
 FEWEST = 10
 """Draws below which nothing is said of their spread."""

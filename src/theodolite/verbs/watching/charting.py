@@ -18,7 +18,7 @@ from theodolite.core.ailment import Finding
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
 from theodolite.io.batches import Batch, Batches
-from theodolite.verbs.watching.layers import layer_facts
+from theodolite.verbs.watching.layers import layer_facts, starting_entries
 
 if TYPE_CHECKING:
     from theodolite.verbs.watching.records import Record
@@ -133,7 +133,10 @@ def held_out_batches(validation: Any, model: nn.Module) -> tuple[Batch, ...]:
 def facts_beside(scene: Scene, held_out: Sequence[Batch]) -> dict[str, float]:
     """What each look notes beside its readings: accuracy and held-out loss, and each layer's gradient and way so far."""
     assert scene.subject.model is not None
-    layers = layer_facts(scene.subject.model, scene.slope.gradient, scene.carried.origin)
+    carried = scene.carried
+    if carried.entries is None:
+        carried.entries = starting_entries(scene.subject.model, carried.origin)
+    layers = layer_facts(scene.subject.model, scene.slope.gradient, carried.entries)
     return {**scores_of(scene.subject, held_out), **layers}
 
 

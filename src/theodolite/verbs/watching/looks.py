@@ -20,14 +20,7 @@ from theodolite.instruments._common.drift import drift_reading
 from theodolite.instruments._common.samples import spread_samples
 from theodolite.instruments.sharpness import sharpness_meaning
 from theodolite.measure import first_tensor, placed
-from theodolite.measure.dynamics import (
-    at_state,
-    telling_kernel,
-    thinned_travel,
-    thinned_weights,
-    update_effect,
-    weight_travel,
-)
+from theodolite.measure.dynamics import at_state, telling_kernel, thinned_travel, thinned_weights, weight_travel
 from theodolite.measure.kernels import empirical_ntk
 from theodolite.theory.dynamics import StepQuality, step_quality
 from theodolite.verbs.watching.projected import projected_drift
@@ -71,7 +64,9 @@ def _loss(scene: Scene) -> Iterator[Reading]:
         yield Reading(
             quantity="norm of the gradient on the probe",
             measured=norm,
-            meaning=f"Zero at a minimum, and in a dead network.{_mode(scene)}" if norm == norm else "It is not finite.",
+            meaning=f"{_when(scene)}Zero at a minimum, and in a dead network.{_mode(scene)}"
+            if norm == norm
+            else "It is not finite.",
         )
 
 
@@ -79,6 +74,10 @@ def _loss_as_evaluated(scene: Scene) -> float:
     with torch.no_grad():
         parts = [(float(scene.subject.loss_on(batch)), len(batch)) for batch in scene.subject.batches()]
     return sum(value * size for value, size in parts) / sum(size for _, size in parts)
+
+
+def _when(scene: Scene) -> str:
+    return "At the weights before the last step. " if scene.one_back else ""
 
 
 def _mode(scene: Scene) -> str:
@@ -90,20 +89,18 @@ TRUST = "measured over predicted change of the loss by the last step"
 
 def _last_step(scene: Scene) -> Iterator[Reading]:
     """What the last step of training did to the loss of the probe, beside what the gradient predicts."""
-    training, subject = scene.training, scene.subject
-    assert subject.model is not None and subject.loss is not None
+    training = scene.training
     if training.optimizer is None:
         return
     if not training.before:
         raise ValueError("expected a step of the optimiser before this look, got none yet; nothing is said of it")
-    with scene.stepping():
-        effect = update_effect(subject.model, subject.loss, scene.halves, before=training.before)
+    effect = scene.effect
     if effect.length == 0:
         raise ValueError(
             "expected a step that moves the weights, got one that was skipped (a loss scale that overflowed?)"
         )
     quality = step_quality(effect.forecast, effect.change)
-    level = sum(effect.before) / len(effect.before)
+    level = effect.loss - effect.change
     share = abs(effect.forecast / level) if level else math.inf
     facts = {
         "trust": quality.ratio,

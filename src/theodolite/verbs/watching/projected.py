@@ -13,10 +13,10 @@ from theodolite.instruments._common.drift import drift_reading
 from theodolite.measure import rows
 from theodolite.measure.dynamics import at_state, weight_travel
 from theodolite.measure.kernels import kernel_drift, projected_jacobians
-from theodolite.verbs.watching.scene import Scene
+from theodolite.verbs.watching.scene import LARGE, Scene
 
-SAMPLES, PROJECTIONS = 4, 4
-"""Samples and projections of outputs: sixteen gradients a look."""
+SAMPLES, PROJECTIONS, FEWER = 4, 4, 2
+"""Samples and projections of outputs: sixteen gradients a look, eight of a large model."""
 
 
 def projected_drift(scene: Scene, x: Any) -> Iterator[Reading]:
@@ -39,13 +39,14 @@ def projected_drift(scene: Scene, x: Any) -> Iterator[Reading]:
     yield replace(
         reading,
         stderr=abs(halves[0] - halves[1]) / 2,
-        where=f"relative, Frobenius; {PROJECTIONS} random projections of the outputs, {len(now[0])} samples",
+        where=f"relative, Frobenius; {len(now)} random projections of the outputs, {len(now[0])} samples",
     )
 
 
 def _kernels(model: Any, x: Any) -> Tensor:
     """One kernel a projection."""
-    J = projected_jacobians(model, x, projections=PROJECTIONS).double()
+    large = sum(p.numel() for p in model.parameters()) >= LARGE
+    J = projected_jacobians(model, x, projections=FEWER if large else PROJECTIONS).double()
     return (J @ J.mT).cpu()
 
 

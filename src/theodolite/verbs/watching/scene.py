@@ -15,10 +15,26 @@ from theodolite.core.subject import Subject
 from theodolite.instruments._common.classes import classes_of
 from theodolite.io.batches import Batch, Batches
 from theodolite.measure import batch_statistics, normalises_batches
-from theodolite.measure.curvature import Eigenpairs, Operator, Symmetric, extreme_eigenpairs, hessian, largest_beside
-from theodolite.measure.dynamics import Slope, UpdateRule, preconditioned, probe_slope, update_rule
+from theodolite.measure.curvature import (
+    Eigenpairs,
+    Operator,
+    Symmetric,
+    extreme_eigenpairs,
+    hessian,
+    hessian_again,
+    largest_beside,
+)
+from theodolite.measure.dynamics import (
+    Slope,
+    UpdateEffect,
+    UpdateRule,
+    preconditioned,
+    probe_slope,
+    update_effect,
+    update_rule,
+)
 from theodolite.theory.dynamics import step_size_edge, update_edge
-from theodolite.verbs.watching.training import Training, bytes_of, check_room
+from theodolite.verbs.watching.training import Training, bytes_of, most_bytes, room_beside
 
 if TYPE_CHECKING:
     from theodolite.theory.dynamics.stationarity import Sampler
@@ -28,7 +44,7 @@ LEVELS: tuple[Level, ...] = ("cheap", "standard", "full")
 WARM, COLD, CLOSE = 5, 60, 0.05
 """Products with the Hessian at a look that knows the last eigenvector, at most otherwise; error that asks for more."""
 
-LARGE, FEW = 1 << 20, 4
+LARGE, FEW = 1 << 20, 2
 """Parameters from which on the search ends once it can tell the side of the edge, and products of a look then."""
 
 VECTORS = 11
@@ -62,10 +78,19 @@ class Carried:
     telling: float = 0.0
     projected: Tensor | None = field(default=None, repr=False)
     thinned: Tensor | None = field(default=None, repr=False)
+    entries: Mapping[str, Tensor] | None = field(default=None, repr=False)
     vectors: Tensor | None = field(default=None, repr=False)
+    sample_bytes: float | None = None
+    most_bytes: int = 0
+    after_look: int = 0
     centre: Tensor | None = field(default=None, repr=False)
     settling: int = 0
     window: list[tuple[float, float, float]] = field(default_factory=list)
+
+    def note_memory(self, most: int, *, trained: bool) -> None:
+        """Training's own peak: one that no look before has made."""
+        if trained and most > self.after_look:
+            self.most_bytes = most
 
     def forget_window(self) -> None:
         """Begin the search for stationarity anew."""
@@ -97,9 +122,24 @@ class Scene:
         return normalises_batches(self.subject.model) and all(len(batch) > 1 for batch in self.subject.data)
 
     @cached_property
-    def slope(self) -> Slope:
-        """Loss and gradient on the probe, as a step sees them."""
+    def effect(self) -> UpdateEffect:
+        """What the last step did to the loss of the probe, and the gradient there before it."""
         assert self.subject.model is not None and self.subject.loss is not None
+        with self.stepping():
+            batches = tuple(self.subject.batches())
+            return update_effect(self.subject.model, self.subject.loss, batches, before=self.training.before)
+
+    @cached_property
+    def one_back(self) -> bool:
+        """Whether the gradient is that of the weights before the last step, which the step's effect tells at no other price."""
+        return self.level != "full" and bool(self.training.before)
+
+    @cached_property
+    def slope(self) -> Slope:
+        """Loss on the probe, as a step sees it, and its gradient: that of the last step's start where that is known."""
+        assert self.subject.model is not None and self.subject.loss is not None
+        if self.one_back:
+            return Slope(self.effect.loss, self.effect.gradient)
         with self.stepping():
             return probe_slope(self.subject.model, self.subject.loss, self.subject.data)
 
@@ -108,15 +148,8 @@ class Scene:
         if self.level != "full":
             slope = self.slope
             self.__dict__["slope"] = replace(slope, gradient=slope.gradient[:0])
-
-    @cached_property
-    def halves(self) -> tuple[Batch, ...]:
-        """The probe in two parts, or its batches where there are several: what differs between them is noise."""
-        whole = list(self.subject.batches())
-        if len(whole) > 1 or len(whole[0]) < 4:
-            return tuple(whole)
-        half = len(whole[0]) // 2
-        return _cut(whole[0], 0, half), _cut(whole[0], half, 2 * half)
+            if "effect" in self.__dict__:
+                self.__dict__["effect"] = replace(self.effect, gradient=slope.gradient[:0])
 
     @cached_property
     def memory(self) -> int:
@@ -147,13 +180,20 @@ class Scene:
     def operator(self) -> Operator:
         """The Hessian on the probe, as a step sees it, in batches whose graphs fit into `memory`."""
         assert self.subject.model is not None and self.subject.loss is not None
-        data = self.subject.data
+        data, carried = self.subject.data, self.carried
         parameters = sum(p.numel() for p in self.subject.model.parameters())
-        check_room(self.subject.model, VECTORS * 4 * parameters)
+        most = carried.most_bytes or most_bytes(self.subject.model)
+        left = room_beside(self.subject.model, most, VECTORS * 4 * parameters)
+        memory = max(self.memory, int(left)) if math.isfinite(left) else self.memory
         if parameters >= LARGE and not self.normalised:
             data = Batches(_in_parts(self.subject.batches(), max(1, MICRO_WORK // parameters)), self.subject.model)
         with self.stepping():
-            return hessian(self.subject.model, self.subject.loss, data, memory=self.memory)
+            if carried.sample_bytes is not None:
+                own, loss = self.subject.model, self.subject.loss
+                return hessian_again(own, loss, data, memory=memory, sample_bytes=carried.sample_bytes)
+            found = hessian(self.subject.model, self.subject.loss, data, memory=memory)
+        carried.sample_bytes = found.sample_bytes
+        return found
 
     @cached_property
     def seen_curvature(self) -> Symmetric:

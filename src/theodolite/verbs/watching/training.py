@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -114,17 +115,27 @@ SMALL = 1 << 28
 """Bytes that are never too many."""
 
 
-def check_room(model: nn.Module, needed: int) -> None:
-    """Whether so many bytes more stay within twice the most that was taken so far on the model's GPU; else it is refused."""
+def most_bytes(model: nn.Module) -> int:
+    """The most that was allocated so far on the model's GPU; 0 elsewhere."""
     device = _device(model)
-    if device.type != "cuda" or needed <= SMALL:
-        return
-    most, now = torch.cuda.max_memory_allocated(device), torch.cuda.memory_allocated(device)
-    if now + needed > 2 * most:
+    return torch.cuda.max_memory_allocated(device) if device.type == "cuda" else 0
+
+
+def room_beside(model: nn.Module, most: int, needed: int) -> float:
+    """Bytes that stay free within twice the ``most`` that training took on its GPU, once ``needed`` more are taken.
+
+    Less than none is refused; on a processor there is no end of it.
+    """
+    device = _device(model)
+    if device.type != "cuda":
+        return math.inf
+    left = 2 * most - torch.cuda.memory_allocated(device) - needed
+    if left < 0 and needed > SMALL:
         raise ValueError(
             f"expected {needed / 2**30:.1f} GiB within twice the memory of training ({most / 2**30:.1f}), got less; this look is "
             "thinned"
         )
+    return float(left)
 
 
 @contextlib.contextmanager

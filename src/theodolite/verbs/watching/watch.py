@@ -30,6 +30,7 @@ from theodolite.verbs.watching.looks import looks_of, trouble_in
 from theodolite.verbs.watching.records import Record, StoredRecords
 from theodolite.verbs.watching.scene import LEVELS, Batching, Carried, Level, Scene
 from theodolite.verbs.watching.starts import kept_probe, starting_weights, wait_for, watched_model, watched_subject
+from theodolite.verbs.watching.training import most_bytes
 
 if TYPE_CHECKING:
     from theodolite.report.opening import Opening
@@ -243,6 +244,7 @@ class Watch(ShownAnswers):
             Batching(self.batch_size, self.samples, self.sampler),
             training,
         )
+        self._carried.note_memory(most_bytes(self.model), trained=bool(training.before))
         with self._beside.looking(training):
             for look in looks_of(self.level):
                 try:
@@ -257,6 +259,7 @@ class Watch(ShownAnswers):
                     scene.forget_gradient()
                 if look.name == "last-step":
                     self._beside.release()
+        self._carried.after_look = most_bytes(self.model)
         return found, notes, scene.facts
 
     def _affordable(self) -> bool:
