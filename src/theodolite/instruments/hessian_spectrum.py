@@ -60,12 +60,16 @@ def read(subject: Subject) -> Iterator[Reading]:
     assert subject.model is not None and subject.loss is not None
     samples, products = _plan(subject)
     data = thinned(subject, samples)
-    seen = _seen(subject, data, products)
+    limit, some = subject.allowance, samples < sample_count(subject)
+    now = time.perf_counter()
+    seen = _seen(subject, data, products, now + (limit.until - now) / (2 if some else 1))
     if seen.top.values[0] <= 0:
         return
-    parts = []
-    if samples < sample_count(subject) and not subject.allowance.over():
-        parts = [_seen(subject, part, products) for part in parted(data, _parts(samples))]
+    parts: list[_Spectrum] = []
+    if some and not limit.over():
+        for place, part in enumerate(cut := list(parted(data, _parts(samples)))):
+            now = time.perf_counter()
+            parts.append(_seen(subject, part, products, now + (limit.until - now) / (len(cut) - place)))
     thin = _Thinned(parts, seen, 1 - samples / sample_count(subject))
     yield from _ends(seen, thin, plain=bends_only(subject.model))
 
@@ -112,28 +116,35 @@ def _plan(subject: Subject) -> tuple[int, int]:
     return samples, max(8, int(left / max(1e-9, each)))
 
 
-def _seen(subject: Subject, data: Any, products: int) -> _Spectrum:
-    """A third of the products each for the ends, the density and the traces; with time for all, until they are known."""
+def _seen(subject: Subject, data: Any, products: int, until: float) -> _Spectrum:
+    """A third of the products each for the ends, the density and the traces; with time for all, until they are known.
+
+    The ends may take two thirds of the time ``until`` then, and what they took a product says how many more there are.
+    """
     assert subject.model is not None and subject.loss is not None
+    started = time.perf_counter()
     operator, third = hessian(subject.model, subject.loss, data), max(3, products // 3)
     count = max(1, min(TOP, operator.size // 2, third // 3, ROWS // operator.size))
-    limit, ample = subject.allowance, products >= ALL
+    ample = products >= ALL
 
     def enough(share: float, few: int) -> Callable[[int], bool]:
-        ends = limit.until - (1 - share) * limit.seconds if limit.seconds < math.inf else math.inf
+        ends = started + share * (until - started)
         return lambda done: done >= (2000 if ample else few) or (done > 3 * count and time.perf_counter() > ends)
 
     top = extreme_eigenpairs(operator, count=count, tolerance=1e-4, most=enough(0.5, max(2, 2 * third // 3)))
     low = extreme_eigenpairs(operator, count=1, lowest=True, tolerance=3e-4, most=enough(0.65, max(2, third // 3)))
+    now = time.perf_counter()
+    more = max(0.0, until - now) * (top.products + low.products) / (now - started)
     probes = PROBES if ample else 2
-    steps = min(STEPS, operator.size - count, max(2, third // probes))
+    steps = min(STEPS, operator.size - count, max(2, third // probes), max(4, int(min(more, ALL) / (2 * probes))))
     density = spectral_density(operator, probes=probes, steps=max(1, steps), known=top)
     total = other = None
     if third >= 8:
-        total = trace(operator, products=min(PRODUCTS, third // 2))
+        each = max(4, int(min(PRODUCTS, third // 2, more / 4)))
+        total = trace(operator, products=each)
         with contextlib.suppress(TypeError):  # several outputs, which the Gauss-Newton matrix does not know
             matrix = gauss_newton(subject.model, subject.loss, data)
-            other = trace(matrix, products=min(PRODUCTS, third // 2))
+            other = trace(matrix, products=each)
     return _Spectrum(top, low, density, total, other)
 
 
