@@ -30,6 +30,7 @@ from theodolite.measure.curvature import (
     extreme_eigenpairs,
     gauss_newton,
     hessian,
+    hessian_again,
     outlier_gap,
     spectral_density,
     trace,
@@ -53,6 +54,7 @@ class _Spectrum:
     density: SpectralDensity
     total: Estimate | None
     other: Estimate | None
+    sample_bytes: float
 
 
 def read(subject: Subject) -> Iterator[Reading]:
@@ -69,7 +71,7 @@ def read(subject: Subject) -> Iterator[Reading]:
     if some and not limit.over():
         for place, part in enumerate(cut := list(parted(data, _parts(samples)))):
             now = time.perf_counter()
-            parts.append(_seen(subject, part, products, now + (limit.until - now) / (len(cut) - place)))
+            parts.append(_seen(subject, part, products, now + (limit.until - now) / (len(cut) - place), seen))
     thin = _Thinned(parts, seen, 1 - samples / sample_count(subject))
     yield from _ends(seen, thin, plain=bends_only(subject.model))
 
@@ -116,14 +118,18 @@ def _plan(subject: Subject) -> tuple[int, int]:
     return samples, max(8, int(left / max(1e-9, each)))
 
 
-def _seen(subject: Subject, data: Any, products: int, until: float) -> _Spectrum:
+def _seen(subject: Subject, data: Any, products: int, until: float, known: _Spectrum | None = None) -> _Spectrum:
     """A third of the products each for the ends, the density and the traces; with time for all, until they are known.
 
     The ends may take two thirds of the time ``until`` then, and what they took a product says how many more there are.
     """
     assert subject.model is not None and subject.loss is not None
     started = time.perf_counter()
-    operator, third = hessian(subject.model, subject.loss, data), max(3, products // 3)
+    if known is None:
+        operator = hessian(subject.model, subject.loss, data)
+    else:  # a part of what was seen before
+        operator = hessian_again(subject.model, subject.loss, data, sample_bytes=known.sample_bytes)
+    third = max(3, products // 3)
     count = max(1, min(TOP, operator.size // 2, third // 3, ROWS // operator.size))
     ample = products >= ALL
 
@@ -145,7 +151,7 @@ def _seen(subject: Subject, data: Any, products: int, until: float) -> _Spectrum
         with contextlib.suppress(TypeError):  # several outputs, which the Gauss-Newton matrix does not know
             matrix = gauss_newton(subject.model, subject.loss, data)
             other = trace(matrix, products=each)
-    return _Spectrum(top, low, density, total, other)
+    return _Spectrum(top, low, density, total, other, operator.sample_bytes)
 
 
 def _ends(seen: _Spectrum, thinned: _Thinned, *, plain: bool) -> Iterator[Reading]:

@@ -1,7 +1,9 @@
 """Both kernels of a homogeneous network in one GPU program: a tile of the Gram matrix and the recursion in registers.
 
-The products are made of bfloat16 halves, three for each (high x high, high x low, low x high), which is as good as
-float32: sixteen bits of each number, and sums in float32. Tiles on and above the diagonal are computed and written twice.
+Points are of length 1, so that half precision holds them: eleven bits, and eleven more in what it leaves. Three products
+(high x high, high x low, low x high) with sums in float32 are as good as float32; one alone is right to three digits. Tiles
+on and above the diagonal are computed and written twice; they are small, since the recursion keeps five numbers a pair in
+registers, and several of them on one processor hide each other's writing.
 Imported only where Triton is installed.
 """
 
@@ -18,7 +20,7 @@ from torch import Tensor
 from theodolite.theory.kernels._programs import Dense, Nonlinear, Program
 from theodolite.theory.kernels._tiles import NEAR, TileStep
 
-TILE = 128
+TILE = 64
 DEPTH = 64  # columns of the inputs in one product
 GROUP = 16  # rows of tiles that are computed together, so that inputs stay in the cache
 _Layer = tuple[float, float, float, float, float]
@@ -66,6 +68,7 @@ def _tiles(  # type: ignore[no-untyped-def]  # Triton takes an annotation for a 
     COUNT: tl.constexpr,
     TILE: tl.constexpr,
     DEPTH: tl.constexpr,
+    PRODUCTS: tl.constexpr,
 ):
     place = tl.program_id(0)
     i, j = tl.load(order + 2 * place), tl.load(order + 2 * place + 1)
@@ -76,10 +79,11 @@ def _tiles(  # type: ignore[no-untyped-def]  # Triton takes an annotation for a 
     c = tl.zeros((TILE, TILE), dtype=tl.float32)
     for _ in range(0, d, DEPTH):
         a, b = tl.load(high + left), tl.load(high + right)
-        a_low, b_low = tl.load(low + left), tl.load(low + right)
         c = tl.dot(a, b, c)
-        c = tl.dot(a, b_low, c)
-        c = tl.dot(a_low, b, c)
+        if PRODUCTS == 3:
+            a_low, b_low = tl.load(low + left), tl.load(low + right)
+            c = tl.dot(a, b_low, c)
+            c = tl.dot(a_low, b, c)
         left += DEPTH
         right += DEPTH
     if i == j:
@@ -128,15 +132,18 @@ def _tiles(  # type: ignore[no-untyped-def]  # Triton takes an annotation for a 
 
 
 def homogeneous_kernels(
-    x: Tensor, scale: Tensor, layers: tuple[list[_Layer], float, float]
+    x: Tensor, scale: Tensor, layers: tuple[list[_Layer], float, float], *, products: int = 3
 ) -> tuple[Tensor, Tensor, list[tuple[slice, slice]]]:
-    """NNGP, NTK, and the tiles that hold near-parallel points, for points ``x`` of mean square 1 times ``scale``."""
+    """NNGP, NTK, and the tiles that hold near-parallel points, for points ``x`` of mean square 1 times ``scale``.
+
+    With one product a pair the tiles are not looked for.
+    """
     n, d = x.shape
     padded = -(-d // DEPTH) * DEPTH
     unit = torch.zeros(n, padded, device=x.device)
     unit[:, :d] = x / d**0.5
-    high = unit.to(torch.bfloat16)
-    low = (unit - high.float()).to(torch.bfloat16)
+    high = unit.half()
+    low = (unit - high.float()).half() if products == 3 else high
     count = -(-n // TILE)
     order = _order(count, x.device)
     numbers = torch.tensor(layers[0], dtype=torch.float32, device=x.device).reshape(-1)
@@ -158,9 +165,12 @@ def homogeneous_kernels(
         COUNT=len(layers[0]),
         TILE=TILE,
         DEPTH=DEPTH,
-        num_warps=8,
+        PRODUCTS=products,
+        num_warps=4,
         num_stages=3,
     )
+    if products == 1:
+        return nngp, ntk, []
     near = order[(flags > 1 - NEAR[torch.float32]).nonzero()[:, 0]].tolist()
     return nngp, ntk, [(_part(i, n), _part(j, n)) for i, j in near]
 

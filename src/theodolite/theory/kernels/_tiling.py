@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -70,7 +71,10 @@ def mean_squares(x: Tensor) -> Tensor:
     return found
 
 
-def fused_kernels(plan: TilePlan) -> Kernels | None:
+Precision = Literal["highest", "fast"]
+
+
+def fused_kernels(plan: TilePlan, precision: Precision) -> Kernels | None:
     """Both kernels by one fused GPU program, where the points are on a GPU, Triton is there and the case is covered."""
     if not plan.x.is_cuda or importlib.util.find_spec("triton") is None:
         return None
@@ -80,7 +84,9 @@ def fused_kernels(plan: TilePlan) -> Kernels | None:
     if layers is None or not plan.symmetric or plan.x.dtype != torch.float32 or plan.row_scale is None:
         return None
     try:
-        nngp, ntk, near = gpu_tiles.homogeneous_kernels(plan.x, plan.row_scale, layers)
+        nngp, ntk, near = gpu_tiles.homogeneous_kernels(
+            plan.x, plan.row_scale, layers, products=1 if precision == "fast" else 3
+        )
     except torch.cuda.OutOfMemoryError:
         raise
     except (
@@ -122,9 +128,9 @@ class TilePlan:
         """Whether an activation jumps, so that the tangent kernel is infinite."""
         return any(step.dual is not None and step.dual.jumps for step in self.steps)
 
-    def kernels(self, *, tangent: bool = True) -> Kernels:
+    def kernels(self, *, tangent: bool = True, precision: Precision = "highest") -> Kernels:
         """Both kernels of all pairs; without ``tangent`` the NTK is an empty matrix."""
-        fused = fused_kernels(self) if tangent else None
+        fused = fused_kernels(self, precision) if tangent else None
         if fused is not None:
             return fused
         n, m = self.shape
