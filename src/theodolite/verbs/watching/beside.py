@@ -14,7 +14,7 @@ from theodolite.core.ailment import Finding, Severity
 from theodolite.core.state import untouched
 from theodolite.io.files import write_atomically
 from theodolite.measure.dynamics import bare_optimizer, parameters_left_out
-from theodolite.verbs.watching.alarms import Alarms, Listener, findings_of_run
+from theodolite.verbs.watching.alarms import LOG, Alarms, Listener, findings_of_run
 from theodolite.verbs.watching.charting import OptimizerEvents, tried_step
 from theodolite.verbs.watching.records import Record
 from theodolite.verbs.watching.training import (
@@ -98,7 +98,11 @@ class Beside:
     def told(self, watch: Watch, record: Record) -> None:
         """The numbers to the writer, and the page anew."""
         if self.writer is not None:
-            write_scalars(self.writer, record)
+            try:
+                write_scalars(self.writer, record)
+            except Exception as error:  # a service that is gone or refuses a number does not end a training
+                LOG.warning("numbers are not written any more: %s", " ".join(str(error).split()))
+                self.writer = None
         if self.pages:
             from theodolite.verbs.watching.history import live_page_of
 

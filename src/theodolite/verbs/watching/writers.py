@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Protocol
 
 from theodolite.verbs.watching.records import Record
@@ -55,5 +56,13 @@ def scalar_writer(writer: Any) -> ScalarWriter | None:
 def write_scalars(writer: ScalarWriter, record: Record) -> None:
     """Every reading of a look."""
     for look, reading in record.readings:
-        tag = f"theodolite/{look}/{'-'.join(reading.quantity.replace(',', '').replace('/', ' over ').split())}"
-        writer.add_scalar(tag, reading.measured, record.step)
+        writer.add_scalar(f"theodolite/{look}/{_word(reading.quantity)}", reading.measured, record.step)
+
+
+def _word(quantity: str) -> str:
+    """A quantity in the letters that every service takes: MLflow refuses brackets and commas.
+
+    >>> _word("NC2, cosines from -1/(C-1)")
+    'NC2-cosines-from--1-over-C-1'
+    """
+    return "-".join(re.sub(r"[^A-Za-z0-9_. -]", "", quantity.replace("/", " over ")).split())
