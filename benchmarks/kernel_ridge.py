@@ -1,11 +1,12 @@
 """Kernel ridge regression on more points than memory should hold, by blocks: conjugate gradients with a preconditioner.
 
-ReLU NTK, three hidden layers, d = 784, float32, ten outputs, on the CPU. The kernel matrix is never stored: 50,000 points
-would take 10 GB in float32 (20 GB with both kernels). `python benchmarks/kernel_ridge.py 50000` for the full size.
+ReLU NTK, three hidden layers, d = 784, float32, ten outputs, The kernel matrix is never stored: 50,000 points
+would take 10 GB in float32 (20 GB with both kernels). `python benchmarks/kernel_ridge.py 50000` for the full size,
+`--device cuda` on a GPU.
 """
 
+import argparse
 import resource
-import sys
 import time
 
 import torch
@@ -13,7 +14,7 @@ import torch
 from theodolite.theory import Mlp
 from theodolite.theory.kernels import Kernel, ridge_by_conjugate_gradients
 
-RANK, RIDGE, TOLERANCE = 300, 1.0, 1e-3
+LEAST_RANK, RIDGE, TOLERANCE = 300, 1.0, 1e-3
 
 
 def data(n, seed=1):
@@ -27,13 +28,22 @@ def data(n, seed=1):
 
 
 def main():
-    n = int(sys.argv[1]) if len(sys.argv) > 1 else 5_000
-    x, y = data(n)
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("points", type=int, nargs="?", default=5_000)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument(
+        "--rank", type=int, help="columns that the preconditioner is made of; one in 25, at least 300, unless told"
+    )
+    options = parser.parse_args()
+    n = options.points
+    rank = options.rank or max(LEAST_RANK, n // 25)
+    x, y = (part.to(options.device) for part in data(n))
     kernel = Kernel(Mlp(3, "relu", 2.0), kind="ntk")
     matrix = kernel.matrix(x)
     base = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    start = time.perf_counter()
     matrix @ y
+    start = time.perf_counter()
+    float((matrix @ y).sum())  # waits for a device
     product = time.perf_counter() - start
     print(f"n={n}: one product with ten vectors {product:.2f} s", flush=True)
 
@@ -41,13 +51,14 @@ def main():
         return matrix.block(slice(None), slice(i, i + 1))[:, 0]
 
     start, cpu = time.perf_counter(), time.process_time()
-    solution = ridge_by_conjugate_gradients(matrix, y, ridge=RIDGE, column=column, rank=RANK, tolerance=TOLERANCE)
+    solution = ridge_by_conjugate_gradients(matrix, y, ridge=RIDGE, column=column, rank=rank, tolerance=TOLERANCE)
+    float(solution.weights.sum())
     seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
-    new, labels = data(1000, seed=2)
+    new, labels = (part.to(options.device) for part in data(1000, seed=2))
     right = (kernel.matrix(new, x) @ solution.weights).argmax(1) == labels.argmax(1)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(
-        f"n={n}: solved in {seconds:.1f} s ({cpu:.0f} s of CPU), {solution.iterations} iterations, "
+        f"n={n}, rank {rank}: solved in {seconds:.1f} s ({cpu:.0f} s of CPU), {solution.iterations} iterations, "
         f"residual {solution.residual:.1e}, "
         f"peak {peak:.0f} MB ({peak - base:.0f} MB above data and imports; the matrix would take {n * n * 4 / 2**20:.0f} MB), "
         f"right on {100 * right.float().mean():.1f}% of 1,000 points"
