@@ -2,9 +2,12 @@
 
 The samples of a network of digits are put into another order, again and again. Every instrument reads them in full, and then
 may look at some of them alone. Counted is how often three errors cover the full value, reading by reading. The network is a
-small one, trained here on 480 digits, so that all instruments are checked in minutes; ``--builtin`` takes the built-in one.
+small one, trained here on 480 digits, so that all instruments are checked in minutes; ``--builtin`` takes the built-in one,
+``--attention`` a transformer of the rows of the digits. A run of SGD has a length, which is part of what it says: with
+``--seconds`` all redraws are of one short length, and the full value is the mean over them.
 
-    python benchmarks/survey_errors.py [--redraws 20] [--samples 120] [--builtin] [INSTRUMENT ...]
+    python benchmarks/survey_errors.py [--redraws 20] [--samples 120] [--seed 0] [--builtin | --attention]
+        [--seconds S] [INSTRUMENT ...]
 """
 
 from __future__ import annotations
@@ -33,11 +36,12 @@ SMALL, STEPS = 480, 200
 """Digits that the small network is trained on, and its steps."""
 
 
-def small() -> Subject:
-    """A network of one hidden layer, trained on some digits until it fits most of them."""
+def small(*, attention: bool = False) -> Subject:
+    """A network of one hidden layer, or of attention, trained on some digits until it fits most of them."""
     x, y = (part[:SMALL] for part in digits())
     torch.manual_seed(0)
-    model = torch.nn.Sequential(torch.nn.Linear(64, 24), torch.nn.ReLU(), torch.nn.Linear(24, 10))
+    plain = torch.nn.Sequential(torch.nn.Linear(64, 24), torch.nn.ReLU(), torch.nn.Linear(24, 10))
+    model: torch.nn.Module = Rows() if attention else plain
     origin = {name: value.clone() for name, value in model.state_dict().items()}
     optimiser = torch.optim.SGD(model.parameters(), lr=LR, momentum=MOMENTUM)
     for step in range(STEPS):
@@ -45,7 +49,23 @@ def small() -> Subject:
         optimiser.zero_grad()
         torch.nn.functional.cross_entropy(model(x[rows]), y[rows]).backward()
         optimiser.step()
-    return Subject(model, origin=origin)
+    return Subject(model.eval(), origin=origin)
+
+
+class Rows(torch.nn.Module):
+    """The eight rows of a digit as tokens, through two layers of attention."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed = torch.nn.Linear(8, 16)
+        self.place = torch.nn.Parameter(0.1 * torch.randn(8, 16))
+        layer = torch.nn.TransformerEncoderLayer(16, 2, 32, dropout=0.0, batch_first=True, norm_first=True)
+        self.encoder = torch.nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+        self.head = torch.nn.Linear(16, 10)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Logits."""
+        return self.head(self.encoder(self.embed(x.view(-1, 8, 8)) + self.place).mean(1))  # type: ignore[no-any-return]
 
 
 def redrawn(model: torch.nn.Module, origin: object, seed: int, count: int) -> Subject:
@@ -79,22 +99,36 @@ def main() -> int:
     parser.add_argument("instrument", nargs="*")
     parser.add_argument("--redraws", type=int, default=20)
     parser.add_argument("--samples", type=int, default=120)
+    parser.add_argument("--seed", type=int, default=0, help="the first redraw's")
     parser.add_argument("--builtin", action="store_true")
+    parser.add_argument("--attention", action="store_true")
+    parser.add_argument("--seconds", type=float)
     options = parser.parse_args()
-    start, count = (builtin(), 10_000) if options.builtin else (small(), SMALL)
+    start, count = (builtin(), 10_000) if options.builtin else (small(attention=options.attention), SMALL)
     last: dict[Key, float] = {}
-    hits: dict[Key, list[bool]] = defaultdict(list)
-    widths: dict[Key, list[float]] = defaultdict(list)
+    hits: dict[Key, list[bool]] = {}
+    widths: dict[Key, list[float]] = {}
+    seen: dict[Key, list[tuple[Reading, float]]] = defaultdict(list)
     for name in options.instrument or catalogue.instrument_names():
-        for seed in range(options.redraws):
-            whole = readings(name, redrawn(start.model, start.origin, seed, count))
-            subject = redrawn(start.model, start.origin, seed, count).within(Allowance(samples=options.samples))
-            for key, reading in readings(name, subject).items():
-                if key in whole:
-                    hits[key].append(covers(reading, whole[key].measured))
-                    widths[key].append(reading.stderr)
-                    last[key] = whole[key].measured
-        own = [key for key in hits if key[0] == name]
+        for seed in range(options.seed, options.seed + options.redraws):
+            subject = redrawn(start.model, start.origin, seed, count)
+            if options.seconds is not None:
+                subject.batches()  # what is read once takes no part of the time
+                found = readings(name, subject.within(Allowance.starting_now(options.seconds)))
+                whole = {}
+            else:
+                whole = readings(name, subject)
+                subject = redrawn(start.model, start.origin, seed, count).within(Allowance(samples=options.samples))
+                found = readings(name, subject)
+            for key, reading in found.items():
+                if options.seconds is not None or key in whole:
+                    seen[key].append((reading, whole[key].measured if key in whole else math.nan))
+        own = [key for key in seen if key[0] == name]
+        for key in own:
+            mean = sum(reading.measured for reading, _ in seen[key]) / len(seen[key])
+            fulls = [mean if math.isnan(full) else full for _, full in seen[key]]
+            hits[key] = [covers(reading, full) for (reading, _), full in zip(seen[key], fulls, strict=True)]
+            widths[key], last[key] = [reading.stderr for reading, _ in seen[key]], fulls[-1]
         print(f"{name}: {sum(_good(hits[key]) for key in own)} of {len(own)} readings", flush=True)
         for key in own:
             if not _good(hits[key]):

@@ -101,3 +101,12 @@ def test_a_pass_has_a_start_that_few_samples_pay_too():
     assert pace.affordable("product", Allowance.starting_now(5.0), passes=100) == 1  # the starts alone take longer
     assert pace.price({"product": 8}) == pytest.approx(0.208)
     assert Pace({"gradient": 0.001}, samples=9, starts={"gradient": 0.1}, batch=64).step() == pytest.approx(0.164)
+
+
+def test_a_second_look_is_taken_where_time_was_left_and_it_would_be_longer():
+    purse = Purse.opened("60s").priced({"wide": 0.0}, step=1e-4)  # ten seconds are ample
+    assert purse.second(0.5, 1, None).seconds == pytest.approx(3.0, rel=0.01)
+    assert purse.second(0.5, 2, 7).samples == 7
+    assert purse.second(2.5, 1, None) is None  # no longer than the first
+    assert Purse(60.0, purse.until - 20.0).priced({"wide": 0.0}, step=1e-4).second(0.1, 1, None) is None
+    assert Purse.opened(None).second(0.1, 1, None) is None

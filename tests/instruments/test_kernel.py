@@ -107,3 +107,26 @@ def test_the_spectrum_of_a_singular_kernel_is_finite_in_the_reading():
     assert reading.measured > 1e6
     assert "Singular" in reading.meaning
     assert kernel_spectrum(torch.ones(3, 3)).condition == float("inf")
+
+
+def test_of_more_data_than_the_kernel_takes_the_largest_eigenvalue_is_that_of_all():
+    torch.manual_seed(1)
+    x, y = torch.randn(600, 5), torch.randint(0, 3, (600,))
+    model = mlp()
+    found = by_name(th.read("kernel", th.Subject(model, data=(x, y), loss=cross_entropy)))
+    reading = found["largest eigenvalue of the kernel in the loss", "600 samples"]
+    jacobian = torch.cat([part.flatten(2) for part in jacobians(model, x).values()], 2).double()
+    root = torch.linalg.cholesky(600 * output_curvatures(cross_entropy, model(x).double(), y) + 1e-12 * torch.eye(3))
+    rows = (root.mT @ jacobian).flatten(0, 1)
+    exact = float(torch.linalg.eigvalsh(rows.T @ rows / 600)[-1])
+    assert abs(reading.measured - exact) <= 3 * reading.stderr + 1e-5 * exact
+    assert reading.stderr < 1e-3 * exact
+
+
+def jacobians(model, x):
+    own = {name: value.detach() for name, value in model.named_parameters()}
+
+    def one(parameters, sample):
+        return torch.func.functional_call(model, parameters, (sample[None],))[0]
+
+    return torch.func.vmap(torch.func.jacrev(one), in_dims=(None, 0))(own, x)

@@ -21,6 +21,9 @@ AMPLE, AMPLE_EACH = 10.0, 3.0
 LEAST = 0.2
 """Seconds that an instrument has in any case while the budget lasts."""
 
+AGAIN, MORE = 0.3, 1.5
+"""The share of what was not taken that a second look may take, and how much more than the first one's time makes it worth it."""
+
 
 @dataclass
 class Purse:
@@ -80,6 +83,13 @@ class Purse:
         share = min(self.spare() * max(self.workers / max(1, others), SHARE), self._cap(STEPS_EACH, AMPLE_EACH))
         self.waiting.discard(name)
         return self._allowed(min(self.left(), max(share, 1.1 * price, LEAST)), samples)
+
+    def second(self, seconds: float, others: int, samples: int | None) -> Allowance | None:
+        """A second look for one of some instruments whose error exceeds their number; None where it would be no longer."""
+        share = AGAIN * self.spare() / max(1, others)
+        if math.isinf(self.seconds) or share < max(LEAST, MORE * seconds):
+            return None
+        return self._allowed(min(self.left(), share), samples)
 
     def _cap(self, steps: int, ample: float) -> float:
         """Seconds of so many steps of training, more of them where the budget is more than a minute."""

@@ -56,6 +56,11 @@ class Answer:
     readings: tuple[Reading, ...]
     seconds: float = 0.0
 
+    @property
+    def unknown(self) -> int:
+        """How many readings have an error that exceeds their number: not one digit of them is known."""
+        return sum(reading.stderr > abs(reading.measured) for reading in self.readings)
+
 
 @dataclass(frozen=True)
 class Skipped:

@@ -7,6 +7,7 @@ where a number has bounds.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from theodolite.core.instrument import Instrument
+from theodolite.core.intervals import share_error
 from theodolite.core.reading import Reading
 from theodolite.core.statistics import left_out_errors
 from theodolite.core.subject import Subject
@@ -102,7 +104,11 @@ def _seen(subject: Subject, name: str, layer: nn.Linear, classes: int) -> tuple[
         return [c.nc1, c.nc2_equinorm, c.nc2_equiangular, c.nc3 or 0.0, c.nc4 or 0.0]
 
     whole = of(torch.arange(len(h)))
-    return whole, left_out_errors(numbers, len(h), of=found.of) if found.samples < found.of else (0.0,) * 5
+    if found.samples >= found.of:
+        return whole, (0.0,) * 5
+    *others, moved = left_out_errors(numbers, len(h), of=found.of)
+    # the samples left out may be classified unlike where none of these is; and with them the means move
+    return whole, (*others, math.hypot(moved, share_error(whole.nc4 or 0.0, len(h), of=found.of)))
 
 
 def _by_size(value: float, small: float, below: str, above: str) -> str:

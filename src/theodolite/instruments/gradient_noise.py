@@ -17,8 +17,11 @@ from theodolite.instruments._common.visit import afforded, sample_count, thinned
 from theodolite.measure import normalises_batches
 from theodolite.measure.dynamics import GradientMoments, gradient_moments, group_moments
 
-GROUP, NUMBERS, TRIED = 8, 1 << 27, 4
-"""Samples of a batch where batches are normalised, numbers that gradients of batches may take, and samples that are timed."""
+GROUP, NUMBERS = 8, 1 << 27
+"""Samples of a batch where batches are normalised, and numbers that gradients of batches may take."""
+
+TRIED, AHEAD, OWN = (4, 16, 64), 0.2, 0.8
+"""Samples that are timed, the share of the time that a trial may take, and that is then taken."""
 
 
 def read(subject: Subject) -> Iterator[Reading]:
@@ -39,13 +42,12 @@ def read(subject: Subject) -> Iterator[Reading]:
         stderr=found.squared_mean.stderr,
         meaning="Freed of the share that noise adds to it; below zero means that noise hides it wholly.",
     )
-    if found.squared_mean.value > 3 * found.squared_mean.stderr:
-        scale = found.scatter.value / found.squared_mean.value
-        error = scale * found.squared_mean.stderr / found.squared_mean.value
+    if found.scale is not None:
+        scale = found.scale.value
         yield Reading(
             quantity="simple noise scale",
             measured=scale,
-            stderr=error,
+            stderr=found.scale.stderr,
             meaning=f"Batches well below {scale:.3g} samples are ruled by noise: there, doubling the batch allows nearly double "
             "the step. Well above it larger batches bring little.",
         )
@@ -71,13 +73,20 @@ def _samples(subject: Subject) -> int:
     most = min(everything, subject.allowance.samples or everything)
     if subject.allowance.seconds == math.inf:
         return most
-    for few in (TRIED, 4 * TRIED):
-        started = time.perf_counter()
-        gradient_moments(subject.model, subject.loss, thinned(subject, min(few, most)))
-        each = (time.perf_counter() - started) / min(few, most)
-        if each * most <= 0.3 * subject.allowance.left():
-            return most
-    return min(most, max(8, int(0.8 * subject.allowance.left() / each)))
+    start = each = 0.0
+    few, before = 0, 0.0
+    gradient_moments(subject.model, subject.loss, thinned(subject, min(2, most)))
+    left = max(subject.allowance.left(), subject.allowance.seconds / 2)  # what is done once shall not cost all samples
+    for tried in TRIED:
+        now = min(tried, most)
+        began = time.perf_counter()
+        gradient_moments(subject.model, subject.loss, thinned(subject, now))
+        took = time.perf_counter() - began
+        each = max(took - before, 0.05 * took) / (now - few) if few else took / now
+        start, few, before = max(0.0, took - now * each), now, took
+        if now == most or start + TRIED[-1] * each > AHEAD * left:
+            break
+    return min(most, max(8, int((OWN * left - start) / each)))
 
 
 instrument = Instrument(

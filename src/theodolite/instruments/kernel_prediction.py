@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from theodolite.core.instrument import Instrument
+from theodolite.core.intervals import share_error
 from theodolite.core.reading import Band, Reading
 from theodolite.core.subject import Subject
 from theodolite.instruments._common.layers import layers_of, signals_of
@@ -89,7 +90,7 @@ def _classes(kernel: Tensor, answers: Tensor, targets: Tensor) -> Iterator[Readi
         quantity="accuracy of the infinitely wide network",
         where=f"{n} samples, each left out",
         measured=shares[0],
-        stderr=_error(shares[0], n),
+        stderr=share_error(shares[0], n),
         expected=Band(low=chance),
         against="health",
         meaning=f"The tangent kernel of layers like these answers {shares[0]:.1%} of samples it has not seen rightly; the "
@@ -99,8 +100,8 @@ def _classes(kernel: Tensor, answers: Tensor, targets: Tensor) -> Iterator[Readi
         quantity="accuracy of the model",
         where=f"the same {n} samples",
         measured=shares[1],
-        stderr=_error(shares[1], n),
-        expected=Band(low=max(0.0, shares[0] - 3 * _error(shares[0], n))),
+        stderr=share_error(shares[1], n),
+        expected=Band(low=max(0.0, shares[0] - 3 * share_error(shares[0], n))),
         against="health",
         meaning=_verdict(shares[1] - shares[0]),
     )
@@ -108,7 +109,7 @@ def _classes(kernel: Tensor, answers: Tensor, targets: Tensor) -> Iterator[Readi
         quantity="samples on which model and infinitely wide network agree",
         where=f"the same {n} samples",
         measured=shares[2],
-        stderr=_error(shares[2], n),
+        stderr=share_error(shares[2], n),
         meaning="Where the two differ either features were learnt or the kernel is too simple; such samples are worth a look.",
     )
 
@@ -141,12 +142,6 @@ def _numbers(kernel: Tensor, answers: Tensor, targets: Tensor) -> Iterator[Readi
         against="health",
         meaning=_verdict(shares[1] - shares[0]),
     )
-
-
-def _error(share: float, number: int) -> float:
-    """Of a share of so many samples; that of one more miss where it is 0 or 1."""
-    share = min(max(share, 1 / (number + 2)), 1 - 1 / (number + 2))
-    return math.sqrt(share * (1 - share) / number)
 
 
 def _verdict(gain: float) -> str:

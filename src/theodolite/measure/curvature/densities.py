@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 
 from theodolite.core.reading import Estimate
-from theodolite.core.statistics import mean_estimate
 from theodolite.measure.curvature.lanczos import Eigenpairs, Symmetric
 
 MEMORY = 1 << 29
@@ -23,8 +22,9 @@ class SpectralDensity:
 
     The mean of f over eigenvalues is $\frac{1}{P}\sum f(\lambda_i)\approx\mathrm{mean}_k\sum_jw_{kj}f(x_{kj})$. Its error
     has two parts: the spread between probes (not less than that of a random direction, variance
-    $2(\overline{f^2}-\bar f^2)/P$ a probe), and what the last quarter of the Lanczos steps still changed
-    (``coarse_nodes``, ``coarse_weights``). The first ``known`` nodes are exact.
+    $2(\overline{f^2}-\bar f^2)/P$ a probe: that is known, so that few probes need no widening by Student's t), and what the
+    last quarter of the Lanczos steps still changed in each probe (``coarse_nodes``, ``coarse_weights``). The first ``known``
+    nodes are exact.
     """
 
     size: int
@@ -38,12 +38,13 @@ class SpectralDensity:
         """The mean of a function over all eigenvalues."""
         draws = (self.weights * function(self.nodes)).sum(1)
         coarse = (self.coarse_weights * function(self.coarse_nodes)).sum(1)
-        spread, share = mean_estimate(draws), self.weights[:, self.known :]
+        spread = float(draws.std()) / math.sqrt(len(draws))
+        share = self.weights[:, self.known :]
         values = function(self.nodes[:, self.known :])
         first, second = (float((share * values**power).sum(1).mean() / share.sum(1).mean()) for power in (1, 2))
         second += float(values.square().max()) / self.size  # probes may have met a lone eigenvalue but faintly
         random = math.sqrt(2 * max(0.0, second - first**2) / (self.size * len(draws)))
-        return Estimate(spread.value, math.hypot(max(spread.stderr, random), float((draws - coarse).mean().abs())))
+        return Estimate(float(draws.mean()), math.hypot(max(spread, random), float((draws - coarse).abs().mean())))
 
     def density(self, at: Tensor, *, bump_width: float) -> tuple[Tensor, Tensor]:
         """The density smoothed by a Gaussian of standard deviation ``bump_width``, and its standard error, at each place."""

@@ -2,8 +2,7 @@ r"""Per-sample gradients: the trace of their covariance and the squared norm of 
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,32 +10,37 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
-from theodolite.core.reading import Estimate
+from theodolite.core.intervals import skewed_error
+from theodolite.core.reading import SIGMAS, Estimate
 from theodolite.core.state import untouched
-from theodolite.core.statistics import student_inflation
 from theodolite.io.batches import Batch
 from theodolite.measure.curvature import Point, point_of
 from theodolite.measure.curvature.operators import Loss
 from theodolite.measure.functional import batch_statistics, plain_attention
 
-CELLS = 1 << 24
-"""Numbers that a block of per-sample gradients may take."""
+CELLS, KEPT = 1 << 24, 1 << 27
+"""Numbers that a block of per-sample gradients may take, and those up to which all are kept rather than taken twice."""
 
 
 @dataclass(frozen=True)
 class GradientMoments:
-    r"""``scatter`` is $\mathrm{tr}\,\Sigma$, ``squared_mean`` $|\bar g|^2$ freed of $\mathrm{tr}\,\Sigma/N$, over ``samples``."""
+    r"""``scatter`` is $\mathrm{tr}\,\Sigma$, ``squared_mean`` $|\bar g|^2$ freed of $\mathrm{tr}\,\Sigma/N$, over ``samples``.
+
+    ``scale`` is their ratio, None where the mean is not told from noise. Samples are regarded as drawn from many more: the
+    errors are of having seen no others, by the jackknife, and reach as far as the skewness of its pseudo-values says.
+    """
 
     scatter: Estimate
     squared_mean: Estimate
     samples: int
+    scale: Estimate | None = None
 
 
 def gradient_moments(model: nn.Module, loss: Loss, data: Any) -> GradientMoments | None:
     r"""$\mathrm{tr}\,\Sigma=\frac{1}{N-1}\sum|g_i-\bar g|^2$ and $|\bar g|^2-\mathrm{tr}\,\Sigma/N$ over all the data.
 
     ``loss`` averages over its batch; ``g_i`` is its gradient on sample i alone. None where there are fewer than two
-    samples. Errors are those of the mean of $|g_i|^2$ and of $g_i\cdot\bar g$. Source: mccandlish2018.
+    samples. What leaving a sample out makes of both follows from $|g_i|^2$ and $g_i\cdot\bar g$ alone. Source: mccandlish2018.
 
     >>> x = torch.tensor([[1.0], [1.0], [3.0]])
     >>> model = nn.Linear(1, 1, bias=False)
@@ -48,23 +52,34 @@ def gradient_moments(model: nn.Module, loss: Loss, data: Any) -> GradientMoments
     point = point_of(model, loss)
     size = sum(p.numel() for p in point.parameters.values())
     block = max(1, CELLS // size)
+    own = list(point.parameters.values())
     squares, N = [], 0
-    mean = torch.zeros(size, dtype=torch.float64)
+    kept: list[list[Tensor]] = []
+    sums = [torch.zeros(p.numel(), dtype=torch.float64) for p in own]
     with untouched(model), plain_attention():
         for rows in _blocks(point, data, block):
-            mean += rows.sum(0, dtype=torch.float64).cpu()
-            squares.append(rows.square().sum(1, dtype=torch.float64).cpu())
-            N += len(rows)
+            for sum_, part in zip(sums, rows, strict=True):
+                sum_ += part.sum(0).double().cpu()
+            each = [torch.linalg.vector_norm(part, dim=1).double().square() for part in rows]
+            squares.append(torch.stack(each).sum(0).cpu())
+            N += len(rows[0])
+            kept = [*kept, rows] if N * size <= KEPT else []
         if N < 2:
             return None
-        mean /= N
-        near = mean.to(next(iter(point.parameters.values())))  # for an error alone: its own precision will do
-        along = [(rows @ near).double().cpu() for rows in _blocks(point, data, block)]
-    norms, signal = torch.cat(squares), float(mean.square().sum())
-    scatter = (float(norms.sum()) - N * signal) / (N - 1)
-    spread = float(norms.std()) / math.sqrt(N)
-    error = 2 * float(torch.cat(along).std()) / math.sqrt(N)
-    return GradientMoments(Estimate(scatter, spread), Estimate(signal - scatter / N, error), N)
+        near = [
+            (part / N).to(p) for part, p in zip(sums, own, strict=True)
+        ]  # for an error alone: its own precision will do
+        again = kept if N * size <= KEPT else _blocks(point, data, block)
+        along = [sum((part @ to).double().cpu() for part, to in zip(rows, near, strict=True)) for rows in again]
+    mean = torch.cat(sums) / N
+    norms, inner = torch.cat(squares), torch.cat([torch.as_tensor(part) for part in along])
+    signal, total = float(mean.square().sum()), float(norms.sum())
+    whole = torch.tensor(_moments(total, signal, N), dtype=torch.float64)
+    if N < 3:
+        scatter, squared = (Estimate(float(value), abs(float(value))) for value in whole)
+        return GradientMoments(scatter, squared, N)
+    without = (N**2 * signal - 2 * N * inner + norms) / (N - 1) ** 2  # the squared mean of all others
+    return _with_errors(whole, torch.stack(_moments(total - norms, without, N - 1), 1), N)
 
 
 def group_moments(model: nn.Module, loss: Loss, batches: Iterable[Batch]) -> GradientMoments | None:
@@ -88,21 +103,36 @@ def group_moments(model: nn.Module, loss: Loss, batches: Iterable[Batch]) -> Gra
     gram = (G @ G.T).double().cpu()
     n = len(gram)
 
-    def moments(kept: Tensor) -> tuple[float, float]:
+    def moments(kept: Tensor) -> Tensor:
         part = gram[kept][:, kept]
-        k = len(part)
-        signal = float(part.mean())
-        spread = (float(part.diagonal().sum()) - k * signal) / (k - 1)
-        return B * spread, signal - spread / k
+        spread, signal = _moments(float(part.diagonal().sum()), float(part.mean()), len(part))
+        return torch.tensor([B * spread, signal], dtype=torch.float64)
 
-    whole = moments(torch.arange(n))
-    left = torch.tensor([moments(torch.arange(n)[torch.arange(n) != i]) for i in range(n)], dtype=torch.float64)
-    errors = ((n - 1) * left.var(0, correction=0)).sqrt() * student_inflation(n)
-    return GradientMoments(Estimate(whole[0], float(errors[0])), Estimate(whole[1], float(errors[1])), sum(sizes))
+    left = torch.stack([moments(torch.arange(n)[torch.arange(n) != i]) for i in range(n)])
+    return _with_errors(moments(torch.arange(n)), left, sum(sizes))
 
 
-def _blocks(point: Point, data: Any, block: int) -> Any:
-    """Gradients of single samples, (block, P); vectorised where the model can be."""
+def _moments(total: Any, signal: Any, count: int) -> tuple[Any, Any]:
+    """Scatter and squared mean without bias, from the sum of squared norms and the squared norm of the mean."""
+    scatter = (total - count * signal) / (count - 1)
+    return scatter, signal - scatter / count
+
+
+def _with_errors(whole: Tensor, left: Tensor, samples: int) -> GradientMoments:
+    """Both moments and their ratio, with errors from the same with one of the rows left out, (rows, 2)."""
+    n = len(left)
+    pseudo = n * whole - (n - 1) * left
+    scatter, signal = (Estimate(float(whole[k]), skewed_error(pseudo[:, k].numpy())) for k in (0, 1))
+    if signal.value <= SIGMAS * signal.stderr:
+        return GradientMoments(scatter, signal, samples)
+    ratio = scatter.value / signal.value
+    share = pseudo / whole  # the ratio changes by the difference of the shares, to first order
+    scale = Estimate(ratio, abs(ratio) * skewed_error((share[:, 0] - share[:, 1]).numpy()))
+    return GradientMoments(scatter, signal, samples, scale)
+
+
+def _blocks(point: Point, data: Any, block: int) -> Iterator[list[Tensor]]:
+    """Gradients of single samples, (block, entries) of each parameter; vectorised where the model can be."""
     own = point.parameters
     for batch in point.batches(data):
         for start in range(0, len(batch), block):
@@ -110,10 +140,11 @@ def _blocks(point: Point, data: Any, block: int) -> Any:
             try:
                 yield _vectorised(point, own, part)
             except (RuntimeError, ValueError, IndexError):  # a model or loss that cannot be vectorised over samples
-                yield torch.stack([_single(point, _cut(part, slice(i, i + 1))) for i in range(len(part))])
+                single = [_single(point, _cut(part, slice(i, i + 1))) for i in range(len(part))]
+                yield [torch.stack(rows) for rows in zip(*single, strict=True)]
 
 
-def _vectorised(point: Point, own: dict[str, Tensor], batch: Batch) -> Tensor:
+def _vectorised(point: Point, own: dict[str, Tensor], batch: Batch) -> list[Tensor]:
     if any(isinstance(value, PackedSequence) for value in (*batch.inputs, *batch.keywords.values())):
         raise ValueError("expected a row a sample to vectorise over, got packed sequences; take them one by one")
     tensors = [value for value in (*batch.inputs, *batch.keywords.values(), batch.target) if isinstance(value, Tensor)]
@@ -129,14 +160,13 @@ def _vectorised(point: Point, own: dict[str, Tensor], batch: Batch) -> Tensor:
         return found
 
     found = torch.func.vmap(torch.func.grad(value), in_dims=(None, 0))(own, tensors)
-    return torch.cat([found[name].detach().flatten(1) for name in own], 1)
+    return [found[name].detach().flatten(1) for name in own]
 
 
-def _single(point: Point, batch: Batch) -> Tensor:
+def _single(point: Point, batch: Batch) -> list[Tensor]:
     own = list(point.parameters.values())
     value = point.value(point.output(batch), batch)
-    found = torch.autograd.grad(value, own, materialize_grads=True)
-    return torch.cat([g.reshape(-1) for g in found])
+    return [g.reshape(-1) for g in torch.autograd.grad(value, own, materialize_grads=True)]
 
 
 def _cut(batch: Batch, part: slice) -> Batch:
