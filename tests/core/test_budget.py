@@ -71,11 +71,11 @@ def test_errors_by_parts_vanish_with_what_is_left_out():
 @pytest.mark.parametrize(
     ("budget", "step", "whole", "each"),
     [
-        ("60s", 0.0136, 13.6, 4.08),  # a fast device: a thousand steps, three hundred for one instrument
+        ("60s", 0.016, 13.6, 4.08),  # a fast device: 850 of a thousand steps, 255 of three hundred for one instrument
         ("60s", 1e-4, 10.0, 3.0),  # a small network: some seconds whatever its steps take
         ("60s", 10.0, 60.0, 60.0),  # a slow machine: the budget
-        ("15s", 0.0136, 13.6, 4.08),
-        ("240s", 0.0136, 54.4, 16.32),  # who asks for more precision gets as many times more steps
+        ("15s", 0.016, 13.6, 4.08),
+        ("240s", 0.016, 54.4, 16.32),  # who asks for more precision gets as many times more steps
         ("60s", 0.0, 60.0, 60.0),  # without a gradient there is no step
     ],
 )

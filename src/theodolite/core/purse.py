@@ -15,6 +15,9 @@ VISIT, SHARE = 0.2, 0.15
 MINUTE, STEPS, STEPS_EACH = 60.0, 1000, 300
 """Steps of training that a survey of at most a minute may take on a fast machine, all together and each instrument."""
 
+SHARED = 0.85
+"""The share of these steps that is shared out: what each instrument takes at the least comes on top of its share."""
+
 AMPLE, AMPLE_EACH = 10.0, 3.0
 """Seconds that they may take in any case, however short a step is."""
 
@@ -93,7 +96,7 @@ class Purse:
 
     def _cap(self, steps: int, ample: float) -> float:
         """Seconds of so many steps of training, more of them where the budget is more than a minute."""
-        return max(1.0, self.seconds / MINUTE) * max(ample, steps * self.step) if self.step > 0 else math.inf
+        return max(1.0, self.seconds / MINUTE) * max(ample, SHARED * steps * self.step) if self.step > 0 else math.inf
 
     def _allowed(self, seconds: float, samples: int | None) -> Allowance:
         return Allowance(samples=samples) if math.isinf(self.seconds) else Allowance.starting_now(seconds, samples)
