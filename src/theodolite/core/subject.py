@@ -6,17 +6,21 @@ import copy
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from torch import Tensor, nn
 
 from theodolite.core.budget import Allowance
 from theodolite.core.checks import check_finite, check_forward, check_loss
+from theodolite.core.late import is_module
 from theodolite.core.state import untouched
 from theodolite.core.wrappers import bare_model, prepared
-from theodolite.io.batches import Batch, Batches
 from theodolite.io.store import Store
 from theodolite.io.weights import Weight, Weights, weights_of
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from theodolite.io.batches import Batch
 
 
 class Progress:
@@ -65,7 +69,7 @@ class Subject:
 
     def __post_init__(self) -> None:
         model = bare_model(self.model)
-        if model is not None and not isinstance(model, nn.Module):
+        if model is not None and not is_module(model):
             raise TypeError(f"expected an nn.Module, got {type(model).__name__}; a path or weights go to th.survey")
         self._set(model=model)
         if model is None and (self.data is not None or not self.weights):
@@ -82,6 +86,8 @@ class Subject:
 
     def _take(self, model: nn.Module) -> None:
         """The data as batches of the model, the model made where it waits for its first one, and its weights."""
+        from theodolite.io.batches import Batches
+
         model, data, loss = prepared(model, self.data, self.loss)
         if data is not None and not isinstance(data, Batches):
             data = Batches(data, model)

@@ -12,7 +12,8 @@ from torch import Tensor
 
 from theodolite.core.reading_rows import known_number
 from theodolite.core.subject import Subject
-from theodolite.instruments._common.weights import InHand, WeightPart, weighed
+from theodolite.core.weight_parts import InHand, WeightPart
+from theodolite.instruments._common.weights import weighed
 from theodolite.measure.spectra import marchenko_pastur_bulk, power_law, spectrum_of, weight_matrices
 
 

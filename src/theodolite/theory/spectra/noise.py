@@ -6,9 +6,6 @@ import math
 from typing import Any
 
 import numpy as np
-from scipy.optimize import brentq
-from scipy.special import gammainc, gammaincinv
-
 TRACY_WIDOM = (46.446, 0.186054, 9.84801)
 """Shape, scale and shift of the gamma law that approximates Tracy-Widom's for real matrices. Source: chiani2014."""
 
@@ -84,6 +81,8 @@ def marchenko_pastur_quantile(probability: float, ratio: float) -> float:
     low, high = marchenko_pastur_edges(ratio)
     if probability in (0.0, 1.0):
         return high if probability else low
+    from scipy.optimize import brentq
+
     return float(brentq(lambda x: float(marchenko_pastur_cdf(x, ratio)) - probability, low, high, xtol=1e-14 * high))
 
 
@@ -108,6 +107,8 @@ def tracy_widom_cdf(value: float) -> float:
     >>> round(tracy_widom_cdf(0.9793), 3)
     0.95
     """
+    from scipy.special import gammainc
+
     shape, scale, shift = TRACY_WIDOM
     return float(gammainc(shape, max(value + shift, 0.0) / scale))
 
@@ -118,6 +119,8 @@ def tracy_widom_quantile(probability: float) -> float:
     >>> round(tracy_widom_quantile(0.99), 1)
     2.0
     """
+    from scipy.special import gammaincinv
+
     shape, scale, shift = TRACY_WIDOM
     return float(gammaincinv(shape, probability)) * scale - shift
 
