@@ -11,23 +11,22 @@ makes up most of its row.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from collections.abc import Iterator
-
-
-from theodolite.core.late import torch
 from theodolite.ailments._common.chart import Chart, at_weights, seen
 from theodolite.ailments._common.weight_facts import WeightFacts, is_table
 from theodolite.core.ailment import Ailment, Finding, Severity
+from theodolite.core.late import torch
 from theodolite.core.state import untouched
 from theodolite.io.weights import owners_of
 from theodolite.measure.spectra.entry_tails import BODY, MOST_DETACHED, EntryTail
 from theodolite.theory.spectra.entry_nulls import gap_probability, gaussian_maximum
 
 if TYPE_CHECKING:
-    from theodolite.ailments._common.fit import Scores
     from torch import Tensor, nn
+
+    from theodolite.ailments._common.fit import Scores
 
 CHANCE, HIGH, MOST_OF_A_ROW = 1e-4, 3.0, 0.5
 HARM, USED = 0.05, 0.01
@@ -117,7 +116,9 @@ def _data() -> tuple[Tensor, Tensor]:
 
 def _trained(seed: int) -> nn.Sequential:
     torch.manual_seed(seed)
-    model = torch.nn.Sequential(torch.nn.Linear(20, 32), torch.nn.ReLU(), torch.nn.Linear(32, 32), torch.nn.ReLU(), torch.nn.Linear(32, 1))
+    model = torch.nn.Sequential(
+        torch.nn.Linear(20, 32), torch.nn.ReLU(), torch.nn.Linear(32, 32), torch.nn.ReLU(), torch.nn.Linear(32, 1)
+    )
     x, y = _data()
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
     for _ in range(120):

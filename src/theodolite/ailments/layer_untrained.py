@@ -12,19 +12,17 @@ head. Where this is not so it is a note.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from collections.abc import Iterator
-
-
-from theodolite.core.late import torch
 from theodolite.ailments._common.chart import Chart, seen
 from theodolite.ailments._common.weight_facts import LEAST_ENTRIES, WeightFacts, is_table
 from theodolite.core.ailment import Ailment, Finding
+from theodolite.core.late import torch
 from theodolite.io.weights import owners_of
 
 if TYPE_CHECKING:
-    from torch import Tensor, nn
+    pass
 
 LEARNT = 0.8
 """A loss below this share of a constant answer's says that a network was trained."""
@@ -127,7 +125,12 @@ def _held(chart: Chart) -> set[str] | None:
 def _case(seed: int, *, cut: bool, frozen: bool = False, known: bool = True) -> dict[str, object]:
     torch.manual_seed(seed)
     model = torch.nn.Sequential(
-        torch.nn.Linear(20, 32), torch.nn.ReLU(), torch.nn.Linear(32, 32), torch.nn.ReLU(), torch.nn.Linear(32, 32), torch.nn.Linear(32, 1)
+        torch.nn.Linear(20, 32),
+        torch.nn.ReLU(),
+        torch.nn.Linear(32, 32),
+        torch.nn.ReLU(),
+        torch.nn.Linear(32, 32),
+        torch.nn.Linear(32, 1),
     )
     origin = {name: value.clone() for name, value in model.state_dict().items()}
     if frozen:
@@ -174,7 +177,9 @@ def new_head(seed: int) -> dict[str, object]:
 
 def fresh(seed: int) -> dict[str, object]:
     torch.manual_seed(seed)
-    model = torch.nn.Sequential(torch.nn.Linear(20, 32), torch.nn.ReLU(), torch.nn.Linear(32, 32), torch.nn.ReLU(), torch.nn.Linear(32, 1))
+    model = torch.nn.Sequential(
+        torch.nn.Linear(20, 32), torch.nn.ReLU(), torch.nn.Linear(32, 32), torch.nn.ReLU(), torch.nn.Linear(32, 1)
+    )
     torch.nn.init.orthogonal_(model.get_parameter("2.weight"))
     return {"model": model}
 

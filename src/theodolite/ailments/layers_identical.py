@@ -8,16 +8,14 @@ entries still are those of an initialisation, or nothing has moved, that is a no
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import re
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-
-from theodolite.core.late import torch
 from theodolite.ailments._common.chart import Chart, seen
 from theodolite.ailments._common.weight_facts import WeightFacts
 from theodolite.core.ailment import Ailment, Finding
+from theodolite.core.late import torch
 
 if TYPE_CHECKING:
     from torch import nn
@@ -86,7 +84,9 @@ def _is_a_start(chart: Chart, facts: WeightFacts) -> bool:
 
 def _trained(seed: int) -> tuple[nn.Sequential, torch.optim.Optimizer]:
     torch.manual_seed(seed)
-    model = torch.nn.Sequential(torch.nn.Linear(20, 20), torch.nn.ReLU(), torch.nn.Linear(20, 20), torch.nn.ReLU(), torch.nn.Linear(20, 1))
+    model = torch.nn.Sequential(
+        torch.nn.Linear(20, 20), torch.nn.ReLU(), torch.nn.Linear(20, 20), torch.nn.ReLU(), torch.nn.Linear(20, 1)
+    )
     x = torch.randn(256, 20)
     y = x[:, :1] * x[:, 1:2]
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)

@@ -6,16 +6,14 @@ that hold nothing but one finite value and infinities are masks and are left alo
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import math
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-
-from theodolite.core.late import torch
 from theodolite.ailments._common.chart import Chart, seen
 from theodolite.ailments._common.weight_facts import WeightFacts
 from theodolite.core.ailment import Ailment, Finding
+from theodolite.core.late import torch
 
 if TYPE_CHECKING:
     from torch import nn

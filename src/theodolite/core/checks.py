@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from theodolite.core.late import is_tensor, torch
+from theodolite.core.late import is_tensor, kind_of, torch
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -31,7 +31,11 @@ class NotFiniteError(ValueError):
 
 def check_finite(name: str, tensor: Tensor | NDArray[Any]) -> None:
     """No weight is NaN or infinite."""
-    finite = _finite(tensor) if is_tensor(tensor) else tensor.dtype.kind not in "fc" or bool(np.isfinite(tensor).all())
+    finite = (
+        _finite(tensor)
+        if is_tensor(tensor)
+        else not kind_of(tensor.dtype).startswith(("float", "complex")) or bool(np.isfinite(tensor).all())
+    )
     if not finite:
         count = _count_bad(tensor) if is_tensor(tensor) else int((~np.isfinite(tensor)).sum())
         raise NotFiniteError(
@@ -89,9 +93,7 @@ def check_loss(loss_on: Callable[[Batch], Any], batch: Batch) -> None:
                 f"{type(error).__name__}: {_one_line(error)}; check the target's shape and type"
             ) from error
     if not is_tensor(value) or value.numel() != 1 or not _finite(value):
-        got = (
-            f"{tuple(value.shape)} tensor {value.flatten()[:3].tolist()}" if is_tensor(value) else repr(value)
-        )
+        got = f"{tuple(value.shape)} tensor {value.flatten()[:3].tolist()}" if is_tensor(value) else repr(value)
         lost = is_tensor(value) and value.numel() == 1
         raise (NotFiniteError if lost else ValueError)(
             f"expected a loss that is one finite number, got {got}; average it over the batch (reduction='mean')"

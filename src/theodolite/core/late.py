@@ -10,11 +10,10 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from typing import TypeGuard
-
     import numpy as np
     import torch as torch
     from numpy.typing import NDArray
+    from typing_extensions import TypeIs
 
     Array = NDArray[np.floating[Any]]
 else:
@@ -28,13 +27,13 @@ else:
     torch = _Torch()
 
 
-def is_tensor(value: Any) -> TypeGuard[torch.Tensor]:
+def is_tensor(value: Any) -> TypeIs[torch.Tensor]:
     """Whether it is a tensor; without torch loaded nothing is."""
     loaded = sys.modules.get("torch")
     return loaded is not None and isinstance(value, loaded.Tensor)
 
 
-def is_module(value: Any) -> TypeGuard[torch.nn.Module]:
+def is_module(value: Any) -> TypeIs[torch.nn.Module]:
     """Whether it is a module of torch; without torch loaded nothing is."""
     loaded = sys.modules.get("torch")
     return loaded is not None and isinstance(value, loaded.nn.Module)

@@ -8,14 +8,13 @@ from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-
 from theodolite.core.budget import Allowance
 from theodolite.core.checks import check_finite, check_forward, check_loss
 from theodolite.core.late import is_module
 from theodolite.core.state import untouched
-from theodolite.core.wrappers import bare_model, prepared
+from theodolite.core.wrappers import as_batches, bare_model, prepared
 from theodolite.io.store import Store
-from theodolite.io.weights import Weight, Weights, weights_of
+from theodolite.io.weights import Weights, are_weights, weights_of
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -78,7 +77,7 @@ class Subject:
             raise ValueError(f"expected a positive learning rate, got {self.lr}; pass the one that training uses")
         if model is not None:
             self._take(model)
-        if self.origin is not None and not _are_weights(self.origin):
+        if self.origin is not None and not are_weights(self.origin):
             self._set(origin=weights_of(self.origin))
         if self.checked:
             with untouched(self.model):
@@ -86,11 +85,8 @@ class Subject:
 
     def _take(self, model: nn.Module) -> None:
         """The data as batches of the model, the model made where it waits for its first one, and its weights."""
-        from theodolite.io.batches import Batches
-
         model, data, loss = prepared(model, self.data, self.loss)
-        if data is not None and not isinstance(data, Batches):
-            data = Batches(data, model)
+        data = as_batches(data, model)
         self._set(model=model, data=data, loss=loss, weights=weights_of(model), name=self.name or type(model).__name__)
 
     def has(self, need: str) -> bool:
@@ -150,7 +146,3 @@ class Subject:
                 self.seen["random"] = note
             if self.loss is not None and batch.target is not None:
                 check_loss(self.loss_on, batch)
-
-
-def _are_weights(origin: Any) -> bool:
-    return isinstance(origin, Mapping) and all(isinstance(weight, Weight) for weight in origin.values())

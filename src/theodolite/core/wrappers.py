@@ -58,3 +58,10 @@ def prepared(model: nn.Module, data: Any, loss: Any) -> tuple[nn.Module, Any, An
         model = made_by(model, batch.inputs, dict(batch.keywords))
         data = replace(waiting, model=model)
     return model, data, loss
+
+
+def as_batches(data: Any, model: nn.Module) -> Any:
+    """The data as batches of the model; nothing where there are none."""
+    from theodolite.io.batches import Batches
+
+    return data if data is None or isinstance(data, Batches) else Batches(data, model)

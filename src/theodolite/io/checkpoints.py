@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from theodolite.core.late import torch
 from theodolite.io import formats
 from theodolite.io.files import printable
 from theodolite.io.formats import _zips

@@ -132,16 +132,21 @@ def asked_subject(
 def return_large_blocks() -> None:
     """In this process, have the C library give tensors back to the system when they are freed.
 
-    It would keep blocks of up to 32 MB, and cut small notes out of them: then the next tensor of the same size no longer fits,
-    and a survey that has one tensor in memory at a time grows as if it kept them all. Without glibc nothing is changed.
+    It would keep blocks of up to 32 MB (now 8 MB), and cut small notes out of them: then the next tensor of the same size no
+    longer fits, and a survey that has one tensor in memory at a time grows as if it kept them all. Without glibc nothing is
+    changed.
     """
     import ctypes
 
     with contextlib.suppress(OSError, AttributeError, TypeError):
-        ctypes.CDLL(None).mallopt(_MMAP_THRESHOLD, 1 << 20)
+        for option, size in _LIMITS:
+            ctypes.CDLL(None).mallopt(option, size)
 
 
-_MMAP_THRESHOLD = -3  # M_MMAP_THRESHOLD of malloc.h
+_LIMITS = (
+    (-3, 8 << 20),
+    (-1, 64 << 20),
+)  # M_MMAP_THRESHOLD and M_TRIM_THRESHOLD of malloc.h: smaller ones are used again
 
 
 def table(name: str) -> tuple[np.ndarray, np.ndarray | None]:

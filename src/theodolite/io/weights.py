@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-
-from theodolite.core.late import is_module, is_tensor, kind_of, torch
 from theodolite.core.checks import check_finite, check_made
+from theodolite.core.late import is_module, is_tensor, kind_of, torch
 from theodolite.io.files import said
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
+
+SMALL = 1 << 17
+"""Entries up to which a tensor is read when it is wanted, not ahead."""
 
 STATES = ("state_dict", "model_state_dict", "model", "module")
 """Names under which training loops save a state dict."""
@@ -67,6 +70,11 @@ class Listed(dict[str, Weight]):
         self.left_out: dict[str, tuple[str, ...]] = {why: names for why, names in (left_out or {}).items() if names}
 
 
+def are_weights(given: Any) -> bool:
+    """Whether it maps names to `Weight`."""
+    return isinstance(given, Mapping) and all(isinstance(weight, Weight) for weight in given.values())
+
+
 def left_out(weights: Weights) -> dict[str, tuple[str, ...]]:
     """What of a checkpoint is not among its weights: for each reason the names."""
     return dict(weights.left_out) if isinstance(weights, Listed) else {}
@@ -109,11 +117,14 @@ def readable(weights: Weights, faults: dict[str, str], *, arrays: bool = False) 
     """
     with ThreadPoolExecutor(max_workers=1) as reader:
         waiting = list(weights.values())
-        ahead = reader.submit(_held, waiting[0], arrays) if waiting else None
+        ahead: Any = None
         for place, weight in enumerate(waiting):
-            assert ahead is not None
-            found = ahead.result()
-            ahead = reader.submit(_held, waiting[place + 1], arrays) if place + 1 < len(waiting) else None
+            found = _held(weight, arrays) if ahead is None else ahead.result()
+            following = waiting[place + 1] if place + 1 < len(waiting) else None
+            if following is not None and math.prod(following.shape) > SMALL:  # else it is read sooner than asked for
+                ahead = reader.submit(_held, following, arrays)
+            else:
+                ahead = None
             if isinstance(found, str):
                 faults[weight.name] = found
             else:

@@ -7,16 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from theodolite.report.curves import (
-    Curve,
-    Scale,
-    points_words,
-    shown_places,
-    stepped,
-    tick_names,
-    told_places,
-    wrapped,
-)
+from theodolite.report.curves import Curve, Scale, points_words, shown_places, stepped, tick_names, told_places, wrapped
 from theodolite.report.words import plain, printable, shortened
 
 WIDTH, HEIGHT, LETTER = 430.0, 275.0, 6.0

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-
-from theodolite.core.late import torch
 from theodolite.ailments._common.chart import Chart
 from theodolite.ailments._common.weight_facts import WeightFacts, facts_of_row
 from theodolite.core.late import is_module

@@ -10,7 +10,7 @@ from importlib import resources
 
 from theodolite import catalogue
 from theodolite.ailments._common.chart import Chart
-from theodolite.core.ailment import Finding, in_order
+from theodolite.core.ailment import Ailment, Finding, in_order
 
 FALLBACK = "loss-stalls"
 """What is said where nothing else explains a run: whatever is found explains it."""

@@ -135,8 +135,7 @@ def diagnose(
 
 def diagnosis_of(chart: Chart, name: str) -> Diagnosis:
     """Every ailment whose needs are met, judged from one chart."""
-    from theodolite import __version__
-    from theodolite import catalogue
+    from theodolite import __version__, catalogue
     from theodolite.verbs.diagnosing import findings_of, missing_for
 
     started = time.perf_counter()

@@ -145,9 +145,7 @@ class Chart:
         """Whether weights, inputs and targets are all finite; what follows is measured only then."""
         tensors = [t for batch in (*self.batches, *self.held_out) for t in (*batch.tensors(), batch.target)]
         own = [] if self.model is None else list(self.model.parameters())
-        return all(
-            bool(torch.isfinite(t).all()) for t in (*tensors, *own) if is_tensor(t) and t.is_floating_point()
-        )
+        return all(bool(torch.isfinite(t).all()) for t in (*tensors, *own) if is_tensor(t) and t.is_floating_point())
 
     @cached_property
     def now(self) -> VitalSigns | None:

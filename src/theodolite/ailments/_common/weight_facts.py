@@ -13,8 +13,8 @@ import numpy as np
 
 from theodolite.core.late import array_of, is_tensor, kind_of, spacing, torch
 from theodolite.core.reading_rows import known_number
-from theodolite.core.weight_parts import InHand, WeightPart
 from theodolite.io.streams import overlapped
+from theodolite.io.weight_parts import InHand, WeightPart
 from theodolite.io.weights import Weights
 from theodolite.measure.spectra.entry_tails import EntryTail, entry_tail, top_singular_value
 from theodolite.theory.spectra.entry_nulls import initial_bounds, kolmogorov_distance, largest_uniform_shortfall
@@ -84,9 +84,15 @@ def weight_facts(
 
 def facts_of_row(row: Mapping[str, Any]) -> WeightFacts:
     """The facts that were kept as a row of JSON."""
-    tail = row["tail"] and EntryTail(**{**row["tail"], "places": tuple(row["tail"]["places"])})
-    if tail and tail.height is None:  # no other number of it can be without end
-        tail = replace(tail, height=math.inf)
+    tail = None
+    if row["tail"] is not None:
+        height = row["tail"]["height"]  # no other number of it can be without end
+        found = {
+            **row["tail"],
+            "places": tuple(row["tail"]["places"]),
+            "height": math.inf if height is None else height,
+        }
+        tail = EntryTail(**found)
     moved = None if row["moved"] is None else known_number(row["moved"])
     return WeightFacts(**{**row, "shape": tuple(row["shape"]), "tail": tail, "moved": moved})
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-
 from typing import TYPE_CHECKING
 
 from theodolite.core.reading import Estimate
@@ -143,4 +142,3 @@ def _only_activation(model: nn.Module | None) -> nn.Module | None:
     known = {name.replace("_", "") for name in ACTIVATIONS}
     found = [m for m in model.modules() if type(m).__name__.lower() in known]
     return found[0] if found and len({repr(module) for module in found}) == 1 else None
-

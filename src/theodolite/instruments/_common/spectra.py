@@ -10,9 +10,11 @@ import numpy as np
 
 from theodolite.core.late import array_of, is_tensor, kind_of, torch
 from theodolite.core.subject import Subject
-from theodolite.core.weight_parts import InHand, WeightPart
 from theodolite.instruments._common.weights import weighed
-from theodolite.measure.spectra import Spectrum, WeightMatrix, gram_eigenvalues, weight_matrices
+from theodolite.io.weight_parts import InHand, WeightPart
+from theodolite.measure.spectra.eigenvalues import gram_eigenvalues
+from theodolite.measure.spectra.matrices import WeightMatrix, weight_matrices
+from theodolite.measure.spectra.weight_spectra import Spectrum
 
 FAR = 1e-120
 """Entries all below this, or any above its inverse, are brought nearer to one before they are squared."""
@@ -54,7 +56,8 @@ def matrices_of(held: InHand) -> tuple[WeightMatrix, ...]:
 def _in_range(part: WeightMatrix) -> WeightMatrix:
     if part.matrix is None or kind_of(part.matrix.dtype) != "float64":
         return part
-    size = float(abs(part.matrix).max())
+    entries: Any = part.matrix
+    size = float(abs(entries).max())
     if size == 0 or FAR < size < 1 / FAR:
         return part
     exponent = math.frexp(size)[1]

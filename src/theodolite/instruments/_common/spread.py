@@ -6,8 +6,8 @@ import math
 from typing import Any
 
 from theodolite.core.late import kind_of
-from theodolite.core.weight_parts import InHand, WeightPart
-from theodolite.measure.propagation import fan_in, mean_square, sums_inputs
+from theodolite.io.weight_parts import InHand, WeightPart
+from theodolite.measure.propagation.weight_spread import fan_in, mean_square, sums_inputs
 
 
 def _find(held: InHand) -> tuple[Any, dict[str, Any]]:

@@ -13,26 +13,19 @@ from typing import Any
 
 import numpy as np
 
+from theodolite.core.late import array_of
+from theodolite.core.randomness import case_random
 from theodolite.core.reading_rows import known_number
 from theodolite.core.subject import Subject
 from theodolite.instruments._common.spectra import eigenvalues_of, matrices_of
-from theodolite.core.weight_parts import InHand, WeightPart
 from theodolite.instruments._common.weights import weighed
-from theodolite.core.late import array_of
-from theodolite.core.randomness import case_random
-from theodolite.measure.spectra import (
-    Bulk,
-    PowerLaw,
-    Spectrum,
-    bootstrap_p_value,
-    entry_kurtosis,
-    gram_eigenvalues,
-    marchenko_pastur_bulk,
-    normal_scores,
-    power_law,
-)
-from theodolite.theory.spectra import null_alpha, structure
-from theodolite.theory.spectra.nulls import SMALLEST
+from theodolite.io.weight_parts import InHand, WeightPart
+from theodolite.measure.spectra.bulk import Bulk, marchenko_pastur_bulk
+from theodolite.measure.spectra.eigenvalues import gram_eigenvalues
+from theodolite.measure.spectra.entries import entry_kurtosis, normal_scores
+from theodolite.measure.spectra.tails import PowerLaw, bootstrap_p_value, power_law
+from theodolite.measure.spectra.weight_spectra import Spectrum
+from theodolite.theory.spectra.nulls import SMALLEST, null_alpha, structure
 
 LEVEL = 0.05
 REFITS, MOST = 100, 2048

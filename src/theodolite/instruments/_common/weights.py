@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import importlib
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from theodolite.core.subject import Subject
-from theodolite.core.weight_parts import InHand, WeightPart
 from theodolite.io.files import said
 from theodolite.io.store import Stored
 from theodolite.io.streams import overlapped
+from theodolite.io.weight_parts import InHand, WeightPart
 from theodolite.io.weights import Weight, owners_of, readable
 
 if TYPE_CHECKING:

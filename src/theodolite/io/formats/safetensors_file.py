@@ -11,8 +11,6 @@ import math
 from pathlib import Path
 from typing import Any
 
-
-from theodolite.core.late import torch
 from theodolite.io.files import printable
 from theodolite.io.formats._format import MOST_TENSORS, Format, Place, checked_shape, damaged, source_of, unreadable
 from theodolite.io.weights import Weight, Weights
@@ -39,7 +37,10 @@ DTYPES = {
     "F8_E5M2": "float8_e5m2",
 }
 
-SIZES = {kind: int(name[1:].split("_")[0]) // 8 for name, kind in DTYPES.items() if name[0] != "B"} | {"bfloat16": 2, "bool": 1}
+SIZES = {kind: int(name[1:].split("_")[0]) // 8 for name, kind in DTYPES.items() if name[0] != "B"} | {
+    "bfloat16": 2,
+    "bool": 1,
+}
 """Bytes of a number."""
 
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-
+from typing import TYPE_CHECKING
 
 from theodolite.core.late import torch
 from theodolite.io.weights import Weight, Weights

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import json
 import math
-
+from typing import TYPE_CHECKING
 
 from theodolite.core.late import torch
 from theodolite.io.formats._format import checked_shape

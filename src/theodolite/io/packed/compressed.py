@@ -5,10 +5,8 @@ The numbers are kept without a sign: half of their range is taken away again, or
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import math
-
+from typing import TYPE_CHECKING
 
 from theodolite.core.late import torch
 from theodolite.io.formats._format import checked_shape

@@ -5,12 +5,9 @@ Names differ (``weight_scale``, ``weight_scale_inv``, ``scale_weight``); in all 
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
-import math
-
-
-from theodolite.core.late import torch
 from theodolite.io.packed._scheme import Config, Match, Packed, is_matrix, matched, spread_blocks
 from theodolite.io.weights import Weight, Weights
 

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 NOT_SUMS = ("Embedding", "EmbeddingBag", "Bilinear", "LayerNorm", "RMSNorm")
 """Modules of torch.nn whose weights do not sum inputs."""
 
-BLOCK = 1 << 22
+BLOCK = 1 << 16
+"""Entries in double precision at a time: they stay in the cache."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,12 @@ def sums_inputs(name: str, weight: Weight | Tensor | NDArray[Any], owner: nn.Mod
         return False
     if owner is None:
         return "embed" not in name.lower()
-    return not isinstance(owner, tuple(getattr(torch.nn, kind) for kind in NOT_SUMS))
+    return not isinstance(owner, _not_sums())
+
+
+def _not_sums() -> tuple[type[nn.Module], ...]:
+    """The modules of torch whose weights do not sum inputs."""
+    return tuple(getattr(torch.nn, kind) for kind in NOT_SUMS)
 
 
 def mean_square(tensor: Tensor | NDArray[Any], scale: float = 1.0) -> Estimate:

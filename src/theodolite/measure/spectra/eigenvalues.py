@@ -63,7 +63,7 @@ def _eigenvalues(matrix: NDArray[Any]) -> NDArray[np.float64]:
     try:
         found = np.linalg.eigvalsh(gram)
         if abs(float(found.sum()) - trace) <= TRACE_ERROR * trace:
-            return np.maximum(found, 0.0)
+            return np.asarray(np.maximum(found, 0.0))
     except np.linalg.LinAlgError:  # the solver did not converge
         pass
     return _squared_singular_values(matrix.astype(np.float64), trace)

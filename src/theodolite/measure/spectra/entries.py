@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 MOST_ENTRIES = 1 << 24
 """Entries that are ranked; of a larger matrix, rows drawn at random."""
 
-BLOCK = 1 << 22
+BLOCK, LARGE = 1 << 16, 1 << 22
+"""Entries in double precision at a time: on a processor such as stay in its cache, on a device many."""
 
 FEW_TO_SORT, BITS = 1 << 16, 18
 SCORES = 1 << 20
@@ -57,7 +58,7 @@ def _kurtosis_on_device(flat: Tensor) -> float:
     size = float(flat.abs().max()) if flat.numel() else 0.0
     if not size:
         return math.nan
-    blocks = torch.split(flat, BLOCK)
+    blocks = torch.split(flat, LARGE)
     mean = float(torch.stack([(block.double() / size).sum() for block in blocks]).sum()) / flat.numel()
     sums = flat.new_zeros(2, dtype=torch.float64)
     for block in blocks:
@@ -120,11 +121,14 @@ def _places(flat: NDArray[Any], random: np.random.Generator) -> NDArray[np.int64
         return _sorted_places(flat, random) * min(flat.size, SCORES) // flat.size
     scale = min(flat.size, SCORES) / flat.size
     start = ((np.cumsum(counts) - counts) * scale).astype(np.float32)  # up to 2^20, which float32 holds
-    drawn = random.random(flat.size, dtype=np.float32)
-    drawn *= (counts * scale).astype(np.float32)[cells]
-    drawn += start[cells]
-    found = drawn.astype(np.int64)
-    return np.minimum(found, min(flat.size, SCORES) - 1, out=found)
+    width = (counts * scale).astype(np.float32)
+    for at in range(0, flat.size, BLOCK):
+        part = cells[at : at + BLOCK]
+        drawn = random.random(part.size, dtype=np.float32)
+        drawn *= width[part]
+        drawn += start[part]
+        part[:] = drawn
+    return np.minimum(cells, min(flat.size, SCORES) - 1, out=cells)
 
 
 def _sorted_places(flat: NDArray[Any], random: np.random.Generator) -> NDArray[np.int64]:
@@ -136,9 +140,13 @@ def _sorted_places(flat: NDArray[Any], random: np.random.Generator) -> NDArray[n
 
 def _cells(flat: NDArray[Any]) -> NDArray[np.int64]:
     """The leading bits of each number, in the order of the numbers."""
-    if flat.dtype.itemsize == 2:
-        flat = flat.astype(np.float32)
-    bits = 8 * flat.dtype.itemsize
-    raw = (flat + flat.dtype.type(0)).view(f"i{flat.dtype.itemsize}")  # a zero has no sign
-    raw = raw ^ ((raw >> (bits - 1)) & np.array(2 ** (bits - 1) - 1, dtype=raw.dtype))  # negative ones grow downwards
-    return (raw >> (bits - BITS)).astype(np.int64) + (1 << (BITS - 1))
+    kind = np.dtype(np.float64 if flat.dtype.itemsize == 8 else np.float32)
+    bits, found = 8 * kind.itemsize, np.empty(flat.size, dtype=np.int64)
+    others = np.array(2 ** (bits - 1) - 1, dtype=f"i{kind.itemsize}")
+    for at in range(0, flat.size, BLOCK):
+        raw = (flat[at : at + BLOCK].astype(kind) + kind.type(0)).view(f"i{kind.itemsize}")  # a zero has no sign
+        raw ^= (raw >> (bits - 1)) & others  # negative ones grow downwards
+        raw >>= bits - BITS
+        found[at : at + BLOCK] = raw
+    found += 1 << (BITS - 1)
+    return found

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 class Spectrum:
     """The eigenvalues of W^T W, ascending, of a matrix of this shape and storage, and what they say at once.
 
-    ``dtype`` is torch's or numpy's, or its name. ``reason`` is empty, or names what makes the spectrum say little: a vector, all zeros, rank one.
+    ``dtype`` is torch's or numpy's, or its name.
+    ``reason`` is empty, or names what makes the spectrum say little: a vector, all zeros, rank one.
     """
 
     eigenvalues: NDArray[np.float64] = field(repr=False)

@@ -12,6 +12,7 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+
 from theodolite.core.reading import Band
 
 if TYPE_CHECKING:
