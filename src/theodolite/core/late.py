@@ -47,7 +47,7 @@ def array_of(matrix: torch.Tensor | Array) -> Array:
     'float64'
     """
     if not is_tensor(matrix):
-        return matrix  # type: ignore[return-value]
+        return matrix
     plain = matrix.detach().cpu()
     known = plain.dtype in (torch.float64, torch.float32, torch.float16)
     found: Array = (plain if known else plain.float()).numpy()

@@ -101,7 +101,8 @@ def _find(held: InHand) -> tuple[Any, dict[str, Any]]:
     values = held.values
     if "float" not in kind_of(values.dtype) or 0 in values.shape or (is_tensor(values) and values.is_sparse):
         return None, {}
-    spectrum = held.found.get(f"eigenvalues {held.name}")
+    single = kind_of(values.dtype) != "float64"  # eigenvalues of those may be of the matrix brought nearer to one
+    spectrum = held.found.get(f"eigenvalues {held.name}") if single else None
     return asdict(_facts(held.name, values, None, None if spectrum is None else float(spectrum[-1]))), {}
 
 
@@ -112,6 +113,7 @@ def is_table(name: str, owner: nn.Module | None) -> bool:
     return isinstance(owner, (torch.nn.Embedding, torch.nn.EmbeddingBag))
 
 
+@np.errstate(over="ignore", invalid="ignore")  # squares that are no numbers of the type: then nothing is said of them
 def _facts(name: str, values: Any, origin: Tensor | None, largest: float | None = None) -> WeightFacts:
     """Of a tensor or an array; ``largest`` is the largest eigenvalue of its Gram matrix, where that is known."""
     plain = array_of(values)
