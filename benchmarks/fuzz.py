@@ -24,6 +24,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from theodolite.core.late import kind_of
 from theodolite.core.subject import Subject
 from theodolite.io.adapters import adapter
 from theodolite.io.checkpoints import checkpoint
@@ -232,7 +233,7 @@ def complaint(path, *, surveyed):
         return "" if line.startswith("expected") and line.isprintable() else f"said {line!r}"
     faults = {}
     for weight, tensor in readable(weights, faults):
-        if tuple(tensor.shape) != weight.shape or tensor.dtype != weight.dtype:
+        if tuple(tensor.shape) != weight.shape or kind_of(tensor.dtype) != weight.kind:
             return f"{weight.name} was listed otherwise than read"
     if not all(name.isprintable() for name in weights):
         return "a name that cannot be printed"

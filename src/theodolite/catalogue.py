@@ -6,8 +6,9 @@ import ast
 import difflib
 import functools
 import importlib
+import inspect
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -111,10 +112,17 @@ def question(name: str) -> Question:
     from theodolite.core.question import Question
 
     found = entry(name)
-    facts = _literals(found.path) if found.kind == "instrument" else None
+    facts = _literals(found.path, "instrument") if found.kind == "instrument" else None
     if facts is None:  # a law, which is refused in words; or an instrument whose facts are computed
         return instrument(name)
     return Question(**facts, name=found.name)
+
+
+@functools.cache
+def ailment_facts(name: str) -> Mapping[str, Any]:
+    """What the ailment of that name needs and explains, read from its file without importing it."""
+    facts = _literals(entry(name).path, "ailment") or vars(ailment(name))
+    return {"signs": (), "explains": (), **facts}
 
 
 def law_names(chosen: Iterable[str] = ()) -> tuple[str, ...]:
@@ -166,21 +174,26 @@ def _name(path: Path) -> str:
 def _docstring(path: Path) -> str:
     if not path.exists():
         return ""
-    return ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+    words = re.match(r'r?"""(?:[^\\]|\\.)*?"""', text := path.read_text(encoding="utf-8"), re.DOTALL)
+    if words is not None:  # nothing behind it need be parsed
+        return inspect.cleandoc(ast.literal_eval(words[0]))
+    return ast.get_docstring(ast.parse(text)) or ""
 
 
-def _literals(path: Path) -> dict[str, Any] | None:
+FUNCTIONS = ("read", "finds", "judge", "examples")
+
+
+def _literals(path: Path, kind: str) -> dict[str, Any] | None:
     """The keywords of ``instrument = Instrument(...)`` in a file, but its functions; None where one is not a literal."""
-    for node in ast.parse(path.read_text(encoding="utf-8")).body:
-        if (
-            isinstance(node, ast.Assign)
-            and ast.unparse(node.targets[0]) == "instrument"
-            and isinstance(node.value, ast.Call)
-        ):
+    text = path.read_text(encoding="utf-8")
+    for node in ast.parse(text[max(0, text.rfind(f"\n{kind} = ")) :]).body:
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and _target(node) == kind:
             try:
-                return {
-                    str(k.arg): ast.literal_eval(k.value) for k in node.value.keywords if k.arg not in ("read", "finds")
-                }
+                return {str(k.arg): ast.literal_eval(k.value) for k in node.value.keywords if k.arg not in FUNCTIONS}
             except ValueError:
                 return None
     return None
+
+
+def _target(node: ast.Assign) -> str:
+    return node.targets[0].id if isinstance(node.targets[0], ast.Name) else ""

@@ -17,7 +17,7 @@ def test_whatever_is_found_explains_a_loss_that_stalls():
         if ailment.name != diagnosing.FALLBACK:
             found = [finding(diagnosing.FALLBACK, "critical"), finding(ailment.name, "warning")]
             shown = in_order(
-                found, {a.name: (*a.explains, *diagnosing._fallback(a)) for a in diagnosing.all_ailments()}
+                found, {a.name: (*a.explains, *diagnosing._fallback(a.name)) for a in diagnosing.all_ailments()}
             )
             assert [f.name for f in shown] == [ailment.name]
 

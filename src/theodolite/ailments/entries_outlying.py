@@ -12,18 +12,21 @@ makes up most of its row.
 from __future__ import annotations
 
 from collections.abc import Iterator
-
-import torch
-from torch import Tensor, nn
+from typing import TYPE_CHECKING
 
 from theodolite.ailments._common.chart import Chart, at_weights, seen
-from theodolite.ailments._common.fit import Scores, fit_of
 from theodolite.ailments._common.weight_facts import WeightFacts, is_table
 from theodolite.core.ailment import Ailment, Finding, Severity
+from theodolite.core.late import torch
 from theodolite.core.state import untouched
 from theodolite.io.weights import owners_of
 from theodolite.measure.spectra.entry_tails import BODY, MOST_DETACHED, EntryTail
 from theodolite.theory.spectra.entry_nulls import gap_probability, gaussian_maximum
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from theodolite.ailments._common.fit import Scores
 
 CHANCE, HIGH, MOST_OF_A_ROW = 1e-4, 3.0, 0.5
 HARM, USED = 0.05, 0.01
@@ -92,6 +95,8 @@ def _cut_back(chart: Chart, found: list[WeightFacts]) -> tuple[Scores | None, Sc
     """Scores as it is and with the entries cut back to the next largest; nothing where there is no loss."""
     if chart.model is None or chart.fit is None:
         return None, None
+    from theodolite.ailments._common.fit import fit_of
+
     changed: dict[str, Tensor] = {}
     for facts in found:
         tail = _tail(facts)
@@ -111,7 +116,9 @@ def _data() -> tuple[Tensor, Tensor]:
 
 def _trained(seed: int) -> nn.Sequential:
     torch.manual_seed(seed)
-    model = nn.Sequential(nn.Linear(20, 32), nn.ReLU(), nn.Linear(32, 32), nn.ReLU(), nn.Linear(32, 1))
+    model = torch.nn.Sequential(
+        torch.nn.Linear(20, 32), torch.nn.ReLU(), torch.nn.Linear(32, 32), torch.nn.ReLU(), torch.nn.Linear(32, 1)
+    )
     x, y = _data()
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
     for _ in range(120):
@@ -125,7 +132,7 @@ def one_bit_turned(seed: int) -> dict[str, object]:
     model = _trained(seed)
     with torch.no_grad():
         model.get_parameter("2.weight")[seed % 32, 5] = 400.0
-    return {"model": model, "data": _data(), "loss": nn.functional.mse_loss}
+    return {"model": model, "data": _data(), "loss": torch.nn.functional.mse_loss}
 
 
 def one_bit_turned_no_data(seed: int) -> dict[str, object]:
@@ -136,13 +143,13 @@ def one_bit_turned_no_data(seed: int) -> dict[str, object]:
 
 
 def as_trained(seed: int) -> dict[str, object]:
-    return {"model": _trained(seed), "data": _data(), "loss": nn.functional.mse_loss}
+    return {"model": _trained(seed), "data": _data(), "loss": torch.nn.functional.mse_loss}
 
 
 def heavy_tailed(seed: int) -> dict[str, object]:
     """Student's t with three degrees of freedom, as some trained layers have."""
     generator = torch.Generator().manual_seed(seed)
-    model = nn.Sequential(*(nn.Linear(128, 128) for _ in range(4)))
+    model = torch.nn.Sequential(*(torch.nn.Linear(128, 128) for _ in range(4)))
     with torch.no_grad():
         for layer in model:
             normal, other = torch.randn(128, 128, generator=generator), torch.randn(3, 128, 128, generator=generator)

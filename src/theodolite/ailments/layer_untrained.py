@@ -13,14 +13,16 @@ head. Where this is not so it is a note.
 from __future__ import annotations
 
 from collections.abc import Iterator
-
-import torch
-from torch import Tensor, nn
+from typing import TYPE_CHECKING
 
 from theodolite.ailments._common.chart import Chart, seen
 from theodolite.ailments._common.weight_facts import LEAST_ENTRIES, WeightFacts, is_table
 from theodolite.core.ailment import Ailment, Finding
+from theodolite.core.late import torch
 from theodolite.io.weights import owners_of
+
+if TYPE_CHECKING:
+    pass
 
 LEARNT = 0.8
 """A loss below this share of a constant answer's says that a network was trained."""
@@ -97,7 +99,7 @@ def _was_stepped(chart: Chart, name: str) -> bool:
     if chart.optimizer is None or name not in own:
         return False
     state = chart.optimizer.state.get(own[name], {})
-    return any(isinstance(value, Tensor) and value.ndim > 0 and bool(value.any()) for value in state.values())
+    return any(isinstance(value, torch.Tensor) and value.ndim > 0 and bool(value.any()) for value in state.values())
 
 
 def _have_learnt(chart: Chart, others: list[WeightFacts]) -> bool:
@@ -122,8 +124,13 @@ def _held(chart: Chart) -> set[str] | None:
 
 def _case(seed: int, *, cut: bool, frozen: bool = False, known: bool = True) -> dict[str, object]:
     torch.manual_seed(seed)
-    model = nn.Sequential(
-        nn.Linear(20, 32), nn.ReLU(), nn.Linear(32, 32), nn.ReLU(), nn.Linear(32, 32), nn.Linear(32, 1)
+    model = torch.nn.Sequential(
+        torch.nn.Linear(20, 32),
+        torch.nn.ReLU(),
+        torch.nn.Linear(32, 32),
+        torch.nn.ReLU(),
+        torch.nn.Linear(32, 32),
+        torch.nn.Linear(32, 1),
     )
     origin = {name: value.clone() for name, value in model.state_dict().items()}
     if frozen:
@@ -164,14 +171,16 @@ def frozen_on_purpose(seed: int) -> dict[str, object]:
 
 def new_head(seed: int) -> dict[str, object]:
     case = _case(seed, cut=False, known=False)
-    case["model"][-1] = nn.Linear(32, 4)  # type: ignore[index]
+    case["model"][-1] = torch.nn.Linear(32, 4)  # type: ignore[index]
     return {"model": case["model"]}
 
 
 def fresh(seed: int) -> dict[str, object]:
     torch.manual_seed(seed)
-    model = nn.Sequential(nn.Linear(20, 32), nn.ReLU(), nn.Linear(32, 32), nn.ReLU(), nn.Linear(32, 1))
-    nn.init.orthogonal_(model.get_parameter("2.weight"))
+    model = torch.nn.Sequential(
+        torch.nn.Linear(20, 32), torch.nn.ReLU(), torch.nn.Linear(32, 32), torch.nn.ReLU(), torch.nn.Linear(32, 1)
+    )
+    torch.nn.init.orthogonal_(model.get_parameter("2.weight"))
     return {"model": model}
 
 

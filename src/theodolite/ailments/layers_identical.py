@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-
-import torch
-from torch import nn
+from typing import TYPE_CHECKING
 
 from theodolite.ailments._common.chart import Chart, seen
 from theodolite.ailments._common.weight_facts import WeightFacts
 from theodolite.core.ailment import Ailment, Finding
+from theodolite.core.late import torch
+
+if TYPE_CHECKING:
+    from torch import nn
 
 TIED = re.compile(r"embed|wte|wpe|lm_head|shared|position|pos_|mask|inv_freq", re.IGNORECASE)
 ON_PURPOSE = re.compile(
@@ -82,7 +84,9 @@ def _is_a_start(chart: Chart, facts: WeightFacts) -> bool:
 
 def _trained(seed: int) -> tuple[nn.Sequential, torch.optim.Optimizer]:
     torch.manual_seed(seed)
-    model = nn.Sequential(nn.Linear(20, 20), nn.ReLU(), nn.Linear(20, 20), nn.ReLU(), nn.Linear(20, 1))
+    model = torch.nn.Sequential(
+        torch.nn.Linear(20, 20), torch.nn.ReLU(), torch.nn.Linear(20, 20), torch.nn.ReLU(), torch.nn.Linear(20, 1)
+    )
     x = torch.randn(256, 20)
     y = x[:, :1] * x[:, 1:2]
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
@@ -106,8 +110,8 @@ def trained_apart(seed: int) -> dict[str, object]:
 
 def fresh_encoder(seed: int) -> dict[str, object]:
     torch.manual_seed(seed)
-    layer = nn.TransformerEncoderLayer(16, 2, 32, batch_first=True)
-    return {"model": nn.TransformerEncoder(layer, 3, enable_nested_tensor=False)}
+    layer = torch.nn.TransformerEncoderLayer(16, 2, 32, batch_first=True)
+    return {"model": torch.nn.TransformerEncoder(layer, 3, enable_nested_tensor=False)}
 
 
 ailment = Ailment(

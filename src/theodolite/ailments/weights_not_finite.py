@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-
-import torch
-from torch import nn
+from typing import TYPE_CHECKING
 
 from theodolite.ailments._common.chart import Chart, seen
 from theodolite.ailments._common.weight_facts import WeightFacts
 from theodolite.core.ailment import Ailment, Finding
+from theodolite.core.late import torch
+
+if TYPE_CHECKING:
+    from torch import nn
 
 SHOWN = 3
 
@@ -66,7 +68,7 @@ def _when(chart: Chart) -> str:
 
 def with_nan(seed: int) -> dict[str, object]:
     torch.manual_seed(seed)
-    model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 2))
+    model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 2))
     with torch.no_grad():
         model.get_parameter("2.weight")[1, 3] = math.nan
     return {"model": model}
@@ -74,7 +76,7 @@ def with_nan(seed: int) -> dict[str, object]:
 
 def after_a_blow_up(seed: int) -> dict[str, object]:
     torch.manual_seed(seed)
-    model = nn.Sequential(nn.Linear(8, 16), nn.BatchNorm1d(16), nn.Linear(16, 2))
+    model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.BatchNorm1d(16), torch.nn.Linear(16, 2))
     with torch.no_grad():
         model.get_buffer("1.running_var").fill_(math.inf)
     return {"model": model}
@@ -82,7 +84,7 @@ def after_a_blow_up(seed: int) -> dict[str, object]:
 
 def with_large_weights(seed: int) -> dict[str, object]:
     torch.manual_seed(seed)
-    model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 2))
+    model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 2))
     with torch.no_grad():
         model.get_parameter("0.weight").mul_(1e30)
     return {"model": model}

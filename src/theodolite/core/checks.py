@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
-from torch import Tensor
-from torch.nn.parameter import UninitializedParameter
-from torch.nn.utils.rnn import PackedSequence
+import numpy as np
 
-from theodolite.io.batches import Batch
+from theodolite.core.late import is_tensor, kind_of, torch
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from torch import Tensor
+
+    from theodolite.io.batches import Batch
 
 
 def check_made(name: str, tensor: Tensor) -> None:
     """The weights have values."""
-    if isinstance(tensor, UninitializedParameter):
+    if isinstance(tensor, torch.nn.parameter.UninitializedParameter):
         raise ValueError(f"expected weights, got {name} not yet made (a lazy module); run one batch through it first")
     if tensor.is_meta:
         raise ValueError(f"expected weights, got {name} on the meta device, without values; load the checkpoint first")
@@ -25,11 +29,17 @@ class NotFiniteError(ValueError):
     """Weights, answers or a loss that are NaN or infinite."""
 
 
-def check_finite(name: str, tensor: Tensor) -> None:
+def check_finite(name: str, tensor: Tensor | NDArray[Any]) -> None:
     """No weight is NaN or infinite."""
-    if not _finite(tensor):
+    finite = (
+        _finite(tensor)
+        if is_tensor(tensor)
+        else not kind_of(tensor.dtype).startswith(("float", "complex")) or bool(np.isfinite(tensor).all())
+    )
+    if not finite:
+        count = _count_bad(tensor) if is_tensor(tensor) else int((~np.isfinite(tensor)).sum())
         raise NotFiniteError(
-            f"expected finite weights, got {_count_bad(tensor)} of {tensor.numel()} values of {name} NaN or infinite; "
+            f"expected finite weights, got {count} of {math.prod(tensor.shape)} values of {name} NaN or infinite; "
             "take an earlier checkpoint"
         )
 
@@ -63,8 +73,8 @@ def check_inputs(batch: Batch, number: int) -> None:
     """No input or target of a batch, the first being number 1, is NaN or infinite."""
     named = {**{f"input {place + 1}": value for place, value in enumerate(batch.inputs)}, **batch.keywords}
     for name, value in {**named, "the target": batch.target}.items():
-        tensor = value.data if isinstance(value, PackedSequence) else value
-        if isinstance(tensor, Tensor) and not _finite(tensor):
+        tensor = value.data if isinstance(value, torch.nn.utils.rnn.PackedSequence) else value
+        if is_tensor(tensor) and not _finite(tensor):
             raise NotFiniteError(
                 f"expected finite data, got {_count_bad(tensor)} of {tensor.numel()} values of {name} NaN or infinite in batch "
                 f"number {number}; mend that batch or leave it out"
@@ -77,16 +87,14 @@ def check_loss(loss_on: Callable[[Batch], Any], batch: Batch) -> None:
         try:
             value = loss_on(batch)
         except Exception as error:
-            shape = tuple(batch.target.shape) if isinstance(batch.target, Tensor) else type(batch.target).__name__
+            shape = tuple(batch.target.shape) if is_tensor(batch.target) else type(batch.target).__name__
             raise ValueError(
                 f"expected a loss(output, target) that runs on the first batch, target {shape}, got "
                 f"{type(error).__name__}: {_one_line(error)}; check the target's shape and type"
             ) from error
-    if not isinstance(value, Tensor) or value.numel() != 1 or not _finite(value):
-        got = (
-            f"{tuple(value.shape)} tensor {value.flatten()[:3].tolist()}" if isinstance(value, Tensor) else repr(value)
-        )
-        lost = isinstance(value, Tensor) and value.numel() == 1
+    if not is_tensor(value) or value.numel() != 1 or not _finite(value):
+        got = f"{tuple(value.shape)} tensor {value.flatten()[:3].tolist()}" if is_tensor(value) else repr(value)
+        lost = is_tensor(value) and value.numel() == 1
         raise (NotFiniteError if lost else ValueError)(
             f"expected a loss that is one finite number, got {got}; average it over the batch (reduction='mean')"
         )
@@ -94,7 +102,7 @@ def check_loss(loss_on: Callable[[Batch], Any], batch: Batch) -> None:
 
 def tensors_in(answer: Any) -> Iterator[Tensor]:
     """Every tensor in a model's answer, however it is nested."""
-    if isinstance(answer, Tensor):
+    if is_tensor(answer):
         yield answer
     elif isinstance(answer, Mapping):
         for member in answer.values():

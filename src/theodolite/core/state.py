@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import random
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
-from torch import nn
+
+from theodolite.core.late import torch
+
+if TYPE_CHECKING:
+    from torch import nn
 
 
 @contextmanager
@@ -20,6 +25,10 @@ def untouched(model: nn.Module | None, *, training: bool = False) -> Iterator[No
     random state of Python, numpy and torch on every device. Parameters are not copied (they may fill the memory) but watched:
     a body that changes one is an error, never a silent loss.
     """
+    if "torch" not in sys.modules:  # then nothing of it can be changed
+        with _plain_random_state():
+            yield
+        return
     with _random_state():
         if model is None:
             yield
@@ -64,11 +73,16 @@ _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_
 
 @contextmanager
 def _random_state() -> Iterator[None]:
-    python, numbers = random.getstate(), np.random.get_state()  # noqa: NPY002  the state that user code may rely on
     devices = list(range(torch.cuda.device_count())) if torch.cuda.is_available() else []
-    with torch.random.fork_rng(devices=devices):
-        try:
-            yield
-        finally:
-            random.setstate(python)
-            np.random.set_state(numbers)  # noqa: NPY002
+    with torch.random.fork_rng(devices=devices), _plain_random_state():
+        yield
+
+
+@contextmanager
+def _plain_random_state() -> Iterator[None]:
+    python, numbers = random.getstate(), np.random.get_state()  # noqa: NPY002  the state that user code may rely on
+    try:
+        yield
+    finally:
+        random.setstate(python)
+        np.random.set_state(numbers)  # noqa: NPY002

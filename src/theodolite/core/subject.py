@@ -6,17 +6,20 @@ import copy
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
-from typing import Any
-
-from torch import Tensor, nn
+from typing import TYPE_CHECKING, Any
 
 from theodolite.core.budget import Allowance
 from theodolite.core.checks import check_finite, check_forward, check_loss
+from theodolite.core.late import is_module
 from theodolite.core.state import untouched
-from theodolite.core.wrappers import bare_model, prepared
-from theodolite.io.batches import Batch, Batches
+from theodolite.core.wrappers import as_batches, bare_model, prepared
 from theodolite.io.store import Store
-from theodolite.io.weights import Weight, Weights, weights_of
+from theodolite.io.weights import Weights, are_weights, weights_of
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from theodolite.io.batches import Batch
 
 
 class Progress:
@@ -65,7 +68,7 @@ class Subject:
 
     def __post_init__(self) -> None:
         model = bare_model(self.model)
-        if model is not None and not isinstance(model, nn.Module):
+        if model is not None and not is_module(model):
             raise TypeError(f"expected an nn.Module, got {type(model).__name__}; a path or weights go to th.survey")
         self._set(model=model)
         if model is None and (self.data is not None or not self.weights):
@@ -74,7 +77,7 @@ class Subject:
             raise ValueError(f"expected a positive learning rate, got {self.lr}; pass the one that training uses")
         if model is not None:
             self._take(model)
-        if self.origin is not None and not _are_weights(self.origin):
+        if self.origin is not None and not are_weights(self.origin):
             self._set(origin=weights_of(self.origin))
         if self.checked:
             with untouched(self.model):
@@ -83,8 +86,7 @@ class Subject:
     def _take(self, model: nn.Module) -> None:
         """The data as batches of the model, the model made where it waits for its first one, and its weights."""
         model, data, loss = prepared(model, self.data, self.loss)
-        if data is not None and not isinstance(data, Batches):
-            data = Batches(data, model)
+        data = as_batches(data, model)
         self._set(model=model, data=data, loss=loss, weights=weights_of(model), name=self.name or type(model).__name__)
 
     def has(self, need: str) -> bool:
@@ -144,7 +146,3 @@ class Subject:
                 self.seen["random"] = note
             if self.loss is not None and batch.target is not None:
                 check_loss(self.loss_on, batch)
-
-
-def _are_weights(origin: Any) -> bool:
-    return isinstance(origin, Mapping) and all(isinstance(weight, Weight) for weight in origin.values())

@@ -5,29 +5,32 @@ from __future__ import annotations
 import copy
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
-from torch import nn
-from torch.nn.parameter import UninitializedBuffer, UninitializedParameter
+from theodolite.core.late import is_module, torch
 
-from theodolite.io.batches import Batches
+if TYPE_CHECKING:
+    from torch import nn
 
 
 def bare_model(model: Any) -> Any:
     """The module itself where it is compiled, or wrapped to run on several devices, in whatever order."""
     while True:
-        if isinstance(model, nn.parallel.DistributedDataParallel | nn.DataParallel):
+        if is_module(model) and isinstance(model, _parallel()):
             model = model.module
-        elif isinstance(getattr(model, "_orig_mod", None), nn.Module):
+        elif is_module(getattr(model, "_orig_mod", None)):
             model = model._orig_mod
         else:
             return model
 
 
+def _parallel() -> tuple[type[nn.Module], ...]:
+    return torch.nn.parallel.DistributedDataParallel, torch.nn.DataParallel
+
+
 def is_lazy(model: nn.Module) -> bool:
     """Whether a layer of it waits for its first batch to be made."""
-    kinds = (UninitializedParameter, UninitializedBuffer)
+    kinds = (torch.nn.parameter.UninitializedParameter, torch.nn.parameter.UninitializedBuffer)
     return any(isinstance(tensor, kinds) for tensor in (*model.parameters(), *model.buffers()))
 
 
@@ -48,8 +51,17 @@ def prepared(model: nn.Module, data: Any, loss: Any) -> tuple[nn.Module, Any, An
         data = dataset(str(data))
         loss = loss or default_loss(data)
     if data is not None and is_lazy(model):
+        from theodolite.io.batches import Batches
+
         waiting = data if isinstance(data, Batches) else Batches(data, model)
         batch = waiting.first()
         model = made_by(model, batch.inputs, dict(batch.keywords))
         data = replace(waiting, model=model)
     return model, data, loss
+
+
+def as_batches(data: Any, model: nn.Module) -> Any:
+    """The data as batches of the model; nothing where there are none."""
+    from theodolite.io.batches import Batches
+
+    return data if data is None or isinstance(data, Batches) else Batches(data, model)

@@ -11,13 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from theodolite.core.instrument import Instrument
 from theodolite.core.reading import Against, Band, Reading
 from theodolite.core.subject import Subject
 from theodolite.instruments._common.layers import FedLayer, is_reset, layers_of, signals_of
 from theodolite.instruments._common.trained import looks_trained
-from theodolite.theory.propagation import Criticality, critical_band, criticality, phase
+
+if TYPE_CHECKING:
+    from theodolite.theory.propagation import Criticality
 
 
 def read(subject: Subject) -> Iterator[Reading]:
@@ -25,7 +28,7 @@ def read(subject: Subject) -> Iterator[Reading]:
     layers = layers_of(subject)
     hidden = max(1, len(layers) - 1)
     when = "before training" if subject.origin is not None else "as they are now"
-    points = [None if layer.activation is None else criticality(layer.activation) for layer in layers]
+    points = [_point(layer) for layer in layers]
     reset, against = is_reset(signals_of(subject)), _band_of(subject)
     found: list[Reading] = []
     for layer, point in zip(layers, points, strict=True):
@@ -38,6 +41,14 @@ def read(subject: Subject) -> Iterator[Reading]:
     if not reset:  # else the depth that counts is not that of the layers
         found += _depth_scales(layers, hidden)
     yield from (replace(reading, against=against) for reading in found)
+
+
+def _point(layer: FedLayer) -> Criticality | None:
+    if layer.activation is None:
+        return None
+    from theodolite.theory.propagation import criticality
+
+    return criticality(layer.activation)
 
 
 def _band_of(subject: Subject) -> Against:
@@ -62,6 +73,8 @@ def _weight_reading(layer: FedLayer, point: Criticality | None, hidden: int, whe
         if point.weight_variance is None:
             meaning = f"{point.reason} No weight variance keeps signals alive at every depth; try another activation."
         else:
+            from theodolite.theory.propagation import critical_band
+
             band = Band(*critical_band(point.weight_variance, hidden_layers=hidden))
             ratio = layer.weight_variance.value / point.weight_variance
             many = f"{hidden} such layers" if hidden > 1 else "this layer"
@@ -122,6 +135,8 @@ def _depth_scales(layers: Sequence[FedLayer], hidden: int) -> Iterator[Reading]:
         if layer.activation is not None:
             groups.setdefault(layer.activation.name, []).append(layer)
     for name, members in groups.items():
+        from theodolite.theory.propagation import phase
+
         weight = sum(layer.weight_variance.value for layer in members) / len(members)
         bias = sum(layer.bias_variance.value for layer in members if layer.bias_variance is not None) / len(members)
         found = phase(members[0].activation, weight_variance=weight, bias_variance=bias)  # type: ignore[arg-type]

@@ -10,12 +10,8 @@ from theodolite.core.reading import Band, Reading
 from theodolite.core.subject import Subject
 from theodolite.instruments._common.spectra import layer_spectra
 from theodolite.measure.spectra import Spectrum
-from theodolite.theory.spectra import (
-    marchenko_pastur_cdf,
-    noise_effective_rank,
-    noise_stable_rank,
-    noise_stable_rank_band,
-)
+from theodolite.theory.spectra.noise import marchenko_pastur_cdf
+from theodolite.theory.spectra.ranks import noise_effective_rank, noise_stable_rank, noise_stable_rank_band
 
 
 def read(subject: Subject) -> Iterator[Reading]:

@@ -22,7 +22,8 @@ from theodolite.core.subject import Subject
 from theodolite.instruments._common.spectra import LayerSpectrum, layer_spectra
 from theodolite.instruments._common.tails import LEVEL, Tail, layer_tails
 from theodolite.measure.spectra import Bulk, PowerLaw, Spectrum
-from theodolite.theory.spectra import marchenko_pastur_density, null_alpha
+from theodolite.theory.spectra.noise import marchenko_pastur_density
+from theodolite.theory.spectra.nulls import null_alpha
 
 
 def read(subject: Subject) -> Iterator[Reading]:

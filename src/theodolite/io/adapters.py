@@ -13,13 +13,14 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
-from torch import Tensor
-
+from theodolite.core.late import torch
 from theodolite.io.formats._format import unreadable
 from theodolite.io.weights import Listed, Weight, Weights, left_out
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 CONFIG = "adapter_config.json"
 DOWN = re.compile(
@@ -200,5 +201,5 @@ def _sum(base: Weight, adapted: Adapted) -> Weight:
     source = "|".join(part.source for part in parts) if all(part.source for part in parts) else ""
     words = f"the base with an adapter of rank {adapted.rank}" + (f"; {adapted.note}" if adapted.note else "")
     return Weight(
-        base.name, base.shape, base.dtype, _Sum(base, adapted), source and f"{source}|{adapted.scale}", note=words
+        base.name, base.shape, base.kind, _Sum(base, adapted), source and f"{source}|{adapted.scale}", note=words
     )

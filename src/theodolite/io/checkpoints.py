@@ -6,27 +6,29 @@ import importlib
 import json
 import pkgutil
 import stat
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from torch import Tensor
 
 from theodolite.io import formats
 from theodolite.io.files import printable
-from theodolite.io.formats import _distributed, _zips
+from theodolite.io.formats import _zips
 from theodolite.io.formats._format import HEAD, LONGEST_NAME, Format, Place, Unreadable, unreadable
 from theodolite.io.packed.unpacking import quantisation, unpacked
 from theodolite.io.weights import Listed, Weight, Weights, left_out
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 KINDS = (
     "a checkpoint file (safetensors, torch, .npz, GGUF, ONNX, Keras, flax, TensorFlow), a folder of shards, "
     "or package.module:function"
 )
 LARGEST_INDEX = 32_000_000
+USUAL = "safetensors_file"
 
 
 def checkpoint(name: str | Path, *, device: str = "cpu") -> Weights:
@@ -103,12 +105,17 @@ def _shown(weights: Listed) -> Listed:
     return Listed(shown, out)
 
 
-@lru_cache(maxsize=1)
-def _formats() -> tuple[Format, ...]:
-    """Every format, those without a signature last."""
+def _formats() -> Iterator[Format]:
+    """Every format, the most usual first and loaded one by one, those without a signature last."""
     names = [info.name for info in pkgutil.iter_modules(formats.__path__) if not info.name.startswith("_")]
-    found: list[Format] = [importlib.import_module(f"{formats.__name__}.{name}").format for name in sorted(names)]
-    return tuple(sorted(found, key=lambda each: each.last))
+    last = []
+    for name in sorted(names, key=lambda name: (name != USUAL, name)):
+        found: Format = importlib.import_module(f"{formats.__name__}.{name}").format
+        if found.last:
+            last.append(found)
+        else:
+            yield found
+    yield from last
 
 
 def _file(path: Path) -> Weights:
@@ -128,7 +135,9 @@ def _folder(path: Path) -> Weights:
 
     Or that of torch.distributed.checkpoint, or of TensorFlow, whose SavedModel has its variables in a folder of their own.
     """
-    if (path / _distributed.METADATA).is_file():
+    if (path / ".metadata").is_file():
+        from theodolite.io.formats import _distributed
+
         return _distributed.weights(path)
     for pattern in ("*.safetensors", "*.bin", "*.pth", "*.pt"):
         indices, shards = sorted(path.glob(f"{pattern}.index.json")), sorted(path.glob(pattern))

@@ -10,17 +10,19 @@ import sys
 import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
-from torch import Tensor, nn
 
+from theodolite.core.late import is_module, torch
 from theodolite.core.subject import Subject
 from theodolite.io.adapters import Adapted, adapter, configuration, merged
 from theodolite.io.checkpoints import KINDS, checkpoint, numbers, one_line
 from theodolite.io.files import printable
 from theodolite.io.weights import Weights
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 def target(name: str, *, data: Any = None, device: str = "cpu", **facts: Any) -> Subject:
@@ -63,6 +65,8 @@ def _adapted(
 
 
 def _check_device(device: str) -> None:
+    if device == "cpu":
+        return
     try:
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError) as error:
@@ -128,16 +132,21 @@ def asked_subject(
 def return_large_blocks() -> None:
     """In this process, have the C library give tensors back to the system when they are freed.
 
-    It would keep blocks of up to 32 MB, and cut small notes out of them: then the next tensor of the same size no longer fits,
-    and a survey that has one tensor in memory at a time grows as if it kept them all. Without glibc nothing is changed.
+    It would keep blocks of up to 32 MB (now 8 MB), and cut small notes out of them: then the next tensor of the same size no
+    longer fits, and a survey that has one tensor in memory at a time grows as if it kept them all. Without glibc nothing is
+    changed.
     """
     import ctypes
 
     with contextlib.suppress(OSError, AttributeError, TypeError):
-        ctypes.CDLL(None).mallopt(_MMAP_THRESHOLD, 1 << 20)
+        for option, size in _LIMITS:
+            ctypes.CDLL(None).mallopt(option, size)
 
 
-_MMAP_THRESHOLD = -3  # M_MMAP_THRESHOLD of malloc.h
+_LIMITS = (
+    (-3, 8 << 20),
+    (-1, 64 << 20),
+)  # M_MMAP_THRESHOLD and M_TRIM_THRESHOLD of malloc.h: smaller ones are used again
 
 
 def table(name: str) -> tuple[np.ndarray, np.ndarray | None]:
@@ -244,10 +253,10 @@ def _from_function(name: str, *, data: Any, facts: Mapping[str, Any]) -> Subject
         raise ValueError(
             f"expected {KINDS}, got {name!r}: {one_line(error)}; run it where the module imports"
         ) from error
-    made = make if isinstance(make, nn.Module | Subject) else _called(name, make)
+    made = make if is_module(make) or isinstance(make, Subject) else _called(name, make)
     if isinstance(made, Subject):
         return made
-    if not isinstance(made, nn.Module):
+    if not is_module(made):
         raise ValueError(
             f"expected {name} to return an nn.Module or a Subject, got {type(made).__name__}; return the model"
         )

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
-import torch
+from theodolite.core.late import torch
 
 Task = TypeVar("Task")
 Found = TypeVar("Found")

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any
-
-import torch
-from torch import Tensor, nn
+from typing import TYPE_CHECKING, Any
 
 from theodolite.core.checks import check_finite, check_made
+from theodolite.core.late import is_module, is_tensor, kind_of, torch
 from theodolite.io.files import said
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+SMALL = 1 << 17
+"""Entries up to which a tensor is read when it is wanted, not ahead."""
 
 STATES = ("state_dict", "model_state_dict", "model", "module")
 """Names under which training loops save a state dict."""
@@ -21,17 +26,37 @@ STATES = ("state_dict", "model_state_dict", "model", "module")
 class Weight:
     """One named tensor; ``read()`` brings it into memory, nothing else does.
 
+    ``kind`` is the name of its type of numbers (torch's type itself is taken too).
     ``source`` identifies the file it lies in, with its size and time: what is computed from it may then be kept on disk.
     ``note`` says what was done to get it, where that is more than reading.
     """
 
     name: str
     shape: tuple[int, ...]
-    dtype: torch.dtype
+    kind: Any
     read: Callable[[], Tensor] = field(repr=False)
     source: str = ""
     device: str = "cpu"
     note: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "kind", kind_of(self.kind))
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Torch's type of its numbers."""
+        found: torch.dtype = getattr(torch, self.kind)
+        return found
+
+    @property
+    def floating(self) -> bool:
+        """Whether its numbers are real ones, not whole or complex."""
+        return "float" in self.kind
+
+    def values(self) -> Any:
+        """The numbers in memory: an array where that can be had without torch, else the tensor."""
+        plain = getattr(self.read, "array", None)
+        return self.read() if plain is None else plain()
 
 
 Weights = Mapping[str, Weight]
@@ -45,6 +70,11 @@ class Listed(dict[str, Weight]):
         self.left_out: dict[str, tuple[str, ...]] = {why: names for why, names in (left_out or {}).items() if names}
 
 
+def are_weights(given: Any) -> bool:
+    """Whether it maps names to `Weight`."""
+    return isinstance(given, Mapping) and all(isinstance(weight, Weight) for weight in given.values())
+
+
 def left_out(weights: Weights) -> dict[str, tuple[str, ...]]:
     """What of a checkpoint is not among its weights: for each reason the names."""
     return dict(weights.left_out) if isinstance(weights, Listed) else {}
@@ -52,7 +82,7 @@ def left_out(weights: Weights) -> dict[str, tuple[str, ...]]:
 
 def weights_of(tensors: nn.Module | Mapping[str, Tensor], *, source: str = "") -> dict[str, Weight]:
     """The parameters of a module (tied ones once), or the tensors of a state dict."""
-    pairs = list(tensors.named_parameters() if isinstance(tensors, nn.Module) else tensors.items())
+    pairs = list(tensors.named_parameters() if is_module(tensors) else tensors.items())
     for name, tensor in pairs:
         check_made(name, tensor)
     return {name: Weight(name, tuple(t.shape), t.dtype, t.detach, source) for name, t in pairs}
@@ -63,7 +93,7 @@ def state_of(given: Mapping[str, Any]) -> dict[str, Tensor]:
     for name in STATES:
         if isinstance(given.get(name), Mapping):
             return state_of(given[name])
-    found = {name: value for name, value in given.items() if isinstance(value, Tensor)}
+    found = {name: value for name, value in given.items() if is_tensor(value)}
     if not found or not all(isinstance(name, str) for name in found):
         kinds = sorted({type(value).__name__ for value in given.values()}) or ["nothing"]
         raise TypeError(f"expected a state dict of names and tensors, got {', '.join(kinds)}; pass model.state_dict()")
@@ -80,28 +110,31 @@ def owners_of(model: nn.Module | None) -> dict[str, nn.Module]:
     }
 
 
-def readable(weights: Weights, faults: dict[str, str]) -> Iterator[tuple[Weight, Tensor]]:
+def readable(weights: Weights, faults: dict[str, str], *, arrays: bool = False) -> Iterator[tuple[Weight, Any]]:
     """Each tensor that is there and finite, the next one read while this one is worked on.
 
-    The others are put into ``faults``, name and reason.
+    The others are put into ``faults``, name and reason. With ``arrays`` what can be had without torch comes as numpy's.
     """
     with ThreadPoolExecutor(max_workers=1) as reader:
         waiting = list(weights.values())
-        ahead = reader.submit(_tensor, waiting[0]) if waiting else None
+        ahead: Any = None
         for place, weight in enumerate(waiting):
-            assert ahead is not None
-            found = ahead.result()
-            ahead = reader.submit(_tensor, waiting[place + 1]) if place + 1 < len(waiting) else None
+            found = _held(weight, arrays) if ahead is None else ahead.result()
+            following = waiting[place + 1] if place + 1 < len(waiting) else None
+            if following is not None and math.prod(following.shape) > SMALL:  # else it is read sooner than asked for
+                ahead = reader.submit(_held, following, arrays)
+            else:
+                ahead = None
             if isinstance(found, str):
                 faults[weight.name] = found
             else:
                 yield weight, found
 
 
-def _tensor(weight: Weight) -> Tensor | str:
-    """The tensor, or in words why there is none."""
+def _held(weight: Weight, arrays: bool) -> Any:
+    """The numbers, or in words why there are none."""
     try:
-        tensor = weight.read()
+        tensor = weight.values() if arrays else weight.read()
         check_finite(weight.name, tensor)
     except Exception as error:  # a missing shard, a truncated file, values that are not numbers: each has its own kind
         return said(error)

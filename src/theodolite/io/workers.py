@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
-
-if TYPE_CHECKING:
-    import torch
+from typing import Any, Literal, TypeVar, get_args
 
 Backend = Literal["loky", "dask", "ray"]
 Result = TypeVar("Result")
@@ -42,14 +37,6 @@ def completed(
     workers = cpu_count() if jobs == -1 else jobs
     engine = {"loky": _on_loky, "dask": _on_dask, "ray": _on_ray}[backend]
     yield from engine(function, tasks, workers)
-
-
-def case_generator(seed: int, case: Mapping[str, Any]) -> torch.Generator:
-    """Randomness that depends on these two alone, so that neither order nor the number of workers changes a result."""
-    import torch
-
-    text = json.dumps([seed, sorted((key, repr(value)) for key, value in case.items())])
-    return torch.Generator().manual_seed(int.from_bytes(hashlib.sha256(text.encode()).digest()[:7], "big"))
 
 
 @contextmanager

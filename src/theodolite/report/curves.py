@@ -144,12 +144,9 @@ def draw(axes: Axes, curve: Curve, group: int, scale: Scale) -> None:
     colour = GROUPS[group % len(GROUPS)] if group >= 0 else INK
     theory = GROUPS[group % len(GROUPS)] if group >= 0 else THEORY
     order = sorted(range(len(curve.x)), key=curve.x.__getitem__)
-    told = [
-        place for place in order if curve.low[place] <= curve.high[place] and (curve.x[place] > 0 or not scale.log_x)
-    ]
-    told = told if scale.names else _thinned(told, curve, scale.log_x)
+    told = told_places(curve, scale)
     if told:
-        x, (low, high) = _steps(curve, told, scale, curve.low, curve.high)
+        x, (low, high) = stepped(curve, told, scale, curve.low, curve.high)
         low, high = [max(v, scale.y[0]) for v in low], [min(v, scale.y[1]) for v in high]
         if any(a < b for a, b in zip(low, high, strict=True)):
             axes.fill_between(x, low, high, color=theory, alpha=0.16, linewidth=0)
@@ -158,9 +155,9 @@ def draw(axes: Axes, curve: Curve, group: int, scale: Scale) -> None:
                 axes.plot(x, [v if v not in scale.y else math.nan for v in values], color=theory, linewidth=1.3)
     refuted = [place for place in order if math.isfinite((curve.wrong or [math.nan] * len(order))[place])]
     if refuted:
-        x, (wrong,) = _steps(curve, refuted, scale, curve.wrong)
+        x, (wrong,) = stepped(curve, refuted, scale, curve.wrong)
         axes.plot(x, wrong, color=WRONG, linestyle=DASHES, linewidth=1.6)
-    seen = _thinned([place for place in order if _visible(curve, place, scale)], curve, scale.log_x)
+    seen = shown_places(curve, scale)
     x, y = [curve.x[place] for place in seen], [curve.measured[place] for place in seen]
     errors = [curve.stderr[place] if math.isfinite(curve.stderr[place]) else 0.0 for place in seen]
     if any(errors):
@@ -175,6 +172,21 @@ def draw(axes: Axes, curve: Curve, group: int, scale: Scale) -> None:
     axes.plot(x, y, linestyle="none", marker=marker, color=colour, markeredgewidth=0)
 
 
+def told_places(curve: Curve, scale: Scale) -> list[int]:
+    """Where theory says something that can be drawn, along x, not too many."""
+    order = sorted(range(len(curve.x)), key=curve.x.__getitem__)
+    told = [
+        place for place in order if curve.low[place] <= curve.high[place] and (curve.x[place] > 0 or not scale.log_x)
+    ]
+    return told if scale.names else _thinned(told, curve, scale.log_x)
+
+
+def shown_places(curve: Curve, scale: Scale) -> list[int]:
+    """The measured points that can be drawn, along x, not too many."""
+    order = sorted(range(len(curve.x)), key=curve.x.__getitem__)
+    return _thinned([place for place in order if _visible(curve, place, scale)], curve, scale.log_x)
+
+
 def _own_ticks(xs: Sequence[float], ends: tuple[float, float]) -> tuple[float, ...]:
     """The measured places themselves as ticks of a logarithmic axis, where they are few and stand apart."""
     places = sorted({x for x in xs if x > 0})
@@ -182,7 +194,7 @@ def _own_ticks(xs: Sequence[float], ends: tuple[float, float]) -> tuple[float, .
     return tuple(places) if len(places) < 8 and all(math.log(b / a) > room for a, b in pairwise(places)) else ()
 
 
-def _steps(
+def stepped(
     curve: Curve, places: list[int], scale: Scale, *values: list[float]
 ) -> tuple[list[float], list[list[float]]]:
     """The curve's corners: straight between numbers, a step for each name, a short bar where there is only one."""
@@ -243,14 +255,19 @@ def legend_handles(curves: list[Curve], scale: Scale) -> list[Any]:
 
 
 def points_handle(curves: list[Curve], scale: Scale) -> Any:
-    """The legend's entry for the measured points, which says what the bars are and what could not be drawn."""
+    """The legend's entry for the measured points."""
+    return proxy(color=INK, marker="o", linestyle="none", markeredgewidth=0, label=points_words(curves, scale))
+
+
+def points_words(curves: list[Curve], scale: Scale) -> str:
+    """What the points are, what their bars are, and what could not be drawn."""
     errors = any(e > 0 for curve in curves for e in curve.stderr)
     total = sum(len(curve.x) for curve in curves)
     lost = total - sum(_visible(curve, place, scale) for curve in curves for place in range(len(curve.x)))
     label = (ERRORS if errors else "measured") + (f" ({lost} of {total} cannot be drawn)" if lost else "")
     if not lost and any(len(curve.x) > MOST_POINTS for curve in curves):
         label += f" ({total}, thinned, extremes kept)"
-    return proxy(color=INK, marker="o", linestyle="none", markeredgewidth=0, label=label)
+    return label
 
 
 def proxy(**style: Any) -> Any:

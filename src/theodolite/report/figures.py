@@ -22,6 +22,7 @@ from theodolite.report.curves import (
     wrapped,
 )
 from theodolite.report.formulas import formula
+from theodolite.report.hand_drawn import drawn_series
 from theodolite.report.svg import GROUPS, INK, THEORY, WRONG, drawing, inline_svg
 from theodolite.report.words import case_words, expectation, number, plain, printable, shortened
 
@@ -35,7 +36,7 @@ __all__ = ["formula", "series_figure", "verdict_figure"]
 
 
 def series_figure(series: Series, *, key: str = "") -> str:
-    """A reading's series as an inline SVG; different keys keep the ids of equal figures apart."""
+    """A reading's series as an inline SVG without ids; the ``key`` is taken for the sake of those that have some."""
     names = tuple(str(x) for x in series.x) if series.x and isinstance(series.x[0], str) else ()
     x = [float(place) for place in range(len(names))] if names else [float(value) for value in series.x]
     count = len(x)
@@ -52,7 +53,8 @@ def series_figure(series: Series, *, key: str = "") -> str:
     curve.high = [math.inf if math.isnan(v) and series.low else v for v in curve.high]
     log_x, log_y = "x" in series.log and not names, "y" in series.log
     label = f"{series.y_label or 'measured'} against {series.x_label or 'place'}"
-    return _figure([curve], names, (log_x, log_y), (series.x_label, series.y_label, label), key=key)
+    labels = (printable(series.x_label), printable(series.y_label), printable(label))
+    return drawn_series(curve, fitting_scale([curve], names, (log_x, log_y)), labels)
 
 
 def verdict_figure(verdict: Verdict, *, key: str = "") -> str:

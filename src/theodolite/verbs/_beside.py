@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
@@ -45,8 +46,8 @@ def _words(names: tuple[str, ...]) -> str:
 def _reason(weight: Weight) -> str:
     if 0 in weight.shape:
         return "empty"
-    if not weight.dtype.is_floating_point:
-        return f"stored as {str(weight.dtype).removeprefix('torch.')}: indices, counts or masks, not weights"
+    if not weight.floating:
+        return f"stored as {weight.kind}: indices, counts or masks, not weights"
     if len(weight.shape) < 2:
         return "vectors and single numbers: the instruments asked read matrices, and biases beside their weight"
     return "nothing in it that the instruments asked could read"
@@ -70,13 +71,13 @@ def nothing_read(subject: Subject, unsurveyed: Mapping[str, tuple[str, ...]], an
 
 def facts_of(subject: Subject, seconds: float) -> dict[str, str]:
     """Size, device, data and step size of the subject, how long the survey took, and with what it was made."""
-    import torch
+    from importlib.metadata import version
 
     from theodolite import __version__
     from theodolite.verbs.doctoring import quick_health
 
-    sizes = [int(torch.Size(weight.shape).numel()) for weight in subject.weights.values()]
-    kinds = sorted({str(weight.dtype).removeprefix("torch.") for weight in subject.weights.values()})
+    sizes = [math.prod(weight.shape) for weight in subject.weights.values()]
+    kinds = sorted({weight.kind for weight in subject.weights.values()})
     facts = {"parameters": f"{sum(sizes):,} in {len(sizes)} tensors ({', '.join(kinds)})"}
     if subject.model is not None:
         facts["device"] = str(next((p.device for p in subject.model.parameters()), "cpu"))
@@ -86,6 +87,6 @@ def facts_of(subject: Subject, seconds: float) -> dict[str, str]:
         facts["answers"] = subject.seen["random"]
     if subject.lr is not None:
         facts["learning rate"] = f"{subject.lr:g}"
-    versions = f"theodolite {__version__}, torch {torch.__version__}"
+    versions = f"theodolite {__version__}, torch {version('torch')}"
     trusted = f"{quick_health().headline} (theodolite doctor)"
     return {**facts, "time": f"{seconds:.1f} s", "made with": versions, "installation": trusted}

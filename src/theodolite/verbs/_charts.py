@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
-
-from torch import Tensor, nn
+from typing import TYPE_CHECKING, Any
 
 from theodolite.ailments._common.chart import Chart
+from theodolite.ailments._common.weight_facts import WeightFacts, facts_of_row
+from theodolite.core.late import is_module
 from theodolite.core.subject import Subject
 from theodolite.core.wrappers import bare_model, prepared
 from theodolite.io.weights import state_of, weights_of
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
 
 FACTS = ("origin", "steps", "history", "events", "lr", "device", "activation")
 
@@ -32,12 +35,12 @@ def chart_of(target: Any, *, budget: float, **facts: Any) -> tuple[Chart, str]:
         if (
             target.model is None
         ):  # nothing of a checkpoint, nor of its base, is read here: they may be larger than memory
-            return Chart(weights=target.weights, budget=budget), target.name
+            return Chart(weights=target.weights, budget=budget, facts=_known(target)), target.name
         own = {"data": target.data, "loss": target.loss, "origin": _tensors(target.origin)}
         given = {**{name: value for name, value in own.items() if value is not None}, **given}
         lr, name = lr or target.lr, target.name
         target = target.model
-    elif isinstance(target, nn.Module):
+    elif is_module(target):
         name = type(bare_model(target)).__name__
     elif isinstance(target, Mapping):
         return Chart(weights=weights_of(state_of(target)), budget=budget), "state dict"
@@ -47,9 +50,17 @@ def chart_of(target: Any, *, budget: float, **facts: Any) -> tuple[Chart, str]:
         )
     if lr is not None and "optimizer" not in given:
         given["optimizer"] = _descent(target, lr)
-    if isinstance(given.get("origin"), nn.Module):
+    if is_module(given.get("origin")):
         given["origin"] = given["origin"].state_dict()
     return Chart(_whole(target, given), budget=budget, **given), name
+
+
+def _known(subject: Subject) -> dict[str, WeightFacts]:
+    """What a pass over the weights has found of each tensor."""
+    from theodolite.instruments._common.weights import seen_before
+
+    rows = seen_before(subject, "weight_facts")
+    return {name: facts_of_row(row) for name, row in rows.items() if row is not None}
 
 
 def _whole(model: nn.Module, given: dict[str, Any]) -> nn.Module:

@@ -23,20 +23,26 @@ def all_ailments() -> tuple[Ailment, ...]:
 
 def findings_of(chart: Chart) -> tuple[Finding, ...]:
     """The findings of all ailments whose needs the chart meets, worst first, consequences within their causes."""
+    names = catalogue.ailment_names()
     found = [
-        replace(finding, name=ailment.name)
-        for ailment in sorted(all_ailments(), key=_dearness)
-        if all(chart.has(need) for need in ailment.needs)
-        for finding in ailment.judge(chart)
+        replace(finding, name=name)
+        for name in sorted(names, key=_dearness)
+        if not missing_for(name, chart)
+        for finding in catalogue.ailment(name).judge(chart)
     ]
     found.sort(key=lambda finding: finding.name)
-    shown = in_order(found, {ailment.name: (*ailment.explains, *_fallback(ailment)) for ailment in all_ailments()})
+    shown = in_order(found, {name: (*catalogue.ailment_facts(name)["explains"], *_fallback(name)) for name in names})
     return tuple(replace(finding, rightness=rightness(finding)) for finding in shown)
 
 
-def _dearness(ailment: Ailment) -> tuple[bool, bool, str]:
+def missing_for(name: str, chart: Chart) -> list[str]:
+    """What the ailment of that name needs and the chart has not."""
+    return sorted(need for need in catalogue.ailment_facts(name)["needs"] if not chart.has(need))
+
+
+def _dearness(name: str) -> tuple[bool, bool, str]:
     """What costs little comes first, and of trials those of the step: where time runs out, the rarest are left."""
-    return "trial" in ailment.signs, not ailment.name.startswith("step-"), ailment.name
+    return "trial" in catalogue.ailment_facts(name)["signs"], not name.startswith("step-"), name
 
 
 def rightness(finding: Finding) -> str:
@@ -52,5 +58,5 @@ def clinic_counts() -> Mapping[str, tuple[int, int]]:
     return {name: (right, raised) for name, (right, raised) in json.loads(file.read_text()).items()}
 
 
-def _fallback(ailment: Ailment) -> tuple[str, ...]:
-    return () if ailment.name == FALLBACK or FALLBACK in ailment.explains else (FALLBACK,)
+def _fallback(name: str) -> tuple[str, ...]:
+    return () if name == FALLBACK or FALLBACK in catalogue.ailment_facts(name)["explains"] else (FALLBACK,)

@@ -135,12 +135,12 @@ def diagnose(
 
 def diagnosis_of(chart: Chart, name: str) -> Diagnosis:
     """Every ailment whose needs are met, judged from one chart."""
-    from theodolite import __version__
-    from theodolite.verbs.diagnosing import all_ailments, findings_of
+    from theodolite import __version__, catalogue
+    from theodolite.verbs.diagnosing import findings_of, missing_for
 
     started = time.perf_counter()
     findings = findings_of(chart)
-    missing = {a.name: sorted(need for need in a.needs if not chart.has(need)) for a in all_ailments()}
+    missing = {name: missing_for(name, chart) for name in catalogue.ailment_names()}
     seconds = time.perf_counter() - started
     return Diagnosis(
         name,

@@ -7,9 +7,11 @@ eigenvalues of the matrix of second differences are 2 - 2 cos(k pi / (n + 1)): n
 from __future__ import annotations
 
 import functools
+import importlib
 import math
 import os
 import platform
+import sys
 import tempfile
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
@@ -21,6 +23,7 @@ from theodolite.verbs._shown import Shown
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+LIBRARIES = ("torch", "scipy.linalg")
 Outcome = Literal["right", "wrong", "absent"]
 SIZE = 96
 """Rows of the matrices: large enough that blocked and threaded code is taken."""
@@ -95,13 +98,20 @@ def doctor() -> Health:
     >>> doctor().good
     True
     """
+    for library in LIBRARIES:
+        importlib.import_module(library)
     return Health(tuple(_asked(check) for check in (*_QUICK, *_MORE)))
 
 
 @functools.cache
 def quick_health() -> Health:
-    """The answers that take a few milliseconds, asked once a process: what pages cite."""
+    """The answers that take a few milliseconds, asked once a process of the libraries it has loaded: what pages cite."""
     return Health(tuple(_asked(check) for check in _QUICK))
+
+
+def _loaded(library: str) -> Any:
+    """The library where this process has loaded it: what was not used has no part in what a page says."""
+    return sys.modules.get(library)
 
 
 def _asked(check: Callable[[], Known]) -> Known:
@@ -137,16 +147,17 @@ def _off(product: Any, expected: Any) -> float:
 def _products() -> Known:
     """Matrix products of numpy and torch, in double and single precision."""
     import numpy as np
-    import torch
 
-    worst = 0.0
+    worst, torch = 0.0, _loaded("torch")
     for most, dtype in ((1001, "float64"), (101, "float32")):
         a, expected = _exact_product(most)
         left = np.array(a, dtype=dtype)
         worst = max(worst, _off(left @ left, expected))
-        tensor = torch.tensor(a, dtype=getattr(torch, dtype))
-        worst = max(worst, _off(tensor @ tensor, expected))
-    return _verdict("matrix products", worst, 0.0, "Exact in float64 and float32 (numpy, torch).", _BLAS)
+        if torch is not None:
+            tensor = torch.tensor(a, dtype=getattr(torch, dtype))
+            worst = max(worst, _off(tensor @ tensor, expected))
+    asked = "numpy, torch" if torch is not None else "numpy"
+    return _verdict("matrix products", worst, 0.0, f"Exact in float64 and float32 ({asked}).", _BLAS)
 
 
 _BLAS = "Install numpy and torch anew, from the same source; set OMP_NUM_THREADS=1 to see whether threads are to blame."
@@ -167,28 +178,29 @@ def _known_eigenvalues(size: int) -> Any:
 def _eigenvalues() -> Known:
     """Symmetric eigenvalue drivers of numpy, scipy and torch."""
     import numpy as np
-    import scipy.linalg
-    import torch
 
     matrix, known = _second_differences(SIZE), _known_eigenvalues(SIZE)
-    found = {"numpy": np.linalg.eigvalsh(matrix), "torch": torch.linalg.eigvalsh(torch.from_numpy(matrix)).numpy()}
-    for driver in ("ev", "evd", "evr", "evx"):
-        found[f"scipy {driver}"] = scipy.linalg.eigh(matrix, eigvals_only=True, driver=driver)
+    found = {"numpy": np.linalg.eigvalsh(matrix)}
+    if (torch := _loaded("torch")) is not None:
+        found["torch"] = torch.linalg.eigvalsh(torch.from_numpy(matrix)).numpy()
+    if (linalg := _loaded("scipy.linalg")) is not None:
+        for driver in ("ev", "evd", "evr", "evx"):
+            found[f"scipy {driver}"] = linalg.eigh(matrix, eigvals_only=True, driver=driver)
     return _worst_of("eigenvalues", {name: float(np.abs(values - known).max()) for name, values in found.items()})
 
 
 def _singular_values() -> Known:
     """Singular value drivers."""
     import numpy as np
-    import scipy.linalg
-    import torch
 
     matrix = np.eye(SIZE, SIZE + 1) - np.eye(SIZE, SIZE + 1, k=1)  # differences: its Gram matrix has second ones
     known = np.sqrt(_known_eigenvalues(SIZE))[::-1]
     found = {"numpy": np.linalg.svd(matrix, compute_uv=False)}
-    found["torch"] = torch.linalg.svdvals(torch.from_numpy(matrix)).numpy()
-    for driver in ("gesdd", "gesvd"):
-        found[f"scipy {driver}"] = scipy.linalg.svd(matrix, compute_uv=False, lapack_driver=driver)
+    if (torch := _loaded("torch")) is not None:
+        found["torch"] = torch.linalg.svdvals(torch.from_numpy(matrix)).numpy()
+    if (linalg := _loaded("scipy.linalg")) is not None:
+        for driver in ("gesdd", "gesvd"):
+            found[f"scipy {driver}"] = linalg.svd(matrix, compute_uv=False, lapack_driver=driver)
     return _worst_of("singular values", {name: float(np.abs(values - known).max()) for name, values in found.items()})
 
 
@@ -211,11 +223,11 @@ def _small_numbers() -> Known:
 def _random_numbers() -> Known:
     """The first numbers of torch's and numpy's generators from seed 0."""
     import numpy as np
-    import torch
 
-    drawn = torch.rand(2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    other = np.random.default_rng(0).random(2)
-    error = max(abs(float(drawn[0]) - TORCH_FIRST), abs(float(other[0]) - NUMPY_FIRST))
+    error = abs(float(np.random.default_rng(0).random()) - NUMPY_FIRST)
+    if (torch := _loaded("torch")) is not None:
+        drawn = torch.rand(2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+        error = max(error, abs(float(drawn[0]) - TORCH_FIRST))
     right = "Seeds give the numbers that verdicts were recorded with."
     return _verdict("random numbers", error, 0.0, right, "Verdicts hold all the same, but their digits will differ.")
 

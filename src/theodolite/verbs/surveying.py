@@ -144,6 +144,8 @@ def read(name: str, target: Subject | Any, **facts: Any) -> tuple[Reading, ...]:
 def _read_weights(subject: Subject, names: Sequence[str], *, jobs: int, backend: Backend) -> None:
     """All that these instruments ask of weights, each tensor read once; of a checkpoint also whether all are finite."""
     asked = dict.fromkeys(part for name in names for part in catalogue.question(name).of_weights)
+    if subject.model is None:  # what the diagnosis asks of them, while they are in memory
+        asked["weight_facts"] = None
     if asked or subject.model is None:
         from theodolite.instruments._common.weights import weighed
 

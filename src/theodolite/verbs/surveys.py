@@ -83,7 +83,7 @@ class Survey(ShownAnswers):
         for name, weight in weights.items():
             owner, shape = owners.get(name), " × ".join(map(str, weight.shape)) or "one number"
             layer, _, part = name.rpartition(".")
-            kind = str(weight.dtype).removeprefix("torch.") if owner is None else type(owner).__name__
+            kind = weight.kind if owner is None else type(owner).__name__
             if owner is None or part in ("weight", "in_proj_weight", "weight_ih_l0") or layer not in found:
                 key = name if owner is None else layer
                 found[key] = {"layer": key or name, "type": kind, "shape": shape}

@@ -12,22 +12,22 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
-from torch import Tensor, nn
-
-from theodolite.ailments._common.batching import first_rows, joined, seconds_of_a_sample
-from theodolite.ailments._common.fit import Fit, constant_loss, fit_of
-from theodolite.ailments._common.past import was_stepped
 from theodolite.ailments._common.weight_facts import WeightFacts, weight_facts
+from theodolite.core.late import is_tensor, torch
 from theodolite.core.reading import Reading
 from theodolite.core.state import untouched
 from theodolite.core.stopwatch import Stopwatch
-from theodolite.io.batches import Batch, Batches
 from theodolite.io.weights import Weights, weights_of
-from theodolite.measure.dynamics.trial_runs import TrialRun, trial_run
-from theodolite.measure.propagation.one_pass import VitalSigns, vital_signs
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from theodolite.ailments._common.fit import Fit
+    from theodolite.io.batches import Batch
+    from theodolite.measure.dynamics.trial_runs import TrialRun
+    from theodolite.measure.propagation.one_pass import VitalSigns
 
 MOST_BATCHES, MOST_SAMPLES = 256, 4096
 """What is kept of the data for all measurements together."""
@@ -56,6 +56,7 @@ class Chart:
     """A patient: ``model`` with ``data`` and ``loss`` (or ``weights`` alone), and what is known of its training.
 
     ``origin`` are the weights before training, ``history`` the looks of a run, ``steps`` how many steps were planned or made,
+    ``facts`` what is known of each tensor already,
     ``events`` what a watch saw happen (such as ``"gradient kept"``, how often a gradient was not cleared between two steps).
     """
 
@@ -70,6 +71,7 @@ class Chart:
     steps: int | None = None
     events: Mapping[str, float] = field(default_factory=dict)
     budget: float = 30.0
+    facts: Mapping[str, WeightFacts] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.began = Stopwatch()
@@ -107,7 +109,11 @@ class Chart:
     def _some(self, data: Any) -> tuple[Batch, ...]:
         if data is None or self.model is None:
             return ()
-        model, kept, samples = self.model, [], 0
+        from theodolite.ailments._common.batching import first_rows, seconds_of_a_sample
+        from theodolite.io.batches import Batches
+
+        kept: list[Batch] = []
+        model, samples = self.model, 0
         with untouched(None):
             for read in data if isinstance(data, Batches) else Batches(data, model, batch_size=64):
                 batch = read.on(model)
@@ -139,9 +145,7 @@ class Chart:
         """Whether weights, inputs and targets are all finite; what follows is measured only then."""
         tensors = [t for batch in (*self.batches, *self.held_out) for t in (*batch.tensors(), batch.target)]
         own = [] if self.model is None else list(self.model.parameters())
-        return all(
-            bool(torch.isfinite(t).all()) for t in (*tensors, *own) if isinstance(t, Tensor) and t.is_floating_point()
-        )
+        return all(bool(torch.isfinite(t).all()) for t in (*tensors, *own) if is_tensor(t) and t.is_floating_point())
 
     @cached_property
     def now(self) -> VitalSigns | None:
@@ -156,6 +160,9 @@ class Chart:
     def _signs(self, weights: Mapping[str, Tensor] | None) -> VitalSigns | None:
         if self.model is None or not self.has("loss") or not self.finite:
             return None
+        from theodolite.ailments._common.batching import joined
+        from theodolite.measure.propagation.one_pass import vital_signs
+
         model, batch = self.model, joined(self.batches, max(2 * LEAST_ROWS, min(256, self._affordable(A_LOOK))))
 
         def loss_of() -> tuple[Tensor, Tensor]:
@@ -174,6 +181,8 @@ class Chart:
         """Loss and accuracy on training and held-out data in evaluation mode, beside the best constant answer."""
         if self.model is None or not self.has("loss") or not self.finite:
             return None
+        from theodolite.ailments._common.fit import fit_of
+
         with untouched(self.model), torch.no_grad():
             return fit_of(self.model, self.answer, self.loss, self.batches, self.held_out)
 
@@ -181,6 +190,8 @@ class Chart:
     def chance(self) -> float:
         """The loss of the best answer that does not look at its input."""
         assert self.loss is not None and self.model is not None
+        from theodolite.ailments._common.fit import constant_loss
+
         return constant_loss(self.model, self.answer, self.loss, self.batches)
 
     def trial(
@@ -202,6 +213,8 @@ class Chart:
     def _tried(self, change: Any, from_start: bool, loss: Any) -> TrialRun | None:
         if self.model is None or self.optimizer is None or not self.has("loss") or self.left < 0.1 * self.budget:
             return None
+        from theodolite.measure.dynamics.trial_runs import trial_run
+
         held_out = self.batches[::4]  # spread: data may lie in order
         training = [batch for i, batch in enumerate(self.batches) if i % 4] or self.batches
         weights = self.origin if from_start else None
@@ -239,8 +252,11 @@ class Chart:
         """Whether steps were taken with this model: looks, an optimiser's state or moved entries tell; or its loss."""
         if self.history or (self.optimizer is not None and self.optimizer.state):
             return True
-        if self.model is not None and was_stepped(self.model):
-            return True
+        if self.model is not None:
+            from theodolite.ailments._common.past import was_stepped
+
+            if was_stepped(self.model):
+                return True
         if self.fit is None:
             return any(facts.nan or facts.infinite for facts in self.weight_facts.values())
         return self.fit.training.loss < 0.9 * self.chance and not any(f.start for f in self.weight_facts.values())
@@ -271,7 +287,7 @@ class Chart:
     @cached_property
     def weight_facts(self) -> dict[str, WeightFacts]:
         """Every floating tensor by itself: finite or not, copies, tails, and whether it still is as it was drawn."""
-        return weight_facts(self.weights, self.origin)
+        return weight_facts(self.weights, self.origin, self.facts)
 
 
 def drawn_anew(model: nn.Module | None) -> dict[str, Tensor] | None:
@@ -324,7 +340,7 @@ def seen(quantity: str, measured: float, *, stderr: float = 0.0, where: str = ""
 
 
 def _first(answer: Any) -> Tensor:
-    if isinstance(answer, Tensor):
+    if is_tensor(answer):
         return answer
     members = answer.values() if isinstance(answer, Mapping) else answer
-    return next(t for t in members if isinstance(t, Tensor))
+    return next(t for t in members if is_tensor(t))

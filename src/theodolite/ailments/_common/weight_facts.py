@@ -6,16 +6,23 @@ import hashlib
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
 
-import torch
-from torch import Tensor, nn
+import numpy as np
 
+from theodolite.core.late import array_of, is_tensor, kind_of, spacing, torch
+from theodolite.core.reading_rows import known_number
 from theodolite.io.streams import overlapped
+from theodolite.io.weight_parts import InHand, WeightPart
 from theodolite.io.weights import Weights
 from theodolite.measure.spectra.entry_tails import EntryTail, entry_tail, top_singular_value
 from theodolite.theory.spectra.entry_nulls import initial_bounds, kolmogorov_distance, largest_uniform_shortfall
 from theodolite.theory.spectra.noise import noise_edge
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from torch import Tensor, nn
 
 LEAST_ENTRIES = 100
 """Entries below which a tensor's distribution is not judged."""
@@ -23,7 +30,7 @@ LEAST_ENTRIES = 100
 TABLES = re.compile(r"(^|[._])(\w*embedding\w*|embed_tokens|wte|wpe|lookup)[._]weight$", re.IGNORECASE)
 """Names of tables of vectors, whose rows are used one at a time."""
 
-DIGESTED = 1 << 20
+DIGESTED = 1 << 16
 """Entries of a tensor that are digested."""
 
 FLUCTUATIONS = 6.0
@@ -53,92 +60,134 @@ class WeightFacts:
     moved: float | None = None
 
 
-def weight_facts(weights: Weights, origin: Mapping[str, Tensor] | None) -> dict[str, WeightFacts]:
-    """The facts of every floating tensor that can be read."""
-    floating = [name for name, weight in weights.items() if weight.dtype.is_floating_point]
+def weight_facts(
+    weights: Weights, origin: Mapping[str, Tensor] | None, known: Mapping[str, WeightFacts] | None = None
+) -> dict[str, WeightFacts]:
+    """The facts of every floating tensor that can be read; those ``known`` from a pass over the weights are taken."""
+    told = known or {}
+    floating = [name for name, weight in weights.items() if weight.floating]
 
     def facts(name: str) -> WeightFacts | None:
+        if name in told:
+            return told[name]
         try:
-            tensor = weights[name].read().detach()
+            values = weights[name].values()
         except (OSError, RuntimeError, ValueError, KeyError, EOFError):  # a missing shard, a truncated file
             return None
-        if not tensor.numel() or tensor.layout != torch.strided:
+        if 0 in values.shape or (is_tensor(values) and values.layout != torch.strided):
             return None
-        return _facts(name, tensor, None if origin is None else origin.get(name))
+        return _facts(name, values, None if origin is None else origin.get(name))
 
     device = next((weight.device for weight in weights.values()), "cpu")
     return {found.name: found for found in overlapped(facts, floating, device=device) if found is not None}
 
 
+def facts_of_row(row: Mapping[str, Any]) -> WeightFacts:
+    """The facts that were kept as a row of JSON."""
+    tail = None
+    if row["tail"] is not None:
+        height = row["tail"]["height"]  # no other number of it can be without end
+        found = {
+            **row["tail"],
+            "places": tuple(row["tail"]["places"]),
+            "height": math.inf if height is None else height,
+        }
+        tail = EntryTail(**found)
+    moved = None if row["moved"] is None else known_number(row["moved"])
+    return WeightFacts(**{**row, "shape": tuple(row["shape"]), "tail": tail, "moved": moved})
+
+
+def _find(held: InHand) -> tuple[Any, dict[str, Any]]:
+    values = held.values
+    if "float" not in kind_of(values.dtype) or 0 in values.shape or (is_tensor(values) and values.is_sparse):
+        return None, {}
+    single = kind_of(values.dtype) != "float64"  # eigenvalues of those may be of the matrix brought nearer to one
+    spectrum = held.found.get(f"eigenvalues {held.name}") if single else None
+    return asdict(_facts(held.name, values, None, None if spectrum is None else float(spectrum[-1]))), {}
+
+
 def is_table(name: str, owner: nn.Module | None) -> bool:
     """Whether a tensor is a table of vectors: by its module, or by its name where there is none."""
-    return isinstance(owner, nn.Embedding | nn.EmbeddingBag) if owner is not None else bool(TABLES.search(name))
+    if owner is None:
+        return bool(TABLES.search(name))
+    return isinstance(owner, (torch.nn.Embedding, torch.nn.EmbeddingBag))
 
 
-@torch.no_grad()
-def _facts(name: str, tensor: Tensor, origin: Tensor | None) -> WeightFacts:
-    plain = tensor.float() if tensor.element_size() < 4 else tensor
-    facts = WeightFacts(name, tuple(tensor.shape), tensor.numel())
-    if not bool(torch.isfinite(plain.sum())):
-        nan, infinite = int(torch.isnan(plain).sum()), int(torch.isinf(plain).sum())
+@np.errstate(over="ignore", invalid="ignore")  # squares that are no numbers of the type: then nothing is said of them
+def _facts(name: str, values: Any, origin: Tensor | None, largest: float | None = None) -> WeightFacts:
+    """Of a tensor or an array; ``largest`` is the largest eigenvalue of its Gram matrix, where that is known."""
+    plain = array_of(values)
+    facts = WeightFacts(name, tuple(values.shape), plain.size)
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = plain.sum(dtype=np.float64)
+    if not np.isfinite(total):
+        nan, infinite = int(np.isnan(plain).sum()), int(np.isinf(plain).sum())
         if nan or infinite:
             return replace(facts, nan=nan, infinite=infinite, values=_distinct(plain))
-    if origin is not None and origin.shape == tensor.shape:
-        before = origin.detach().to(plain)
-        facts = replace(facts, moved=float((plain - before).norm() / before.norm().clamp(min=1e-30)))
-    if tensor.ndim < 2:
+    if origin is not None and origin.shape == values.shape:
+        before = array_of(origin).astype(plain.dtype, copy=False)
+        size = max(float(np.linalg.norm(before)), 1e-30)
+        facts = replace(facts, moved=float(np.linalg.norm(plain - before)) / size)
+    if plain.ndim < 2:
         return facts
-    facts = replace(facts, digest=_digest(tensor, plain), values=_distinct(plain))
-    if tensor.numel() < LEAST_ENTRIES or facts.values < 3:
+    facts = replace(facts, digest=_digest(plain, float(total)), values=_distinct(plain))
+    if plain.size < LEAST_ENTRIES or facts.values < 3:
         return facts
-    rounding = float(torch.finfo(tensor.dtype).eps) if tensor.element_size() > 1 else 0.25
-    drawn, learnt = _start(facts.shape, plain, rounding), _has_learnt(plain)
+    kind = kind_of(values.dtype)
+    rounding = spacing(kind) if "float8" not in kind else 0.25
+    drawn, learnt = _start(facts.shape, plain, rounding), _has_learnt(plain, largest)
     return replace(facts, tail=entry_tail(plain), start=drawn, learnt=learnt, normal=_is_normal(plain))
 
 
-def _digest(tensor: Tensor, plain: Tensor) -> str:
-    """The same for tensors of the same numbers: of up to a million entries evenly spread, and of the sum of all."""
-    few = tensor.reshape(-1)[:: max(1, tensor.numel() // DIGESTED)].contiguous().cpu()
-    whole = hashlib.blake2b(few.view(torch.uint8).numpy().tobytes(), digest_size=16)
-    whole.update(str(float(plain.sum(dtype=torch.float64))).encode())  # one entry that differs anywhere shows here
+def _digest(plain: NDArray[Any], total: float) -> str:
+    """The same for tensors of the same numbers: of many entries evenly spread, and of the sum of all."""
+    few = np.ascontiguousarray(plain.reshape(-1)[:: max(1, plain.size // DIGESTED)])
+    whole = hashlib.blake2b(few.tobytes(), digest_size=16)
+    whole.update(f"{plain.dtype} {total}".encode())  # one entry that differs anywhere shows here
     return whole.hexdigest()
 
 
-def _distinct(tensor: Tensor) -> int:
+def _distinct(plain: NDArray[Any]) -> int:
     """How many values there are, counted up to some hundred entries evenly spread."""
-    few = tensor.flatten()[:: max(1, tensor.numel() // 512)]
-    return len(torch.unique(few[torch.isfinite(few)])) + int(not bool(torch.isfinite(few).all()))
+    few = plain.reshape(-1)[:: max(1, plain.size // 512)]
+    finite = np.isfinite(few)
+    return len(np.unique(few[finite])) + int(not finite.all())
 
 
-def _start(shape: tuple[int, ...], tensor: Tensor, rounding: float) -> str:
+def _start(shape: tuple[int, ...], plain: NDArray[Any], rounding: float) -> str:
     """The initialisation whose bound the largest entry reaches and none exceeds, where the rest is uniform below it."""
-    sizes = tensor.abs().flatten()
-    largest, n = float(sizes.max()), tensor.numel()
+    largest, n = float(max(plain.max(), -plain.min())), plain.size
     slack = largest_uniform_shortfall(n, chance=1e-3)
     for name, bound in initial_bounds(shape).items():
         if 1 - slack - 2 * rounding <= largest / bound <= 1 + 2 * rounding:
-            few = (tensor.flatten()[:: max(1, n // 50_000)].double() / bound + 1) / 2
-            few = few.sort().values
-            ranks = torch.arange(len(few) + 1, dtype=few.dtype, device=few.device) / len(few)
+            few = np.sort((plain.reshape(-1)[:: max(1, n // 50_000)].astype(np.float64) / bound + 1) / 2)
+            ranks = np.arange(len(few) + 1) / len(few)
             distance = max(float((few - ranks[:-1]).max()), float((ranks[1:] - few).max()))
             if distance <= kolmogorov_distance(len(few)) + 2 * rounding:
                 return name
     return ""
 
 
-def _has_learnt(tensor: Tensor) -> bool:
+def _has_learnt(plain: NDArray[Any], largest: float | None) -> bool:
     """Whether a singular value stands above all that noise with these entries would have."""
-    rows = tensor.reshape(len(tensor), -1)
+    rows = plain.reshape(len(plain), -1)
     if min(rows.shape) < 4:
         return False
-    edge, scale = noise_edge(*rows.shape, variance=float(rows.float().square().mean()))
-    top = top_singular_value(rows) ** 2
+    flat = rows.reshape(-1)
+    if flat.dtype.itemsize < 4:
+        flat = flat.astype(np.float32)
+    edge, scale = noise_edge(*rows.shape, variance=float(flat @ flat) / flat.size)
+    top = top_singular_value(rows) ** 2 if largest is None else largest
     return math.isfinite(top) and top > edge + FLUCTUATIONS * scale
 
 
-def _is_normal(tensor: Tensor) -> bool:
+def _is_normal(plain: NDArray[Any]) -> bool:
     """Whether the fourth moment is that of a Gaussian, within four of its errors."""
-    few = tensor.flatten()[:: max(1, tensor.numel() // 50_000)].double()
-    squares = (few - few.mean()).square()
-    kurtosis = float(squares.square().mean() / squares.mean().square())
+    few = plain.reshape(-1)[:: max(1, plain.size // 50_000)].astype(np.float64)
+    squares = np.square(few - few.mean())
+    spread = float(squares.mean())
+    kurtosis = float(np.square(squares).mean()) / spread**2 if spread else math.nan
     return abs(kurtosis - 3.0) <= 4 * math.sqrt(24 / len(few))
+
+
+of_weight = WeightPart(_find, version=1)

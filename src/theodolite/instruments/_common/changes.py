@@ -12,7 +12,8 @@ from torch import Tensor
 
 from theodolite.core.reading_rows import known_number
 from theodolite.core.subject import Subject
-from theodolite.instruments._common.weights import InHand, WeightPart, weighed
+from theodolite.instruments._common.weights import weighed
+from theodolite.io.weight_parts import InHand, WeightPart
 from theodolite.measure.spectra import marchenko_pastur_bulk, power_law, spectrum_of, weight_matrices
 
 
@@ -64,7 +65,7 @@ def _changes(held: InHand, before: Tensor, after: Tensor) -> Iterator[Change]:
             yield _change(new.name, old.matrix, new.matrix)
 
 
-def _change(name: str, old: Tensor, new: Tensor) -> Change:
+def _change(name: str, old: Any, new: Any) -> Change:
     difference = spectrum_of(new.double() - old.double())
     start, size = old.double().norm().item(), math.sqrt(difference.trace)
     bulk = marchenko_pastur_bulk(difference.eigenvalues, difference.rows, difference.columns) if size > 0 else None

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-
-from torch import nn
+from typing import TYPE_CHECKING
 
 from theodolite.core.reading import Estimate
 from theodolite.core.subject import Subject
-from theodolite.instruments._common.visit import weights_state
 from theodolite.instruments._common.weights import weighed
-from theodolite.measure.propagation import Signal, signals
-from theodolite.measure.propagation.signal_flow import ACTIVATIONS
-from theodolite.theory import Activation
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from theodolite.measure.propagation import Signal
+    from theodolite.theory import Activation
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,9 @@ def signals_of(subject: Subject) -> tuple[Signal, ...]:
     """The signals of the first batch, or nothing where there is no data or but one sample; of the visit, where there was one."""
     if subject.model is None or subject.data is None:
         return ()
+    from theodolite.instruments._common.visit import weights_state
+    from theodolite.measure.propagation import signals
+
     state = weights_state(subject.model)
     if subject.seen.get("features at") == state:
         seen: tuple[Signal, ...] = subject.seen["features"].signals
@@ -93,6 +97,8 @@ def signal_activation(signal: Signal) -> Activation | None:
     """The nonlinearity that feeds the layer, known by its moments; None where it is not an elementwise function."""
     if signal.function is None:
         return None
+    from theodolite.theory import Activation
+
     try:
         return Activation(signal.function)
     except ValueError:  # learnt, random or otherwise not a function of one number
@@ -109,6 +115,8 @@ def _fed_by(subject: Subject, names: Sequence[str]) -> dict[str, tuple[Activatio
     if source is None:
         unknown = "Which activation feeds it cannot be seen; name it (--activation) for a critical value."
         return dict.fromkeys(names, (None, unknown))
+    from theodolite.theory import Activation
+
     first = "The first layer is fed by the inputs: its variance only sets the scale of the signal."
     sigma = Activation(source)
     return {name: (sigma, "") if index else (None, first) for index, name in enumerate(names)}
@@ -127,8 +135,10 @@ def _described(signal: Signal) -> tuple[Activation | None, str]:
 
 
 def _only_activation(model: nn.Module | None) -> nn.Module | None:
-    found = [] if model is None else [m for m in model.modules() if type(m).__name__.lower() in _MODULES]
+    if model is None:
+        return None
+    from theodolite.measure.propagation.signal_flow import ACTIVATIONS
+
+    known = {name.replace("_", "") for name in ACTIVATIONS}
+    found = [m for m in model.modules() if type(m).__name__.lower() in known]
     return found[0] if found and len({repr(module) for module in found}) == 1 else None
-
-
-_MODULES = frozenset(name.replace("_", "") for name in ACTIVATIONS)

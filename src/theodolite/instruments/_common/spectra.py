@@ -7,11 +7,14 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
-import torch
 
+from theodolite.core.late import array_of, is_tensor, kind_of, torch
 from theodolite.core.subject import Subject
-from theodolite.instruments._common.weights import InHand, WeightPart, weighed
-from theodolite.measure.spectra import Spectrum, WeightMatrix, gram_eigenvalues, weight_matrices
+from theodolite.instruments._common.weights import weighed
+from theodolite.io.weight_parts import InHand, WeightPart
+from theodolite.measure.spectra.eigenvalues import gram_eigenvalues
+from theodolite.measure.spectra.matrices import WeightMatrix, weight_matrices
+from theodolite.measure.spectra.weight_spectra import Spectrum
 
 FAR = 1e-120
 """Entries all below this, or any above its inverse, are brought nearer to one before they are squared."""
@@ -34,8 +37,7 @@ def layer_spectra(subject: Subject) -> list[LayerSpectrum]:
         for name, shape, how, reason in found.value:
             spectrum = None
             if shape is not None:
-                dtype = getattr(torch, shape[2].removeprefix("torch."))
-                spectrum = Spectrum(found.arrays[name], shape[0], shape[1], dtype)
+                spectrum = Spectrum(found.arrays[name], shape[0], shape[1], shape[2].removeprefix("torch."))
             layers.append(LayerSpectrum(name, spectrum, how, reason if spectrum is None else spectrum.reason))
     return layers
 
@@ -44,22 +46,24 @@ def matrices_of(held: InHand) -> tuple[WeightMatrix, ...]:
     """The matrices of the tensor in hand, cut out once; one whose squares would overflow is brought to a size near one."""
     if "matrices" not in held.found:
         found: tuple[WeightMatrix, ...] = ()
-        if held.tensor is not None and held.tensor.ndim != 1:
-            found = weight_matrices(held.name, held.tensor, module=held.owner, shapes=held.shapes)
+        if held.values is not None and held.values.ndim != 1:
+            found = weight_matrices(held.name, held.values, module=held.owner, shapes=held.shapes)
         noted = (replace(part, how="; ".join(filter(None, (part.how, held.note)))) for part in found)
         held.found["matrices"] = tuple(_in_range(part) for part in noted)
     return cast("tuple[WeightMatrix, ...]", held.found["matrices"])
 
 
 def _in_range(part: WeightMatrix) -> WeightMatrix:
-    if part.matrix is None or part.matrix.dtype != torch.float64:
+    if part.matrix is None or kind_of(part.matrix.dtype) != "float64":
         return part
-    size = float(part.matrix.abs().max())
+    entries: Any = part.matrix
+    size = float(abs(entries).max())
     if size == 0 or FAR < size < 1 / FAR:
         return part
     exponent = math.frexp(size)[1]
     how = f"divided by 2^{exponent}: squares of its entries are not numbers of float64"
-    scaled = torch.ldexp(part.matrix, torch.tensor(-exponent))
+    matrix = part.matrix
+    scaled = torch.ldexp(matrix, torch.tensor(-exponent)) if is_tensor(matrix) else np.ldexp(matrix, -exponent)
     return replace(part, matrix=scaled, how="; ".join(filter(None, (part.how, how))))
 
 
@@ -68,7 +72,7 @@ def eigenvalues_of(held: InHand, part: WeightMatrix) -> np.ndarray:
     key = f"eigenvalues {part.name}"
     if key not in held.found:
         assert part.matrix is not None
-        held.found[key] = gram_eigenvalues(part.matrix).cpu().numpy()
+        held.found[key] = array_of(gram_eigenvalues(part.matrix))
     return cast("np.ndarray", held.found[key])
 
 
@@ -80,7 +84,7 @@ def _find(held: InHand) -> tuple[Any, dict[str, Any]]:
         if part.matrix is None:
             facts.append([part.name, None, part.how, part.reason])
             continue
-        facts.append([part.name, [*part.matrix.shape, str(part.matrix.dtype)], part.how, ""])
+        facts.append([part.name, [*part.matrix.shape, f"torch.{kind_of(part.matrix.dtype)}"], part.how, ""])
         eigenvalues[part.name] = eigenvalues_of(held, part)
     return facts, eigenvalues
 

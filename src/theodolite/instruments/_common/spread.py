@@ -5,17 +5,18 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from theodolite.instruments._common.weights import InHand, WeightPart
-from theodolite.measure.propagation import fan_in, mean_square, sums_inputs
+from theodolite.core.late import kind_of
+from theodolite.io.weight_parts import InHand, WeightPart
+from theodolite.measure.propagation.weight_spread import fan_in, mean_square, sums_inputs
 
 
 def _find(held: InHand) -> tuple[Any, dict[str, Any]]:
     """Variance with its error: of weights that sum their inputs times the fan-in, of vectors as it is; of others none."""
-    tensor = held.tensor if held.start is None else held.start
+    tensor = held.values if held.first is None else held.first
     assert tensor is not None
     if sums_inputs(held.name, tensor, held.owner):
         scale = fan_in(tuple(tensor.shape), held.owner, outputs=_outputs(held))
-    elif tensor.ndim == 1 and tensor.is_floating_point():
+    elif tensor.ndim == 1 and "float" in kind_of(tensor.dtype):
         scale = 1
     else:
         return None, {}

@@ -12,26 +12,20 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
-from torch import Tensor
 
+from theodolite.core.late import array_of
+from theodolite.core.randomness import case_random
 from theodolite.core.reading_rows import known_number
 from theodolite.core.subject import Subject
 from theodolite.instruments._common.spectra import eigenvalues_of, matrices_of
-from theodolite.instruments._common.weights import InHand, WeightPart, weighed
-from theodolite.io.workers import case_generator
-from theodolite.measure.spectra import (
-    Bulk,
-    PowerLaw,
-    Spectrum,
-    bootstrap_p_value,
-    entry_kurtosis,
-    gram_eigenvalues,
-    marchenko_pastur_bulk,
-    normal_scores,
-    power_law,
-)
-from theodolite.theory.spectra import null_alpha, structure
-from theodolite.theory.spectra.nulls import SMALLEST
+from theodolite.instruments._common.weights import weighed
+from theodolite.io.weight_parts import InHand, WeightPart
+from theodolite.measure.spectra.bulk import Bulk, marchenko_pastur_bulk
+from theodolite.measure.spectra.eigenvalues import gram_eigenvalues
+from theodolite.measure.spectra.entries import entry_kurtosis, normal_scores
+from theodolite.measure.spectra.tails import PowerLaw, bootstrap_p_value, power_law
+from theodolite.measure.spectra.weight_spectra import Spectrum
+from theodolite.theory.spectra.nulls import SMALLEST, null_alpha, structure
 
 LEVEL = 0.05
 REFITS, MOST = 100, 2048
@@ -94,21 +88,21 @@ def _find(held: InHand) -> tuple[Any, dict[str, Any]]:
     return rows, {}
 
 
-def tail_of(matrix: Tensor, eigenvalues: np.ndarray, *, name: str = "") -> Tail:
+def tail_of(matrix: Any, eigenvalues: np.ndarray, *, name: str = "") -> Tail:
     """The fits of a matrix with these eigenvalues and the test of noise; the ``name`` seeds what is drawn at random."""
     rows, columns = matrix.shape
     fit = power_law(eigenvalues)
     if REFITS and _says_something(fit, rows, columns) and len(eigenvalues) <= MOST:
-        generator = case_generator(0, {"matrix": name})
+        generator = case_random(0, {"matrix": name})
         fit = replace(fit, p_value=bootstrap_p_value(eigenvalues, fit, refits=REFITS, generator=generator))
     bulk = marchenko_pastur_bulk(eigenvalues, rows, columns)
     kurtosis = entry_kurtosis(matrix)
-    heavy = kurtosis > 3 + max(HEAVIER, ERRORS * math.sqrt(24 / matrix.numel()))
+    heavy = kurtosis > 3 + max(HEAVIER, ERRORS * math.sqrt(24 / math.prod(matrix.shape)))
     seen = structure(rows, columns, alpha=fit.alpha, bulk_distance=bulk.distance, excess=bulk.excess)
     alpha, spikes, p_value, cause = math.nan, None, seen.p_value, seen.cause
     if heavy and (seen.at(LEVEL) or bulk.spikes):
-        scores = normal_scores(matrix, generator=case_generator(0, {"ranks": name}))
-        ranked = gram_eigenvalues(scores)
+        scores = normal_scores(matrix, generator=case_random(0, {"ranks": name}))
+        ranked = array_of(gram_eigenvalues(scores))
         again, below = power_law(ranked), marchenko_pastur_bulk(ranked, *scores.shape)
         alpha, spikes = again.alpha, below.spikes
         judged = structure(

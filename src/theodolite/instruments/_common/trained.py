@@ -5,8 +5,8 @@ from __future__ import annotations
 from theodolite.core.reading import FAMILY
 from theodolite.core.subject import Subject
 from theodolite.instruments._common.spectra import LayerSpectrum, layer_spectra
-from theodolite.measure.spectra import marchenko_pastur_bulk
-from theodolite.theory.spectra import structure
+from theodolite.measure.spectra.bulk import marchenko_pastur_bulk
+from theodolite.theory.spectra.nulls import structure
 
 NO_TAIL = 1e6
 """An exponent so large that no tail is heavy: the fit is dear, and not needed here."""

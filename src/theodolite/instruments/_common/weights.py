@@ -1,23 +1,23 @@
 """One pass over the weights: all that was asked of a tensor is computed while it is in memory, and kept by its name.
 
-What can be asked under a name, such as ``spectra``, is the `WeightPart` called ``of_weight`` in the file ``spectra.py`` here.
+What can be asked under a name, such as ``spectra``, is the `WeightPart` called ``of_weight`` in the file ``spectra.py`` here;
+``weight_facts``, which a diagnosis rests on, is in the file of that name among the ailments.
 """
 
 from __future__ import annotations
 
 import importlib
 import math
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
-
-from torch import Tensor, nn
 
 from theodolite.core.subject import Subject
 from theodolite.io.files import said
 from theodolite.io.store import Stored
 from theodolite.io.streams import overlapped
+from theodolite.io.weight_parts import InHand, WeightPart
 from theodolite.io.weights import Weight, owners_of, readable
 
 if TYPE_CHECKING:
@@ -28,31 +28,6 @@ if TYPE_CHECKING:
 
 GROUP, SENDING = 1 << 20, 1 << 12
 """Entries that one message to a worker asks for, and what the sending of one tensor counts beside them."""
-
-
-@dataclass(frozen=True)
-class InHand:
-    """A weight whose tensor is in memory, perhaps with the one from before training, and where it belongs.
-
-    ``shapes`` are those of its module at least. What one part found and another needs too is kept in ``found``.
-    """
-
-    name: str
-    tensor: Tensor | None
-    start: Tensor | None
-    owner: nn.Module | None
-    shapes: Mapping[str, tuple[int, ...]]
-    found: dict[str, Any] = field(default_factory=dict)
-    note: str = ""
-
-
-@dataclass(frozen=True)
-class WeightPart:
-    """``find`` gives JSON's own types and arrays. A change of it that changes them has another ``version``."""
-
-    find: Callable[[InHand], tuple[Any, Arrays]]
-    version: int
-    uses_start: bool = False
 
 
 def weighed(subject: Subject, *asked: str, jobs: int = 1, backend: Backend = "loky") -> dict[str, dict[str, Stored]]:
@@ -83,6 +58,12 @@ def weighed(subject: Subject, *asked: str, jobs: int = 1, backend: Backend = "lo
         subject.store.flush()
     subject.progress("reading weights", len(waiting), len(waiting))
     return {part: {name: stored for name in names if (stored := known[part, name]) is not None} for part in asked}
+
+
+def seen_before(subject: Subject, name: str) -> dict[str, Any]:
+    """What a part has found in a pass that was made, by tensor; nothing is read for it."""
+    known = {weight: _known(subject, name, _part(name), weight) for weight in subject.weights}
+    return {weight: stored.value for weight, stored in known.items() if stored is not None}
 
 
 def _from_here(subject: Subject, waiting: Mapping[str, tuple[str, ...]]) -> Iterator[_Result]:
@@ -158,7 +139,7 @@ def _found_apart(order: _Order) -> _Result:
     there = {side: weight for side, weight in sides.items() if weight is not None}
     tensors = {}
     for side, weight in there.items():
-        for _, tensor in readable({side: weight}, faults):
+        for _, tensor in readable({side: weight}, faults, arrays=True):
             tensors[side] = tensor
     if not tensors:
         return order.name, {}, next(iter(faults.values()), "")
@@ -174,7 +155,7 @@ def _found(held: InHand, parts: tuple[str, ...]) -> _Result:
     fault = ""
     for name in parts:
         part = _part(name)
-        if held.tensor is None and not (part.uses_start and held.start is not None):
+        if held.values is None and not (part.uses_start and held.first is not None):
             continue
         try:
             results[name] = part.find(held)
@@ -187,7 +168,8 @@ def _found(held: InHand, parts: tuple[str, ...]) -> _Result:
 def _part(name: str) -> WeightPart:
     if not name:
         return _FINITE
-    found: WeightPart = importlib.import_module(f"theodolite.instruments._common.{name}").of_weight
+    room = "ailments" if name == "weight_facts" else "instruments"
+    found: WeightPart = importlib.import_module(f"theodolite.{room}._common.{name}").of_weight
     return found
 
 
@@ -216,13 +198,13 @@ def _in_hand(subject: Subject, names: list[str], *, with_starts: bool) -> Iterat
                 )  # an object of its own: its place is known by it
                 places[id(copy)] = (name, side)
 
-    def together(name: str, held: dict[str, Tensor]) -> InHand:
+    def together(name: str, held: dict[str, Any]) -> InHand:
         note = subject.weights[name].note if name in subject.weights else ""
         return InHand(name, held.get("tensor"), held.get("start"), owners.get(name), shapes, note=note)
 
-    held: dict[str, Tensor] = {}
+    held: dict[str, Any] = {}
     present = ""
-    for weight, tensor in readable(queue, subject.faults):
+    for weight, tensor in readable(queue, subject.faults, arrays=True):
         name, side = places[id(weight)]
         if name != present and held:
             yield together(present, held)

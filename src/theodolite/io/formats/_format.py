@@ -6,12 +6,16 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-import torch
-from torch import Tensor
+import numpy as np
 
+from theodolite.core.late import kind_of, torch
 from theodolite.io.files import printable
 from theodolite.io.weights import Weight, Weights
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 HEAD = 4096
 """First bytes that formats are shown."""
@@ -19,6 +23,9 @@ HEAD = 4096
 MOST_TENSORS = 200_000
 MOST_AXES = 64
 LONGEST_NAME = 240
+
+PLAIN = ("float64", "float32", "float16", "int64", "int32", "int16", "int8", "uint8", "bool")
+"""Types that numpy has too."""
 
 BLOCK = 1 << 24
 """Bytes of a tensor that are read at a time on their way to a device."""
@@ -41,15 +48,35 @@ class Format:
 class Place:
     """A tensor that lies in a file as it is in memory; calling it reads it. ``stride`` is in entries; None: row by row.
 
+    ``kind`` is the name of its type, or torch's type.
+
     Reading is by ``read``, not by memory map: a file that was cut short meanwhile is then an error, not a signal.
     """
 
     path: str
     offset: int
-    dtype: torch.dtype
+    kind: Any
     shape: tuple[int, ...]
     stride: tuple[int, ...] | None = None
     swapped: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "kind", kind_of(self.kind))
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Torch's type of the numbers."""
+        found: torch.dtype = getattr(torch, self.kind)
+        return found
+
+    def array(self) -> Any:
+        """The numbers as an array where numpy has their type, without torch; else the tensor."""
+        if self.stride is not None or self.swapped or self.kind not in PLAIN:
+            return self()
+        flat = np.empty(math.prod(self.shape), dtype=self.kind)
+        if flat.size:
+            filled(flat.view(np.uint8).data, self.path, self.offset)
+        return flat.reshape(self.shape)
 
     def __call__(self) -> Tensor:
         """The tensor."""
@@ -99,7 +126,7 @@ class Unreadable:
 
 def unreadable(name: str, reason: str) -> Weight:
     """A weight whose place is known and whose values are not."""
-    return Weight(name, (), torch.float32, Unreadable(printable(" ".join(reason.split()), 360)))
+    return Weight(name, (), "float32", Unreadable(printable(" ".join(reason.split()), 360)))
 
 
 def span(shape: tuple[int, ...], stride: tuple[int, ...]) -> int:
@@ -109,9 +136,13 @@ def span(shape: tuple[int, ...], stride: tuple[int, ...]) -> int:
 
 def read_into(flat: Tensor, path: str, offset: int) -> None:
     """Fill a flat tensor with the bytes from ``offset`` on."""
+    filled(flat.view(torch.uint8).numpy().data, path, offset)
+
+
+def filled(view: memoryview, path: str, offset: int) -> None:
+    """Fill the memory with the bytes from ``offset`` on."""
     with open(path, "rb", buffering=0) as file:
         file.seek(offset)
-        view = flat.view(torch.uint8).numpy().data
         while len(view):
             got = file.readinto(view)
             if not got:

@@ -11,8 +11,6 @@ import math
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from theodolite.io.files import printable
 from theodolite.io.formats._format import MOST_TENSORS, Format, Place, checked_shape, damaged, source_of, unreadable
 from theodolite.io.weights import Weight, Weights
@@ -21,23 +19,29 @@ LONGEST_HEADER = 32_000_000
 KIND = "safetensors file"
 
 DTYPES = {
-    "F64": torch.float64,
-    "F32": torch.float32,
-    "F16": torch.float16,
-    "BF16": torch.bfloat16,
-    "I64": torch.int64,
-    "I32": torch.int32,
-    "I16": torch.int16,
-    "I8": torch.int8,
-    "U64": torch.uint64,
-    "U32": torch.uint32,
-    "U16": torch.uint16,
-    "U8": torch.uint8,
-    "BOOL": torch.bool,
-    "C64": torch.complex64,
-    "F8_E4M3": torch.float8_e4m3fn,
-    "F8_E5M2": torch.float8_e5m2,
+    "F64": "float64",
+    "F32": "float32",
+    "F16": "float16",
+    "BF16": "bfloat16",
+    "I64": "int64",
+    "I32": "int32",
+    "I16": "int16",
+    "I8": "int8",
+    "U64": "uint64",
+    "U32": "uint32",
+    "U16": "uint16",
+    "U8": "uint8",
+    "BOOL": "bool",
+    "C64": "complex64",
+    "F8_E4M3": "float8_e4m3fn",
+    "F8_E5M2": "float8_e5m2",
 }
+
+SIZES = {kind: int(name[1:].split("_")[0]) // 8 for name, kind in DTYPES.items() if name[0] != "B"} | {
+    "bfloat16": 2,
+    "bool": 1,
+}
+"""Bytes of a number."""
 
 
 def recognises(head: bytes, path: Path) -> bool:
@@ -105,7 +109,7 @@ def _weight(name: str, facts: Any, path: Path, start: int, source: str) -> Weigh
     if dtype is None:
         kind = printable(str(facts["dtype"]), 20)
         return unreadable(name, f"expected a type that torch has for {name}, got {kind}; convert it first")
-    if last - first != math.prod(shape) * dtype.itemsize:
+    if last - first != math.prod(shape) * SIZES[dtype]:
         raise ValueError(f"{last - first:,} bytes for {printable(name, 60)} of shape {list(shape)}, {dtype}")
     return Weight(name, shape, dtype, Place(str(path.absolute()), start + first, dtype, shape), source)
 

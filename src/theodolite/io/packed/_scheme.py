@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import torch
-from torch import Tensor
-
+from theodolite.core.late import torch
 from theodolite.io.weights import Weight, Weights
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 Config = Mapping[str, object]
 """What the folder's configuration says of its quantisation; empty where there is none."""
@@ -50,7 +52,7 @@ def matched(
     parts = [weights[part] for part in used]
     sources = tuple(dict.fromkeys(part.source for part in parts))
     known = "" if "" in sources else "|".join((note, *sources))
-    return Match(Weight(name, shape, torch.float32, read, known, note=note), used)
+    return Match(Weight(name, shape, "float32", read, known, note=note), used)
 
 
 def fields(packed: Tensor, bits: int, axis: int) -> Tensor:
@@ -72,9 +74,9 @@ def whole_bits(words: int, numbers: int) -> int:
     return bits if bits in (2, 4, 8) and bits * numbers == 32 * words else 0
 
 
-def is_matrix(weight: Weight | None, *dtypes: torch.dtype) -> bool:
+def is_matrix(weight: Weight | None, *kinds: str) -> bool:
     """A tensor of two axes of one of these types, not empty."""
-    return weight is not None and len(weight.shape) == 2 and weight.dtype in dtypes and math.prod(weight.shape) > 0
+    return weight is not None and len(weight.shape) == 2 and weight.kind in kinds and math.prod(weight.shape) > 0
 
 
 def spread_blocks(scales: Tensor, shape: tuple[int, int], block: tuple[int, int]) -> Tensor:

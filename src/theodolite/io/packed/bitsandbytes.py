@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import math
+from typing import TYPE_CHECKING
 
-import torch
-from torch import Tensor
-
+from theodolite.core.late import torch
 from theodolite.io.formats._format import checked_shape
 from theodolite.io.packed._scheme import SMALL, Config, Match, Packed, is_matrix, matched, nibbles
 from theodolite.io.weights import Weight, Weights
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 def scheme(name: str, weights: Weights, config: Config) -> Match | None:
@@ -21,7 +23,7 @@ def scheme(name: str, weights: Weights, config: Config) -> Match | None:
 def _eight(name: str, weights: Weights) -> Match | None:
     """Entries times the largest of their row, over 127."""
     packed, scale = weights[name], weights.get(f"{name.removesuffix('weight')}SCB")
-    if scale is None or not is_matrix(packed, torch.int8) or scale.shape != packed.shape[:1]:
+    if scale is None or not is_matrix(packed, "int8") or scale.shape != packed.shape[:1]:
         return None
     beside = [f"{name.removesuffix('weight')}{part}" for part in ("SCB", "weight_format")]
     used = (name, *(part for part in beside if part in weights))
@@ -36,7 +38,7 @@ def _from_eight(packed: Tensor, scale: Tensor) -> Tensor:
 def _four(name: str, weights: Weights) -> Match | None:
     state = next((weights[key] for kind in ("nf4", "fp4") if (key := _state(name, kind)) in weights), None)
     parts = [weights.get(f"{name}.{part}") for part in ("absmax", "quant_map")]
-    if state is None or weights[name].dtype != torch.uint8 or math.prod(state.shape) > SMALL or None in parts:
+    if state is None or weights[name].kind != "uint8" or math.prod(state.shape) > SMALL or None in parts:
         return None
     facts = _facts(state)
     shape, block = checked_shape(facts.get("shape")), facts.get("blocksize")
@@ -68,7 +70,7 @@ def _from_four(packed: Tensor, scales: Tensor, table: Tensor, *rest: object) -> 
     assert isinstance(shape, tuple) and isinstance(block, int) and isinstance(coarse, int) and isinstance(offset, float)
     if len(rest) == 6:
         above, codes = rest[:2]
-        assert isinstance(above, Tensor) and isinstance(codes, Tensor)
+        assert isinstance(above, torch.Tensor) and isinstance(codes, torch.Tensor)
         scales = _over(codes.float()[scales.long().flatten()], above.float(), coarse) + offset
     numbers = nibbles(packed.flatten(), high_first=True).flatten()[: math.prod(shape)]
     return _over(table.float()[numbers], scales.float(), block).reshape(shape)

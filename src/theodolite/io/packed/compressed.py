@@ -6,13 +6,15 @@ The numbers are kept without a sign: half of their range is taken away again, or
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
-import torch
-from torch import Tensor
-
+from theodolite.core.late import torch
 from theodolite.io.formats._format import checked_shape
 from theodolite.io.packed._scheme import FP4, Config, Match, Packed, fields, is_matrix, matched, nibbles
 from theodolite.io.weights import Weights
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 END = "weight_packed"
 
@@ -28,11 +30,11 @@ def _words(name: str, weights: Weights) -> Match | None:
     stem, packed = name.removesuffix(END), weights[name]
     scale, shape = weights.get(f"{stem}weight_scale"), weights.get(f"{stem}weight_shape")
     zero, order = weights.get(f"{stem}weight_zero_point"), weights.get(f"{stem}weight_g_idx")
-    if scale is None or shape is None or shape.shape != (2,) or not is_matrix(packed, torch.int32) or order is not None:
+    if scale is None or shape is None or shape.shape != (2,) or not is_matrix(packed, "int32") or order is not None:
         return None
     rows, columns = checked_shape([int(size) for size in shape.read().tolist()])
     bits = next((b for b in (4, 8, 2) if packed.shape == (rows, -(-columns * b // 32))), 0)
-    if not bits or not is_matrix(scale, scale.dtype) or scale.shape[0] != rows or columns % scale.shape[1]:
+    if not bits or not is_matrix(scale, scale.kind) or scale.shape[0] != rows or columns % scale.shape[1]:
         return None
     parts = (packed, scale, *((zero,) if zero is not None else ()))
     note = f"dequantised from compressed-tensors of {bits} bits, groups of {columns // scale.shape[1]}"
@@ -48,7 +50,7 @@ def _from_words(packed: Tensor, scale: Tensor, *rest: Tensor | int) -> Tensor:
     middle = float(1 << (bits - 1))
     if len(rest) == 3:
         zero = rest[0]
-        assert isinstance(zero, Tensor)
+        assert isinstance(zero, torch.Tensor)
         rows = fields(zero, bits, 0)[: len(packed)] - middle if zero.dtype == torch.int32 else zero
         origin = rows.float().repeat_interleave(columns // scale.shape[1], 1)
     return (numbers - middle - origin) * scale.float().repeat_interleave(columns // scale.shape[1], 1)
@@ -58,7 +60,7 @@ def _pairs(name: str, weights: Weights) -> Match | None:
     """Two numbers a byte. NVFP4: a scale in float8 for each 16, and one for all to divide by; MXFP4: a power of two a block."""
     stem, packed = name.removesuffix(END), weights[name]
     scale, whole = weights.get(f"{stem}weight_scale"), weights.get(f"{stem}weight_global_scale")
-    if scale is None or packed.dtype != torch.uint8 or (whole is None) != (scale.dtype == torch.uint8):
+    if scale is None or packed.kind != "uint8" or (whole is None) != (scale.kind == "uint8"):
         return None
     if whole is not None and math.prod(whole.shape) != 1:
         return None

@@ -6,11 +6,14 @@ zero less one, unless their configuration says ``gptq_v2``.
 
 from __future__ import annotations
 
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING
 
+from theodolite.core.late import torch
 from theodolite.io.packed._scheme import Config, Match, Packed, fields, is_matrix, matched, whole_bits
 from theodolite.io.weights import Weight, Weights
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 END = ".qweight"
 ORDER = (0, 4, 1, 5, 2, 6, 3, 7)
@@ -20,10 +23,10 @@ ORDER = (0, 4, 1, 5, 2, 6, 3, 7)
 def scheme(name: str, weights: Weights, config: Config) -> Match | None:
     """The weight of which this tensor is the packed matrix, if it is one."""
     stem = name.removesuffix(END)
-    if not name.endswith(END) or not is_matrix(weights[name], torch.int32):
+    if not name.endswith(END) or not is_matrix(weights[name], "int32"):
         return None
     scales, zeros, order = (weights.get(f"{stem}.{part}") for part in ("scales", "qzeros", "g_idx"))
-    if scales is None or zeros is None or len(scales.shape) != 2 or not is_matrix(zeros, torch.int32):
+    if scales is None or zeros is None or len(scales.shape) != 2 or not is_matrix(zeros, "int32"):
         return None
     if zeros.shape[0] != scales.shape[0]:
         return None
@@ -57,7 +60,7 @@ def _from_gptq(packed: Tensor, scales: Tensor, zeros: Tensor, *rest: Tensor | in
     numbers = fields(packed, bits, 0)  # (inputs, outputs)
     origin = (fields(zeros, bits, 1) + less) & ((1 << bits) - 1)  # (groups, outputs)
     size = numbers.shape[0] // scales.shape[0]
-    group = order.long() if isinstance(order, Tensor) else torch.arange(numbers.shape[0]) // size
+    group = order.long() if isinstance(order, torch.Tensor) else torch.arange(numbers.shape[0]) // size
     if int(group.max()) >= scales.shape[0] or int(group.min()) < 0:
         raise ValueError("expected groups of inputs that have a scale, got others in g_idx; download the file again")
     return ((numbers - origin[group]).float() * scales.float()[group]).T.contiguous()

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING
 
+from theodolite.core.late import torch
 from theodolite.io.packed._scheme import FP4, Config, Match, Packed, matched, nibbles
 from theodolite.io.weights import Weights
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 END = "_blocks"
 
@@ -14,7 +17,7 @@ END = "_blocks"
 def scheme(name: str, weights: Weights, config: Config) -> Match | None:
     """The weight of which this tensor holds the blocks, if it is one: experts by inputs by outputs, as it is used."""
     packed, scale = weights[name], weights.get(f"{name.removesuffix(END)}_scales")
-    if not name.endswith(END) or scale is None or {packed.dtype, scale.dtype} != {torch.uint8}:
+    if not name.endswith(END) or scale is None or {packed.kind, scale.kind} != {"uint8"}:
         return None
     if len(packed.shape) != 4 or packed.shape[-1] != 16 or scale.shape != packed.shape[:-1]:
         return None

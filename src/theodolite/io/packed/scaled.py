@@ -6,14 +6,15 @@ Names differ (``weight_scale``, ``weight_scale_inv``, ``scale_weight``); in all 
 from __future__ import annotations
 
 import math
-
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING
 
 from theodolite.io.packed._scheme import Config, Match, Packed, is_matrix, matched, spread_blocks
 from theodolite.io.weights import Weight, Weights
 
-KINDS = (torch.float8_e4m3fn, torch.float8_e5m2, torch.int8)
+if TYPE_CHECKING:
+    from torch import Tensor
+
+KINDS = ("float8_e4m3fn", "float8_e5m2", "int8")
 NAMES = ("weight_scale", "weight_scale_inv", "scale_weight", "weight._scale")
 USUAL = 128
 BESIDE = ("input_scale", "scale_input", "activation_scale", "output_scale", "weight_zero_point", "k_scale", "v_scale")
@@ -32,8 +33,7 @@ def scheme(name: str, weights: Weights, config: Config) -> Match | None:
     if block is None:
         return None
     beside = tuple(key for each in BESIDE if (key := f"{stem}{each}") in weights)
-    kind = str(packed.dtype).removeprefix("torch.")
-    note = f"dequantised from {kind}, {_words(packed.shape, block)}"
+    note = f"dequantised from {packed.kind}, {_words(packed.shape, block)}"
     read = Packed(_times, (packed, scale), block)
     return matched(f"{stem}weight", weights, (name, scale.name, *beside), shape=packed.shape, note=note, read=read)
 

@@ -20,7 +20,7 @@ def measure(strength: float, n: int, p: int, *, generator: torch.Generator, dire
     left = torch.linalg.qr(torch.randn(n, directions, generator=generator, dtype=torch.float64))[0]
     right = torch.linalg.qr(torch.randn(p, directions, generator=generator, dtype=torch.float64))[0]
     planted = (strength * n / directions) ** 0.5 * left @ right.T
-    return gram_eigenvalues(x + planted)[-1].item() / n
+    return float(gram_eigenvalues(x + planted)[-1]) / n
 
 
 law = Law(

@@ -21,7 +21,7 @@ def measure(order: int, ratio: float, *, generator: torch.Generator, shared: flo
     x = torch.randn(ROWS, p, generator=generator, dtype=torch.float64)
     common = torch.randn(ROWS, 1, generator=generator, dtype=torch.float64)
     x = (1 - shared) ** 0.5 * x + shared**0.5 * common
-    return (gram_eigenvalues(x) / ROWS).pow(order).mean().item()
+    return float((gram_eigenvalues(x) / ROWS).pow(order).mean())
 
 
 law = Law(

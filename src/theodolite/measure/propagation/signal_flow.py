@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 from torch.utils.weak import WeakIdKeyDictionary
 
-from theodolite.measure.propagation.weight_spread import NOT_SUMS, fan_in
+from theodolite.measure.propagation.weight_spread import _not_sums, fan_in
 
 ACTIVATIONS = frozenset(
     {
@@ -156,7 +156,7 @@ def signals(model: nn.Module, *inputs: Any, **keywords: Any) -> tuple[Signal, ..
 def is_matrix_layer(module: nn.Module) -> bool:
     """Whether the module multiplies by a matrix (or kernel) of weights of its own."""
     weight = getattr(module, "weight", None)
-    return isinstance(weight, Tensor) and weight.ndim >= 2 and not isinstance(module, NOT_SUMS)
+    return isinstance(weight, Tensor) and weight.ndim >= 2 and not isinstance(module, _not_sums())
 
 
 class Trace(TorchFunctionMode):

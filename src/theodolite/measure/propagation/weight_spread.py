@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-import torch
-from torch import Tensor, nn
+import numpy as np
 
+from theodolite.core.late import array_of, is_tensor, kind_of, torch
 from theodolite.core.reading import Estimate
 from theodolite.io.weights import Weight, Weights, owners_of, readable
 
-NOT_SUMS = (nn.Embedding, nn.EmbeddingBag, nn.Bilinear, nn.LayerNorm, nn.RMSNorm)
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from torch import Tensor, nn
+
+NOT_SUMS = ("Embedding", "EmbeddingBag", "Bilinear", "LayerNorm", "RMSNorm")
+"""Modules of torch.nn whose weights do not sum inputs."""
+
+BLOCK = 1 << 16
+"""Entries in double precision at a time: they stay in the cache."""
 
 
 @dataclass(frozen=True)
@@ -47,18 +57,38 @@ def layer_variances(
         yield LayerVariances(weight.name, inputs, mean_square(tensor, inputs), spread)
 
 
-def sums_inputs(name: str, weight: Weight | Tensor, owner: nn.Module | None = None) -> bool:
+def sums_inputs(name: str, weight: Weight | Tensor | NDArray[Any], owner: nn.Module | None = None) -> bool:
     """Whether a layer multiplies its inputs by this: by its module where that is known, else by its name and shape."""
-    if len(weight.shape) < 2 or "weight" not in name or not weight.dtype.is_floating_point:
+    if len(weight.shape) < 2 or "weight" not in name or "float" not in kind_of(weight.dtype):
         return False
-    return not isinstance(owner, NOT_SUMS) and (owner is not None or "embed" not in name.lower())
+    if owner is None:
+        return "embed" not in name.lower()
+    return not isinstance(owner, _not_sums())
 
 
-def mean_square(tensor: Tensor, scale: float = 1.0) -> Estimate:
+def _not_sums() -> tuple[type[nn.Module], ...]:
+    """The modules of torch whose weights do not sum inputs."""
+    return tuple(getattr(torch.nn, kind) for kind in NOT_SUMS)
+
+
+def mean_square(tensor: Tensor | NDArray[Any], scale: float = 1.0) -> Estimate:
     """The mean square times ``scale`` with its standard error; initialisations have mean zero. NaN of no numbers."""
-    squares = tensor.detach().to(torch.float64).square().flatten() * scale
-    error = squares.std(correction=0) / squares.numel() ** 0.5 if squares.numel() > 1 else squares.new_tensor(0.0)
-    return Estimate(squares.mean().item(), error.item())
+    if is_tensor(tensor) and tensor.device.type not in ("cpu", "mps"):
+        squares = tensor.detach().to(torch.float64).square().flatten() * scale
+        error = squares.std(correction=0) / squares.numel() ** 0.5 if squares.numel() > 1 else squares.new_tensor(0.0)
+        return Estimate(squares.mean().item(), error.item())
+    flat = array_of(tensor).reshape(-1)
+    if not flat.size:
+        return Estimate(math.nan, 0.0)
+    mean = sum(float(part.sum()) for part in _squares(flat, scale)) / flat.size
+    spread = sum(float(np.square(part - mean).sum()) for part in _squares(flat, scale)) / flat.size
+    return Estimate(mean, math.sqrt(spread / flat.size))
+
+
+def _squares(flat: NDArray[Any], scale: float) -> Iterator[NDArray[np.float64]]:
+    """In double precision, a block at a time."""
+    for start in range(0, flat.size, BLOCK):
+        yield np.square(flat[start : start + BLOCK].astype(np.float64)) * scale
 
 
 def fan_in(shape: tuple[int, ...], owner: nn.Module | None = None, *, outputs: int | None = None) -> int:
@@ -71,7 +101,11 @@ def fan_in(shape: tuple[int, ...], owner: nn.Module | None = None, *, outputs: i
         return shape[0]
     if len(shape) == 2 and type(owner).__name__ == "Conv1D" and getattr(owner, "nf", None) == shape[1]:
         return shape[0]
-    if isinstance(owner, nn.ConvTranspose1d | nn.ConvTranspose2d | nn.ConvTranspose3d):
-        taps = torch.Size(shape[2:]).numel() / torch.Size(owner.stride).numel()  # an output meets only some taps
+    if owner is not None and isinstance(owner, _transposed()):
+        taps = math.prod(shape[2:]) / math.prod(owner.stride)  # an output meets only some taps
         return max(1, round(shape[0] / owner.groups * taps))
-    return torch.Size(shape[1:]).numel()
+    return math.prod(shape[1:])
+
+
+def _transposed() -> tuple[type[nn.ConvTranspose1d], type[nn.ConvTranspose2d], type[nn.ConvTranspose3d]]:
+    return torch.nn.ConvTranspose1d, torch.nn.ConvTranspose2d, torch.nn.ConvTranspose3d

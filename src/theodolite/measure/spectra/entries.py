@@ -3,58 +3,150 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, overload
 
-import torch
-from torch import Tensor
+import numpy as np
+
+from theodolite.core.late import array_of, is_tensor, torch
+from theodolite.core.randomness import numpy_random
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from torch import Tensor
 
 MOST_ENTRIES = 1 << 24
 """Entries that are ranked; of a larger matrix, rows drawn at random."""
 
-BLOCK = 1 << 22
+BLOCK, LARGE = 1 << 16, 1 << 22
+"""Entries in double precision at a time: on a processor such as stay in its cache, on a device many."""
+
+FEW_TO_SORT, BITS = 1 << 16, 18
+SCORES = 1 << 20
+"""Entries up to which ranks are taken by sorting; of more they are counted in cells of so many leading bits; and how many
+ranks are told apart."""
 
 
-def entry_kurtosis(matrix: Tensor) -> float:
+def entry_kurtosis(matrix: Tensor | NDArray[Any]) -> float:
     r"""$\overline{(w-\bar w)^4}/\overline{(w-\bar w)^2}^2$ of the entries: 3 for Gaussian ones, 1.8 for uniform ones.
 
     NaN where all entries are alike.
 
+    >>> import torch
     >>> entry_kurtosis(torch.tensor([[-1.0, 1.0], [1.0, -1.0]]))
     1.0
     """
-    flat = matrix.detach().flatten()
+    if is_tensor(matrix) and matrix.device.type not in ("cpu", "mps"):
+        return _kurtosis_on_device(matrix.detach().flatten())
+    flat = array_of(matrix).reshape(-1)
+    size = float(max(flat.max(), -flat.min())) if flat.size else 0.0
+    if not size:
+        return math.nan
+    starts = range(0, flat.size, BLOCK)
+    mean = sum(float((flat[at : at + BLOCK].astype(np.float64) / size).sum()) for at in starts) / flat.size
+    second = fourth = 0.0
+    for at in starts:  # one in double precision at a time
+        square = flat[at : at + BLOCK].astype(np.float64)
+        square /= size
+        square -= mean
+        square *= square
+        second, fourth = second + float(square.sum()), fourth + float(square @ square)
+    return flat.size * fourth / second**2 if second else math.nan
+
+
+def _kurtosis_on_device(flat: Tensor) -> float:
     size = float(flat.abs().max()) if flat.numel() else 0.0
     if not size:
         return math.nan
-    blocks = torch.split(flat, BLOCK)
+    blocks = torch.split(flat, LARGE)
     mean = float(torch.stack([(block.double() / size).sum() for block in blocks]).sum()) / flat.numel()
     sums = flat.new_zeros(2, dtype=torch.float64)
-    for block in blocks:  # one in double precision at a time
+    for block in blocks:
         square = (block.double() / size - mean).square_()
         sums += torch.stack([square.sum(), square.square_().sum()])
     second, fourth = sums.tolist()
-    return flat.numel() * fourth / second**2 if second else math.nan
+    return float(flat.numel() * fourth / second**2) if second else math.nan
 
 
-def normal_scores(matrix: Tensor, *, generator: torch.Generator) -> Tensor:
+@overload
+def normal_scores(matrix: Tensor, *, generator: Any) -> Tensor: ...
+
+
+@overload
+def normal_scores(matrix: NDArray[Any], *, generator: Any) -> NDArray[np.float32]: ...
+
+
+def normal_scores(matrix: Any, *, generator: Any) -> Any:
     r"""The matrix with each entry replaced by the normal quantile of its rank, $\Phi^{-1}((r-\frac12)/N)$, ties in random order.
 
     Entries that are independent and alike, whatever their law (heavy tails, zeros, few levels), become those of a
     Gaussian matrix: their ranks are a random permutation. What depends on places, such as planted directions or
-    rows of unequal size, stays. Of more than 2^24 entries, rows drawn at random are taken. Source: vanderwaerden1952.
+    rows of unequal size, stays. Of more than 2^24 entries, rows drawn at random are taken. Of more than 2^16 entries those that
+    share their leading 18 bits (in float32 one part in 512) count as ties. The ``generator`` is torch's or numpy's.
+    Source: vanderwaerden1952.
 
+    >>> import torch
     >>> normal_scores(torch.tensor([[5.0, 1e9], [-2.0, 0.0]]), generator=torch.Generator()).argsort().tolist()
     [[0, 1], [0, 1]]
     """
-    wide = matrix.detach().cpu()
-    wide = wide if wide.shape[0] >= wide.shape[1] else wide.T
-    if wide.numel() > MOST_ENTRIES:
-        rows = torch.randperm(wide.shape[0], generator=generator)[: max(MOST_ENTRIES // wide.shape[1], wide.shape[1])]
-        wide = wide[rows.sort().values]
-    flat = wide.flatten().float() if wide.dtype.itemsize < 4 else wide.flatten()
-    count = flat.numel()
-    shuffled = torch.randperm(count, generator=generator)
-    order = shuffled[flat[shuffled].argsort(stable=True)]
-    scores = torch.empty(count, dtype=torch.float64)
-    scores[order] = torch.special.ndtri((torch.arange(count, dtype=torch.float64) + 0.5) / count)
-    ranked = scores.reshape(wide.shape)
-    return ranked if matrix.shape[0] >= matrix.shape[1] else ranked.T
+    random, wide = numpy_random(generator), array_of(matrix)
+    upright = wide.shape[0] >= wide.shape[1]
+    wide = wide if upright else wide.T
+    if wide.size > MOST_ENTRIES:
+        most = max(MOST_ENTRIES // wide.shape[1], wide.shape[1])
+        wide = wide[np.sort(random.permutation(wide.shape[0])[:most])]
+    places = _places(np.ascontiguousarray(wide).reshape(-1), random)
+    found = _quantiles(min(wide.size, SCORES))[places].reshape(wide.shape)
+    found = found if upright else found.T
+    return torch.from_numpy(found).double() if is_tensor(matrix) else found
+
+
+@lru_cache(maxsize=4)
+def _quantiles(count: int) -> NDArray[np.float32]:
+    """Normal quantiles at the middles of so many equal parts, right to 1e-5: between those of a fine grid of scores."""
+    scores = np.linspace(-6.0, 6.0, 4801)
+    shares = np.array([math.erfc(-score / math.sqrt(2)) / 2 for score in scores])
+    return np.interp((np.arange(count) + 0.5) / count, shares, scores).astype(np.float32)
+
+
+def _places(flat: NDArray[Any], random: np.random.Generator) -> NDArray[np.int64]:
+    """The rank of each entry, ties in random order, on a scale of at most 2^20 (`SCORES`)."""
+    if flat.size <= FEW_TO_SORT:
+        return _sorted_places(flat, random)
+    cells = _cells(flat)
+    counts = np.bincount(cells, minlength=1 << BITS)
+    crowded = int(counts.argmax())
+    members = flat[cells == crowded] if counts[crowded] > flat.size // 64 else flat[:1]
+    if (members != members[0]).any():  # not ties but different numbers that lie close: their order counts
+        return _sorted_places(flat, random) * min(flat.size, SCORES) // flat.size
+    scale = min(flat.size, SCORES) / flat.size
+    start = ((np.cumsum(counts) - counts) * scale).astype(np.float32)  # up to 2^20, which float32 holds
+    width = (counts * scale).astype(np.float32)
+    for at in range(0, flat.size, BLOCK):
+        part = cells[at : at + BLOCK]
+        drawn = random.random(part.size, dtype=np.float32)
+        drawn *= width[part]
+        drawn += start[part]
+        part[:] = drawn
+    return np.minimum(cells, min(flat.size, SCORES) - 1, out=cells)
+
+
+def _sorted_places(flat: NDArray[Any], random: np.random.Generator) -> NDArray[np.int64]:
+    shuffled = random.permutation(flat.size)
+    places = np.empty(flat.size, dtype=np.int64)
+    places[shuffled[flat[shuffled].argsort(kind="stable")]] = np.arange(flat.size)
+    return places
+
+
+def _cells(flat: NDArray[Any]) -> NDArray[np.int64]:
+    """The leading bits of each number, in the order of the numbers."""
+    kind = np.dtype(np.float64 if flat.dtype.itemsize == 8 else np.float32)
+    bits, found = 8 * kind.itemsize, np.empty(flat.size, dtype=np.int64)
+    others = np.array(2 ** (bits - 1) - 1, dtype=f"i{kind.itemsize}")
+    for at in range(0, flat.size, BLOCK):
+        raw = (flat[at : at + BLOCK].astype(kind) + kind.type(0)).view(f"i{kind.itemsize}")  # a zero has no sign
+        raw ^= (raw >> (bits - 1)) & others  # negative ones grow downwards
+        raw >>= bits - BITS
+        found[at : at + BLOCK] = raw
+    found += 1 << (BITS - 1)
+    return found

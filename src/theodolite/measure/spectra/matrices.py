@@ -5,10 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import accumulate, product
+from typing import TYPE_CHECKING, Any
 
-import torch
-from torch import Tensor, nn
+import numpy as np
+
+from theodolite.core.late import is_tensor, kind_of, torch
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from torch import Tensor, nn
 
 Shapes = Mapping[str, Sequence[int]]
 
@@ -21,7 +27,7 @@ FUSED = re.compile(
 INTERLEAVED = re.compile(r"(^|[._])query_key_value([._]|$)")
 PAIRED = re.compile(r"(^|[._])gate_up_proj([._]|$)")
 MASK = re.compile(r"(^|[._])(bias|.*mask)$")
-WHOLE = (torch.int64, torch.int32, torch.int16, torch.uint64, torch.uint32, torch.uint16)
+WHOLE = ("int64", "int32", "int16", "uint64", "uint32", "uint16")
 EXPERTS = re.compile(r"(^|[._])experts?([._]|$)")
 
 
@@ -30,21 +36,21 @@ class WeightMatrix:
     """One matrix of a parameter; ``how`` says what was done to get it, ``reason`` why there is none."""
 
     name: str
-    matrix: Tensor | None
+    matrix: Tensor | NDArray[Any] | None
     how: str = ""
     reason: str = ""
 
 
 def weight_matrices(
     name: str,
-    tensor: Tensor,
+    tensor: Tensor | NDArray[Any],
     *,
     module: nn.Module | None = None,
     shapes: Shapes | None = None,
     heads: int | None = None,
     slices: bool = False,
 ) -> tuple[WeightMatrix, ...]:
-    """The matrices of one parameter, each a view where storage allows; nothing for vectors and scalars.
+    """The matrices of one parameter, a tensor or an array, each a view where storage allows; nothing for vectors and scalars.
 
     A convolution is matricised as outputs by (inputs times kernel), or with ``slices`` one matrix a kernel position.
     Recurrent weights are split by gate: the number of gates is told by the ``module``, or by the ``shapes`` of all
@@ -54,6 +60,7 @@ def weight_matrices(
     and bfloat16 are left as they are with a note (on a 39-layer language model storage in bfloat16 moved exponents by up to
     0.01, by up to 0.07 under WeightWatcher's rule); integers, packed and complex tensors are refused with a reason.
 
+    >>> import torch
     >>> [m.name for m in weight_matrices("attn.in_proj_weight", torch.zeros(12, 4))]
     ['attn.in_proj_weight[query]', 'attn.in_proj_weight[key]', 'attn.in_proj_weight[value]']
     >>> weight_matrices("conv.weight", torch.zeros(8, 3, 5, 5))[0].matrix.shape
@@ -66,68 +73,77 @@ def weight_matrices(
     reason = _no_weight(name, tensor) or _refusal(tensor)
     if reason:
         return (WeightMatrix(name, None, reason=reason),)
-    tensor, note = _upcast(tensor.detach())
+    tensor, note = _upcast(tensor.detach() if is_tensor(tensor) else tensor)
     found = _split(name, tensor, module, shapes or {}, heads) if tensor.ndim == 2 else ()
     found = found or _experts(name, tensor, shapes or {}) or _stacked(name, tensor, module, slices)
     return tuple(WeightMatrix(m.name, m.matrix, "; ".join(filter(None, (m.how, note))), m.reason) for m in found)
 
 
-def _refusal(tensor: Tensor) -> str:
-    kind = str(tensor.dtype).removeprefix("torch.")
-    if tensor.dtype == torch.bool:
+def _refusal(tensor: Any) -> str:
+    kind = kind_of(tensor.dtype)
+    if kind == "bool":
         return "stored as bool: a mask, not weights"
-    if tensor.dtype in WHOLE:
+    if kind in WHOLE:
         return f"stored as {kind}: indices, counts or packed weights; unpack them first if they are weights"
-    if tensor.is_quantized or not (tensor.is_floating_point() or tensor.is_complex()):
+    quantised = is_tensor(tensor) and tensor.is_quantized
+    if quantised or not kind.startswith(("float", "bfloat", "complex")):
         return f"stored as {kind}; quantised weights need their scales: dequantise first"
-    if tensor.is_complex() or kind.startswith("float4"):
+    if kind.startswith(("complex", "float4")):
         return f"stored as {kind}, for which no spectrum is taken"
-    if tensor.is_meta:
+    if is_tensor(tensor) and tensor.is_meta:
         return "on the meta device, without values"
-    if tensor.layout != torch.strided:
+    if is_tensor(tensor) and tensor.layout != torch.strided:
         return "stored sparse; make it dense first"
-    return "" if tensor.numel() else "empty"
+    return "" if 0 not in tensor.shape else "empty"
 
 
-def _no_weight(name: str, tensor: Tensor) -> str:
+def _no_weight(name: str, tensor: Any) -> str:
     """Attention masks are stored as buffers called bias, of zeros and ones, in the type of the weights."""
-    plain = tensor.layout == torch.strided and not (tensor.is_meta or tensor.is_quantized or tensor.is_complex())
-    if not (plain and MASK.search(name) and tensor.numel()):
+    if not MASK.search(name) or 0 in tensor.shape:
         return ""
-    few = tensor.detach().flatten()[:4096].double()
-    if not bool(((few == 0) | (few == 1)).all()):
+    if is_tensor(tensor):
+        if tensor.layout != torch.strided or tensor.is_meta or tensor.is_quantized or tensor.is_complex():
+            return ""
+        tensor = tensor.detach().double().cpu().numpy()
+    flat = tensor.reshape(-1)
+    few = flat[:4096]
+    if flat.dtype.kind == "c" or not ((few == 0) | (few == 1)).all():
         return ""
-    values = tensor.detach().double()
-    return "zeros and ones: a mask, not weights" if bool(((values == 0) | (values == 1)).all()) else ""
+    return "zeros and ones: a mask, not weights" if bool(((flat == 0) | (flat == 1)).all()) else ""
 
 
-def _upcast(tensor: Tensor) -> tuple[Tensor, str]:
-    if "float8" in str(tensor.dtype):
+def _upcast(tensor: Any) -> tuple[Any, str]:
+    kind = kind_of(tensor.dtype)
+    if "float8" in kind:
         return tensor.float(), "float8 upcast, its scale not applied"
-    if tensor.dtype in (torch.float16, torch.bfloat16):
-        return tensor, f"stored as {str(tensor.dtype).removeprefix('torch.')}, whose rounding moves exponents"
+    if kind in ("float16", "bfloat16"):
+        return tensor, f"stored as {kind}, whose rounding moves exponents"
     return tensor, ""
 
 
-def _stacked(name: str, tensor: Tensor, module: nn.Module | None, slices: bool) -> tuple[WeightMatrix, ...]:
+def _stacked(name: str, tensor: Any, module: nn.Module | None, slices: bool) -> tuple[WeightMatrix, ...]:
     """Two axes as they are; more by position, by expert, or matricised."""
     if tensor.ndim == 2:
         return (WeightMatrix(name, tensor),)
     if slices:
-        flat = tensor.flatten(2).permute(2, 0, 1).contiguous()  # (positions, out, in), for whole cache lines
+        flat = tensor.reshape(*tensor.shape[:2], -1)
+        parts = [flat[:, :, i] for i in range(flat.shape[2])]
+        whole = [part.contiguous() if is_tensor(part) else np.ascontiguousarray(part) for part in parts]
         labels = [",".join(map(str, place)) for place in product(*map(range, tensor.shape[2:]))]
         return tuple(
-            WeightMatrix(f"{name}[{label}]", flat[i], "one matrix a kernel position") for i, label in enumerate(labels)
+            WeightMatrix(f"{name}[{label}]", whole[i], "one matrix a kernel position") for i, label in enumerate(labels)
         )
-    transposed = isinstance(module, nn.ConvTranspose1d | nn.ConvTranspose2d | nn.ConvTranspose3d)
+    transposed = module is not None and isinstance(
+        module, (torch.nn.ConvTranspose1d, torch.nn.ConvTranspose2d, torch.nn.ConvTranspose3d)
+    )
     how = "matricised: inputs by outputs x kernel" if transposed else "matricised: outputs by inputs x kernel"
     groups = getattr(module, "groups", 1)
     if groups != 1:
         how += f", {groups} groups share it"
-    return (WeightMatrix(name, tensor.flatten(1), how),)
+    return (WeightMatrix(name, tensor.reshape(len(tensor), -1), how),)
 
 
-def _experts(name: str, tensor: Tensor, shapes: Shapes) -> tuple[WeightMatrix, ...]:
+def _experts(name: str, tensor: Any, shapes: Shapes) -> tuple[WeightMatrix, ...]:
     """One matrix an expert; gate and up apart where the sibling ``down_proj`` tells along which axis they lie."""
     if tensor.ndim != 3 or not EXPERTS.search(name):
         return ()
@@ -150,7 +166,7 @@ def _experts(name: str, tensor: Tensor, shapes: Shapes) -> tuple[WeightMatrix, .
 
 
 def _split(
-    name: str, tensor: Tensor, module: nn.Module | None, shapes: Shapes, heads: int | None
+    name: str, tensor: Any, module: nn.Module | None, shapes: Shapes, heads: int | None
 ) -> tuple[WeightMatrix, ...]:
     """The parts of a fused matrix, or nothing where the name speaks of none."""
     recurrent = RECURRENT.match(name)
@@ -166,13 +182,15 @@ def _split(
 
 
 def _parts(
-    name: str, tensor: Tensor, labels: Sequence[str], sizes: Sequence[int], how: str, axis: int = 0
+    name: str, tensor: Any, labels: Sequence[str], sizes: Sequence[int], how: str, axis: int = 0
 ) -> tuple[WeightMatrix, ...]:
-    pieces = torch.split(tensor, list(sizes), dim=axis)
+    ends = list(accumulate(sizes))
+    rows = [slice(end - size, end) for end, size in zip(ends, sizes, strict=True)]
+    pieces = [tensor[part] if axis == 0 else tensor[:, part] for part in rows]
     return tuple(WeightMatrix(f"{name}[{label}]", p, how) for label, p in zip(labels, pieces, strict=True))
 
 
-def _thirds(name: str, tensor: Tensor) -> tuple[WeightMatrix, ...]:
+def _thirds(name: str, tensor: Any) -> tuple[WeightMatrix, ...]:
     rows, columns = tensor.shape
     if rows == 3 * columns or (rows % 3 == 0 and rows > 3 * columns):
         return _parts(name, tensor, THIRDS, [rows // 3] * 3, "split in three")
@@ -185,18 +203,18 @@ def _thirds(name: str, tensor: Tensor) -> tuple[WeightMatrix, ...]:
     return (WeightMatrix(name, tensor, "query, key and value kept together: their sizes cannot be told"),)
 
 
-def _interleaved(name: str, tensor: Tensor, heads: int | None) -> tuple[WeightMatrix, ...]:
+def _interleaved(name: str, tensor: Any, heads: int | None) -> tuple[WeightMatrix, ...]:
     rows, columns = tensor.shape
     if heads is None or rows != 3 * columns or columns % heads:
         why = "pass heads=" if heads is None else "their sizes cannot be told"
         return (WeightMatrix(name, tensor, f"query, key and value, interleaved by head, kept together: {why}"),)
     split = tensor.reshape(heads, 3, columns // heads, columns)
     how = f"split in three, {heads} heads disentangled"
-    return tuple(WeightMatrix(f"{name}[{t}]", split[:, i].flatten(0, 1), how) for i, t in enumerate(THIRDS))
+    return tuple(WeightMatrix(f"{name}[{t}]", split[:, i].reshape(-1, columns), how) for i, t in enumerate(THIRDS))
 
 
 def _gates(
-    name: str, tensor: Tensor, recurrent: re.Match[str], module: nn.Module | None, shapes: Shapes
+    name: str, tensor: Any, recurrent: re.Match[str], module: nn.Module | None, shapes: Shapes
 ) -> tuple[WeightMatrix, ...]:
     rows, columns = tensor.shape
     stem, layer = recurrent["stem"], recurrent["layer"]
@@ -207,7 +225,7 @@ def _gates(
         if sibling in shapes:
             hidden, source = int(shapes[sibling][axis]), "shapes of the checkpoint"
     gates = rows // hidden if hidden and rows % hidden == 0 else 0
-    if isinstance(module, nn.RNNBase | nn.RNNCellBase):
+    if module is not None and isinstance(module, (torch.nn.RNNBase, torch.nn.RNNCellBase)):
         kind = type(module).__name__
         gates, source = 4 if "LSTM" in kind else 3 if "GRU" in kind else 1, "module"
     if gates == 1:

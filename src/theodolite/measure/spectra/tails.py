@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
+from theodolite.core.randomness import numpy_random
+
 if TYPE_CHECKING:
     import torch
     from numpy.typing import NDArray
@@ -47,7 +49,11 @@ class PowerLaw:
 
 
 def power_law(
-    eigenvalues: Any, *, rule: Rule = "clauset", refits: int = 0, generator: torch.Generator | None = None
+    eigenvalues: Any,
+    *,
+    rule: Rule = "clauset",
+    refits: int = 0,
+    generator: torch.Generator | np.random.Generator | None = None,
 ) -> PowerLaw:
     r"""The power law whose threshold, among all values, gives the smallest Kolmogorov distance.
 
@@ -78,7 +84,9 @@ def power_law(
     return replace(fit, p_value=bootstrap_p_value(values, fit, refits=refits, generator=generator))
 
 
-def bootstrap_p_value(eigenvalues: Any, fit: PowerLaw, *, refits: int, generator: torch.Generator) -> float:
+def bootstrap_p_value(
+    eigenvalues: Any, fit: PowerLaw, *, refits: int, generator: torch.Generator | np.random.Generator
+) -> float:
     r"""How often a sample from the fit itself fits no better: $(1+\#\{D^*\ge D\})/(1+\text{refits})$.
 
     A sample takes each of its N values from the fitted tail with probability $n_{tail}/N$, else from the data below the
@@ -86,9 +94,7 @@ def bootstrap_p_value(eigenvalues: Any, fit: PowerLaw, *, refits: int, generator
     samples, no more are drawn and 10/l is returned, which is no less valid (Besag and Clifford, Biometrika 78, 1991): only
     small p-values, which speak against the law, cost all of them. Source: clauset2009, section 4.1.
     """
-    import torch
-
-    random = np.random.default_rng(int(torch.randint(2**62, (), generator=generator)))
+    random = numpy_random(generator)
     values = positive(_sorted_values(eigenvalues))
     below, count = values[: values.size - fit.tail], values.size
     worse = drawn = 0

@@ -5,29 +5,30 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
-from torch import Tensor
 
+from theodolite.core.late import spacing
 from theodolite.measure.spectra.eigenvalues import gram_eigenvalues
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+    from torch import Tensor
 
 
 @dataclass(frozen=True)
 class Spectrum:
     """The eigenvalues of W^T W, ascending, of a matrix of this shape and storage, and what they say at once.
 
+    ``dtype`` is torch's or numpy's, or its name.
     ``reason`` is empty, or names what makes the spectrum say little: a vector, all zeros, rank one.
     """
 
     eigenvalues: NDArray[np.float64] = field(repr=False)
     rows: int
     columns: int
-    dtype: torch.dtype = torch.float64
+    dtype: Any = "float64"
 
     @property
     def largest(self) -> float:
@@ -46,7 +47,7 @@ class Spectrum:
         Rounding to spacing $\epsilon$ adds noise of variance at most $\epsilon^2\overline{w^2}/12$ to each entry, whose
         largest eigenvalue is that times $(\sqrt{rows}+\sqrt{columns})^2$; float64 arithmetic sets the other floor.
         """
-        noise = torch.finfo(self.dtype).eps ** 2 / 12 * self.trace / (self.rows * self.columns)
+        noise = spacing(self.dtype) ** 2 / 12 * self.trace / (self.rows * self.columns)
         arithmetic = len(self.eigenvalues) * np.finfo(np.float64).eps * self.largest
         return max(noise * (math.sqrt(self.rows) + math.sqrt(self.columns)) ** 2, arithmetic)
 
@@ -80,6 +81,7 @@ class Spectrum:
 def spectrum_of(matrix: Tensor) -> Spectrum:
     """The spectrum of a matrix, with its shape and storage type.
 
+    >>> import torch
     >>> spectrum = spectrum_of(torch.eye(4))
     >>> spectrum.stable_rank, spectrum.numerical_rank, round(spectrum.effective_rank, 6), spectrum_of(torch.ones(5, 3)).reason
     (4.0, 4, 4.0, 'rank one')

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from scipy.optimize import brentq
-from scipy.special import gammainc, gammaincinv
 
 TRACY_WIDOM = (46.446, 0.186054, 9.84801)
 """Shape, scale and shift of the gamma law that approximates Tracy-Widom's for real matrices. Source: chiani2014."""
@@ -84,7 +83,18 @@ def marchenko_pastur_quantile(probability: float, ratio: float) -> float:
     low, high = marchenko_pastur_edges(ratio)
     if probability in (0.0, 1.0):
         return high if probability else low
-    return float(brentq(lambda x: float(marchenko_pastur_cdf(x, ratio)) - probability, low, high, xtol=1e-14 * high))
+    return float(_quantiles(np.array([probability]), ratio)[0])
+
+
+def _quantiles(probabilities: Any, ratio: float) -> Any:
+    """The quantiles of several probabilities between 0 and 1 at once, by halving."""
+    wanted = np.asarray(probabilities, dtype=np.float64)
+    low, high = (np.full(wanted.shape, edge) for edge in marchenko_pastur_edges(ratio))
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        less = marchenko_pastur_cdf(middle, ratio) < wanted
+        low, high = np.where(less, middle, low), np.where(less, high, middle)
+    return 0.5 * (low + high)
 
 
 def noise_edge(rows: int, columns: int, *, variance: float = 1.0) -> tuple[float, float]:
@@ -108,6 +118,8 @@ def tracy_widom_cdf(value: float) -> float:
     >>> round(tracy_widom_cdf(0.9793), 3)
     0.95
     """
+    from scipy.special import gammainc
+
     shape, scale, shift = TRACY_WIDOM
     return float(gammainc(shape, max(value + shift, 0.0) / scale))
 
@@ -118,8 +130,29 @@ def tracy_widom_quantile(probability: float) -> float:
     >>> round(tracy_widom_quantile(0.99), 1)
     2.0
     """
-    shape, scale, shift = TRACY_WIDOM
-    return float(gammaincinv(shape, probability)) * scale - shift
+    _, scale, shift = TRACY_WIDOM
+    return math.inf if probability == 1 else _gamma_quantile(probability) * scale - shift
+
+
+@lru_cache(maxsize=256)
+def _gamma_quantile(probability: float) -> float:
+    """That of the gamma law of the shape above, by halving its series: no library is worth loading for two numbers a shape."""
+    low, high = 0.0, 400.0
+    for _ in range(70):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if _gamma_cdf(middle) < probability else (low, middle)
+    return 0.5 * (low + high)
+
+
+def _gamma_cdf(value: float) -> float:
+    r"""$x^ae^{-x}\sum_kx^k/\Gamma(a+k+1)$."""
+    shape = TRACY_WIDOM[0]
+    term = math.exp(shape * math.log(value) - value - math.lgamma(shape + 1)) if value > 0 else 0.0
+    total, k = term, 1
+    while term > 1e-18 * total:
+        term *= value / (shape + k)
+        total, k = total + term, k + 1
+    return total
 
 
 def bbp_threshold(ratio: float) -> float:

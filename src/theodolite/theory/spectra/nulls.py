@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from scipy.special import ndtri
 
 from theodolite.core.reading import Band
 
@@ -47,6 +47,7 @@ Statistic = Literal["alpha", "weightwatcher alpha", "distance", "tail", "bulk", 
 GROWING = ("alpha", "weightwatcher alpha", "tail", "bulk")
 """Statistics that grow or fall without end with the side; the others reach a limit."""
 
+NORMAL = NormalDist()
 SMALLEST = 8
 SHARES = 4  # the level is shared by three tests and the errors of the table
 
@@ -86,7 +87,7 @@ def null_quantiles(
     if statistic not in table:
         raise ValueError(f"expected a statistic among {tuple(table)}, got {statistic!r}; choose one of them")
     values = _at_shape(statistic, rows, columns)
-    return tuple(np.interp(ndtri(places), ndtri(PROBABILITIES), values).tolist())
+    return tuple(np.interp(_scores(places), _scores(PROBABILITIES), values).tolist())
 
 
 def null_alpha_quantiles(
@@ -147,9 +148,12 @@ def _tail(statistic: Statistic, rows: int, columns: int, value: float, *, upper:
     if value < quantiles[0]:
         slope = math.log(share[1] / share[0]) / max(quantiles[1] - quantiles[0], 1e-12)
         return float(share[0] * math.exp(max(slope * (value - quantiles[0]), -700.0)))
-    from scipy.special import ndtr
+    return NORMAL.cdf(float(np.interp(value, quantiles, _scores(tuple(share))))) if value < quantiles[-1] else 1.0
 
-    return float(ndtr(np.interp(value, quantiles, ndtri(share)))) if value < quantiles[-1] else 1.0
+
+def _scores(probabilities: Sequence[float]) -> list[float]:
+    """The normal quantiles."""
+    return [NORMAL.inv_cdf(float(p)) for p in probabilities]
 
 
 @lru_cache(maxsize=1)

@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 
 from theodolite.core.reading import Band
-from theodolite.theory.spectra.noise import marchenko_pastur_quantile, noise_edge, tracy_widom_quantile
+from theodolite.theory.spectra.noise import _quantiles, noise_edge, tracy_widom_quantile
 
 
 def noise_stable_rank(rows: int, columns: int) -> float:
@@ -59,7 +59,7 @@ def noise_effective_rank(rows: int, columns: int, *, count: int = 400) -> float:
 @lru_cache(maxsize=4096)
 def _effective_rank(p: int, n: int, count: int) -> float:
     places = (np.arange(count) + 0.5) / count
-    singular = np.sqrt([marchenko_pastur_quantile(float(place), p / n) for place in places])
+    singular = np.sqrt(_quantiles(places, p / n))
     share = singular / singular.sum()
     # the entropy of p values is that of the sample of quantiles, moved from ``points`` to p equal parts
     return float(np.exp(-(share * np.log(share)).sum()) * p / count)
