@@ -65,7 +65,8 @@ def judge(chart: Chart) -> Iterator[Finding]:
     if in_order is not None:
         yield in_order
         return
-    size = chart.events.get("batch size", float(len(chart.batches[0])))
+    told = chart.events.get("batch size", math.nan)  # not a number where a watch could not see it
+    size = float(len(chart.batches[0])) if math.isnan(told) else told
     on = held_out_parts(chart) or None
     here, made = longer_trial(chart, steps=0, from_start=False, on=on), steps_made(chart)
     if here is None or not made or not size <= LARGEST or size != len(chart.batches[0]):
@@ -105,13 +106,18 @@ def _in_order(chart: Chart) -> Finding | None:
         return chart.loss_on(model, next(rounds) if torch.is_grad_enabled() else batch)
 
     other = longer_trial(chart, "in another order", steps=LONG, loss=mixed, on=on)
-    if other is None or not TrialComparison(plain, other).is_better(LEAST) or other.after > (1 - LEAST) * here.after:
+    if other is None or not is_below(other, plain) or not other.certain > SURE:
+        return None
+    far = TrialComparison(plain, other).is_better(LEAST) and other.after <= (1 - LEAST) * here.after
+    reached = longer_trial(chart, steps=0, from_start=False, on=on)
+    worth = GOES_BADLY.training * chart.chance
+    if not far and (reached is None or not is_below(other, reached) or reached.after - other.after < worth):
         return None
     return Finding(
         severity="critical" if not plain.after < chart.chance else "warning",
         says="The batches are not drawn at random: classes come in order, and each batch pulls away from the last. "
         f"{len(other.losses)} steps on a copy take the loss to {plain.after:.3g}, with the same samples shuffled to "
-        f"{other.after:.3g}.",
+        f"{other.after:.3g}; the run stands at {here.after:.3g}.",
         remedy="DataLoader(..., shuffle=True)",
         suggested={"shuffle": True},
         evidence=(
