@@ -7,12 +7,12 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from theodolite.ailments import batch_noise, loss_stalls, too_narrow
+from theodolite.ailments import batch_noise, loss_stalls, step_too_large, too_narrow
 from theodolite.ailments._common.attainable import attained
 from theodolite.ailments._common.chart import Chart
 from theodolite.ailments._common.fit import constant_loss
 from theodolite.ailments._common.patients import batches_of, clouds, network, patient
-from theodolite.ailments._common.trials import longer_trial
+from theodolite.ailments._common.trials import TrialComparison, longer_trial
 from theodolite.ailments._common.widening import widened_copy
 from theodolite.io.batches import Batch
 from theodolite.measure.dynamics.trial_runs import TrialRun
@@ -144,3 +144,15 @@ def test_a_trial_that_time_cut_short_is_not_made_again():
     chart._trials["as it is, 300 steps"] = cut
     assert longer_trial(chart, steps=60) is cut
     assert longer_trial(chart, steps=1) is not cut
+
+
+def test_a_few_steps_that_ruin_are_enough_to_name_a_step():
+    def run(after: float, stderr: float = 0.1) -> TrialRun:
+        return TrialRun(2.4, after, stderr, (2.4,) * 5, 1.0, (after, after, after))
+
+    assert step_too_large.spares(TrialComparison(run(300.0), run(2.4)), chance=2.3)
+    assert not step_too_large.spares(
+        TrialComparison(run(300.0), run(40.0)), chance=2.3
+    )  # the smaller one ruins as well
+    assert not step_too_large.spares(TrialComparison(run(5.0), run(2.3)), chance=2.3)  # a first rise is no ruin
+    assert not step_too_large.spares(TrialComparison(run(300.0, stderr=200.0), run(2.4)), chance=2.3)
