@@ -59,8 +59,8 @@ def test_hidden_layers_grow_and_inputs_and_outputs_stay(model, x, name, shape):
     before = {key: value.clone() for key, value in model.state_dict().items()}
     wide = widened_copy(model, 3, x)
     assert wide is not None and tuple(wide.get_submodule(name).weight.shape) == shape
-    assert wide(x).shape == model(x).shape
     assert all(torch.equal(value, before[key]) for key, value in model.state_dict().items())
+    assert wide(x).shape == model(x).shape
 
 
 def test_tied_and_frozen_networks_are_not_widened():
