@@ -4,7 +4,8 @@ On a quadratic of curvature $\lambda$ descent grows without bound above a step o
 with a preconditioner). No edge is trusted here: the same training is run on copies with smaller steps, from the start where
 that is known, for as many steps as the run had or time allows. The step is called too large only where a smaller one ends
 clearly lower (three standard errors and a share of the loss) than both the present one and the run itself; before a run also
-where the present one takes the loss above three times its start and a smaller one does not raise it. Where a step is merely
+where the present one takes the loss above three times its start and a smaller one does not raise it, and only so where time
+allows but a few steps. Where a step is merely
 bold, it wins; what a smaller step gains at the end of a run that went well is the noise floor of any constant step, no ailment:
 a run that has won nine tenths of what there is to win is let alone. Each of at most six smaller steps wins by chance once in
 100 (three standard errors over 8 parts of the data or more), before the share of the loss that it must take off too.
@@ -94,7 +95,9 @@ def _smaller_steps(chart: Chart, steps: int, least: float, reached: float) -> Ma
         if tried is None:
             break
         beyond = math.isinf(reached) or tried.changed.after < (1 - least) * reached
-        good = tried.is_better(least) or (math.isinf(reached) and spares(tried, chart.chance))
+        good = tried.is_better(least)
+        if math.isinf(reached):  # before a run: a rise in the first few steps, of small batches at that, may pass
+            good = spares(tried, chart.chance) or (good and len(tried.changed.losses) >= SHORT)
         if good and beyond and not math.isinf(tried.changed.after):
             found[factor] = tried
         elif found:
