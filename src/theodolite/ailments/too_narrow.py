@@ -107,7 +107,9 @@ def is_affine(chart: Chart) -> bool:
     model, now = chart.model, chart.now
     assert model is not None and now is not None
     x = chart.batches[0].tensors()[0] if _fits(chart) else torch.zeros(0)
-    if len(now.layers) < 2 or not x.is_floating_point() or len(x) < 4 or any(part.activation for part in now.layers):
+    if len(now.layers) < 2 or not x.is_floating_point() or len(x) < 4:
+        return False
+    if any(part.activation for part in now.layers[:-1]):  # one behind the last layer is not between any two
         return False
     kept: list[Tensor] = []
     half = min(len(x) // 2, 8)
