@@ -28,6 +28,7 @@ from theodolite.ailments._common.trials import (
     has_won,
     longer_trial,
     loss_here,
+    run_in_words,
     steps_made,
     with_lr,
 )
@@ -69,7 +70,7 @@ def judge(chart: Chart) -> Iterator[Finding]:
     if needed >= start or start <= 0:
         return
     best = _best(chart, needed, most)
-    if best is None and made > most:
+    if best is None and made > most and run_in_words(chart) != "after training":  # a guess at its steps is not enough
         best = _best(chart, fallen + GOES_BADLY.training * chart.chance, min(LONG, made))
     if best is not None:
         yield _finding(chart, best, plain, made, start - fallen if made else None)
