@@ -4,6 +4,10 @@ Each case is trained as its script says, with a watch that looks now and then, a
 diagnosed as they are. Thresholds were chosen on the part "chosen"; figures are reported on the part "unseen", which differs by
 architecture and by seed.
 
+A sick run must have cost something: where it keeps more than nine tenths of the skill (score less chance) of its twin, the same
+script without the ailment, or where that twin learns nothing itself, it is left out of the figures by program, and counted. What
+twins score is kept beside the results (FILE.twins.jsonl).
+
     python -m benchmarks.clinic [--split unseen] [--only WORD ...] [--jobs 2] [--seeds 1] [--cure] [--out FILE.jsonl]
                                 [--page docs/clinic.md] [--rightness src/theodolite/ailments/_common/clinic.json]
 
@@ -22,7 +26,7 @@ from benchmarks.clinic_cases.cures import NUMBERS
 from benchmarks.clinic_cases.run import chance
 
 BAD = ("critical", "warning")
-LOOKS, PROBE, MOST_BATCHES = 12, 2048, 256
+LOOKS, PROBE, MOST_BATCHES = 12, 2048, 512
 
 
 def diagnosed(case, seed):
@@ -42,10 +46,11 @@ def diagnosed(case, seed):
 
 
 def probe_of(loader):
-    """Some batches as training draws them; the loader goes on as if it had not been asked."""
+    """Some batches as training draws them, spread over one pass; the loader goes on as if it had not been asked."""
     kept = loader.generator.get_state()
     most = min(MOST_BATCHES, max(1, PROBE // loader.batch))
-    probe = list(itertools.islice(loader, most))
+    every = -(-len(loader) // most)
+    probe = list(itertools.islice(loader, 0, None, every))
     loader.generator.set_state(kept)
     return probe
 
@@ -152,11 +157,44 @@ def main():
             done.append(row)
     names = {c.name for c in chosen}
     rows = [row for row in done if row["case"] in names]
+    add_twins(rows, {c.name: c for c in chosen}, options.out.with_suffix(".twins.jsonl"), options.jobs)
     print(report.table(rows))
     if options.page:
         options.page.write_text(report.page(rows, options.split, len(chosen) * options.seeds))
     if options.rightness:
-        report.write_rightness(rows, options.rightness)
+        report.write_rightness(report.counted(rows), options.rightness)
+
+
+def add_twins(rows, known, path, jobs):
+    """Write into each row of a sick run what its twin scores; twins that were not run yet are run, each once."""
+    from joblib import Parallel, delayed
+
+    trained = [row for row in rows if row["ailment"] and "score" in row]
+    kept = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    scores = {(one["twin"], one["seed"]): one for one in kept}
+    missing = {(known[row["case"]].twin_name, row["seed"]): row["case"] for row in trained}
+    missing = {key: name for key, name in missing.items() if key not in scores}
+    with path.open("a") as file:
+        for one in Parallel(n_jobs=jobs, return_as="generator_unordered")(
+            delayed(_twin)(name, seed) for (_, seed), name in missing.items()
+        ):
+            file.write(json.dumps(one) + "\n")
+            file.flush()
+            scores[one["twin"], one["seed"]] = one
+    for row in trained:
+        one = scores[known[row["case"]].twin_name, row["seed"]]
+        row["twin"] = (one["score"], one["chance"])
+
+
+def _twin(name, seed):
+    import torch
+
+    torch.set_num_threads(1)
+    case = next(c for c in cases() if c.name == name)
+    twin = case.twin(seed)
+    run(twin)
+    reached = score(twin, *twin.validation, balanced=case.balanced)
+    return {"twin": case.twin_name, "seed": seed, "score": reached, "chance": chance(twin, balanced=case.balanced)}
 
 
 def _one(name, seed, cure):

@@ -79,3 +79,19 @@ def test_figures_count_what_was_got_wrong():
     figures = dict(report.overall(rows))
     assert figures["healthy runs with alarm"].startswith("1/1 = 100%")
     assert figures["cause named first"].startswith("1/1 = 100%")
+
+
+def test_a_run_that_costs_nothing_is_left_out_and_counted():
+    fields = {"ailment": "step-too-small", "right": ["step-too-small"], "findings": [], "found": False, "among": False}
+    fields |= {"first": False, "seconds": 1.0}
+    twin = {"twin": (0.9, 0.1)}
+    rows = [
+        {"case": "harmless", "score": 0.85, **twin, **fields},
+        {"case": "sick", "score": 0.8, **twin, **fields},
+        {"case": "lost", "score": float("nan"), **twin, **fields},
+        {"case": "twin learns nothing", "score": 0.1, "twin": (0.2, 0.1), **fields},
+        {"case": "checkpoint", **fields},
+    ]
+    assert [row["case"] for row in report.counted(rows)] == ["sick", "lost", "checkpoint"]
+    assert [row["case"] for row in report.left_out(rows)] == ["harmless", "twin learns nothing"]
+    assert "2 runs with an ailment" in report.table(rows)

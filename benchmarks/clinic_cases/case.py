@@ -31,6 +31,11 @@ class Case:
     threshold: float | None = None  # the score a healthy run reaches; None: that of its data set
 
     @property
+    def twin_name(self) -> str:
+        """A name that cases share whose twin is the same: its site, or the case without its grade; and how it is scored."""
+        return (self.site or self.name.rpartition("/")[0]) + (" (balanced)" if self.balanced else "")
+
+    @property
     def seeds(self) -> tuple[int, ...]:
         """The seeds that belong to its half of the clinic."""
         return SEEDS[self.split]

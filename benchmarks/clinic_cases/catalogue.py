@@ -20,32 +20,10 @@ AILMENTS = {
 }
 AILMENTS = {place: tuple(names.split()) for place, names in AILMENTS.items()}
 
-# Runs that verify.py found too near their healthy twins to be called sick: the grade is left out at that site.
-TOO_WEAK = frozenset(
-    {
-        "too-narrow/mlp-tanh-mnist/mild",
-        "units-alike/cnn-digits/mild",
-        "units-alike/regression-friedman/severe",
-        "regularised-too-hard/cnn-digits/mild",
-        "regularised-too-hard/regression-friedman/mild",
-        "step-too-large/regression-friedman/mild",
-        "gradient-accumulates/gru-tones/adam/severe",
-        "batch-noise/cnn-bn-mnist/sorted/severe",
-        "step-too-large/cnn-bn-digits/mild",
-        "regularised-too-hard/cnn-bn-digits/mild",
-        "regularised-too-hard/cnn-bn-digits/severe",
-        "rank-lost/mlp-digits/mild",
-        "rank-lost/mlp-digits/severe",
-        "rank-lost/mlp-tanh-mnist/mild",
-        "rank-lost/mlp-tanh-mnist/severe",
-    }
-)
-
 
 def cases(*, every: bool = False) -> list[Case]:
     """The cases whose data can be read here, one line for each set that is missing; all of them where `every` is set."""
     found = [case for part in (healthy, sick_data, sick_network, sick_training, sick_weights) for case in part.cases()]
-    found = [case for case in found if case.name not in TOO_WEAK]
     missing = sorted({case.data for case in found if not is_there(case.data)})
     if every or not missing:
         return found

@@ -21,6 +21,30 @@ def interval(hits: int, total: int) -> str:
     return f"{hits}/{total} = {p:.0%} ({middle - half:.0%} to {middle + half:.0%})"
 
 
+KEPT, LEARNS = 0.9, 0.25
+"""A run that keeps more of its twin's skill than this is not sick; a twin whose skill is below that share learns nothing."""
+
+
+def has_cost(row: Row) -> bool:
+    """Whether a sick run ended clearly worse than its twin; also where there is none, as of a checkpoint that was spoilt."""
+    if "twin" not in row:
+        return True
+    good, base = row["twin"]
+    skill = good - base
+    poor = row["score"] if row["score"] == row["score"] else base
+    return bool(skill > LEARNS * (1 - base) and poor - base <= KEPT * skill)
+
+
+def counted(rows: Iterable[Row]) -> list[Row]:
+    """Healthy runs, and sick ones that cost something."""
+    return [row for row in rows if not row["ailment"] or has_cost(row)]
+
+
+def left_out(rows: Iterable[Row]) -> list[Row]:
+    """Sick runs that cost nothing."""
+    return [row for row in rows if row["ailment"] and not has_cost(row)]
+
+
 def by_ailment(rows: Iterable[Row]) -> list[tuple[str, int, int, int, int, int, int]]:
     """Of each ailment: its name, runs, found, named at all, named first, cured, remedies tried."""
     groups = defaultdict(list)
@@ -67,28 +91,41 @@ def misses(rows: Iterable[Row]) -> list[tuple[str, str]]:
 
 def table(rows: Sequence[Row]) -> str:
     """For the terminal."""
+    rows, harmless, every = counted(rows), left_out(rows), rows
     lines = [f"{'ailment':24} {'runs':>5} {'found':>6} {'among':>6} {'first':>6} {'cured':>8}"]
     for name, runs, found, among, first, cured, tried in by_ailment(rows):
         lines.append(f"{name:24} {runs:5} {found:6} {among:6} {first:6} {f'{cured}/{tried}':>8}")
     lines += ["", *(f"{what:32} {figure}" for what, figure in overall(rows))]
     lines += ["", *(f"{case}: {said}" for case, said in misses(rows))]
+    lines += ["", _without(harmless, every), *(f"  {row['case']}" for row in harmless)]
     return "\n".join(lines)
+
+
+def _without(harmless: Sequence[Row], every: Sequence[Row]) -> str:
+    """What was left out, and the figures that it would have made."""
+    sick = [row for row in every if row["ailment"]]
+    alarmed = sum(row["found"] for row in harmless)
+    return (
+        f"{len(harmless)} runs with an ailment put there keep more than nine tenths of their twin's skill, or their twin learns "
+        f"nothing: they cost nothing, and are left out by program ({alarmed} of them got an alarm). With them "
+        f"{interval(sum(r['found'] for r in sick), len(sick))} would be found and "
+        f"{interval(sum(r['first'] for r in sick), len(sick))} named first."
+    )
 
 
 def page(rows: Sequence[Row], split: str, planned: int) -> str:
     """For docs/clinic.md; where fewer runs than planned were made, it says so."""
+    made, harmless, every, rows = len(rows), left_out(rows), rows, counted(rows)
     day = datetime.now(UTC).date().isoformat()
     sick = sum(row["ailment"] is not None for row in rows)
-    part = (
-        "" if len(rows) >= planned else f" These are {len(rows)} of its {planned} runs: which, chance and time decided."
-    )
+    part = "" if made >= planned else f" These are of {made} of its {planned} runs: which, chance and time decided."
     lines = [
         "# The clinic",
         "",
         "How often the diagnosis is right. Each run is trained as its script says, watched, and diagnosed at the end; what ails",
-        "it is known, because it was put there; `benchmarks/clinic_cases/verify.py` tells whether a sick run does worse than the",
-        "same script without it, or has the ailment by an exact fact. Thresholds were chosen on one part of the collection; the",
-        f'figures are of the part "{split}",',
+        "it is known, because it was put there. A sick run must end worse than its twin, the same script without the ailment:",
+        "where it keeps more than nine tenths of the twin's skill (score less chance), it is left out by program, and listed.",
+        f'Thresholds were chosen on one part of the collection; the figures are of the part "{split}",',
         f"{'with other architectures and seeds' if split == 'unseen' else 'the one they were chosen on'}: {sick} sick runs and "
         f"{len(rows) - sick} healthy ones, on {day}. An alarm is a warning or worse. Seconds are those of one core.{part}",
         "",
@@ -106,6 +143,8 @@ def page(rows: Sequence[Row], split: str, planned: int) -> str:
         lines.append(f"| {name} | {runs} | {found} | " + " | ".join(map(str, own)) + " |")
     lines += ["", "Runs that were got wrong, and what was said of them:", ""]
     lines += [f"- `{case}`: {said}" for case, said in misses(rows)] or ["none"]
+    lines += ["", _without(harmless, every), ""]
+    lines += [f"- `{row['case']}`: {', '.join(f['name'] for f in row['findings']) or 'nothing'}" for row in harmless]
     return "\n".join(lines) + "\n"
 
 

@@ -179,7 +179,8 @@ def _unbalanced() -> list[Case]:
 
 def _targets_not_scaled() -> list[Case]:
     cases = []
-    for site in ("regression/friedman", "regression/diabetes", "regression-norm/housing", "autoencoder/mnist-itself"):
+    sites = ("regression/friedman", "regression/diabetes", "regression-norm/housing", "autoencoder/mnist-itself")
+    for site in (*sites, "autoencoder-narrow/digits-itself"):
         cases += grades(
             "targets-not-scaled",
             site,

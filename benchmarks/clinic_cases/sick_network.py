@@ -18,7 +18,7 @@ from .edits import (
     recurrent_times,
     some_parameters_get_no_gradient,
 )
-from .networks import Network, autoencoder, cnn, conv_stack, decoder, encoder, mlp, stack, vit
+from .networks import Network, autoencoder, cnn, conv_stack, decoder, encoder, mlp, recurrent, stack, vit
 from .recipe import Recipe, Setup
 from .sites import SITES
 
@@ -260,6 +260,8 @@ def _narrow() -> list[Case]:
         "mlp-tanh/mnist": (mlp(96, 2, 96, activation="tanh"), mlp(96, 1, 96, activation="tanh")),
         "autoencoder/mnist-itself": (autoencoder(128, 3), autoencoder(128, 1)),
         "decoder/copy": (decoder(8, 2), decoder(4, 2)),
+        "encoder/cola-direction": (encoder(8, 2), encoder(4, 2)),
+        "lstm/tones": (recurrent("lstm", 3), recurrent("lstm", 1)),
     }
     cases = []
     for site, (mild, severe) in narrow.items():
@@ -267,6 +269,9 @@ def _narrow() -> list[Case]:
             "too-narrow", site, mild={"network": mild}, severe={"network": severe}, also=("rank-lost", "units-dead")
         )
     return cases
+
+
+_NARROW = SITES["autoencoder-narrow/digits-itself"]
 
 
 def _rank() -> list[Case]:
@@ -281,7 +286,7 @@ def _rank() -> list[Case]:
             severe={"network": family(32, 6, skip=False), "steps": 200},
             also=("inputs-merge", "gradient-vanishes", "loss-stalls", "signal-vanishes"),
         )
-    for base in (SITES["mlp/digits"], SITES["mlp-tanh/mnist"], SITES["autoencoder/mnist-itself"]):
+    for base in (SITES["mlp/digits"], SITES["mlp-tanh/mnist"], SITES["autoencoder/mnist-itself"], _NARROW):
         cases += grades(
             "rank-lost",
             replace(base, optimiser="sgd", lr=0.05, momentum=0.9),

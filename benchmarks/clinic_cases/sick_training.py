@@ -52,6 +52,8 @@ def _steps() -> list[Case]:
         "cnn-bn/digits",
         "mlp-tanh/clusters",
         "autoencoder/mnist-itself",
+        "mlp/clusters",
+        "autoencoder-narrow/digits-itself",
     ):
         lr = SITES[site].lr
         cases += grades(
@@ -121,6 +123,8 @@ def _noise() -> list[Case]:
         ("mlp-tanh/fashion", 0.05),
         ("autoencoder/mnist-itself", 0.1),
         ("gru/tones", 0.1),
+        ("lstm/tones", 0.1),
+        ("autoencoder-narrow/digits-itself", 0.1),
     ):
         cases += grades(
             "batch-noise",
@@ -268,6 +272,7 @@ def _regularised() -> list[Case]:
 
     for site, mild, severe in (
         ("mlp/fashion", mlp(96, 96, dropout=0.9), mlp(96, 96, dropout=0.97)),
+        ("mlp/mnist", mlp(96, 96, dropout=0.9), mlp(96, 96, dropout=0.97)),
         ("mlp-tanh/mnist", tanh(0.9), tanh(0.97)),
     ):
         cases += grades(

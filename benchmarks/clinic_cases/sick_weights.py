@@ -29,6 +29,7 @@ TWINS = {  # site with more layers of one shape: which tensor is copied over whi
     "mlp-tanh/mnist": (("3.", "5."),),
     "resnet/digits": (("4.inner.0.", "6.inner.0."), ("4.", "6."), ("4.", "8.")),
     "vit/digits": (("blocks.0.attention.", "blocks.1.attention."), ("blocks.0.", "blocks.1.")),
+    "encoder/cola-direction": (("blocks.0.attention.", "blocks.1.attention."), ("blocks.0.", "blocks.1.")),
 }
 DEEPER = {"mlp/mnist": {"network": mlp(96, 96, 96)}, "mlp-tanh/mnist": {"network": mlp(96, 96, 96, activation="tanh")}}
 

@@ -46,13 +46,8 @@ def _healthy(case: Case, seed: int) -> tuple[bool, str]:
 _twins: dict[tuple[str, int], Setup] = {}  # run once for the cases that share it
 
 
-def _shared(case: Case) -> str:
-    """A name for the twin: its site, or the case without its grade."""
-    return case.site or case.name.rpartition("/")[0]
-
-
 def _twin(case: Case, seed: int) -> Setup:
-    key = _shared(case), seed
+    key = case.twin_name, seed
     if key not in _twins:
         _twins[key] = case.twin(seed)
         run(_twins[key])
@@ -112,7 +107,7 @@ def main() -> int:
     failed, counts = [], Counter()
     groups: dict[str, list[int]] = {}
     for number in numbers:
-        groups.setdefault(_shared(listed[number]), []).append(number)
+        groups.setdefault(listed[number].twin_name, []).append(number)
     with multiprocessing.get_context("spawn").Pool(options.processes) as pool:
         of_group = functools.partial(verdicts, place=options.seed_index, known=known)
         for group in pool.imap_unordered(of_group, groups.values()):

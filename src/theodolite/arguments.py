@@ -78,7 +78,7 @@ def _diagnose_parser(commands: Any) -> None:
     diagnose.add_argument("--validation", help="held-out data, in the same forms")
     diagnose.add_argument("--against", metavar="BASE", help="the weights from before training")
     diagnose.add_argument("--lr", type=float, help="the learning rate of training, plain descent assumed")
-    diagnose.add_argument("--budget", default="30s", help="how long it may take, such as 60s or 2m")
+    diagnose.add_argument("--budget", default="25s", help="how long it may take, such as 60s or 2m")
     diagnose.add_argument(
         "--fail-on", choices=("critical", "warning"), help="exit status 1 where something as bad was found"
     )

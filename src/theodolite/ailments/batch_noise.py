@@ -1,18 +1,20 @@
 r"""Are the batches so small that their noise holds the loss up?
 
 The gradient of a batch of $B$ samples is the mean gradient plus noise of variance $\mathrm{tr}\,\Sigma/B$; above the noise
-scale $\mathrm{tr}\,\Sigma/|\bar g|^2$ larger batches gain nothing more (McCandlish et al. 2018). Every constant step ends at a
-floor of noise, so that alone is no ailment: it is one where a few steps from the start with batches joined 8 or 16 fold, at
-the same step size, come down to far less than the whole run reached, and surely to less than the same training tried longer
-with its own batches. Batches that hold their classes in order are another noise, undone by dealing the same samples out anew.
-By chance joined batches win once in 100 (three standard errors over 8 parts of the data or more); classes that were drawn at
-random exceed ten deviations of chi squared less than once in 100000.
+scale $\mathrm{tr}\,\Sigma/|\bar g|^2$ larger batches gain nothing more (McCandlish et al. 2018), and below it noise outweighs
+the signal. Every constant step ends at a floor of noise, so that alone is no ailment: it is one where a few steps from the
+start with batches joined 8 or 16 fold, at the same step size, come down to far less than the whole run reached, and surely to
+less than the same training tried longer with its own batches; or where no more steps than the run made take off a tenth of a
+constant answer's loss more than it did. A run that has won nine tenths of what there is is let alone. Batches that hold their
+classes in order are another noise, undone by dealing the same samples out anew. By chance joined batches win once in 100 (three
+standard errors over 8 parts of the data or more); classes that were drawn at random exceed ten deviations of chi squared less
+than once in 100000.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
@@ -21,10 +23,13 @@ from theodolite.ailments._common.batching import joined
 from theodolite.ailments._common.chart import Chart, at_weights, seen
 from theodolite.ailments._common.patients import patient
 from theodolite.ailments._common.trials import (
+    GOES_BADLY,
     LONG,
+    PIECES,
     SHORT,
     SURE,
     TrialComparison,
+    has_won,
     held_out_parts,
     is_below,
     joined_by,
@@ -36,15 +41,19 @@ from theodolite.ailments._common.trials import (
     training_and_held_out,
 )
 from theodolite.core.ailment import Ailment, Finding
+from theodolite.io.batches import Batch
 from theodolite.measure.dynamics import gradient_moments
+from theodolite.measure.dynamics.trial_runs import TrialRun
 
 FOLDS = (16, 8)
 POOR_ORDER = 0.2
 """The same for batches in order: a network that does well in spite of it is let alone."""
 POOR, LEAST = 0.4, 0.4
 """A run is held up where its loss is above that share of a constant answer's, and larger batches take that share off it."""
-NOISY = 4.0
-"""The noise scale must be so many batches: then more than four fifths of what a step follows is noise."""
+NOISY = 1.0
+"""The noise scale must be so many batches: then more than half of what a step follows is noise."""
+LONGEST = 1000
+"""Steps of the longest trial."""
 LARGEST = 32
 """Batches of more samples than this are not called small."""
 
@@ -56,22 +65,23 @@ def judge(chart: Chart) -> Iterator[Finding]:
     if in_order is not None:
         yield in_order
         return
-    size = chart.events.get("batch size", float(len(chart.batches[0])))
+    told = chart.events.get("batch size", math.nan)  # not a number where a watch could not see it
+    size = float(len(chart.batches[0])) if math.isnan(told) else told
     on = held_out_parts(chart) or None
     here, made = longer_trial(chart, steps=0, from_start=False, on=on), steps_made(chart)
     if here is None or not made or not size <= LARGEST or size != len(chart.batches[0]):
         return
-    if here.after < POOR * chart.chance:
+    if has_won(chart):
         return
     for fold in FOLDS:
         tried = _joined(chart, fold)
         if tried is None:
             continue
         surely = tried.is_better(LEAST / 3) and is_below(tried.changed, here)
-        if not surely or tried.changed.after > (1 - LEAST) * here.after:
-            return
-        scale = _noise_scale(chart)
-        if scale is None or scale < NOISY * size:
+        if here.after < POOR * chart.chance or not surely or tried.changed.after > (1 - LEAST) * here.after:
+            tried = _as_long(chart, fold, here)
+        scale = None if tried is None else _noise_scale(chart)
+        if tried is None or scale is None or scale < NOISY * size:
             return
         yield _finding(int(size), int(size) * fold, tried, scale, here.after)
         return
@@ -82,13 +92,12 @@ def _in_order(chart: Chart) -> Finding | None:
     here = loss_here(chart)
     if here is None or not steps_made(chart) or here.after < POOR_ORDER * chart.chance or not _batches_unlike(chart):
         return None
-    training, _ = training_and_held_out(chart)
-    whole = joined_by(training, len(training))
-    if not whole:
-        return None
-    order = torch.randperm(len(whole[0]), generator=torch.Generator().manual_seed(0)).to(whole[0].target.device)
-    dealt = parts_of(rows_of(whole[0], order), len(training))
-    plain = longer_trial(chart, steps=LONG)
+    training, aside = training_and_held_out(chart)
+    dealt = _dealt(training, len(training))
+    on = held_out_parts(chart) or _dealt(
+        aside, PIECES
+    )  # parts of one class each would differ too much to tell anything
+    plain = longer_trial(chart, steps=LONG, on=on)
     if plain is None or len(dealt) < len(training):
         return None
     rounds = iter([dealt[i % len(dealt)] for i in range(LONG)])
@@ -96,14 +105,19 @@ def _in_order(chart: Chart) -> Finding | None:
     def mixed(model: Any, batch: Any) -> Any:
         return chart.loss_on(model, next(rounds) if torch.is_grad_enabled() else batch)
 
-    other = longer_trial(chart, "in another order", steps=LONG, loss=mixed)
-    if other is None or not TrialComparison(plain, other).is_better(LEAST) or other.after > (1 - LEAST) * here.after:
+    other = longer_trial(chart, "in another order", steps=LONG, loss=mixed, on=on)
+    if other is None or not is_below(other, plain) or not other.certain > SURE:
+        return None
+    far = TrialComparison(plain, other).is_better(LEAST) and other.after <= (1 - LEAST) * here.after
+    reached = longer_trial(chart, steps=0, from_start=False, on=on)
+    worth = GOES_BADLY.training * chart.chance
+    if not far and (reached is None or not is_below(other, reached) or reached.after - other.after < worth):
         return None
     return Finding(
         severity="critical" if not plain.after < chart.chance else "warning",
         says="The batches are not drawn at random: classes come in order, and each batch pulls away from the last. "
         f"{len(other.losses)} steps on a copy take the loss to {plain.after:.3g}, with the same samples shuffled to "
-        f"{other.after:.3g}.",
+        f"{other.after:.3g}; the run stands at {here.after:.3g}.",
         remedy="DataLoader(..., shuffle=True)",
         suggested={"shuffle": True},
         evidence=(
@@ -111,6 +125,15 @@ def _in_order(chart: Chart) -> Finding | None:
             seen("loss after trial steps, changed", other.after, stderr=other.stderr),
         ),
     )
+
+
+def _dealt(batches: Sequence[Batch], count: int) -> list[Batch]:
+    """All samples of some batches, dealt out anew to so many; none where their tensors do not fit together."""
+    whole = joined_by(batches, len(batches))
+    if not whole:
+        return []
+    order = torch.randperm(len(whole[0]), generator=torch.Generator().manual_seed(0)).to(whole[0].target.device)
+    return parts_of(rows_of(whole[0], order), count)
 
 
 def _batches_unlike(chart: Chart) -> bool:
@@ -147,6 +170,22 @@ def _joined(chart: Chart, fold: int) -> TrialComparison | None:
     return None if other is None or len(other.losses) < steps else TrialComparison(plain, other)
 
 
+def _as_long(chart: Chart, fold: int, here: TrialRun) -> TrialComparison | None:
+    """The run itself beside one of at most as many steps with batches joined, where that ends at less that is worth it."""
+    training, _ = training_and_held_out(chart)
+    large, steps = joined_by(training, fold), min(steps_made(chart), LONGEST)
+    rounds = iter([large[i % len(large)] for i in range(steps)])
+
+    def larger(model: Any, batch: Any) -> Any:
+        return chart.loss_on(model, next(rounds) if torch.is_grad_enabled() else batch)
+
+    other = longer_trial(chart, f"batches x {fold}", steps=steps, loss=larger, on=held_out_parts(chart) or None)
+    if other is None or not is_below(other, here) or not other.certain > SURE:
+        return None
+    worth = GOES_BADLY.training * chart.chance
+    return TrialComparison(here, other) if here.after - other.after >= worth else None
+
+
 def _noise_scale(chart: Chart) -> float | None:
     assert chart.model is not None and chart.loss is not None
     batch = joined(chart.batches, 128)
@@ -166,11 +205,12 @@ def _noise_scale(chart: Chart) -> float | None:
 
 def _finding(size: int, larger: int, tried: TrialComparison, scale: float, reached: float) -> Finding:
     steps, own = len(tried.changed.losses), len(tried.as_it_is.losses)
+    plain = f", {own} with those of {size} to {tried.as_it_is.after:.3g}" if own else ""
     return Finding(
-        severity="critical" if not tried.as_it_is.after < tried.as_it_is.before else "warning",
+        severity="critical" if own and not tried.as_it_is.after < tried.as_it_is.before else "warning",
         says=f"Batches of {size} are mostly noise: the noise scale of the gradient is at least {scale:.3g} samples. {steps} "
-        f"steps with batches of {larger} on a copy take the loss to {tried.changed.after:.3g}, {own} with those of "
-        f"{size} to {tried.as_it_is.after:.3g}; the run stands at {reached:.3g}.",
+        f"steps with batches of {larger} on a copy take the loss to {tried.changed.after:.3g}{plain}; the run stands at "
+        f"{reached:.3g}.",
         remedy=f"batch_size={larger} (or a step {larger // size} times smaller, and as many times more steps)",
         suggested={"batch_size": larger},
         evidence=(

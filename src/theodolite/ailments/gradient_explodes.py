@@ -22,6 +22,7 @@ from theodolite.ailments._common.network import (
     around_layers,
     gradient_ratio,
     is_fit,
+    is_fit_everywhere,
     reinitialised,
     remedy_for,
     severity,
@@ -36,7 +37,7 @@ BETTER = 0.2
 
 def judge(chart: Chart) -> Iterator[Finding]:
     signs = chart.start
-    if signs is None or len(signs.layers) < DEPTH or is_fit(chart, 0.9):
+    if signs is None or len(signs.layers) < DEPTH or is_fit_everywhere(chart, 0.9):
         return
     ratio = gradient_ratio(signs)
     if not ratio > GROWN or math.log(ratio) < width_spread(signs):

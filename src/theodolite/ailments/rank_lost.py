@@ -20,6 +20,7 @@ from theodolite.ailments._common.network import (
     activation_in,
     around_layers,
     is_fit,
+    is_fit_everywhere,
     reinitialised,
     remedy_for,
     severity,
@@ -43,7 +44,7 @@ def needed(chart: Chart, signs: VitalSigns) -> float:
 
 def judge(chart: Chart) -> Iterator[Finding]:
     signs = chart.start
-    if signs is None or len(signs.layers) < 3 or is_fit(chart, 0.85):
+    if signs is None or len(signs.layers) < 3 or is_fit_everywhere(chart, 0.9):
         return
     merged = [layer for layer in signs.layers[1:] if layer.input_places is not None and layer.input_places < PLACES]
     first = next((layer.input_places for layer in signs.layers if layer.input_places is not None), None)

@@ -1,9 +1,11 @@
 """Do weight decay or dropout hold the network down, so that it cannot even fit its training data?
 
 The training is tried without them, from the start, for as many steps as the run had or time allows, and the loss is read with
-dropout off in both. It is an ailment only where the network underfits (its training loss stands above half of a constant
-answer's after the run, or after the trial) and without the regulariser the loss ends far lower. The weaker setting that is
-suggested has been tried too. The trial is won by chance once in 100 (three standard errors over 8 parts of the data or more).
+dropout off in both. It is an ailment only where without the regulariser the loss ends far lower than with it, and the network
+underfits: its training loss stands above half of a constant answer's (after the run, or after the trial), or the whole run left
+more than the trial without did, by a tenth of a constant answer's loss. A run that has won nine tenths of what there is to win
+is let alone. The weaker setting that is suggested has been tried too. The trial is won by chance once in 100 (three standard
+errors over 8 parts of the data or more).
 """
 
 from __future__ import annotations
@@ -16,7 +18,16 @@ from torch import Tensor, nn
 
 from theodolite.ailments._common.chart import Chart, seen
 from theodolite.ailments._common.patients import patient
-from theodolite.ailments._common.trials import LONG, Change, Loss, TrialComparison, longer_trial, steps_made
+from theodolite.ailments._common.trials import (
+    GOES_BADLY,
+    LONG,
+    Change,
+    Loss,
+    TrialComparison,
+    has_won,
+    longer_trial,
+    steps_made,
+)
 from theodolite.core.ailment import Ailment, Finding
 
 UNDERFITS, LEAST = 0.5, 0.4
@@ -35,10 +46,10 @@ def judge(chart: Chart) -> Iterator[Finding]:
     made = steps_made(chart)
     if not decay and drop <= max(DROPOUTS):
         return
-    if made and chart.fit is not None and chart.fit.training.loss < UNDERFITS * chart.chance:
+    if made and has_won(chart):
         return
     plain = longer_trial(chart, "undropped", steps=LONG, loss=_undropped(chart))
-    if plain is None or plain.after < UNDERFITS * chart.chance or not plain.losses:
+    if plain is None or not plain.losses or (not made and plain.after < UNDERFITS * chart.chance):
         return
     steps = len(plain.losses) if plain.after < float("inf") else LONG
     for kind, value in (("weight_decay", decay), ("dropout", drop)):
@@ -66,8 +77,12 @@ def _weaker(chart: Chart, plain: Any, steps: int, kind: str, value: float) -> tu
 
 
 def made_lower(chart: Chart, without: Any) -> bool:
-    """Whether the run itself stands below what the trial without reached: then nothing holds it down."""
-    return bool(steps_made(chart)) and chart.fit is not None and chart.fit.training.loss < without.after
+    """Whether the run itself stands near what the trial without reached, or below: then nothing holds it down."""
+    if not steps_made(chart) or chart.fit is None:
+        return False
+    own = chart.fit.training.loss
+    worth = 0.0 if own > UNDERFITS * chart.chance else GOES_BADLY.training * chart.chance
+    return own - worth < without.after
 
 
 def _undropped(chart: Chart) -> Loss:

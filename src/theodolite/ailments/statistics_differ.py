@@ -75,10 +75,10 @@ def _keeps_statistics(module: nn.Module) -> bool:
 
 def _trained(chart: Chart, layers: Any) -> bool:
     """Whether training has gone on for longer than running statistics need."""
-    made = steps_made(chart)
-    for layer in layers:
-        count = getattr(layer, "num_batches_tracked", None)
-        made = max(made, int(count) if isinstance(count, torch.Tensor) else 0)
+    counts = [getattr(layer, "num_batches_tracked", None) for layer in layers]
+    counted = max((int(count) for count in counts if isinstance(count, torch.Tensor)), default=0)
+    told = bool(chart.history or chart.steps or chart.origin is not None)
+    made = max(counted, steps_made(chart)) if told or not counted else counted  # what was counted outweighs a guess
     return made * USUAL > SETTLED
 
 

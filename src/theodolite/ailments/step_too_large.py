@@ -3,10 +3,12 @@ r"""Is the step so large that training does not come down, although a smaller on
 On a quadratic of curvature $\lambda$ descent grows without bound above a step of $2/\lambda$ (more with momentum, another edge
 with a preconditioner). No edge is trusted here: the same training is run on copies with smaller steps, from the start where
 that is known, for as many steps as the run had or time allows. The step is called too large only where a smaller one ends
-clearly lower (three standard errors and a share of the loss) than both the present one and the run itself. Where a step is
-merely bold, it wins; what a smaller step gains at the end of a run that went well is the noise floor of any constant step, no
-ailment: a run that has won nine tenths of what there is to win is let alone. Each of at most six smaller steps wins by chance
-once in 100 (three standard errors over 8 parts of the data or more), before the share of the loss that it must take off too.
+clearly lower (three standard errors and a share of the loss) than both the present one and the run itself; before a run also
+where the present one takes the loss above three times its start and a smaller one does not raise it, and only so where time
+allows but a few steps. Where a step is merely
+bold, it wins; what a smaller step gains at the end of a run that went well is the noise floor of any constant step, no ailment:
+a run that has won nine tenths of what there is to win is let alone. Each of at most six smaller steps wins by chance once in
+100 (three standard errors over 8 parts of the data or more), before the share of the loss that it must take off too.
 """
 
 from __future__ import annotations
@@ -23,9 +25,11 @@ from theodolite.ailments._common.trials import (
     LONG,
     SHORT,
     SURE,
+    WORST,
     TrialComparison,
     beside,
     has_won,
+    is_below,
     loss_here,
     steps_made,
     with_lr,
@@ -91,7 +95,10 @@ def _smaller_steps(chart: Chart, steps: int, least: float, reached: float) -> Ma
         if tried is None:
             break
         beyond = math.isinf(reached) or tried.changed.after < (1 - least) * reached
-        if tried.is_better(least) and beyond and not math.isinf(tried.changed.after):
+        good = tried.is_better(least)
+        if math.isinf(reached):  # before a run: a rise in the first few steps, of small batches at that, may pass
+            good = spares(tried, chart.chance) or (good and len(tried.changed.losses) >= SHORT)
+        if good and beyond and not math.isinf(tried.changed.after):
             found[factor] = tried
         elif found:
             break
@@ -104,7 +111,17 @@ def _smaller_steps(chart: Chart, steps: int, least: float, reached: float) -> Ma
 
 def _holds(chart: Chart, factor: float, least: float) -> bool:
     tried = beside(chart, f"lr x {factor:g}", with_lr(factor), steps=LONG)
-    return tried is None or tried.is_better(least)
+    return tried is None or tried.is_better(least) or spares(tried, chart.chance)
+
+
+def spares(tried: TrialComparison, chance: float) -> bool:
+    """Whether the present step takes the loss far above its start and any constant answer's, and the smaller one does not.
+
+    So much is seen in a few steps, after which nothing has come down yet.
+    """
+    plain, other = tried.as_it_is, tried.changed
+    lost = plain.after > WORST * max(plain.before, chance) and (math.isinf(plain.after) or plain.certain < -SURE)
+    return lost and is_below(other, plain) and other.certain > -SURE
 
 
 def _finding(chart: Chart, factor: float, tried: TrialComparison, reached: float | None) -> Finding:

@@ -2,10 +2,12 @@ r"""Is the step so small that training will not get anywhere in its time?
 
 For steps far below the edge the loss falls by about $\mathrm{lr}\,|\nabla L|^2$ a step. After a run: a short trial from the
 start, with a step 10 times as large or more, takes more than twice as much off the loss as the whole run did, or leaves less
-than half of what that left. Before a run: all steps planned, at the rate of fall that was measured (a bound: falls slow down),
-take less off than the short trial with a larger step does. The largest step of a run counts, so that schedules that warm up or
-die away are let alone; so is a network that already does well. Each of at most six larger steps wins by chance once in 100
-(three standard errors over 8 parts of the data or more), before the share of the loss that it must take off too.
+than half of what that left; or a longer one, of no more steps than the run had, takes off a tenth of a constant answer's loss
+more: as much as going on must take off a run that was too short. Before a run: all steps planned, at the rate of fall that was
+measured (a bound: falls slow down), take less off than the short trial with a larger step does. The largest step of a run
+counts, so that schedules that warm up or die away are let alone; so is a network that has won nine tenths of what there is to
+win. Each of at most six larger steps wins by chance once in 100 (three standard errors over 8 parts of the data or more),
+before the share of the loss that it must take off too.
 """
 
 from __future__ import annotations
@@ -19,12 +21,14 @@ import torch
 from theodolite.ailments._common.chart import Chart, seen
 from theodolite.ailments._common.patients import patient
 from theodolite.ailments._common.trials import (
+    GOES_BADLY,
     LONG,
     SHORT,
     SURE,
-    does_well,
+    has_won,
     longer_trial,
     loss_here,
+    run_in_words,
     steps_made,
     with_lr,
 )
@@ -46,7 +50,7 @@ PLANNED = 20_000
 
 def judge(chart: Chart) -> Iterator[Finding]:
     here, made = loss_here(chart), steps_made(chart)
-    if here is None or not chart.finite or not chart.largest_lr or does_well(chart) or _warming_up(chart):
+    if here is None or not chart.finite or not chart.largest_lr or has_won(chart) or _warming_up(chart):
         return
     plain = longer_trial(chart, steps=SHORT)
     if plain is None or not plain.losses:
@@ -66,6 +70,8 @@ def judge(chart: Chart) -> Iterator[Finding]:
     if needed >= start or start <= 0:
         return
     best = _best(chart, needed, most)
+    if best is None and made > most and run_in_words(chart) != "after training":  # a guess at its steps is not enough
+        best = _best(chart, fallen + GOES_BADLY.training * chart.chance, min(LONG, made))
     if best is not None:
         yield _finding(chart, best, plain, made, start - fallen if made else None)
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,18 +22,21 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from theodolite.ailments._common.batching import first_rows
 from theodolite.ailments._common.chart import Chart, seen
 from theodolite.ailments._common.examples import digits_like, patient, seeded
-from theodolite.ailments._common.network import Change, compared_longer, is_fit, severity
-from theodolite.ailments._common.trials import TrialComparison
+from theodolite.ailments._common.network import Change, compared_longer, is_fit_everywhere, severity
+from theodolite.ailments._common.samples import sample_of
+from theodolite.ailments._common.trials import LONG, TrialComparison, loss_here, steps_made
+from theodolite.ailments._common.widening import LAYERS, NORMS, layers_run, widened_copy
 from theodolite.core.ailment import Ailment, Finding
 from theodolite.core.state import untouched
 from theodolite.measure.dimension.by_distances import dimension_twonn
 from theodolite.measure.dynamics.trial_runs import trial_run
 
 BETTER = 0.2
-WIDER, HALF = 32, 0.6
-LEARNT = 0.8
+WIDER, HALF, MOST, STEPS = 32, 0.6, 64, 120
+LEARNT = 0.9
 ROUNDING = 1e-4
 """What float32 leaves of a difference that is zero, beside the size of the outputs; the least activation bends by far more."""
 
@@ -106,8 +109,10 @@ def is_affine(chart: Chart) -> bool:
     x = chart.batches[0].tensors()[0] if _fits(chart) else torch.zeros(0)
     if len(now.layers) < 2 or not x.is_floating_point() or len(x) < 4:
         return False
+    if any(part.activation for part in now.layers[:-1]):  # one behind the last layer is not between any two
+        return False
     kept: list[Tensor] = []
-    half = len(x) // 2
+    half = min(len(x) // 2, 8)
     with untouched(model), torch.no_grad():
         last = model.get_submodule(now.layers[-1].name)
         last.register_forward_hook(lambda module, args, output: kept.append(output))
@@ -147,25 +152,28 @@ def _without_activation(chart: Chart) -> Iterator[Finding]:
 
 
 def judge(chart: Chart) -> Iterator[Finding]:
-    if chart.model is None or chart.now is None or chart.optimizer is None or is_fit(chart, LEARNT):
+    if chart.model is None or chart.now is None or chart.optimizer is None or is_fit_everywhere(chart, LEARNT):
         return
     linear = list(_without_activation(chart))
     if linear:
         yield from linear
         return
     parts = chain_of(chart.model)
-    x = torch.cat([b.tensors()[0].flatten(1) for b in chart.batches]) if parts and _fits(chart) else None
-    if parts is None or x is None or not x.is_floating_point() or len(x) < 100:
+    if parts is None:
+        yield from _everywhere(chart)
+        return
+    x = torch.cat([b.tensors()[0].flatten(1) for b in chart.batches]) if _fits(chart) else None
+    if x is None or not x.is_floating_point() or len(x) < 100:
         return
     layer = narrowest(chart, parts)
-    if layer is None or layer.numbers >= x.shape[1] or layer.numbers > 64:
+    if layer is None or layer.numbers >= x.shape[1] or layer.numbers > MOST:
         return
     dimension = dimension_twonn(torch.unique(x[:1000], dim=0).cpu().double())
     need = min(dimension.value - 2 * dimension.stderr, x.shape[1])
     if not layer.numbers < HALF * need:
         return
     times = math.ceil(WIDER / layer.units)
-    tried = trials(chart, parts, layer, times)
+    tried = trials(chart, lambda factor: widened(parts, layer.place, factor), times)
     if tried is None or not tried.is_better(BETTER) or not tried.as_it_is.after <= tried.as_it_is.before:
         return
     name = next(name for name, module in chart.model.named_modules() if module is parts[layer.place])
@@ -190,22 +198,84 @@ def _fits(chart: Chart) -> bool:
     return len(batch.inputs) == 1 and not batch.keywords and isinstance(batch.inputs[0], Tensor)
 
 
-def trials(chart: Chart, parts: list[nn.Module], layer: Narrow, times: int) -> TrialComparison | None:
-    """Training from fresh weights with the layer as wide as it is, beside training with it widened: all else alike."""
+def _everywhere(chart: Chart) -> Iterator[Finding]:
+    """Of any other model: a copy that is wider in all its hidden layers."""
+    batch, here = chart.batches[0], loss_here(chart)
+    sample = sample_of(chart.batches)
+    if chart.model is None or here is None or sample is None or len(sample.inputs) != 1 or chart.thinned:
+        return
+    few = first_rows(batch, 2)
+    try:
+        ran = layers_run(chart.model, *few.inputs, **few.keywords)
+    except (RuntimeError, TypeError, ValueError, IndexError):
+        return
+    need, numbers = needed(sample.inputs[0]), {name: _numbers(*pair, sample.inputs[0]) for name, pair in ran.items()}
+    hidden = list(numbers)[:-1]
+    name = min(hidden, key=lambda one: numbers[one], default=None)
+    if name is None or numbers[name] > MOST or not numbers[name] < HALF * need:
+        return
+    times = math.ceil(WIDER / numbers[name])
+    tried = trials(
+        chart, lambda factor: widened_copy(chart.model, factor, *few.inputs, **few.keywords), times, steps=LONG
+    )  # type: ignore[arg-type]
+    if tried is None or not tried.is_better(BETTER) or not tried.as_it_is.after <= tried.as_it_is.before:
+        return
+    if steps_made(chart) and not tried.changed.after < (1 - BETTER) * here.after:  # the run itself stands lower
+        return
+    yield Finding(
+        severity=severity(chart),
+        where=name,
+        says=f"The network is too narrow: {numbers[name]} numbers pass {name}, and the data have {need:.1f} dimensions. With "
+        f"every hidden layer {times} times as wide {len(tried.changed.losses)} steps reach a loss of {tried.changed.after:.3g} "
+        f"instead of {tried.as_it_is.after:.3g}.",
+        remedy=f"{times} times as many units in every hidden layer: {numbers[name] * times} in {name}",
+        suggested={"width": numbers[name] * times},
+        evidence=(
+            seen("numbers in the narrowest layer", float(numbers[name]), where=name),
+            seen("dimensions of the data", need),
+        ),
+    )
+
+
+def needed(x: Tensor) -> float:
+    """The dimension of the inputs, less two standard errors; of tokens that of the simplex whose corners they are."""
+    if not x.is_floating_point():
+        return float(len(torch.unique(x)) - 1)
+    rows = x.flatten(1)
+    if len(rows) < 100:
+        return 0.0
+    dimension = dimension_twonn(torch.unique(rows[:1000], dim=0).cpu().double())
+    return min(dimension.value - 2 * dimension.stderr, rows.shape[1])
+
+
+def _numbers(module: nn.Module, output: Tensor, x: Tensor) -> int:
+    """How many numbers pass a layer: of a sample, or of one place where these are tokens or hand on a state."""
+    state = isinstance(module, nn.RNNBase)
+    return output.shape[-1] if state or not x.is_floating_point() else output[0].numel()
+
+
+def trials(
+    chart: Chart, build: Callable[[int], nn.Module | None], times: int, *, steps: int = STEPS
+) -> TrialComparison | None:
+    """Training from fresh weights with ``build(1)``, beside training with ``build(times)``: all else alike."""
     assert chart.optimizer is not None
     if chart.left < 0.2 * chart.budget:
         return None
     group = {key: value for key, value in chart.optimizer.param_groups[0].items() if key != "params"}
     cut = max(1, len(chart.batches) // 4)
-    rounds = max(1, round(120 / max(1, len(chart.batches) - cut)))
+    rounds = max(1, round(steps / max(1, len(chart.batches) - cut)))
     runs = []
     for factor in (1, times):
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
-            model = widened(parts, layer.place, factor)
-            model = copy.deepcopy(model)
-            for part in model:  # both from fresh weights: what was learnt around the old layer would not fit the new
-                if isinstance(part, nn.Linear | nn.Conv2d | nn.BatchNorm1d | nn.BatchNorm2d):
+            built = build(factor)
+            if built is None:
+                return None
+            model = copy.deepcopy(built)
+            for (
+                part
+            ) in model.modules():  # both from fresh weights: what was learnt around the old layer would not fit the new
+                if isinstance(part, (*LAYERS, *NORMS)):
                     part.reset_parameters()
             kind: Any = type(chart.optimizer)
             optimizer = kind([p for p in model.parameters() if p.requires_grad], lr=chart.largest_lr)

@@ -18,7 +18,14 @@ from torch import Tensor, nn
 
 from theodolite.ailments._common.chart import Chart, at_weights, seen
 from theodolite.ailments._common.examples import fresh, stack
-from theodolite.ailments._common.network import activation_in, is_fit, reinitialised, remedy_for, severity
+from theodolite.ailments._common.network import (
+    activation_in,
+    is_fit,
+    is_fit_everywhere,
+    reinitialised,
+    remedy_for,
+    severity,
+)
 from theodolite.ailments._common.trials import told
 from theodolite.core.ailment import Ailment, Finding
 from theodolite.core.state import untouched
@@ -30,7 +37,7 @@ BETTER = 0.2
 
 def judge(chart: Chart) -> Iterator[Finding]:
     signs = chart.start
-    if signs is None or is_fit(chart, 0.9):
+    if signs is None or is_fit_everywhere(chart, 0.9):
         return
     flat = {layer.name: layer.saturated or 0.0 for layer in signs.layers[:-1] if layer.bounded}
     flat.update(recurrent(chart))

@@ -108,7 +108,7 @@ def diagnose(
     loss: Callable[[Any, Any], Any] | None = None,
     optimizer: Any = None,
     validation: Any = None,
-    budget: str | float = "30s",
+    budget: str | float = "25s",
     **more: Any,
 ) -> Diagnosis:
     """What is wrong with a model, its data or its training, how that is known, and what to type.

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from theodolite.measure.dynamics.trial_runs import TrialRun
     from theodolite.measure.propagation.one_pass import VitalSigns
 
-MOST_BATCHES, MOST_SAMPLES = 256, 4096
+MOST_BATCHES, MOST_SAMPLES = 512, 4096
 """What is kept of the data for all measurements together."""
 
 A_PASS, A_STEP, A_LOOK, LEAST_ROWS = 0.04, 0.01, 0.02, 8
@@ -70,7 +70,7 @@ class Chart:
     history: Sequence[RunMoment] = ()
     steps: int | None = None
     events: Mapping[str, float] = field(default_factory=dict)
-    budget: float = 30.0
+    budget: float = 25.0
     facts: Mapping[str, WeightFacts] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

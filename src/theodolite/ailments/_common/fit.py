@@ -132,9 +132,17 @@ def constant_loss(
     return min((value for value in found if math.isfinite(value)), default=math.nan)
 
 
+def _start(like: Tensor, few: Sequence[Batch]) -> Tensor:
+    """Where the search begins: the mean of targets that have the shape of answers, which may lie far off, else zero."""
+    targets = [b.target for b in few]
+    if all(isinstance(t, Tensor) and t.is_floating_point() and t.shape[1:] == like.shape[1:] for t in targets):
+        return torch.cat(targets).double().mean(0, keepdim=True).to(device=like.device, dtype=torch.float32)
+    return torch.zeros(1, *like.shape[1:], dtype=torch.float32, device=like.device)
+
+
 def _least(shape: Shape, like: Tensor, loss: Any, few: Sequence[Batch], steps: int) -> float:
     with torch.enable_grad():
-        free = torch.zeros(1, *like.shape[1:], dtype=torch.float32, device=like.device).requires_grad_()
+        free = _start(like, few).requires_grad_()
         seeker = torch.optim.LBFGS([free], max_iter=steps, line_search_fn="strong_wolfe")
 
         def mean(times: float = 1.0) -> Tensor:

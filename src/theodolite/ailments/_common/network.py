@@ -54,6 +54,11 @@ def is_fit(chart: Chart, enough: float = LEARNT) -> bool:
     return learnt(chart) >= enough
 
 
+def is_fit_everywhere(chart: Chart, enough: float) -> bool:
+    """Whether that much was learnt on training data and on held-out data, where there are any: nothing can have cost it much."""
+    return min(learnt(chart), learnt(chart, held_out=True)) >= enough
+
+
 def severity(chart: Chart) -> Any:
     """Critical where nothing was learnt, else a warning."""
     share = learnt(chart)

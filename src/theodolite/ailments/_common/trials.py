@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -130,10 +131,26 @@ def longer_trial(
 ) -> TrialRun | None:
     """Like `Chart.trial`, for so many steps (batches come round again), the loss read ``on`` other batches where given."""
     place = "" if from_start else " from here"
-    name = f"{what}{place}, {steps} steps" + ("" if on is None else ", elsewhere")
+    stem, where = f"{what}{place}", "" if on is None else ", elsewhere"
+    name = f"{stem}, {steps} steps{where}"
     if name not in chart._trials:
-        chart._trials[name] = _longer(chart, change, steps, from_start, loss, on)
+        known = _ended_early(chart, stem, where, steps)
+        chart._trials[name] = known or _longer(chart, change, steps, from_start, loss, on)
     return chart._trials[name]
+
+
+def _ended_early(chart: Chart, stem: str, where: str, steps: int) -> TrialRun | None:
+    """The same trial with other steps planned that time ended before either number: made again, it would be the same."""
+    for name, run in chart._trials.items():
+        planned = re.fullmatch(rf"{re.escape(stem)}, (\d+) steps{where}", name)
+        if (
+            planned
+            and run is not None
+            and math.isfinite(run.after)
+            and len(run.losses) < min(int(planned[1]), steps + 1)
+        ):
+            return run
+    return None
 
 
 def _longer(

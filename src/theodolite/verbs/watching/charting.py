@@ -159,7 +159,7 @@ def _answer(model: nn.Module, batch: Batch) -> Any:
     return answer["logits"] if isinstance(answer, Mapping) and "logits" in answer else answer
 
 
-def chart_of(watch: Watch, origin: Mapping[str, Tensor], *, budget: float = 30.0) -> Chart:
+def chart_of(watch: Watch, origin: Mapping[str, Tensor], *, budget: float = 25.0) -> Chart:
     """The chart of a run: the watch's model as it is now, its probe as data, and all that the looks have told.
 
     The probe is cut into batches as training draws them; where their size is not told, no ailment may judge it.
