@@ -82,7 +82,7 @@ def made_lower(chart: Chart, without: Any) -> bool:
         return False
     own = chart.fit.training.loss
     worth = 0.0 if own > UNDERFITS * chart.chance else GOES_BADLY.training * chart.chance
-    return own - worth < without.after
+    return bool(own - worth < without.after)
 
 
 def _undropped(chart: Chart) -> Loss:

@@ -200,13 +200,13 @@ def _fits(chart: Chart) -> bool:
 
 def _everywhere(chart: Chart) -> Iterator[Finding]:
     """Of any other model: a copy that is wider in all its hidden layers."""
-    batch, here = chart.batches[0], loss_here(chart)
+    model, batch, here = chart.model, chart.batches[0], loss_here(chart)
     sample = sample_of(chart.batches)
-    if chart.model is None or here is None or sample is None or len(sample.inputs) != 1 or chart.thinned:
+    if model is None or here is None or sample is None or len(sample.inputs) != 1 or chart.thinned:
         return
     few = first_rows(batch, 2)
     try:
-        ran = layers_run(chart.model, *few.inputs, **few.keywords)
+        ran = layers_run(model, *few.inputs, **few.keywords)
     except (RuntimeError, TypeError, ValueError, IndexError):
         return
     need, numbers = needed(sample.inputs[0]), {name: _numbers(*pair, sample.inputs[0]) for name, pair in ran.items()}
@@ -215,9 +215,7 @@ def _everywhere(chart: Chart) -> Iterator[Finding]:
     if name is None or numbers[name] > MOST or not numbers[name] < HALF * need:
         return
     times = math.ceil(WIDER / numbers[name])
-    tried = trials(
-        chart, lambda factor: widened_copy(chart.model, factor, *few.inputs, **few.keywords), times, steps=LONG
-    )  # type: ignore[arg-type]
+    tried = trials(chart, lambda factor: widened_copy(model, factor, *few.inputs, **few.keywords), times, steps=LONG)
     if tried is None or not tried.is_better(BETTER) or not tried.as_it_is.after <= tried.as_it_is.before:
         return
     if steps_made(chart) and not tried.changed.after < (1 - BETTER) * here.after:  # the run itself stands lower

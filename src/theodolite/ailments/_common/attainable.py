@@ -109,7 +109,7 @@ def _answers(chart: Chart, held: Sample) -> Tensor | None:
     one = chart.held_out[0]
     parts = []
     with untouched(chart.model):
-        for x in held.inputs[0].split(256):
+        for x in torch.split(held.inputs[0], 256):
             keywords = dict.fromkeys(one.keywords, x)
             answer = chart.answer(chart.model, Batch(() if keywords else (x,), keywords, None))
             if not isinstance(answer, Tensor) or len(answer) != len(x):
@@ -126,4 +126,5 @@ def _predicted(kernel: Tensor, n: int, y: Tensor) -> Tensor:
     errors = {r: float(leave_one_out_residuals(inner, y - mean, ridge=r * size).square().mean()) for r in RIDGES}
     ridge = min(errors, key=lambda r: errors[r]) * size
     weights = torch.linalg.solve(inner + ridge * torch.eye(n, dtype=inner.dtype), y - mean)
-    return kernel[n:, :n] @ weights + mean
+    told: Tensor = kernel[n:, :n] @ weights + mean
+    return told
