@@ -18,7 +18,7 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from theodolite.core.instrument import Instrument
-from theodolite.core.reading import Band, Estimate, Reading
+from theodolite.core.reading import SIGMAS, Band, Estimate, Reading
 from theodolite.core.statistics import parted_error, student_inflation
 from theodolite.core.subject import Subject
 from theodolite.instruments._common.classes import classes_of
@@ -35,7 +35,7 @@ from theodolite.measure.curvature import (
 from theodolite.measure.curvature.classes import CELLS
 from theodolite.theory.curvature import cross_class_rank
 
-PRODUCTS, MOST_CLASSES = 40, 30
+PRODUCTS, FEWEST, MOST_CLASSES = 40, 12, 30
 WORDS = {
     "class": "mean gradients of the classes: the steepest directions are those that tell classes apart",
     "cross": "differences between pairs of classes",
@@ -55,7 +55,9 @@ def read(subject: Subject) -> Iterator[Reading]:
         subject, data, classes, until=limit.until - 0.6 * limit.left() if limit.until < math.inf else math.inf
     )
     errors = dict.fromkeys(found.values, 0.0)
-    if samples < sample_count(subject):
+    if samples < sample_count(subject) and limit.over():
+        errors = {name: abs(value) / SIGMAS for name, value in found.values.items()}
+    elif samples < sample_count(subject):
         left_out = 1 - samples / sample_count(subject)
         parts = list(_parts(subject, data, classes, 4 if samples >= 64 else 2))
         errors = {
@@ -110,7 +112,12 @@ def _numbers(subject: Subject, data: Any, classes: int, *, until: float) -> _Str
     assert subject.model is not None
     means, weights = pair_gradients(subject.model, data, classes=classes)
     parts, here = pair_structure(means, weights), int((weights.sum(1) > 0).sum())
-    total = trace(fisher(subject.model, data), products=PRODUCTS)
+    matrix, started = fisher(subject.model, data), time.perf_counter()
+    matrix(
+        torch.ones(matrix.size, dtype=matrix.like.dtype, device=matrix.like.device)
+    )  # what a product takes says how many there are
+    each, left = time.perf_counter() - started, max(0.0, until - time.perf_counter())
+    total = trace(matrix, products=PRODUCTS if 2 * PRODUCTS * each < left else FEWEST)
     values = {name: part / total.value for name, part in parts.traces.items()}
     values["within"] = 1 - sum(values.values())
     values["rank"] = float(parts.rank("class", "cross", "equal", tolerance=1e-9))
@@ -168,7 +175,7 @@ def _overlap(subject: Subject, data: Any, parts: Parts, count: int, *, until: fl
         hessian(subject.model, cross_entropy, data),
         count=count,
         tolerance=1e-4,
-        most=lambda done: done >= 2000 or (done >= 3 * count and time.perf_counter() > until),
+        most=lambda done: done >= 2000 or (done >= count + 2 and time.perf_counter() > until),
     )
     rows = parts.factors["class"].to(top.vectors)
     span = torch.linalg.qr(rows[rows.norm(dim=1) > 0].T)[0]  # (P, C)

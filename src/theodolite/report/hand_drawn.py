@@ -10,7 +10,7 @@ from html import escape
 from theodolite.report.curves import Curve, Scale, points_words, shown_places, stepped, tick_names, told_places, wrapped
 from theodolite.report.words import plain, printable, shortened
 
-WIDTH, HEIGHT, LETTER = 430.0, 275.0, 6.0
+WIDTH, HEIGHT, LETTER = 430.0, 275.0, 6.4
 """The figure in its own units, and how wide a letter of its small print is taken to be."""
 
 INK, RULE = "currentColor", "var(--th-rule, #8c96a0)"
@@ -51,7 +51,9 @@ def drawn_series(curve: Curve, scale: Scale, labels: tuple[str, str, str]) -> st
     heights = [(value, plain(value, digits=4)) for value in ticks(scale.y, scale.log_y)]
     title = wrapped(y_label).split("\n")
     below, deep = _below(scale)
-    left = 10 + 14 * len(title) + LETTER * max((len(words) for _, words in heights), default=1)
+    left = 12 + 14 * len(title) + LETTER * max((len(words) for _, words in heights), default=1)
+    if below and below[0][2]:  # slanted names reach out to the left of where they end
+        left = max(left, 0.82 * LETTER * len(below[0][1]) - 12)
     top = 12 + 16 * math.ceil(len(legend) / 2)
     frame = _Frame(scale, left, WIDTH - 12, top, HEIGHT - 30 - deep + (14 if not x_label else 0))
     parts = [
