@@ -7,6 +7,7 @@ the dots are the import statements of the files. tests/test_docs.py fails when t
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import tomllib
 from pathlib import Path
@@ -61,6 +62,7 @@ def room_of(path: Path) -> str:
     return "cli" if first == "__main__" else first
 
 
+@functools.cache
 def imports() -> set[tuple[str, str]]:
     """Who imports whom, room by room, by every import statement, also those inside functions."""
     found = set()

@@ -120,17 +120,20 @@ def lines_run() -> Iterator[dict[str, set[int]]]:
         sys.settrace(before)
 
 
-def statement_lines(tree: ast.Module, node: ast.expr) -> tuple[int, int]:
-    """The lines of the innermost statement around an expression; of one with a body only its head."""
+def statement_spans(tree: ast.Module) -> list[tuple[int, int]]:
+    """The first and last line of each statement; of one with a body only its head. The shortest come first."""
     spans = []
     for statement in ast.walk(tree):
         if isinstance(statement, ast.stmt):
             body = getattr(statement, "body", None)
             last = max(statement.lineno, body[0].lineno - 1) if body else statement.end_lineno
-            if statement.lineno <= node.lineno <= last:
-                spans.append((last - statement.lineno, statement.lineno, last))
-    _, first, last = min(spans)
-    return first, last
+            spans.append((statement.lineno, last))
+    return sorted(spans, key=lambda span: (span[1] - span[0], span))
+
+
+def statement_lines(spans: list[tuple[int, int]], node: ast.expr) -> tuple[int, int]:
+    """The lines of the innermost statement around an expression."""
+    return next(span for span in spans if span[0] <= node.lineno <= span[1])
 
 
 def _sorted(lines: dict[str, set[int]]) -> Lines:

@@ -16,7 +16,7 @@ import itertools
 from dataclasses import dataclass
 from pathlib import Path
 
-from .footprints import statement_lines
+from .footprints import statement_lines, statement_spans
 
 INDICES = {
     "range",
@@ -74,12 +74,13 @@ def mutants(path: Path, root: Path) -> list[Mutant]:
     source = path.read_bytes()
     starts = [0, *itertools.accumulate(len(line) for line in source.splitlines(keepends=True))]
     module, found, seen, tree = path.relative_to(root).as_posix(), [], {}, ast.parse(source)
+    spans = statement_spans(tree)
     for function, node, kind, after in _changes(tree):
         span = (starts[node.lineno - 1] + node.col_offset, starts[node.end_lineno - 1] + node.end_col_offset)
         words = (module, function, kind, ast.unparse(node), after)
         seen[words] = seen.get(words, 0) + 1
         key = _digest("\0".join((*words, str(seen[words]))))
-        lines = statement_lines(tree, node)
+        lines = statement_lines(spans, node)
         found.append(Mutant(module, function, lines, kind, ast.unparse(node), after, span, key))
     return found
 

@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     import torch
 
 Backend = Literal["loky", "dask", "ray"]
@@ -21,13 +23,19 @@ LOSSES = 3
 
 
 def completed(
-    function: Callable[..., Result], tasks: Tasks, *, jobs: int = 1, backend: Backend = "loky"
+    function: Callable[..., Result],
+    tasks: Tasks,
+    *,
+    jobs: int = 1,
+    backend: Backend = "loky",
+    processes: Processes | None = None,
 ) -> Iterator[tuple[int, Result]]:
     """Yield ``(index, function(*tasks[index]))`` as each task ends, in whatever order that is.
 
     ``jobs=-1`` takes every core. An existing Dask client or Ray session is used, or the cluster at
     ``DASK_SCHEDULER_ADDRESS`` or ``RAY_ADDRESS``; otherwise a local one is started and closed again. A task whose worker
-    dies is done by another, three times at most. One job runs here, in this process, where the backend is loky.
+    dies is done by another, three times at most. One job runs here, in this process, where the backend is loky, which takes
+    ``processes`` that are kept from call to call where it is given some.
     """
     if backend not in get_args(Backend):
         raise ValueError(f"expected a backend among {get_args(Backend)}, got {backend!r}; choose one of them")
@@ -37,11 +45,18 @@ def completed(
         for index, task in enumerate(tasks):
             yield index, function(*task)
         return
-    from joblib import cpu_count
-
-    workers = cpu_count() if jobs == -1 else jobs
+    if processes is not None and backend == "loky":
+        yield from _on_processes(function, tasks, processes)
+        return
+    workers = _count(jobs)
     engine = {"loky": _on_loky, "dask": _on_dask, "ray": _on_ray}[backend]
     yield from engine(function, tasks, workers)
+
+
+def _count(jobs: int) -> int:
+    from joblib import cpu_count
+
+    return int(cpu_count()) if jobs == -1 else jobs
 
 
 def case_generator(seed: int, case: Mapping[str, Any]) -> torch.Generator:
@@ -70,32 +85,64 @@ def _alone(function: Callable[..., Result], task: tuple[Any, ...]) -> Result:
         return function(*task)
 
 
-def _on_loky(function: Callable[..., Result], tasks: Tasks, workers: int) -> Iterator[tuple[int, Result]]:
-    """Processes of this machine. When one dies its whole pool is lost: what had not ended is given to a new one."""
+class Processes:
+    """Processes of this machine, started when first needed: one ``with`` block over many calls of `completed` starts them once."""
+
+    def __init__(self, jobs: int) -> None:
+        self.count = _count(jobs)
+        self._pool: Any = None
+
+    def __enter__(self) -> Processes:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+
+    def end(self) -> None:
+        """End them, whatever they do."""
+        if self._pool is not None:
+            self._pool.shutdown(wait=True, kill_workers=True)
+            self._pool = None
+
+    def submit(self, function: Callable[..., Result], task: tuple[Any, ...]) -> Future[Result]:
+        """Give a task to one of them."""
+        from joblib.externals.loky import ProcessPoolExecutor
+
+        if self._pool is None:
+            self._pool = ProcessPoolExecutor(
+                max_workers=self.count, timeout=60, initializer=_end_with, initargs=(os.getpid(),)
+            )
+        return self._pool.submit(_alone, function, task)
+
+
+def _on_processes(function: Callable[..., Result], tasks: Tasks, processes: Processes) -> Iterator[tuple[int, Result]]:
+    """When one dies its whole pool is lost: what had not ended is given to a new one."""
     from concurrent.futures import as_completed
     from concurrent.futures.process import BrokenProcessPool
 
-    from joblib.externals.loky import ProcessPoolExecutor
-
     waiting, losses = list(range(len(tasks))), 0
     while waiting:
-        pool = ProcessPoolExecutor(
-            max_workers=min(workers, len(waiting)), timeout=60, initializer=_end_with, initargs=(os.getpid(),)
-        )
         ended: set[int] = set()
         try:
-            futures = {pool.submit(_alone, function, tasks[index]): index for index in waiting}
+            futures = {processes.submit(function, tasks[index]): index for index in waiting}
             for future in as_completed(futures):
                 result = future.result()
                 ended.add(futures[future])
                 yield futures[future], result
         except BrokenProcessPool as error:
+            processes.end()
             losses = 1 if ended else losses + 1  # progress was made: another try is worth it
             if losses > LOSSES:
                 raise _given_up(error) from error
-        finally:
-            pool.shutdown(wait=True, kill_workers=True)
+        except BaseException:  # stopped from outside, or an error that travels: nobody waits for the rest
+            processes.end()
+            raise
         waiting = [index for index in waiting if index not in ended]
+
+
+def _on_loky(function: Callable[..., Result], tasks: Tasks, workers: int) -> Iterator[tuple[int, Result]]:
+    with Processes(min(workers, len(tasks))) as processes:
+        yield from _on_processes(function, tasks, processes)
 
 
 def _end_with(parent: int) -> None:

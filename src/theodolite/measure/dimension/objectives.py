@@ -13,7 +13,7 @@ import numpy as np
 
 from theodolite.core.reading import Estimate, Series
 from theodolite.core.statistics import student_inflation
-from theodolite.io.workers import completed
+from theodolite.io.workers import Processes, completed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -123,7 +123,12 @@ def objective_dimension(
             f"expected a fraction between 0 and 1, repeats and a largest dimension of at least 1, got {fraction}, "
             f"{repeats} and {largest}; use fraction=0.9, repeats=3"
         )
-    book = _Scores(train, evaluate, repeats, Path(out) if out is not None else None, jobs)
+    with Processes(jobs) as processes:
+        book = _Scores(train, evaluate, repeats, Path(out) if out is not None else None, processes)
+        return _answer(book, fraction, largest)
+
+
+def _answer(book: _Scores, fraction: float, largest: int | None) -> ObjectiveDimension:
     book.need([None])
     full = _estimate(book.of(None))
     if not full.value > 0:
@@ -143,9 +148,9 @@ class _Scores:
     """Scores by (dimension, seed), computed when needed, noted in a file."""
 
     def __init__(
-        self, train: Train, evaluate: Callable[[Any], float], repeats: int, folder: Path | None, jobs: int
+        self, train: Train, evaluate: Callable[[Any], float], repeats: int, folder: Path | None, processes: Processes
     ) -> None:
-        self.train, self.evaluate, self.repeats, self.jobs = train, evaluate, repeats, jobs
+        self.train, self.evaluate, self.repeats, self.processes = train, evaluate, repeats, processes
         self.path = folder / "scores.jsonl" if folder is not None else None
         self.found: dict[tuple[int | None, int], float] = {}
         if self.path is not None and self.path.exists():
@@ -162,13 +167,13 @@ class _Scores:
     @property
     def at_once(self) -> int:
         """How many dimensions the workers can take together."""
-        return max(1, self.jobs // self.repeats)
+        return max(1, self.processes.count // self.repeats)
 
     def need(self, dimensions: Iterable[int | None]) -> None:
         """Train what is not known yet."""
         tasks = [(d, s) for d in dimensions for s in range(self.repeats) if (d, s) not in self.found]
         work = [(self.train, self.evaluate, *task) for task in tasks]
-        for index, score in completed(_score, work, jobs=self.jobs):
+        for index, score in completed(_score, work, jobs=self.processes.count, processes=self.processes):
             self.found[tasks[index]] = score
             if self.path is not None:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
