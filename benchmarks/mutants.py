@@ -2,6 +2,7 @@
 
     python benchmarks/mutants.py --to 40             the first forty of the sample of 200; known ones are not run again
     python benchmarks/mutants.py --laws-only         only what the laws say (seconds a mutant)
+    python benchmarks/mutants.py --survivors         only what the tests say of those that no law noticed
     python benchmarks/mutants.py --show              only the report of what is known
 
 A mutant is a constant changed by a tenth, a term left out, a sign turned or an exponent raised by one; ``mutation/sites.py``
@@ -79,6 +80,8 @@ def report(mutants, found):
     print(
         f"killed by laws, of those whose statement some law runs: {sum(map(killed, reached))} of {len(reached)}{share}"
     )
+    total = sum(noticed(row[1]) or noticed(row[2]) for row in rows)
+    print(f"killed by tests or laws: {total} of {len(rows)} ({100 * total / max(1, len(rows)):.0f} %)")
     both = [row for row in rows if row[1] and row[2]]
     print(f"killed by laws and by no test: {sum(killed(row[2]) and not killed(row[1]) for row in both)} of {len(both)}")
     alive = [row for row in both if not killed(row[1]) and not killed(row[2])]
@@ -98,6 +101,10 @@ def killed(record):
     return record["killer"] not in ("", "time", "crash")
 
 
+def noticed(record):
+    return record is not None and killed(record)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--from", dest="first", type=int, default=0, metavar="I")
@@ -105,13 +112,16 @@ def main():
     parser.add_argument("--laws-only", action="store_true")
     parser.add_argument("--tests-only", action="store_true")
     parser.add_argument(
+        "--survivors", action="store_true", help="the tests, on those that no law is known to have noticed"
+    )
+    parser.add_argument(
         "--limit", type=float, default=300.0, metavar="SECONDS", help="of processor time, for one mutant and part"
     )
     parser.add_argument("--only", default="", metavar="TEXT", help="mutants of the whole package whose line holds this")
     parser.add_argument("--show", action="store_true", help="run nothing")
     arguments = parser.parse_args()
     RESULTS.mkdir(exist_ok=True)
-    without = {"laws": arguments.tests_only, "tests": arguments.laws_only}
+    without = {"laws": arguments.tests_only or arguments.survivors, "tests": arguments.laws_only}
     parts = [part for part in without if not without[part]]
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the copy is removed and the child ended
     preload()
@@ -125,7 +135,8 @@ def main():
         if not arguments.show:
             for part in parts:
                 for number, mutant in enumerate(mutants, start=arguments.first):
-                    if (mutant.key, part) not in found:
+                    spared = arguments.survivors and noticed(found.get((mutant.key, "laws")))
+                    if (mutant.key, part) not in found and not spared:
                         record = found[mutant.key, part] = tried(trials, mutant, part, arguments.limit)
                         verdict = record["killer"] or "ALIVE"
                         print(f"{number} {part} {record['seconds']} s {mutant}: {verdict}", file=sys.stderr, flush=True)

@@ -94,7 +94,7 @@ def test_broken_assumptions_are_reported_and_kept(tmp_path):
 
 
 def test_a_killed_run_goes_on_where_it_stopped(tmp_path):
-    names = catalogue.law_names()[:12]
+    names = [name for name in catalogue.law_names() if name.startswith(("deep-", "relu-", "fan-"))]  # quick ones
     command = [sys.executable, "-m", "theodolite", "check", *names, "--out", str(tmp_path)]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     file, deadline = tmp_path / "records.jsonl", time.monotonic() + 300

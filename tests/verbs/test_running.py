@@ -1,5 +1,6 @@
 """Five scripts as people write them, run as they are and under `theodolite run`: the same output, status and randomness."""
 
+import importlib.util
 import json
 import subprocess
 import sys
@@ -8,6 +9,16 @@ from pathlib import Path
 import pytest
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
+
+
+@pytest.fixture(scope="module")
+def warm(tmp_path_factory):
+    place = importlib.util.spec_from_file_location("warm", Path(__file__).with_name("warm.py"))
+    module = importlib.util.module_from_spec(place)
+    place.loader.exec_module(module)
+    server = module.Warm(tmp_path_factory.mktemp("warm"))
+    yield server.ran
+    server.end()
 
 
 def ran(command, folder):
@@ -26,10 +37,10 @@ def ran(command, folder):
         ("transformers_trainer", [], 20, "GPT2LMHeadModel with AdamW, whose loss the model computes itself"),
     ],
 )
-def test_a_script_runs_as_it_does_alone_and_is_watched(tmp_path, script, arguments, steps, named):
+def test_a_script_runs_as_it_does_alone_and_is_watched(tmp_path, warm, script, arguments, steps, named):
     path = str(EXAMPLES / f"{script}.py")
-    alone = ran([path, *arguments], tmp_path)
-    watched = ran(["-m", "theodolite", "run", "--every", "6", "--out", "seen", path, *arguments], tmp_path)
+    alone = warm([path, *arguments], tmp_path)
+    watched = warm(["-m", "theodolite", "run", "--every", "6", "--out", "seen", path, *arguments], tmp_path)
     assert alone.stdout and watched.stdout == alone.stdout, watched.stderr
     assert watched.returncode == alone.returncode
     assert f"theodolite: watching {named}" in watched.stderr
@@ -68,10 +79,10 @@ print(loss.item())
 
 
 @pytest.mark.parametrize("lr", [0.01, 2.0])
-def test_a_loss_of_ones_own_is_watched_by_its_values(tmp_path, lr):
+def test_a_loss_of_ones_own_is_watched_by_its_values(tmp_path, warm, lr):
     (tmp_path / "own.py").write_text(OWN_LOSS.replace("LR", str(lr)))
-    watched = ran(["-m", "theodolite", "run", "--every", "5", "own.py"], tmp_path)
-    assert watched.stdout == ran(["own.py"], tmp_path).stdout and watched.returncode == 0
+    watched = warm(["-m", "theodolite", "run", "--every", "5", "own.py"], tmp_path)
+    assert watched.stdout == warm(["own.py"], tmp_path).stdout and watched.returncode == 0
     assert "the values of the loss are watched alone" in watched.stderr
     told = json.loads((tmp_path / "run" / "run.json").read_text())
     assert told["losses"][-1]["step"] == 60

@@ -34,7 +34,7 @@ _TOKEN = re.compile(r"\\[A-Za-z]+|\\.|[{}]|\s+|.", re.DOTALL)
 _LETTERS = {1: "m", 2: "l", 3: "q", 4: "c"}
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=4096)  # the catalogue has a thousand
 def formula(tex: str) -> str:
     """The formula as an `svg` element measured in em, TeX in its label; as `code` where it cannot be drawn."""
     source = printable(tex).strip().strip("$").strip()
@@ -55,8 +55,7 @@ def _svg(source: str) -> str:
         raise ValueError(f"expected a formula without dollar signs, got {source!r}")
     import matplotlib
     from matplotlib.font_manager import FontProperties
-    from matplotlib.mathtext import MathTextParser
-    from matplotlib.textpath import TextPath
+    from matplotlib.textpath import TextPath, text_to_path
 
     readable = _braced(iter(_TOKEN.findall(source)))
     for pattern, plain in _SAME:
@@ -66,7 +65,8 @@ def _svg(source: str) -> str:
         matplotlib.rcdefaults()
         warnings.simplefilter("error", UserWarning)
         font = FontProperties(size=_SIZE, math_fontfamily="stix")
-        size: Any = MathTextParser("path").parse(readable, dpi=72, prop=font)
+        # the parser that TextPath asks too, at the size it asks for: the second answer is a kept one
+        size: Any = text_to_path.mathtext_parser.parse(readable, dpi=text_to_path.DPI, prop=font)
         outline = _outline(TextPath((0, 0), readable, size=_SIZE, prop=font))
     width, height, depth = (float(size[place]) for place in range(3))
     if not outline:

@@ -6,7 +6,7 @@ from theodolite.construct.capacity import literal_group
 from theodolite.core.law import Law
 from theodolite.theory.capacity import corrective_contraction, dual_scale
 
-SAMPLES, UNITS, DRAWS, THETA = 8, 300, 80, 2**0.5
+SAMPLES, UNITS, DRAWS, THETA = 8, 10, 2400, 2**0.5
 
 
 def predict(margin: float) -> float:

@@ -9,7 +9,7 @@ from theodolite.core.law import Law
 from theodolite.measure.experiments import Ensemble, preactivations
 from theodolite.theory.propagation import critical_band
 
-WIDTH, NETS = 24, 1500
+WIDTH, NETS = 48, 1500
 
 
 def predict(hidden_layers: int, end: str) -> float:
