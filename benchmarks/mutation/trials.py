@@ -24,8 +24,8 @@ from .footprints import Footprint
 from .sites import Mutant
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-FOREIGN = ("integrations",)
-"""Tests of these need what is not part of the package."""
+FOREIGN = ("integrations", "io")
+"""Tests of these need what is not part of the package, or start processes of their own, and say nothing of theory."""
 FILES = (
     14  # test files at most: those whose closures are smallest come first, and behind them stand tests of everything
 )

@@ -16,7 +16,11 @@ C_W = {"erf": 1.2, "tanh": 1.3}
 
 
 STRETCH = 1.25
-"""Between random networks the kernel's largest eigenvalue varies by some sqrt(L/n), a fifth; its mean is the limit's."""
+"""Between random networks the kernel's largest eigenvalue varies, about a mean that is the limit's: at this width by v = 0.15 for
+erf and tanh. The step is one over it, whose mean is 1 + v^2 of the limit's. For ReLU, which lets half of the units through and
+squares grow without bound, v is 0.39 (0.21 at four times the width), the mean eigenvalue 1.01 ± 0.04 and the mean step 1.14 ±
+0.04 of the limit's in 120 networks: the prediction is right there too, but twenty networks know the step to no better than 0.1,
+and no band of a quarter can hold that."""
 
 
 def predict(activation: str, inputs: int, samples: int, cosine: float) -> Band:
