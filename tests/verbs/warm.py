@@ -1,4 +1,4 @@
-"""Commands of Python in processes that have torch loaded already: forks of one that loads it once, a few seconds less for each."""
+"""Commands of Python in processes that have torch loaded already: forks of one that loads it once."""
 
 import json
 import os

@@ -86,7 +86,7 @@ def _alone(function: Callable[..., Result], task: tuple[Any, ...]) -> Result:
 
 
 class Processes:
-    """Processes of this machine, started when first needed: one ``with`` block over many calls of `completed` starts them once."""
+    """Processes of this machine, started when first needed and once for all calls of `completed` in a ``with`` block."""
 
     def __init__(self, jobs: int) -> None:
         self.count = _count(jobs)

@@ -233,3 +233,11 @@ def test_the_best_evidence_is_the_largest_gaussian_density():
     found = minimize_scalar(lambda s: -multivariate_normal.logpdf(y, cov=math.exp(s) * gram), bounds=(-10, 10))
     assert best_log_evidence(**seen) == pytest.approx(-found.fun, abs=1e-9)
     assert math.exp(found.x) == pytest.approx(seen["norm2"] / 3, rel=1e-3)
+
+
+@pytest.mark.parametrize("x", [4e9, 1e11])
+def test_one_parameter_far_out_is_its_closed_form(x):
+    """$G(x|b)=x^be^{-x}$ where the peak is taken for a Gaussian: billions less a logarithm that must not turn its sign."""
+    found = log_meijer(math.log(x), [2.5])
+    whole = 2.5 * mpmath.log(mpmath.mpf(math.exp(math.log(x)))) - mpmath.exp(mpmath.mpf(math.log(x)))
+    assert abs(found.value - float(whole)) < found.stderr < 1.0

@@ -136,6 +136,10 @@ def test_bounds_and_constants():
     bounds = memorisation_bounds(10, 5, 0.5)
     assert bounds["Du and others 2019: n^6"] == 1e6
     assert min(bounds, key=bounds.get).startswith("Daniely")
+    closer = memorisation_bounds(10, 5, 0.25)
+    for name, bound in bounds.items():
+        power = int(name[-1]) if "theta^" in name else 0  # as its title says
+        assert closer[name] == pytest.approx(2**power * bound, rel=1e-12)
     assert polynomial_units(7, 2, order=1, error=0.1, failure_probability=0.2) == pytest.approx(7**4 / 0.02)
     with pytest.raises(ValueError, match="expected positive"):
         polynomial_units(7, 2, order=0)

@@ -73,6 +73,8 @@ def test_edges_of_the_window_and_the_time_of_the_peak():
         ([1.0, 9.0, 1e-9], [3.0, 2.0, 1.0], "catapult"),
         ([1.0, 1e9, float("nan")], [5.0, 9.0, float("inf")], "divergent"),
         ([1.0, 1e9, 1e20], [5.0, 9.0, 1e9], "divergent"),
+        ([1.0, 4e13, 2.1e13], [5.0, 9.0, 9.0], "divergent"),
+        ([1.0, 4e13, 1.9e13], [5.0, 9.0, 9.0], "slow"),  # below half of the peak: it falls
         ([1.0, 9.0, 0.0], [3.0, 2.0, 0.0], "dead"),
         ([1.0, 0.9, 0.8], [1.0, 1.0, 1.0], "slow"),
     ],

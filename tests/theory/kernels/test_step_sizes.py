@@ -12,6 +12,7 @@ from theodolite.theory.kernels import (
     tangent_pair,
     tangent_shares,
 )
+from theodolite.theory.kernels._top_directions import fans_of, imagined_tops
 from theodolite.theory.propagation import first_covariance
 
 FIRST, SECOND = (1.0, 2.0, -1.0, 0.5), (0.5, -1.0, 1.5, 1.0)
@@ -181,3 +182,13 @@ def test_layers_are_numbered_from_one_and_know_their_fan_in_and_share():
         assert layer.weight_lr * weights == pytest.approx(1 / 8)  # half for weights, a quarter a layer
         assert layer.bias_lr * biases == pytest.approx(1 / 8)
         assert layer.share == pytest.approx((weights + biases) / found.largest)
+
+
+def test_directions_that_share_the_top_are_those_of_a_drawn_matrix():
+    """Centred inputs and an odd activation: the linear functions are on top, whose eigenvalues are the covariance's."""
+    spec, inputs, samples = Mlp(1, "tanh", 1.0), 40, 400
+    said = imagined_tops(spec, (1.0, 0.0), fans=fans_of(spec, inputs, 64), samples=samples).directions
+    x = np.random.default_rng(0).standard_normal((200, samples, inputs))
+    values = np.linalg.eigvalsh(x.transpose(0, 2, 1) @ x)
+    drawn = ((values**2).sum(1) / values[:, -1] ** 2).mean()
+    assert said == pytest.approx(drawn, rel=0.1)  # the edge of a small matrix lies below that of a large one

@@ -9,7 +9,16 @@ from theodolite.core.precision import exact_products
 from theodolite.theory import Activation, Mlp, activation_of
 from theodolite.theory.kernels import mlp_kernel_diagonal, mlp_kernels
 from theodolite.theory.kernels._duals.maps import Pairs, known_dual
-from theodolite.theory.kernels._programs import Dense, Nonlinear, Normalised, Sum, dense_layers, dual_of, program_of
+from theodolite.theory.kernels._programs import (
+    Dense,
+    Nonlinear,
+    Normalised,
+    Sum,
+    _added,
+    dense_layers,
+    dual_of,
+    program_of,
+)
 from theodolite.theory.kernels._tiling import plan_of
 
 KNOWN_X = torch.tensor([[1.0, 2.0, -1.0, 0.5], [0.5, -1.0, 1.5, 1.0]], dtype=torch.float64)
@@ -62,6 +71,18 @@ def compare(layers, x, tolerance):
             nngp, ntk = brute(layers, x[i], x[j])
             assert kernels.nngp[i, j].item() == pytest.approx(nngp, rel=tolerance, abs=tolerance)
             assert kernels.ntk[i, j].item() == pytest.approx(ntk, rel=tolerance, abs=tolerance)
+
+
+def test_linear_layers_one_behind_the_other_are_the_recursion():
+    compare([Dense(1.3, 0.2, 0.7, 0.4), Dense(0.8, 0.1, 1.1, 0.3), Dense(1.7)], points(4), 1e-12)
+
+
+def test_the_angle_behind_a_sum_of_two_branches_is_that_of_summed_covariances():
+    first = Pairs(*(torch.tensor([v], dtype=torch.float64) for v in (1.0, 4.0, 0.3, 1.7)))
+    second = Pairs(*(torch.tensor([v], dtype=torch.float64) for v in (9.0, 0.5, 1.6, 0.4)))
+    cosine = (first.covariance + second.covariance) / (10.0 * 4.5) ** 0.5
+    found = _added(first, second)
+    assert torch.allclose(found.less, 1 - cosine, rtol=1e-12) and torch.allclose(found.more, 1 + cosine, rtol=1e-12)
 
 
 @pytest.mark.parametrize("name", CLOSED)
@@ -222,16 +243,23 @@ def test_depth_of_relu_and_of_tanh():
     assert deep == pytest.approx(0.520, abs=1e-3)  # the weights' part does not grow with depth
 
 
-@pytest.mark.parametrize("step", [torch.sign, lambda z: torch.heaviside(z, z.new_zeros(()))])
-def test_a_jump_makes_the_tangent_kernel_infinite(step):
+@pytest.mark.parametrize(
+    ("step", "low", "high"),
+    [
+        (torch.sign, -1.0, 1.0),
+        (lambda z: torch.heaviside(z, z.new_zeros(())), 0.0, 1.0),
+        (lambda z: 3.5 * (z > 0).to(z.dtype) - 0.5, -0.5, 3.0),
+    ],
+)
+def test_a_jump_makes_the_tangent_kernel_infinite(step, low, high):
     x = points(4)
-    activation = Activation(step)
-    kernels = mlp_kernels(Mlp(1, activation, 1.0), x)
+    kernels = mlp_kernels(Mlp(1, Activation(step), 1.0), x)
     assert torch.isinf(kernels.ntk).all()
     cosine = (x[0] @ x[1] / (x[0].norm() * x[1].norm())).item()
-    middle = 0.0 if step is torch.sign else 0.25
-    height = 2 / math.pi if step is torch.sign else 1 / (2 * math.pi)
-    assert kernels.nngp[0, 1].item() == pytest.approx(middle + height * math.asin(cosine), rel=1e-12)
+    above = 0.25 + math.asin(cosine) / (2 * math.pi)  # both signals are
+    value = (low**2 + high**2) * above + 2 * low * high * (0.5 - above)
+    assert kernels.nngp[0, 1].item() == pytest.approx(value, rel=1e-12)
+    assert kernels.nngp[0, 0].item() == pytest.approx((low**2 + high**2) / 2, rel=1e-12)
 
 
 def test_hermite_gram_has_its_known_figures():

@@ -11,6 +11,8 @@ from theodolite.theory.spectra import null_alpha, null_alpha_quantiles, null_qua
 from theodolite.theory.spectra import nulls as spectral_null
 from theodolite.theory.spectra.nulls import PATH, PROBABILITIES
 
+PLACES = np.linspace(0.002, 0.998, 3000)
+
 
 def test_the_table_is_small_and_complete():
     assert PATH.stat().st_size < 200_000
@@ -36,6 +38,14 @@ def test_larger_matrices_are_given_larger_exponents():
     assert (np.diff(middles) > 0).all()
     wide = [null_alpha_quantiles(64, 64 * r, probabilities=(0.5,))[0] for r in (1, 2, 10, 128, 500, 2000)]
     assert (np.diff(wide) > 0).all()
+
+
+@pytest.mark.parametrize("significance", [0.02, 0.2])
+def test_half_of_what_may_lie_outside_lies_beyond_each_end(significance):
+    band = null_alpha(64, 512, significance=significance)
+    for end in (band.low, band.high):
+        below = np.interp(end, null_alpha_quantiles(64, 512, probabilities=PLACES), PLACES)
+        assert min(below, 1 - below) == pytest.approx(significance / 2, rel=0.05)
 
 
 def test_what_is_out_of_range_is_refused_or_said():

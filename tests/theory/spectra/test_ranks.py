@@ -2,8 +2,15 @@
 
 import numpy as np
 import pytest
+from scipy.stats import chi2
 
-from theodolite.theory.spectra import noise_effective_rank, noise_stable_rank, noise_stable_rank_band
+from theodolite.theory.spectra import (
+    noise_edge,
+    noise_effective_rank,
+    noise_stable_rank,
+    noise_stable_rank_band,
+    tracy_widom_quantile,
+)
 
 SHAPES = [(60, 60), (30, 120)]
 
@@ -21,6 +28,15 @@ def test_the_band_of_the_stable_rank_holds_its_share_of_draws_on_either_side(row
     spread = 3 * (2 / (rows * columns)) ** 0.5
     assert band.low == pytest.approx(low * (1 - spread), rel=0.02)
     assert band.high == pytest.approx(high * (1 + spread), rel=0.02)
+
+
+@pytest.mark.parametrize(("rows", "columns"), SHAPES)
+def test_the_ends_are_three_deviations_of_chi_squares_law_over_quantiles_of_the_edge(rows, columns):
+    band, law = noise_stable_rank_band(rows, columns, significance=0.2), chi2(rows * columns)
+    edge, unit = noise_edge(rows, columns)
+    low, high = (edge + unit * tracy_widom_quantile(p) for p in (0.1, 0.9))
+    assert band.low * high == pytest.approx(law.mean() - 3 * law.std(), rel=1e-12)
+    assert band.high * low == pytest.approx(law.mean() + 3 * law.std(), rel=1e-12)
 
 
 @pytest.mark.parametrize(("rows", "columns"), SHAPES)

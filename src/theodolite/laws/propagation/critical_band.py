@@ -37,8 +37,8 @@ law = Law(
     predict=predict,
     measure=measure,
     cases=tuple({"hidden_layers": n, "end": e} for n, e in ((4, "high"), (4, "low"), (8, "high"))),
-    # a mean square scatters between networks by sqrt((1 + 5/n)^L - 1), 1.1 and 1.9: 8 x 3000 of them know it to 0.7 and 1.2 %, and
-    # the variance to that over L, 0.2 %, which eight repeats put at 0.3 % at most: three errors that may lie three off
+    # a mean square scatters between networks by sqrt((1 + 5/n)^L - 1), 1.1 and 1.9: 8 x 3000 of them know it to 0.7 and 1.2 %,
+    # and the variance to that over L, 0.2 %, which eight repeats put at 0.3 % at most: three errors that may lie three off
     tolerance=0.02,
     quantity="weight variance at which a signal changes by e",
 )

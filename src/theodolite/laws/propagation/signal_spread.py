@@ -1,4 +1,4 @@
-r"""One random layer's mean square scatters by $\sqrt{V(1+2/m)+2F(K)^2/m}$, $V=C_w^2\mathrm{Var}\,\sigma^2/n$: a sample of a sample."""
+r"""One random layer's mean square scatters by $\sqrt{V(1+2/m)+2F(K)^2/m}$, a sample of a sample of variance V."""
 
 import torch
 

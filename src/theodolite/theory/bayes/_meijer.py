@@ -56,7 +56,13 @@ def log_meijers(log_x: Any, parameters: Sequence[float]) -> tuple[Array, Array]:
 
 
 def _saddles(points: Array, b: Array, counts: Any) -> tuple[Array, Array]:
-    r"""$d=s+\min b$ at the saddle and the spread $\sqrt{\sum\psi'}$ there, by bisection in ln d (the slope is monotone)."""
+    r"""$d=s+\min b$ at the saddle and the spread $\sqrt{\sum\psi'}$ there, by bisection in ln d (the slope is monotone).
+
+    >>> from scipy.special import digamma
+    >>> (d,), _ = _saddles(np.array([1.0]), np.array([0.5, 2.0]), np.array([1, 1]))
+    >>> round(float(digamma(d) + digamma(1.5 + d)), 9)
+    1.0
+    """
     from scipy.special import digamma, polygamma
 
     gaps = (b - b.min())[:, None]
