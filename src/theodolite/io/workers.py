@@ -112,7 +112,8 @@ class Processes:
             self._pool = ProcessPoolExecutor(
                 max_workers=self.count, timeout=60, initializer=_end_with, initargs=(os.getpid(),)
             )
-        return self._pool.submit(_alone, function, task)
+        given: Future[Result] = self._pool.submit(_alone, function, task)
+        return given
 
 
 def _on_processes(function: Callable[..., Result], tasks: Tasks, processes: Processes) -> Iterator[tuple[int, Result]]:
