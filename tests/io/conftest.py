@@ -9,7 +9,7 @@ import pytest
 
 @pytest.fixture(autouse=True)
 def one_cluster_at_a_time(request):
-    """Two Ray clusters that start at once on one machine wait for each other: 49 seconds instead of 8, and both."""
+    """Two Ray tests that ran at once took 49 seconds each, and 6 to 9 one after the other."""
     if "ray" not in getattr(getattr(request.node, "callspec", None), "params", {}).values():
         yield
         return
