@@ -11,8 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from theodolite.core.budget import Stopwatch
 from theodolite.core.state import untouched
-from theodolite.core.stopwatch import Stopwatch
 
 Loss = Callable[[nn.Module, Any], Tensor]
 """The loss of a model on a batch."""
