@@ -73,7 +73,9 @@ def shares(draw, matrices, name):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("kinds", nargs="*", metavar="KIND", help=f"among {', '.join(KINDS)}, planted; none: all")
+    parser.add_argument(
+        "kinds", nargs="*", metavar="KIND", help=f"among {', '.join(KINDS)}, planted; none: all".replace("%", "%%")
+    )
     parser.add_argument("--matrices", type=int, default=200)
     options = parser.parse_args()
     tails.REFITS = 0  # the goodness of a power law is no part of the verdict

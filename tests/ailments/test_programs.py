@@ -147,3 +147,23 @@ def test_a_watch_of_answers_that_are_not_finite_tells_why():
         optimizer.step()
         watch(step)
     assert watch.diagnosis.findings[0].name == "inputs-not-finite"
+
+
+@pytest.mark.parametrize("last", [lambda: nn.Softmax(1), nn.Sigmoid])
+def test_a_squash_before_cross_entropy_is_the_fault_of_the_outputs_not_of_the_loss(last):
+    """It was once said of a softmax before F.cross_entropy that the loss is wrong, and to type F.cross_entropy."""
+    from sklearn.datasets import load_digits
+
+    digits = load_digits()
+    x, y = torch.tensor(digits.data, dtype=torch.float32) / 16, torch.tensor(digits.target)
+    model = network(lambda: LINEAR(64, 64), RELU, lambda: LINEAR(64, 10), last)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for epoch in range(8):
+        for rows in torch.randperm(1400, generator=torch.Generator().manual_seed(epoch)).split(64):
+            optimizer.zero_grad()
+            F.cross_entropy(model(x[rows]), y[rows]).backward()
+            optimizer.step()
+    found = th.diagnose(
+        model, data=(x[:1400], y[:1400]), loss=F.cross_entropy, optimizer=optimizer, validation=(x[1400:], y[1400:])
+    )
+    assert found.findings[0].name == "outputs-squashed" and "remove" in found.findings[0].remedy

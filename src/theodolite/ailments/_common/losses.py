@@ -188,7 +188,18 @@ def agrees_with_cross_entropy(chart: Chart, answers: list[Tensor]) -> bool:
     many = [shape(torch.randn(answers[0].shape, generator=generator)).to(answers[0]) for _ in range(24)]
     own, like = _values(chart, many, target), [float(entropy(answer, target)) for answer in many]
     table = torch.tensor([own, like], dtype=torch.float64)
-    return not bool(torch.isfinite(table).all()) or float(torch.corrcoef(table)[0, 1]) > 0.97
+    if not bool(torch.isfinite(table).all()) or float(torch.corrcoef(table)[0, 1]) > 0.97:
+        return True
+    return _is_cross_entropy_of_logits(many, own, target)
+
+
+def _is_cross_entropy_of_logits(answers: list[Tensor], own: list[float], target: Any) -> bool:
+    """Whether the loss is cross-entropy itself, given probabilities for logits: then the answers are at fault, not the loss."""
+    try:
+        plain = [float(F.cross_entropy(answer, target)) for answer in answers]
+    except (RuntimeError, ValueError, IndexError, TypeError):
+        return False
+    return all(_equal(a, b) for a, b in zip(own, plain, strict=True))
 
 
 def accuracies(chart: Chart) -> tuple[float, float, float] | None:
