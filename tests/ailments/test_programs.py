@@ -167,3 +167,12 @@ def test_a_squash_before_cross_entropy_is_the_fault_of_the_outputs_not_of_the_lo
         model, data=(x[:1400], y[:1400]), loss=F.cross_entropy, optimizer=optimizer, validation=(x[1400:], y[1400:])
     )
     assert found.findings[0].name == "outputs-squashed" and "remove" in found.findings[0].remedy
+
+
+def test_dead_units_are_not_taken_for_noise_of_batches():
+    """Trials from weights drawn anew come down with any batches: those of the run are not why it stands still."""
+    model = network(lambda: LINEAR(8, 64), RELU, lambda: LINEAR(64, 64), RELU, lambda: LINEAR(64, 4))
+    with torch.no_grad():
+        model[0].bias.fill_(-20.0)
+    found = diagnosed(model, clouds(), F.cross_entropy, torch.optim.SGD(model.parameters(), lr=0.05), epochs=8)
+    assert found[0] == "units-dead" and "batch-noise" not in found

@@ -9,13 +9,13 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 import theodolite as th
-from theodolite.core import stopwatch
+from theodolite.core import budget
 
 
 @pytest.fixture(autouse=True)
 def seconds_of_the_processor(monkeypatch):
     """A busy machine must not shorten trials, and with them change what is found."""
-    monkeypatch.setattr(stopwatch.time, "perf_counter", stopwatch.time.process_time)
+    monkeypatch.setattr(budget.time, "perf_counter", budget.time.process_time)
 
 
 def stack(*widths, activation=nn.ReLU, last=None):

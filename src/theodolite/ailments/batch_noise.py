@@ -171,7 +171,11 @@ def _joined(chart: Chart, fold: int) -> TrialComparison | None:
 
 
 def _as_long(chart: Chart, fold: int, here: TrialRun) -> TrialComparison | None:
-    """The run itself beside one of at most as many steps with batches joined, where that ends at less that is worth it."""
+    """The run itself beside one of at most as many steps with batches joined, where that ends at less that is worth it.
+
+    A control with its own batches must not: where the trial's start is better than the run's (dead units that were drawn anew,
+    say) both come down, and the batches are not why the run stands where it does.
+    """
     training, _ = training_and_held_out(chart)
     large, steps = joined_by(training, fold), min(steps_made(chart), LONGEST)
     rounds = iter([large[i % len(large)] for i in range(steps)])
@@ -179,11 +183,14 @@ def _as_long(chart: Chart, fold: int, here: TrialRun) -> TrialComparison | None:
     def larger(model: Any, batch: Any) -> Any:
         return chart.loss_on(model, next(rounds) if torch.is_grad_enabled() else batch)
 
-    other = longer_trial(chart, f"batches x {fold}", steps=steps, loss=larger, on=held_out_parts(chart) or None)
-    if other is None or not is_below(other, here) or not other.certain > SURE:
+    on, worth = held_out_parts(chart) or None, GOES_BADLY.training * chart.chance
+    other = longer_trial(chart, f"batches x {fold}", steps=steps, loss=larger, on=on)
+    if other is None or not is_below(other, here) or not other.certain > SURE or here.after - other.after < worth:
         return None
-    worth = GOES_BADLY.training * chart.chance
-    return TrialComparison(here, other) if here.after - other.after >= worth else None
+    control = longer_trial(chart, steps=steps, on=on)
+    if control is None or not is_below(other, control) or control.after - other.after < worth:
+        return None
+    return TrialComparison(here, other)
 
 
 def _noise_scale(chart: Chart) -> float | None:
