@@ -54,6 +54,11 @@ def array_of(matrix: torch.Tensor | Array) -> Array:
     return found
 
 
+def is_elsewhere(value: Any) -> bool:
+    """Whether it is a tensor on a device that is better measured there than brought from; Apple's has no double precision."""
+    return is_tensor(value) and value.device.type not in ("cpu", "mps")
+
+
 def kind_of(dtype: Any) -> str:
     """The name of a type of numbers, whether torch's, numpy's or the name itself.
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from theodolite.core.late import array_of, is_tensor, kind_of, spacing, torch
+from theodolite.core.late import array_of, is_elsewhere, is_tensor, kind_of, spacing, torch
 from theodolite.core.reading_rows import known_number
 from theodolite.io.streams import overlapped
 from theodolite.io.weight_parts import InHand, WeightPart
@@ -115,23 +115,24 @@ def is_table(name: str, owner: nn.Module | None) -> bool:
 
 @np.errstate(over="ignore", invalid="ignore")  # squares that are no numbers of the type: then nothing is said of them
 def _facts(name: str, values: Any, origin: Tensor | None, largest: float | None = None) -> WeightFacts:
-    """Of a tensor or an array; ``largest`` is the largest eigenvalue of its Gram matrix, where that is known."""
-    plain = array_of(values)
-    facts = WeightFacts(name, tuple(values.shape), plain.size)
-    with np.errstate(over="ignore", invalid="ignore"):
-        total = plain.sum(dtype=np.float64)
-    if not np.isfinite(total):
-        nan, infinite = int(np.isnan(plain).sum()), int(np.isinf(plain).sum())
+    """Of a tensor or an array; ``largest`` is the largest eigenvalue of its Gram matrix, where that is known.
+
+    A tensor on a device is looked at there: some of its entries and a few sums come over.
+    """
+    plain = values.detach() if is_elsewhere(values) else array_of(values)
+    size = math.prod(values.shape)
+    facts = WeightFacts(name, tuple(values.shape), size)
+    total = _total(plain)
+    if not math.isfinite(total):
+        nan, infinite = _not_numbers(plain)
         if nan or infinite:
             return replace(facts, nan=nan, infinite=infinite, values=_distinct(plain))
     if origin is not None and origin.shape == values.shape:
-        before = array_of(origin).astype(plain.dtype, copy=False)
-        size = max(float(np.linalg.norm(before)), 1e-30)
-        facts = replace(facts, moved=float(np.linalg.norm(plain - before)) / size)
+        facts = replace(facts, moved=_moved(plain, origin))
     if plain.ndim < 2:
         return facts
-    facts = replace(facts, digest=_digest(plain, float(total)), values=_distinct(plain))
-    if plain.size < LEAST_ENTRIES or facts.values < 3:
+    facts = replace(facts, digest=_digest(plain, total), values=_distinct(plain))
+    if size < LEAST_ENTRIES or facts.values < 3:
         return facts
     kind = kind_of(values.dtype)
     rounding = spacing(kind) if "float8" not in kind else 0.25
@@ -139,28 +140,49 @@ def _facts(name: str, values: Any, origin: Tensor | None, largest: float | None 
     return replace(facts, tail=entry_tail(plain), start=drawn, learnt=learnt, normal=_is_normal(plain))
 
 
-def _digest(plain: NDArray[Any], total: float) -> str:
+def _few(plain: Any, count: int) -> NDArray[Any]:
+    """Entries evenly spread, in this machine's memory."""
+    return np.ascontiguousarray(array_of(plain.reshape(-1)[:: max(1, math.prod(plain.shape) // count)]))
+
+
+def _total(plain: Any) -> float:
+    return float(plain.sum(dtype=torch.float64) if is_tensor(plain) else plain.sum(dtype=np.float64))
+
+
+def _not_numbers(plain: Any) -> tuple[int, int]:
+    module = torch if is_tensor(plain) else np
+    return int(module.isnan(plain).sum()), int(module.isinf(plain).sum())
+
+
+def _moved(plain: Any, origin: Tensor) -> float:
+    if is_tensor(plain):
+        before = origin.detach().to(plain.device).float()
+        return float((plain.float() - before).norm() / before.norm().clamp(min=1e-30))
+    first = array_of(origin).astype(plain.dtype, copy=False)
+    return float(np.linalg.norm(plain - first)) / max(float(np.linalg.norm(first)), 1e-30)
+
+
+def _digest(plain: Any, total: float) -> str:
     """The same for tensors of the same numbers: of many entries evenly spread, and of the sum of all."""
-    few = np.ascontiguousarray(plain.reshape(-1)[:: max(1, plain.size // DIGESTED)])
-    whole = hashlib.blake2b(few.tobytes(), digest_size=16)
-    whole.update(f"{plain.dtype} {total}".encode())  # one entry that differs anywhere shows here
+    whole = hashlib.blake2b(_few(plain, DIGESTED).tobytes(), digest_size=16)
+    whole.update(f"{kind_of(plain.dtype)} {total}".encode())  # one entry that differs anywhere shows here
     return whole.hexdigest()
 
 
-def _distinct(plain: NDArray[Any]) -> int:
+def _distinct(plain: Any) -> int:
     """How many values there are, counted up to some hundred entries evenly spread."""
-    few = plain.reshape(-1)[:: max(1, plain.size // 512)]
+    few = _few(plain, 512)
     finite = np.isfinite(few)
     return len(np.unique(few[finite])) + int(not finite.all())
 
 
-def _start(shape: tuple[int, ...], plain: NDArray[Any], rounding: float) -> str:
+def _start(shape: tuple[int, ...], plain: Any, rounding: float) -> str:
     """The initialisation whose bound the largest entry reaches and none exceeds, where the rest is uniform below it."""
-    largest, n = float(max(plain.max(), -plain.min())), plain.size
+    largest, n = max(float(plain.max()), -float(plain.min())), math.prod(shape)
     slack = largest_uniform_shortfall(n, chance=1e-3)
     for name, bound in initial_bounds(shape).items():
         if 1 - slack - 2 * rounding <= largest / bound <= 1 + 2 * rounding:
-            few = np.sort((plain.reshape(-1)[:: max(1, n // 50_000)].astype(np.float64) / bound + 1) / 2)
+            few = np.sort((_few(plain, 50_000).astype(np.float64) / bound + 1) / 2)
             ranks = np.arange(len(few) + 1) / len(few)
             distance = max(float((few - ranks[:-1]).max()), float((ranks[1:] - few).max()))
             if distance <= kolmogorov_distance(len(few)) + 2 * rounding:
@@ -168,22 +190,28 @@ def _start(shape: tuple[int, ...], plain: NDArray[Any], rounding: float) -> str:
     return ""
 
 
-def _has_learnt(plain: NDArray[Any], largest: float | None) -> bool:
+def _has_learnt(plain: Any, largest: float | None) -> bool:
     """Whether a singular value stands above all that noise with these entries would have."""
     rows = plain.reshape(len(plain), -1)
     if min(rows.shape) < 4:
         return False
-    flat = rows.reshape(-1)
-    if flat.dtype.itemsize < 4:
-        flat = flat.astype(np.float32)
-    edge, scale = noise_edge(*rows.shape, variance=float(flat @ flat) / flat.size)
+    edge, scale = noise_edge(*rows.shape, variance=_mean_square(rows))
     top = top_singular_value(rows) ** 2 if largest is None else largest
     return math.isfinite(top) and top > edge + FLUCTUATIONS * scale
 
 
-def _is_normal(plain: NDArray[Any]) -> bool:
+def _mean_square(rows: Any) -> float:
+    if is_tensor(rows):
+        return float(rows.float().square().mean())
+    flat = rows.reshape(-1)
+    if flat.dtype.itemsize < 4:
+        flat = flat.astype(np.float32)
+    return float(flat @ flat) / int(flat.size)
+
+
+def _is_normal(plain: Any) -> bool:
     """Whether the fourth moment is that of a Gaussian, within four of its errors."""
-    few = plain.reshape(-1)[:: max(1, plain.size // 50_000)].astype(np.float64)
+    few = _few(plain, 50_000).astype(np.float64)
     squares = np.square(few - few.mean())
     spread = float(squares.mean())
     kurtosis = float(np.square(squares).mean()) / spread**2 if spread else math.nan

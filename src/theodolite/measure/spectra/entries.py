@@ -89,12 +89,13 @@ def normal_scores(matrix: Any, *, generator: Any) -> Any:
     >>> normal_scores(torch.tensor([[5.0, 1e9], [-2.0, 0.0]]), generator=torch.Generator()).argsort().tolist()
     [[0, 1], [0, 1]]
     """
-    random, wide = numpy_random(generator), array_of(matrix)
+    random, wide = numpy_random(generator), matrix
     upright = wide.shape[0] >= wide.shape[1]
     wide = wide if upright else wide.T
-    if wide.size > MOST_ENTRIES:
+    if math.prod(wide.shape) > MOST_ENTRIES:
         most = max(MOST_ENTRIES // wide.shape[1], wide.shape[1])
         wide = wide[np.sort(random.permutation(wide.shape[0])[:most])]
+    wide = array_of(wide)
     places = _places(np.ascontiguousarray(wide).reshape(-1), random)
     found = _quantiles(min(wide.size, SCORES))[places].reshape(wide.shape)
     found = found if upright else found.T

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from theodolite.core.late import array_of
+from theodolite.core.late import array_of, is_elsewhere
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
 MOST_DETACHED, BODY = 8, 50
 """Entries that may stand apart, and the ranks below them that the tail's exponent is fitted on."""
 
-BLOCK = 1024
-"""Entries of which the largest is looked for first."""
+BLOCK, FEW = 1024, 100_000
+"""Entries of which the largest is looked for first, and by which the middle one is told."""
 
 
 @dataclass(frozen=True)
@@ -50,25 +51,21 @@ def entry_tail(tensor: Tensor | NDArray[Any]) -> EntryTail | None:
     >>> found.count, found.places, round(found.ratio)
     (1, (304,), 50)
     """
-    array = array_of(tensor)
-    rows = array.reshape(len(array), -1).astype(np.float32, copy=False)
-    sizes = np.abs(rows).reshape(-1)
-    entries = int(np.count_nonzero(sizes))
+    sizes = _on_device(tensor) if is_elsewhere(tensor) else _in_memory(array_of(tensor))
+    entries = sizes.entries
     body = min(BODY, entries // 10)
     if body < 10:
         return None
-    where = _largest(sizes, MOST_DETACHED + body + 1)
-    top = sizes[where]
+    top, where = sizes.largest(MOST_DETACHED + body + 1)
     logs = np.log(np.maximum(top.astype(np.float64), 1e-300))
     best, widest = 1, -math.inf
     for count in range(1, MOST_DETACHED + 1):
         width = float(logs[count - 1] - logs[count]) * count * _hill(logs, count, body)
         if width > widest:
             best, widest = count, width
-    few = sizes[:: max(1, len(sizes) // 100_000)]
-    few = np.sort(few[few > 0])
+    few = np.sort(sizes.few[sizes.few > 0])
     scale = float(few[(len(few) - 1) // 2]) / 0.6745  # the lower of two in the middle
-    shares = [float(top[i] ** 2 / np.square(rows[int(where[i]) // rows.shape[1]]).sum()) for i in range(best)]
+    shares = [float(top[i] ** 2) / sizes.row_square(int(where[i])) for i in range(best)]
     return EntryTail(
         best,
         float(np.exp(logs[best - 1] - logs[best])),
@@ -78,6 +75,47 @@ def entry_tail(tensor: Tensor | NDArray[Any]) -> EntryTail | None:
         max(shares),
         tuple(int(i) for i in where[:best]),
         entries,
+    )
+
+
+@dataclass(frozen=True)
+class _Sizes:
+    """Magnitudes of the entries: how many are not zero, some of them, the largest with their places, and the square of a row."""
+
+    entries: int
+    few: NDArray[np.float32]
+    largest: Callable[[int], tuple[NDArray[np.float32], NDArray[np.int64]]]
+    row_square: Callable[[int], float]
+
+
+def _in_memory(array: NDArray[Any]) -> _Sizes:
+    rows = array.reshape(len(array), -1).astype(np.float32, copy=False)
+    sizes = np.abs(rows).reshape(-1)
+
+    def largest(count: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        where = _largest(sizes, count)
+        return sizes[where], where
+
+    few = sizes[:: max(1, len(sizes) // FEW)]
+    return _Sizes(
+        int(np.count_nonzero(sizes)), few, largest, lambda place: float(np.square(rows[place // rows.shape[1]]).sum())
+    )
+
+
+def _on_device(tensor: Any) -> _Sizes:
+    rows = tensor.detach().reshape(len(tensor), -1)
+    sizes = rows.abs().reshape(-1)
+
+    def largest(count: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        top, where = sizes.topk(count)
+        return top.float().cpu().numpy(), where.cpu().numpy()
+
+    few = sizes[:: max(1, sizes.numel() // FEW)].float().cpu().numpy()
+    return _Sizes(
+        int(sizes.count_nonzero()),
+        few,
+        largest,
+        lambda place: float(rows[place // rows.shape[1]].float().square().sum()),
     )
 
 
@@ -107,6 +145,8 @@ def top_singular_value(matrix: Tensor | NDArray[Any], *, rounds: int = 30) -> fl
     >>> round(top_singular_value(torch.diag(torch.tensor([3.0, 1.0]))), 6)
     3.0
     """
+    if is_elsewhere(matrix):
+        return _top_on_device(matrix, rounds)
     array = array_of(matrix)
     m = array.reshape(len(array), -1).astype(np.float32, copy=False)
     vector = np.random.default_rng(0).standard_normal(m.shape[1], dtype=np.float32)
@@ -114,3 +154,13 @@ def top_singular_value(matrix: Tensor | NDArray[Any], *, rounds: int = 30) -> fl
         vector = m.T @ (m @ vector)
         vector /= max(float(np.linalg.norm(vector)), 1e-30)
     return float(np.linalg.norm(m @ vector))
+
+
+def _top_on_device(matrix: Any, rounds: int) -> float:
+    m = matrix.detach().reshape(len(matrix), -1).float()
+    start = np.random.default_rng(0).standard_normal(m.shape[1], dtype=np.float32)
+    vector = m.new_tensor(start)
+    for _ in range(rounds):
+        vector = m.mT @ (m @ vector)
+        vector = vector / vector.norm().clamp(min=1e-30)
+    return float((m @ vector).norm())
