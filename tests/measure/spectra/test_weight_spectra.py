@@ -242,3 +242,19 @@ def test_a_heavy_tail_does_not_move_the_bulk():
 def test_bulk_wants_all_eigenvalues():
     with pytest.raises(ValueError, match="pass them all"):
         marchenko_pastur_bulk([1.0, 2.0], 3, 3)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_magnitudes_are_the_same_where_the_tensor_is_and_in_memory(dtype):
+    """What a GPU is asked for, asked of a tensor here; no entries tie but those that are rounded alike."""
+    from theodolite.core.late import array_of
+    from theodolite.measure.spectra import entry_tails
+
+    w = torch.randn(60, 50, generator=torch.Generator().manual_seed(0)).to(dtype)
+    w[3, 4] = 9.0
+    there, here = entry_tails._on_device(w), entry_tails._in_memory(array_of(w))
+    assert there.entries == here.entries and (there.few == here.few).all()
+    (tops, places), (other_tops, other_places) = there.largest(9), here.largest(9)
+    assert (tops == other_tops).all() and places[0] == other_places[0] == 154
+    assert there.row_square(154) == pytest.approx(here.row_square(154), rel=1e-5)
+    assert entry_tails._top_on_device(w, 30) == pytest.approx(entry_tails.top_singular_value(w), rel=1e-4)
