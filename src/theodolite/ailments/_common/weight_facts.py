@@ -119,7 +119,9 @@ def _facts(name: str, values: Any, origin: Tensor | None, largest: float | None 
 
     A tensor on a device is looked at there: some of its entries and a few sums come over.
     """
-    plain = values.detach() if is_elsewhere(values) else array_of(values)
+    plain = array_of(values) if not is_elsewhere(values) else values.detach()
+    if is_tensor(plain) and plain.element_size() == 1:  # few operations know numbers of eight bits
+        plain = plain.float()
     size = math.prod(values.shape)
     facts = WeightFacts(name, tuple(values.shape), size)
     total = _total(plain)
