@@ -13,16 +13,12 @@ head. Where this is not so it is a note.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from theodolite.ailments._common.chart import Chart, seen
 from theodolite.ailments._common.weight_facts import LEAST_ENTRIES, WeightFacts, is_table
 from theodolite.core.ailment import Ailment, Finding
 from theodolite.core.late import torch
 from theodolite.io.weights import owners_of
-
-if TYPE_CHECKING:
-    pass
 
 LEARNT = 0.8
 """A loss below this share of a constant answer's says that a network was trained."""

@@ -69,6 +69,12 @@ def kind_of(dtype: Any) -> str:
     return str(dtype).removeprefix("torch.")
 
 
+def dtype_of(kind: str) -> torch.dtype:
+    """Torch's type of that name."""
+    found: torch.dtype = getattr(torch, kind)
+    return found
+
+
 SPACING = {"float64": 2.0**-52, "float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}
 """The distance from one to the next larger number."""
 

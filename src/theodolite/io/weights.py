@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from theodolite.core.checks import check_finite, check_made
-from theodolite.core.late import is_module, is_tensor, kind_of, torch
+from theodolite.core.late import dtype_of, is_module, is_tensor, kind_of, torch
 from theodolite.io.files import said
 
 if TYPE_CHECKING:
@@ -45,8 +45,7 @@ class Weight:
     @property
     def dtype(self) -> torch.dtype:
         """Torch's type of its numbers."""
-        found: torch.dtype = getattr(torch, self.kind)
-        return found
+        return dtype_of(self.kind)
 
     @property
     def floating(self) -> bool:

@@ -44,9 +44,8 @@ def attained(chart: Chart) -> Attained | None:
     training, held = _few(chart.batches), _few(chart.held_out)
     if training is None or held is None or training.inputs[0].shape[1:] != held.inputs[0].shape[1:]:
         return None
-    if not training.inputs[
-        0
-    ].is_floating_point():  # of tokens a kernel knows pairs at once, which networks must find first
+    x = training.inputs[0]
+    if not x.is_floating_point():  # of tokens a kernel knows pairs at once, which networks must find first
         return None
     y, wanted = _targets(training, held)
     answers = _answers(chart, held)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from theodolite.core.late import kind_of, torch
+from theodolite.core.late import dtype_of, kind_of, torch
 from theodolite.io.files import printable
 from theodolite.io.weights import Weight, Weights
 
@@ -66,8 +66,7 @@ class Place:
     @property
     def dtype(self) -> torch.dtype:
         """Torch's type of the numbers."""
-        found: torch.dtype = getattr(torch, self.kind)
-        return found
+        return dtype_of(self.kind)
 
     def array(self) -> Any:
         """The numbers as an array where numpy has their type, without torch; else the tensor."""
