@@ -61,7 +61,8 @@ def known():
     """The last word on each (cell, law) whose files are as they were."""
     lines = RESULTS.read_text(encoding="utf-8").splitlines() if RESULTS.exists() else []
     records = [json.loads(line) for line in lines if line.endswith("}")]
-    return {(r["cell"], r["law"]): r for r in records if r["digest"] == digests().get(r["law"])}
+    marks = digests()
+    return {(r["cell"], r["law"]): r for r in records if r["digest"] == marks.get(r["law"])}
 
 
 def digests():
