@@ -36,9 +36,10 @@ def untouched(model: nn.Module | None, *, training: bool = False) -> Iterator[No
         modes = [(module, module.training) for module in model.modules()]
         buffers = [(buffer, buffer.detach().clone()) for buffer in model.buffers()]
         parameters = [(p, p._version, p.grad, p.requires_grad) for p in model.parameters()]
-        hooks = [(module, {name: dict(getattr(module, name)) for name in _HOOKS}) for module in model.modules()]
-        for parameter, *_ in parameters:
-            parameter.grad = None  # the body cannot add to what it does not see, and nothing has to be copied
+        hooks = [[set(getattr(module, name)) for name in _HOOKS] for module, _ in modes]
+        for parameter, _, gradient, _ in parameters:
+            if gradient is not None:
+                parameter.grad = None  # the body cannot add to what it does not see, and nothing has to be copied
         model.train(training)
         fused = torch.backends.mha.get_fastpath_enabled()
         torch.backends.mha.set_fastpath_enabled(False)
@@ -47,18 +48,21 @@ def untouched(model: nn.Module | None, *, training: bool = False) -> Iterator[No
         finally:
             torch.backends.mha.set_fastpath_enabled(fused)
             for module, mode in modes:
-                module.training = mode
+                if module.training is not mode:
+                    module.training = mode
             with torch.no_grad():
                 for buffer, copy in buffers:
                     if not torch.equal(buffer, copy):
                         buffer.copy_(copy)
             for parameter, _, gradient, wanted in parameters:
-                parameter.grad = gradient
-                parameter.requires_grad_(wanted)
-            for module, registered in hooks:
-                for name, before in registered.items():
+                if parameter.grad is not gradient:
+                    parameter.grad = gradient
+                if parameter.requires_grad is not wanted:
+                    parameter.requires_grad_(wanted)
+            for (module, _), registered in zip(modes, hooks, strict=True):
+                for name, before in zip(_HOOKS, registered, strict=True):
                     current = getattr(module, name)
-                    for key in set(current) - set(before):
+                    for key in set(current) - before:
                         del current[key]
         changed = sum(p._version != version for p, version, _, _ in parameters)
         if changed:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -51,7 +52,7 @@ class Batch:
 
     def on(self, model: nn.Module) -> Batch:
         """The batch on the model's device, floating inputs in the model's precision."""
-        like = next((p for p in (*model.parameters(), *model.buffers()) if p.is_floating_point()), None)
+        like = next((p for p in chain(model.parameters(), model.buffers()) if p.is_floating_point()), None)
         if like is None:
             return self
         keywords = {name: _moved(value, like) for name, value in self.keywords.items()}

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch._utils import _flatten_dense_tensors
 from torch.func import functional_call
 
 from theodolite.io.batches import Batch
@@ -92,8 +93,8 @@ def update_effect(
     """
     own = {name: value.detach().requires_grad_() for name, value in before.items()}
     every = dict(model.named_parameters())
-    now = [every[name].detach() for name in own]
-    move = torch.cat([(promoted(a) - promoted(b)).reshape(-1) for a, b in zip(now, before.values(), strict=True)])
+    now = [promoted(every[name].detach()) for name in own]
+    move = _flat(torch._foreach_sub(now, [promoted(value) for value in before.values()]))
     gradient, sizes = torch.zeros_like(move), tuple(len(batch) for batch in batches)
     parts = PARTS if len(batches) == 1 and sizes[0] >= 2 * PARTS else 0
     told, forecasts = [], []
@@ -101,7 +102,7 @@ def update_effect(
         answer = _logits(functional_call(model, dict(own), batch.inputs, dict(batch.keywords)))
         value = loss(answer, batch.target)
         slopes = torch.autograd.grad(value, list(own.values()), allow_unused=True, materialize_grads=True)
-        slope = torch.cat([promoted(slope).reshape(-1) for slope in slopes])
+        slope = _flat([promoted(s.to_dense() if s.is_sparse else s) for s in slopes])
         del slopes
         forecasts.append(_product(slope, move))
         gradient.add_(slope, alpha=len(batch) / sum(sizes))
@@ -112,7 +113,7 @@ def update_effect(
         del answer, later, value, slope
     rows = torch.stack(told).reshape(len(told), 2, 1 + parts).cpu()  # (batches, before and after, whole and parts)
     changes = (rows[:, 1] - rows[:, 0])[:, 1 if parts else 0 :].flatten()
-    size = float(torch.stack([norm.double() for norm in torch._foreach_norm([promoted(p) for p in now])]).norm())
+    size = float(torch.stack(torch._foreach_norm(now)).double().norm())
     return UpdateEffect(
         before=tuple(rows[:, 0, 0].tolist()),
         after=tuple(rows[:, 1, 0].tolist()),
@@ -122,6 +123,11 @@ def update_effect(
         sizes=sizes,
         changes=tuple(changes.tolist()),
     )
+
+
+def _flat(tensors: Sequence[Tensor]) -> Tensor:
+    """All entries as one vector, by one call: a look at a large model waits for the calls, not for the numbers."""
+    return _flatten_dense_tensors(tensors)  # type: ignore[no-any-return]
 
 
 def _logits(answer: Any) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -25,7 +26,7 @@ class Slope:
     loss: float
     gradient: Tensor = field(repr=False)
 
-    @property
+    @cached_property
     def norm(self) -> float:
         """The length of the gradient."""
         return float(torch.linalg.vector_norm(self.gradient, dtype=torch.float64))

@@ -35,29 +35,31 @@ def layer_facts(model: nn.Module, gradient: Tensor, starts: Mapping[str, Tensor]
     parts = dict(
         zip((name for name, _ in named), gradient.split_with_sizes([p.numel() for _, p in named]), strict=True)
     )
-    chosen = _chosen(model)
+    chosen = _chosen(named)
     if not chosen:
         return {}
-    facts = {f"gradient of {name}": length for name, length in _lengths({name: parts[name] for name in chosen}).items()}
-    moved = {name: _entries(p) - starts[name] for name, p in chosen.items() if name in starts}
-    if moved:  # one kernel for all of them, and the device is waited for once
-        long = _lengths({name: starts[name] for name in moved})
-        facts |= {f"travel of {name}": length / (long[name] or 1.0) for name, length in _lengths(moved).items()}
-    return facts
+    known = [name for name in chosen if name in starts]
+    began = [starts[name] for name in known]
+    moved = torch._foreach_sub([_entries(chosen[name]) for name in known], began) if known else []
+    lengths = iter(_lengths([*(parts[name] for name in chosen), *began, *moved]))  # the device is waited for once
+    facts = {f"gradient of {name}": next(lengths) for name in chosen}
+    long = {name: next(lengths) or 1.0 for name in known}
+    return facts | {f"travel of {name}": next(lengths) / long[name] for name in known}
 
 
 def starting_entries(model: nn.Module, origin: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Some entries of each weight matrix at the start, where the model is."""
-    return {name: _entries(origin[name]).to(p.device) for name, p in _chosen(model).items() if name in origin}
+    named = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
+    return {name: _entries(origin[name]).to(p.device) for name, p in _chosen(named).items() if name in origin}
 
 
-def _chosen(model: nn.Module) -> dict[str, Tensor]:
-    matrices = [(name, p.detach()) for name, p in model.named_parameters() if p.requires_grad and p.ndim > 1]
+def _chosen(named: Sequence[tuple[str, Tensor]]) -> dict[str, Tensor]:
+    matrices = [(name, p.detach()) for name, p in named if p.ndim > 1]
     return dict(matrices[:: -(-len(matrices) // MOST) or 1])
 
 
-def _lengths(tensors: Mapping[str, Tensor]) -> dict[str, float]:
-    return dict(zip(tensors, torch.stack(torch._foreach_norm(list(tensors.values()))).tolist(), strict=True))
+def _lengths(tensors: Sequence[Tensor]) -> list[float]:
+    return torch.stack(torch._foreach_norm(tensors)).tolist()  # type: ignore[no-any-return]
 
 
 def _entries(tensor: Tensor) -> Tensor:

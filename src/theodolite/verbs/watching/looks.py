@@ -142,7 +142,7 @@ def _trust_meaning(quality: StepQuality, share: float, predicted: float) -> str:
 def _travel(scene: Scene) -> Iterator[Reading]:
     assert scene.subject.model is not None
     model, carried = scene.subject.model, scene.carried
-    if sum(p.numel() for p in model.parameters()) < LARGE:
+    if carried.thinned is None and sum(p.numel() for p in model.parameters()) < LARGE:
         far, error = weight_travel(model, carried.origin), 0.0
     else:  # the start lies in the memory of the host: some of its entries are brought over once
         if carried.thinned is None:
