@@ -23,14 +23,14 @@ class TwoPrecisions(nn.Module):
 def by_hand(model, x, t, before):
     """Loss before and after and the predicted change, with weights really put in and taken out."""
     now = {name: p.detach().clone() for name, p in model.named_parameters()}
-    after = float(squares(model(x), t))
+    after = float(squares(model(x), t).detach())
     model.load_state_dict(before, strict=False)
     loss = squares(model(x), t)
     slopes = torch.autograd.grad(loss, list(model.parameters()))
     moves = [now[name] - before[name] for name in now]
     predicted = sum(float((s.to_dense().double() * m.double()).sum()) for s, m in zip(slopes, moves, strict=True))
     model.load_state_dict(now, strict=False)
-    return float(loss), after, predicted
+    return float(loss.detach()), after, predicted
 
 
 def check(model, x):
