@@ -1,5 +1,6 @@
 """The effect of the last step: against numbers made by hand, for models of several precisions and sparse gradients."""
 
+import pytest
 import torch
 from torch import nn
 
@@ -59,3 +60,36 @@ def test_layers_of_two_precisions():
 def test_an_embedding_with_sparse_gradients():
     torch.manual_seed(0)
     check(nn.Sequential(nn.Embedding(5, 3, sparse=True), nn.Linear(3, 2)), torch.tensor([1, 2, 3, 1]))
+
+
+class Tied(nn.Module):
+    """A recurrent layer, which keeps its weights in a list of its own, and a table that is used twice."""
+
+    def __init__(self):
+        super().__init__()
+        self.words = nn.Embedding(5, 3)
+        self.turn = nn.LSTM(3, 3, batch_first=True)
+        self.head = nn.Linear(3, 5, bias=False)
+        self.head.weight = self.words.weight
+
+    def forward(self, x):
+        return self.head(self.turn(self.words(x)[:, None])[0][:, 0])[:, :2]
+
+
+def test_shared_and_recurrent_weights_are_as_before():
+    torch.manual_seed(0)
+    model = Tied()
+    kept = list(model.parameters())
+    check(model, torch.tensor([1, 2, 3, 1]))
+    assert all(p is q for p, q in zip(model.parameters(), kept, strict=True))
+    assert model.head.weight is model.words.weight
+
+
+def test_weights_come_back_where_the_loss_fails():
+    model = nn.Linear(3, 2)
+    kept = list(model.parameters())
+    batch = Batch((torch.ones(4, 3),), {}, torch.zeros(4, 7))
+    before = {name: p.detach().clone() for name, p in model.named_parameters()}
+    with pytest.raises(ValueError, match="size of tensor"):
+        update_effect(model, squares, [batch], before=before)
+    assert all(p is q for p, q in zip(model.parameters(), kept, strict=True))
