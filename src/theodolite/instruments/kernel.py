@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import copy
 import math
-import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
@@ -26,6 +25,7 @@ from theodolite.core.reading import SIGMAS, Band, Estimate, Reading, Series
 from theodolite.core.statistics import left_out_errors, student_inflation
 from theodolite.core.subject import Subject
 from theodolite.instruments._common.drift import drift_reading
+from theodolite.instruments._common.kernel_price import kernel_samples
 from theodolite.instruments._common.samples import Samples, spread_samples
 from theodolite.instruments._common.visit import afforded, sample_count
 from theodolite.measure import first_tensor, normalises_batches
@@ -37,7 +37,6 @@ from theodolite.measure.kernels import (
     kernel_alignment,
     kernel_drift,
     kernel_spectrum,
-    ntk_plan,
     output_curvatures,
     sketched_ntk,
     target_rows,
@@ -76,7 +75,7 @@ def read(subject: Subject) -> Iterator[Reading]:
     most = afforded(subject, "gradient", passes=3 * outputs, fewest=FEWEST) if outputs <= OUTPUTS else 0
     everything = sample_count(subject)
     if outputs <= OUTPUTS:
-        most = min(most, _one_by_one(subject, few, outputs))
+        most = int(min(most, kernel_samples(subject, few, outputs, fewest=FEWEST)))
     samples = spread_samples(subject, min(most, _in_full(everything, outputs))) if outputs <= OUTPUTS else None
     if samples is None or len(samples) < 4:
         return
@@ -95,28 +94,6 @@ def read(subject: Subject) -> Iterator[Reading]:
     if before is not None:
         drift = _with_others(lambda rows: kernel_drift(before[rows][:, rows], mean[rows][:, rows]), len(mean))
         yield replace(drift_reading(mean, before), stderr=drift.stderr)
-
-
-def _one_by_one(subject: Subject, few: Samples, outputs: int) -> int:
-    """Samples that can be afforded of a model that does not vectorise over them, by what the kernel of one takes."""
-    assert subject.model is not None
-    if subject.allowance.seconds == math.inf or ntk_plan(subject.model, few.x).method == "layers":
-        return MOST
-    own = [p for p in subject.model.parameters() if p.requires_grad]
-    one = _again(lambda: empirical_ntk(subject.model, first_rows(few.x, slice(0, 1)), outputs="full"))
-    some = torch.ones(256, 8192, device=own[0].device)
-    product = _again(lambda: some @ some.T) / (256 * 256 * 8192)  # seconds of one product in a sum of them
-    pair = product * outputs**2 * sum(p.numel() for p in own)
-    left = subject.allowance.left() / (1 if subject.origin is None else 2)
-    return max(FEWEST, int((math.sqrt(one**2 + 4 * pair * left) - one) / (2 * pair)))  # n samples: n one + n^2 pair
-
-
-def _again(work: Callable[[], Tensor]) -> float:
-    """Seconds that it takes the second time: what is done once is no part of its pace."""
-    work()
-    began = time.perf_counter()
-    float(work().flatten()[0])  # a GPU is waited for
-    return time.perf_counter() - began
 
 
 def _sketched(subject: Subject, samples: Samples, outputs: int, size: int) -> Iterator[Reading]:

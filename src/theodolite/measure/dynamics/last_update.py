@@ -146,7 +146,7 @@ def _in_place_of(values: Mapping[int, Tensor], model: nn.Module) -> Iterator[Non
 
 def _flat(tensors: Sequence[Tensor]) -> Tensor:
     """All entries as one vector, by one call: a look at a large model waits for the calls, not for the numbers."""
-    return _flatten_dense_tensors(tensors)  # type: ignore[no-any-return]
+    return _flatten_dense_tensors(tensors)  # type: ignore[no-untyped-call, no-any-return]
 
 
 def _logits(answer: Any) -> Any:

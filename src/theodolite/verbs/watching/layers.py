@@ -58,8 +58,8 @@ def _chosen(named: Sequence[tuple[str, Tensor]]) -> dict[str, Tensor]:
     return dict(matrices[:: -(-len(matrices) // MOST) or 1])
 
 
-def _lengths(tensors: Sequence[Tensor]) -> list[float]:
-    return torch.stack(torch._foreach_norm(tensors)).tolist()  # type: ignore[no-any-return]
+def _lengths(tensors: list[Tensor]) -> list[float]:
+    return torch.stack(torch._foreach_norm(tensors)).tolist()
 
 
 def _entries(tensor: Tensor) -> Tensor:
