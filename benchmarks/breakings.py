@@ -8,8 +8,9 @@ A distance is counted in half-widths of the band (of a one-sided band: in sizes 
 longer than that: in those), from the edge outwards. At one or more the reading is decisively outside. A breaking has a size
 where each keyword of it is a number on both sides, broken and unbroken; an activation exchanged or a symmetry dropped has none,
 and neither has a number whose unbroken value differs from case to case. ``--least`` looks between the two, by the power by which
-the distance grew so far, for the least that lands `WANTED` half-widths out at seeds 0 to 2. ``--out FILE`` keeps one JSON line
-a breaking, and does not measure again what it holds.
+the distance grew so far, for the least that lands `WANTED` half-widths out at seeds 0 to 2. Where the distance falls slower than
+the `LEAST_POWER`-th power of the number (a bias that is there or not) the table says that any size breaks the law. ``--out FILE``
+keeps one JSON line a breaking, and does not measure again what it holds.
 """
 
 import argparse
@@ -31,12 +32,16 @@ from theodolite import catalogue
 WANTED = 1.5  # half a half-width more than what is asked: another BLAS rounds otherwise
 ENOUGH = 3.0  # the search goes no further down below this
 FAR = 5.0
+LEAST_POWER = 0.2
 SEEDS = (0, 1, 2)
 SECONDS = 60.0  # of processor time, for the search of one breaking
 
 
-def distance(reading):
-    """From the nearest edge outwards, in half-widths; 0 inside, infinite where neither band nor error has a width."""
+def distance(reading, *, noise=True):
+    """From the nearest edge outwards, in half-widths; 0 inside, infinite where neither band nor error has a width.
+
+    Without ``noise`` the standard error is not looked at.
+    """
     band, value = reading.expected, reading.measured
     if value in band:
         return 0.0
@@ -45,14 +50,14 @@ def distance(reading):
     outside = band.low - value if value < band.low else value - band.high
     one_sided = math.isinf(band.low) or math.isinf(band.high)
     half = abs(band.middle) if one_sided else 0.5 * (band.high - band.low)
-    unit = max(half, 3 * reading.stderr)
+    unit = max(half, 3 * reading.stderr) if noise else half
     return outside / unit if unit else math.inf
 
 
-def landed(law, assumption, change, seed):
+def landed(law, assumption, change, seed, **options):
     """How far the worst reading lies outside with the assumption broken by these keywords."""
     broken = dataclasses.replace(law, assumes={**law.assumes, assumption: change})
-    return max(distance(reading) for reading in broken.check(assumption, seed=seed).readings)
+    return max(distance(reading, **options) for reading in broken.check(assumption, seed=seed).readings)
 
 
 def truth(law, change):
@@ -80,7 +85,7 @@ def between(unbroken, change, share):
 
 
 def least(law, assumption, change, unbroken, first):
-    """The least keywords found that break the law at every seed, and how far out they land; None where nothing is smaller."""
+    """The least keywords found that break the law at every seed, and how far out they land: nothing where none is nearer."""
     began, seeds = time.process_time(), SEEDS if "generator" in inspect.signature(law.measure).parameters else (0,)
 
     @functools.cache
@@ -109,9 +114,13 @@ def least(law, assumption, change, unbroken, first):
         chosen = between(unbroken, change, good)
         distances = [landed(law, assumption, chosen, seed) for seed in seeds]
         if min(distances) >= WANTED and chosen != change:
-            return chosen, distances
+            if good < 1e-3:  # else it is of the same order
+                whole, part = (landed(law, assumption, kind, 0, noise=False) for kind in (change, chosen))
+                if not whole > part / good**LEAST_POWER:
+                    return {"any": True}
+            return {"least": chosen, "least_distances": distances} if max(distances) < first else {}
         good *= 1.25
-    return None
+    return {}
 
 
 def measured(task):
@@ -128,9 +137,7 @@ def measured(task):
         unbroken = truth(law, change)
         record["size"] = unbroken is not None and unbroken != change
         if look and record["size"] and min(record["distances"]) > ENOUGH:
-            found = least(law, assumption, change, unbroken, record["distances"][0])
-            if found:
-                record["least"], record["least_distances"] = found
+            record |= least(law, assumption, change, unbroken, record["distances"][0])
     except Exception as error:  # a line of the table too
         record["error"] = repr(error)
     return {**record, "seconds": round(time.process_time() - began, 2)}
@@ -141,7 +148,8 @@ def line(record):
     if "error" in record:
         return f"{record['law']} | {record['assumption']} | {words} | {record['error']}"
     found = " ".join(f"{d:.3g}" for d in record["distances"])
-    text = f"{record['law']} | {record['assumption']} | {words} | {found}{'' if record['size'] else ' | no size'}"
+    size = "any size" if record.get("any") else "" if record["size"] else "no size"
+    text = f"{record['law']} | {record['assumption']} | {words} | {found}{size and ' | ' + size}"
     if "least" in record:
         smaller = ", ".join(f"{name}={value!r}" for name, value in record["least"].items())
         text += f" | least {smaller}: {' '.join(f'{d:.3g}' for d in record['least_distances'])}"

@@ -251,4 +251,6 @@ def test_the_evidence_of_inputs_that_say_nothing_is_that_of_the_noise(width):
     found = noisy_scale_posterior(LinearNet(3, (width,)), np.full(3, 1e-14), squares, noise_variance=0.7)
     expected = -0.5 * (np.log(2 * math.pi * 0.7) + squares / 0.7).sum()
     assert found.evidence.value == pytest.approx(expected, abs=1e-8)
-    assert (found.weights * found.log_tau2).sum() == pytest.approx(digamma(width / 2) - math.log(3 * width / 2), abs=1e-8)
+    assert (found.weights * found.log_tau2).sum() == pytest.approx(
+        digamma(width / 2) - math.log(3 * width / 2), abs=1e-8
+    )
