@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PEERS := .venv-peers
 PIP := PIP_CONSTRAINT=constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip install -qq
 WORKERS ?= 2
-AUDITS := benchmarks/fuzz.py benchmarks/sweep.py benchmarks/mutants.py benchmarks/killed.py benchmarks/writers.py
+AUDITS := benchmarks/breakings.py benchmarks/fuzz.py benchmarks/sweep.py benchmarks/mutants.py benchmarks/killed.py benchmarks/writers.py
 BENCHES := $(filter-out benchmarks/gpu_% benchmarks/peer_% $(AUDITS),$(wildcard benchmarks/*.py))
 
 .PHONY: survey test lint bench fuzz sweep mutants docs clean

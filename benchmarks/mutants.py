@@ -3,6 +3,7 @@
     python benchmarks/mutants.py --to 40             the first forty of the sample of 200; known ones are not run again
     python benchmarks/mutants.py --laws-only         only what the laws say (seconds a mutant)
     python benchmarks/mutants.py --survivors         only what the tests say of those that no law noticed
+    python benchmarks/mutants.py --jobs 16           shared out among processes
     python benchmarks/mutants.py --show              only the report of what is known
 
 A mutant is a constant changed by a tenth, a term left out, a sign turned or an exponent raised by one; ``mutation/sites.py``
@@ -13,6 +14,7 @@ while the files that they rest on are unchanged.
 """
 
 import argparse
+import contextlib
 import json
 import os
 import signal
@@ -63,9 +65,43 @@ def tried(trials, mutant, part, limit):
         "reached": bool(part == "tests" or trials.relevant_laws(mutant)),
         "seconds": round(time.monotonic() - start, 1),
     }
-    with (RESULTS / "mutants.jsonl").open("a", encoding="utf-8") as out:
-        out.write(json.dumps(record, ensure_ascii=False) + "\n")
+    with (RESULTS / "mutants.jsonl").open("ab", buffering=0) as out:  # one write a line: several processes add to it
+        out.write((json.dumps(record, ensure_ascii=False) + "\n").encode())
     return record
+
+
+def try_all(trials, part, numbered, limit):
+    """Each of these mutants on the tests or on the laws, one after the other."""
+    for number, mutant in numbered:
+        record = tried(trials, mutant, part, limit)
+        verdict = record["killer"] or "ALIVE"
+        print(f"{number} {part} {record['seconds']} s {mutant}: {verdict}", file=sys.stderr, flush=True)
+
+
+def try_all_shared(trials, part, numbered, limit, jobs):
+    """The same, shared out among processes that have a copy of the package each."""
+    children = []
+    for place in range(jobs):
+        child = os.fork()
+        if not child:
+            own, code = None, 1
+            try:
+                own = Trials(trials.footprints)
+                try_all(own, part, numbered[place::jobs], limit)
+                code = 0
+            finally:
+                if own:
+                    own.close()
+                os._exit(code)
+        children.append(child)
+    try:
+        for child in children:
+            os.waitpid(child, 0)
+    except BaseException:
+        for child in children:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(child, signal.SIGTERM)
+        raise
 
 
 def report(mutants, found):
@@ -118,6 +154,7 @@ def main():
         "--limit", type=float, default=300.0, metavar="SECONDS", help="of processor time, for one mutant and part"
     )
     parser.add_argument("--only", default="", metavar="TEXT", help="mutants of the whole package whose line holds this")
+    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="processes")
     parser.add_argument("--show", action="store_true", help="run nothing")
     arguments = parser.parse_args()
     RESULTS.mkdir(exist_ok=True)
@@ -125,7 +162,8 @@ def main():
     parts = [part for part in without if not without[part]]
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the copy is removed and the child ended
     preload()
-    trials = Trials(footprints(RESULTS / "footprints.jsonl", catalogue.law_names()))
+    names = [] if arguments.only and "laws" not in parts else catalogue.law_names()
+    trials = Trials(footprints(RESULTS / "footprints.jsonl", names, jobs=arguments.jobs))
     if arguments.only:
         mutants = [m for m in sample(trials.root, 10**6) if arguments.only in str(m)]
     else:
@@ -134,12 +172,18 @@ def main():
         found = known(trials, mutants)
         if not arguments.show:
             for part in parts:
-                for number, mutant in enumerate(mutants, start=arguments.first):
-                    spared = arguments.survivors and noticed(found.get((mutant.key, "laws")))
-                    if (mutant.key, part) not in found and not spared:
-                        record = found[mutant.key, part] = tried(trials, mutant, part, arguments.limit)
-                        verdict = record["killer"] or "ALIVE"
-                        print(f"{number} {part} {record['seconds']} s {mutant}: {verdict}", file=sys.stderr, flush=True)
+                spared = {key for key, name in found if arguments.survivors and name == "laws"}
+                spared = {key for key in spared if noticed(found[key, "laws"])}
+                numbered = [
+                    (number, mutant)
+                    for number, mutant in enumerate(mutants, start=arguments.first)
+                    if (mutant.key, part) not in found and mutant.key not in spared
+                ]
+                if arguments.jobs > 1:
+                    try_all_shared(trials, part, numbered, arguments.limit, arguments.jobs)
+                else:
+                    try_all(trials, part, numbered, arguments.limit)
+                found = known(trials, mutants)
         report(mutants, found)
     finally:
         trials.close()

@@ -263,7 +263,7 @@ law = Law(
 def test_one_new_file_is_a_new_law(tmp_path):
     """In a copy of the package, a file dropped into laws/ is listed, checked, drawn and in the battery."""
     source = Path(catalogue.__file__).parent
-    shutil.copytree(source, tmp_path / "theodolite", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(source, tmp_path / "theodolite")
     (tmp_path / "theodolite" / "laws" / "propagation" / "seven_is_seven.py").write_text(LAW)
 
     def call(*command):

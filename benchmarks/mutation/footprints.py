@@ -38,43 +38,44 @@ class Footprint:
         return any(lines[0] <= line <= lines[1] for line in getattr(self, part).get(module, ()))
 
 
-def footprints(store: Path, names: Iterable[str]) -> dict[str, Footprint]:
+def footprints(store: Path, names: Iterable[str], *, jobs: int = 1) -> dict[str, Footprint]:
     """Those that are known while no file that the law reaches has changed; the others are taken, each in a fork."""
     tree = sources(catalogue.ROOT)
     digests = {name: tree.digest(catalogue.entry(name).path) for name in names}
-    known = {}
-    for line in store.read_text(encoding="utf-8").splitlines() if store.exists() else []:
-        found = Footprint(**json.loads(line))
-        if digests.get(found.law) == found.digest:
-            known[found.law] = found
+    missing, running = sorted(digests.keys() - _stored(store, digests).keys()), set()
+    for name in missing:
+        if len(running) == jobs:
+            running.discard(os.wait()[0])
+        running.add(_forked(name, digests[name], store))
+    for child in running:
+        os.waitpid(child, 0)
+    known = _stored(store, digests)
     for name in sorted(digests.keys() - known.keys()):
-        taken = _in_a_fork(name, digests[name], store)
-        if taken is None:
-            print(f"{name} cannot be run", file=sys.stderr)
-        else:
-            known[name] = taken
+        print(f"{name} cannot be run", file=sys.stderr)
     return known
 
 
-def _in_a_fork(name: str, digest: str, store: Path) -> Footprint | None:
-    """A process of its own: what one law leaves in a cache is not run by the next."""
-    before = store.stat().st_size if store.exists() else 0
+def _stored(store: Path, digests: dict[str, str]) -> dict[str, Footprint]:
+    lines = store.read_text(encoding="utf-8").splitlines() if store.exists() else []
+    every = [Footprint(**json.loads(line)) for line in lines]
+    return {found.law: found for found in every if digests.get(found.law) == found.digest}
+
+
+def _forked(name: str, digest: str, store: Path) -> int:
+    """A process of its own, which adds a line to the store: what one law leaves in a cache is not run by the next."""
     child = os.fork()
     if not child:
         try:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
             signal.alarm(LIMIT)
             found = footprint(catalogue.law(name), digest)
-            with store.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(vars(found)) + "\n")
+            with store.open("ab", buffering=0) as file:  # one write a line: several processes add to it
+                file.write((json.dumps(vars(found)) + "\n").encode())
         except BaseException as error:
             print(f"{name}: {error!r}", file=sys.stderr)
         finally:
             os._exit(0)
-    os.waitpid(child, 0)
-    if not store.exists() or store.stat().st_size == before:
-        return None
-    return Footprint(**json.loads(store.read_text(encoding="utf-8").splitlines()[-1]))
+    return child
 
 
 def footprint(law: Law, digest: str = "") -> Footprint:

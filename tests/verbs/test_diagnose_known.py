@@ -113,7 +113,7 @@ def test_a_well_trained_network_gets_no_alarm(make):
 
 
 def merged_gelu_stack():
-    model = layers(30, activation=nn.GELU)
+    model = layers(16, width=32, activation=nn.GELU)
     return model, adam(model), digits()
 
 

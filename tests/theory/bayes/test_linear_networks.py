@@ -6,7 +6,7 @@ import pytest
 import torch
 from scipy.integrate import quad
 from scipy.optimize import minimize_scalar
-from scipy.special import kve
+from scipy.special import digamma, kve
 from scipy.stats import chi2 as chi2_law
 from scipy.stats import multivariate_normal
 
@@ -20,6 +20,7 @@ from theodolite.theory.bayes import (
     log_evidence,
     log_norm_moments,
     log_scale_density,
+    noisy_scale_posterior,
     perpendicular_moment,
     posterior_ratio,
     scale_moment,
@@ -241,3 +242,15 @@ def test_one_parameter_far_out_is_its_closed_form(x):
     found = log_meijer(math.log(x), [2.5])
     whole = 2.5 * mpmath.log(mpmath.mpf(math.exp(math.log(x)))) - mpmath.exp(mpmath.mpf(math.log(x)))
     assert abs(found.value - float(whole)) < found.stderr < 1.0
+
+
+@pytest.mark.parametrize("width", [2000, 20000])
+def test_the_evidence_of_inputs_that_say_nothing_is_that_of_the_noise(width):
+    """Targets below the noise: the likelihood is largest without a scale, and the search begins far from the prior's bulk."""
+    squares = np.array([0.2, 0.4, 0.1])
+    found = noisy_scale_posterior(LinearNet(3, (width,)), np.full(3, 1e-14), squares, noise_variance=0.7)
+    expected = -0.5 * (np.log(2 * math.pi * 0.7) + squares / 0.7).sum()
+    assert found.evidence.value == pytest.approx(expected, abs=1e-8)
+    assert (found.weights * found.log_tau2).sum() == pytest.approx(
+        digamma(width / 2) - math.log(3 * width / 2), abs=1e-8
+    )

@@ -23,6 +23,7 @@ from theodolite.theory.capacity import (
     smoothing_density,
     smoothing_transform,
 )
+from theodolite.theory.capacity.corrective_networks import _unit_moment
 
 
 def tensor(*values):
@@ -130,6 +131,23 @@ def test_contraction_against_brute_force():
     slack = 4 * math.hypot(float(errors.std()) / math.sqrt(draws), theory.noise_share_stderr)
     assert abs(theory.factor(1) - float(errors.mean())) < slack
     assert theory.factor(round(theory.threshold)) == pytest.approx(1.0, rel=1e-3)
+
+
+@pytest.mark.parametrize("alpha", [0.3, 2.0])
+def test_the_second_moment_of_a_unit_is_its_integral(alpha):
+    """4 times the integral of g''^2 (t - T)^2: a cubic rises from -2 to -1, and a cosine goes on to t."""
+    t, phase = 0.4, 0.7
+    value, slope = math.cos(phase - alpha), -alpha * math.sin(phase - alpha)
+
+    def rise(place):
+        s = place + 2
+        return (value * (6 - 12 * s) + slope * (6 * s - 2)) ** 2 * (t - place) ** 2
+
+    def wave(place):
+        return (alpha**2 * math.cos(alpha * place + phase)) ** 2 * (t - place) ** 2
+
+    expected = 4 * (quad(rise, -2, -1)[0] + quad(wave, -1, t)[0])
+    assert float(_unit_moment(tensor(t), tensor(alpha), tensor(phase))) == pytest.approx(expected, rel=1e-11)
 
 
 def test_bounds_and_constants():

@@ -349,6 +349,14 @@ def test_any_activation_has_its_series(name, tolerance):
                 assert d.item() == pytest.approx(activation.slope_covariance(a, b, k), abs=tolerance)
 
 
+def test_a_series_is_as_exact_for_a_function_of_any_size():
+    def kernel(factor):
+        spec = Mlp(1, Activation(lambda z: factor * nn.functional.mish(z)), 1.5, 0.1)
+        return (mlp_kernels(spec, KNOWN_X).nngp - 0.1) / factor**2
+
+    assert torch.allclose(kernel(1e6), kernel(1.0), rtol=1e-10, atol=0.0)
+
+
 def test_threads_make_no_difference():
     x = points(900)
     before = torch.get_num_threads()

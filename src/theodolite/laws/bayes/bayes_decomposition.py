@@ -37,7 +37,7 @@ law = Law(
     claim="Noise-free samples fix the weights along them; across them the posterior is a Gaussian of random scale, the same "
     "in every direction, and its variance at a new input is the squared part across times the mean squared scale.",
     formula=r"\mathrm{Var}[f(x)\mid y]=\|x_\perp\|^2\,E[\tau^2\mid y],\quad E[f(x)\mid y]=\theta_*\cdot x",
-    assumes={"no noise": {"noise_variance": 0.5}, "weights of variance 1 over fan-in": {"prior_variance": 1.1}},
+    assumes={"no noise": {"noise_variance": 0.11}, "weights of variance 1 over fan-in": {"prior_variance": 1.1}},
     source="hanin2023",
     predict=predict,
     measure=measure,

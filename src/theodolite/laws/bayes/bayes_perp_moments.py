@@ -35,7 +35,7 @@ law = Law(
     "exact: the Meijer function with P/2 - k in place of P/2 over that of the evidence.",
     formula=r"E\|\theta_\perp\|^{2k}=\|\theta_*\|^{2k}\frac{\Gamma(\frac{n_0-P}{2}+k)}{\Gamma(\frac{n_0-P}{2})}"
     r"\frac{G(x|\frac{P}{2}-k,\frac{n_l}{2})}{G(x|\frac{P}{2},\frac{n_l}{2})}",
-    assumes={"no noise": {"noise_variance": 0.5}, "weights of variance 1 over fan-in": {"prior_variance": 1.1}},
+    assumes={"no noise": {"noise_variance": 0.12}, "weights of variance 1 over fan-in": {"prior_variance": 1.1}},
     source="hanin2023",
     predict=predict,
     measure=measure,

@@ -40,7 +40,10 @@ law = Law(
     "the samples outvote the prior, as they do at large depth, and the prior's own value in a shallow, very wide network.",
     formula=r"\|\theta_\perp\|^2\to\frac{1-\alpha}{\alpha}\|\theta_*\|^2z,\quad "
     r"\kappa z=\sigma^{2(L+1)}\prod_l\left(1+\tfrac{P}{n_l}(\tfrac{1}{z}-1)\right),\quad\kappa=\|\theta_*\|^2/\alpha",
-    assumes={"weights of variance 1 over fan-in": {"prior_variance": 1.1}, "samples and widths large": {"smaller": 13}},
+    assumes={
+        "weights of variance 1 over fan-in": {"prior_variance": 1.043},
+        "samples and widths large": {"smaller": 13},
+    },
     source="hanin2023",
     predict=predict,
     measure=measure,

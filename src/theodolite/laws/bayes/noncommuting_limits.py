@@ -28,7 +28,7 @@ law = Law(
     claim="The typical norm of a product of matrices tends to neither 1 nor 0 but to exp of minus half of depth over "
     "width, whichever way both grow: the limits of width and depth do not commute.",
     formula=r"e^{E\ln\|\theta\|}\to e^{-\lambda/2},\quad\lambda=\sum_l1/n_l",
-    assumes={"width in proportion to depth": {"deeper": 3}, "no nonlinearity": {"gated": True}},
+    assumes={"width in proportion to depth": {"deeper": 2}, "no nonlinearity": {"gated": True}},
     source="hanin2023",
     predict=predict,
     measure=measure,

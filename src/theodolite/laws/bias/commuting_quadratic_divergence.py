@@ -42,7 +42,7 @@ law = Law(
     claim="Of all quadratic models those with commuting curvatures have a known bias: each eigendirection's square grows "
     "exponentially, so the end is the interpolant nearest to the start in Kullback-Leibler divergence.",
     formula=r"b_\infty=\arg\min_{b\geq0,\,\frac12Mb=y}\sum_jb_j\ln\frac{b_j}{b_{0j}}-b_j+b_{0j},\qquad b=(U^\top\theta)^2",
-    assumes={"curvatures that commute": {"turn": 7.5e-05}, "no linear part": {"linear": 4.5e-05}},
+    assumes={"curvatures that commute": {"turn": 1.2e-05}, "no linear part": {"linear": 5.1e-07}},
     source="woodworth2020",
     predict=predict,
     measure=measure,

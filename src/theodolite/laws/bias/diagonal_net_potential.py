@@ -35,7 +35,7 @@ law = Law(
     "every scale of the start.",
     formula=r"\beta_\infty=\arg\min_{X\beta=y}\sum_i\alpha^2\theta_{0i}^2\,q\!\Big(\frac{\beta_i}{\alpha^2\theta_{0i}^2}\Big),"
     r"\quad q(z)=2-\sqrt{4+z^2}+z\,\mathrm{arcsinh}\tfrac z2",
-    assumes={"both halves start alike": {"tilt": 1.1}, "two layers": {"layers": 3}},
+    assumes={"both halves start alike": {"tilt": 1.0 + 1.7e-08}, "two layers": {"layers": 3}},
     source="woodworth2020, Theorem 1",
     predict=predict,
     measure=measure,

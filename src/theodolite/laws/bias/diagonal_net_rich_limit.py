@@ -25,7 +25,7 @@ law = Law(
     claim="Small starts favour few large weights: the end approaches the least sum of absolute values, but only as the logarithm "
     "of the start.",
     formula=r"\alpha\to0:\;|\beta_\infty|_1\to\min_{X\beta=y}|\beta|_1",
-    assumes={"a small start": {"larger": 300.0}},
+    assumes={"a small start": {"larger": 50.0}},
     source="woodworth2020, Theorem 2",
     predict=predict,
     measure=measure,

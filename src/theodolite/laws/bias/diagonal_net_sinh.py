@@ -41,7 +41,7 @@ law = Law(
     claim="Gradient flow on a network of two diagonal layers conserves the product of its halves, so that its weights are a "
     "hyperbolic sine of the residuals it has seen.",
     formula=r"\theta_+\theta_-=\alpha^2\theta_0^2,\qquad\beta(t)=2\alpha^2\theta_0^2\sinh\Big(-4X^\top\!\int_0^tr\Big)",
-    assumes={"both halves start alike": {"tilt": 1.1}, "gradient flow": {"steps": 10}},
+    assumes={"both halves start alike": {"tilt": 1.0 + 2.6e-08}, "gradient flow": {"steps": 10}},
     source="woodworth2020, section 4",
     predict=predict,
     measure=measure,

@@ -31,7 +31,7 @@ law = Law(
     "the sum of absolute weights, so that the limit of its minimiser is that of the least sum.",
     formula=r"\frac{Q(\beta)}{\ln\alpha^{-2}}\to|\beta|_1,\qquad "
     r"Q=\sum|\beta_i|\Big(\ln|\beta_i|-1+\ln\frac1{\alpha^2}\Big)+o(1)",
-    assumes={"a small start": {"smallest": 0.003}},
+    assumes={"a small start": {"smallest": 6.2e-11}},
     source="woodworth2020, Theorem 2",
     predict=predict,
     measure=measure,

@@ -41,7 +41,7 @@ law = Law(
     "orthogonal examples it is Adagrad with one rate each.",
     formula=r"w_{t+1}=w_t-\eta A_t^{-1/2}\nabla_t,\ A_t=I+\sum_{j\le t}\nabla_j\nabla_j^\top\;\Rightarrow\;"
     r"e_{k+1}=e_k-\frac{\eta e_k}{\sqrt{1+\sum_{j\le k}e_j^2}}",
-    assumes={"orthogonal examples": {"overlap": 3e-06}},
+    assumes={"orthogonal examples": {"overlap": 2.5e-09}},
     source="duchi2011",
     predict=predict,
     measure=measure,

@@ -31,7 +31,7 @@ law = Law(
     claim="The loss of gradient flow on separable classes falls as one over time, with a constant that is one over the squared "
     "margin: the sharpest test of the theorem, for exponential and logistic losses alike.",
     formula=r"t\,L(w(t))\to|\hat w|^2=1/\gamma^2",
-    assumes={"an exponential tail": {"exponent": 1.0}, "the stated samples": {"weight": 0.99}},
+    assumes={"an exponential tail": {"exponent": 1.0}, "the stated samples": {"weight": 0.99998}},
     source="soudry2018",
     predict=predict,
     measure=measure,

@@ -34,7 +34,7 @@ law = Law(
     formula=r"w(t)=\hat w\ln t+\rho(t),\qquad e^{-x_i\cdot\rho(\infty)}=a_i\;(i\in S)",
     assumes={
         "an exponential tail": {"tail": 3.0},
-        "a long time": {"sooner": 110.0},
+        "a long time": {"sooner": 94.0},
         "independent support vectors, all multipliers above 0": None,
     },
     source="soudry2018, Theorem 4",

@@ -28,7 +28,7 @@ law = Law(
     claim="For random signs the mean loss of least squares is that of Gaussian inputs; here it follows from exchangeable "
     "columns alone. That no invariant learner does better on signs is open.",
     formula=r"E\,\tfrac{1}{d}|X\hat w-Xe_1|^2=\left(1-\frac{k}{d}\right)\left(1-\frac{E\,\mathrm{rank}(X_k)}{d}\right)",
-    assumes={"exchangeable features": {"louder": 1.5}},
+    assumes={"exchangeable features": {"louder": 1.25}},
     source="warmuth2021",
     predict=predict,
     measure=measure,

@@ -36,7 +36,7 @@ law = Law(
     claim="Squaring the weights turns gradient descent into the multiplicative update: their paths differ by the first order "
     "of the step, and not at all in the limit of small steps.",
     formula=r"u'=u\left(1-\frac{\eta}{2}x(u^2\cdot x-y)\right),\ w=u^2:\ \log w'=\log w-\eta x(w\cdot x-y)+O(\eta^2)",
-    assumes={"four times the step for the weights as for their roots": {"lr_factor": 0.99}},
+    assumes={"four times the step for the weights as for their roots": {"lr_factor": 0.9976}},
     source="amid2020",
     predict=predict,
     measure=measure,

@@ -40,7 +40,7 @@ def measure(units: int, *, generator: torch.Generator, widen: float = 1.0) -> fl
 law = Law(
     claim="Groups narrower than the threshold make every residual larger than the last; wider ones shrink it geometrically.",
     formula=r"N_0^*=\frac{E\,|F|^2\eta^2\sum_j(t_j-T)_+^2-|Ky|^2}{|y|^2-|(I-K)y|^2}",
-    assumes={"frequencies no wider than the separation asks": {"widen": 4.0}},
+    assumes={"frequencies no wider than the separation asks": {"widen": 3.3}},
     source="bresler2020, Theorem 1",
     predict=predict,
     measure=measure,

@@ -35,7 +35,7 @@ law = Law(
     "to fit into the rest.",
     formula=r"N_0^*=\frac{\nu}{1-b},\qquad b=\frac{|(I-K)y|^2}{|y|^2},\quad"
     r"\nu=\frac{E|F|^2\eta^2\sum_j(t_j-T)_+^2-|Ky|^2}{|y|^2}",
-    assumes={"frequencies as wide as the separation asks": {"widen": 1.5}},
+    assumes={"frequencies as wide as the separation asks": {"widen": 1.28}},
     source="bresler2020, Theorem 1",
     predict=predict,
     measure=measure,

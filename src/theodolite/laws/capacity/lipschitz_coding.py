@@ -27,7 +27,7 @@ law = Law(
     claim="A grid of n + 1 steps and one bit each after the first, up or down, follow every such function within a step; "
     "and 2^(n+1) zigzags lie two steps apart, so n bits cannot do better: the entropy number is exact.",
     formula=r"\epsilon_n=\frac{1}{n+1}",
-    assumes={"slopes at most 1": {"slope": 1.1}, "f(0) = 0": {"lifted": 7.5e-05}},
+    assumes={"slopes at most 1": {"slope": 1.0 + 3.6e-10}, "f(0) = 0": {"lifted": 3.6e-10}},
     source="kolmogorov1959",
     predict=predict,
     measure=measure,

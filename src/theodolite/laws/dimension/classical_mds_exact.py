@@ -26,7 +26,7 @@ def measure(points: int, *, generator: torch.Generator, power: float = 1.0) -> f
 law = Law(
     claim="Points in space are recovered from their distances, up to a rigid motion.",
     formula=r"B=-\tfrac12JD^2J=YY^\top",
-    assumes={"distances that points in space have": {"power": 1.1}},
+    assumes={"distances that points in space have": {"power": 1.0 + 7.1e-09}},
     source="torgerson1952",
     predict=predict,
     measure=measure,

@@ -26,7 +26,7 @@ law = Law(
     "of near-duplicates, a fall a sign of noise.",
     formula=r"f(\mu)=\frac{d(\mu^d-1)^{n_2-n_1-1}}{B(n_2-n_1,n_1)\,\mu^{(n_2-1)d+1}}",
     assumes={
-        "no noise": {"noise_variance": 0.0001},
+        "no noise": {"noise_variance": 5e-05},
         "no near-duplicates": {"copies": 1e-3},
         "neighbours nearer than the bends": None,
     },

@@ -28,7 +28,7 @@ law = Law(
     claim="Maximum likelihood over k neighbours reads the dimension without bias if rows' inverse dimensions are averaged.",
     formula=r"\frac1{\hat d}=\frac1{n(k-1)}\sum_i\sum_{j<k}\log\frac{r_k(i)}{r_j(i)}",
     assumes={
-        "no noise at the distance of neighbours": {"noise_variance": 2.5e-05},
+        "no noise at the distance of neighbours": {"noise_variance": 4.1e-08},
         "a constant density out to the k-th neighbour": None,
     },
     source="mackay2005; levina2004",

@@ -41,7 +41,7 @@ law = Law(
     claim="A tenth of the rows repeated to nine digits makes TwoNN read a five-sphere as one-dimensional; exact repeats, which "
     "are removed first, do no harm.",
     formula=r"\hat d^{-1}=\frac{2s\,(E\ln r_1-E\ln r_{\mathrm{twin}})+(1-s)^2/d}{1+s}",
-    assumes={"noise of the size stated": {"larger": 10.0}, "repeats that are not exact": None},
+    assumes={"noise of the size stated": {"larger": 5.5}, "repeats that are not exact": None},
     source="facco2017",
     predict=predict,
     measure=measure,

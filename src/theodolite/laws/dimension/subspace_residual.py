@@ -36,7 +36,7 @@ law = Law(
     claim="A linear objective that constrains k directions of parameter space is met exactly in a random subspace of k "
     "dimensions; with fewer, the share of the squared error that stays is what the missing dimensions leave.",
     formula=r"\min_{\theta_d}\frac{|A(\theta_0+P\theta_d)-b|^2}{|A\theta_0-b|^2}\to1-\frac dk,\qquad 0\ \text{for}\ d\ge k",
-    assumes={"an objective of k directions": {"directions": 2 * DIRECTIONS}, "constraints in general position": None},
+    assumes={"an objective of k directions": {"directions": DIRECTIONS + 1}, "constraints in general position": None},
     source="li2018",
     predict=predict,
     measure=measure,

@@ -29,7 +29,7 @@ law = Law(
     claim="TwoNN reads the dimension of a curve, a surface or a solid from nothing but the two nearest distances of each row.",
     formula=r"P(r_2/r_1\le\mu)=1-\mu^{-d}",
     assumes={
-        "no noise at the distance of neighbours": {"noise_variance": 2.5e-05},
+        "no noise at the distance of neighbours": {"noise_variance": 1.3e-08},
         "no near-duplicates": {"copies": 1e-3},
         "a density that is constant out to the second neighbour": None,
     },

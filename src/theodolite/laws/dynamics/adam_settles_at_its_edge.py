@@ -75,7 +75,7 @@ law = Law(
     "Adam's preconditioner grows until it reaches Adam's own edge, and hovers there; the plain sharpness does not settle at all.",
     formula=r"\lambda_{\max}(P_t^{-1/2}\nabla^2L\,P_t^{-1/2})\to\frac{2+2\beta_1}{(1-\beta_1)\,\eta}",
     assumes={
-        "the full batch": {"batch": 2},
+        "the full batch": {"batch": 19},
         "curvature as the preconditioner sees it": {"plain": True},
         "a target that takes long to learn": None,
     },

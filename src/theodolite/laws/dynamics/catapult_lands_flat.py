@@ -28,7 +28,7 @@ law = Law(
     "they began.",
     formula=r"2<\gamma\lambda_0<4\;\Rightarrow\;\gamma\lambda_\infty<2,\quad "
     r"\lambda_{t+1}=\lambda_t+\frac{\gamma f_t^2}{n}(\gamma\lambda_t-4)",
-    assumes={"no momentum": {"momentum": 0.0002}},
+    assumes={"no momentum": {"momentum": 3.1e-07}},
     source="lewkowycz2020, section 2",
     predict=predict,
     measure=measure,

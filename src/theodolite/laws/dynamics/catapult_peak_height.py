@@ -21,7 +21,7 @@ law = Law(
     claim="The loss of a run beyond the edge grows until its output is of the order of the root of the width, where it bends the "
     "curvature: the wider the network, the higher the peak.",
     formula=r"\max_tL_t=\Theta(m),\qquad2<\gamma\lambda_0<4",
-    assumes={"no momentum": {"momentum": 0.5}},
+    assumes={"no momentum": {"momentum": 0.35}},
     source="lewkowycz2020, section 2",
     predict=predict,
     measure=measure,

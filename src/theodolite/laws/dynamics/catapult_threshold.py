@@ -31,7 +31,7 @@ law = Law(
     claim="Steps between 2 and 4 over the initial curvature first enlarge the loss and then converge at a lower curvature; "
     "beyond 4 they diverge, at every width.",
     formula=r"\eta\lambda_0<4\;\Rightarrow\;f\to0,\ \eta\lambda_\infty<2;\qquad\eta\lambda_0>4\;\Rightarrow\;|f|\to\infty",
-    assumes={"a linear network": {"activation": "silu"}, "no momentum": {"momentum": 0.1}},
+    assumes={"a linear network": {"activation": "silu"}, "no momentum": {"momentum": 0.071}},
     source="lewkowycz2020, section 2",
     predict=predict,
     measure=measure,

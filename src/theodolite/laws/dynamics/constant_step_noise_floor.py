@@ -38,7 +38,7 @@ law = Law(
     claim="With a constant step SGD does not settle: along each direction it keeps a variance that grows with the step and "
     "diverges at the edge of stability.",
     formula=r"\mathrm{Var}_\infty=\frac{\eta\sigma^2}{\lambda(2-\eta\lambda)}",
-    assumes={"independent noise": {"memory": 0.08}, "a quadratic loss": {"quartic": 0.01}},
+    assumes={"independent noise": {"memory": 0.08}, "a quadratic loss": {"quartic": 0.0004}},
     source="robbins1951",
     predict=predict,
     measure=measure,

@@ -66,7 +66,7 @@ law = Law(
     claim="On a problem that is hard enough the largest Hessian eigenvalue grows while gradient descent trains, until it "
     "reaches the edge where the step stops being stable, and then hovers there while the loss still falls.",
     formula=r"\lambda_{\max}(\nabla^2L)\to\frac{2+2\beta}{\eta}",
-    assumes={"the full batch": {"batch": 8}, "a target that takes long to learn": None},
+    assumes={"the full batch": {"batch": 12}, "a target that takes long to learn": None},
     source="cohen2021",
     predict=predict,
     measure=measure,

@@ -43,7 +43,7 @@ law = Law(
     claim="In a stationary state the pull of the loss balances the noise of its batches exactly, whatever the step: the mean "
     "square of the parameters stands still.",
     formula=r"\langle\theta\cdot\nabla L\rangle=\tfrac\gamma2\langle\mathrm{tr}\,\nabla L^B\nabla L^{B\top}\rangle",
-    assumes={"a stationary state": {"steps": 1000}, "no momentum": {"momentum": 0.005}},
+    assumes={"a stationary state": {"steps": 1000}, "no momentum": {"momentum": 3.5e-09}},
     source="yaida2019",
     predict=predict,
     measure=measure,

@@ -31,7 +31,7 @@ law = Law(
     claim="Gradient flow on least squares with more parameters than data ends at the interpolant nearest to where it started; "
     "what lies outside the span of the data never moves.",
     formula=r"\theta^F=\theta_0-\Phi K^{-1}(\Phi^\top\theta_0-Y),\qquad\Phi\Phi^\top\theta^F=\Phi Y",
-    assumes={"a model linear in its parameters": {"epsilon": 0.001}, "the stated start": {"overshoot": 0.001}},
+    assumes={"a model linear in its parameters": {"epsilon": 3.2e-09}, "the stated start": {"overshoot": 1.2e-08}},
     source="soudry2018, section 1",
     predict=predict,
     measure=measure,

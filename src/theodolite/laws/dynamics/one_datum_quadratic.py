@@ -35,7 +35,7 @@ law = Law(
     claim="Descent on a quadratic model with one datum never leaves the eigendirections of its second derivative: each part of "
     "the gradient has its own factor, and output and curvature are sums over them.",
     formula=r"g_i'=(1-\gamma rf_i)g_i,\qquad z'=z-\gamma r\lambda+\tfrac12\gamma^2r^2\sum f_ig_i^2,\qquad\lambda=\sum g_i^2",
-    assumes={"one datum": {"second": 0.001}, "a quadratic model": {"cubic": 0.001}},
+    assumes={"one datum": {"second": 7.1e-11}, "a quadratic model": {"cubic": 6e-11}},
     source="lewkowycz2020",
     predict=predict,
     measure=measure,

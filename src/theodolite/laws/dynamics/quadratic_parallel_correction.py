@@ -35,7 +35,7 @@ law = Law(
     claim="To first order the quadratic term acts on the part of the solution within the span of the data as a change of the "
     "labels would.",
     formula=r"\Pi_\parallel\theta^I=(\Phi\Phi^\top)^+\Phi Y^I,\qquad Y^I_\alpha=-\tfrac12\theta^{F\top}F_\alpha\theta^F",
-    assumes={"a small quadratic term": {"epsilon": 0.0063}, "targets that the linear model fits": None},
+    assumes={"a small quadratic term": {"epsilon": 0.0029}, "targets that the linear model fits": None},
     source="roberts2022, section 11.4",
     predict=predict,
     measure=measure,

@@ -55,7 +55,7 @@ law = Law(
     "optimiser: descent with finite steps gains another.",
     formula=r"\theta^I_\perp(\infty)=-\Pi_\perp\sum_\alpha F_\alpha[\theta^*(K^{-1}r_0)_\alpha+\Phi K^{-1}Se_\alpha],"
     r"\quad KS+SK=r_0r_0^\top",
-    assumes={"a small quadratic term": {"epsilon": 0.0063}, "gradient flow": {"lr": 0.005}},
+    assumes={"a small quadratic term": {"epsilon": 0.0032}, "gradient flow": {"lr": 0.005}},
     source="roberts2022, section 11.4",
     predict=predict,
     measure=measure,

@@ -33,7 +33,7 @@ law = Law(
     "2/(lambda_min + lambda_max), where the rate is best.",
     formula=r"\rho=\max(1-\eta\lambda_{\min},\;\eta\lambda_{\max}-1),\qquad "
     r"\eta_{best}=\frac{2}{\lambda_{\min}+\lambda_{\max}},\;\rho_{best}=\frac{\kappa-1}{\kappa+1}",
-    assumes={"no momentum": {"momentum": 0.003}},
+    assumes={"no momentum": {"momentum": 0.00078}},
     source="nesterov2004, section 2.1",
     predict=predict,
     measure=measure,

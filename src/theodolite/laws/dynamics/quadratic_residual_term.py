@@ -39,7 +39,7 @@ law = Law(
     "curvatures; it is of the same order as the first.",
     formula=r"\theta^I=-A^{-1}\sum_\alpha\big[F_\alpha\theta^F(\Phi_\alpha^\top\theta^F-y_\alpha)"
     r"+\tfrac12\Phi_\alpha\,\theta^{F\top}F_\alpha\theta^F\big]",
-    assumes={"a small quadratic term": {"epsilon": 0.0063}},
+    assumes={"a small quadratic term": {"epsilon": 0.002}},
     source="roberts2022, section 11.4",
     predict=predict,
     measure=measure,

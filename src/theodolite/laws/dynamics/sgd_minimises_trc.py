@@ -44,7 +44,7 @@ law = Law(
     "meets is the harmonic and not the arithmetic mean over the floor. It does not settle where C is least.",
     formula=r"p\propto\frac1C,\qquad\langle C\rangle=\Big(\mathrm{mean}\,\frac1C\Big)^{-1}",
     assumes={
-        "a mean loss that is flat along the floor": {"slope": 0.5},
+        "a mean loss that is flat along the floor": {"slope": 0.075},
         "gradients taken at the present place": {"place": "midway"},
         "noise of one size in all directions of the floor": None,
     },

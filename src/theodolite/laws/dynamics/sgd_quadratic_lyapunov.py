@@ -33,7 +33,7 @@ law = Law(
     claim="Noise that is not aligned with the curvature leaves a covariance that a Lyapunov equation gives exactly, for every "
     "stable step.",
     formula=r"H\Sigma+\Sigma H-\gamma H\Sigma H=\gamma C",
-    assumes={"independent noise": {"memory": 0.08}, "a quadratic loss": {"quartic": 0.01}},
+    assumes={"independent noise": {"memory": 0.08}, "a quadratic loss": {"quartic": 0.00093}},
     source="mandt2017",
     predict=predict,
     measure=measure,

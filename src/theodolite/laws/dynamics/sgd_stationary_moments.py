@@ -46,7 +46,7 @@ law = Law(
     claim="The stationary covariance of SGD on least squares follows from the second moments of single gradients alone; no small "
     "step is needed.",
     formula=r"HS+SH=\gamma\big[\kappa_1\overline{xx^\top(x^\top Sx+r^2)}+\kappa_2HSH\big]",
-    assumes={"the sampler is the one supposed": {"drawn": "independent"}, "a stationary state": {"steps": 1000}},
+    assumes={"the sampler is the one supposed": {"drawn": "independent"}, "a stationary state": {"steps": 4688}},
     source="yaida2019; mandt2017",
     predict=predict,
     measure=measure,

@@ -32,7 +32,7 @@ law = Law(
     "kernels follow from it, at a thousand layers as at one.",
     formula=r"\cos\theta'=\cos\theta+\frac{\sin\theta-\theta\cos\theta}{\pi},\qquad"
     r"\Theta'=2\cos\theta'+\Big(1-\frac\theta\pi\Big)\Theta",
-    assumes={"units switched as the angle says": {"gates": 0.9999}},
+    assumes={"units switched as the angle says": {"gates": 1.0 - 1e-08}},
     source="cho2009; jacot2018",
     predict=predict,
     measure=measure,

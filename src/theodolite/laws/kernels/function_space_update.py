@@ -40,7 +40,7 @@ law = Law(
     claim="A gradient step on the mean squared error acts on the outputs through the tangent kernel, divided by the number "
     "of samples.",
     formula=r"z'=z-\frac{\gamma}{m}\Theta(z-y)+O(\gamma^2)",
-    assumes={"a small step": {"lr": 0.096}, "one plain gradient step": {"momentum": 0.009}},
+    assumes={"a small step": {"lr": 0.08}, "one plain gradient step": {"momentum": 0.009}},
     source="jacot2018; lee2019",
     predict=predict,
     measure=measure,

@@ -56,7 +56,7 @@ law = Law(
     "largest.",
     formula=r"\frac{L(t)}{L(0)}=\frac{\sum_i(u_i\cdot y)^2e^{-2t\lambda_i/\lambda_{\max}}}{\sum_i(u_i\cdot y)^2},\qquad"
     r"\eta<\frac{2m}{\lambda_{\max}}",
-    assumes={"no weight decay": {"decay": 0.1}},
+    assumes={"no weight decay": {"decay": 0.071}},
     source="lee2019",
     predict=predict,
     measure=measure,

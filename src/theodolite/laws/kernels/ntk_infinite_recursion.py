@@ -46,7 +46,7 @@ law = Law(
     "with separate rates for weights (over fan-in) and biases.",
     formula=r"\Theta^{(1)}=\lambda_b+\lambda_w\frac{x\cdot x'}{n_0},\quad "
     r"\Theta^{(l+1)}=\lambda_b+\lambda_wE[\sigma\sigma']+C_wE[\dot\sigma\dot\sigma']\,\Theta^{(l)}",
-    assumes={"all hidden layers wide": None, "weights of mean zero": {"mean": 0.3}},
+    assumes={"all hidden layers wide": None, "weights of mean zero": {"mean": 0.016}},
     source="jacot2018, Theorem 1; lee2019",
     predict=predict,
     measure=measure,

@@ -33,7 +33,7 @@ law = Law(
     claim="The mean tangent kernel of a ReLU network on its diagonal is the number of weight matrices times twice the "
     "input's power: exactly, however narrow the layers.",
     formula=r"E\,\Theta(x,x)=\frac{2(L+1)\|x\|^2}{n_0}",
-    assumes={"weights of variance 2 over fan-in": {"weight_variance": 1.8}, "no biases": {"bias_variance": 0.1}},
+    assumes={"weights of variance 2 over fan-in": {"weight_variance": 1.86}, "no biases": {"bias_variance": 0.1}},
     source="hanin2020, Theorem 1",
     predict=predict,
     measure=measure,

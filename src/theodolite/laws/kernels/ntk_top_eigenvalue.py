@@ -32,7 +32,7 @@ law = Law(
     claim="On orthogonal inputs the mean tangent kernel of wide ReLU networks has equal entries off its diagonal, which add "
     "up in its largest eigenvalue; a bound by the diagonal alone fails.",
     formula=r"\lambda_{\max}=\frac{2}{n_0}\left(T(1)+(m-1)T(0)\right)",
-    assumes={"weights of variance 2 over fan-in": {"weight_variance": 1.6}},
+    assumes={"weights of variance 2 over fan-in": {"weight_variance": 1.8}},
     source="jacot2018; cho2009",
     predict=predict,
     measure=measure,

@@ -29,7 +29,10 @@ law = Law(
     claim="In the space of a kernel evaluation is a bounded functional, represented by the kernel itself; for min(x, y) the "
     "inner product is the integral of the product of slopes.",
     formula=r"\langle f,K(x,\cdot)\rangle_H=f(x),\qquad|f(x)|\leq\|f\|_H\sqrt{K(x,x)}",
-    assumes={"a function that vanishes at 0": {"shift": 0.7}, "the kernel of this inner product": {"kernel": "bridge"}},
+    assumes={
+        "a function that vanishes at 0": {"shift": 3.8e-06},
+        "the kernel of this inner product": {"kernel": "bridge"},
+    },
     source="aronszajn1950",
     predict=predict,
     measure=measure,

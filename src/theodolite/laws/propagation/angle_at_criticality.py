@@ -38,7 +38,7 @@ law = Law(
     "keeps, deep down, the angle that its first layers leave.",
     formula=r"K^{(l+1)}=C_W\langle\sigma(z)\sigma(z')\rangle_{K^{(l)}}:\quad "
     r"c^{(l+1)}=\frac{1}{\pi}\bigl(\sqrt{1-c^2}+c\,(\pi-\arccos c)\bigr)\;(\mathrm{ReLU})",
-    assumes={"no biases": {"bias_variance": 0.3}},
+    assumes={"no biases": {"bias_variance": 0.0027}},
     source="hayou2019; roberts2022, section 5.5",
     predict=predict,
     measure=measure,

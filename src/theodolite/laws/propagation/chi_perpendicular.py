@@ -30,7 +30,7 @@ law = Law(
     claim="The squared distance of two nearly equal inputs of the same norm grows by chi_perpendicular in each layer; "
     "above 1 the network is chaotic.",
     formula=r"\chi_\perp=C_w\langle\sigma'^2\rangle_K",
-    assumes={"nearly equal inputs": {"perturbation": 1.9}},
+    assumes={"nearly equal inputs": {"perturbation": 0.241}},
     source="poole2016; schoenholz2017",
     predict=predict,
     measure=measure,

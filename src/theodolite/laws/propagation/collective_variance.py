@@ -42,7 +42,7 @@ law = Law(
     "is carried from layer to layer by the slope of the variance map.",
     formula=r"n\,\mathrm{Var}\,\hat K^{(l+1)}\to V^{(l+1)}=\chi_\parallel^2V^{(l)}"
     r"+C_w^2(\langle\sigma^4\rangle-\langle\sigma^2\rangle^2)",
-    assumes={"units independent given the layer in front": {"copies": 4}, "a bounded activation": None},
+    assumes={"units independent given the layer in front": {"copies": 2}, "a bounded activation": None},
     source="roberts2022, section 4.3; hanin2021",
     predict=predict,
     measure=measure,

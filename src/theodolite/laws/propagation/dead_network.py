@@ -29,7 +29,7 @@ def measure(
 law = Law(
     claim="Each layer of n units is wholly switched off with probability 2^-n, and one such layer silences the network.",
     formula=r"P(\mathrm{dead})=1-(1-2^{-n})^{L}",
-    assumes={"no biases": {"bias_variance": 0.5}, "weights symmetric about zero": {"mean": 0.5}},
+    assumes={"no biases": {"bias_variance": 0.5}, "weights symmetric about zero": {"mean": 0.056}},
     source="lu2020",
     predict=predict,
     measure=measure,

@@ -36,7 +36,7 @@ law = Law(
     "covariance by chi_perp, and a change of both variances moves each by chi_par.",
     formula=r"\delta K_{11}'=\chi_\parallel\,\delta K_{11},\quad "
     r" \delta K_{12}'=\chi_\perp\,\delta K_{12}+\frac{\chi_\parallel-\chi_\perp}{2}(\delta K_{11}+\delta K_{22})",
-    assumes={"nearly equal inputs": {"perturbation": 1.0}},
+    assumes={"nearly equal inputs": {"perturbation": 0.37}},
     source="roberts2022, section 5.1; poole2016",
     predict=predict,
     measure=measure,

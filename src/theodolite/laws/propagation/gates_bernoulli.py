@@ -28,7 +28,7 @@ law = Law(
     claim="With symmetric weights every unit of a ReLU network is on with chance one half at a given input, independently of "
     "all others in its own and in other layers. Of two inputs this is false: their gates go together.",
     formula=r"P(\xi_1=\dots=\xi_k=1)=2^{-k}",
-    assumes={"weights symmetric about zero": {"mean": 0.4}, "one input": {"second": True}},
+    assumes={"weights symmetric about zero": {"mean": 0.079}, "one input": {"second": True}},
     source="hanin2018",
     predict=predict,
     measure=measure,

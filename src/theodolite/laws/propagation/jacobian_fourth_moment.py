@@ -44,8 +44,8 @@ law = Law(
     "symmetric weights by a recursion of two numbers in which their kurtosis enters.",
     formula=r"E\left(\frac{\partial z}{\partial x_p}\right)^4=\frac{12}{n_0^2}\prod_{l=1}^L\left(1+\frac{5}{n_l}\right)",
     assumes={
-        "units independent given the layer in front": {"copies": 4},
-        "weights symmetric about zero": {"mean": 0.4},
+        "units independent given the layer in front": {"copies": 2},
+        "weights symmetric about zero": {"mean": 0.051},
     },
     source="hanin2018",
     predict=predict,

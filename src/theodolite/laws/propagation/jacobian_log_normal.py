@@ -38,7 +38,7 @@ law = Law(
     "of the weights its size is about log-normal, and both moments of its logarithm are exact sums over layers.",
     formula=r"\tfrac{1}{2}\|\nabla z\|^2=\frac{\chi^2_{n_0}}{n_0}\prod_{l=1}^L\frac{2S_l}{n_l}\approx e^{N(-\beta/2,\beta)},"
     r"\quad\beta=5\sum_l\frac{1}{n_l}+\frac{2}{n_0}",
-    assumes={"units independent given the layer in front": {"copies": 4}},
+    assumes={"units independent given the layer in front": {"copies": 2}},
     source="hanin2018; hanin2020products",
     predict=predict,
     measure=measure,

@@ -47,7 +47,7 @@ law = Law(
     claim="The second moments of a random network's preactivations follow a recursion of two-dimensional Gaussian "
     "expectations as its hidden layers widen.",
     formula=r"K^{(l+1)}_{\alpha\beta}=C_b+C_w\,E_{(u,v)\sim N(0,K^{(l)})}\,\sigma(u)\sigma(v)",
-    assumes={"wide hidden layers": {"width": 2}, "weights of mean zero": {"mean": 0.3}},
+    assumes={"wide hidden layers": {"width": 2}, "weights of mean zero": {"mean": 0.18}},
     source="lee2018; matthews2018",
     predict=predict,
     measure=measure,

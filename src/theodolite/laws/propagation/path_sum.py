@@ -39,7 +39,7 @@ law = Law(
     claim="The output of a ReLU network is a polynomial in its weights with one term for every path from input to output; "
     "the input decides which paths are open.",
     formula=r"z=\sum_{p}x_p\sum_{\gamma:p\to\mathrm{out}}\ \prod_{l=1}^{L+1}w^{(l)}_\gamma\prod_{l=1}^L\xi^{(l)}_\gamma",
-    assumes={"no biases": {"bias": 1.0}, "gates of the same input": {"other_gates": True}},
+    assumes={"no biases": {"bias": 3.9e-12}, "gates of the same input": {"other_gates": True}},
     source="hanin2018",
     predict=predict,
     measure=measure,

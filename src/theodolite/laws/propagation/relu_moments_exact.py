@@ -40,7 +40,7 @@ law = Law(
     claim="Behind L critical layers of width n the squared norm is a product of L independent factors: its relative second "
     "moment is exactly (1 + 5/n)^L for ReLU and (1 + 2/n)^L for a linear network.",
     formula=r"E\hat K^2/K^2=\left(1+\frac{1}{n}\left(\frac{6(1+a^4)}{(1+a^2)^2}-1\right)\right)^{L}",
-    assumes={"units independent given the layer in front": {"copies": 4}, "no biases": {"bias_variance": 0.2}},
+    assumes={"units independent given the layer in front": {"copies": 2}, "no biases": {"bias_variance": 0.058}},
     source="hanin2021; roberts2022, section 5.2",
     predict=predict,
     measure=measure,

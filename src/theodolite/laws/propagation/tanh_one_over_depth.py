@@ -35,7 +35,7 @@ law = Law(
     claim="At C_w = 1 and C_b = 0 the squared norm of a tanh network decays as 1/(2 l) with depth l, slowly approached.",
     formula=r"K^{(l+1)}=\langle\tanh^2\rangle_{K^{(l)}}+\frac{\text{bias}^{(l)}}{n},\qquad "
     r"\frac{1}{K^{(l)}}=2l-\frac{5}{6}\ln l+O(1)",
-    assumes={"critical weights": {"weight_variance": 0.9}, "no biases": {"bias_variance": 0.05}},
+    assumes={"critical weights": {"weight_variance": 0.977}, "no biases": {"bias_variance": 0.00022}},
     source="roberts2022, section 5.3.3",
     predict=predict,
     measure=measure,

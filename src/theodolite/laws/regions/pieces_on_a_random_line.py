@@ -27,7 +27,7 @@ law = Law(
     "linear pieces than the network has activation regions.",
     formula=r"E\,\#\text{pieces}=1+\sum_l n_l\prod_{k\neq l}(1-2^{-n_k})",
     assumes={
-        "symmetric weights": {"mean": 1.0},
+        "symmetric weights": {"mean": 0.45},
         "pieces of the function are counted, not patterns": {"patterns": True},
     },
     source="hanin2019",

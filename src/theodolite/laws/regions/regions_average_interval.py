@@ -38,9 +38,9 @@ law = Law(
     "that the unit's zero lies there when every gate in front is a frozen fair coin: exact at any depth and width.",
     formula=r"E\,\#=\sum_{\text{units}}P\{\text{zero of the unit with Bernoulli}(\tfrac12)\text{ gates}\in I\}",
     assumes={
-        "weights of variance 2 over fan-in": {"weight_variance": 1.0},
-        "symmetric weights": {"mean": 1.0},
-        "biases of the stated scale": {"biases": 0.3},
+        "weights of variance 2 over fan-in": {"weight_variance": 1.57},
+        "symmetric weights": {"mean": 0.32},
+        "biases of the stated scale": {"biases": 0.88},
     },
     source="hanin2019",
     predict=predict,

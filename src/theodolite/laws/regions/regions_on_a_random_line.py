@@ -33,7 +33,7 @@ law = Law(
     "unit, but for those behind a layer that is wholly off. The scale of weights and biases does not matter.",
     formula=r"E\,\#\text{regions}=1+\sum_l n_l\prod_{k<l}(1-2^{-n_k})",
     assumes={
-        "symmetric weights": {"mean": 1.0},
+        "symmetric weights": {"mean": 0.76},
         "biases (without them a unit of one active input bends upon that one's bend)": {"bias_variance": 0.0},
         "weights and biases that have densities": {"entries": "sign"},
     },

@@ -28,7 +28,7 @@ law = Law(
     claim="A ReLU network of constant width and growing depth can have exponentially many pieces: the tent map folded L "
     "times has 2^(L-1) teeth, 2^L pieces on [0, 1] and 2^L + 2 on the line.",
     formula=r"f(x)=\sigma(2\sigma(x)-4\sigma(x-\tfrac12)),\quad\#\text{pieces of }f^{\circ L}=2^L",
-    assumes={"tents that reach from 0 to 1": {"height": 0.4}},
+    assumes={"tents that reach from 0 to 1": {"height": 0.9901}},
     source="telgarsky2016",
     predict=predict,
     measure=measure,

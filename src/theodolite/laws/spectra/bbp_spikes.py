@@ -26,7 +26,7 @@ def measure(strength: float, n: int, p: int, *, generator: torch.Generator, dire
 law = Law(
     claim="A planted direction leaves the bulk only above a threshold, and its place then tells its strength.",
     formula=r"\lambda_1\to\frac{(1+\theta^2)(q+\theta^2)}{\theta^2}\ \text{ if }\theta^2>\sqrt q,\ \text{ else }(1+\sqrt q)^2",
-    assumes={"all strength in one direction": {"directions": 12}, "p/n fixed as n grows": None},
+    assumes={"all strength in one direction": {"directions": 2}, "p/n fixed as n grows": None},
     source="baik2005; benaych2012",
     predict=predict,
     measure=measure,

@@ -52,7 +52,7 @@ law = Law(
     "scheme, to within a thousandth.",
     formula=r"\max|w|\to\frac1{\sqrt{n_{\rm in}}},\ \sqrt{\frac6{n_{\rm in}}},\ \sqrt{\frac6{n_{\rm in}+n_{\rm out}}},\ "
     r"\sqrt{\frac3{n_{\rm in}}},\ \frac1{\sqrt{\rm hidden}};\qquad\max|g|\lesssim\sqrt{2\ln n}",
-    assumes={"weights that no step has changed": {"scale": 1.01}},
+    assumes={"weights that no step has changed": {"scale": 1.005}},
     source="glorot2010; he2015",
     predict=predict,
     measure=measure,

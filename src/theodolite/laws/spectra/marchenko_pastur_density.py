@@ -30,7 +30,7 @@ def measure(ratio: float, x: float, *, generator: torch.Generator, spread: float
 law = Law(
     claim="The share of eigenvalues of a white sample covariance up to x is the Marchenko-Pastur distribution.",
     formula=r"\rho(x)=\frac{\sqrt{(\lambda_+-x)(x-\lambda_-)}}{2\pi q\,x},\quad\lambda_\pm=(1\pm\sqrt q)^2,\ q=p/n",
-    assumes={"all entries of one variance": {"spread": 1.0}, "p/n fixed as n grows": None},
+    assumes={"all entries of one variance": {"spread": 0.22}, "p/n fixed as n grows": None},
     source="marchenko1967",
     predict=predict,
     measure=measure,

@@ -27,7 +27,7 @@ def measure(order: int, ratio: float, *, generator: torch.Generator, shared: flo
 law = Law(
     claim="The moments of the spectrum of white noise are those of the Marchenko-Pastur law.",
     formula=r"m_k=\sum_{r<k}\frac{q^r}{r+1}\binom kr\binom{k-1}r",
-    assumes={"independent entries": {"shared": 0.2}, "p/n fixed as n grows": None},
+    assumes={"independent entries": {"shared": 0.027}, "p/n fixed as n grows": None},
     source="marchenko1967",
     predict=predict,
     measure=measure,

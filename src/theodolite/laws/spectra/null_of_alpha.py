@@ -64,8 +64,8 @@ law = Law(
     "entries that are uniform go beyond no more often; so at most 5 % of noise is called structured.",
     formula=r"P(\text{statistic beyond }x\mid\text{noise})=p(x),\qquad p=\min(1,4\min_ip_i)",
     assumes={
-        "no planted direction": {"planted": 3.0},
-        "rows of equal size": {"decay": 0.3},
+        "no planted direction": {"planted": 1.3},
+        "rows of equal size": {"decay": 0.095},
         "entries of finite fourth moment": None,
     },
     source="clauset2009; johnstone2001",

@@ -33,7 +33,7 @@ def measure(exponent: float, inputs: int, outputs: int, *, generator: torch.Gene
 law = Law(
     claim="The mean square gain of a random direction through a layer is its squared norm over its inputs.",
     formula=r"E\,\frac{|W^\top v|^2}{|v|^2}=\frac{\|W\|_F^2}{d},\qquad\sigma_d\le\frac{|W^\top v|}{|v|}\le\sigma_1",
-    assumes={"a direction chosen without regard to the weights": {"aligned": 0.1}},
+    assumes={"a direction chosen without regard to the weights": {"aligned": 0.08}},
     source="horn2013",
     predict=predict,
     measure=measure,
