@@ -119,9 +119,7 @@ def _mean_between(n: int, p: int, first: int, last: int) -> float:
             middle = 0.5 * (low + high)
             inner = A * middle / B**2 - math.sin(middle) / B
             turned = math.atan((1 - ratio) / (1 + B / 2) ** 2 * math.tan(min(middle, math.pi * (1 - 1e-15)) / 2))
-            low, high = (
-                (middle, high) if inner - 2 * (1 - ratio) / B**2 * turned < share else (low, middle)
-            )
+            low, high = (middle, high) if inner - 2 * (1 - ratio) / B**2 * turned < share else (low, middle)
         return low
 
     top, bottom = angle(last / p), angle(first / p)

@@ -142,11 +142,11 @@ def _cells(flat: NDArray[Any]) -> NDArray[np.int64]:
     """The leading bits of each number, in the order of the numbers."""
     kind = np.dtype(np.float64 if flat.dtype.itemsize == 8 else np.float32)
     bits = 8 * kind.itemsize
-    raw = (flat.astype(kind, copy=False) + kind.type(0)).view(f"i{kind.itemsize}")  # a zero has no sign
+    raw: NDArray[Any] = (flat.astype(kind, copy=False) + kind.type(0)).view(f"i{kind.itemsize}")  # a zero has no sign
     raw ^= (raw >> (bits - 1)) & np.array(2 ** (bits - 1) - 1, dtype=raw.dtype)  # negative ones grow downwards
     raw >>= bits - BITS
     raw += 1 << (BITS - 1)
-    return raw.astype(np.int64, copy=False)
+    return np.asarray(raw, dtype=np.int64)
 
 
 def _counts(flat: NDArray[Any]) -> NDArray[np.int64]:
