@@ -14,8 +14,10 @@ import torch
 from safetensors.torch import save_file
 
 import theodolite as th
+from theodolite.instruments._common import weights
 from theodolite.instruments._common.weights import _groups, _Order
 from theodolite.io.checkpoints import checkpoint
+from theodolite.io.streams import overlapped
 from theodolite.io.workers import completed, one_thread
 
 
@@ -61,6 +63,21 @@ def surveyed(path, **keywords):
     with one_thread():  # sums in one order
         result = th.survey(path, activation="relu", **keywords)
     return result.rows(), sorted(result.faults)
+
+
+@pytest.mark.parametrize("kind", MAKERS)
+def test_several_threads_give_the_rows_of_one(kind, tmp_path, monkeypatch):
+    path = MAKERS[kind](tmp_path)
+    seen = []
+    monkeypatch.setattr(weights, "WORTH_THREADS", 1)
+    monkeypatch.setattr(
+        weights, "overlapped", lambda *given, **how: seen.append(how["threads"]) or overlapped(*given, **how)
+    )
+    for cores in (1, 3):
+        monkeypatch.setattr(weights, "spare_cores", lambda cores=cores: cores)
+        seen.append(surveyed(path))
+    assert seen[1] == 3
+    assert seen[0] == seen[2]
 
 
 @pytest.mark.parametrize("kind", MAKERS)

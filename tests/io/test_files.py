@@ -1,9 +1,10 @@
+import json
 import os
 import stat
 
 import pytest
 
-from theodolite.io.files import json_ready, write_atomically
+from theodolite.io.files import json_ready, json_text, write_atomically
 
 
 def test_a_file_is_written_whole_with_ordinary_rights(tmp_path):
@@ -27,3 +28,19 @@ def test_plain_json_has_no_infinities():
         "a": [1.0, None],
         "2": {"b": None, "c": True},
     }
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {},
+        [],
+        [[], {}, [[1.5, None], {"a": {}}]],
+        {"readings": [{"where": 'ä\n"x"', "measured": 1e-300, "on": True}, {"b": [1, {"c": "d"}]}], "n": -0.0},
+        "word",
+    ],
+)
+def test_json_is_indented_as_by_the_library(value):
+    assert json_text(value) == json.dumps(value, indent=2, ensure_ascii=False)
+    with pytest.raises(ValueError, match="JSON"):
+        json_text([value, float("nan")])

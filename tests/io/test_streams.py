@@ -7,7 +7,7 @@ import torch
 
 from theodolite.io.formats import _format
 from theodolite.io.formats._format import Place
-from theodolite.io.streams import overlapped
+from theodolite.io.streams import one_core_each, overlapped, spare_cores
 
 
 @pytest.mark.parametrize(
@@ -31,6 +31,38 @@ def test_on_a_device_several_are_at_work_and_few_are_ahead():
     assert next(found) == 0
     assert max(begun) <= 3 + 2
     found.close()
+
+
+def test_on_a_processor_threads_are_used_where_they_are_asked_for():
+    meeting = threading.Barrier(2, timeout=30)
+
+    def work(n):
+        if n < 2:
+            meeting.wait()
+        return n
+
+    assert list(overlapped(work, range(5), threads=2)) == list(range(5))
+    assert set(overlapped(lambda n: threading.get_ident(), range(5))) == {threading.get_ident()}
+
+
+def test_cores_are_those_that_the_libraries_are_told_of(monkeypatch):
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        monkeypatch.delenv(name, raising=False)
+    assert spare_cores() >= 1
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")
+    assert spare_cores() == 1
+
+
+def test_libraries_work_on_one_core_inside_and_as_before_outside():
+    from threadpoolctl import threadpool_info
+
+    def counts():
+        return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+
+    before = counts()
+    with one_core_each():
+        assert set(counts()) <= {1}
+    assert counts() == before
 
 
 def test_an_error_is_that_of_the_task():

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
     from theodolite.io.batches import Batch
 
+BLOCK = 1 << 18
+"""Entries looked at together, so that what is asked of each takes little memory."""
+
 
 def check_made(name: str, tensor: Tensor) -> None:
     """The weights have values."""
@@ -34,7 +37,7 @@ def check_finite(name: str, tensor: Tensor | NDArray[Any]) -> None:
     finite = (
         _finite(tensor)
         if is_tensor(tensor)
-        else not kind_of(tensor.dtype).startswith(("float", "complex")) or bool(np.isfinite(tensor).all())
+        else not kind_of(tensor.dtype).startswith(("float", "complex")) or _all_finite(tensor)
     )
     if not finite:
         count = _count_bad(tensor) if is_tensor(tensor) else int((~np.isfinite(tensor)).sum())
@@ -42,6 +45,11 @@ def check_finite(name: str, tensor: Tensor | NDArray[Any]) -> None:
             f"expected finite weights, got {count} of {math.prod(tensor.shape)} values of {name} NaN or infinite; "
             "take an earlier checkpoint"
         )
+
+
+def _all_finite(array: NDArray[Any]) -> bool:
+    flat = array.reshape(-1)
+    return all(bool(np.isfinite(flat[at : at + BLOCK]).all()) for at in range(0, flat.size, BLOCK))
 
 
 def check_forward(output: Callable[[Batch], Any], batch: Batch) -> str:

@@ -1,7 +1,9 @@
-"""Work on many tensors of a device at once: while one is read, another is multiplied, a third decomposed, a fourth fitted."""
+"""Work on many tensors at once: while one is read, another is multiplied, a third decomposed, a fourth fitted."""
 
 from __future__ import annotations
 
+import contextlib
+import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -17,22 +19,29 @@ THREADS = 6
 """Tensors that are worked on at once on a device: its solvers leave most of it idle, and so does a reader that waits."""
 
 
+MOST_CORES, AHEAD = 4, 64
+"""Cores of a processor that small matrices are shared out to, each with a tensor in memory, and how many may be found before
+the one that is asked for."""
+
+
 def overlapped(
     work: Callable[[Task], Found], tasks: Iterable[Task], *, device: str = "cpu", threads: int | None = None
 ) -> Iterator[Found]:
     """What ``work`` finds of each task, in their order; on a device several at once, each thread on a stream of its own.
 
-    A task is begun only while few are ahead of the one asked for, so that as few tensors are in memory. On a processor,
-    whose libraries use all cores by themselves, one after the other.
+    A task is begun only while few are ahead of the one asked for, so that as few tensors are in memory; on a processor many,
+    since only what was found of them is still there. Its libraries use all cores by themselves, and so there it is one task
+    after the other unless ``threads`` are asked for (`one_core_each`).
     """
-    count = THREADS if threads is None else threads
-    if device == "cpu" or count < 2:
+    count = threads or (1 if device == "cpu" else THREADS)
+    most = AHEAD if device == "cpu" else count + 1
+    if count < 2:
         yield from map(work, tasks)
         return
     own = threading.local()
 
     def on_stream(task: Task) -> Found:
-        if torch.device(device).type != "cuda":
+        if device == "cpu" or torch.device(device).type != "cuda":
             return work(task)
         if not hasattr(own, "stream"):
             own.stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
@@ -46,9 +55,25 @@ def overlapped(
     try:
         for task in tasks:
             ahead.append(pool.submit(on_stream, task))
-            if len(ahead) > count + 1:
+            if len(ahead) > most:
                 yield ahead.popleft().result()
         while ahead:
             yield ahead.popleft().result()
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
+
+
+def spare_cores() -> int:
+    """How many cores this process may use: those of its affinity, or fewer where the libraries are told so."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    told = [os.environ.get(name, "") for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")]
+    return min([cores, *(int(words) for words in told if words.isdecimal() and int(words) > 0)])
+
+
+@contextlib.contextmanager
+def one_core_each() -> Iterator[None]:
+    """The libraries of linear algebra work on one core each, for threads that each have a matrix of their own."""
+    from threadpoolctl import threadpool_limits  # comes with scikit-learn
+
+    with threadpool_limits(1, user_api="blas"):
+        yield

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -14,7 +13,6 @@ from theodolite.report.words import MARKS, printable, status_counts
 
 if TYPE_CHECKING:
     from jinja2 import Environment
-    from markupsafe import Markup
 
     from theodolite.core.question import Answer, Skipped
     from theodolite.report.opening import Opening
@@ -122,6 +120,8 @@ def rendered(template: str, **values: Any) -> str:
 def _environment() -> Environment:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+    from theodolite.report.filters import badge, parted, strip
+
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).with_name("templates")),
         autoescape=True,
@@ -130,12 +130,5 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         finalize=lambda value: printable(value) if type(value) is str else value,
     )
-    environment.filters["parted"] = _parted
+    environment.filters |= {"parted": parted, "badge": badge, "strip": strip}
     return environment
-
-
-def _parted(name: str) -> Markup:
-    """A name that may break after its dots and slashes, decimal points excepted."""
-    from markupsafe import Markup, escape
-
-    return Markup(re.sub(r"(?<!\d)[./]|[./](?!\d)", r"\g<0><wbr>", str(escape(printable(name)))))

@@ -20,77 +20,70 @@ def small_figure(series: Series) -> str:
     """A series without ticks: the measurement as points, theory as a line or band, the ends of the axes in numbers."""
     named = bool(series.x) and isinstance(series.x[0], str)
     x = [float(place) for place in range(len(series.x))] if named else [float(value) for value in series.x]
-    across = _Axis.over(x, log="x" in series.log and not named)
+    across = _Axis.over(x, log="x" in series.log and not named, ends=(LEFT, WIDTH - RIGHT))
     drawn = [*series.measured, *_finite(series.low), *_finite(series.high)]
-    up = _Axis.over(drawn, log="y" in series.log)
-    parts = [_band(x, series, across, up), _path(x, series.line, across, up, "th-small-fit", _FIT)]
-    for horizontal, value in zip(x, series.measured, strict=True):
-        if across.shows(horizontal) and up.shows(value):
-            parts.append(
-                f'<circle cx="{_left(across, horizontal)}" cy="{_top(up, value)}" r="1.6" fill="currentColor"/>'
-            )
+    up = _Axis.over(drawn, log="y" in series.log, ends=(HEIGHT - BOTTOM, TOP))
+    left = across.places(x)
+    parts = [_band(left, series, up), _path(left, up.places(series.line), "th-small-fit", _FIT)]
+    parts += [
+        f'<circle cx="{a}" cy="{b}" r="1.6" fill="currentColor"/>'
+        for a, b in zip(left, up.places(series.measured), strict=True)
+        if a and b
+    ]
     label = escape(printable(f"{series.y_label or 'measured'} against {series.x_label or 'place'}"), quote=True)
     return (
         f'<svg class="th-figure" role="img" aria-label="{label}" width="100%" viewBox="0 0 {WIDTH} {HEIGHT}" '
-        f'style="max-width:{WIDTH}px" xmlns="http://www.w3.org/2000/svg">{_frame()}{"".join(parts)}'
+        f'style="max-width:{WIDTH}px" xmlns="http://www.w3.org/2000/svg">{_FRAME}{"".join(parts)}'
         f"{_words(series, across, up, named)}</svg>"
     )
 
 
 _FIT = 'stroke="var(--th-wrong, #c23b22)" stroke-dasharray="4 3"'
 _THEORY = 'stroke="var(--th-theory, #2f6fb7)"'
+_FRAME = (
+    f'<path d="M{LEFT},{TOP}V{HEIGHT - BOTTOM}H{WIDTH - RIGHT}" fill="none" stroke="var(--th-rule, #8c96a0)" '
+    'stroke-width="0.8"/>'
+)
 
 
 class _Axis:
-    """Numbers to a part of the way from 0 to 1, in the logarithm where asked for."""
+    """Numbers to places between two ends of the figure, in the logarithm where asked for."""
 
-    def __init__(self, low: float, high: float, log: bool) -> None:
-        self.low, self.high, self.log = low, high, log
+    def __init__(self, low: float, high: float, log: bool, ends: tuple[float, float]) -> None:
+        self.low, self.high, self.log, self._first = low, high, log, ends[0]
+        self._from, to = (math.log(low), math.log(high)) if log else (low, high)
+        self._unit = (ends[1] - ends[0]) / (to - self._from)
 
     @classmethod
-    def over(cls, values: Iterable[float], *, log: bool) -> _Axis:
+    def over(cls, values: Iterable[float], *, log: bool, ends: tuple[float, float]) -> _Axis:
         shown = [value for value in values if math.isfinite(value) and (value > 0 or not log)]
         low, high = (min(shown), max(shown)) if shown else (1.0, 2.0)
-        return cls(low, high if high > low else low + (abs(low) or 1.0), log)
+        return cls(low, high if high > low else low + (abs(low) or 1.0), log, ends)
 
-    def shows(self, value: float) -> bool:
-        return math.isfinite(value) and self.low <= value <= self.high
-
-    def part(self, value: float) -> float:
-        ends = (self.low, self.high, value)
-        low, high, here = (math.log(end) for end in ends) if self.log else ends
-        return (here - low) / (high - low)
+    def places(self, values: Iterable[float]) -> list[str]:
+        """Each in the figure's units; empty where it is not shown."""
+        low, high, first, start, unit = self.low, self.high, self._first, self._from, self._unit
+        if self.log:
+            return [
+                f"{first + (math.log(value) - start) * unit:.1f}" if low <= value <= high else "" for value in values
+            ]
+        return [f"{first + (value - start) * unit:.1f}" if low <= value <= high else "" for value in values]
 
 
 def _finite(values: Sequence[float]) -> list[float]:
     return [value for value in values if math.isfinite(value)]
 
 
-def _left(axis: _Axis, value: float) -> str:
-    return f"{LEFT + axis.part(value) * (WIDTH - LEFT - RIGHT):.1f}"
-
-
-def _top(axis: _Axis, value: float) -> str:
-    return f"{TOP + (1 - axis.part(value)) * (HEIGHT - TOP - BOTTOM):.1f}"
-
-
-def _path(x: Sequence[float], y: Sequence[float], across: _Axis, up: _Axis, name: str, stroke: str) -> str:
-    points = [
-        f"{_left(across, a)},{_top(up, b)}" for a, b in zip(x, y, strict=False) if across.shows(a) and up.shows(b)
-    ]
+def _path(left: Sequence[str], top: Sequence[str], name: str, stroke: str) -> str:
+    points = [f"{a},{b}" for a, b in zip(left, top, strict=False) if a and b]
     if len(points) < 2:
         return ""
     return f'<polyline class="{name}" points="{" ".join(points)}" fill="none" stroke-width="1.3" {stroke}/>'
 
 
-def _band(x: Sequence[float], series: Series, across: _Axis, up: _Axis) -> str:
-    ends = [_path(x, values, across, up, "th-small-theory", _THEORY) for values in (series.low, series.high)]
+def _band(left: Sequence[str], series: Series, up: _Axis) -> str:
+    ends = [_path(left, top, "th-small-theory", _THEORY) for top in (up.places(series.low), up.places(series.high))]
     return ends[0] if ends[0] == ends[1] else "".join(ends)
-
-
-def _frame() -> str:
-    bottom, right = HEIGHT - BOTTOM, WIDTH - RIGHT
-    return f'<path d="M{LEFT},{TOP}V{bottom}H{right}" fill="none" stroke="var(--th-rule, #8c96a0)" stroke-width="0.8"/>'
 
 
 def _words(series: Series, across: _Axis, up: _Axis, named: bool) -> str:

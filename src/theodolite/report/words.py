@@ -89,7 +89,7 @@ def printable(text: Any) -> str:
     'a�[31mb'
     """
     words = str(text)
-    if words.isascii() and words.isprintable():  # nearly all are
+    if words.isprintable():  # nearly all are; a separator other than the space is not, and stays all the same
         return words
     return "".join("�" if _hidden(letter) else letter for letter in words)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from theodolite.core.reading_rows import COLUMNS, csv_text, row_of
 from theodolite.io.documents import stamped
-from theodolite.io.files import json_ready, write_atomically
+from theodolite.io.files import json_ready, json_text, write_atomically
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -59,9 +58,7 @@ class Shown(ABC):
 
     def json(self, path: str | Path | None = None) -> str:
         """One JSON document; numbers that are not finite become null."""
-        text = json.dumps(
-            json_ready(stamped(self.kind, self.document())), indent=2, ensure_ascii=False, allow_nan=False
-        )
+        text = json_text(json_ready(stamped(self.kind, self.document())))
         if path is not None:
             write_atomically(path, text + "\n")
         return text

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from theodolite.measure.spectra import bootstrap_p_value, likelihood_ratio, power_law
-from theodolite.measure.spectra.tails import _clauset, _distances
+from theodolite.measure.spectra.tails import _clauset, _fit_from, _fits_within
 
 
 def generator(seed=0):
@@ -157,14 +157,28 @@ def test_comparison_refuses_what_it_cannot_compare():
         likelihood_ratio([1.0], power_law([1.0]), rival="exponential")
 
 
-@pytest.mark.parametrize("count", [9, 30, 64])
-def test_samples_fitted_all_at_once_have_the_distance_of_each_alone(count):
-    """With ties among the values below the threshold, as resampling makes them."""
+@pytest.mark.parametrize("count", [9, 30, 300])
+def test_a_sample_is_settled_as_its_whole_fit_would_settle_it(count):
+    """With ties among the values below the threshold, as resampling makes them; limits around the least distance."""
     random = np.random.default_rng(count)
     ties = random.choice(random.random(6), (20, count // 3))
     samples = np.sort(np.concatenate([ties, 1 + random.pareto(1.5, (20, count - count // 3))], axis=1), axis=1)
-    alone = [_clauset(sample).distance for sample in samples]
-    assert np.allclose(_distances(samples), alone, rtol=1e-12, atol=0, equal_nan=True)
+    least = np.array([_clauset(sample).distance for sample in samples])
+    fitted = np.isfinite(least)
+    assert fitted.any()
+    assert (_fit_from(1.0, samples)[fitted] >= least[fitted] * (1 - 1e-12)).all()
+    for factor, within in ((0.999, False), (1.001, True)):
+        found = [_fits_within(distance * factor, sample) for sample, distance in zip(samples, least, strict=True)]
+        assert [each for each, known in zip(found, fitted, strict=True) if known] == [within] * fitted.sum()
+        assert not any(each for each, known in zip(found, fitted, strict=True) if not known)
+
+
+def test_the_distance_from_a_threshold_is_that_of_the_fit_there():
+    """Of values that all lie in the tail of the best fit, and of too few distinct ones."""
+    values = np.sort(1 + np.random.default_rng(0).pareto(2.0, 200))
+    fit = _clauset(values)
+    assert _fit_from(fit.xmin, values[None])[0] == pytest.approx(fit.distance, rel=1e-12)
+    assert _fit_from(1.0, np.repeat([[1.0, 2.0]], 5, axis=1))[0] == np.inf
 
 
 def test_a_p_value_that_is_large_is_known_after_a_few_samples():

@@ -6,7 +6,7 @@ import hashlib
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -103,7 +103,8 @@ def _find(held: InHand) -> tuple[Any, dict[str, Any]]:
         return None, {}
     single = kind_of(values.dtype) != "float64"  # eigenvalues of those may be of the matrix brought nearer to one
     spectrum = held.found.get(f"eigenvalues {held.name}") if single else None
-    return asdict(_facts(held.name, values, None, None if spectrum is None else float(spectrum[-1]))), {}
+    found = _facts(held.name, values, None, None if spectrum is None else float(spectrum[-1]))
+    return {**vars(found), "tail": None if found.tail is None else vars(found.tail)}, {}
 
 
 def is_table(name: str, owner: nn.Module | None) -> bool:

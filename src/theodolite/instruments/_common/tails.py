@@ -8,7 +8,7 @@ seems to be structure must be seen once more in the ranks of the entries, which 
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -84,8 +84,14 @@ def _find(held: InHand) -> tuple[Any, dict[str, Any]]:
         values = eigenvalues_of(held, part)
         spectrum = Spectrum(values, part.matrix.shape[0], part.matrix.shape[1], part.matrix.dtype)
         if not spectrum.reason:
-            rows.append({"name": part.name, **asdict(tail_of(part.matrix, values, name=part.name))})
+            tail = tail_of(part.matrix, values, name=part.name)
+            rows.append({"name": part.name, **vars(tail), "fit": _fields(tail.fit), "bulk": _fields(tail.bulk)})
     return rows, {}
+
+
+def _fields(fit: PowerLaw | Bulk) -> dict[str, Any]:
+    """What `asdict` gives, without the copies that it makes of numbers and words."""
+    return {field.name: getattr(fit, field.name) for field in fields(fit)}
 
 
 def tail_of(matrix: Any, eigenvalues: np.ndarray, *, name: str = "") -> Tail:

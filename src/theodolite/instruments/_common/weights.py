@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from theodolite.core.subject import Subject
 from theodolite.io.files import said
 from theodolite.io.store import Stored
-from theodolite.io.streams import overlapped
+from theodolite.io.streams import MOST_CORES, one_core_each, overlapped, spare_cores
 from theodolite.io.weight_parts import InHand, WeightPart
 from theodolite.io.weights import Weight, owners_of, readable
 
@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 
 GROUP, SENDING = 1 << 20, 1 << 12
 """Entries that one message to a worker asks for, and what the sending of one tensor counts beside them."""
+
+ALONE, NARROW, WORTH_THREADS = 1 << 24, 1024, 1 << 22
+"""Entries above which a tensor is worked on alone, by all cores, and the smaller side from which on; and how many entries in all
+are worth several threads."""
 
 
 def weighed(subject: Subject, *asked: str, jobs: int = 1, backend: Backend = "loky") -> dict[str, dict[str, Stored]]:
@@ -71,9 +75,33 @@ def _from_here(subject: Subject, waiting: Mapping[str, tuple[str, ...]]) -> Iter
     if subject.model is None and device != "cpu":
         yield from overlapped(_found_apart, _orders(subject, waiting), device=device)
         return
-    with_starts = any(_part(part).uses_start for todo in waiting.values() for part in todo)
-    for held in _in_hand(subject, list(waiting), with_starts=with_starts):
-        yield _found(held, waiting[held.name])
+    shared = _shared_out(subject, waiting)
+    if shared:
+        with one_core_each():
+            orders = sorted(
+                _orders(subject, shared), key=lambda order: -order.entries
+            )  # else the largest comes last, alone
+            yield from overlapped(_found_apart, orders, threads=min(spare_cores(), MOST_CORES))
+    alone = {name: todo for name, todo in waiting.items() if name not in shared}
+    with_starts = any(_part(part).uses_start for todo in alone.values() for part in todo)
+    for held in _in_hand(subject, list(alone), with_starts=with_starts):
+        yield _found(held, alone[held.name])
+
+
+def _shared_out(subject: Subject, waiting: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+    """The tensors that are worked on a core each: those of files that are too small to keep several cores busy with one."""
+    if subject.model is not None or spare_cores() < 2:
+        return {}
+    shapes = {name: subject.weights[name].shape for name in waiting if name in subject.weights}
+    small = {name for name, shape in shapes.items() if math.prod(shape) <= ALONE and _side(shape) <= NARROW}
+    if sum(math.prod(shapes[name]) for name in small) < WORTH_THREADS:
+        return {}
+    return {name: todo for name, todo in waiting.items() if name in small}
+
+
+def _side(shape: tuple[int, ...]) -> int:
+    """The smaller side of the tensor as a matrix."""
+    return min(shape[0], math.prod(shape[1:])) if shape else 0
 
 
 def _from_workers(

@@ -109,11 +109,17 @@ def _share_above(angle: Any, ratio: float) -> Any:
 def _mean_between(n: int, p: int, first: int, last: int) -> float:
     """What eigenvalues first..last (of p, ascending, unit variance) have as their mean under the law."""
 
+    ratio = p / n
+    A, B = 1 + ratio, 2 * math.sqrt(ratio)
+
     def angle(below: float) -> float:
-        low, high = 0.0, math.pi
+        """That above which the rest lies, by halving; `_share_above` of a number."""
+        low, high, share = 0.0, math.pi, (1 - below) * math.pi / 2
         for _ in range(60):
             middle = 0.5 * (low + high)
-            low, high = (middle, high) if _share_above(middle, p / n) < 1 - below else (low, middle)
+            inner = A * middle / B**2 - math.sin(middle) / B
+            turned = math.atan((1 - ratio) / (1 + B / 2) ** 2 * math.tan(min(middle, math.pi * (1 - 1e-15)) / 2))
+            low, high = (middle, high) if inner - 2 * (1 - ratio) / B**2 * turned < share else (low, middle)
         return low
 
     top, bottom = angle(last / p), angle(first / p)

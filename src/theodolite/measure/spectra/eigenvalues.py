@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from torch import Tensor
 
-BLOCK = 1 << 21
+BLOCK = 1 << 19
 """Entries upcast at a time: the matrix itself is never copied whole."""
 
 TRACE_ERROR = 1e-9

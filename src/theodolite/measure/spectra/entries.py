@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 MOST_ENTRIES = 1 << 24
 """Entries that are ranked; of a larger matrix, rows drawn at random."""
 
-BLOCK, LARGE = 1 << 16, 1 << 22
+BLOCK, LARGE = 1 << 15, 1 << 22
 """Entries in double precision at a time: on a processor such as stay in its cache, on a device many."""
 
 FEW_TO_SORT, BITS = 1 << 16, 18
@@ -96,8 +96,7 @@ def normal_scores(matrix: Any, *, generator: Any) -> Any:
         most = max(MOST_ENTRIES // wide.shape[1], wide.shape[1])
         wide = wide[np.sort(random.permutation(wide.shape[0])[:most])]
     wide = array_of(wide)
-    places = _places(np.ascontiguousarray(wide).reshape(-1), random)
-    found = _quantiles(min(wide.size, SCORES))[places].reshape(wide.shape)
+    found = _scores(np.ascontiguousarray(wide).reshape(-1), random).reshape(wide.shape)
     found = found if upright else found.T
     return torch.from_numpy(found).double() if is_tensor(matrix) else found
 
@@ -110,26 +109,26 @@ def _quantiles(count: int) -> NDArray[np.float32]:
     return np.interp((np.arange(count) + 0.5) / count, shares, scores).astype(np.float32)
 
 
-def _places(flat: NDArray[Any], random: np.random.Generator) -> NDArray[np.int64]:
-    """The rank of each entry, ties in random order, on a scale of at most 2^20 (`SCORES`)."""
+def _scores(flat: NDArray[Any], random: np.random.Generator) -> NDArray[np.float32]:
+    """The normal quantile of the rank of each entry, ties in random order, ranks on a scale of at most 2^20 (`SCORES`)."""
+    quantiles = _quantiles(min(flat.size, SCORES))
     if flat.size <= FEW_TO_SORT:
-        return _sorted_places(flat, random)
-    cells = _cells(flat)
-    counts = np.bincount(cells, minlength=1 << BITS)
-    crowded = int(counts.argmax())
-    members = flat[cells == crowded] if counts[crowded] > flat.size // 64 else flat[:1]
-    if (members != members[0]).any():  # not ties but different numbers that lie close: their order counts
-        return _sorted_places(flat, random) * min(flat.size, SCORES) // flat.size
+        return quantiles[_sorted_places(flat, random)]
+    counts = _counts(flat)
+    if not _tied(flat, counts):  # different numbers that lie close: their order counts
+        return quantiles[_sorted_places(flat, random) * min(flat.size, SCORES) // flat.size]
     scale = min(flat.size, SCORES) / flat.size
     start = ((np.cumsum(counts) - counts) * scale).astype(np.float32)  # up to 2^20, which float32 holds
     width = (counts * scale).astype(np.float32)
-    for at in range(0, flat.size, BLOCK):
-        part = cells[at : at + BLOCK]
-        drawn = random.random(part.size, dtype=np.float32)
-        drawn *= width[part]
-        drawn += start[part]
-        part[:] = drawn
-    return np.minimum(cells, min(flat.size, SCORES) - 1, out=cells)
+    found = np.empty(flat.size, dtype=np.float32)
+    for at in range(0, flat.size, BLOCK):  # in the processor's cache: what is kept whole is read and written once
+        places, scores = _cells(flat[at : at + BLOCK]), found[at : at + BLOCK]
+        random.random(dtype=np.float32, out=scores)
+        scores *= width.take(places)
+        scores += start.take(places)
+        places[:] = scores
+        quantiles.take(places, out=scores, mode="clip")
+    return found
 
 
 def _sorted_places(flat: NDArray[Any], random: np.random.Generator) -> NDArray[np.int64]:
@@ -142,12 +141,26 @@ def _sorted_places(flat: NDArray[Any], random: np.random.Generator) -> NDArray[n
 def _cells(flat: NDArray[Any]) -> NDArray[np.int64]:
     """The leading bits of each number, in the order of the numbers."""
     kind = np.dtype(np.float64 if flat.dtype.itemsize == 8 else np.float32)
-    bits, found = 8 * kind.itemsize, np.empty(flat.size, dtype=np.int64)
-    others = np.array(2 ** (bits - 1) - 1, dtype=f"i{kind.itemsize}")
-    for at in range(0, flat.size, BLOCK):
-        raw = (flat[at : at + BLOCK].astype(kind) + kind.type(0)).view(f"i{kind.itemsize}")  # a zero has no sign
-        raw ^= (raw >> (bits - 1)) & others  # negative ones grow downwards
-        raw >>= bits - BITS
-        found[at : at + BLOCK] = raw
-    found += 1 << (BITS - 1)
-    return found
+    bits = 8 * kind.itemsize
+    raw: NDArray[Any] = (flat.astype(kind, copy=False) + kind.type(0)).view(f"i{kind.itemsize}")  # a zero has no sign
+    raw ^= (raw >> (bits - 1)) & np.array(2 ** (bits - 1) - 1, dtype=raw.dtype)  # negative ones grow downwards
+    raw >>= bits - BITS
+    raw += 1 << (BITS - 1)
+    return np.asarray(raw, dtype=np.int64)
+
+
+def _counts(flat: NDArray[Any]) -> NDArray[np.int64]:
+    """How many entries each cell has."""
+    counts, step = np.zeros(1 << BITS, dtype=np.int64), 8 * BLOCK
+    for at in range(0, flat.size, step):
+        counts += np.bincount(_cells(flat[at : at + step]), minlength=1 << BITS)
+    return counts
+
+
+def _tied(flat: NDArray[Any], counts: NDArray[np.int64]) -> bool:
+    """Whether no cell has more than a few of the entries, or the one that has them holds a single number."""
+    crowded = int(counts.argmax())
+    if counts[crowded] <= flat.size // 64:
+        return True
+    members = flat[_cells(flat) == crowded]
+    return not (members != members[0]).any()

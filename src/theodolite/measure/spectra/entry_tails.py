@@ -19,7 +19,7 @@ MOST_DETACHED, BODY = 8, 50
 """Entries that may stand apart, and the ranks below them that the tail's exponent is fitted on."""
 
 BLOCK, FEW = 1024, 100_000
-"""Entries of which the largest is looked for first, and by which the middle one is told."""
+"""Entries of which the largest is looked for first, at most, and by which the middle one is told."""
 
 
 @dataclass(frozen=True)
@@ -63,8 +63,9 @@ def entry_tail(tensor: Tensor | NDArray[Any]) -> EntryTail | None:
         width = float(logs[count - 1] - logs[count]) * count * _hill(logs, count, body)
         if width > widest:
             best, widest = count, width
-    few = np.sort(sizes.few[sizes.few > 0])
-    scale = float(few[(len(few) - 1) // 2]) / 0.6745  # the lower of two in the middle
+    few = sizes.few[sizes.few > 0]
+    middle = (len(few) - 1) // 2  # the lower of two
+    scale = float(np.partition(few, middle)[middle]) / 0.6745
     shares = [float(top[i] ** 2) / sizes.row_square(int(where[i])) for i in range(best)]
     return EntryTail(
         best,
@@ -90,15 +91,17 @@ class _Sizes:
 
 def _in_memory(array: NDArray[Any]) -> _Sizes:
     rows = array.reshape(len(array), -1).astype(np.float32, copy=False)
-    sizes = np.abs(rows).reshape(-1)
+    flat = rows.reshape(-1)
 
     def largest(count: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        where = _largest(sizes, count)
-        return sizes[where], where
+        where = _largest(flat, count)
+        return np.abs(flat[where]), where
 
-    few = sizes[:: max(1, len(sizes) // FEW)]
     return _Sizes(
-        int(np.count_nonzero(sizes)), few, largest, lambda place: float(np.square(rows[place // rows.shape[1]]).sum())
+        int(np.count_nonzero(flat)),
+        np.abs(flat[:: max(1, flat.size // FEW)]),
+        largest,
+        lambda place: float(np.square(rows[place // rows.shape[1]]).sum()),
     )
 
 
@@ -119,17 +122,20 @@ def _on_device(tensor: Any) -> _Sizes:
     )
 
 
-def _largest(sizes: NDArray[np.float32], count: int) -> NDArray[np.int64]:
-    """The places of the ``count`` largest, the largest first: they lie in the blocks that have the largest of all."""
-    if sizes.size > BLOCK * 4 * count:
-        whole = sizes.size // BLOCK * BLOCK
-        blocks = np.argpartition(sizes[:whole].reshape(-1, BLOCK).max(axis=1), -count)[-count:]
-        places = (np.sort(blocks)[:, None] * BLOCK + np.arange(BLOCK)).reshape(-1)
-        places = np.concatenate([places, np.arange(whole, sizes.size)])
-    else:
-        places = np.arange(sizes.size)
-    kept = np.sort(np.argpartition(sizes[places], -count)[-count:])
-    return places[kept[np.argsort(-sizes[places[kept]], kind="stable")]]
+def _largest(flat: NDArray[np.float32], count: int) -> NDArray[np.int64]:
+    """The places of the ``count`` largest sizes, the largest first: none is below the least of so many blocks' largest."""
+    block, places = min(BLOCK, flat.size // (4 * count)), np.arange(flat.size)
+    if block > 1:
+        whole = flat.size // block * block
+        blocks = flat[:whole].reshape(-1, block)
+        tops = np.maximum(blocks.max(axis=1), -blocks.min(axis=1))
+        least = np.partition(tops, -count)[-count]
+        begins = np.flatnonzero(tops >= least)[:, None] * block
+        places = np.concatenate([(begins + np.arange(block)).reshape(-1), np.arange(whole, flat.size)])
+        places = places[np.abs(flat[places]) >= least]
+    sizes = np.abs(flat[places])
+    kept = np.sort(np.argpartition(sizes, -count)[-count:])
+    return places[kept[np.argsort(-sizes[kept], kind="stable")]]
 
 
 def _hill(logs: NDArray[np.float64], count: int, body: int) -> float:

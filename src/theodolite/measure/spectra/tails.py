@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
@@ -20,9 +21,8 @@ Rule = Literal["clauset", "weightwatcher"]
 FEWEST = 8
 """Fewer distinct positive values than this say nothing about a tail."""
 
-ENOUGH, BATCH, AT_ONCE = 10, 20, 80
-"""Samples that fit no better after which no more are drawn, how many are drawn together, and up to how many values they are
-fitted all at once."""
+ENOUGH, BATCH = 10, 20
+"""Samples that fit no better after which no more are drawn, and how many are drawn together."""
 
 WEIGHTWATCHER_FLOOR = 1e-5
 WEIGHTWATCHER_SMALL = 20
@@ -99,10 +99,10 @@ def bootstrap_p_value(
     below, count = values[: values.size - fit.tail], values.size
     worse = drawn = 0
     while drawn < refits:
-        samples = [_resampled(below, fit, count, random) for _ in range(min(BATCH, refits - drawn))]
-        for distance in _distances(np.array(samples)):
+        samples = np.array([_resampled(below, fit, count, random) for _ in range(min(BATCH, refits - drawn))])
+        for sample, settled in zip(samples, _fit_from(fit.xmin, samples) < fit.distance, strict=True):
             drawn += 1
-            worse += not distance < fit.distance
+            worse += not (settled or _fits_within(fit.distance, sample))
             if worse == ENOUGH:
                 return worse / drawn
     return (1 + worse) / (1 + refits)
@@ -114,27 +114,23 @@ def _resampled(below: Floats, fit: PowerLaw, count: int, random: np.random.Gener
     return np.sort(np.concatenate([random.choice(below, count - in_tail), tail])) if below.size else np.sort(tail)
 
 
-def _distances(samples: Floats) -> list[float]:
-    """The least Kolmogorov distance of each sorted sample; NaN where it has too few distinct values to be fitted.
+def _fit_from(xmin: float, samples: Floats) -> Floats:
+    """The Kolmogorov distance of each sorted sample from this threshold on, which bounds the least from above; all at once.
 
-    Few values are faster all at once: samples x thresholds x places. Within a tie the gap is largest at its ends.
+    Infinite where the sample has too few distinct values to be fitted. Within a tie the gap is largest at its ends.
     """
     N = samples.shape[1]
-    if N > AT_ONCE:
-        return [fit.distance for fit in map(_clauset, samples)]
-    logs = np.log(samples / samples[:, -1:])  # (samples, N)
-    first = np.diff(samples, prepend=-math.inf, axis=1) > 0
-    tails = N - np.arange(N + 1)
-    excess = np.cumsum(logs[:, ::-1], axis=1)[:, ::-1] - tails[:-1] * logs
-    usable = first & (excess > 0)
-    rate = np.divide(tails[:-1], excess, out=np.zeros_like(excess), where=usable)
-    steps = np.minimum(rate[:, :, None] * (logs[:, :, None] - logs[:, None, :]), 0.0)  # (samples, thresholds, places)
-    model = np.exp(steps)
-    share = np.triu(tails[None, :-1] / tails[:-1, None])  # of the values from a threshold on, those from a place on
-    after = np.triu(tails[None, 1:] / tails[:-1, None])
-    gaps = np.triu(np.maximum(np.abs(model - share), np.abs(model - after)))
-    least = np.where(usable, gaps.max(axis=2), math.inf).min(axis=1)
-    return [float(each) for each in np.where(first.sum(axis=1) < FEWEST, math.nan, least)]
+    tails = np.array([N - sample.searchsorted(xmin) for sample in samples])[:, None]  # (samples, 1)
+    kept = np.arange(N) >= N - tails
+    logs = np.where(kept, np.log(samples / np.take_along_axis(samples, np.minimum(N - tails, N - 1), 1)), 0.0)
+    excess = logs.sum(axis=1, keepdims=True)
+    distinct = (np.diff(samples, axis=1) > 0).sum(axis=1, keepdims=True) + 1
+    usable = (distinct >= FEWEST) & (tails > 1) & (excess > 0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        model = np.exp(-(tails / excess) * logs)
+        share, after = (N - np.arange(N)) / tails, (N - 1 - np.arange(N)) / tails
+        gaps = np.where(kept, np.maximum(np.abs(model - share), np.abs(model - after)), 0.0)
+    return np.asarray(np.where(usable[:, 0], gaps.max(axis=1), math.inf))
 
 
 def positive(values: Floats) -> Floats:
@@ -161,16 +157,32 @@ def _clauset(values: Floats) -> PowerLaw:
     starts = np.flatnonzero(np.diff(values, prepend=-math.inf))  # the first place of each distinct value
     if starts.size < FEWEST:
         return _none(f"only {starts.size} distinct positive values, of {FEWEST} needed", "clauset")
-    N, logs = values.size, np.log(values / values[-1])
-    tails = N - starts  # (u,) how many values each threshold keeps
-    excess = np.cumsum(logs[::-1])[::-1][starts] - tails * logs[starts]  # (u,) sum of log(x / xmin)
-    rate = np.full(starts.size, math.nan)  # alpha - 1; the largest value alone has none
-    rate[:-1] = tails[:-1] / excess[:-1]
+    logs, rate, tails = _rates(values, starts)
     survival = np.append(tails, 0).astype(np.float64)  # of u_j: values at or above it, and (next) above it
-    best, distance = _least_distance(logs[starts], rate, survival, two_sided=True)
+    best, distance = _least_distance(logs, rate, survival, two_sided=True)
     n = int(tails[best])
     alpha = 1 + float(rate[best])
     return PowerLaw(alpha, float(values[starts[best]]), distance, (alpha - 1) / math.sqrt(n), None, n)
+
+
+def _fits_within(limit: float, values: Floats) -> bool:
+    """Whether a threshold of these sorted values has a Kolmogorov distance below the limit; no where too few are distinct."""
+    starts = np.flatnonzero(np.diff(values, prepend=-math.inf))
+    if starts.size < FEWEST:
+        return False
+    logs, rate, tails = _rates(values, starts)
+    survival = np.append(tails, 0).astype(np.float64)
+    return _least_distance(logs, rate, survival, two_sided=True, limit=limit)[1] < limit
+
+
+def _rates(values: Floats, starts: NDArray[np.int64]) -> tuple[Floats, Floats, NDArray[np.int64]]:
+    """Of the distinct values that begin at these places: logarithms, alpha - 1 from each on, how many values that keeps."""
+    logs = np.log(values / values[-1])
+    tails = values.size - starts  # (u,)
+    excess = np.cumsum(logs[::-1])[::-1][starts] - tails * logs[starts]  # (u,) sum of log(x / xmin)
+    rate = np.full(starts.size, math.nan)  # the largest value alone has none
+    rate[:-1] = tails[:-1] / excess[:-1]
+    return logs[starts], rate, tails
 
 
 def _weightwatcher(values: Floats) -> PowerLaw:
@@ -195,32 +207,52 @@ def _weightwatcher(values: Floats) -> PowerLaw:
     return PowerLaw(alpha, float(values[best]), distance, (alpha - 1) / math.sqrt(n), None, n, "weightwatcher")
 
 
-def _least_distance(logs: Floats, rate: Floats, survival: Floats, *, two_sided: bool) -> tuple[int, float]:
+def _least_distance(
+    logs: Floats, rate: Floats, survival: Floats, *, two_sided: bool, limit: float = math.inf
+) -> tuple[int, float]:
     """The threshold of least Kolmogorov distance, and that distance: branch and bound, exact.
 
     The distance at any one place bounds the whole from below. Places spread over the tail start the bounds; then the
     threshold of least bound is measured in full, and the place of its largest gap becomes a probe for all that can
-    still win. Neighbouring thresholds have their largest gap at the same place, so a few rounds leave nothing.
+    still win. Neighbouring thresholds have their largest gap at the same place, so a few rounds leave nothing. With a ``limit``
+    the first threshold below it will do, and where there is none the distance is infinite.
     """
-    last = logs.size - 1
-    bound = np.where(np.isfinite(rate), 0.0, math.inf)
-    for back in np.unique(np.geomspace(1, last, 24).astype(np.int64)):
-        j = last - back + 1
-        np.maximum(bound[: j + 1], _gaps_at(j, slice(0, j + 1), logs, rate, survival, two_sided), out=bound[: j + 1])
-    alive = np.flatnonzero(np.isfinite(bound))
+    bound = _probed(logs, rate, survival, two_sided)
+    alive = np.flatnonzero(bound < limit)
     best, distance = -1, math.inf
     while alive.size:
         i = alive[np.argmin(bound[alive])]
         gaps = _gaps_of(i, logs, rate, survival, two_sided)
         place = int(np.argmax(gaps))
-        if (gaps[place], i) < (distance, best):
+        if (gaps[place], i) < (distance, best) and gaps[place] < limit:
             best, distance = int(i), float(gaps[place])
+            if limit < math.inf:
+                break
         bound[i] = math.inf
         j = i + place
         reached = alive[: np.searchsorted(alive, j, side="right")]
         bound[reached] = np.maximum(bound[reached], _gaps_at(j, reached, logs, rate, survival, two_sided))
-        alive = alive[bound[alive] <= distance]
+        alive = alive[bound[alive] < limit] if distance == math.inf else alive[bound[alive] <= distance]
     return best, distance
+
+
+def _probed(logs: Floats, rate: Floats, survival: Floats, two_sided: bool) -> Floats:
+    """The largest gap of each threshold at 24 places, dense at the end of the tail; infinite where it has no exponent."""
+    last = logs.size - 1
+    j = _probes(last)[:, None]  # (places, 1)
+    behind = np.arange(last) <= j  # (places, thresholds); the last value alone has no exponent
+    model = np.exp(np.minimum(rate[:-1] * (logs[:-1] - logs[j]), 0.0))
+    gap = np.abs(model - survival[j] / survival[:last])
+    if two_sided:
+        np.maximum(gap, np.abs(model - survival[j + 1] / survival[:last]), out=gap)
+    bound = np.append(np.where(behind, gap, 0.0).max(axis=0), math.inf)
+    bound[~np.isfinite(rate)] = math.inf
+    return bound
+
+
+@lru_cache(maxsize=256)
+def _probes(last: int) -> NDArray[np.int64]:
+    return last + 1 - np.unique(np.geomspace(1, last, 24).astype(np.int64))
 
 
 def _gaps_at(j: int, i: Any, logs: Floats, rate: Floats, survival: Floats, two_sided: bool) -> Floats:
