@@ -36,8 +36,16 @@ def program_of(name):
     from theodolite.theory.kernels._programs import Dense, Nonlinear, Sum
 
     convolution, relu = Convolution(Dense(2.0, 0.01), (3, 3), (1, 1), (1, 1), (1, 1)), Nonlinear(activation_of("relu"))
-    middle = (relu, Sum((convolution, relu)), convolution, relu) if "residual" in name else (relu, convolution, relu)
-    return (convolution, *middle, Flatten() if "flatten" in name else Average(), Dense(1.0, 0.01))
+    block = (Sum((relu, convolution)),) if "residual" in name else ()
+    return (
+        convolution,
+        *block,
+        relu,
+        convolution,
+        relu,
+        Flatten() if "flatten" in name else Average(),
+        Dense(1.0, 0.01),
+    )
 
 
 def ours(case):

@@ -14,10 +14,10 @@ def network(stax, name):
 
     end = stax.Flatten() if "flatten" in name else stax.GlobalAvgPool()
     block = stax.serial(
-        stax.FanOut(2), stax.parallel(stax.serial(convolution(), stax.Relu()), stax.Identity()), stax.FanInSum()
+        stax.FanOut(2), stax.parallel(stax.serial(stax.Relu(), convolution()), stax.Identity()), stax.FanInSum()
     )
     middle = [block] if "residual" in name else []
-    layers = [convolution(), stax.Relu(), *middle, convolution(), stax.Relu(), end]
+    layers = [convolution(), *middle, stax.Relu(), convolution(), stax.Relu(), end]
     return stax.serial(*layers, stax.Dense(1, W_std=1.0, b_std=0.1))
 
 

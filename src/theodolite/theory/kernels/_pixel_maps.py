@@ -99,7 +99,7 @@ def _nonlinear(layer: Nonlinear, signal: PixelKernels, sides: Sides) -> PixelKer
         return _of_variances(layer, signal, sides)
     dual, rows, columns = sides.gauged(layer, signal)
     r = torch.mul(signal.k, rows.inverse, out=sides.scratch.like(signal.k)).mul_(columns.inverse)
-    near = _near(r, dual, rows, signal, sides)
+    near = _near(r, dual, rows, columns, signal, sides)
     is_matrix = sides.given and (signal.full or not signal.space)
     closed = has_closed_form(layer.activation)
     if closed or is_matrix:
@@ -152,30 +152,33 @@ def _block(
     return e, d
 
 
-def _near(r: Tensor, dual: Dual, rows: Gauges, signal: PixelKernels, sides: Sides) -> Tensor | None:
-    """The pairs whose correlations have lost the digits that count; those of a pixel with itself are put right.
+def _near(r: Tensor, dual: Dual, rows: Gauges, columns: Gauges, signal: PixelKernels, sides: Sides) -> Tensor | None:
+    """The pairs that are to be computed from their distance; correlations of a pixel with itself are put right.
 
     Of all pairs of pixels one may meet the image's edge where the other does not: their distances do not add up, and
     rounding beyond 1 is all that is undone.
     """
+    limit = 1 - NEAR
+    if signal.distance is not None:
+        alike = signal.distance < NEAR * (rows.variance + columns.variance)
+        return alike | ~(r.abs() <= limit) if dual.sharp else alike
     if not dual.sharp:
         return None
     correlation = dual.scale is torch.sqrt  # r is the correlation itself, else it stays below 1
-    same = _same_pixels(r, signal, sides) if correlation and signal.distance is None else None
+    same = _same_pixels(r, signal, sides) if correlation else None
     if same is not None:
         same.zero_()
-    limit = 1 - NEAR
     low, high = (float(v) for v in torch.aminmax(r)) if r.numel() else (0.0, 0.0)
     beyond = not (low >= -limit and high <= limit)
     if same is not None:
         same.copy_((rows.variance > 0).reshape(same.shape))
     if not beyond:
         return None
+    if sides.hasty:
+        raise AlikeError
     if signal.full and correlation:
         r.clamp_(-1.0, 1.0)
         return None
-    if sides.hasty:
-        raise AlikeError
     return ~(r.abs() <= limit)
 
 
@@ -209,9 +212,9 @@ def _window_sums(block: Tensor, layer: Convolution, signal: PixelKernels, scratc
     """The sum over the window, the same shift in both images; axis by axis, for the window is a product."""
     groups = [(i, i + signal.space + 1) if signal.full else (i,) for i in range(signal.space)]
     if layer.circular:
-        for axes, size in zip(groups, layer.padding, strict=True):
+        for axes, around in zip(groups, layer.padding, strict=True):
             for axis in axes:
-                block = _wrapped(block, axis, size)
+                block = _wrapped(block, axis, around)
     padding = (0,) * signal.space if layer.circular else layer.padding
     start = block
     for axes, *facts in zip(groups, layer.window, layer.stride, padding, layer.dilation, strict=True):

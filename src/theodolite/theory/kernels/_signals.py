@@ -70,13 +70,13 @@ class Gauges:
     def of(cls, dual: Dual, variance: Tensor) -> Gauges:
         """The gauges of a dual."""
         scale = dual.scale(variance)
-        gains = (g if bool((g != 1).any()) else None for g in (dual.gain(variance), dual.slope_gain(variance)))
-        return cls(variance, torch.where(scale > 0, 1 / scale, 0.0), *gains, dual.moment(variance))
+        gains = [g if bool((g != 1).any()) else None for g in (dual.gain(variance), dual.slope_gain(variance))]
+        return cls(variance, torch.where(scale > 0, 1 / scale, 0.0), gains[0], gains[1], dual.moment(variance))
 
     def mapped(self, change: Callable[[Tensor], Tensor]) -> Gauges:
         """All of them sliced or given other axes."""
-        gains = (None if g is None else change(g) for g in (self.gain, self.slope_gain))
-        return Gauges(change(self.variance), change(self.inverse), *gains, change(self.moment))
+        gains = [None if g is None else change(g) for g in (self.gain, self.slope_gain)]
+        return Gauges(change(self.variance), change(self.inverse), gains[0], gains[1], change(self.moment))
 
 
 @dataclass(frozen=True)

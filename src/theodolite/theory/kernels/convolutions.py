@@ -96,7 +96,7 @@ class ImageKernel:
             raise ValueError(f"expected images of one shape, got {shapes[0]} and {shapes[1]}")
         if not len(first) or not len(second):
             return
-        step = max(1, round(_at_once(first, self.program) ** 0.5))
+        step = min(max(1, round(_at_once(first, self.program) ** 0.5)), -(-len(first) // 3))  # enough for several cores
         step = -(-len(first) // -(-len(first) // step))  # tiles of one size
         tiles = [
             (slice(i, min(i + step, len(first))), slice(j, min(j + step, len(second))))
