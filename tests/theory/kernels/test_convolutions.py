@@ -128,7 +128,7 @@ def test_blocks_products_diagonal_and_two_sets_agree(name, monkeypatch):
     kernel = ImageKernel(PROGRAMS[name])
     whole = kernel(X)
     assert torch.allclose(whole, whole.T)
-    monkeypatch.setattr(conv_kernels, "PAIRS_AT_ONCE", 2 * 900)
+    monkeypatch.setitem(conv_kernels.PAIRS_AT_ONCE, "cpu", 2 * 900)
     assert torch.allclose(kernel(X), whole, rtol=1e-9)
     assert torch.allclose(kernel(X[:3], X[1:]), whole[:3, 1:], rtol=1e-9)
     assert torch.allclose(kernel.diagonal(X), whole.diagonal(), rtol=1e-9)
@@ -147,6 +147,34 @@ def test_images_that_are_nearly_alike_lose_no_digits():
         found = kernel(pair)
         falls.append(((found[0, 0] + found[1, 1]) / 2 - found[0, 1]).item() / step)
     assert falls == pytest.approx([falls[0]] * 3, rel=1e-3)
+
+
+def test_a_like_image_changes_no_other_pair_and_threads_change_nothing(monkeypatch):
+    """Tiles with patches that are alike are computed by distances too; all else is the same to the last bit."""
+    kernel = ImageKernel((convolution(), Sum((RELU, convolution())), GELU, convolution(), RELU, Flatten(), LAST))
+    others = torch.randn(8, 2, 6, 5, generator=torch.Generator().manual_seed(6), dtype=X.dtype)
+    alike = torch.cat([others, others[:1] + 1e-8 * others[1:2], 0 * others[:2]])  # black images: all patches alike
+    monkeypatch.setitem(conv_kernels.PAIRS_AT_ONCE, "cpu", 4 * 30)
+    plain, found = kernel.both(others), kernel.both(alike)
+    assert torch.allclose(found.ntk[:8, :8], plain.ntk, rtol=1e-14)
+    assert found.ntk[0, 8] == pytest.approx(found.ntk[0, 0].item(), rel=1e-6)
+    assert found.ntk[9, 10].item() == pytest.approx(found.ntk[9, 9].item(), rel=1e-14)
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(2)
+        both = kernel.both(alike)
+        assert torch.get_num_threads() == 2
+        torch.set_num_threads(1)
+        assert torch.equal(both.ntk, kernel.both(alike).ntk)
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_no_images_give_no_numbers():
+    kernel = ImageKernel(PROGRAMS["flatten"])
+    assert kernel(X[:0]).shape == (0, 0)
+    assert kernel(X[:0], X).shape == (0, 4)
+    assert kernel.diagonal(X[:0]).shape == (0,)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,9 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
+SPARE = 16
+"""Blocks of one shape that are kept at most."""
+
 
 class Scratch:
     """Blocks of memory that are used again: a block of work allocates nothing."""
@@ -14,16 +17,19 @@ class Scratch:
     def __init__(self) -> None:
         self._free: dict[tuple[torch.Size, torch.dtype], list[Tensor]] = {}
 
-    def like(self, block: Tensor) -> Tensor:
-        """An uninitialised block of the same shape."""
-        spare = self._free.get((block.shape, block.dtype))
-        return spare.pop() if spare else torch.empty(block.shape, dtype=block.dtype, device=block.device)
+    def like(self, block: Tensor, shape: torch.Size | None = None) -> Tensor:
+        """An uninitialised block of the same shape, or of another."""
+        shape = block.shape if shape is None else shape
+        spare = self._free.get((shape, block.dtype))
+        return spare.pop() if spare else torch.empty(shape, dtype=block.dtype, device=block.device)
 
     def release(self, *blocks: Tensor | float | None) -> None:
         """Take back blocks that came from here, each of them once."""
         for block in blocks:
             if isinstance(block, Tensor):
-                self._free.setdefault((block.shape, block.dtype), []).append(block)
+                spare = self._free.setdefault((block.shape, block.dtype), [])
+                if len(spare) < SPARE:
+                    spare.append(block)
 
 
 def constant(value: float, like: Tensor) -> Tensor:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from typing import TypeVar
 
 import torch
+
+Job = TypeVar("Job")
+Result = TypeVar("Result")
 
 
 @contextmanager
@@ -36,3 +41,23 @@ def run_in_threads(work: Callable[[], None], threads: int) -> None:
     with ThreadPoolExecutor(threads) as pool:
         for done in [pool.submit(alone) for _ in range(threads)]:
             done.result()
+
+
+def in_order(work: Callable[[Job], Result], jobs: Iterable[Job], threads: int) -> Iterator[Result]:
+    """What becomes of each job, in their order, from several threads of one core each; few are done ahead."""
+    if threads <= 1:
+        yield from map(work, jobs)
+        return
+
+    def alone(job: Job) -> Result:
+        with torch.no_grad():
+            return work(job)
+
+    with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+        ahead: deque[Future[Result]] = deque()
+        for job in jobs:
+            ahead.append(pool.submit(alone, job))
+            if len(ahead) > 2 * threads:
+                yield ahead.popleft().result()
+        while ahead:
+            yield ahead.popleft().result()
