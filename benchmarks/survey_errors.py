@@ -4,10 +4,12 @@ The samples of a network of digits are put into another order, again and again. 
 may look at some of them alone. Counted is how often three errors cover the full value, reading by reading. The network is a
 small one, trained here on 480 digits, so that all instruments are checked in minutes; ``--builtin`` takes the built-in one,
 ``--attention`` a transformer of the rows of the digits. A run of SGD has a length, which is part of what it says: with
-``--seconds`` all redraws are of one short length, and the full value is the mean over them.
+``--seconds`` all redraws are of one short length, and the full value is the mean over them. With ``--again N`` an answer with
+an error above its number is read once more with N samples, as a survey does with spare seconds, and that one is counted:
+whether the choice spoils the error bars.
 
     python benchmarks/survey_errors.py [--redraws 20] [--samples 120] [--seed 0] [--builtin | --attention]
-        [--seconds S] [INSTRUMENT ...]
+        [--seconds S] [--again N] [INSTRUMENT ...]
 """
 
 from __future__ import annotations
@@ -103,6 +105,7 @@ def main() -> int:
     parser.add_argument("--builtin", action="store_true")
     parser.add_argument("--attention", action="store_true")
     parser.add_argument("--seconds", type=float)
+    parser.add_argument("--again", type=int)
     options = parser.parse_args()
     start, count = (builtin(), 10_000) if options.builtin else (small(attention=options.attention), SMALL)
     last: dict[Key, float] = {}
@@ -110,6 +113,7 @@ def main() -> int:
     widths: dict[Key, list[float]] = {}
     seen: dict[Key, list[tuple[Reading, float]]] = defaultdict(list)
     for name in options.instrument or catalogue.instrument_names():
+        repeated = 0
         for seed in range(options.seed, options.seed + options.redraws):
             subject = redrawn(start.model, start.origin, seed, count)
             if options.seconds is not None:
@@ -118,8 +122,11 @@ def main() -> int:
                 whole = {}
             else:
                 whole = readings(name, subject)
-                subject = redrawn(start.model, start.origin, seed, count).within(Allowance(samples=options.samples))
-                found = readings(name, subject)
+                subject = redrawn(start.model, start.origin, seed, count)
+                found = readings(name, subject.within(Allowance(samples=options.samples)))
+                if options.again and _unknown(found):
+                    later = readings(name, subject.within(Allowance(samples=options.again)))
+                    found, repeated = (later, repeated + 1) if _unknown(later) <= _unknown(found) else (found, repeated)
             for key, reading in found.items():
                 if options.seconds is not None or key in whole:
                     seen[key].append((reading, whole[key].measured if key in whole else math.nan))
@@ -129,7 +136,8 @@ def main() -> int:
             fulls = [mean if math.isnan(full) else full for _, full in seen[key]]
             hits[key] = [covers(reading, full) for (reading, _), full in zip(seen[key], fulls, strict=True)]
             widths[key], last[key] = [reading.stderr for reading, _ in seen[key]], fulls[-1]
-        print(f"{name}: {sum(_good(hits[key]) for key in own)} of {len(own)} readings", flush=True)
+        twice = f", {repeated} of {options.redraws} looked at again" if options.again else ""
+        print(f"{name}: {sum(_good(hits[key]) for key in own)} of {len(own)} readings{twice}", flush=True)
         for key in own:
             if not _good(hits[key]):
                 mean = sum(widths[key]) / len(widths[key])
@@ -138,6 +146,10 @@ def main() -> int:
     failed = [key for key in hits if not _good(hits[key])]
     print(f"\n{len(hits) - len(failed)} of {len(hits)} readings cover the full value at least 19 times in 20")
     return 1 if failed else 0
+
+
+def _unknown(found: dict[Key, Reading]) -> int:
+    return sum(reading.stderr > abs(reading.measured) for reading in found.values())
 
 
 def _good(hits: list[bool]) -> bool:
