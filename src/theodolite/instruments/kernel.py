@@ -52,7 +52,7 @@ DENSE, BLOCKS, MOST_LOG = 300, 8, 20.0
 PRODUCTS = 12
 """Products with the Gauss-Newton matrix of all the data below which these are not tried."""
 
-STEEPEST = 2.0
+STEEPEST = 3.0
 """The power of the number of samples that a condition number grows as over data of one dimension."""
 
 SKETCHED, NUMBERS = 1 << 25, 1 << 27
@@ -247,9 +247,10 @@ def _other_samples(mean: Tensor, full: int) -> tuple[float, float]:
     """How much condition and effective rank hang on which samples these are, and on how many there would be in full.
 
     Both grow with the number of samples. Blocks left out in turn show the spread, and by how much fewer samples make them
-    less: that is continued to as many as would have been taken. A condition number spreads by factors. The i-th eigenvalue of
-    the kernel of a network with kinks falls as i^-(D + 1)/D over data of D dimensions (bietti2021), so that of n samples the
-    condition number is n^(1 + 1/D): n^2 at the most, which three errors cover in any case. Smoother ones show in the blocks.
+    less: that is continued to as many as would have been taken. A condition number spreads by factors. The two nearest of n
+    samples of D dimensions lie n^(-2/D) apart, and the kernel of a network with kinks falls off as the distance, so that its
+    smallest eigenvalue is at most so large and its largest grows as n: the condition number is n^(1 + 2/D), n^3 at the most,
+    which three errors cover in any case. Smoother kernels show in the blocks.
     """
 
     def both(rows: Any) -> list[float]:
