@@ -32,6 +32,7 @@ from .one_datum import (
 from .phases import (
     Moment as Moment,
     TrainingPhase as TrainingPhase,
+    is_launch as is_launch,
     run_outcome as run_outcome,
     training_phase as training_phase,
 )

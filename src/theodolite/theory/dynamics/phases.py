@@ -28,10 +28,16 @@ RAISED = 0.8
 
 At a constant step it is not: the sharpness overshoots the edge, by as much as a half, before it settles there."""
 
-RUNAWAY, HOPELESS = 1e3, 1e12
-"""A loss that grew by the first factor diverges, unless the curvature falls meanwhile as in a catapult; by the second, it does.
+RUNAWAY, HOPELESS, DOWN = 1e3, 1e12, 0.1
+"""A loss that grew by the first factor diverges, unless it flies as in a catapult; by the second, it does.
 
-A catapult's loss peaks at about a tenth of the width, which is many times a start that was near its minimum."""
+A catapult's loss peaks at about a tenth of the width, which is many times a start that was near its minimum. In flight the
+curvature falls and is beyond the edge still; once it is not, the loss comes down, below the third share of its peak. Where
+curvature is gone and the loss stays up, as in a classifier that is sure of the wrong classes, nothing will bring it down."""
+
+BELOW, AT, HOVERS, REACHED, RECENT = 0.8, 0.9, 0.75, 0.95, 3
+"""Curvature over the edge: below the first it is away from it, above the second at it, and above the third it hovers there where
+one of some recent looks saw the fourth. Of Adam it is a saw: slowly up to the edge, and down to 0.8 of it at once."""
 
 LAZY = 0.5
 """A convention: a tangent kernel that moved by less than this share of its norm is called lazy."""
@@ -45,8 +51,8 @@ class Moment:
     """What decides a phase, at one step: loss, curvature and its error, step, and what is left of the tangent kernel.
 
     ``alive`` is the norm of the tangent kernel, as far as it tells samples apart, over that at the start; ``drift`` its
-    relative change; ``edge`` the (preconditioned) curvature that the optimiser bears, (2 + 2 momentum) / lr unless told. None
-    where it was not measured.
+    relative change; ``edge`` the (preconditioned) curvature that the optimiser bears, (2 + 2 momentum) / lr unless told;
+    ``peak`` the highest loss seen since the moment before, where it was looked for. None where it was not measured.
     """
 
     step: int
@@ -58,6 +64,12 @@ class Moment:
     alive: float | None = None
     drift: float | None = None
     edge: float | None = None
+    peak: float | None = None
+
+    @property
+    def highest(self) -> float:
+        """The highest loss that is known of this moment and the time before it."""
+        return self.loss if self.peak is None else max(self.loss, self.peak)
 
     @property
     def bearable(self) -> float | None:
@@ -111,15 +123,15 @@ def training_phase(history: Sequence[Moment]) -> TrainingPhase:
         return TrainingPhase(
             "divergent", f"The loss is not finite since step {lost.step}; it began at {first.loss:.4g}."
         )
-    if now.alive is not None and now.alive <= GONE:
+    read = next((m for m in reversed(history) if m.alive is not None), None)  # what overflowed cannot be read again
+    if read is not None and read.alive is not None and read.alive <= GONE:
         return TrainingPhase(
             "dead",
-            f"At step {now.step} no weight makes a difference any more: what of the tangent kernel tells samples apart is "
-            f"{now.alive:.2g} of what it was. The loss, {now.loss:.4g}, can be low all the same. "
+            f"At step {read.step} no weight makes a difference any more: what of the tangent kernel tells samples apart is "
+            f"{read.alive:.2g} of what it was. The loss, {now.loss:.4g}, can be low all the same. "
             "Start again with a smaller step.",
         )
-    flatter = now.sharpness is not None and first.sharpness is not None and now.sharpness < first.sharpness
-    if now.loss > (HOPELESS if flatter else RUNAWAY) * max(first.loss, 1e-300):
+    if now.loss > (HOPELESS if _in_flight(history) else RUNAWAY) * max(first.loss, 1e-300):
         return TrainingPhase("divergent", f"The loss grew from {first.loss:.4g} to {now.loss:.4g} by step {now.step}.")
     ratios = [m for m in history if m.ratio is not None]
     if not ratios and len(history) > 1:
@@ -164,13 +176,41 @@ def run_outcome(
     return TrainingPhase("catapult" if product > 2 and max(losses) > first else "lazy", seen)
 
 
+def _in_flight(history: Sequence[Moment]) -> bool:
+    """Whether a loss that is far up is that of a catapult, as far as can be told."""
+    first, now = history[0], history[-1]
+    if now.sharpness is None or first.sharpness is None or now.sharpness >= first.sharpness:
+        return False
+    return now.ratio is None or now.ratio >= 1 or now.loss < DOWN * max(m.highest for m in history)
+
+
+def is_launch(history: Sequence[Moment]) -> bool:
+    """Whether a flight begins at the last moment: a step beyond the edge, at the start or newly raised.
+
+    >>> is_launch([Moment(0, 1.0, sharpness=3.0, lr=1.0)]), is_launch([Moment(0, 1.0, sharpness=1.0, lr=1.0)])
+    (True, False)
+    """
+    launches = _launches([m for m in history if m.ratio is not None])
+    return bool(launches) and launches[-1] is history[-1]
+
+
+def _launches(known: Sequence[Moment]) -> list[Moment]:
+    return [m for before, m in zip((None, *known), known, strict=False) if m.beyond and _raised(before, m)]
+
+
 def _by_curvature(history: Sequence[Moment], known: Sequence[Moment]) -> TrainingPhase:
-    launches = [m for before, m in zip((None, *known), known, strict=False) if m.beyond and _raised(before, m)]
+    launches = _launches(known)
     first, now = known[0], history[-1]
     ratio = known[-1].ratio or 0.0
+    seen = (
+        f"The curvature was {first.ratio:.3g} of what the step can bear at step {first.step} and is {ratio:.3g} now; the loss "
+        f"went from {history[0].loss:.4g} to {now.loss:.4g}."
+    )
+    if _hovers([m for m in known if not launches or m.step > launches[-1].step]):
+        return TrainingPhase("edge", f"{seen} The curvature has grown to the edge of stability and hovers there.")
     if launches:
         start = launches[0]
-        peak = max(m.loss for m in history if m.step >= start.step)
+        peak = max([start.loss, *(m.highest for m in history if m.step > start.step)])
         seen = (
             f"At step {start.step} the curvature was {start.ratio:.3g} times what the step can bear; the loss went from "
             f"{start.loss:.4g} up to {peak:.4g} and is {now.loss:.4g}; the curvature is {ratio:.3g} of the limit now."
@@ -182,15 +222,18 @@ def _by_curvature(history: Sequence[Moment], known: Sequence[Moment]) -> Trainin
                 "stable", f"{seen} The loss was never seen to rise: no catapult, the ground was flatter."
             )
         return TrainingPhase("undecided", f"{seen} Still in flight: it may come down flatter, diverge or die.")
-    seen = (
-        f"The curvature was {first.ratio:.3g} of what the step can bear at step {first.step} and is {ratio:.3g} now; the loss "
-        f"went from {history[0].loss:.4g} to {now.loss:.4g}."
-    )
-    if (first.ratio or 0) < 0.8 and ratio >= 0.9:
-        return TrainingPhase("edge", f"{seen} The curvature has grown to the edge of stability and hovers there.")
     if now.loss < FALLEN * history[0].loss:
         return _calm(seen, now.drift)
     return TrainingPhase("undecided", f"{seen} The step is small enough, but the loss has not fallen yet.")
+
+
+def _hovers(known: Sequence[Moment]) -> bool:
+    """Whether the curvature came from below to the edge, and is there or was lately."""
+    ratios = [m.ratio or 0.0 for m in known]
+    if not ratios or min(ratios) >= BELOW:
+        return False
+    lately = ratios[-1] >= HOVERS and max(ratios[-RECENT:]) >= REACHED
+    return ratios[-1] >= AT or lately
 
 
 def _by_loss(history: Sequence[Moment]) -> TrainingPhase:

@@ -36,6 +36,7 @@ def history_of(records: Sequence[Record]) -> list[Moment]:
             _known(r.facts.get("alive")),
             _known(r.facts.get("drift")),
             _known(r.facts.get("edge")),
+            _known(r.facts.get("peak_loss")),
         )
         for r in records
         if "loss" in r.facts

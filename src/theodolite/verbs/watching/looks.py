@@ -16,6 +16,7 @@ import torch
 from theodolite import catalogue
 from theodolite.core.question import Question
 from theodolite.core.reading import SIGMAS, Band, Reading
+from theodolite.core.subject import Subject
 from theodolite.instruments._common.drift import drift_reading
 from theodolite.instruments._common.samples import spread_samples
 from theodolite.instruments.sharpness import sharpness_meaning
@@ -45,7 +46,7 @@ class Look(Question):
 
 def _loss(scene: Scene) -> Iterator[Reading]:
     slope = scene.slope
-    loss = _loss_as_evaluated(scene) if scene.normalised else slope.loss
+    loss = loss_as_evaluated(scene.subject) if scene.normalised else slope.loss
     scene.facts |= {"loss": loss, "step_loss": slope.loss, "gradient": slope.norm}
     finite = math.isfinite(slope.loss)
     yield Reading(
@@ -70,9 +71,10 @@ def _loss(scene: Scene) -> Iterator[Reading]:
         )
 
 
-def _loss_as_evaluated(scene: Scene) -> float:
+def loss_as_evaluated(subject: Subject) -> float:
+    """The loss on the probe in evaluation mode: one forward pass."""
     with torch.no_grad():
-        parts = [(float(scene.subject.loss_on(batch)), len(batch)) for batch in scene.subject.batches()]
+        parts = [(float(subject.loss_on(batch)), len(batch)) for batch in subject.batches()]
     return sum(value * size for value, size in parts) / sum(size for _, size in parts)
 
 

@@ -1,0 +1,39 @@
+"""Between two looks, after a step beyond the edge: the loss alone, by forward passes, so that a catapult's rise is seen.
+
+A catapult is over within some ten steps, and looks are a hundred apart.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+
+@dataclass
+class Glances:
+    """Steps at which the loss alone is read: 1, 2, 3, 4, 6, 9, 13, 19, ... after a launch; ``highest`` is the most it was."""
+
+    highest: float = math.nan
+    _launched: int = 0
+    _next: float = math.inf
+
+    def begin(self, step: int) -> None:
+        """A launch at this step."""
+        self.highest, self._launched, self._next = math.nan, step, step + 1
+
+    def end(self) -> None:
+        """No more of them: a look has come, or the run goes back."""
+        self.highest, self._next = math.nan, math.inf
+
+    def due(self, step: int) -> bool:
+        """Whether the loss is to be read before this step."""
+        return step >= self._next
+
+    def saw(self, step: int, loss: float) -> None:
+        """The loss that was read; one that is not finite ends them."""
+        self.highest = loss if math.isnan(self.highest) else max(self.highest, loss)
+        self._next = step + max(1, (step - self._launched) // 2) if math.isfinite(loss) else math.inf
+
+    def facts(self) -> dict[str, float]:
+        """What the next look notes of them."""
+        return {} if math.isnan(self.highest) else {"peak_loss": self.highest}
