@@ -29,7 +29,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
 import theodolite as th
 from theodolite.verbs.watching import charting
 
-SAMPLES, INPUTS, CLASSES, LOOKS, ATTEMPTS = 32, 5, 3, 12, 40
+SAMPLES, INPUTS, CLASSES, LOOKS, ATTEMPTS = 32, 5, 3, 12, 100
 PHASES = ("lazy", "stable", "edge", "catapult", "flat", "divergent", "dead")
 ANSWER = {"flat": ("stable", "lazy")}
 """What counts as right, where it is not the name itself: steps beyond the edge whose loss fell from the start are no catapult."""
@@ -233,6 +233,7 @@ def made(phase, seed):
         ratio, gain, steps, batch = between(0.02, 0.2), between(0.5, 1.0), 480, one_of(None, 16)
     elif phase == "edge":
         ratio, gain, steps, depth, width = between(0.3, 0.65), between(0.5, 1.2), 600, one_of(2, 3), one_of(8, 12)
+        ratio = ratio if kind == "SGD" else between(0.5, 0.72)  # momentum moves on before the curvature has grown
         loss = mse_loss  # of cross-entropy the curvature falls again once the classes are told apart
     elif phase == "catapult":
         ratio, loss, width = between(1.15, 1.9), one_of(mse_loss, mse_loss, mse_loss, cross_entropy), 16
@@ -261,7 +262,9 @@ def made(phase, seed):
         if phase == "divergent" and loss is cross_entropy:
             run.lr *= 1e4
     run.least = 0.75 if phase == "edge" else 0.0
-    run.words = f"{kind}, {activation}, {depth} hidden of {width}, {loss.__name__}, lr {run.lr:.2g}, batch {batch or 'all'}"
+    run.words = (
+        f"{kind}, {activation}, {depth} hidden of {width}, {loss.__name__}, lr {run.lr:.2g}, batch {batch or 'all'}"
+    )
     return run
 
 
@@ -273,7 +276,11 @@ def watched(run):
         if not optimizers:
             optimizers.append(
                 th.Watch(
-                    run.model, optimizer=optimizer, probe=(run.x, run.y), loss=run.loss, every=max(1, run.steps // LOOKS)
+                    run.model,
+                    optimizer=optimizer,
+                    probe=(run.x, run.y),
+                    loss=run.loss,
+                    every=max(1, run.steps // LOOKS),
                 )
             )
         optimizers[0](step)
@@ -317,7 +324,11 @@ def told(rows):
         count = collections.Counter(row[4] for row in own)
         drawn = sum(row[2] + 1 for row in own) / max(1, len(own))
         good = sum(right(phase, row[4]) for row in own)
-        print(f"{phase:<11}" + "".join(f"{count[name] or '':>10}" for name in names) + f"  {good:>3} of {len(own):<3} {drawn:9.1f}")
+        print(
+            f"{phase:<11}"
+            + "".join(f"{count[name] or '':>10}" for name in names)
+            + f"  {good:>3} of {len(own):<3} {drawn:9.1f}"
+        )
     for phase, seed, _, words, name, reason in rows:
         if not right(phase, name):
             print(f"{phase} seed {seed} ({words}): {name}: {reason}")
