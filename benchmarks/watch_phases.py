@@ -70,7 +70,7 @@ class Made:
 
 @dataclass
 class Seen:
-    """The bare record: the loss at each step, curvature over the edge at some, kernel at both ends, and whether units are left."""
+    """The bare record: the loss at each step, curvature over the edge at some, kernel at both ends, whether units are left."""
 
     losses: list = field(default_factory=list)
     ratios: list = field(default_factory=list)

@@ -32,7 +32,7 @@ def classifier():
     return nn.Sequential(nn.Linear(6, 12), nn.BatchNorm1d(12), nn.ReLU(), nn.Dropout(0.3), nn.Linear(12, 3))
 
 
-def trained(make, *, watching, accumulate=2, level="full", compiled=False):
+def trained(make, *, watching, accumulate=3, level="full", compiled=False):
     x, y = data()
     model = classifier()
     outer = torch.compile(model, backend="eager") if compiled else model

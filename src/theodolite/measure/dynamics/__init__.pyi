@@ -4,6 +4,7 @@ from .gradient_noise import (
     group_moments as group_moments,
 )
 from .last_update import UpdateEffect as UpdateEffect, update_effect as update_effect
+from .micro_batches import AccumulatedNoise as AccumulatedNoise, accumulated_noise as accumulated_noise
 from .sgd_balance import (
     Sgd as Sgd,
     SgdRun as SgdRun,

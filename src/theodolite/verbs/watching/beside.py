@@ -14,6 +14,7 @@ from theodolite.core.ailment import Finding, Severity
 from theodolite.core.state import untouched
 from theodolite.io.files import write_atomically
 from theodolite.measure.dynamics import bare_optimizer, parameters_left_out
+from theodolite.verbs.watching.accumulation import MicroBatches
 from theodolite.verbs.watching.alarms import LOG, Alarms, Listener, findings_of_run
 from theodolite.verbs.watching.charting import OptimizerEvents, tried_step
 from theodolite.verbs.watching.records import Record
@@ -46,6 +47,9 @@ class Beside:
         self.optimizer: torch.optim.Optimizer | None = bare_optimizer(optimizer)
         self.events = None if self.optimizer is None else OptimizerEvents(self.optimizer)
         self.last = None if self.optimizer is None or self.silent else LastStep(model, self.optimizer)
+        self.micro: MicroBatches | None = None
+        if self.optimizer is not None and self.events is not None and not self.silent:
+            self.micro = MicroBatches(model, self.optimizer, self.events)
         self.precision = TrainingPrecision(outer, autocast)
         self.alarms = Alarms()
         self.writer: Any = None
@@ -60,7 +64,15 @@ class Beside:
     def training(self) -> Training:
         """What a look knows of the training around it."""
         before = {} if self.last is None else self.last.before
-        return Training(self.optimizer, before, autocast_now(self.model) or self.precision.dtype)
+        noise = None if self.micro is None else self.micro.noise
+        return Training(self.optimizer, before, self._autocast(), noise)
+
+    def glancing(self) -> contextlib.AbstractContextManager[None]:
+        """As `looking`, for what needs nothing of the training around it."""
+        return self.looking(Training(precision=self._autocast()))
+
+    def _autocast(self) -> torch.dtype | None:
+        return autocast_now(self.model) or self.precision.dtype
 
     @contextlib.contextmanager
     def looking(self, training: Training) -> Iterator[None]:
@@ -73,11 +85,15 @@ class Beside:
         """Whether a look may come after the next step, whose weights before are to be kept then."""
         if self.last is not None:
             self.last.near = near
+        if self.micro is not None:
+            self.micro.expect(near)
 
     def release(self) -> None:
         """The weights before the last step are not needed any more."""
         if self.last is not None:
             self.last.release()
+        if self.micro is not None:
+            self.micro.release()
 
     def lines(self, watch: Watch, origin: Mapping[str, Tensor]) -> tuple[str, ...]:
         """The findings of the looks so far, those told that are new or got worse.
@@ -112,6 +128,6 @@ class Beside:
 
     def close(self) -> None:
         """Take away every hook."""
-        for seen in (self.events, self.last, self.precision):
+        for seen in (self.events, self.last, self.micro, self.precision):
             if seen is not None:
                 seen.remove()

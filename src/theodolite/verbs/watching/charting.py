@@ -29,13 +29,16 @@ if TYPE_CHECKING:
 class OptimizerEvents:
     """Counts steps of an optimiser, and those after which the gradient was not cleared before the next was added to it.
 
+    ``passes`` is how many backward passes the last step was accumulated from.
+
     One parameter tells: when a gradient arrives while ``.grad`` is still the tensor of the last step, neither replaced nor
     written to nor zero, it was kept. Only what is really accumulated counts, not gradients that are asked for. Nothing is
     changed; `remove` takes the hooks away.
     """
 
     def __init__(self, optimizer: torch.optim.Optimizer) -> None:
-        self.steps = self.kept = 0
+        self.steps = self.kept = self.passes = 0
+        self._arrivals = 0
         self._used: tuple[weakref.ref[Tensor], int] | None = None
         self._suspect = False
         held = [p for group in optimizer.param_groups for p in group["params"] if p.requires_grad and p.is_leaf]
@@ -57,6 +60,7 @@ class OptimizerEvents:
 
     def _stepped(self, *_: Any) -> None:
         self.steps += 1
+        self.passes, self._arrivals = self._arrivals, 0
         gradient = None if self._parameter is None else self._parameter.grad
         self._used = None if gradient is None else (weakref.ref(gradient), gradient._version)
 
@@ -70,6 +74,7 @@ class OptimizerEvents:
         self._suspect = same and bool(gradient.any())  # zeros written through .data leave no trace but themselves
 
     def _arrived(self, _: Tensor) -> None:
+        self._arrivals += 1
         self.kept += self._suspect
         self._used, self._suspect = None, False
 

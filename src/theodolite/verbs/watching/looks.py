@@ -24,6 +24,7 @@ from theodolite.measure import first_tensor, placed
 from theodolite.measure.dynamics import at_state, telling_kernel, thinned_travel, thinned_weights, weight_travel
 from theodolite.measure.kernels import empirical_ntk
 from theodolite.theory.dynamics import StepQuality, step_quality
+from theodolite.verbs.watching.accumulation import accumulation_readings
 from theodolite.verbs.watching.projected import projected_drift
 from theodolite.verbs.watching.scene import CLOSE, LARGE, LEVELS, Level, Scene
 
@@ -252,6 +253,14 @@ def _dear(readings: str) -> Callable[[Scene], Iterator[Reading]]:
 
 LOOKS = (
     Look(name="loss", question="Does the loss fall?", level="cheap", cost="backward", laws=(), read=_loss),
+    Look(
+        name="accumulated-noise",
+        question="How much of an accumulated gradient is noise?",
+        level="cheap",
+        cost="free",
+        laws=("constant-step-noise-floor",),
+        read=accumulation_readings,
+    ),
     Look(
         name="last-step",
         question="Did the last step do what the gradient promised?",

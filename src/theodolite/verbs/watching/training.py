@@ -5,12 +5,14 @@ from __future__ import annotations
 import contextlib
 import math
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+
+from theodolite.measure.dynamics import AccumulatedNoise
 
 
 class LastStep:
@@ -94,11 +96,12 @@ def check_whole(model: nn.Module) -> None:
 
 @dataclass(frozen=True)
 class Training:
-    """What a look knows of the training around it: the optimiser, the weights before its last step, and the precision."""
+    """What a look knows of the training around it: the optimiser, the weights before its last step, the precision, and noise."""
 
     optimizer: torch.optim.Optimizer | None = None
     before: Mapping[str, Tensor] = field(default_factory=dict, repr=False)
     precision: torch.dtype | None = None
+    noise: Callable[[], AccumulatedNoise | None] | None = None
 
 
 def bytes_of(model: nn.Module, optimizer: torch.optim.Optimizer | None) -> int:

@@ -274,7 +274,7 @@ class Watch(ShownAnswers):
         """Read the loss alone: what it costs is time of looks, not of training."""
         started = time.perf_counter()
         try:
-            with self._beside.looking(self._beside.training()):
+            with self._beside.glancing():
                 self._glances.saw(step, loss_as_evaluated(self.subject))
         except Exception:  # whatever fails here, training goes on; the next look says what it is
             self._glances.end()

@@ -1,0 +1,146 @@
+"""What the micro-batches of an accumulated gradient tell of its noise, at the price of their norms in one step before a look.
+
+Whoever accumulates has the gradients of several batches at the same weights: their spread is the noise of the step's gradient,
+and nothing has to be run for it. Hooks are there from the last step before a look until that look, and only where the step before
+was accumulated from three passes or more; they look, and change nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+from theodolite.core.reading import Reading
+from theodolite.measure.dynamics import AccumulatedNoise, accumulated_noise
+from theodolite.verbs.watching.charting import OptimizerEvents
+
+if TYPE_CHECKING:
+    from theodolite.verbs.watching.scene import Scene
+
+ENTRIES, FEWEST = 1 << 16, 3
+"""Entries of each micro-batch's gradient that are kept for the error, and passes a step from which on it can be told."""
+
+CLOSE = 1e-3
+"""How far the gradient after the first pass may be from that pass's own: more means that it was not cleared before."""
+
+
+class MicroBatches:
+    """The squared norms of the gradients that one step adds up, and some of their entries."""
+
+    def __init__(self, model: nn.Module, optimizer: torch.optim.Optimizer, events: OptimizerEvents) -> None:
+        self.model, self.events = model, events
+        self._handles: list[Any] = []
+        self._step = optimizer.register_step_pre_hook(self._stops)
+        self._forget()
+
+    def expect(self, near: bool) -> None:
+        """Listen to the next step, where a look may come after it and the last one was accumulated."""
+        if near and not self._handles and self.events.passes >= FEWEST:
+            self._forget()
+            self._wanted = self.events.passes
+            own = [p for p in self.model.parameters() if p.requires_grad and p.is_leaf]
+            stride = max(1, math.ceil(sum(p.numel() for p in own) / ENTRIES))
+            for number, parameter in enumerate(own):
+                arrives = parameter.register_hook(partial(self._arrives, number, stride))
+                arrived = parameter.register_post_accumulate_grad_hook(partial(self._arrived, number))
+                self._handles += [arrives, arrived]
+
+    def noise(self) -> AccumulatedNoise | None:
+        """That of the gradient that was listened to; None where it was not whole, not cleared before, or 0."""
+        self._stops()
+        if not self._passes or len(self._passes) != self._wanted or self._odd:
+            return None
+        rows = [[squares[n] for n in sorted(squares)] for squares, _ in self._passes]
+        squares = [_sum(row) for row in rows]
+        first, total = (_sum([held[n] for n in sorted(held)]) for held in (self._first, self._total))
+        numbers = sorted(self._total)
+        if not 0 < total < math.inf or any(sorted(entries) != numbers for _, entries in self._passes):
+            return None
+        if abs(first - squares[0]) > CLOSE * squares[0]:
+            return None
+        entries = torch.stack([torch.cat([kept[n] for n in numbers]) for _, kept in self._passes])
+        return accumulated_noise(squares, total, entries)
+
+    def release(self) -> None:
+        """A look has read it: listen no longer, and give the memory back."""
+        self._stops()
+        self._forget()
+
+    def remove(self) -> None:
+        """Watch no longer."""
+        self.release()
+        self._step.remove()
+
+    def _forget(self) -> None:
+        self._wanted, self._odd = 0, False
+        self._passes: list[tuple[dict[int, Tensor], dict[int, Tensor]]] = []
+        self._arriving: dict[int, tuple[Tensor, Tensor]] = {}
+        self._first: dict[int, Tensor] = {}
+        self._total: dict[int, Tensor] = {}
+
+    def _stops(self, *_: Any) -> None:
+        for handle in self._handles:
+            handle.remove()
+        self._handles = []
+
+    @torch.no_grad()
+    def _arrives(self, number: int, stride: int, gradient: Tensor) -> None:
+        if gradient.is_sparse:
+            self._odd = True
+        elif not self._odd:
+            self._arriving[number] = _square(gradient), gradient.detach().reshape(-1)[::stride].float().cpu()
+
+    @torch.no_grad()
+    def _arrived(self, number: int, parameter: Tensor) -> None:
+        """What arrived was added to the gradient, not only asked for."""
+        found = self._arriving.pop(number, None)
+        if found is None or parameter.grad is None:
+            return
+        if not self._passes or number in self._passes[-1][0]:
+            self._passes.append(({}, {}))
+        squares, entries = self._passes[-1]
+        squares[number], entries[number] = found
+        self._total[number] = _square(parameter.grad)
+        if len(self._passes) == 1:
+            self._first[number] = self._total[number]
+
+
+def accumulation_readings(scene: Scene) -> Iterator[Reading]:
+    """How much of the gradient that was accumulated is noise; nothing where none was."""
+    found = None if scene.training.noise is None else scene.training.noise()
+    if found is None:
+        return
+    scene.facts["noise_share"] = found.share.value
+    yield Reading(
+        quantity="share of noise in the squared gradient of a step",
+        where=f"{found.passes} micro-batches",
+        measured=found.share.value,
+        stderr=found.share.stderr,
+        meaning="1: noise alone; 0: every micro-batch says the same. From the micro-batches that the gradient was accumulated "
+        "from, if each was a pass of the same loss over its own samples.",
+    )
+    if found.scale is not None:
+        size = scene.batching.size
+        unit, times = ("batches of a step", 1) if size is None else ("samples", size)
+        yield Reading(
+            quantity=f"simple noise scale in {unit}",
+            where=f"{found.passes} micro-batches",
+            measured=times * found.scale.value,
+            stderr=times * found.scale.stderr,
+            meaning=f"Noise and signal are equal in a batch of {found.scale.value:.3g} times that of a step: "
+            + ("larger batches allow larger steps." if found.scale.value > 1 else "larger batches bring little."),
+        )
+
+
+def _square(gradient: Tensor) -> Tensor:
+    exact = torch.float64 if gradient.device.type in ("cpu", "cuda") else torch.float32
+    return torch.linalg.vector_norm(gradient.detach(), dtype=exact).square()
+
+
+def _sum(values: list[Tensor]) -> float:
+    return float(torch.stack([value.to(values[0].device) for value in values]).sum()) if values else 0.0
