@@ -30,6 +30,9 @@ import theodolite as th
 from theodolite.verbs.watching import charting
 
 SAMPLES, INPUTS, CLASSES, LOOKS, ATTEMPTS = 32, 5, 3, 12, 100
+THROW = 25
+"""Steps within which a catapult goes up: some multiple of the logarithm of the width."""
+
 PHASES = ("lazy", "stable", "edge", "catapult", "flat", "divergent", "dead")
 ANSWER = {"flat": ("stable", "lazy")}
 """What counts as right, where it is not the name itself: steps beyond the edge whose loss fell from the start are no catapult."""
@@ -204,7 +207,8 @@ def truth(seen):
         return None
     first, late = ratios[0], ratios[2:]
     if first > 1.05 and max(late) < 0.85:
-        return "catapult" if peak > 1.2 * start else "flat" if peak <= start else None
+        thrown = max(losses[:THROW]) > 1.2 * start  # later spikes are those of a run that hovers at the edge
+        return "catapult" if thrown else "flat" if peak <= start else None
     if first < 0.75 and sum(late) / len(late) > 0.88 and min(late) > 0.75 and max(late) > 0.97 and peak < 1.2 * start:
         return "edge"  # of Adam it is a saw: slowly up to 1, and down to 0.8 at once
     if max(ratios) < 0.85 and peak < 1.2 * start:

@@ -35,9 +35,15 @@ A catapult's loss peaks at about a tenth of the width, which is many times a sta
 curvature falls and is beyond the edge still; once it is not, the loss comes down, below the third share of its peak. Where
 curvature is gone and the loss stays up, as in a classifier that is sure of the wrong classes, nothing will bring it down."""
 
-BELOW, AT, HOVERS, REACHED, RECENT = 0.8, 0.9, 0.75, 0.95, 3
+BOUNCED = 1.5
+"""A loss that rose by this factor above its lowest since the launch was thrown up, though it may have fallen far before."""
+
+THROWN = 6.0
+"""Beyond this multiple of the edge no flight comes down: rectifiers bear steps of 12 over the curvature, smooth units of 4."""
+
+BELOW, AT, HOVERS, RECENT = 0.8, 0.9, 0.75, 3
 """Curvature over the edge: below the first it is away from it, above the second at it, and above the third it hovers there where
-one of some recent looks saw the fourth. Of Adam it is a saw: slowly up to the edge, and down to 0.8 of it at once."""
+one of some recent looks saw it at it. Of Adam it is a saw: slowly up to the edge, and down to 0.8 of it at once."""
 
 LAZY = 0.5
 """A convention: a tangent kernel that moved by less than this share of its norm is called lazy."""
@@ -52,7 +58,8 @@ class Moment:
 
     ``alive`` is the norm of the tangent kernel, as far as it tells samples apart, over that at the start; ``drift`` its
     relative change; ``edge`` the (preconditioned) curvature that the optimiser bears, (2 + 2 momentum) / lr unless told;
-    ``peak`` the highest loss seen since the moment before, where it was looked for. None where it was not measured.
+    ``peak`` the highest loss seen since the moment before, where it was looked for, and ``bounce`` the largest factor by which it
+    rose meanwhile above its lowest. None where it was not measured.
     """
 
     step: int
@@ -65,6 +72,7 @@ class Moment:
     drift: float | None = None
     edge: float | None = None
     peak: float | None = None
+    bounce: float = 1.0
 
     @property
     def highest(self) -> float:
@@ -181,6 +189,8 @@ def _in_flight(history: Sequence[Moment]) -> bool:
     first, now = history[0], history[-1]
     if now.sharpness is None or first.sharpness is None or now.sharpness >= first.sharpness:
         return False
+    if now.ratio is not None and now.ratio > THROWN:
+        return False
     return now.ratio is None or now.ratio >= 1 or now.loss < DOWN * max(m.highest for m in history)
 
 
@@ -206,7 +216,8 @@ def _by_curvature(history: Sequence[Moment], known: Sequence[Moment]) -> Trainin
         f"The curvature was {first.ratio:.3g} of what the step can bear at step {first.step} and is {ratio:.3g} now; the loss "
         f"went from {history[0].loss:.4g} to {now.loss:.4g}."
     )
-    if _hovers([m for m in known if not launches or m.step > launches[-1].step]):
+    since = [m for m in known if not launches or m.step > launches[-1].step]
+    if _hovers(since, unseen=not launches and known[0] is not history[0]):
         return TrainingPhase("edge", f"{seen} The curvature has grown to the edge of stability and hovers there.")
     if launches:
         start = launches[0]
@@ -216,8 +227,14 @@ def _by_curvature(history: Sequence[Moment], known: Sequence[Moment]) -> Trainin
             f"{start.loss:.4g} up to {peak:.4g} and is {now.loss:.4g}; the curvature is {ratio:.3g} of the limit now."
         )
         if ratio < 1 and now.loss < FALLEN * start.loss:
-            if peak > RISEN * start.loss:
-                return TrainingPhase("catapult", f"{seen} Thrown over the rim, the run came down on flatter ground.")
+            bounce = max([1.0, *(m.bounce for m in history if m.step > start.step)])
+            if peak > RISEN * start.loss or bounce > BOUNCED:
+                again = (
+                    f" Between looks it rose to {bounce:.3g} times its lowest." if peak <= RISEN * start.loss else ""
+                )
+                return TrainingPhase(
+                    "catapult", f"{seen}{again} Thrown over the rim, the run came down on flatter ground."
+                )
             return TrainingPhase(
                 "stable", f"{seen} The loss was never seen to rise: no catapult, the ground was flatter."
             )
@@ -227,13 +244,12 @@ def _by_curvature(history: Sequence[Moment], known: Sequence[Moment]) -> Trainin
     return TrainingPhase("undecided", f"{seen} The step is small enough, but the loss has not fallen yet.")
 
 
-def _hovers(known: Sequence[Moment]) -> bool:
-    """Whether the curvature came from below to the edge, and is there or was lately."""
+def _hovers(known: Sequence[Moment], *, unseen: bool) -> bool:
+    """Whether the curvature came from below to the edge, and is there or was lately; ``unseen``: it is not known where from."""
     ratios = [m.ratio or 0.0 for m in known]
-    if not ratios or min(ratios) >= BELOW:
+    if not ratios or (min(ratios) >= BELOW and not unseen):
         return False
-    lately = ratios[-1] >= HOVERS and max(ratios[-RECENT:]) >= REACHED
-    return ratios[-1] >= AT or lately
+    return ratios[-1] >= HOVERS and max(ratios[-RECENT:]) >= AT
 
 
 def _by_loss(history: Sequence[Moment]) -> TrainingPhase:

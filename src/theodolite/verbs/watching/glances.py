@@ -8,22 +8,34 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+FELT = 0.05
+"""A rise of less than this share of the launch's loss is not counted."""
+
 
 @dataclass
 class Glances:
-    """Steps at which the loss alone is read: 1, 2, 3, 4, 6, 9, 13, 19, ... after a launch; ``highest`` is the most it was."""
+    """Steps at which the loss alone is read: 1, 2, 3, 4, 6, 9, 13, 19, ... after a launch; ``highest`` is the most it was.
+
+    ``bounce`` is the largest factor by which it rose above its lowest so far, where that is a share of the launch's loss: what
+    is thrown over the rim may at first lie below all else that the loss has still to lose.
+    """
 
     highest: float = math.nan
+    bounce: float = 1.0
+    _start: float = math.nan
+    _lowest: float = math.inf
     _launched: int = 0
     _next: float = math.inf
 
-    def begin(self, step: int) -> None:
-        """A launch at this step."""
-        self.highest, self._launched, self._next = math.nan, step, step + 1
+    def begin(self, step: int, loss: float) -> None:
+        """A launch at this step, from this loss."""
+        self.end()
+        self._start = self._lowest = loss
+        self._launched, self._next = step, step + 1
 
     def end(self) -> None:
         """No more of them: a look has come, or the run goes back."""
-        self.highest, self._next = math.nan, math.inf
+        self.highest, self.bounce, self._next = math.nan, 1.0, math.inf
 
     def due(self, step: int) -> bool:
         """Whether the loss is to be read before this step."""
@@ -32,8 +44,11 @@ class Glances:
     def saw(self, step: int, loss: float) -> None:
         """The loss that was read; one that is not finite ends them."""
         self.highest = loss if math.isnan(self.highest) else max(self.highest, loss)
+        if loss - self._lowest > FELT * self._start and self._lowest > 0:
+            self.bounce = max(self.bounce, loss / self._lowest)
+        self._lowest = min(self._lowest, loss)
         self._next = step + max(1, (step - self._launched) // 2) if math.isfinite(loss) else math.inf
 
     def facts(self) -> dict[str, float]:
         """What the next look notes of them."""
-        return {} if math.isnan(self.highest) else {"peak_loss": self.highest}
+        return {} if math.isnan(self.highest) else {"peak_loss": self.highest, "bounce": self.bounce}

@@ -37,6 +37,7 @@ def history_of(records: Sequence[Record]) -> list[Moment]:
             _known(r.facts.get("drift")),
             _known(r.facts.get("edge")),
             _known(r.facts.get("peak_loss")),
+            r.facts.get("bounce", 1.0),
         )
         for r in records
         if "loss" in r.facts

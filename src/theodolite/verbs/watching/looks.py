@@ -7,9 +7,8 @@ What is carried from look to look (the starting weights and kernel, the last eig
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 
@@ -17,24 +16,15 @@ from theodolite import catalogue
 from theodolite.core.question import Question
 from theodolite.core.reading import SIGMAS, Band, Reading
 from theodolite.core.subject import Subject
-from theodolite.instruments._common.drift import drift_reading
-from theodolite.instruments._common.samples import spread_samples
 from theodolite.instruments.sharpness import sharpness_meaning
-from theodolite.measure import first_tensor, placed
-from theodolite.measure.dynamics import at_state, telling_kernel, thinned_travel, thinned_weights, weight_travel
-from theodolite.measure.kernels import empirical_ntk
+from theodolite.measure.dynamics import thinned_travel, thinned_weights, weight_travel
 from theodolite.theory.dynamics import StepQuality, step_quality
 from theodolite.verbs.watching.accumulation import accumulation_readings
-from theodolite.verbs.watching.projected import projected_drift
 from theodolite.verbs.watching.scene import CLOSE, LARGE, LEVELS, Level, Scene
-
-POINTS, OUTPUTS = 8, 128
-"""Samples of the probe for the tangent kernel, and outputs a sample beyond which it is too dear."""
+from theodolite.verbs.watching.tangent import kernel_readings
 
 LOSS, SHARPNESS = "loss on the probe", "largest Hessian eigenvalue"
 PRECONDITIONED = "largest preconditioned Hessian eigenvalue"
-GONE = 1e-9
-ALIVE = "tangent kernel that tells samples apart, relative to the start"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -195,47 +185,6 @@ def _sharpness(scene: Scene) -> Iterator[Reading]:
     )
 
 
-def _kernel(scene: Scene) -> Iterator[Reading]:
-    model, samples = scene.subject.model, spread_samples(scene.subject, POINTS)
-    assert model is not None
-    if samples is None:  # a single sample, or batches that are not plain tensors
-        batch = next(scene.subject.batches())
-        if not batch.inputs or len(batch) > 1:
-            return
-        x: Any = batch.inputs if len(batch.inputs) > 1 else batch.inputs[0]
-    else:
-        x = samples.x
-    x = placed(x, next(model.parameters()))
-    with torch.no_grad():
-        outputs = first_tensor(model(**x) if isinstance(x, Mapping) else model(*(x if isinstance(x, tuple) else (x,))))
-    if outputs[0].numel() > OUTPUTS:
-        yield from projected_drift(scene, x)
-        return
-    now = empirical_ntk(model, x).double().cpu()
-    carried, telling = scene.carried, telling_kernel(model, x, now)
-    if carried.kernel is None:
-        carried.kernel, carried.telling = now, telling
-        if weight_travel(model, carried.origin) > 0:
-            first = at_state(model, carried.origin)
-            carried.kernel = empirical_ntk(first, x).double().cpu()
-            carried.telling = telling_kernel(first, x, carried.kernel)
-    alive = telling / carried.telling if carried.telling > 0 else float("nan")
-    reading = drift_reading(now, carried.kernel)
-    scene.facts |= {"drift": reading.measured, "alive": alive}
-    yield reading
-    if alive == alive:
-        yield Reading(
-            quantity=ALIVE,
-            where=f"{len(now)} samples",
-            measured=alive,
-            expected=Band(low=GONE),
-            against="health",
-            meaning="Dead: no weight makes a difference between samples any more."
-            if alive < GONE
-            else "Alive. It is zero in a network whose units are all off, whatever the loss.",
-        )
-
-
 def _collapse(scene: Scene) -> Iterator[Reading]:
     yield from catalogue.instrument("collapse").read(scene.subject)
 
@@ -291,7 +240,7 @@ LOOKS = (
         level="standard",
         cost="backward",
         laws=("ntk-freezing", "lazy-linearization"),
-        read=_kernel,
+        read=kernel_readings,
     ),
     Look(
         name="collapse",

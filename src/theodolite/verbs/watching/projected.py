@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -13,6 +14,7 @@ from theodolite.instruments._common.drift import drift_reading
 from theodolite.measure import rows
 from theodolite.measure.dynamics import at_state, weight_travel
 from theodolite.measure.kernels import kernel_drift, projected_jacobians
+from theodolite.verbs.watching.answers import GONE, answers_alike
 from theodolite.verbs.watching.scene import LARGE, Scene
 
 SAMPLES, PROJECTIONS, FEWER = 4, 4, 2
@@ -32,9 +34,10 @@ def projected_drift(scene: Scene, x: Any) -> Iterator[Reading]:
     start = carried.projected
     reading = drift_reading(now.mean(0), start.mean(0))
     halves = [kernel_drift(start[part].mean(0), now[part].mean(0)) for part in (slice(0, None, 2), slice(1, None, 2))]
-    alive = (
-        float(_telling(now.mean(0)) / _telling(start.mean(0))) if float(_telling(start.mean(0))) > 0 else float("nan")
-    )
+    at_start = float(_telling(start.mean(0)))
+    alive = float(_telling(now.mean(0))) / at_start if at_start > 0 else math.nan
+    if alive <= GONE and not answers_alike(scene.subject):
+        alive = math.nan  # these few samples are not told apart, others are
     scene.facts |= {"drift": reading.measured, "alive": alive}
     yield replace(
         reading,

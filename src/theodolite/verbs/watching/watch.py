@@ -145,7 +145,7 @@ class Watch(ShownAnswers):
         phase = training_phase(history)
         self._glances.end()
         if is_launch(history):
-            self._glances.begin(step)
+            self._glances.begin(step, history[-1].loss)
         self.records.append(replace(bare, phase=phase.name, reason=phase.reason))
         alarms = self._beside.lines(self, self._carried.origin)
         seconds = time.perf_counter() - started

@@ -1,0 +1,99 @@
+"""The tangent kernel at a look: how far it has come from the start, and whether it still tells samples apart."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import torch
+from torch import nn
+
+from theodolite.core.reading import Band, Reading
+from theodolite.instruments._common.drift import drift_reading
+from theodolite.instruments._common.samples import spread_samples
+from theodolite.measure import first_tensor, placed
+from theodolite.measure.dynamics import at_state, telling_kernel, weight_travel
+from theodolite.measure.kernels import empirical_ntk
+from theodolite.verbs.watching.answers import GONE, answers_alike, unlike_samples
+from theodolite.verbs.watching.projected import projected_drift
+from theodolite.verbs.watching.scene import Scene
+
+POINTS, OUTPUTS = 8, 128
+"""Samples of the probe for the tangent kernel, and outputs a sample beyond which it is too dear."""
+
+ALIVE = "tangent kernel that tells samples apart, relative to the start"
+
+
+def kernel_readings(scene: Scene) -> Iterator[Reading]:
+    """How far the kernel moved, and what is left of it; of many outputs by projections of them."""
+    model, carried = scene.subject.model, scene.carried
+    assert model is not None
+    x = _samples(scene, model)
+    if x is None:
+        return
+    with torch.no_grad():
+        outputs = first_tensor(model(**x) if isinstance(x, Mapping) else model(*(x if isinstance(x, tuple) else (x,))))
+    if outputs[0].numel() > OUTPUTS:
+        yield from projected_drift(scene, x)
+        return
+    now = empirical_ntk(model, x).double().cpu()
+    if not bool(now.isfinite().all()):
+        if carried.kernel is not None and answers_alike(scene.subject):  # it overflowed, and nothing is left of it
+            scene.facts["alive"] = 0.0
+            yield _alive(0.0, len(now))
+        raise ValueError("expected a finite tangent kernel, got NaN or infinity in it; the weights are too large")
+    telling = telling_kernel(model, x, now)
+    if carried.kernel is None:
+        carried.kernel, carried.telling = now, telling
+        if weight_travel(model, carried.origin) > 0:
+            first = at_state(model, carried.origin)
+            carried.kernel = empirical_ntk(first, x).double().cpu()
+            carried.telling = telling_kernel(first, x, carried.kernel)
+    reading = drift_reading(now, carried.kernel)
+    alive = _share_left(scene, telling, single=len(now) == 1)
+    scene.facts |= {"drift": reading.measured, "alive": alive}
+    yield reading
+    if alive == alive:
+        yield _alive(alive, len(now))
+
+
+def _samples(scene: Scene, model: nn.Module) -> Any:
+    """Some samples of the probe, as the model takes them; None where it holds none that can be taken apart."""
+    samples = spread_samples(scene.subject, POINTS)
+    if samples is not None:
+        return placed(samples.x, next(model.parameters()))
+    batch = next(scene.subject.batches())  # a single sample, or batches that are not plain tensors
+    if not batch.inputs or len(batch) > 1:
+        return None
+    x: Any = batch.inputs if len(batch.inputs) > 1 else batch.inputs[0]
+    return placed(x, next(model.parameters()))
+
+
+def _share_left(scene: Scene, telling: float, *, single: bool) -> float:
+    """What of the kernel tells samples apart, over that at the start.
+
+    Few samples may all be off while others are not: where nothing is left on them, the answers to the whole probe decide.
+    """
+    start, model = scene.carried.telling, scene.subject.model
+    assert model is not None
+    if telling > GONE * start:
+        return telling / start if start > 0 else math.nan
+    if single or answers_alike(scene.subject):
+        return telling / start if start > 0 else 0.0
+    x = placed(unlike_samples(scene.subject, POINTS), next(model.parameters()))
+    again = telling_kernel(model, x, empirical_ntk(model, x).double().cpu())
+    return again / start if start > 0 else math.nan
+
+
+def _alive(alive: float, samples: int) -> Reading:
+    return Reading(
+        quantity=ALIVE,
+        where=f"{samples} samples",
+        measured=alive,
+        expected=Band(low=GONE),
+        against="health",
+        meaning="Dead: no weight makes a difference between samples any more."
+        if alive < GONE
+        else "Alive. It is zero in a network whose units are all off, whatever the loss.",
+    )
