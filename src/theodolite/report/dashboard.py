@@ -12,7 +12,7 @@ from theodolite.report.words import plain, printable, shortened
 Across = Callable[[float], float]
 WIDE, LEFT, RIGHT, PANEL, ROW, GAP = 900.0, 150.0, 12.0, 110.0, 9.0, 26.0
 BAD = ("dead", "divergent")
-MOST_ROWS, MOST_COLUMNS = 60, 120
+MOST_ROWS, MOST_COLUMNS, MOST_MARKS = 60, 120, 6
 
 
 @dataclass(frozen=True)
@@ -79,6 +79,9 @@ class Dashboard:
                 f"<title>{escape(printable(words))}</title></line>"
             )
         parts.append(_axis(low, high, across, top))
+        below, tall = _named(self.marks, across, top + 24)
+        parts.append(below)
+        top += tall
         said = f"The run from step {plain(low)} to {plain(high)}: " + ", ".join(p.name for p in self.panels)
         return (
             f'<svg class="th-dashboard" viewBox="0 0 {WIDE:.0f} {top + 26:.0f}" role="img" '
@@ -161,6 +164,30 @@ def _phases(phases: Sequence[tuple[float, str]], across: Across, top: float, las
         if wide > 7.5 * len(name) + 6:
             parts.append(f'<text class="th-d-phase th-d-on-{kind}" x="{left + 4:.1f}" y="{top + 15}">{name}</text>')
     return "".join(parts)
+
+
+def _named(marks: Sequence[tuple[float, str, bool]], across: Across, top: float) -> tuple[str, float]:
+    """The marks under the axis, each with its first words where it lies; and how tall they are."""
+    parts = []
+    for number, (step, words, bad) in enumerate(marks[:MOST_MARKS]):
+        place, down = across(step), top + 15 * number
+        end = place > (LEFT + WIDE) / 2
+        kind = "th-d-name-bad" if bad else "th-d-name-mark"
+        said = escape(shortened(printable(_first_words(words)), 60))
+        x, text = (place + 4, f"{said} ▲") if end else (place - 4, f"▲ {said}")
+        anchor = ' text-anchor="end"' if end else ""
+        parts.append(f'<text class="{kind}" x="{x:.1f}" y="{down + 10:.1f}"{anchor}>{text}</text>')
+    return "".join(parts), 15.0 * len(parts) + (6 if parts else 0)
+
+
+def _first_words(words: str) -> str:
+    """What comes before the numbers: 'step 40: step too large' of a line of a log.
+
+    >>> _first_words("step 40: step too large: the loss rose"), _first_words("divergent: the loss grew")
+    ('step 40: step too large', 'divergent')
+    """
+    parts = words.split(": ")
+    return ": ".join(parts[:2]) if parts[0].startswith("step ") else parts[0] if len(parts) > 1 else words
 
 
 def _axis(low: float, high: float, across: Across, top: float) -> str:

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from theodolite.verbs.diagnosis import Diagnosis
     from theodolite.verbs.watching.watch import Watch
 
+MILD = ("overfits", "not-in-optimizer")
+"""Findings of a watch that are no catastrophe."""
+
 DRAWN = 400
 """At most so many looks are drawn in a figure, evenly spread."""
 
@@ -161,16 +164,27 @@ def alarm_of(records: Sequence[Record]) -> str:
     return next((note for note in last.notes if "not finite at step" in note), "")
 
 
+def findings_began(records: Sequence[Record]) -> dict[str, tuple[int, str, bool]]:
+    """The findings that were told while it ran: the step at which each was told first, that line, and whether it is bad."""
+    found: dict[str, tuple[int, str, bool]] = {}
+    for record in records:
+        for line in record.alarms:
+            name = line.split(": ")[1].replace(" ", "-")
+            found.setdefault(name, (record.step, line, name not in MILD))
+    return found
+
+
 def dashboard_of(records: Sequence[Record], diagnosis: Diagnosis | None) -> Dashboard:
     """Loss, step against edge, trust ratio, gradients and weights by layer, phases and findings over the steps."""
     thin = records[:: math.ceil(len(records) / DRAWN) or 1]
     marks = [(float(r.step), note, True) for r in thin for note in r.notes if "not finite at step" in note][:1]
     marks += [(float(step), f"{name}: {why}", True) for step, name, why in phases_of(thin) if name in BAD]
-    if diagnosis is not None and thin:
-        found = [
-            (float(thin[-1].step), f"{f.severity}: {f.says}", f.severity == "critical") for f in diagnosis.findings
-        ]
-        marks += found[:3]
+    began = findings_began(records)
+    marks += [(float(step), line, severe) for step, line, severe in began.values()]
+    if diagnosis is not None and thin:  # what no look has told is known since the last one
+        rest = [f for f in diagnosis.findings if f.name not in began]
+        words = [(f"{f.name.replace('-', ' ')}: {f.says}", f.severity == "critical") for f in rest[:3]]
+        marks += [(float(thin[-1].step), said, severe) for said, severe in words]
     return Dashboard(
         steps=[float(record.step) for record in thin],
         panels=[panel for name, lines in _panels(thin).items() if (panel := _panel(name, lines)) is not None],

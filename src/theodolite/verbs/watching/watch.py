@@ -15,7 +15,7 @@ from torch.nn.functional import cross_entropy
 
 from theodolite.core.reading import Reading
 from theodolite.core.reading_rows import COLUMNS
-from theodolite.theory.dynamics import TrainingPhase, is_launch, training_phase
+from theodolite.theory.dynamics import TrainingPhase, training_phase
 from theodolite.verbs._shown import Sheet, ShownAnswers
 from theodolite.verbs.watching.beside import Beside, FindingListener, Findings, StopOn
 from theodolite.verbs.watching.charting import (
@@ -25,9 +25,8 @@ from theodolite.verbs.watching.charting import (
     optimizer_lr,
     optimizer_momentum,
 )
-from theodolite.verbs.watching.glances import Glances
 from theodolite.verbs.watching.history import answers_of, facts_of, history_of, skipped_of
-from theodolite.verbs.watching.looks import looks_of, loss_as_evaluated, trouble_in
+from theodolite.verbs.watching.looks import looks_of, trouble_in
 from theodolite.verbs.watching.records import Record, StoredRecords
 from theodolite.verbs.watching.scene import LEVELS, Batching, Carried, Level, Scene
 from theodolite.verbs.watching.starts import kept_probe, starting_weights, wait_for, watched_model, watched_subject
@@ -106,7 +105,6 @@ class Watch(ShownAnswers):
         self._latest = 0.0  # when the last call came
         self._seen: int | None = None  # the last step told
         self._diagnosed: tuple[Any, Diagnosis] | None = None
-        self._glances = Glances()
         self._next = -math.inf if last is None or self.every == "auto" else last.step + self.every
 
     def __call__(self, step: int, *, lr: float | None = None, momentum: float = 0.0) -> Record | None:
@@ -119,7 +117,7 @@ class Watch(ShownAnswers):
         self._seen, self._latest = step, time.perf_counter()
         due = step >= self._next and self._affordable()
         record = self.look(step, lr=lr, momentum=momentum) if due else None
-        if not due and self._glances.due(step):
+        if not due:
             self._glance(step)
         self._beside.expect(step + stride >= self._next and self._affordable())
         return record
@@ -140,12 +138,12 @@ class Watch(ShownAnswers):
         self._training = self.training_seconds
         readings, notes, facts = self._readings(step, lr, momentum)
         self._beside.release()
-        bare = Record(step, lr, momentum, tuple(readings), tuple(notes), facts={**facts, **self._glances.facts()})
+        bare = Record(
+            step, lr, momentum, tuple(readings), tuple(notes), facts={**facts, **self._beside.glances.facts()}
+        )
         history = history_of([*self.records, bare])
         phase = training_phase(history)
-        self._glances.end()
-        if is_launch(history):
-            self._glances.begin(step, history[-1].loss)
+        self._beside.follow(history)
         self.records.append(replace(bare, phase=phase.name, reason=phase.reason))
         alarms = self._beside.lines(self, self._carried.origin)
         seconds = time.perf_counter() - started
@@ -271,17 +269,11 @@ class Watch(ShownAnswers):
         return found, notes, scene.facts
 
     def _glance(self, step: int) -> None:
-        """Read the loss alone: what it costs is time of looks, not of training."""
-        started = time.perf_counter()
-        try:
-            with self._beside.glancing():
-                self._glances.saw(step, loss_as_evaluated(self.subject))
-        except Exception:  # whatever fails here, training goes on; the next look says what it is
-            self._glances.end()
-        spent = time.perf_counter() - started
+        """The loss alone, where it is followed: what that costs is time of looks, not of training."""
+        spent = self._beside.glance(step, self.subject)
         self._watching += spent
-        self._since = None if self._since is None else self._since + spent
         self._latest += spent
+        self._since = None if self._since is None else self._since + spent
 
     def _affordable(self) -> bool:
         """Whether one more look, as dear as the last, stays within the budget."""
@@ -303,7 +295,7 @@ class Watch(ShownAnswers):
             self._stored.drop({record.step for record in self.records} - {record.step for record in kept})
             self.records[:] = kept
             self._carried.forget_window()
-            self._glances.end()
+            self._beside.glances.end()
             if self.every != "auto":
                 self._next = kept[-1].step + self.every if kept else -math.inf
 
