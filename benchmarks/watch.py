@@ -3,7 +3,7 @@
 A ResNet-18 with its shortcuts and batch normalisation, and a small LSTM, are watched under AdamW besides.
 
 11 million parameters, 32 x 32 inputs, batches of 8, single precision, one thread, each tool in a process of its own; times are
-processor seconds, so that other work on the machine does not count. The network has a ResNet-18's convolutions without its
+processor seconds, so that other work on the machine does not count; with `--threads 2` they are those of the clock. The network has a ResNet-18's convolutions without its
 shortcuts and batch normalisation, which cockpit's gradients of single samples do not know. A run of 201 steps with a look
 every 100 is timed whole, watched beside bare steps of the same process. `make bench` makes both environments.
 """
@@ -28,7 +28,7 @@ except ImportError:  # cockpit's environment has none
 
 ROOT = Path(__file__).resolve().parent.parent
 PEERS = ROOT / ".venv-peers"
-THREADS = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 BATCH, EVERY, LR = 8, 100, 1e-3
 
 
@@ -50,9 +50,14 @@ def network():
 
 
 def clocked(action):
-    started = time.process_time()
+    clock = time.process_time if torch.get_num_threads() == 1 else time.perf_counter
+    started = clock()
     action()
-    return time.process_time() - started
+    return clock() - started
+
+
+def most_memory():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def bare_step(model, x, y, optimiser):
@@ -141,6 +146,7 @@ def run_model(make, steps):
     step()
     found = {"parameters": sum(p.numel() for p in model.parameters())}
     found["step"] = statistics.median(clocked(step) for _ in range(10))
+    found["bare rss"] = most_memory()
     half = len(x) // 2
     for level in ("cheap", "standard"):
         watch = th.Watch(model, optimizer=optimiser, probe=(x[:half], y[:half]), every=1, level=level)
@@ -148,7 +154,7 @@ def run_model(make, steps):
         for n in range(4):
             step()
             seconds.append(clocked(lambda n=n: watch.look(n)))  # noqa: B023
-        found |= {level: statistics.median(seconds[1:]), f"first {level}": seconds[0]}
+        found |= {level: statistics.median(seconds[1:]), f"first {level}": seconds[0], f"{level} rss": most_memory()}
         watch.close()
     return found
 
@@ -198,14 +204,16 @@ RUNS = {
 }
 
 
-def process(python, tool, steps):
-    return result_of(python, __file__, tool, ("--steps", steps), threads=THREADS)
+def process(python, tool, options):
+    told = ("--steps", options.steps, "--threads", options.threads)
+    return result_of(python, __file__, tool, told, threads=dict.fromkeys(THREADS, str(options.threads)))
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--peers", type=Path, default=PEERS)
     parser.add_argument("--steps", type=int, default=201)
+    parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--only", choices=RUNS, help="this tool alone")
     parser.add_argument("--tool", choices=RUNS, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -213,17 +221,17 @@ def main():
         import warnings
 
         warnings.simplefilter("ignore")
-        torch.set_num_threads(1)
-        found = RUNS[options.tool](options.steps)
-        print_result({**found, "rss": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024})
+        torch.set_num_threads(options.threads)
+        start = most_memory()
+        print_result({**RUNS[options.tool](options.steps), "rss": most_memory(), "start rss": start})
         return
     if options.only in (None, "theodolite"):
-        told(process(sys.executable, "theodolite", options.steps))
+        told(process(sys.executable, "theodolite", options))
     for name in ("resnet-18", "lstm"):
         if options.only in (None, name):
-            told_of(name, process(sys.executable, name, options.steps))
+            told_of(name, process(sys.executable, name, options))
     if options.only in (None, "cockpit"):
-        row = process(options.peers / "bin/python", "cockpit", options.steps)
+        row = process(options.peers / "bin/python", "cockpit", options)
         if row:
             share = row["run"] / row["run_steps"] / row["step"] - 1
             print(
@@ -242,7 +250,8 @@ def told_of(name, row):
         share = row[level] / (EVERY * row["step"])
         print(
             f"th.Watch, {level}: a look takes {1e3 * row[level]:.0f} ms (the first {1e3 * row[f'first {level}']:.0f}), "
-            f"every {EVERY} steps that is {100 * share:.2f} %; peak {row['rss']:.0f} MB"
+            f"every {EVERY} steps that is {100 * share:.2f} %; peak {row[f'{level} rss']:.0f} MB, of training alone "
+            f"{row['bare rss']:.0f} MB, of Python with torch {row['start rss']:.0f} MB"
         )
 
 

@@ -16,14 +16,14 @@ FEWEST = 3
 
 @dataclass(frozen=True)
 class AccumulatedNoise:
-    r"""``share`` of $|G|^2$ that is noise, and the noise ``scale`` in batches of a step; ``passes`` micro-batches.
+    r"""``share`` of $|G|^2$ that is noise, and the noise ``scale`` in batches of a step; from so many ``micro_batches``.
 
     ``scale`` is the number of such steps' samples at which noise and signal are equal; None where the signal is not told.
     """
 
     share: Estimate
     scale: Estimate | None
-    passes: int
+    micro_batches: int
 
 
 def accumulated_noise(squares: Sequence[float], total: float, entries: Tensor) -> AccumulatedNoise:

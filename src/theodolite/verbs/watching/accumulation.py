@@ -118,7 +118,7 @@ def accumulation_readings(scene: Scene) -> Iterator[Reading]:
     scene.facts["noise_share"] = found.share.value
     yield Reading(
         quantity="share of noise in the squared gradient of a step",
-        where=f"{found.passes} micro-batches",
+        where=f"{found.micro_batches} micro-batches",
         measured=found.share.value,
         stderr=found.share.stderr,
         meaning="1: noise alone; 0: every micro-batch says the same. From the micro-batches that the gradient was accumulated "
@@ -129,7 +129,7 @@ def accumulation_readings(scene: Scene) -> Iterator[Reading]:
         unit, times = ("batches of a step", 1) if size is None else ("samples", size)
         yield Reading(
             quantity=f"simple noise scale in {unit}",
-            where=f"{found.passes} micro-batches",
+            where=f"{found.micro_batches} micro-batches",
             measured=times * found.scale.value,
             stderr=times * found.scale.stderr,
             meaning=f"Noise and signal are equal in a batch of {found.scale.value:.3g} times that of a step: "

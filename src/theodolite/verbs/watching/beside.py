@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,15 +12,12 @@ from torch import Tensor, nn
 
 from theodolite.core.ailment import Finding, Severity
 from theodolite.core.state import untouched
-from theodolite.core.subject import Subject
 from theodolite.io.files import write_atomically
 from theodolite.measure.dynamics import bare_optimizer, parameters_left_out
-from theodolite.theory.dynamics import Moment, is_launch
 from theodolite.verbs.watching.accumulation import MicroBatches
 from theodolite.verbs.watching.alarms import LOG, Alarms, Listener, findings_of_run
 from theodolite.verbs.watching.charting import OptimizerEvents, tried_step
 from theodolite.verbs.watching.glances import Glances
-from theodolite.verbs.watching.looks import loss_as_evaluated
 from theodolite.verbs.watching.records import Record
 from theodolite.verbs.watching.training import (
     LastStep,
@@ -72,23 +68,9 @@ class Beside:
         noise = None if self.micro is None else self.micro.noise
         return Training(self.optimizer, before, self._autocast(), noise)
 
-    def follow(self, history: Sequence[Moment]) -> None:
-        """After a look: the loss is followed until the next one where a flight begins."""
-        self.glances.end()
-        if is_launch(history):
-            self.glances.begin(history[-1].step, history[-1].loss)
-
-    def glance(self, step: int, subject: Subject) -> float:
-        """Read the loss alone, where it is followed; the seconds that it took."""
-        if not self.glances.due(step):
-            return 0.0
-        started = time.perf_counter()
-        try:
-            with self.looking(Training(precision=self._autocast())):
-                self.glances.saw(step, loss_as_evaluated(subject))
-        except Exception:  # whatever fails here, training goes on; the next look says what it is
-            self.glances.end()
-        return time.perf_counter() - started
+    def glancing(self) -> contextlib.AbstractContextManager[None]:
+        """As `looking`, for what needs nothing of the training around it."""
+        return self.looking(Training(precision=self._autocast()))
 
     def _autocast(self) -> torch.dtype | None:
         return autocast_now(self.model) or self.precision.dtype

@@ -6,7 +6,13 @@ A catapult is over within some ten steps, and looks are a hundred apart.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+import torch
+
+from theodolite.core.subject import Subject
+from theodolite.theory.dynamics import Moment, is_launch
 
 FELT = 0.05
 """A rise of less than this share of the launch's loss is not counted."""
@@ -27,6 +33,12 @@ class Glances:
     _launched: int = 0
     _next: float = math.inf
 
+    def follow(self, history: Sequence[Moment]) -> None:
+        """After a look: the loss is followed until the next one where a flight begins."""
+        self.end()
+        if is_launch(history):
+            self.begin(history[-1].step, history[-1].loss)
+
     def begin(self, step: int, loss: float) -> None:
         """A launch at this step, from this loss."""
         self.end()
@@ -41,6 +53,13 @@ class Glances:
         """Whether the loss is to be read before this step."""
         return step >= self._next
 
+    def read(self, step: int, subject: Subject) -> None:
+        """Read the loss; whatever fails, training goes on, and the next look says what it is."""
+        try:
+            self.saw(step, loss_as_evaluated(subject))
+        except Exception:
+            self.end()
+
     def saw(self, step: int, loss: float) -> None:
         """The loss that was read; one that is not finite ends them."""
         self.highest = loss if math.isnan(self.highest) else max(self.highest, loss)
@@ -52,3 +71,10 @@ class Glances:
     def facts(self) -> dict[str, float]:
         """What the next look notes of them."""
         return {} if math.isnan(self.highest) else {"peak_loss": self.highest, "bounce": self.bounce}
+
+
+def loss_as_evaluated(subject: Subject) -> float:
+    """The loss on the probe in evaluation mode: one forward pass."""
+    with torch.no_grad():
+        parts = [(float(subject.loss_on(batch)), len(batch)) for batch in subject.batches()]
+    return sum(value * size for value, size in parts) / sum(size for _, size in parts)

@@ -15,11 +15,11 @@ import torch
 from theodolite import catalogue
 from theodolite.core.question import Question
 from theodolite.core.reading import SIGMAS, Band, Reading
-from theodolite.core.subject import Subject
 from theodolite.instruments.sharpness import sharpness_meaning
 from theodolite.measure.dynamics import thinned_travel, thinned_weights, weight_travel
 from theodolite.theory.dynamics import StepQuality, step_quality
 from theodolite.verbs.watching.accumulation import accumulation_readings
+from theodolite.verbs.watching.glances import loss_as_evaluated
 from theodolite.verbs.watching.scene import CLOSE, LARGE, LEVELS, Level, Scene
 from theodolite.verbs.watching.tangent import kernel_readings
 
@@ -60,13 +60,6 @@ def _loss(scene: Scene) -> Iterator[Reading]:
             if norm == norm
             else "It is not finite.",
         )
-
-
-def loss_as_evaluated(subject: Subject) -> float:
-    """The loss on the probe in evaluation mode: one forward pass."""
-    with torch.no_grad():
-        parts = [(float(subject.loss_on(batch)), len(batch)) for batch in subject.batches()]
-    return sum(value * size for value, size in parts) / sum(size for _, size in parts)
 
 
 def _when(scene: Scene) -> str:

@@ -51,7 +51,7 @@ def kernel_readings(scene: Scene) -> Iterator[Reading]:
             carried.kernel = empirical_ntk(first, x).double().cpu()
             carried.telling = telling_kernel(first, x, carried.kernel)
     reading = drift_reading(now, carried.kernel)
-    alive = _share_left(scene, telling, single=len(now) == 1)
+    alive = _share_left(scene, x, telling, single=len(now) == 1)
     scene.facts |= {"drift": reading.measured, "alive": alive}
     yield reading
     if alive == alive:
@@ -70,20 +70,29 @@ def _samples(scene: Scene, model: nn.Module) -> Any:
     return placed(x, next(model.parameters()))
 
 
-def _share_left(scene: Scene, telling: float, *, single: bool) -> float:
+def _share_left(scene: Scene, x: Any, telling: float, *, single: bool) -> float:
     """What of the kernel tells samples apart, over that at the start.
 
-    Few samples may all be off while others are not: where nothing is left on them, the answers to the whole probe decide.
+    Few samples may all be off while others are not: where nothing is left on them, the answers to the whole probe decide. Where
+    there was nothing at the start, the samples are the same, or the network is dead from the start.
     """
     start, model = scene.carried.telling, scene.subject.model
     assert model is not None
-    if telling > GONE * start:
-        return telling / start if start > 0 else math.nan
-    if single or answers_alike(scene.subject):
-        return telling / start if start > 0 else 0.0
-    x = placed(unlike_samples(scene.subject, POINTS), next(model.parameters()))
-    again = telling_kernel(model, x, empirical_ntk(model, x).double().cpu())
-    return again / start if start > 0 else math.nan
+    if start > 0 and telling > GONE * start:
+        return telling / start
+    alike = single or answers_alike(scene.subject)
+    if not start > 0:
+        return 0.0 if alike and not _weights_move(model, x) else math.nan
+    if alike:
+        return telling / start
+    others = placed(unlike_samples(scene.subject, POINTS), next(model.parameters()))
+    return telling_kernel(model, others, empirical_ntk(model, others).double().cpu()) / start
+
+
+def _weights_move(model: nn.Module, x: Any) -> bool:
+    """Whether any parameter but biases moves the answer to any of these samples."""
+    biases = {name: 0.0 for name, _ in model.named_parameters() if "bias" in name.rsplit(".", 1)[-1]}
+    return bool(empirical_ntk(model, x, rates=biases).diagonal().any())
 
 
 def _alive(alive: float, samples: int) -> Reading:

@@ -117,7 +117,7 @@ class Watch(ShownAnswers):
         self._seen, self._latest = step, time.perf_counter()
         due = step >= self._next and self._affordable()
         record = self.look(step, lr=lr, momentum=momentum) if due else None
-        if not due:
+        if not due and self._beside.glances.due(step):
             self._glance(step)
         self._beside.expect(step + stride >= self._next and self._affordable())
         return record
@@ -143,7 +143,7 @@ class Watch(ShownAnswers):
         )
         history = history_of([*self.records, bare])
         phase = training_phase(history)
-        self._beside.follow(history)
+        self._beside.glances.follow(history)
         self.records.append(replace(bare, phase=phase.name, reason=phase.reason))
         alarms = self._beside.lines(self, self._carried.origin)
         seconds = time.perf_counter() - started
@@ -269,8 +269,11 @@ class Watch(ShownAnswers):
         return found, notes, scene.facts
 
     def _glance(self, step: int) -> None:
-        """The loss alone, where it is followed: what that costs is time of looks, not of training."""
-        spent = self._beside.glance(step, self.subject)
+        """Read the loss alone: what that costs is time of looks, not of training."""
+        started = time.perf_counter()
+        with self._beside.glancing():
+            self._beside.glances.read(step, self.subject)
+        spent = time.perf_counter() - started
         self._watching += spent
         self._latest += spent
         self._since = None if self._since is None else self._since + spent

@@ -1,0 +1,94 @@
+"""The phase that a watch tells, beside what every step of the same run shows; and the loss between looks."""
+
+import importlib.util
+import math
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+from torch.nn.functional import mse_loss
+
+import theodolite as th
+from theodolite.verbs.watching.glances import Glances
+
+PATH = Path(__file__).parents[2] / "benchmarks" / "watch_phases.py"
+
+
+@pytest.fixture(scope="module")
+def benchmark():
+    spec = importlib.util.spec_from_file_location("watch_phases", PATH)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["watch_phases"] = module
+    spec.loader.exec_module(module)
+    tried, threads = module.charting.LARGEST_TRIED, torch.get_num_threads()
+    yield module
+    module.charting.LARGEST_TRIED = tried
+    torch.set_num_threads(threads)
+
+
+@pytest.mark.parametrize(
+    ("phase", "number"),
+    [("lazy", 1), ("stable", 1), ("edge", 4), ("catapult", 42), ("flat", 0), ("divergent", 0), ("dead", 0)],
+)
+def test_the_phase_of_a_run_is_that_of_its_making(benchmark, phase, number):
+    _, _, _, words, name, reason = benchmark.case(phase, number)
+    assert benchmark.right(phase, name), f"{words}: {name}: {reason}"
+
+
+def test_after_a_step_beyond_the_edge_the_loss_is_followed():
+    """A quadratic one beyond its edge: up to step 19 the loss grows, and no look sees it."""
+    model = nn.Linear(1, 1, bias=False)
+    nn.init.ones_(model.weight)
+    x, y = torch.ones(4, 1), torch.zeros(4, 1)  # samples that none could tell apart: the network is not dead for that
+    optimizer = torch.optim.SGD(model.parameters(), 1.05)  # curvature 2, edge 2 / 1.05
+    watch = th.Watch(model, optimizer=optimizer, probe=(x, y), loss=mse_loss, every=100)
+    for step in range(101):
+        watch(step)
+        if step == 20:
+            optimizer.param_groups[0]["lr"] = 0.1
+        optimizer.zero_grad()
+        mse_loss(model(x), y).backward()
+        optimizer.step()
+    assert [record.step for record in watch.records] == [0, 100]
+    assert watch.records[-1].facts["peak_loss"] == pytest.approx(1.1 ** (2 * 19), rel=1e-4)
+    assert watch.phase.name == "catapult"
+
+
+def test_glances_are_few_and_end():
+    glances = Glances()
+    glances.begin(100, 1.0)
+    seen = []
+    for step in range(101, 201):
+        if glances.due(step):
+            seen.append(step - 100)
+            glances.saw(step, 0.2 if step == 104 else 0.1 if step < 109 else 0.6)
+    assert seen == [1, 2, 3, 4, 6, 9, 13, 19, 28, 42, 63, 94]
+    assert glances.facts() == {"peak_loss": 0.6, "bounce": pytest.approx(6.0)}
+    glances.saw(201, math.inf)
+    assert not glances.due(10_000)
+    glances.end()
+    assert glances.facts() == {}
+
+
+def half_off(share):
+    """A network of one rectifier that is on for some samples alone, by their order in the probe."""
+    model = nn.Sequential(nn.Linear(1, 1), nn.ReLU(), nn.Linear(1, 1))
+    with torch.no_grad():
+        for layer in (model[0], model[2]):
+            layer.weight.fill_(1.0)
+            layer.bias.zero_()
+    x = torch.full((64, 1), -1.0)
+    x[1 : 1 + share, 0] = torch.linspace(1.0, 2.0, share)  # the eight samples of a look are 0, 8, 16, ...
+    return model, x
+
+
+def test_a_network_is_dead_only_if_it_answers_all_of_the_probe_alike():
+    for share, dead in ((3, False), (0, True)):
+        model, x = half_off(share)
+        watch = th.Watch(model, probe=(x, torch.zeros(64, 1)), loss=mse_loss, every=1)
+        watch.look(0, lr=1e-3)
+        record = watch.look(1, lr=1e-3)
+        assert (record.phase == "dead") == dead, record.reason
+        assert any(f.name == "units-dead" for f in watch.findings) == dead
