@@ -3,9 +3,10 @@
 A ResNet-18 with its shortcuts and batch normalisation, and a small LSTM, are watched under AdamW besides.
 
 11 million parameters, 32 x 32 inputs, batches of 8, single precision, one thread, each tool in a process of its own; times are
-processor seconds, so that other work on the machine does not count; with `--threads 2` they are those of the clock. The network has a ResNet-18's convolutions without its
-shortcuts and batch normalisation, which cockpit's gradients of single samples do not know. A run of 201 steps with a look
-every 100 is timed whole, watched beside bare steps of the same process. `make bench` makes both environments.
+processor seconds, so that other work on the machine does not count; with `--threads 2` they are those of the clock. The network
+has a ResNet-18's convolutions without its shortcuts and batch normalisation, which cockpit's gradients of single samples do not
+know. A run of 201 steps with a look every 100 is timed whole, watched beside bare steps of the same process. `make bench` makes
+both environments.
 """
 
 import argparse
