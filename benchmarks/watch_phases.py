@@ -29,7 +29,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
 import theodolite as th
 from theodolite.verbs.watching import charting
 
-SAMPLES, INPUTS, CLASSES, LOOKS, ATTEMPTS = 32, 5, 3, 12, 100
+SAMPLES, INPUTS, CLASSES, LOOKS, ATTEMPTS = 32, 5, 3, 12, 300
 THROW = 25
 """Steps within which a catapult goes up: some multiple of the logarithm of the width."""
 

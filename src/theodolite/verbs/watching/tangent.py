@@ -17,10 +17,10 @@ from theodolite.measure.dynamics import at_state, telling_kernel, weight_travel
 from theodolite.measure.kernels import empirical_ntk
 from theodolite.verbs.watching.answers import GONE, answers_alike, unlike_samples
 from theodolite.verbs.watching.projected import projected_drift
-from theodolite.verbs.watching.scene import Scene
+from theodolite.verbs.watching.scene import LARGE, Scene
 
 POINTS, OUTPUTS = 8, 128
-"""Samples of the probe for the tangent kernel, and outputs a sample beyond which it is too dear."""
+"""Samples of the probe for the tangent kernel, and outputs a sample beyond which it is too dear, as it is in a large model."""
 
 ALIVE = "tangent kernel that tells samples apart, relative to the start"
 
@@ -34,7 +34,7 @@ def kernel_readings(scene: Scene) -> Iterator[Reading]:
         return
     with torch.no_grad():
         outputs = first_tensor(model(**x) if isinstance(x, Mapping) else model(*(x if isinstance(x, tuple) else (x,))))
-    if outputs[0].numel() > OUTPUTS:
+    if outputs[0].numel() > OUTPUTS or sum(p.numel() for p in model.parameters()) >= LARGE:
         yield from projected_drift(scene, x)
         return
     now = empirical_ntk(model, x).double().cpu()
