@@ -12,8 +12,11 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 import theodolite as th
+from theodolite.core.ailment import Finding
 from theodolite.theory.dynamics import Moment, training_phase
+from theodolite.verbs.diagnosis import Diagnosis
 from theodolite.verbs.watching.alarms import Alarms, Stopped, findings_of_run, line_of
+from theodolite.verbs.watching.history import dashboard_of, findings_began
 from theodolite.verbs.watching.records import Record
 
 PATH = Path(__file__).parents[2] / "benchmarks" / "watch_alarms.py"
@@ -66,6 +69,20 @@ def test_a_finding_is_one_line_in_the_log_and_told_once(caplog, tmp_path):
     page = (tmp_path / "live.html").read_text()
     assert '<meta http-equiv="refresh"' in page and "step too large" in page
     assert "<script" not in page and lines[0][:40] in page
+
+
+def test_a_finding_is_a_mark_at_the_step_at_which_it_began():
+    watch = hot_watch()
+    began = findings_began(watch.records)
+    assert began["step-too-large"][0] == 2 and watch.records[-1].step == 18
+    standing = Diagnosis(
+        "", (*watch.findings, Finding(name="batch-noise", severity="warning", says="seen.", remedy=""))
+    )
+    board = dashboard_of(watch.records, standing)
+    for words, at in (("step too large", 2.0), ("batch noise", 18.0)):  # told by no look: known since the last
+        assert [step for step, said, _ in board.marks if words in said] == [at]
+    picture = board.svg()
+    assert "▲ step 2: step too large<" in picture and "batch noise ▲<" in picture
 
 
 def test_training_stops_where_it_is_told_to():

@@ -43,7 +43,7 @@ class MicroBatches:
         if near and not self._handles and self.events.passes >= FEWEST:
             self._forget()
             self._wanted = self.events.passes
-            own = [p for p in self.model.parameters() if p.requires_grad and p.is_leaf]
+            own: list[Any] = [p for p in self.model.parameters() if p.requires_grad and p.is_leaf]
             stride = max(1, math.ceil(sum(p.numel() for p in own) / ENTRIES))
             for number, parameter in enumerate(own):
                 arrives = parameter.register_hook(partial(self._arrives, number, stride))
@@ -139,7 +139,8 @@ def accumulation_readings(scene: Scene) -> Iterator[Reading]:
 
 def _square(gradient: Tensor) -> Tensor:
     exact = torch.float64 if gradient.device.type in ("cpu", "cuda") else torch.float32
-    return torch.linalg.vector_norm(gradient.detach(), dtype=exact).square()
+    norm: Tensor = torch.linalg.vector_norm(gradient.detach(), dtype=exact)
+    return norm.square()
 
 
 def _sum(values: list[Tensor]) -> float:
