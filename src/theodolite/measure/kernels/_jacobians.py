@@ -13,12 +13,14 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch.func import vjp, vmap
+from torch.func import vmap
 from torch.overrides import TorchFunctionMode
 
 from theodolite.measure.functional import Inputs, Parameters, Stateless, as_batch_of_one, count, rows
 
 CONVOLUTIONS = (F.conv1d, F.conv2d)
+ONE_BY_ONE = 32
+"""Outputs up to which each is propagated back by itself: in less memory, and by operations that need not vectorise."""
 HARMLESS = ("__get__", "dim", "size", "numel", "stride", "is_floating_point", "is_contiguous", "__len__")
 
 
@@ -175,31 +177,47 @@ def factors(net: Stateless, structure: LayerStructure, x: Inputs, *, part: slice
 
     Each sample is run alone (vectorised), so that nothing need be assumed of how a model orders its axes.
     """
-    names = {id(tensor): name for name, tensor in net.parameters.items()}
-    other = {name: net.parameters[name] for name in structure.other}
-    like = next(iter(net.parameters.values()))
-    shifts = tuple(torch.zeros(use.shape, dtype=like.dtype, device=like.device) for use in structure.uses)
-    chosen = torch.eye(structure.outputs, dtype=like.dtype, device=like.device)[part]
+    held = {name: tensor.detach() for name, tensor in net.parameters.items()}
+    names, n = {id(tensor): name for name, tensor in held.items()}, count(x)
+    like = next(iter(held.values()))
+    # leaves of autograd's own, one for each sample and without memory: torch.func would import its compiler for them
+    shifts = tuple(like.new_zeros(use.shape).expand(n, *use.shape).requires_grad_() for use in structure.uses)
+    other = {name: held[name].expand(n, *held[name].shape).requires_grad_() for name in structure.other}
 
     def answer(shifts: Sequence[Tensor], other: Parameters, sample: Inputs) -> tuple[Tensor, tuple[Tensor, ...]]:
         seen = _Seen({**names, **{id(tensor): name for name, tensor in other.items()}}, shifts)
         with seen:
-            z = net({**net.parameters, **other}, as_batch_of_one(sample)).squeeze(0)
+            z = net({**held, **other}, as_batch_of_one(sample)).squeeze(0)
         return z, tuple(seen.inputs)
 
-    def derivatives(sample: Inputs) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...], Parameters]:
-        found: Any = vjp(lambda s, o: answer(s, o, sample), shifts, other, has_aux=True)
-        _, back, inputs = found
-        backward, rest = vmap(back)(chosen)
-        return inputs, backward, rest
-
+    with torch.enable_grad():
+        z, signals = vmap(answer)(shifts, other, x)
+    found = _pulled_back(z, (*shifts, *other.values()), part)
     with torch.no_grad():
-        signals, backward, rest = vmap(derivatives)(x)
-        inputs = tuple(_patches(use, signal) for use, signal in zip(structure.uses, signals, strict=True))
-        backs = tuple(
-            _positions(use, b, out) for use, b, (_, out) in zip(structure.uses, backward, structure.widths, strict=True)
-        )
-        return Factors(inputs, backs, {name: value.flatten(2) for name, value in rest.items()})
+        inputs = tuple(_patches(use, signal.detach()) for use, signal in zip(structure.uses, signals, strict=True))
+        uses = zip(structure.uses, found[: len(shifts)], structure.widths, strict=True)
+        backs = tuple(_positions(use, b, out) for use, b, (_, out) in uses)
+        rest = zip(other, found[len(shifts) :], strict=True)
+        return Factors(inputs, backs, {name: value.flatten(2) for name, value in rest})
+
+
+def _pulled_back(z: Tensor, leaves: Sequence[Tensor], part: slice) -> list[Tensor]:
+    """The derivatives of each sample's outputs (n, C), or a part of them, by its own leaves: (n, C, ...) each."""
+    n, outputs = z.shape
+    chosen = range(*part.indices(outputs))
+    if not z.requires_grad or not leaves:
+        return [leaf.new_zeros(n, len(chosen), *leaf.shape[1:]) for leaf in leaves]
+    if len(chosen) > ONE_BY_ONE:
+        along = torch.eye(outputs, dtype=z.dtype, device=z.device)[part][:, None].expand(-1, n, -1)
+        found = torch.autograd.grad(z, leaves, along, is_grads_batched=True, materialize_grads=True)
+        return [given.transpose(0, 1) for given in found]
+    blocks = [leaf.new_empty(n, len(chosen), *leaf.shape[1:]) for leaf in leaves]
+    for place, output in enumerate(chosen):
+        total = z[:, output].sum()
+        given = torch.autograd.grad(total, leaves, retain_graph=output != chosen[-1], materialize_grads=True)
+        for block, derivative in zip(blocks, given, strict=True):
+            block[:, place] = derivative
+    return blocks
 
 
 def _patches(use: Use, signal: Tensor) -> Tensor:

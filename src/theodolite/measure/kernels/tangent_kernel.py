@@ -17,6 +17,9 @@ from theodolite.measure.kernels._jacobians import LayerStructure, factors, jacob
 MEMORY = 1 << 30
 """Bytes that intermediate results may take unless told otherwise; the kernel itself comes on top."""
 
+REFUSALS = (RuntimeError, NotImplementedError, ValueError, IndexError)
+"""What is raised where a model does not vectorise over samples."""
+
 _Method = Literal["layers", "jacobian"]
 
 
@@ -68,8 +71,11 @@ def empirical_ntk(
     x, y = _on(net, x), None if other is None else _on(net, other)
     with untouched(model), plain_attention():
         structure = structure_of(net, x)
-        if _refusal(net, structure, x) is None:
+        try:
             return LayerContraction(net, structure, outputs, rates, memory).kernel(x, y)
+        except REFUSALS:
+            if _refusal(net, structure, x) is None:
+                raise
         return _by_rows(net, x, y, outputs=outputs, rates=rates)
 
 
@@ -285,7 +291,7 @@ def _refusal(net: Stateless, structure: LayerStructure, x: Inputs) -> str | None
     """Why the model cannot be vectorised over samples, if it cannot; tried on one sample and one output."""
     try:
         factors(net, structure, rows(x, slice(0, 1)), part=slice(0, 1))
-    except (RuntimeError, NotImplementedError, ValueError, IndexError) as error:
+    except REFUSALS as error:
         return (str(error).strip().splitlines() or [type(error).__name__])[0][:120]
     return None
 
