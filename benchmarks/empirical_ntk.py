@@ -77,6 +77,10 @@ def worker(case):
 
     from theodolite.measure.kernels import empirical_ntk
 
+    if case.get("for_peer"):
+        save_for_peer(case["model"], case["for_peer"])
+        print("{}")
+        return
     model, x = model_of(case["model"], case.get("n"))
     base = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     walls, cpus = [], []
@@ -139,7 +143,8 @@ def beside_the_peer(peer, console):
     table = Table(*columns, title="empirical tangent kernel, float32")
     with tempfile.TemporaryDirectory() as folder:
         for name in SIZES:
-            save_for_peer(name, f"{folder}/{name}.npz")
+            # not in this process: a child's peak memory counts its parent's
+            run({"model": name, "for_peer": f"{folder}/{name}.npz"})
             for outputs in ("trace", "full"):
                 files = [f"{folder}/{who}.npy" for who in ("ours", "peer")]
                 case = {"model": name, "outputs": outputs, "dtype": "float32", "repeats": 7}
@@ -172,7 +177,8 @@ def growth():
     for name, counts in GROWTH.items():
         found = [run({"model": name, "outputs": "trace", "repeats": 5, "n": n}) for n in counts]
         slopes = [
-            math.log(found[-1][key] / found[0][key]) / math.log(counts[-1] / counts[0]) for key in ("wall", "above")
+            math.log(max(found[-1][key], 1e-3) / max(found[0][key], 1e-3)) / math.log(counts[-1] / counts[0])
+            for key in ("wall", "above")
         ]
         cells = [" ".join(f"{f[key]:{form}}" for f in found) for key, form in (("wall", ".3f"), ("above", ".0f"))]
         table.add_row(name, " ".join(map(str, counts)), *cells, *(f"{v:.2f}" for v in slopes), "1 to 2; 1")
