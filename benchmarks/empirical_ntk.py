@@ -176,10 +176,8 @@ def growth():
     )
     for name, counts in GROWTH.items():
         found = [run({"model": name, "outputs": "trace", "repeats": 5, "n": n}) for n in counts]
-        slopes = [
-            math.log(max(found[-1][key], 1e-3) / max(found[0][key], 1e-3)) / math.log(counts[-1] / counts[0])
-            for key in ("wall", "above")
-        ]
+        ends = {key: max(found[-1][key], 1e-3) / max(found[0][key], 1e-3) for key in ("wall", "above")}
+        slopes = [math.log(ratio) / math.log(counts[-1] / counts[0]) for ratio in ends.values()]
         cells = [" ".join(f"{f[key]:{form}}" for f in found) for key, form in (("wall", ".3f"), ("above", ".0f"))]
         table.add_row(name, " ".join(map(str, counts)), *cells, *(f"{v:.2f}" for v in slopes), "1 to 2; 1")
     return table
