@@ -10,7 +10,7 @@ A mutant is a constant changed by a tenth, a term left out, a sign turned or an 
 says what is not changed, and why. It is tried in a copy of the package, on the tests that reach the changed module and on the
 laws that run the changed statement, until the first notices. Where a law's measurement does not run it, the stored estimates
 stand and only the prediction is worked out again: seconds a mutant. Lines of ``benchmarks/results/mutants.jsonl`` are trusted
-while the files that they rest on are unchanged.
+while the files that they rest on are unchanged. ``mutants.md`` says why nothing notices some.
 """
 
 import argparse

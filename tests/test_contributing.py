@@ -25,8 +25,7 @@ SESSIONS = re.findall(r"```pycon\n(.*?)```", TEXT, flags=re.DOTALL)
 def copy(tmp_path_factory):
     """A copy of the package with the newcomer's files in it."""
     root = tmp_path_factory.mktemp("newcomer")
-    skipped = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(Path(theodolite.__file__).parent, root / "src" / "theodolite", ignore=skipped)
+    shutil.copytree(Path(theodolite.__file__).parent, root / "src" / "theodolite")
     for path, code in FILES.items():
         assert not (root / path).exists(), f"{path} is there already: choose another example"
         (root / path).write_text(code, encoding="utf-8")

@@ -8,10 +8,11 @@ line that begins "expected".
 
 import dataclasses
 import functools
-import importlib
+import importlib.util
 import inspect
 import math
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -220,8 +221,18 @@ def _made():
     }
 
 
-def _values(name, annotation):
-    """Sound values and edges of a parameter, or None where its type is not known here."""
+@functools.cache
+def _by_function():
+    place = importlib.util.spec_from_file_location("arguments", Path(__file__).with_name("arguments.py"))
+    module = importlib.util.module_from_spec(place)
+    place.loader.exec_module(module)
+    return module.by_function()
+
+
+def _values(function, name, annotation):
+    """Sound values and edges of a function's parameter, or None where neither it nor its type is known here."""
+    if name in _by_function().get(function.__name__, ()):
+        return _by_function()[function.__name__][name]
     words = str(annotation).strip("'\"")
     bare = words.removesuffix(" | None")
     if name in WORDS and bare not in ("Tensor", "Array"):
@@ -245,8 +256,6 @@ def functions_of(topic):
             package = importlib.import_module(f"theodolite.{root}.{topic}")
         except ModuleNotFoundError:
             continue
-        from pathlib import Path
-
         for name in sorted(public_names(Path(package.__file__).with_suffix(".pyi"))):
             function = getattr(package, name)
             if inspect.isfunction(function):
@@ -255,7 +264,9 @@ def functions_of(topic):
                 if any(p.kind is p.VAR_POSITIONAL for p in wanted):  # handed on to a model, which refuses by itself
                     continue
                 if all(
-                    p.default is not p.empty or _values(p.name, p.annotation) for p in wanted if p.kind not in (2, 4)
+                    p.default is not p.empty or _values(function, p.name, p.annotation)
+                    for p in wanted
+                    if p.kind not in (2, 4)
                 ):
                     able.append(function)
     return found, able
@@ -274,7 +285,7 @@ def calls(draw, function):
     """Keyword arguments of which at most one is an edge."""
     chosen, edges = {}, {}
     for name, parameter in inspect.signature(function).parameters.items():
-        values = _values(name, parameter.annotation)
+        values = _values(function, name, parameter.annotation)
         if values is None or parameter.kind in (2, 4):
             continue
         if parameter.default is parameter.empty:

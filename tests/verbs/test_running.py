@@ -54,9 +54,9 @@ def test_a_script_runs_as_it_does_alone_and_is_watched(tmp_path, warm, script, a
     assert "while it trains" in page and 'http-equiv="refresh"' not in page
 
 
-def test_findings_are_printed_while_a_hot_script_trains(tmp_path):
+def test_findings_are_printed_while_a_hot_script_trains(tmp_path, warm):
     path = str(EXAMPLES / "plain_loop.py")
-    alone = ran([path, "1", "100"], tmp_path)
+    alone = warm([path, "1", "100"], tmp_path)
     watched = ran(["-m", "theodolite", "run", "--every", "4", "--level", "cheap", path, "1", "100"], tmp_path)
     assert (watched.stdout, watched.returncode) == (alone.stdout, 3)
     assert "theodolite: step 4: step too large: " in watched.stderr and "lr at most" in watched.stderr

@@ -5,6 +5,7 @@ import pytest
 from scipy.stats import chi2
 
 from theodolite.theory.spectra import (
+    marchenko_pastur_edges,
     noise_edge,
     noise_effective_rank,
     noise_stable_rank,
@@ -45,3 +46,17 @@ def test_the_effective_rank_is_that_of_drawn_noise(rows, columns):
     share = singular / singular.sum(1, keepdims=True)
     drawn = np.exp(-(share * np.log(share)).sum(1))
     assert noise_effective_rank(rows, columns) == pytest.approx(drawn.mean(), rel=0.01)
+
+
+@pytest.mark.parametrize(("rows", "columns"), SHAPES)
+def test_the_effective_rank_is_the_integral_over_the_density(rows, columns):
+    r"""With M the mean of the root of an eigenvalue: $p\,M\exp(-E[\sqrt\lambda\ln\sqrt\lambda]/M)$."""
+    p, n = sorted((rows, columns))
+    low, high = marchenko_pastur_edges(p / n)
+    t = (np.arange(4000) + 0.5) * np.pi / 4000  # the eigenvalue runs from edge to edge as a cosine: no end is singular
+    eigenvalue = 0.5 * (high + low) - 0.5 * (high - low) * np.cos(t)
+    weight = (0.5 * (high - low) * np.sin(t)) ** 2 / (2 * (p / n) * eigenvalue) / 4000
+    root = np.sqrt(eigenvalue)
+    mean, product = (weight * root).sum(), (weight * root * np.log(root)).sum()
+    assert weight.sum() == pytest.approx(1.0, abs=1e-9)
+    assert noise_effective_rank(rows, columns) == pytest.approx(p * mean * np.exp(-product / mean), rel=2e-5)

@@ -194,6 +194,10 @@ def label_errors(run: Callable[[], Tensor], layer: nn.Module, *, flatten: bool =
         logits = run()
     finally:
         handle.remove()
+    if not seen:
+        raise ValueError(
+            "expected a layer that runs when the model does, got one that did not; pass a layer of this model"
+        )
     p = torch.softmax(logits.detach(), 1)
     rows = [
         torch.autograd.grad(logits, seen[-1], p - _unit(p, other), retain_graph=True)[0] for other in range(p.shape[1])

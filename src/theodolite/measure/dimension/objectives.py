@@ -108,7 +108,8 @@ def objective_dimension(
     ``train(dimension, seed)`` trains anew and returns whatever ``evaluate`` scores; ``dimension=None`` asks for full
     training; ``evaluate(trained)`` is a positive number, larger for better. A ladder of dimensions brackets the target,
     bisection in log d closes in, every dimension with ``repeats`` seeds. The value is where the rising curve through the
-    mean scores meets the target; its error is the spread of that place when scores and target err as the seeds do.
+    mean scores meets the target (NaN where none does); its error is the spread of that place when scores and target err as
+    the seeds do.
     ``out`` is a folder in which each score is noted as it comes and found again by a later run;
     ``jobs`` trainings run at once.
 

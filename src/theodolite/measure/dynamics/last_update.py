@@ -93,6 +93,10 @@ def update_effect(
     """
     own = {name: value.detach().requires_grad_() for name, value in before.items()}
     every = dict(model.named_parameters())
+    if strangers := own.keys() - every.keys():
+        raise ValueError(
+            f"expected earlier weights of this model, got {sorted(strangers)[:3]}; pass those of before the step"
+        )
     now = [promoted(every[name].detach()) for name in own]
     move = _flat(torch._foreach_sub(now, [promoted(value) for value in before.values()]))
     gradient, sizes = torch.zeros_like(move), tuple(len(batch) for batch in batches)

@@ -58,7 +58,7 @@ def probe_slope(model: nn.Module, loss: Loss, data: Any) -> Slope:
 
 
 def weight_travel(model: nn.Module, origin: Mapping[str, Tensor]) -> float:
-    r"""$|\theta-\theta_0|/|\theta_0|$ over the trainable parameters.
+    r"""$|\theta-\theta_0|/|\theta_0|$ over the trainable parameters: from 0 infinite, and NaN where they stayed there.
 
     >>> model = nn.Linear(1, 1, bias=False)
     >>> _ = nn.init.constant_(model.weight, 3.0)
@@ -68,6 +68,10 @@ def weight_travel(model: nn.Module, origin: Mapping[str, Tensor]) -> float:
     moved = size = 0.0
     for name, parameter in model.named_parameters():
         if parameter.requires_grad and parameter.is_floating_point():
+            if name not in origin or origin[name].shape != parameter.shape:
+                raise ValueError(
+                    f"expected the start of {name!r}, {tuple(parameter.shape)}, got another model's; pass this one's"
+                )
             start = promoted(origin[name].to(parameter.device))
             moved += float((promoted(parameter.detach()) - start).square().sum())
             size += float(start.square().sum())

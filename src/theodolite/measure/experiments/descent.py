@@ -50,6 +50,10 @@ def largest_stable_step(
     2.0
     """
     low, high = bracket
+    if steps < 4:
+        raise ValueError(
+            f"expected at least 4 steps, of which the last two quarters are compared, got {steps}; 400 are usual"
+        )
     for _ in range(2):
         grid = torch.linspace(low, high, 100, dtype=torch.float64)
         norms = descent_path(slope, start, lrs=grid, steps=steps, momentum=momentum, nesterov=nesterov).norm(dim=2)

@@ -26,6 +26,10 @@ def largest_stable_gain(
     2.0
     """
     low, high = bracket
+    if steps < 4:
+        raise ValueError(
+            f"expected at least 4 steps, of which the last two quarters are compared, got {steps}; 400 are usual"
+        )
     for _ in range(2):
         gains = torch.logspace(math.log10(low), math.log10(high), 44, dtype=torch.float64)
         own = torch.nn.Parameter(start.expand(len(gains), -1).clone())

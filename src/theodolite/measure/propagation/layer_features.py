@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
@@ -149,6 +150,10 @@ def path_gains(run: Callable[[], Any], layer: nn.Module, directions: Tensor, *, 
 
 
 def _answer_with(run: Callable[[], Any], layer: nn.Module, direction: Tensor, step: float) -> tuple[Tensor, Tensor]:
+    if not 0 < abs(step) < math.inf:
+        raise ValueError(f"expected a positive perturbation, got {abs(step)}; 0.01 is usual")
+    if not bool(direction.any()):
+        raise ValueError("expected directions that are not zero, got one that is; leave it out")
     sizes: list[Tensor] = []
 
     def hook(module: nn.Module, args: Any, output: Any) -> Any:
@@ -166,6 +171,10 @@ def _answer_with(run: Callable[[], Any], layer: nn.Module, direction: Tensor, st
         answer = run()
     finally:
         handle.remove()
+    if not sizes:
+        raise ValueError(
+            "expected a layer that runs when the model does, got one that did not; pass a layer of this model"
+        )
     return _first_tensor(answer).double(), sizes[0].double()
 
 

@@ -106,6 +106,8 @@ class _Seen:
 def vital_signs(model: nn.Module, loss_of: Callable[[], tuple[Tensor, Tensor]]) -> VitalSigns:
     """Every layer's signs while ``loss_of()`` runs the model and returns (loss, output); gradients are not accumulated.
 
+    Slopes are NaN where no activation follows.
+
     >>> model = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 1))
     >>> x = torch.randn(8, 3)
     >>> found = vital_signs(model, lambda: (model(x).square().mean(), model(x)))
