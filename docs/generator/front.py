@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from generator.pages import Page
@@ -29,8 +29,8 @@ FROM = (
 )
 
 
-def front_page() -> Page:
-    findings = "".join(_shown(title, found()) for title, found in FINDINGS.items())
+def front_page(findings: Iterable[str]) -> Page:
+    """The page; ``findings`` are what `shown` made of each of `FINDINGS`."""
     doors = "".join(
         f'<li><a href="{address}"><b>{title}</b></a><br><span class="th-small">{html.escape(words)}</span></li>'
         for title, address, words in DOORS
@@ -42,7 +42,7 @@ def front_page() -> Page:
         "number it prints stands beside the one that a theorem expects, with an error bar. It does so before, during and "
         "after training, for any PyTorch module or checkpoint.</p>"
         "<h2>Three findings</h2><p>Made when this page was made, on scikit-learn's digits.</p>"
-        f'{findings}<h2>Where to begin</h2><ul class="th-doors">{doors}</ul>'
+        f'{"".join(findings)}<h2>Where to begin</h2><ul class="th-doors">{doors}</ul>'
         f'<p>Coming from {coming}.</p><p class="th-small"><a href="glossary.html">Glossary</a> · '
         '<a href="clinic.html">How often findings are right</a> · <a href="design/0007-diagnosis.html">Decisions</a> · '
         '<a href="search.html">Every page</a></p>'
@@ -50,7 +50,9 @@ def front_page() -> Page:
     return Page("index.html", "Theodolite", body, "What it is for, and where to begin")
 
 
-def _shown(title: str, diagnosis: Any) -> str:
+def shown(title: str) -> str:
+    """One of `FINDINGS`, made now."""
+    diagnosis = FINDINGS[title]()
     if diagnosis.healthy:
         return f'<article class="th-finding th-v-healthy"><h3>{title}</h3><p>{html.escape(diagnosis.headline)}</p></article>'
     worst = diagnosis.findings[0]

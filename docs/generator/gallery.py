@@ -9,6 +9,7 @@ import os
 import runpy
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from generator.pages import Page
@@ -18,9 +19,8 @@ FOLDER = Path(__file__).parent.parent / "gallery"
 ORDER = ("deep_tanh", "hot_cnn", "sentence_encoder", "memorised_images", "sparse_targets")
 
 
-def gallery_pages() -> list[Page]:
-    """A page a script, the first of all their list."""
-    pages = [_page(name) for name in ORDER]
+def gallery_pages(pages: Sequence[Page]) -> list[Page]:
+    """The pages of the scripts, the first of all their list."""
     rows = "".join(
         f'<li><a href="{Path(page.path).name}">{html.escape(page.title)}</a>: {html.escape(page.summary)}</li>'
         for page in pages
@@ -34,7 +34,8 @@ def gallery_pages() -> list[Page]:
     ]
 
 
-def _page(name: str) -> Page:
+def script_page(name: str) -> Page:
+    """A script of `ORDER`, run now."""
     script = FOLDER / f"{name}.py"
     values, printed = run(script)
     title, _, about = (values["__doc__"] or name).strip().partition("\n")

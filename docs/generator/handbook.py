@@ -6,12 +6,14 @@ import html
 import posixpath
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from markdown_it import MarkdownIt
 
 from generator.pages import Page, words_of
+from generator.times import times_section
 
 DOCS = Path(__file__).parent.parent
 OTHERS = {"glossary.md": "glossary.html", "clinic.md": "clinic.html"}
@@ -83,8 +85,9 @@ def guide_pages() -> list[Page]:
 
 
 def coming_pages() -> list[Page]:
-    """One page for each library that people come from."""
-    return [_page(file, f"from/{file.stem}.html", "coming from") for file in sorted((DOCS / "from").glob("*.md"))]
+    """One page for each library that people come from, with the times of both at its foot."""
+    pages = [_page(file, f"from/{file.stem}.html", "coming from") for file in sorted((DOCS / "from").glob("*.md"))]
+    return [replace(page, body=page.body + times_section(Path(page.path).stem)) for page in pages]
 
 
 def other_pages() -> Iterator[Page]:
