@@ -57,20 +57,24 @@ def made(processes: Processes) -> tuple[Atlas, list[list[Page]], dict[str, str]]
     started = time.perf_counter()
     findings = [processes.submit(front.shown, (title,)) for title in front.FINDINGS]
     scripts = [processes.submit(gallery.script_page, (name,)) for name in gallery.ORDER]
+    sick = processes.submit(entries.sick_findings, ())
+    readings = processes.submit(entries.builtin_readings, ())
     names = processes.submit(reference.reference_pages, ())
     errata = processes.submit(entries.errata_page, ())
     checked = atlas(processes)
     say(started, "laws")
     files = checked.files(Frame(links=LINKS, search=SEARCH), processes=processes)
     say(started, "atlas")
+    examples = [future.result() for future in scripts]
+    files |= {path: text for _, written in examples for path, text in written.items()}
     outcomes = {result.verdict.law.name: outcome(result.verdict) for result in checked.results}
     groups = [
         [front.front_page([future.result() for future in findings])],
         handbook.guide_pages(),
-        entries.ailment_pages(),
-        entries.instrument_pages(),
+        entries.ailment_pages(sick.result()),
+        entries.instrument_pages(readings.result()),
         walks.walk_pages(outcomes),
-        gallery.gallery_pages([future.result() for future in scripts]),
+        gallery.gallery_pages([page for page, _ in examples]),
         handbook.coming_pages(),
         names.result(),
         [errata.result(), *handbook.other_pages()],

@@ -6,9 +6,15 @@ import html
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from generator.entries import finding_article
 from generator.pages import Page
-from theodolite.report.diagnosis import MARKS
 
+FIRST = """pip install .          # from a copy of the repository; then, with your own module or checkpoint:
+
+theodolite diagnose mypackage.zoo:model --data train.npz      # what is wrong, and what to type
+theodolite survey model.safetensors                           # every number beside the one expected
+theodolite run train.py                                       # your script as it is, watched
+"""
 DOORS = (
     ("My network does not train", "guide/my-network-does-not-train.html", "theodolite diagnose, th.diagnose"),
     ("Before training", "guide/before-training.html", "which initialisation, step, width: theodolite design"),
@@ -41,6 +47,7 @@ def front_page(findings: Iterable[str]) -> Page:
         '<p class="th-lead">Theodolite says what is wrong with a neural network, how that is known, and what to type. Every '
         "number it prints stands beside the one that a theorem expects, with an error bar. It does so before, during and "
         "after training, for any PyTorch module or checkpoint.</p>"
+        f'<pre tabindex="0"><code>{html.escape(FIRST)}</code></pre>'
         "<h2>Three findings</h2><p>Made when this page was made, on scikit-learn's digits.</p>"
         f'{"".join(findings)}<h2>Where to begin</h2><ul class="th-doors">{doors}</ul>'
         f'<p>Coming from {coming}.</p><p class="th-small"><a href="glossary.html">Glossary</a> · '
@@ -55,12 +62,7 @@ def shown(title: str) -> str:
     diagnosis = FINDINGS[title]()
     if diagnosis.healthy:
         return f'<article class="th-finding th-v-healthy"><h3>{title}</h3><p>{html.escape(diagnosis.headline)}</p></article>'
-    worst = diagnosis.findings[0]
-    return (
-        f'<article class="th-finding th-v-{worst.severity}"><h3>{MARKS[worst.severity]} {title}: '
-        f"{worst.name.replace('-', ' ')}</h3><p>{html.escape(worst.says)}</p>"
-        f'<p class="th-type"><span class="th-soft">type</span> <code>{html.escape(worst.remedy)}</code></p></article>'
-    )
+    return finding_article(diagnosis.findings[0], title)
 
 
 def _digits() -> tuple[Any, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 
 ALONE = Frame(links=(("Atlas", "atlas.html"),))
 """The frame of an atlas that is no part of a site."""
+
+EM = 17.0
+"""Pixels of an em in formulas that are files of their own."""
 
 OUTCOMES = ("holds", "broken", "inconclusive")
 
@@ -129,11 +133,19 @@ def _front(ordered: Sequence[Charted], topics: Mapping[str, str], frame: Frame, 
         title="Atlas of laws",
         frame=frame,
         cards=cards,
-        topics=[(slug(topic), topic, topics.get(topic, "")) for topic in dict.fromkeys(card.topic for card in cards)],
+        topics=[
+            (slug(topic), topic, topics.get(topic, "").partition(": ")[2] or topics.get(topic, ""))
+            for topic in dict.fromkeys(card.topic for card in cards)
+        ],
         counts=[(end, count_words(end, ends.count(end)), ends.count(end)) for end in OUTCOMES],
         readings=sum(len(one.verdict.readings) for one in ordered),
         errata=sum(card.erratum for card in cards),
     )
+
+
+def _about(line: str) -> str:
+    """What a topic is, without its name again."""
+    return line.partition(": ")[2] or line
 
 
 def law_page(charted: Charted, references: Mapping[str, str], frame: Frame | None = None) -> str:
@@ -160,7 +172,11 @@ def _frames(charted: Sequence[Charted], places: Sequence[str], frame: Frame) -> 
 def _drawn(law: Law) -> str:
     """The formula as a picture; empty where there is none or it cannot be drawn."""
     picture = formula(law.formula) if law.formula.strip() else ""
-    return picture if picture.startswith("<svg") else ""
+    if not picture.startswith("<svg"):
+        return ""
+    # a picture in a file has no text around it to take its size from
+    wide, tall = (float(size) * EM for size in re.findall(r"(?:width|height):([\d.]+)em", picture)[:2])
+    return picture.replace("<svg ", f'<svg width="{wide:.0f}" height="{tall:.0f}" ', 1)
 
 
 def _card(charted: Charted, *, drawn: bool) -> Card:
@@ -175,10 +191,21 @@ def _card(charted: Charted, *, drawn: bool) -> Card:
         claim=unicode_prose(law.claim),
         formula=unicode_formula(law.formula),
         drawn=drawn,
-        resolution="" if factor is None else f"notices a factor of {factor:.3g}",
+        resolution=_noticed(factor),
         erratum=bool(law.erratum),
         dots=tuple(place for reading in charted.verdict.readings if (place := _place(reading)) is not None)[:12],
     )
+
+
+def _noticed(factor: float | None) -> str:
+    """By how much every prediction must be off before the law is seen to fail.
+
+    >>> _noticed(1.05), _noticed(2.0)
+    ('notices an error of 5 %', 'notices a factor of 2')
+    """
+    if factor is None:
+        return ""
+    return f"notices an error of {100 * (factor - 1):.1g} %" if factor < 1.2 else f"notices a factor of {factor:.3g}"
 
 
 def _place(reading: Reading) -> float | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from theodolite.report.html import rendered
@@ -12,6 +12,7 @@ from theodolite.report.words import number, plain, printable
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+    from rich.text import Text
 
 MARKS: Mapping[str, str] = {"critical": "✖", "warning": "▲", "note": "○", "healthy": "✓"}
 STYLES: Mapping[str, str] = {"critical": "bold red", "warning": "yellow", "note": "dim", "healthy": "green"}
@@ -24,6 +25,7 @@ SHOWN = 3
 def diagnosis_text(diagnosis: Any) -> RenderableType:
     """The headline, up to three findings with what to type, and how the network does."""
     from rich.console import Group
+    from rich.padding import Padding
     from rich.text import Text
 
     state = "healthy" if diagnosis.healthy else diagnosis.findings[0].severity
@@ -42,17 +44,24 @@ def diagnosis_text(diagnosis: Any) -> RenderableType:
                 (f"{MARKS[finding.severity]} {finding.severity}: ", STYLES[finding.severity]),
                 (printable(finding.name + place), "bold"),
             ),
-            Text("  " + printable(finding.says)),
-            Text.assemble(f"  {remedy_verb(finding.remedy)}: ", (printable(finding.remedy), "bold")),
+            *(Padding(line, (0, 0, 0, 2)) for line in _lines(finding)),
         ]
-        if finding.leads_to:
-            parts.append(Text(f"  it explains {', '.join(finding.leads_to)}", style="dim"))
-        if finding.rightness:
-            parts.append(Text(f"  {finding.rightness}", style="dim"))
     rest = diagnosis.findings[SHOWN:]
     if rest:
         parts += [Text(""), Text(f"and {len(rest)} more: {', '.join(finding.name for finding in rest)}", style="dim")]
     return Group(*parts)
+
+
+def _lines(finding: Any) -> Iterator[Text]:
+    """What a finding says, what to type, and what is known of such findings."""
+    from rich.text import Text
+
+    yield Text(printable(finding.says))
+    yield Text.assemble(f"{remedy_verb(finding.remedy)}: ", (printable(finding.remedy), "bold"))
+    if finding.leads_to:
+        yield Text(f"it explains {', '.join(finding.leads_to)}", style="dim")
+    if finding.rightness:
+        yield Text(finding.rightness, style="dim")
 
 
 def diagnosis_page(diagnosis: Any) -> str:

@@ -56,8 +56,9 @@ def design_table(design: Any) -> RenderableType:
 
 
 SYMBOLS = (
-    "C_w is the variance of a weight times its fan-in, C_b that of a bias. χ∥ and χ⊥ say by how much a change of the signal's size, "
-    "and a small difference of two inputs or a gradient, grows in one layer: 1 is critical. In a depth scale they change e-fold."
+    "C_w is the variance of a weight times its fan-in, C_b that of a bias. χ∥ and χ⊥ say by how much a change of the signal's "
+    "size, and a small difference of two inputs or a gradient, grows in one layer: 1 is critical. The depth scale is the number "
+    "of layers in which it changes e-fold."
 )
 
 
