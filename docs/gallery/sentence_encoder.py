@@ -88,6 +88,7 @@ pictures = [
             low=tuple(reading.expected.low if reading.expected else float("inf") for reading in alphas),
             high=tuple(reading.expected.high if reading.expected else float("-inf") for reading in alphas),
             y_label="alpha",
+            log="y",
         ),
     ),
     (

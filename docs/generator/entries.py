@@ -11,7 +11,7 @@ from typing import Any
 from generator.pages import Page, words_of
 from theodolite import catalogue
 from theodolite.ailments._common.chart import Chart
-from theodolite.report.diagnosis import MARKS, clause, remedy_verb
+from theodolite.report.diagnosis import MARKS, remedy_verb
 from theodolite.report.formulas import prose
 from theodolite.report.text import COSTS
 from theodolite.report.unicode_math import unicode_formula, unicode_prose
@@ -43,14 +43,11 @@ def ailment_pages(findings: Mapping[str, str]) -> list[Page]:
     """What each asks and says, is judged by and rests on, and how often it was right; ``findings`` are `sick_findings`."""
     about = "Ways in which networks fail. <code>theodolite diagnose</code> and <code>th.diagnose</code> look for all of them."
     found = _entries("ailment")
-    rows = [
-        (f'<a href="{e.name}.html">{e.name}</a>', prose(catalogue.ailment(e.name).question), _short_figures(e.name))
-        for e in found
-    ]
-    body = f"<h1>Ailments</h1><p>{about}</p>" + _table(("ailment", "asks", "found in the clinic"), rows)
+    rows = [(_own(e.name), prose(catalogue.ailment(e.name).question), _short_figures(e.name)) for e in found]
+    body = f"<h1>Ailments</h1><p>{about}</p>" + _table(("ailment", "asks", "found"), rows)
     body += (
         '<p class="th-small th-soft">The <a href="../clinic.html">clinic</a> trains networks whose fault is known, because it '
-        "was put there, and counts how often it is found.</p>"
+        "was put there; found is in how many of them.</p>"
     )
     home = Page("ailments/index.html", "Ailments", body, "Ways in which networks fail", "list")
     return [home, *(_entry_page(e, _ailment(e, findings.get(e.name, ""))) for e in found)]
@@ -63,11 +60,7 @@ def instrument_pages(readings: Mapping[str, str]) -> list[Page]:
     )
     found = _entries("instrument")
     rows = [
-        (
-            f'<a href="{e.name}.html">{e.name}</a>',
-            prose(catalogue.instrument(e.name).question),
-            _needs(catalogue.instrument(e.name).needs),
-        )
+        (_own(e.name), prose(catalogue.instrument(e.name).question), _needs(catalogue.instrument(e.name).needs))
         for e in found
     ]
     body = f"<h1>Instruments</h1><p>{about}</p>" + _table(("instrument", "asks", "needs"), rows)
@@ -108,9 +101,7 @@ def builtin_readings() -> dict[str, str]:
         more = f"<p>and {len(rows) - FEW} more</p>" if len(rows) > FEW else ""
         words = f"<p>{html.escape(rows[0].meaning)}</p>" if rows and rows[0].meaning else ""
         table = _table(("quantity", "where", "measured", "expected", "status"), cells)
-        found[answer.question.name] = f"<h2>Of the network that comes with the package</h2>{words}{table}{more}" * bool(
-            rows
-        )
+        found[answer.question.name] = f"<h2>What it says of the built-in network</h2>{words}{table}{more}" * bool(rows)
     return found
 
 
@@ -132,6 +123,11 @@ def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     head = "".join(f'<th scope="col">{name}</th>' for name in header)
     body = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows)
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _own(name: str) -> str:
+    """A link from a list to the page beside it."""
+    return f'<a class="th-nowrap" href="{name}.html">{name}</a>'
 
 
 def _needs(needs: Iterable[str]) -> str:
@@ -167,8 +163,8 @@ def finding_article(finding: Any, title: str) -> str:
     verb = remedy_verb(finding.remedy)
     tag = "code" if verb == "type" else "b"
     return (
-        f'<article class="th-finding th-v-{finding.severity}"><h3>{MARKS[finding.severity]} {html.escape(title)}: '
-        f"{html.escape(clause(finding))}</h3><p>{html.escape(finding.says)}</p>"
+        f'<article class="th-finding th-v-{finding.severity}"><h3>{MARKS[finding.severity]} {html.escape(title)}'
+        f"</h3><p>{html.escape(finding.says)}</p>"
         f'<p class="th-type"><span class="th-soft">{verb}</span> <{tag}>{html.escape(finding.remedy)}</{tag}></p></article>'
     )
 

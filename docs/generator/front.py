@@ -9,11 +9,14 @@ from typing import Any
 from generator.entries import finding_article
 from generator.pages import Page
 
-FIRST = """pip install .          # from a copy of the repository; then, with your own module or checkpoint:
-
-theodolite diagnose mypackage.zoo:model --data train.npz      # what is wrong, and what to type
-theodolite survey model.safetensors                           # every number beside the one expected
-theodolite run train.py                                       # your script as it is, watched
+FIRST = """# in a copy of the repository
+pip install .
+# what is wrong, and what to type
+theodolite diagnose mypackage.zoo:model --data train.npz
+# every number beside the one expected
+theodolite survey model.safetensors
+# your script as it is, watched
+theodolite run train.py
 """
 DOORS = (
     ("My network does not train", "guide/my-network-does-not-train.html", "theodolite diagnose, th.diagnose"),
@@ -124,5 +127,5 @@ def _hot() -> Any:
 FINDINGS: dict[str, Callable[[], Any]] = {
     "Twenty tanh layers that do not train": _deep,
     "A softmax before cross_entropy": _squashed,
-    "A step of 6": _hot,
+    "Three ReLU layers, trained hot": _hot,
 }

@@ -201,11 +201,11 @@ def _noticed(factor: float | None) -> str:
     """By how much every prediction must be off before the law is seen to fail.
 
     >>> _noticed(1.05), _noticed(2.0)
-    ('notices an error of 5 %', 'notices a factor of 2')
+    ('notices 5 %', 'notices a factor of 2')
     """
     if factor is None:
         return ""
-    return f"notices an error of {100 * (factor - 1):.1g} %" if factor < 1.2 else f"notices a factor of {factor:.3g}"
+    return f"notices {100 * (factor - 1):.1g} %" if factor < 1.2 else f"notices a factor of {factor:.3g}"
 
 
 def _place(reading: Reading) -> float | None:

@@ -41,7 +41,7 @@ def _wrong(reading: Reading) -> Iterator[tuple[str, str]]:
         before = 1 - reading.series.measured[0]
         left = (1 - reading.measured) / before if before > 0 else 1.0
         if left < inputs_merge.MERGED:
-            yield "inputs-merge", f"what two inputs differ by falls to {max(left, 0.0):.2g} of itself"
+            yield "inputs-merge", f"different inputs become the same ({max(left, 0.0):.2g} of their difference is left)"
 
 
 def _finding(design: Design, name: str, found: list[tuple[str, str, Reading]]) -> Finding:
