@@ -84,6 +84,7 @@ def made(processes: Processes) -> tuple[Atlas, list[list[Page]], dict[str, str]]
 
 
 def build() -> int:
+    started = time.perf_counter()
     write_atomically(rooms.PICTURE, rooms.picture())
     write_atomically(neurons.PICTURE, neurons.picture())  # the guide shows it
     warnings.filterwarnings("ignore", message="A worker stopped")  # one that grew is replaced; nothing is lost
@@ -98,7 +99,8 @@ def build() -> int:
     for name, picture in PICTURES.items():
         shutil.copyfile(picture, SITE / name)
     wrong = faults(files, PICTURES)
-    print(f"{len(files)} files, the largest {max(map(len, files.values())):,} bytes: {SITE / 'index.html'}")
+    largest, seconds = max(map(len, files.values())), time.perf_counter() - started
+    print(f"{len(files)} files, the largest {largest:,} bytes, in {seconds:.0f} s: {SITE / 'index.html'}")
     if wrong:
         print("\n".join("docs: " + words for words in wrong), file=sys.stderr)
     return 1 if wrong or not checked.good else 0
