@@ -68,7 +68,8 @@ def _finding(design: Design, name: str, found: list[tuple[str, str, Reading]]) -
         name=name,
         severity=severity,
         where=", ".join(ways),
-        says=f"{CLAIMS[name]} under {' and '.join(ways)} initialisation: over {design.depth} layers of {design.width} units {said}.",
+        says=f"{CLAIMS[name]} under {' and '.join(ways)} initialisation: over {design.depth} layers of {design.width} units "
+        f"{said}.",
         remedy=remedy,
         suggested=suggested,
         evidence=tuple(reading for _, _, reading in found),
