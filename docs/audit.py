@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import json
+import re
 import tempfile
 from collections import defaultdict
 from pathlib import Path
@@ -91,14 +92,16 @@ def table(kept):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--views", nargs="*", choices=VIEWS, default=list(VIEWS))
-    parser.add_argument("--only", help="pages whose kind has this in it")
+    parser.add_argument("--only", default="", help="pages whose kind matches this expression")
     options = parser.parse_args()
     source = Path(importlib.util.find_spec("axe_playwright_python").origin).with_name("axe.min.js")
     kept = json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.exists() else {}
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
-        made = [(f"report: {name}", path) for name, path in screenshots.report_pages(Path(folder)).items()]
+        asked = re.search(options.only, "report: ")
+        reports = screenshots.report_pages(Path(folder)) if asked else {}
+        made = [(f"report: {name}", path) for name, path in reports.items()]
         pages = [*made, *((kind_of(path), path) for path in sorted(SITE.rglob("*.html")))]
-        pages = [pair for pair in pages if not options.only or options.only in pair[0]]
+        pages = [pair for pair in pages if re.search(options.only, pair[0])]
         browser = playwright.chromium.launch(
             executable_path=screenshots.chromium(), args=["--no-sandbox", "--headless"]
         )
