@@ -67,7 +67,8 @@ def framed(pages: Sequence[Page]) -> dict[str, str]:
             after=(after.title, after.path) if after else None,
             search=SEARCH,
         )
-        files[page.path] = document_page(page.title, page.body, frame)
+        body = page.body.replace("<table>", '<table tabindex="0">')  # it may scroll: then a keyboard must reach it
+        files[page.path] = document_page(page.title, body, frame)
     return files
 
 

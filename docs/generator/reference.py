@@ -14,7 +14,7 @@ from typing import Any
 
 import theodolite
 from generator.pages import Page, words_of
-from theodolite.report.formulas import prose
+from theodolite.report.formulas import formula, prose
 from theodolite.report.unicode_math import unicode_prose
 
 ROOMS = ("theory", "measure", "construct")
@@ -134,7 +134,19 @@ def _documented(text: str) -> str:
         elif re.search(r"^\s{4,}\S", part, re.MULTILINE) and "\n" in part:
             parts.append(f'<pre tabindex="0">{html.escape(part)}</pre>')
         else:
-            pieces = re.split(r"``?([^`]+)``?", " ".join(part.split()))
-            marked = [f"<code>{html.escape(p)}</code>" if n % 2 else prose(p) for n, p in enumerate(pieces)]
-            parts.append(f"<p>{''.join(marked)}</p>")
+            parts.append(f"<p>{_marked(' '.join(part.split()))}</p>")
+    return "".join(parts)
+
+
+def _marked(text: str) -> str:
+    """A paragraph with its formulas drawn and its names as code; a formula may stand within marks of code."""
+    parts = []
+    for place, part in enumerate(re.split(r"\$([^$]+)\$", text)):
+        if place % 2:
+            parts.append(formula(part))
+            continue
+        pieces = re.split(r"``?([^`]+)``?", part)
+        parts += [
+            f"<code>{html.escape(p)}</code>" if n % 2 else html.escape(p.replace("`", "")) for n, p in enumerate(pieces)
+        ]
     return "".join(parts)
