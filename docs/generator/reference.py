@@ -141,7 +141,7 @@ def _documented(text: str) -> str:
 def _marked(text: str) -> str:
     """A paragraph with its formulas drawn and its names as code; a formula may stand within marks of code."""
     parts = []
-    for place, part in enumerate(re.split(r"\$([^$]+)\$", text)):
+    for place, part in enumerate(re.split(r"\$([^$]+)\$", text.replace("$$", "$"))):
         if place % 2:
             parts.append(formula(part))
             continue
