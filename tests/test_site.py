@@ -1,5 +1,6 @@
 """The tables of the documents are whole, and the pages of the site are what their makers say."""
 
+import json
 import sys
 from collections import Counter
 from pathlib import Path
@@ -69,9 +70,27 @@ def test_links_between_hand_written_pages_lead_somewhere():
         "design/rooms.svg",
         "neurons.svg",
         "adam_edge.svg",
+        *(f"{entry.kind}s/{entry.name}.html" for entry in catalogue.entries()),
     }
     assert pages.faults(files, outside) == []
     assert len(handbook.coming_pages()) == 6
+
+
+def test_the_times_are_those_of_the_snippets_that_stand_there():
+    sys.path.insert(0, str(ROOT / "benchmarks"))
+    import coming_from
+
+    told = json.loads(coming_from.OUT.read_text(encoding="utf-8"))
+    assert set(told) == {file.stem for file in coming_from.PAGES.glob("*.md")}
+    for page, found in told.items():
+        assert found["digest"] == coming_from.digest(coming_from.snippets(page)), (
+            f"{page}: run benchmarks/coming_from.py"
+        )
+        assert not found["own"]["error"]
+        assert found["peer"]["error"] or 0 < found["peer"]["again"] < found["peer"]["whole"]
+    shown = {Path(page.path).stem: page.body for page in handbook.coming_pages()}
+    assert "PyHessian 0.1" in shown["pyhessian"] and "ends in" in shown["pyhessian"]
+    assert "As published it stops" in shown["cockpit"]
 
 
 def test_faults_are_found():

@@ -45,6 +45,7 @@ found = th.diagnose(
     budget="10s",
 )
 print(found)
+found.html("diagnosis.html")
 
 model = network()
 th.initialise_(model, "tanh")  # what it said to type

@@ -3,27 +3,135 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from generator.pages import Page, words_of
 from theodolite import catalogue
+from theodolite.ailments._common.chart import Chart
+from theodolite.report.diagnosis import MARKS, remedy_verb
 from theodolite.report.formulas import prose
 from theodolite.report.text import COSTS
 from theodolite.report.unicode_math import unicode_formula, unicode_prose
+from theodolite.report.views import reading_row
 from theodolite.verbs.diagnosing import clinic_counts
 
 CLINIC = Path(__file__).resolve().parent.parent / "clinic.md"
 
 
-def ailment_pages() -> list[Page]:
-    """What each asks, is judged by and rests on, what follows from it, and the networks it is tried on."""
-    return _with_list("ailment", "Ailments", "Ways in which networks fail, each a file", _ailment)
+SIGNS = {
+    "weight_facts": "the weights alone",
+    "batches": "the data",
+    "held_out": "held-out data",
+    "fit": "losses and accuracies",
+    "chance": "the loss of an answer that ignores its input",
+    "start": "signals and gradients of each layer at the first weights",
+    "now": "signals and gradients of each layer at the present weights",
+    "trial": "steps of training on a copy",
+    "events": "what the watch saw at each step",
+    "history": "the looks of a run",
+}
+"""What each sign that ailments name is, for a reader."""
+
+BUDGET = "12s"
+"""Of the survey whose readings the pages of instruments show."""
 
 
-def instrument_pages() -> list[Page]:
-    """What each asks, needs, costs and rests on."""
-    return _with_list("instrument", "Instruments", "Questions asked of a network, each a file", _instrument)
+def ailment_pages(findings: Mapping[str, str]) -> list[Page]:
+    """What each asks and says, is judged by and rests on, and how often it was right; ``findings`` are `sick_findings`."""
+    about = "Ways in which networks fail. <code>theodolite diagnose</code> and <code>th.diagnose</code> look for all of them."
+    found = _entries("ailment")
+    rows = [(_own(e.name), prose(catalogue.ailment(e.name).question), _short_figures(e.name)) for e in found]
+    body = f"<h1>Ailments</h1><p>{about}</p>" + _table(("ailment", "asks", "found"), rows)
+    body += (
+        '<p class="th-small th-soft">The <a href="../clinic.html">clinic</a> trains networks whose fault is known, because it '
+        "was put there; found is in how many of them.</p>"
+    )
+    home = Page("ailments/index.html", "Ailments", body, "Ways in which networks fail", "list")
+    return [home, *(_entry_page(e, _ailment(e, findings.get(e.name, ""))) for e in found)]
+
+
+def instrument_pages(readings: Mapping[str, str]) -> list[Page]:
+    """What each asks, needs, costs, rests on and says of the built-in network; ``readings`` are `builtin_readings`."""
+    about = (
+        "Questions asked of a network. <code>theodolite survey</code> and <code>th.survey</code> ask all that they can."
+    )
+    found = _entries("instrument")
+    rows = [
+        (_own(e.name), prose(catalogue.instrument(e.name).question), _needs(catalogue.instrument(e.name).needs))
+        for e in found
+    ]
+    body = f"<h1>Instruments</h1><p>{about}</p>" + _table(("instrument", "asks", "needs"), rows)
+    home = Page("instruments/index.html", "Instruments", body, "Questions asked of a network", "list")
+    return [home, *(_entry_page(e, _instrument(e, readings.get(e.name, ""))) for e in found)]
+
+
+def sick_findings() -> dict[str, str]:
+    """What each ailment says of a network that has it, the first of its examples, made now."""
+    found = {}
+    for name in catalogue.ailment_names():
+        ailment = catalogue.ailment(name)
+        judged = next(iter(ailment.judge(Chart(**ailment.examples["sick"][0](0)))), None)
+        if judged is not None:
+            found[name] = finding_article(replace(judged, name=name), "For example")
+    return found
+
+
+def builtin_readings() -> dict[str, str]:
+    """What each instrument says of the network that comes with the package, a few rows each, made now."""
+    import theodolite as th
+    from theodolite.io.builtin_network import builtin
+
+    found = {}
+    for answer in th.survey(builtin(), budget=BUDGET).answers:
+        rows = [reading_row(reading, "") for reading in answer.readings]
+        kept = rows[:FEW]
+        cells = [
+            (
+                html.escape(row.quantity),
+                html.escape(row.where),
+                f'<span class="th-nowrap">{html.escape(row.value)}</span>',
+                f'<span class="th-nowrap">{html.escape(row.expected)}</span>',
+                html.escape(f"{row.mark} {row.status}"),
+            )
+            for row in kept
+        ]
+        more = f"<p>and {len(rows) - FEW} more</p>" if len(rows) > FEW else ""
+        words = f"<p>{html.escape(rows[0].meaning)}</p>" if rows and rows[0].meaning else ""
+        table = _table(("quantity", "where", "measured", "expected", "status"), cells)
+        found[answer.question.name] = f"<h2>What it says of the built-in network</h2>{words}{table}{more}" * bool(rows)
+    return found
+
+
+FEW = 8
+"""Readings of an instrument that its page shows."""
+
+
+def _entries(kind: str) -> list[catalogue.CatalogueEntry]:
+    return [entry for entry in catalogue.entries() if entry.kind == kind]
+
+
+def _entry_page(entry: catalogue.CatalogueEntry, body: str) -> Page:
+    return Page(
+        f"{entry.kind}s/{entry.name}.html", entry.name, body, words_of(unicode_prose(entry.summary)), entry.kind
+    )
+
+
+def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    head = "".join(f'<th scope="col">{name}</th>' for name in header)
+    body = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _own(name: str) -> str:
+    """A link from a list to the page beside it."""
+    return f'<a class="th-nowrap" href="{name}.html">{name}</a>'
+
+
+def _needs(needs: Iterable[str]) -> str:
+    return ", ".join(sorted(needs)) or "nothing"
 
 
 def errata_page() -> Page:
@@ -50,69 +158,82 @@ def errata_page() -> Page:
     )
 
 
-def _with_list(kind: str, title: str, about: str, body: Callable[[catalogue.CatalogueEntry], str]) -> list[Page]:
-    found = [entry for entry in catalogue.entries() if entry.kind == kind]
-    rows = "".join(f'<li><a href="{e.name}.html">{e.name}</a>: {prose(e.summary)}</li>' for e in found)
-    home = Page(f"{kind}s/index.html", title, f"<h1>{title}</h1><p>{about}.</p><ul>{rows}</ul>", about, "list")
-    pages = [Page(f"{kind}s/{e.name}.html", e.name, body(e), words_of(unicode_prose(e.summary)), kind) for e in found]
-    return [home, *pages]
+def finding_article(finding: Any, title: str) -> str:
+    """A finding as the pages of reports show it, under a title of ours."""
+    verb = remedy_verb(finding.remedy)
+    tag = "code" if verb == "type" else "b"
+    return (
+        f'<article class="th-finding th-v-{finding.severity}"><h3>{MARKS[finding.severity]} {html.escape(title)}'
+        f"</h3><p>{html.escape(finding.says)}</p>"
+        f'<p class="th-type"><span class="th-soft">{verb}</span> <{tag}>{html.escape(finding.remedy)}</{tag}></p></article>'
+    )
 
 
-def _ailment(entry: catalogue.CatalogueEntry) -> str:
+def _ailment(entry: catalogue.CatalogueEntry, example: str) -> str:
     ailment = catalogue.ailment(entry.name)
-    kept = {name: _names(kind) for name, kind in ailment.examples.items()}
     return _facts(
         entry,
         ailment.question,
         {
-            "needs": ", ".join(sorted(ailment.needs)),
-            "judged by": ", ".join(ailment.signs),
+            "needs": _needs(ailment.needs),
+            "judged by": "; ".join(SIGNS[sign] for sign in ailment.signs),
             "explains": _links(ailment.explains, "ailments"),
             "rests on": _links(ailment.laws, "laws"),
             "in the clinic": clinic_figures(entry.name),
-            **{f"{name} examples": ", ".join(found) for name, found in kept.items()},
         },
+        example,
     )
+
+
+def _clinic_rows() -> list[list[str]]:
+    rows = [line.strip("| ").split(" | ") for line in CLINIC.read_text(encoding="utf-8").splitlines()]
+    return [row for row in rows if len(row) == 6]
+
+
+def _short_figures(name: str) -> str:
+    return next((f"{found} of {runs}" for own, runs, found, *_ in _clinic_rows() if own == name), "–")
 
 
 def clinic_figures(name: str) -> str:
     """How often the clinic found and cured it, and how often its alarm was right there; nothing where it had no such run."""
-    rows = [line.strip("| ").split(" | ") for line in CLINIC.read_text(encoding="utf-8").splitlines()]
     told = [
         f"of {runs} sick runs {found} were found, {first} with this cause first"
         + ("" if cured == "–" else f"; its remedy cured {cured}")
-        for own, runs, found, _, first, cured in (row for row in rows if len(row) == 6 and row[0] == name)
+        for own, runs, found, _, first, cured in _clinic_rows()
+        if own == name
     ]
     right, raised = clinic_counts().get(name, (0, 0))
     told += [f"of {raised} alarms {right} were right"] if raised else []
     return "; ".join(told)
 
 
-def _instrument(entry: catalogue.CatalogueEntry) -> str:
+def _instrument(entry: catalogue.CatalogueEntry, example: str) -> str:
     instrument = catalogue.instrument(entry.name)
     return _facts(
         entry,
         instrument.question,
         {
-            "needs": ", ".join(sorted(instrument.needs)) or "nothing",
+            "ask it alone": f'<code>th.read("{entry.name}", subject)</code>, '
+            f"<code>theodolite survey --instrument {entry.name}</code>",
+            "needs": _needs(instrument.needs),
             "cost": COSTS[instrument.cost],
             "rests on": _links(instrument.laws, "laws"),
-            "alone": f'<code>th.read("{entry.name}", subject)</code>, '
-            f"<code>theodolite survey --instrument {entry.name}</code>",
         },
+        example,
     )
 
 
-def _facts(entry: catalogue.CatalogueEntry, question: str, rows: dict[str, str]) -> str:
+def _facts(entry: catalogue.CatalogueEntry, question: str, rows: dict[str, str], example: str) -> str:
     facts = "".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in rows.items() if value)
     rest = entry.docstring.partition("\n")[2].strip()
     said = "".join(f"<p>{prose(' '.join(part.split()))}</p>" for part in rest.split("\n\n") if part.strip())
-    return f'<h1>{entry.name}</h1><p class="th-claim">{prose(question)}</p>{said}<dl>{facts}</dl>'
-
-
-def _names(examples: Iterable[Callable[..., object]]) -> list[str]:
-    """The functions' own names as words."""
-    return [html.escape(getattr(example, "__name__", "example").strip("_").replace("_", " ")) for example in examples]
+    kind = f'<p class="th-small th-soft">{entry.kind} · <code>theodolite explain {entry.name}</code></p>'
+    head = f'<h1>{entry.name}</h1>{kind}<p class="th-claim">{prose(question)}</p>'
+    return (
+        f"{head}{example}{said}<dl>{facts}</dl>"
+        if entry.kind == "ailment"
+        else f"{head}{said}<dl>{facts}</dl>{example}"
+    )
 
 
 def _links(names: Iterable[str], folder: str) -> str:

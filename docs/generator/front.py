@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
+from generator.entries import finding_article
 from generator.pages import Page
-from theodolite.report.diagnosis import MARKS
 
+FIRST = """# in a copy of the repository
+pip install .
+# what is wrong, and what to type
+theodolite diagnose mypackage.zoo:model --data train.npz
+# every number beside the one expected
+theodolite survey model.safetensors
+# your script as it is, watched
+theodolite run train.py
+"""
 DOORS = (
     ("My network does not train", "guide/my-network-does-not-train.html", "theodolite diagnose, th.diagnose"),
     ("Before training", "guide/before-training.html", "which initialisation, step, width: theodolite design"),
@@ -29,8 +38,8 @@ FROM = (
 )
 
 
-def front_page() -> Page:
-    findings = "".join(_shown(title, found()) for title, found in FINDINGS.items())
+def front_page(findings: Iterable[str]) -> Page:
+    """The page; ``findings`` are what `shown` made of each of `FINDINGS`."""
     doors = "".join(
         f'<li><a href="{address}"><b>{title}</b></a><br><span class="th-small">{html.escape(words)}</span></li>'
         for title, address, words in DOORS
@@ -41,8 +50,9 @@ def front_page() -> Page:
         '<p class="th-lead">Theodolite says what is wrong with a neural network, how that is known, and what to type. Every '
         "number it prints stands beside the one that a theorem expects, with an error bar. It does so before, during and "
         "after training, for any PyTorch module or checkpoint.</p>"
+        f'<pre tabindex="0"><code>{html.escape(FIRST)}</code></pre>'
         "<h2>Three findings</h2><p>Made when this page was made, on scikit-learn's digits.</p>"
-        f'{findings}<h2>Where to begin</h2><ul class="th-doors">{doors}</ul>'
+        f'{"".join(findings)}<h2>Where to begin</h2><ul class="th-doors">{doors}</ul>'
         f'<p>Coming from {coming}.</p><p class="th-small"><a href="glossary.html">Glossary</a> · '
         '<a href="clinic.html">How often findings are right</a> · <a href="design/0007-diagnosis.html">Decisions</a> · '
         '<a href="search.html">Every page</a></p>'
@@ -50,15 +60,12 @@ def front_page() -> Page:
     return Page("index.html", "Theodolite", body, "What it is for, and where to begin")
 
 
-def _shown(title: str, diagnosis: Any) -> str:
+def shown(title: str) -> str:
+    """One of `FINDINGS`, made now."""
+    diagnosis = FINDINGS[title]()
     if diagnosis.healthy:
         return f'<article class="th-finding th-v-healthy"><h3>{title}</h3><p>{html.escape(diagnosis.headline)}</p></article>'
-    worst = diagnosis.findings[0]
-    return (
-        f'<article class="th-finding th-v-{worst.severity}"><h3>{MARKS[worst.severity]} {title}: '
-        f"{worst.name.replace('-', ' ')}</h3><p>{html.escape(worst.says)}</p>"
-        f'<p class="th-type"><span class="th-soft">type</span> <code>{html.escape(worst.remedy)}</code></p></article>'
-    )
+    return finding_article(diagnosis.findings[0], title)
 
 
 def _digits() -> tuple[Any, Any]:
@@ -120,5 +127,5 @@ def _hot() -> Any:
 FINDINGS: dict[str, Callable[[], Any]] = {
     "Twenty tanh layers that do not train": _deep,
     "A softmax before cross_entropy": _squashed,
-    "A step of 6": _hot,
+    "Three ReLU layers, trained hot": _hot,
 }

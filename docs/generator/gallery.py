@@ -9,6 +9,7 @@ import os
 import runpy
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from generator.pages import Page
@@ -18,9 +19,12 @@ FOLDER = Path(__file__).parent.parent / "gallery"
 ORDER = ("deep_tanh", "hot_cnn", "sentence_encoder", "memorised_images", "sparse_targets")
 
 
-def gallery_pages() -> list[Page]:
-    """A page a script, the first of all their list."""
-    pages = [_page(name) for name in ORDER]
+Script = tuple[Page, dict[str, str]]
+"""The page of a script, and by their addresses the pages that it wrote itself."""
+
+
+def gallery_pages(pages: Sequence[Page]) -> list[Page]:
+    """The pages of the scripts, the first of all their list."""
     rows = "".join(
         f'<li><a href="{Path(page.path).name}">{html.escape(page.title)}</a>: {html.escape(page.summary)}</li>'
         for page in pages
@@ -34,9 +38,10 @@ def gallery_pages() -> list[Page]:
     ]
 
 
-def _page(name: str) -> Page:
+def script_page(name: str) -> Script:
+    """A script of `ORDER`, run now."""
     script = FOLDER / f"{name}.py"
-    values, printed = run(script)
+    values, printed, written = run(script)
     title, _, about = (values["__doc__"] or name).strip().partition("\n")
     title, summary = title.rstrip("."), " ".join(about.split())
     figures = "".join(
@@ -44,17 +49,20 @@ def _page(name: str) -> Page:
         f'<figcaption class="th-small th-soft">{html.escape(caption)}</figcaption></figure>'
         for place, (caption, series) in enumerate(values["pictures"])
     )
+    own = {f"gallery/{name}-{file}": text for file, text in written.items()}
+    links = ", ".join(f'<a href="{Path(path).name}">{path.partition("-")[2]}</a>' for path in own)
+    links = f"<p>The page that it wrote: {links}.</p>" if links else ""
     code = script.read_text(encoding="utf-8").partition('"""\n\n')[2]
     body = (
-        f"<h1>{html.escape(title)}</h1><p>{html.escape(summary)}</p>{figures}<h2>What it printed</h2>"
+        f"<h1>{html.escape(title)}</h1><p>{html.escape(summary)}</p>{figures}{links}<h2>What it printed</h2>"
         f'<pre tabindex="0">{html.escape(printed)}</pre><h2>The script</h2>'
         f'<pre tabindex="0"><code>{html.escape(code)}</code></pre>'
     )
-    return Page(f"gallery/{name}.html", title, body, summary, "gallery")
+    return Page(f"gallery/{name}.html", title, body, summary, "gallery"), own
 
 
-def run(script: Path) -> tuple[dict[str, object], str]:
-    """The names that a script leaves and what it printed; MNIST is looked for beside the repository."""
+def run(script: Path) -> tuple[dict[str, object], str, dict[str, str]]:
+    """The names that a script leaves, what it printed and the pages it wrote; MNIST is looked for beside the repository."""
     beside = FOLDER.parents[2] / "shared" / "data" / "mnist"
     if beside.is_dir():
         os.environ.setdefault("MNIST", str(beside))
@@ -64,6 +72,7 @@ def run(script: Path) -> tuple[dict[str, object], str]:
         os.chdir(folder)
         try:
             values = runpy.run_path(str(script), run_name="__main__")
-            return values, printed.getvalue()
+            written = {file.name: file.read_text(encoding="utf-8") for file in sorted(Path().glob("*.html"))}
+            return values, printed.getvalue(), written
         finally:
             os.chdir(before)

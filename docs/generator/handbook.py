@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import functools
 import html
 import posixpath
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from markdown_it import MarkdownIt
+from markdown_it.token import Token
 
 from generator.pages import Page, words_of
+from generator.times import times_section
+from theodolite import catalogue
 
 DOCS = Path(__file__).parent.parent
 OTHERS = {"glossary.md": "glossary.html", "clinic.md": "clinic.html"}
@@ -29,7 +34,25 @@ def rendered_markdown(text: str, path: str) -> str:
                 child.attrSet("href", _address(str(child.attrs["href"]), path))
             if child.type == "image":
                 child.attrSet("src", _picture(str(child.attrs["src"]), path))
+        if token.type == "inline":
+            _link_names(token.children or [], path)
     return _scrolling(parser.renderer.render(tokens, parser.options, {}))
+
+
+def _link_names(children: list[Token], path: str) -> None:
+    """Names of ailments, instruments and laws that are written as code lead to their pages, outside of links."""
+    inside = 0
+    for child in children:
+        inside += (child.type == "link_open") - (child.type == "link_close")
+        if child.type == "code_inline" and not inside and (kind := _kinds().get(child.content)):
+            address = "../" * path.count("/") + f"{kind}s/{child.content}.html"
+            child.type, child.content = "html_inline", f'<a href="{address}"><code>{child.content}</code></a>'
+
+
+@functools.cache
+def _kinds() -> dict[str, str]:
+    """What each name with a hyphen is; a single word may mean anything."""
+    return {entry.name: entry.kind for entry in catalogue.entries() if "-" in entry.name}
 
 
 def _scrolling(text: str) -> str:
@@ -77,14 +100,16 @@ def guide_pages() -> list[Page]:
     listed = "".join(
         f'<li><a href="{Path(page.path).name}">{page.title}</a>: {html.escape(page.summary)}</li>' for page in pages
     )
-    body = rendered_markdown(opening, "guide/index.html")
-    home = Page("guide/index.html", "Guide", f"{body}<h2>Contents</h2><ul>{listed}</ul>", "Where to begin", "guide")
+    first, end, rest = rendered_markdown(opening, "guide/index.html").partition("</p>")
+    body = f"{first}{end}<h2>Contents</h2><ul>{listed}</ul><h2>How to read a number</h2>{rest}"
+    home = Page("guide/index.html", "Guide", body, "Where to begin", "guide")
     return [home, *pages]
 
 
 def coming_pages() -> list[Page]:
-    """One page for each library that people come from."""
-    return [_page(file, f"from/{file.stem}.html", "coming from") for file in sorted((DOCS / "from").glob("*.md"))]
+    """One page for each library that people come from, with the times of both at its foot."""
+    pages = [_page(file, f"from/{file.stem}.html", "coming from") for file in sorted((DOCS / "from").glob("*.md"))]
+    return [replace(page, body=page.body + times_section(Path(page.path).stem)) for page in pages]
 
 
 def other_pages() -> Iterator[Page]:

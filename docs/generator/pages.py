@@ -67,7 +67,8 @@ def framed(pages: Sequence[Page]) -> dict[str, str]:
             after=(after.title, after.path) if after else None,
             search=SEARCH,
         )
-        files[page.path] = document_page(page.title, page.body, frame)
+        body = page.body.replace("<table>", '<table tabindex="0">')  # it may scroll: then a keyboard must reach it
+        files[page.path] = document_page(page.title, body, frame)
     return files
 
 
@@ -76,7 +77,7 @@ def search_page(pages: Iterable[Page]) -> str:
     rows = "".join(
         f'<li><a href="{page.path}">{html.escape(page.title)}</a> <span class="th-soft">{page.kind}</span> '
         f"{html.escape(page.summary)}</li>"
-        for page in sorted(pages, key=lambda page: page.title.lower())
+        for page in sorted(pages, key=lambda page: (page.kind == "decision", page.title.lower()))
     )
     body = (
         '<h1>Search</h1><p><label for="q">Words</label> <input id="q" type="search" class="th-field"> '

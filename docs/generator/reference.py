@@ -14,7 +14,7 @@ from typing import Any
 
 import theodolite
 from generator.pages import Page, words_of
-from theodolite.report.formulas import prose
+from theodolite.report.formulas import formula, prose
 from theodolite.report.unicode_math import unicode_prose
 
 ROOMS = ("theory", "measure", "construct")
@@ -66,8 +66,13 @@ def name_rows() -> Iterator[Page]:
 def _page(name: str, module: ModuleType) -> Page:
     title = f"th.{name}" if name else "th"
     about = (inspect.getdoc(module) or "").partition("\n")[0]
+    public = _public(module)
+    names = "".join(f'<li><a href="#{own}"><code>{own}</code></a></li>' for own, _ in public)
     parts = [f"<h1>{title}</h1><p>{prose(about)}</p>"]
-    parts += [_entry(own, value) for own, value in _public(module)]
+    parts += (
+        [f'<nav aria-label="Names on this page"><ul class="th-names">{names}</ul></nav>'] if len(public) > 3 else []
+    )
+    parts += [_entry(own, value) for own, value in public]
     return Page(f"api/{name or 'theodolite'}.html", title, "".join(parts), words_of(unicode_prose(about)), "API")
 
 
@@ -103,9 +108,12 @@ def _signature(name: str, value: Any) -> str:
         shape = str(inspect.signature(value))
     except (TypeError, ValueError):
         return html.escape(name)
-    shape = (
-        re.sub(r"<(?:function|class|object)[^>]*>", "…", shape).replace("theodolite.", "").replace("torch._tensor.", "")
-    )
+    shape = re.sub(r"<(?:function|class|object)[^>]*>", "…", shape)
+    shape = re.sub(
+        r"""(: |-> )(['"])(.*?)\2(?=[,)= ]|$)""", r"\1\3", shape
+    )  # annotations are strings until they are needed
+    shape = shape.replace("theodolite.", "").replace("torch._tensor.", "")
+    shape = shape.removesuffix(" -> None") if inspect.isclass(value) else shape
     return html.escape(name + (shape if len(shape) < 90 else shape.replace(", ", ",\n    ").replace("(", "(\n    ", 1)))
 
 
@@ -126,6 +134,19 @@ def _documented(text: str) -> str:
         elif re.search(r"^\s{4,}\S", part, re.MULTILINE) and "\n" in part:
             parts.append(f'<pre tabindex="0">{html.escape(part)}</pre>')
         else:
-            marked = re.sub(r"``([^`]+)``|`([^`]+)`", lambda m: f"{m[1] or m[2]}", " ".join(part.split()))
-            parts.append(f"<p>{prose(marked)}</p>")
+            parts.append(f"<p>{_marked(' '.join(part.split()))}</p>")
+    return "".join(parts)
+
+
+def _marked(text: str) -> str:
+    """A paragraph with its formulas drawn and its names as code; a formula may stand within marks of code."""
+    parts = []
+    for place, part in enumerate(re.split(r"\$([^$]+)\$", text.replace("$$", "$"))):
+        if place % 2:
+            parts.append(formula(part))
+            continue
+        pieces = re.split(r"``?([^`]+)``?", part)
+        parts += [
+            f"<code>{html.escape(p)}</code>" if n % 2 else html.escape(p.replace("`", "")) for n, p in enumerate(pieces)
+        ]
     return "".join(parts)

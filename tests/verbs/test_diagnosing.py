@@ -24,7 +24,10 @@ def test_whatever_is_found_explains_a_loss_that_stalls():
 
 def test_rightness_is_said_of_alarms_and_not_of_notes(monkeypatch):
     monkeypatch.setattr(diagnosing, "clinic_counts", lambda: {"overfits": (12, 13)})
-    assert diagnosing.rightness(finding("overfits", "warning")) == "right in 12 of 13 runs of the clinic"
+    assert (
+        diagnosing.rightness(finding("overfits", "warning"))
+        == "right 12 of 13 times in test runs whose fault was known"
+    )
     assert diagnosing.rightness(finding("overfits", "note")) == ""
     assert diagnosing.rightness(finding("rank-lost", "critical")) == ""
 

@@ -307,4 +307,8 @@ def test_of_a_checkpoint_only_the_weights_are_diagnosed(tmp_path):
     survey = th.survey(tmp_path / "net.pt", instruments=["rank"])
     assert survey.diagnosis.healthy
     assert "weights-not-finite" in survey.diagnosis.checked
-    assert 'class="th-net"' not in survey.html()
+    page = survey.html()
+    assert "<h1>Survey of net.pt</h1>" in page
+    assert "in the order of the file" in page
+    assert page.count('<li title="') == 3
+    assert "signal" not in page[page.index('class="th-net"') : page.index("all-readings")]  # nothing has run

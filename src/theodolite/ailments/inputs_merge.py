@@ -75,8 +75,8 @@ def judge(chart: Chart) -> Iterator[Finding]:
     yield Finding(
         severity=severity(chart),
         where=signs.layers[-1].name,
-        says=f"Inputs merge: after {len(signs.layers) - 1} layers two of them have a cosine of 1 - {unlike:.2g}, before them of "
-        f"{1 - signs.layers[0].input_unlike:.3g}.{proof}",
+        says=f"Different inputs become the same: two whose cosine is {1 - signs.layers[0].input_unlike:.3g} have one of "
+        f"1 - {unlike:.2g} behind {len(signs.layers) - 1} layers.{proof}",
         remedy=text,
         suggested=suggested,
         evidence=(

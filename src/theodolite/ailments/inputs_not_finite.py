@@ -43,9 +43,11 @@ def judge(chart: Chart) -> Iterator[Finding]:
         first = holes[0]
         source = "validation batch" if first.held_out else "batch"
         total, samples = sum(hole.count for hole in holes), sum(hole.entries for hole in holes)
+        numbers = "number that is" if first.count == 1 else "numbers that are"
+        places = f"{len(holes)} such place{'s' * (len(holes) > 1)}"
         said = (
-            f"{source} {first.place} (counted from 0) holds {first.count} numbers that are NaN or infinite in its {first.part}; "
-            f"{len(holes)} such places in {len(chart.batches) + len(chart.held_out)} batches read ({total} of {samples})."
+            f"{source} {first.place} (counted from 0) holds {first.count} {numbers} NaN or infinite in its {first.part}; "
+            f"{places} in {len(chart.batches) + len(chart.held_out)} batches read ({total} of {samples})."
         )
         where = f"{source} {first.place}, {first.part}"
     else:

@@ -61,7 +61,7 @@ def judge(chart: Chart) -> Iterator[Finding]:
         yield Finding(
             severity="critical" if gap > MOST else "warning",
             where=tail.layer,
-            says=f"Outputs are squashed behind {tail.layer}: they are {words}, and with them the loss cannot go below "
+            says=f"Outputs are squashed behind layer {tail.layer}: they are {words}, and with them the loss cannot go below "
             f"{floor:.3g} ({share}); without the squash it can reach {max(free, 0.0):.2g}.",
             remedy=remedy,
             suggested=suggested,
@@ -99,7 +99,7 @@ def _cut(chart: Chart, tail: OutputTail, words: str) -> Iterator[Finding]:
     yield Finding(
         severity="warning",
         where=tail.layer,
-        says=f"Outputs are squashed behind {tail.layer}: they are {words}, and {shut:.0%} of them sit at the edge, "
+        says=f"Outputs are squashed behind layer {tail.layer}: they are {words}, and {shut:.0%} of them sit at the edge, "
         f"where no gradient "
         f"passes.{proof}",
         remedy="remove the last activation: the loss takes the plain outputs of the last layer",

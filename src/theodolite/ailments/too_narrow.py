@@ -177,12 +177,12 @@ def judge(chart: Chart) -> Iterator[Finding]:
     if tried is None or not tried.is_better(BETTER) or not tried.as_it_is.after <= tried.as_it_is.before:
         return
     name = next(name for name, module in chart.model.named_modules() if module is parts[layer.place])
+    passing = "1 number a sample passes it" if layer.numbers == 1 else f"{layer.numbers} numbers a sample pass it"
     yield Finding(
         severity=severity(chart) if layer.numbers < 3 else "warning",
         where=name,
-        says=f"{name} is too narrow: {layer.numbers} numbers a sample pass it, and the data have {dimension.value:.1f} ± "
-        f"{dimension.stderr:.1f} dimensions. With {layer.units * times} units there {len(tried.changed.losses)} steps "
-        f"reach a loss of "
+        says=f"Layer {name} is too narrow: {passing}, and the data have {dimension.value:.1f} ± {dimension.stderr:.1f} "
+        f"dimensions. With {layer.units * times} units there {len(tried.changed.losses)} steps reach a loss of "
         f"{tried.changed.after:.3g} instead of {tried.as_it_is.after:.3g}.",
         remedy=f"at least {max(math.ceil(dimension.value) + 1, 4)} units in {name}; {layer.units * times} were tried",
         suggested={"width": layer.units * times},

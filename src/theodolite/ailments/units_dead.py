@@ -55,7 +55,7 @@ def _finding(chart: Chart, layers: list[LayerSigns], severity: str, proof: str) 
     return Finding(
         severity=severity,  # type: ignore[arg-type]
         where=worst.name,
-        says=f"{worst.dead or 0.0:.0%} of the {worst.units} units behind {worst.name} are dead: their "
+        says=f"{worst.dead or 0.0:.0%} of the {worst.units} units behind layer {worst.name} are dead: their "
         f"{worst.activation} is flat on "
         f"every sample{others}.{proof}",
         remedy=f"{text}; where they died in training, a smaller step",

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from theodolite.io.workers import Processes, completed
 from theodolite.report.figures import verdict_figure
 from theodolite.report.formulas import formula, prose
 from theodolite.report.html import count_words, rendered
@@ -22,6 +24,9 @@ if TYPE_CHECKING:
 
 ALONE = Frame(links=(("Atlas", "atlas.html"),))
 """The frame of an atlas that is no part of a site."""
+
+EM = 17.0
+"""Pixels of an em in formulas that are files of their own."""
 
 OUTCOMES = ("holds", "broken", "inconclusive")
 
@@ -84,38 +89,63 @@ class LawSheet:
 
 
 def atlas_files(
-    charted: Sequence[Charted], topics: Mapping[str, str], references: Mapping[str, str], *, around: Frame | None = None
+    charted: Sequence[Charted],
+    topics: Mapping[str, str],
+    references: Mapping[str, str],
+    *,
+    around: Frame | None = None,
+    processes: Processes | None = None,
 ) -> dict[str, str]:
     """Every file of the atlas by its path: the front page, and for each law a page and its drawn formula.
 
     ``topics`` describes each topic in one line, ``references`` spells out each bibliography key, ``around`` is the
-    frame of the site that the atlas is part of.
+    frame of the site that the atlas is part of. A law's figures take most of the time: ``processes`` draw them, if given.
     """
     frame = around or ALONE
     ordered = _ordered(charted, topics)
-    files = {"atlas.html": atlas_page(ordered, topics, frame)}
     places = [f"laws/{slug(one.verdict.law.name)}" for one in ordered]
-    for one, place, own in zip(ordered, places, _frames(ordered, places, frame), strict=True):
-        files[f"{place}.html"] = law_page(one, references, own)
-        if drawn := _drawn(one.verdict.law):
-            files[f"{place}.svg"] = drawn
+    frames = _frames(ordered, places, frame)
+    tasks = [(one, references, own) for one, own in zip(ordered, frames, strict=True)]
+    made = dict(completed(_law_files, tasks, jobs=processes.count if processes else 1, processes=processes))
+    files = {"atlas.html": _front(ordered, topics, frame, drawn=[bool(made[n][1]) for n in range(len(ordered))])}
+    for n, place in enumerate(places):
+        page, picture = made[n]
+        files |= {f"{place}.html": page} | ({f"{place}.svg": picture} if picture else {})
     return files
+
+
+def _law_files(charted: Charted, references: Mapping[str, str], frame: Frame) -> tuple[str, str]:
+    """A law's page and its formula as a picture."""
+    return law_page(charted, references, frame), _drawn(charted.verdict.law)
 
 
 def atlas_page(charted: Sequence[Charted], topics: Mapping[str, str], frame: Frame | None = None) -> str:
     """The front page: a card for each law, with filters by topic, verdict and erratum that need no script."""
-    cards = [_card(one) for one in _ordered(charted, topics)]
+    ordered = _ordered(charted, topics)
+    return _front(ordered, topics, frame or ALONE, drawn=[bool(_drawn(one.verdict.law)) for one in ordered])
+
+
+def _front(ordered: Sequence[Charted], topics: Mapping[str, str], frame: Frame, *, drawn: Sequence[bool]) -> str:
+    cards = [_card(one, drawn=has) for one, has in zip(ordered, drawn, strict=True)]
     ends = [card.outcome for card in cards]
     return rendered(
         "atlas.html.j2",
         title="Atlas of laws",
-        frame=frame or ALONE,
+        frame=frame,
         cards=cards,
-        topics=[(slug(topic), topic, topics.get(topic, "")) for topic in dict.fromkeys(card.topic for card in cards)],
+        topics=[
+            (slug(topic), topic, topics.get(topic, "").partition(": ")[2] or topics.get(topic, ""))
+            for topic in dict.fromkeys(card.topic for card in cards)
+        ],
         counts=[(end, count_words(end, ends.count(end)), ends.count(end)) for end in OUTCOMES],
-        readings=sum(len(one.verdict.readings) for one in charted),
+        readings=sum(len(one.verdict.readings) for one in ordered),
         errata=sum(card.erratum for card in cards),
     )
+
+
+def _about(line: str) -> str:
+    """What a topic is, without its name again."""
+    return line.partition(": ")[2] or line
 
 
 def law_page(charted: Charted, references: Mapping[str, str], frame: Frame | None = None) -> str:
@@ -142,10 +172,14 @@ def _frames(charted: Sequence[Charted], places: Sequence[str], frame: Frame) -> 
 def _drawn(law: Law) -> str:
     """The formula as a picture; empty where there is none or it cannot be drawn."""
     picture = formula(law.formula) if law.formula.strip() else ""
-    return picture if picture.startswith("<svg") else ""
+    if not picture.startswith("<svg"):
+        return ""
+    # a picture in a file has no text around it to take its size from
+    wide, tall = (float(size) * EM for size in re.findall(r"(?:width|height):([\d.]+)em", picture)[:2])
+    return picture.replace("<svg ", f'<svg width="{wide:.0f}" height="{tall:.0f}" ', 1)
 
 
-def _card(charted: Charted) -> Card:
+def _card(charted: Charted, *, drawn: bool) -> Card:
     law, end = charted.verdict.law, outcome(charted.verdict)
     factor = charted.verdict.resolution
     return Card(
@@ -156,11 +190,22 @@ def _card(charted: Charted) -> Card:
         mark=MARKS[end],
         claim=unicode_prose(law.claim),
         formula=unicode_formula(law.formula),
-        drawn=bool(_drawn(law)),
-        resolution="" if factor is None else f"notices a factor of {factor:.3g}",
+        drawn=drawn,
+        resolution=_noticed(factor),
         erratum=bool(law.erratum),
         dots=tuple(place for reading in charted.verdict.readings if (place := _place(reading)) is not None)[:12],
     )
+
+
+def _noticed(factor: float | None) -> str:
+    """By how much every prediction must be off before the law is seen to fail.
+
+    >>> _noticed(1.05), _noticed(2.0)
+    ('notices 5 %', 'notices a factor of 2')
+    """
+    if factor is None:
+        return ""
+    return f"notices {100 * (factor - 1):.1g} %" if factor < 1.2 else f"notices a factor of {factor:.3g}"
 
 
 def _place(reading: Reading) -> float | None:

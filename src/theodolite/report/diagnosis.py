@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import ast
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from theodolite.report.html import rendered
@@ -10,9 +12,12 @@ from theodolite.report.words import number, plain, printable
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+    from rich.text import Text
 
 MARKS: Mapping[str, str] = {"critical": "✖", "warning": "▲", "note": "○", "healthy": "✓"}
 STYLES: Mapping[str, str] = {"critical": "bold red", "warning": "yellow", "note": "dim", "healthy": "green"}
+LONGEST = 90
+"""Letters of a headline; what a finding says first may be longer, and its name is then taken."""
 SHOWN = 3
 """How many findings the terminal shows in full; the others are named."""
 
@@ -20,6 +25,7 @@ SHOWN = 3
 def diagnosis_text(diagnosis: Any) -> RenderableType:
     """The headline, up to three findings with what to type, and how the network does."""
     from rich.console import Group
+    from rich.padding import Padding
     from rich.text import Text
 
     state = "healthy" if diagnosis.healthy else diagnosis.findings[0].severity
@@ -38,22 +44,29 @@ def diagnosis_text(diagnosis: Any) -> RenderableType:
                 (f"{MARKS[finding.severity]} {finding.severity}: ", STYLES[finding.severity]),
                 (printable(finding.name + place), "bold"),
             ),
-            Text("  " + printable(finding.says)),
-            Text.assemble("  type: ", (printable(finding.remedy), "bold")),
+            *(Padding(line, (0, 0, 0, 2)) for line in _lines(finding)),
         ]
-        if finding.leads_to:
-            parts.append(Text(f"  it explains: {', '.join(finding.leads_to)}", style="dim"))
-        if finding.rightness:
-            parts.append(Text(f"  {finding.rightness}", style="dim"))
     rest = diagnosis.findings[SHOWN:]
     if rest:
         parts += [Text(""), Text(f"and {len(rest)} more: {', '.join(finding.name for finding in rest)}", style="dim")]
     return Group(*parts)
 
 
+def _lines(finding: Any) -> Iterator[Text]:
+    """What a finding says, what to type, and what is known of such findings."""
+    from rich.text import Text
+
+    yield Text(printable(finding.says))
+    yield Text.assemble(f"{remedy_verb(finding.remedy)}: ", (printable(finding.remedy), "bold"))
+    if finding.leads_to:
+        yield Text(f"it explains {', '.join(finding.leads_to)}", style="dim")
+    if finding.rightness:
+        yield Text(finding.rightness, style="dim")
+
+
 def diagnosis_page(diagnosis: Any) -> str:
     """One HTML document."""
-    return rendered("diagnosis.html.j2", title=diagnosis.subject, **views(diagnosis))
+    return rendered("diagnosis.html.j2", title=f"Diagnosis of {diagnosis.subject}", **views(diagnosis))
 
 
 def diagnosis_fragment(diagnosis: Any) -> str:
@@ -79,17 +92,44 @@ def _finding(finding: Any) -> dict[str, Any]:
     evidence = [
         (reading.quantity, reading.where, number(reading.measured, reading.stderr)) for reading in finding.evidence
     ]
-    return {"finding": finding, "evidence": evidence}
+    return {"finding": finding, "evidence": evidence, "verb": remedy_verb(finding.remedy)}
+
+
+def remedy_verb(remedy: str) -> str:
+    """Whether a remedy is to be typed, as code is, or to be done.
+
+    >>> remedy_verb("lr=0.1"), remedy_verb("a path around every layer")
+    ('type', 'do')
+    """
+    try:
+        ast.parse(remedy)
+    except (SyntaxError, ValueError):
+        return "do"
+    return "type"
+
+
+def clause(finding: Any) -> str:
+    """What a finding says first, up to its reasons; its name in words where that is long.
+
+    >>> from theodolite.core.ailment import Finding
+    >>> clause(Finding(name="step-too-large", severity="critical", says="The step of 6 is too large: so it is.", remedy="lr=1"))
+    'the step of 6 is too large'
+    """
+    said = re.split(r"[:;.](?: |$)", finding.says)[0]
+    if not said or len(said) > LONGEST:
+        return str(finding.name.replace("-", " "))
+    first = said.split()[0]
+    return said[0].lower() + said[1:] if first.isalpha() and first[1:].islower() and first != finding.where else said
 
 
 def _title(diagnosis: Any) -> str:
-    """The first sentence: of a sick network the name of the worst finding, since what it says stands below."""
+    """The first sentence: of a sick network what the worst finding says first; its reasons stand below."""
     if diagnosis.healthy:
         return str(diagnosis.headline)
     worst = diagnosis.findings[0]
     more = len(diagnosis.findings) - 1
     also = f", and {more} more {'finding' if more == 1 else 'findings'}" if more else ""
-    return f"{worst.severity.capitalize()}: {worst.name.replace('-', ' ')}{also}."
+    return f"{worst.severity.capitalize()}: {clause(worst)}{also}."
 
 
 def _why(diagnosis: Any) -> str:

@@ -35,8 +35,11 @@ if TYPE_CHECKING:
 __all__ = ["formula", "series_figure", "verdict_figure"]
 
 
-def series_figure(series: Series, *, key: str = "") -> str:
-    """A reading's series as an inline SVG without ids; the ``key`` is taken for the sake of those that have some."""
+def series_figure(series: Series, *, key: str = "", titled: bool = True) -> str:
+    """A reading's series as an inline SVG without ids; the ``key`` is taken for the sake of those that have some.
+
+    Where it is not ``titled`` its upright axis has no name: a heading above says it.
+    """
     names = tuple(str(x) for x in series.x) if series.x and isinstance(series.x[0], str) else ()
     x = [float(place) for place in range(len(names))] if names else [float(value) for value in series.x]
     count = len(x)
@@ -53,7 +56,7 @@ def series_figure(series: Series, *, key: str = "") -> str:
     curve.high = [math.inf if math.isnan(v) and series.low else v for v in curve.high]
     log_x, log_y = "x" in series.log and not names, "y" in series.log
     label = f"{series.y_label or 'measured'} against {series.x_label or 'place'}"
-    labels = (printable(series.x_label), printable(series.y_label), printable(label))
+    labels = (printable(series.x_label), printable(series.y_label) if titled else "", printable(label))
     return drawn_series(curve, fitting_scale([curve], names, (log_x, log_y)), labels)
 
 

@@ -13,6 +13,9 @@ from theodolite.report.words import plain, printable, shortened
 WIDTH, HEIGHT, LETTER = 430.0, 275.0, 6.4
 """The figure in its own units, and how wide a letter of its small print is taken to be."""
 
+ALONE = ("measured", "measured ± 1 standard error")
+"""What needs no legend where there is nothing else in a figure."""
+
 INK, RULE = "currentColor", "var(--th-rule, #8c96a0)"
 THEORY, WRONG = "var(--th-theory, #2f6fb7)", "var(--th-wrong, #c23b22)"
 
@@ -199,7 +202,7 @@ _Mark = Callable[[float, float], str]
 
 
 def _legend(curve: Curve, scale: Scale) -> list[tuple[_Mark, str]]:
-    """What the signs mean, each with how it is drawn at a place."""
+    """What the signs mean, each with how it is drawn at a place; nothing where the measurement is alone."""
     bands = [(a, b) for a, b in zip(curve.low, curve.high, strict=True) if a <= b]
     found: list[tuple[_Mark, str]] = []
     if any(a < b for a, b in bands):
@@ -211,7 +214,7 @@ def _legend(curve: Curve, scale: Scale) -> list[tuple[_Mark, str]]:
     if any(math.isfinite(value) for value in curve.wrong):
         style = f'stroke="{WRONG}" stroke-width="1.6" stroke-dasharray="4 2.5"'
         found.append((lambda x, y: _line(x, y, x + 16, y, style), shortened(printable(curve.wrong_label), 40)))
-    return found
+    return found if len(found) > 1 or found[0][1] not in ALONE else []
 
 
 def _patch(x: float, y: float) -> str:

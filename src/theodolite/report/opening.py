@@ -41,11 +41,12 @@ class StripLayer:
 
 @dataclass(frozen=True)
 class SmallTable:
-    """A table of words with a caption."""
+    """A table of words with a caption; the ``note`` below it says what its symbols mean."""
 
     caption: str
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
+    note: str = ""
 
 
 @dataclass(frozen=True)

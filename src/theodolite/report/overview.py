@@ -44,7 +44,7 @@ def design_table(design: Any) -> RenderableType:
     point = design.criticality
     kind = Text.assemble(("criticality: ", "bold"), point.kind, ". ", point.reason)
     parts: list[RenderableType] = [Text(design.title, style="bold"), diagnosis_text(design.diagnosis), Text("")]
-    parts += [kind, Text(""), table, Text("")]
+    parts += [kind, Text(""), table, Text(options.note, style="dim"), Text("")]
     parts += [Text.assemble(("step sizes: ", "bold"), *step_words(design)), Text("")]
     if design.capacity is not None:
         parts += [Text.assemble(("capacity: ", "bold"), _memory_words(design.capacity)), Text("")]
@@ -53,6 +53,13 @@ def design_table(design: Any) -> RenderableType:
     ):
         parts += [Text.assemble(("gradients: ", "bold"), reading.meaning), Text("")]
     return Group(*parts, survey_table(design.answers, ()))
+
+
+SYMBOLS = (
+    "C_w is the variance of a weight times its fan-in, C_b that of a bias. χ∥ and χ⊥ say by how much a change of the signal's "
+    "size, and a small difference of two inputs or a gradient, grows in one layer: 1 is critical. The depth scale is the number "
+    "of layers in which it changes e-fold."
+)
 
 
 def design_tables(design: Any) -> tuple[SmallTable, ...]:
@@ -69,7 +76,7 @@ def design_tables(design: Any) -> tuple[SmallTable, ...]:
         for option in design.options
     ]
     header = ("initialisation", "C_w", "C_b", "phase", "χ∥", "χ⊥", "depth scale")
-    return SmallTable("Initialisations", header, tuple(rows)), _step_table(design)
+    return SmallTable("Initialisations", header, tuple(rows), SYMBOLS), _step_table(design)
 
 
 def _step_table(design: Any) -> SmallTable:

@@ -35,7 +35,9 @@ def plots_of(readings: Sequence[Reading], name: str) -> list[Plot]:
     full = _worth_seeing(readings, series)
     return [
         Plot(
-            _figure(data, f"{name}-{place}") if data in full and not _is_crowded(data) else small_figure(data),
+            _figure(data, f"{name}-{place}", readings[0].quantity)
+            if data in full and not _is_crowded(data)
+            else small_figure(data),
             where[0] if len(where) == 1 else "",
         )
         for place, (data, where) in enumerate(series.items())
@@ -58,12 +60,13 @@ def _worth_seeing(readings: Sequence[Reading], series: Mapping[Series, Sequence[
     return {*list(kept)[:FIRST], *pictures}
 
 
-def _figure(data: Series, key: str) -> str:
+def _figure(data: Series, key: str, quantity: str) -> str:
+    """The figure; its upright axis is named where that is not the quantity, which stands above it."""
     if isinstance(data, CellPicture):
         from theodolite.report.regions import cells_figure  # few pages have one
 
         return cells_figure(data, key=key)
-    return series_figure(data, key=key)
+    return series_figure(data, key=key, titled=data.y_label != quantity)
 
 
 def _places_series(readings: Sequence[Reading]) -> Series:

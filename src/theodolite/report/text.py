@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -140,11 +141,16 @@ def explanation(
     if documentation is None:
         documentation = getattr(sys.modules.get(home), "__doc__", None) or ""
     grid = _grid()
-    for name, text in [*rows, ("notes", inspect.cleandoc(documentation))]:
+    for name, text in [*rows, ("notes", _flowing(documentation))]:
         if text:
             grid.add_row(Text(name, style="bold"), as_cell(unicode_prose(text)))
     title = Text.assemble((printable(subject.name), "bold"), (f"  {printable(kind)}", "dim"))
     return Group(title, as_cell(unicode_prose(asked)), Text(""), grid)
+
+
+def _flowing(documentation: str) -> str:
+    """A docstring whose paragraphs are one line each, for a table to break as wide as it is."""
+    return "\n\n".join(" ".join(part.split()) for part in re.split(r"\n\s*\n", inspect.cleandoc(documentation)))
 
 
 def estimate_text(found: Estimate, *, as_json: bool = False) -> str:

@@ -23,7 +23,7 @@ _Elementwise = Callable[[torch.Tensor], torch.Tensor]
 class Activation:
     r"""A nonlinearity $\sigma$ and its expectations $\langle f\rangle_K=E_{z\sim N(0,K)}f(z)$.
 
-    ``source`` is a name from torch.nn.functional or torch (with that function's keywords as ``parameters``), ``identity``,
+    ``activation`` is a name from torch.nn.functional or torch (with that function's keywords as ``parameters``), ``identity``,
     ``quadratic`` or a file of ``theory/nonlinearities/``, or any elementwise torch callable or module (a module is copied
     to float64 and the copy used). Closed forms: every positively homogeneous function, erf, sin, cos, exp, quadratic, GELU.
     Everything else is integrated by Gauss-Legendre panels that end at each kink and jump, wherever it is. Seen: moments

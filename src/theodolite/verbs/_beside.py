@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
+import shlex
+import sys
 from collections.abc import Iterable, Mapping
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from theodolite.core.question import Answer, Skipped
@@ -89,4 +92,13 @@ def facts_of(subject: Subject, seconds: float) -> dict[str, str]:
         facts["learning rate"] = f"{subject.lr:g}"
     versions = f"theodolite {__version__}, torch {version('torch')}"
     trusted = f"{quick_health().headline} (theodolite doctor)"
-    return {**facts, "time": f"{seconds:.1f} s", "made with": versions, "installation": trusted}
+    made = {
+        "time": f"{seconds:.1f} s",
+        "made with": versions,
+        "seeds": "fixed in each instrument",
+        "installation": trusted,
+    }
+    program, *words = sys.argv
+    if PurePath(program).stem == "theodolite":
+        made["command"] = " ".join(["theodolite", *map(shlex.quote, words)])
+    return {**facts, **made}

@@ -29,10 +29,10 @@ MOST = 400
 
 
 def strip_of(chart: Chart, readings: Sequence[Reading], *, healthy: bool) -> tuple[StripLayer, ...]:
-    """The layers in the order in which they ran; empty where the model cannot be run with its loss."""
+    """The layers in the order in which they ran; of weights alone, the matrices in the order of their file."""
     signs = chart.now
     if signs is None or not signs.layers:
-        return ()
+        return _weight_strip(chart, readings) if chart.model is None else ()
     layers = signs.layers[:: math.ceil(len(signs.layers) / MOST)]
     rows = {
         "signal": [layer.mean_square for layer in layers],
@@ -51,6 +51,29 @@ def strip_of(chart: Chart, readings: Sequence[Reading], *, healthy: bool) -> tup
     return tuple(
         StripLayer(layer.name, _kind(chart, layer), tuple(own[place] for own in cells.values()))
         for place, layer in enumerate(layers)
+    )
+
+
+def _weight_strip(chart: Chart, readings: Sequence[Reading]) -> tuple[StripLayer, ...]:
+    """The matrices that instruments have read; empty where these are fewer than two."""
+    told: dict[str, dict[str, float]] = {name: {} for name in READ}
+    for reading in readings:
+        for name, quantity in READ.items():
+            if reading.quantity == quantity:
+                told[name][reading.where] = reading.measured
+    rows = {name: values for name, values in told.items() if values}
+    names = [name for name in chart.weights if any(name in values for values in rows.values())]
+    names = names[:: math.ceil(len(names) / MOST) or 1]
+    cells = {row: _cells(row, [values.get(name, math.nan) for name in names], None) for row, values in rows.items()}
+    if len(names) < 2:
+        return ()
+    return tuple(
+        StripLayer(
+            _layer(name) or name,
+            " × ".join(map(str, chart.weights[name].shape)),
+            tuple(row[place] for row in cells.values()),
+        )
+        for place, name in enumerate(names)
     )
 
 

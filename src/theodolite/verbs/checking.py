@@ -16,7 +16,7 @@ from theodolite.core.reading_rows import COLUMNS, known_number, row_of
 from theodolite.core.sources import sources
 from theodolite.io.files import write_atomically
 from theodolite.io.store import Store
-from theodolite.io.workers import Backend, completed, one_thread
+from theodolite.io.workers import Backend, Processes, completed, one_thread
 from theodolite.verbs._shown import Shown
 
 if TYPE_CHECKING:
@@ -76,8 +76,12 @@ def checked_laws(
     jobs: int = 1,
     backend: Backend = "loky",
     out: Path | None = None,
+    processes: Processes | None = None,
 ) -> Iterator[Checked]:
-    """Yield each law's result as it is known. With ``out`` results are kept there, and those found there are reused."""
+    """Yield each law's result as it is known. With ``out`` results are kept there, and those found there are reused.
+
+    ``processes`` are taken where they are given, and are shared with whatever else was given to them.
+    """
     store = Store(out)
     waiting = []
     for name in names:
@@ -94,7 +98,7 @@ def checked_laws(
     ]
     pending = {name: sum(task[0] == name for task in tasks) for name in waiting}
     estimates: dict[tuple[str, str | None, int], Estimate] = {}
-    for number, estimate in completed(_measured, tasks, jobs=jobs, backend=backend):
+    for number, estimate in completed(_measured, tasks, jobs=jobs, backend=backend, processes=processes):
         name, breaking, index, _ = tasks[number]
         estimates[name, breaking, index] = estimate
         pending[name] -= 1
@@ -185,11 +189,13 @@ class Atlas(Shown):
             write_atomically(home if name == "atlas.html" else home.parent / name, text)
         return files["atlas.html"]
 
-    def files(self, around: Frame | None = None) -> dict[str, str]:
-        """Every page by its path; ``around`` is the frame of a site that they are part of."""
+    def files(self, around: Frame | None = None, *, processes: Processes | None = None) -> dict[str, str]:
+        """Every page by its path; ``around`` is the frame of a site that they are part of, ``processes`` draw the figures."""
         from theodolite.report.atlas import atlas_files
 
-        return atlas_files(self._charted(), catalogue.topics(), catalogue.references(), around=around)
+        return atlas_files(
+            self._charted(), catalogue.topics(), catalogue.references(), around=around, processes=processes
+        )
 
     def _charted(self) -> list[Charted]:
         from theodolite.report.atlas import Charted

@@ -48,7 +48,12 @@ def _dearness(name: str) -> tuple[bool, bool, str]:
 def rightness(finding: Finding) -> str:
     """How often such an alarm was right in the clinic, in words; nothing of a note, nor where none was raised there."""
     right, raised = clinic_counts().get(finding.name, (0, 0))
-    return f"right in {right} of {raised} runs of the clinic" if raised and finding.severity != "note" else ""
+    times = "time" if raised == 1 else "times"
+    return (
+        f"right {right} of {raised} {times} in test runs whose fault was known"
+        if raised and finding.severity != "note"
+        else ""
+    )
 
 
 @functools.cache

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from theodolite.core.question import Answer, Skipped
@@ -42,7 +43,10 @@ class Survey(ShownAnswers):
 
     def sheet(self) -> Sheet:
         """The subject's name, its answers, what was skipped, and the facts beside them."""
-        return Sheet(self.subject, self.answers, self.skipped, self.facts)
+        alone = self.surveyed is not None and self.surveyed.model is None  # a checkpoint, named by its path
+        name = (PurePath(self.subject).name if alone else "") or self.subject
+        facts = {"read from": self.subject, **self.facts} if name != self.subject else self.facts
+        return Sheet(f"Survey of {name}", self.answers, self.skipped, facts)
 
     @cached_property
     def _chart(self) -> Chart | None:

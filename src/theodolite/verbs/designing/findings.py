@@ -31,35 +31,45 @@ def diagnosis_of_design(design: Design) -> Diagnosis:
     return Diagnosis(design.title, tuple(order), CHECKED)
 
 
+CLAIMS = {
+    "signal-vanishes": "The signal vanishes",
+    "signal-explodes": "The signal explodes",
+    "inputs-merge": "Different inputs become the same",
+}
+"""What each finding says first."""
+
+
 def _wrong(reading: Reading) -> Iterator[tuple[str, str]]:
     if reading.quantity.startswith("variance"):
         if reading.measured < signal_vanishes.LEAST:
-            yield "signal-vanishes", f"the variance of the signal falls to {reading.measured:.2g} of itself"
+            yield "signal-vanishes", f"its variance falls to {reading.measured:.2g} of itself"
         if reading.measured > signal_explodes.GROWN:
-            yield "signal-explodes", f"the variance of the signal grows {reading.measured:.2g} times"
+            yield "signal-explodes", f"its variance grows {reading.measured:.2g} times"
     elif reading.series is not None:
         before = 1 - reading.series.measured[0]
         left = (1 - reading.measured) / before if before > 0 else 1.0
         if left < inputs_merge.MERGED:
-            yield "inputs-merge", f"what two inputs differ by falls to {max(left, 0.0):.2g} of itself"
+            yield "inputs-merge", f"{f'{left:.2g}' if left > 0 else 'nothing'} of their difference is left"
 
 
 def _finding(design: Design, name: str, found: list[tuple[str, str, Reading]]) -> Finding:
     ways: Mapping[str, str] = {where: words for where, words, _ in found}
     advised = design.options[0].name
     severity: Severity = "critical" if advised in ways else "warning" if UNASKED in ways else "note"
-    said = "; ".join(f"under {where} initialisation {words}" for where, words in ways.items())
+    told = [words + (f" under {where}" if len(ways) > 1 else "") for where, words in ways.items()]
+    said = "; ".join(told)
     suggested: dict[str, str] = {}
     if advised in ways:
         remedy = f"fewer than {design.depth} layers, a residual path around them, or another activation"
     else:
         remedy, suggested = f"th.initialise_(model, {design.activation!r})", {"initialise_": design.activation}
-        said += f"; under {advised} initialisation of networks of this size it does not"
+        said += f"; under {advised} initialisation of networks of this size that does not happen"
     return Finding(
         name=name,
         severity=severity,
         where=", ".join(ways),
-        says=f"Over {design.depth} layers of {design.width} units {said}.",
+        says=f"{CLAIMS[name]} under {' and '.join(ways)} initialisation: over {design.depth} layers of {design.width} units "
+        f"{said}.",
         remedy=remedy,
         suggested=suggested,
         evidence=tuple(reading for _, _, reading in found),
