@@ -22,9 +22,7 @@ class Subspace(nn.Module):
     coordinates: nn.Parameter
     recipe: Tensor  # seed, kind, structure: enough to draw the same projection again
 
-    def __init__(
-        self, model: nn.Module, dimension: int, *, recipe: tuple[int, int, int], shared: bool = False
-    ) -> None:
+    def __init__(self, model: nn.Module, dimension: int, *, recipe: tuple[int, int, int], shared: bool = False) -> None:
         super().__init__()
         # with shared weights copies of the parameters are new names for the same memory; buffers are always copied
         same = {id(p): nn.Parameter(p.detach(), requires_grad=p.requires_grad) for p in model.parameters() if shared}
