@@ -14,7 +14,7 @@ from markdown_it import MarkdownIt
 from generator.pages import Page, words_of
 
 DOCS = Path(__file__).parent.parent
-OTHERS = {"glossary.md": "glossary.html", "clinic.md": "clinic.html"}
+OTHERS = {f"{name}.md": f"{name}.html" for name in ("glossary", "clinic", "benchmarks", "others")}
 
 
 def rendered_markdown(text: str, path: str) -> str:
@@ -88,7 +88,7 @@ def coming_pages() -> list[Page]:
 
 
 def other_pages() -> Iterator[Page]:
-    """Glossary, clinic and design decisions."""
+    """Glossary, clinic, benchmarks, what others do, and design decisions."""
     for name, path in OTHERS.items():
         yield _page(DOCS / name, path, "page")
     for file in sorted((DOCS / "design").glob("*.md")):
