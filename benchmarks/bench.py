@@ -110,7 +110,7 @@ ROWS = (
         "levels",
         (20, 22, 24),
         ("hadamard-transform",),
-        ("1 (in 2^levels)", "0"),
+        ("1 (in 2^levels)", "1"),
         "one copy",
     ),
     Row(

@@ -230,10 +230,10 @@ def ridge_floor(n):
 def hadamard_ours(n):
     import torch
 
-    from theodolite.theory.dimension import hadamard_transform_
+    from theodolite.theory.dimension import hadamard_transform
 
-    x = torch.ones(1, 2**n)
-    return lambda: float(hadamard_transform_(x, scale=2 ** (-n / 2))[0, 0])
+    x = torch.ones(2**n)
+    return lambda: float(hadamard_transform(x, scale=2 ** (-n / 2))[0])
 
 
 def hadamard_peer(n):
