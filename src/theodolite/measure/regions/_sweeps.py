@@ -31,7 +31,7 @@ class Cells(Protocol):
     def at_centre(self, signal: Tensor) -> Tensor:
         """The values (C, ...) of affine maps (C, rows, ...) at a point inside each cell."""
 
-    def at_centre_of(self, places: Tensor, lines: Tensor) -> Tensor:
+    def at_centre_of(self, places: Tensor, signal: Tensor) -> Tensor:
         """The values (P,) of one affine map each, (P, rows), at points inside the cells at these places."""
 
     def cut_by_knots(self, bend: Bend, signal: Tensor) -> tuple[Self, Tensor, Crossing | None]:

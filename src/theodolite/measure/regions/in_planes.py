@@ -91,9 +91,9 @@ class PlaneCells:
         """The values of affine maps (C, 3, ...) at the centres."""
         return _at(self.centre, signal)
 
-    def at_centre_of(self, places: Tensor, lines: Tensor) -> Tensor:
+    def at_centre_of(self, places: Tensor, signal: Tensor) -> Tensor:
         """The values of one affine map each, (P, 3), at the centres of the cells at these places."""
-        return _at(self.centre[places], lines)
+        return _at(self.centre[places], signal)
 
     def cut_by_knots(self, bend: Bend, signal: Tensor) -> tuple[PlaneCells, Tensor, Crossing]:
         """Cut by the zero lines of every unit less each of its knots."""

@@ -84,9 +84,9 @@ class Intervals:
         t = self.centre().reshape(-1, *(1,) * (signal.ndim - 2))
         return signal[:, 0] + t * signal[:, 1]
 
-    def at_centre_of(self, places: Tensor, lines: Tensor) -> Tensor:
+    def at_centre_of(self, places: Tensor, signal: Tensor) -> Tensor:
         """The values of one affine map each, (P, 2), at the centres of the cells at these places."""
-        return lines[:, 0] + self.centre()[places] * lines[:, 1]
+        return signal[:, 0] + self.centre()[places] * signal[:, 1]
 
     def cut_by_knots(self, bend: Bend, signal: Tensor) -> tuple[Intervals, Tensor, None]:
         """Cut where a unit crosses a knot."""
