@@ -5,10 +5,9 @@ BIN := $(VENV)/bin
 PEERS := .venv-peers
 PIP := PIP_CONSTRAINT=constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip install -qq
 WORKERS ?= 2
-AUDITS := benchmarks/breakings.py benchmarks/fuzz.py benchmarks/sweep.py benchmarks/mutants.py benchmarks/killed.py benchmarks/writers.py
-BENCHES := $(filter-out benchmarks/gpu_% benchmarks/peer_% $(AUDITS),$(wildcard benchmarks/*.py))
+DADAPY := .venv-dadapy
 
-.PHONY: survey test lint bench fuzz sweep mutants docs clean
+.PHONY: survey test lint bench bench-gpu fuzz sweep mutants docs clean
 
 survey: $(VENV)/.installed
 	$(BIN)/theodolite survey --out survey
@@ -22,8 +21,11 @@ lint: $(VENV)/.lint
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: $(VENV)/.installed $(PEERS)/.installed
-	for script in $(BENCHES); do echo; echo "== $$script"; $(BIN)/python $$script || exit 1; done
+bench: $(VENV)/.installed $(PEERS)/.installed $(DADAPY)/.tried    # docs/benchmarks.md; under 15 minutes on two cores
+	$(BIN)/python benchmarks/bench.py
+
+bench-gpu: $(VENV)/.installed
+	$(BIN)/python benchmarks/bench.py --gpu --page docs/benchmarks_gpu.md
 
 fuzz: $(VENV)/.test
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/fuzz.py --cases 10000
@@ -38,7 +40,7 @@ docs: $(VENV)/.docs
 	$(BIN)/python docs/build.py
 
 clean:
-	rm -rf $(VENV) $(PEERS) survey atlas docs/site dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) $(PEERS) $(DADAPY) survey atlas docs/site dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/.installed: pyproject.toml constraints.txt
@@ -66,4 +68,11 @@ $(PEERS)/.installed: benchmarks/peers.txt benchmarks/peers_bare.txt constraints.
 	test -x $(PEERS)/bin/python || $(PYTHON) -m venv $(PEERS)
 	$(PEERS)/bin/python -m pip install -qq -r benchmarks/peers.txt
 	$(PEERS)/bin/python -m pip install -qq --no-deps -r benchmarks/peers_bare.txt
+	-$(PEERS)/bin/python -m pip download -qq --no-deps --only-binary :all: --python-version 3.13 -d $(PEERS) torchid==0.5.1
+	-$(PEERS)/bin/python -m zipfile -e $(PEERS)/torchid-0.5.1-py3-none-any.whl $(PEERS)/torchid
+	touch $@
+
+$(DADAPY)/.tried:    # wants numpy below 2; where it cannot be built its row says so
+	test -x $(DADAPY)/bin/python || $(PYTHON) -m venv $(DADAPY)
+	-$(DADAPY)/bin/python -m pip install -qq dadapy==0.3.4
 	touch $@

@@ -121,3 +121,11 @@ def test_the_picture_of_the_bounds_on_neurons_is_what_theory_says():
     assert bounds["Kawaguchi and Huang 2019: n"] == [float(n) for n in neurons.POINTS]
     assert neurons.picture().count("<polyline") >= 8
     assert neurons.PICTURE.read_text(encoding="utf-8") == neurons.picture(), "the bounds have changed: run make docs"
+
+
+def test_the_page_of_benchmarks_is_linked_and_says_what_it_was_measured_on():
+    page = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    linked = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert "(docs/benchmarks.md)" in linked and "(docs/others.md)" in linked and "(others.md)" in page
+    assert re.search(r"Measured \d{4}-\d\d-\d\d on .+ cores, Python .+ torch", page)
+    assert "## Growth" in page and "The floors:" in page

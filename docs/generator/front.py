@@ -54,7 +54,8 @@ def front_page(findings: Iterable[str]) -> Page:
         "<h2>Three findings</h2><p>Made when this page was made, on scikit-learn's digits.</p>"
         f'{"".join(findings)}<h2>Where to begin</h2><ul class="th-doors">{doors}</ul>'
         f'<p>Coming from {coming}.</p><p class="th-small"><a href="glossary.html">Glossary</a> · '
-        '<a href="clinic.html">How often findings are right</a> · <a href="design/0007-diagnosis.html">Decisions</a> · '
+        '<a href="clinic.html">How often findings are right</a> · <a href="benchmarks.html">Benchmarks</a> · '
+        '<a href="design/0007-diagnosis.html">Decisions</a> · '
         '<a href="search.html">Every page</a></p>'
     )
     return Page("index.html", "Theodolite", body, "What it is for, and where to begin")

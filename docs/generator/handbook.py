@@ -19,7 +19,7 @@ from generator.times import times_section
 from theodolite import catalogue
 
 DOCS = Path(__file__).parent.parent
-OTHERS = {"glossary.md": "glossary.html", "clinic.md": "clinic.html"}
+OTHERS = {f"{name}.md": f"{name}.html" for name in ("glossary", "clinic", "benchmarks", "others")}
 
 
 def rendered_markdown(text: str, path: str) -> str:
@@ -113,7 +113,7 @@ def coming_pages() -> list[Page]:
 
 
 def other_pages() -> Iterator[Page]:
-    """Glossary, clinic and design decisions."""
+    """Glossary, clinic, benchmarks, what others do, and design decisions."""
     for name, path in OTHERS.items():
         yield _page(DOCS / name, path, "page")
     for file in sorted((DOCS / "design").glob("*.md")):

@@ -111,6 +111,20 @@ def test_precision_is_kept(dtype):
     assert torch.isfinite(small.coordinates.grad).all() and small.coordinates.grad.abs().sum() > 0
 
 
+def test_shared_memory_is_read_and_not_written(tokens):
+    model = made()
+    before = copy.deepcopy(model.state_dict())
+    small, copied = th.subspace(model, 12, shared=True), th.subspace(model, 12)
+    assert small.base.conv.weight.data_ptr() == model.conv.weight.data_ptr() != copied.base.conv.weight.data_ptr()
+    assert small.base.out.weight is small.base.embed.weight
+    for net in (small, copied):
+        trained(net, tokens)
+    assert torch.equal(small.coordinates, copied.coordinates)
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+    assert model.conv.weight.requires_grad and not model.frozen.weight.requires_grad
+    assert small.merged().conv.weight.data_ptr() != model.conv.weight.data_ptr()
+
+
 def test_recurrent_networks_train_too():
     small = th.subspace(made(lambda: nn.LSTM(3, 4)), 20, projection="tied")
     answer, _ = small(torch.ones(5, 2, 3))

@@ -55,6 +55,19 @@ def test_the_tree_is_chosen_where_the_data_spans_few_directions():
     assert nearest_neighbours(TABLES["full rank"], 3).method == "matrix products"
 
 
+def test_noise_in_all_columns_and_rows_far_outside_keep_the_tree_exact():
+    rng = np.random.default_rng(0)
+    x = np.zeros((1500, 30))
+    x[:, :3] = rng.uniform(size=(1500, 3))
+    x += 1e-3 * rng.normal(size=x.shape)
+    x[1:11, 3:] += 0.2 * rng.normal(size=(10, 27))  # their neighbours are not those of the plane: settled one by one
+    found = nearest_neighbours(x, 2)
+    everyone = cdist(x, x)
+    np.fill_diagonal(everyone, np.inf)
+    assert found.method == "kd-tree in 3 dimensions"
+    np.testing.assert_allclose(found.distances, np.sort(everyone, axis=1)[:, :2], rtol=1e-12)
+
+
 def test_repeated_rows_and_constant_columns_are_removed_and_said():
     x = flat()
     table = np.column_stack([np.concatenate([x, x[:40], x[:40]]), np.full(480, 3.0)])

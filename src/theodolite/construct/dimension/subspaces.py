@@ -22,9 +22,11 @@ class Subspace(nn.Module):
     coordinates: nn.Parameter
     recipe: Tensor  # seed, kind, structure: enough to draw the same projection again
 
-    def __init__(self, model: nn.Module, dimension: int, *, recipe: tuple[int, int, int]) -> None:
+    def __init__(self, model: nn.Module, dimension: int, *, recipe: tuple[int, int, int], shared: bool = False) -> None:
         super().__init__()
-        self.base = copy.deepcopy(model)
+        # with shared weights copies of the parameters are new names for the same memory; buffers are always copied
+        same = {id(p): nn.Parameter(p.detach(), requires_grad=p.requires_grad) for p in model.parameters() if shared}
+        self.base = copy.deepcopy(model, same)
         self.names = tuple(
             name for name, p in self.base.named_parameters() if p.requires_grad and p.is_floating_point()
         )
@@ -54,10 +56,11 @@ class Subspace(nn.Module):
         table = self.projection.table(self.coordinates[:scales])
         for place, name in enumerate(self.names):
             start = own[name]
-            change = self.projection.part(table, place).view(start.shape)
+            change = self.projection.part(table, place)
             if self.scaled:
                 change = change * (1 + self.coordinates[scales + self.layer_of[place]])
-            found[name] = change.add_(start).to(start.dtype)  # in place: a second copy of the largest layer is spared
+            # in place and before the view (whose gradient would be copied): no second copy of the largest layer
+            found[name] = change.add_(start.reshape(-1)).view(start.shape).to(start.dtype)
         return found
 
     def merged(self) -> nn.Module:
@@ -96,7 +99,13 @@ class Subspace(nn.Module):
 
 
 def subspace(
-    model: nn.Module, dimension: int, *, projection: _Kind = "fastfood", structure: _Structure = "global", seed: int = 0
+    model: nn.Module,
+    dimension: int,
+    *,
+    projection: _Kind = "fastfood",
+    structure: _Structure = "global",
+    seed: int = 0,
+    shared: bool = False,
 ) -> Subspace:
     r"""The model as $\theta_0+P\theta_d$: a module whose only trainable parameter is $\theta_d$, zero at first.
 
@@ -104,7 +113,9 @@ def subspace(
     ``.merged()`` gives the plain model back with the weights found. The columns of $P$ have unit norm (on average for
     Fastfood), so that steps in $\theta_d$ are steps of the same length in $\theta$. ``projection``: "fastfood" (memory
     and time nearly linear, no matrix), "tied" (each parameter is ±1 times one coordinate; the fastest), "sparse",
-    "dense". ``structure="layers"`` spends one coordinate for each layer on a factor of that layer's change.
+    "dense". ``structure="layers"`` spends one coordinate for each layer on a factor of that layer's change. With
+    ``shared`` the starting point is the memory of ``model`` itself, which spares one model of it: leave ``model`` alone
+    for as long as its subspace trains, and load no state dict of another start.
 
     Source: li2018; aghajanyan2021 (layers). The random draw comes from ``seed`` and is drawn again when a state dict of
     another seed is loaded; a state dict holds the starting point and the coordinates, not the projection.
@@ -124,4 +135,4 @@ def subspace(
     if not 1 <= dimension <= max(most, 1):
         raise ValueError(f"expected a dimension from 1 to the {most:,} trainable parameters, got {dimension}")
     recipe = seed, get_args(_Kind).index(projection), get_args(_Structure).index(structure)
-    return Subspace(model, dimension, recipe=recipe)
+    return Subspace(model, dimension, recipe=recipe, shared=shared)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
@@ -21,6 +21,8 @@ CERTAIN = 1e-9
 """The relative error of a squared distance up to which a row's neighbours count as found."""
 SMALL_RANK, LARGEST_RANK, MANY = 6, 10, 20_000
 """A tree beats matrix products up to so many dimensions, and up to a few more where there are many rows."""
+PROBES = 32
+"""Rows on which a choice of directions is tried."""
 AT_ONCE = 2048
 """Rows whose candidates are asked for at a time."""
 
@@ -78,7 +80,7 @@ class _Found:
 def nearest_neighbours(x: Any, count: int = 20, *, method: _Method = "auto") -> Neighbours:
     r"""The ``count`` nearest other rows of every distinct row of ``x``, exact unless asked otherwise.
 
-    A few more candidates than asked for are found fast, by a kd-tree in the few directions the data spans or by
+    A few more candidates than asked for are found fast, by a kd-tree in the few directions that tell rows apart or by
     matrix products $|a|^2+|b|^2-2a\cdot b$ of centred rows. Each row's candidates are accepted only where the known
     error of that method cannot have lost a neighbour; distances that cancellation has touched are taken again from
     differences, and rows that remain in doubt are compared with all others directly. Shifts of 1e5 and scales of 1e-8
@@ -100,9 +102,10 @@ def nearest_neighbours(x: Any, count: int = 20, *, method: _Method = "auto") -> 
         return _approximate(rows, count)
     wanted = min(len(rows) - 1, count + max(8, count // 8))
     centred = points - points.mean(0)
-    basis = _spanned(centred) if method in ("auto", "tree") else None
-    if basis is not None and (method == "tree" or _prefers_tree(len(points), basis.shape[1])):
-        found, how = _tree(centred, basis, wanted), f"kd-tree in {basis.shape[1]} dimensions"
+    most = 2 * LARGEST_RANK if method == "tree" else LARGEST_RANK if len(points) >= MANY else SMALL_RANK
+    leading = _leading(centred, count, wanted, most) if method in ("auto", "tree") else None
+    if leading is not None:
+        found, how = _tree(centred, *leading), f"kd-tree in {leading[0].shape[1]} dimensions"
     elif method == "blocks" or points.device.type != "cpu":
         found, how = _blocks(centred, wanted), f"blocked products on {points.device.type}"
     else:
@@ -122,23 +125,35 @@ def neighbours_of(x: Any, count: int) -> Neighbours:
     return x
 
 
-def _prefers_tree(count: int, rank: int) -> bool:
-    return rank <= (LARGEST_RANK if count >= MANY else SMALL_RANK)
+def _leading(centred: Tensor, count: int, wanted: int, most: int) -> tuple[Tensor, int] | None:
+    """The fewest directions in which a tree finds the neighbours, and how many candidates to ask it for.
 
-
-def _spanned(centred: Tensor) -> Tensor | None:
-    """Directions that hold all but 1e-12 of the squared length of some rows; those of the full space where it is small."""
+    Rows are never nearer than they are in a subspace: a row's neighbours are among the rows that are nearer there than
+    its last true neighbour. How many these are is counted for some rows, with the first directions of the principal
+    components; None where up to ``most`` directions leave too many. Others than those tried are settled one by one.
+    """
     if centred.shape[1] <= 3:
-        return torch.eye(centred.shape[1], dtype=centred.dtype, device=centred.device)
+        return torch.eye(centred.shape[1], dtype=centred.dtype, device=centred.device), wanted
     some = centred[:: max(1, len(centred) // 256)][:400]
-    _, singular, directions = torch.linalg.svd(some, full_matrices=False)
-    left = 1 - singular.square().cumsum(0) / singular.square().sum()
-    rank = int((left > 1e-12).sum()) + 1
-    return directions[:rank].T if rank <= max(2 * LARGEST_RANK, 3) else None
+    directions = torch.linalg.svd(some, full_matrices=False).Vh[:most].T
+    inside, needed = centred @ directions, torch.zeros(directions.shape[1], device=centred.device)
+    for row in range(0, len(centred), max(1, len(centred) // PROBES)):
+        edge = (centred - centred[row]).square_().sum(1).kthvalue(count + 1).values * (1 + 1e-9)
+        among = (inside - inside[row]).square_().cumsum(1) <= edge
+        needed = torch.maximum(needed, among.sum(0))
+    enough = (needed <= 2 * wanted).nonzero().flatten()
+    if not len(enough):
+        return None
+    rank = int(enough[0])
+    return directions[:, : rank + 1], min(len(centred) - 1, max(wanted, int(1.5 * needed[rank])))
 
 
 def _tree(centred: Tensor, basis: Tensor, wanted: int) -> _Found:
-    """Distances in a subspace are never longer than the true ones, and shorter by no more than what lies outside it."""
+    """Distances in a subspace are never longer than the true ones, and shorter by no more than what lies outside it.
+
+    So no row that was not found is nearer than the last one found, and where what lies outside matters the distances of
+    those found are taken again from differences.
+    """
     from scipy.spatial import cKDTree
 
     inside = centred @ basis
@@ -150,8 +165,9 @@ def _tree(centred: Tensor, basis: Tensor, wanted: int) -> _Found:
     def search(some: slice) -> _Found:
         near, who = tree.query(places[some], k=wanted + 1, workers=torch.get_num_threads())
         # |d' - d''| <= rounding for lengths makes 2 d rounding for squares; what lies outside adds at most (2 max)^2
-        error = 4 * outside + 2 * rounding * torch.from_numpy(near[:, -1])
-        return _without_self(_places(who), torch.from_numpy(near).square_(), error, torch.arange(len(places))[some])
+        slight = 2 * rounding * torch.from_numpy(near[:, -1])
+        squares, mine = torch.from_numpy(near).square_(), torch.arange(len(places))[some]
+        return replace(_without_self(_places(who), squares, 4 * outside + slight, mine), beyond=squares[:, -1] - slight)
 
     return _in_parts(search, len(places), AT_ONCE, centred.device)
 

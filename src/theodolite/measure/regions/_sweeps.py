@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Protocol, Self
 
 import torch
 from torch import Tensor
 
 from theodolite.measure.regions._bends import Bend, Maximum
+from theodolite.measure.regions._forks import Crossing, Fork, forked_layer
 from theodolite.measure.regions._piecewise import PiecewiseProgram
 
-NUMBERS = 1_000_000  # of float64 in one signal at a time: 8 MB, so that a part stays in the cache
+NUMBERS = 3_000_000  # of float64 in one signal at a time: 24 MB; what is done with it takes less at once
 CHECKED = 16
 RELATIVE, ROUNDING = 1e-9, 1e-13  # a zero nearer than this to an edge lies on it: of the cell, of the terms summed
 
@@ -29,8 +31,11 @@ class Cells(Protocol):
     def at_centre(self, signal: Tensor) -> Tensor:
         """The values (C, ...) of affine maps (C, rows, ...) at a point inside each cell."""
 
-    def cut_by_knots(self, bend: Bend, signal: Tensor) -> tuple[Self, Tensor]:
-        """The cells cut where a signal crosses a knot, and for each the cell it comes from."""
+    def at_centre_of(self, places: Tensor, signal: Tensor) -> Tensor:
+        """The values (P,) of one affine map each, (P, rows), at points inside the cells at these places."""
+
+    def cut_by_knots(self, bend: Bend, signal: Tensor) -> tuple[Self, Tensor, Crossing | None]:
+        """The cells cut where a signal crosses a knot, for each the cell it comes from, and the crossings if kept."""
 
     def cut_by_windows(self, candidates: Tensor) -> tuple[Self, Tensor]:
         """The cells cut where the largest member of a window (C, rows, n, m) changes."""
@@ -42,10 +47,9 @@ def swept(program: PiecewiseProgram, signal: Tensor, cells: Cells) -> list[tuple
     bends = [place for place, step in enumerate(program.steps) if isinstance(step.does, Bend | Maximum)]
     most = max(64, NUMBERS // (program.widest * signal.shape[1]))
     everything = torch.arange(len(cells), device=signal.device)
-    stack: list[tuple[int, dict[int, Tensor], Cells, Tensor]] = [(0, {0: signal}, cells, everything)]
+    stack: list[_Part] = [_Part(0, {0: signal}, cells, everything)]
     while stack:
-        place, live, cells, parent = stack.pop()
-        live = _behind(program, place, live, cells, parent)
+        place, cells, live = stack[-1].place, stack[-1].cells, _behind(program, stack.pop())
         while place < len(program.steps):
             step = program.steps[place]
             if isinstance(step.does, Bend | Maximum):
@@ -56,27 +60,43 @@ def swept(program: PiecewiseProgram, signal: Tensor, cells: Cells) -> list[tuple
         if place == len(program.steps):
             done.append((cells, live[place].flatten(2)))
             continue
-        step = program.steps[place]
+        step, fork = program.steps[place], None
         before = live[step.sources[0]]
         if isinstance(step.does, Bend):
-            cells, parent = cells.cut_by_knots(step.does, before)
+            parts, parent, crossing = cells.cut_by_knots(step.does, before)
+            layer = forked_layer(program, place, before)
+            if layer is not None and crossing is not None:
+                fork = Fork.of(step.does, layer, before, crossing)
         elif isinstance(step.does, Maximum):
-            cells, parent = cells.cut_by_windows(step.does.candidates(before))
-        size = most if place < bends[-1] else max(64, most // 8)  # what is not cut again stays in a nearer cache
-        for start in reversed(range(0, len(cells), size)):
-            part = slice(start, start + size)
-            stack.append((place + 1, live, cells.take(part), parent[part]))
+            parts, parent = cells.cut_by_windows(step.does.candidates(before))
+        size = most if place < bends[-1] or fork else max(64, most // 8)  # what is not cut again: in a nearer cache
+        for start in reversed(range(0, len(parts), size)):
+            some = slice(start, start + size)
+            stack.append(_Part(place + 1 + bool(fork), live, parts.take(some), parent[some], fork))
     return done
 
 
-def _behind(
-    program: PiecewiseProgram, place: int, live: dict[int, Tensor], cells: Cells, parent: Tensor
-) -> dict[int, Tensor]:
+@dataclass(frozen=True)
+class _Part:
+    """Cells in front of a step, the signals of the cells they come from, and which of them; behind a fork, that fork."""
+
+    place: int
+    live: dict[int, Tensor]
+    cells: Any
+    parent: Tensor
+    fork: Fork | None = None
+
+
+def _behind(program: PiecewiseProgram, part: _Part) -> dict[int, Tensor]:
     """The signals of cells that come from others, behind the bend in front of this place; those still needed."""
-    step = program.steps[place - 1] if place else None
+    place, live, cells, parent = part.place, part.live, part.cells, part.parent
+    step, last = program.steps[place - 1] if place else None, program.last_use()
+    if part.fork is not None:
+        kept = {slot: held.index_select(0, parent) for slot, held in live.items() if last[slot] >= place}
+        return {**kept, place: part.fork.maps(cells, parent)}
     if step is None or not isinstance(step.does, Bend | Maximum):
         return {slot: held.index_select(0, parent) for slot, held in live.items()}
-    last, source, does = program.last_use(), step.sources[0], step.does
+    source, does = step.sources[0], step.does
     kept = {slot: held.index_select(0, parent) for slot, held in live.items() if last[slot] >= place or slot == source}
     signal = kept[source]
     if isinstance(does, Bend):

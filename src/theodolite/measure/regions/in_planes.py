@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from theodolite.measure.regions._bends import Bend
+from theodolite.measure.regions._forks import NUMBERS, Crossing
 from theodolite.measure.regions._piecewise import PiecewiseProgram, piecewise_program
 from theodolite.measure.regions._polygons import Array, Polygons, cut, joined, may_cross
 from theodolite.measure.regions._sweeps import activation_patterns, check_maps, swept
@@ -88,27 +89,37 @@ class PlaneCells:
 
     def at_centre(self, signal: Tensor) -> Tensor:
         """The values of affine maps (C, 3, ...) at the centres."""
-        u, v = (self.centre[:, k].reshape(-1, *(1,) * (signal.ndim - 2)) for k in (0, 1))
-        return torch.addcmul(torch.addcmul(signal[:, 0], u, signal[:, 1]), v, signal[:, 2])
+        return _at(self.centre, signal)
 
-    def cut_by_knots(self, bend: Bend, signal: Tensor) -> tuple[PlaneCells, Tensor]:
+    def at_centre_of(self, places: Tensor, signal: Tensor) -> Tensor:
+        """The values of one affine map each, (P, 3), at the centres of the cells at these places."""
+        return _at(self.centre[places], signal)
+
+    def cut_by_knots(self, bend: Bend, signal: Tensor) -> tuple[PlaneCells, Tensor, Crossing]:
         """Cut by the zero lines of every unit less each of its knots."""
-        flat = signal.flatten(2)
-        steep = flat[:, 1].square().addcmul_(flat[:, 2], flat[:, 2])
-        reach = steep.mul_((self.radius.square() * (1 + 1e-6)).unsqueeze(1))
-        middle = self.at_centre(flat)
-        cells, lines = [], []
-        for knot in bend.knots:
-            cell, unit = ((middle - knot).square_() < reach).nonzero(as_tuple=True)  # never where a unit is constant
-            own = flat[cell, :, unit]
-            own[:, 0] -= knot
-            cells.append(cell.cpu().numpy())
-            lines.append(own.cpu().numpy())
-        cell, line = np.concatenate(cells), np.concatenate(lines)
-        if len(lines) > 1:
-            order = np.argsort(cell, kind="stable")
-            cell, line = cell[order], line[order]
-        return self._replaced(*cut(self.polygons, cell, line))
+        flat, size = signal.flatten(2), max(16, NUMBERS // signal[0, 0].numel())
+        pairs, pieces = [], []
+        for start in range(0, len(self), size):  # some cells at a time: what is compared stays in the cache
+            some = slice(start, start + size)
+            own = flat[some]
+            steep = own[:, 1].square().addcmul_(own[:, 2], own[:, 2])
+            reach = steep.mul_((self.radius[some].square() * (1 + 1e-6)).unsqueeze(1))
+            middle = _at(self.centre[some], own)
+            pieces.append(bend.piece(middle))
+            for place, knot in enumerate(bend.knots):
+                near = ((middle - knot).square_() < reach).nonzero()  # never where a unit is constant
+                pairs.append(nn.functional.pad(near, (0, 1), value=place) + near.new_tensor([start, 0, 0]))
+        cell, unit, place = torch.cat(pairs).T
+        if len(bend.knots) > 1:
+            order = cell.argsort(stable=True)
+            cell, unit, place = cell[order], unit[order], place[order]
+        lines = flat[cell, :, unit]
+        lines[:, 0] -= bend.knots[place]
+        parts, parent = self._replaced(*cut(self.polygons, cell.cpu().numpy(), lines.cpu().numpy()))
+        if len(bend.knots) > 1:  # a unit may cross several of its knots
+            both = torch.unique(cell * flat.shape[2] + unit)
+            cell, unit = both // flat.shape[2], both % flat.shape[2]
+        return parts, parent, Crossing(cell, unit, torch.cat(pieces))
 
     def cut_by_windows(self, candidates: Tensor) -> tuple[PlaneCells, Tensor]:
         """Cut where the largest member of a window changes."""
@@ -123,6 +134,12 @@ class PlaneCells:
     def _replaced(self, polygons: Polygons, parent: Array) -> tuple[PlaneCells, Tensor]:
         device = self.centre.device
         return PlaneCells.around(polygons, device), torch.from_numpy(parent).to(device)
+
+
+def _at(points: Tensor, maps: Tensor) -> Tensor:
+    """The values of affine maps (C, 3, ...) at points (C, 2)."""
+    u, v = (points[:, k].reshape(-1, *(1,) * (maps.ndim - 2)) for k in (0, 1))
+    return torch.addcmul(torch.addcmul(maps[:, 0], u, maps[:, 1]), v, maps[:, 2])
 
 
 def slice_through(first: Tensor, second: Tensor, third: Tensor) -> tuple[Slice, Array]:

@@ -84,7 +84,11 @@ class Intervals:
         t = self.centre().reshape(-1, *(1,) * (signal.ndim - 2))
         return signal[:, 0] + t * signal[:, 1]
 
-    def cut_by_knots(self, bend: Bend, signal: Tensor) -> tuple[Intervals, Tensor]:
+    def at_centre_of(self, places: Tensor, signal: Tensor) -> Tensor:
+        """The values of one affine map each, (P, 2), at the centres of the cells at these places."""
+        return signal[:, 0] + self.centre()[places] * signal[:, 1]
+
+    def cut_by_knots(self, bend: Bend, signal: Tensor) -> tuple[Intervals, Tensor, None]:
         """Cut where a unit crosses a knot."""
         flat = signal.flatten(2)
         cells, places = [], []
@@ -92,7 +96,7 @@ class Intervals:
             cell, where, _ = self._inside(flat[:, 0] - knot, flat[:, 1])
             cells.append(cell)
             places.append(where)
-        return self._split(torch.cat(cells), torch.cat(places))
+        return *self._split(torch.cat(cells), torch.cat(places)), None
 
     def cut_by_windows(self, candidates: Tensor) -> tuple[Intervals, Tensor]:
         """Cut where the largest of a window changes: crossings of two members that no third exceeds."""

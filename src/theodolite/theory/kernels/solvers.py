@@ -9,6 +9,9 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+PIVOTS = 64
+"""Columns of a pivoted Cholesky factor that are made together."""
+
 
 class Matrix(Protocol):
     """What a solver asks of a symmetric matrix; a tensor has it, and so has a `KernelMatrix`."""
@@ -37,10 +40,16 @@ class Solution:
     converged: bool
 
 
-def pivoted_cholesky(column: Callable[[int], Tensor], diagonal: Tensor, *, rank: int, tolerance: float = 0.0) -> Tensor:
-    r"""L of shape (n, at most ``rank``) with $LL^T\approx K$: the pivot is always the largest of what is left.
+def pivoted_cholesky(
+    column: Callable[[Tensor], Tensor], diagonal: Tensor, *, rank: int, tolerance: float = 0.0
+) -> Tensor:
+    r"""L of shape (n, at most ``rank``) with $LL^T\approx K$: pivots are the largest of what is left, to a factor two.
 
-    ``column(i)`` gives the i-th column of K. Source: harbrecht2012, algorithm 1.
+    ``column(places)`` gives the columns of K at some places, (n, count): they are asked for in blocks, so that the work is
+    products of matrices. Of a block those are taken that, after the ones before them, still leave half of what any place
+    outside the block can have left.
+
+    Source: harbrecht2012, algorithm 1. Differs from the source: in blocks.
 
     >>> K = torch.tensor([[4.0, 2.0], [2.0, 1.0]])
     >>> pivoted_cholesky(lambda i: K[:, i], K.diagonal(), rank=2)
@@ -48,18 +57,41 @@ def pivoted_cholesky(column: Callable[[int], Tensor], diagonal: Tensor, *, rank:
             [1.]])
     """
     left = diagonal.clone()
-    total = float(left.sum())
+    least = max(1e-14 * float(diagonal.max()), tolerance * float(left.sum()) / len(left))
     found = left.new_empty(len(left), min(rank, len(left)))
-    for k in range(found.shape[1]):
-        pivot = int(left.argmax())
-        size = float(left[pivot])
-        if size <= max(1e-14 * float(diagonal.max()), tolerance * total / len(left)):
-            return found[:, :k].contiguous()
-        new = (column(pivot) - found[:, :k] @ found[pivot, :k]) / size**0.5
-        found[:, k] = new
-        left = (left - new.square()).clamp(min=0.0)
-        left[pivot] = 0.0
+    done, most = 0, 1
+    while done < found.shape[1]:
+        top = left.topk(min(most + 1, len(left)))
+        if float(top.values[0]) <= least:
+            return found[:, :done].contiguous()
+        block = top.indices[: min(most, found.shape[1] - done)]
+        outside = float(top.values[len(block)]) if len(block) < len(top.values) else 0.0
+        new = column(block) - found[:, :done] @ found[block, :done].T
+        chosen = _independent(new[block], max(least, 0.5 * outside))
+        lower = torch.linalg.cholesky(new[block[chosen]][:, chosen].double())
+        part = torch.linalg.solve_triangular(lower.to(new), new[:, chosen].T, upper=False).T
+        found[:, done : done + len(chosen)] = part
+        left = (left - part.square().sum(1)).clamp_(min=0.0)
+        left[block[chosen]] = 0.0
+        done += len(chosen)
+        most = (
+            min(2 * most, PIVOTS) if len(chosen) == len(block) else max(1, most // 2)
+        )  # what is not taken was in vain
     return found
+
+
+def _independent(core: Tensor, least: float) -> Tensor:
+    """Places of a small matrix in the order of its own pivots, as long as more than ``least`` is left; at least one."""
+    rest = core.double()
+    chosen: list[int] = []
+    for _ in range(len(core)):
+        left = rest.diagonal()
+        pivot = int(left.argmax())
+        if chosen and float(left[pivot]) <= least:
+            break
+        chosen.append(pivot)
+        rest = rest - torch.outer(rest[:, pivot], rest[pivot]) / left[pivot]
+    return torch.tensor(chosen, device=core.device)
 
 
 def low_rank_preconditioner(factor: Tensor, *, ridge: float) -> Callable[[Tensor], Tensor]:
@@ -122,7 +154,7 @@ def ridge_by_conjugate_gradients(
     y: Tensor,
     *,
     ridge: float,
-    column: Callable[[int], Tensor],
+    column: Callable[[Tensor], Tensor],
     rank: int = 100,
     tolerance: float = 1e-6,
 ) -> Solution:
@@ -131,8 +163,8 @@ def ridge_by_conjugate_gradients(
     For data of some ten thousand points and more, with a `KernelMatrix` whose tiles are made when they are needed.
 
     The preconditioner counts the mean of the diagonal that the factor leaves as a further ridge: network kernels end in a
-    flat tail, which acts as one. Memory: ``rank`` columns, a few right sides and a few tiles. ``column(i)`` is a column of
-    the matrix.
+    flat tail, which acts as one. Memory: ``rank`` columns, a few right sides and a few tiles. ``column(places)`` are columns
+    of the matrix.
     """
     diagonal = matrix.diagonal().to(y)
     factor = pivoted_cholesky(column, diagonal, rank=rank)
