@@ -187,7 +187,10 @@ def killed_workers(backend, kills, shared):
             os.kill(worker, signal.SIGKILL)
             cut += 1
         run.wait()
-        equal += run.returncode == 0 and found() == expected
+        same = run.returncode == 0 and found() == expected
+        if not same:
+            print(f"  {backend} {number}: ended with {run.returncode}, worker {worker}", flush=True)
+        equal += same
     print(f"{backend}: {equal} of {kills} equal; {cut} had a worker killed", flush=True)
     return equal == kills == cut
 
