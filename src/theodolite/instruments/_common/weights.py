@@ -89,14 +89,10 @@ def _from_here(subject: Subject, waiting: Mapping[str, tuple[str, ...]]) -> Iter
 
 
 def _shared_out(subject: Subject, waiting: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
-    """The tensors that are worked on a core each: plain arrays of files that are too small to keep several cores busy with one.
-
-    Of numbers that are unpacked in a thread its own part of the heap keeps ever more; these stay in this one.
-    """
+    """The tensors that are worked on a core each: those of files that are too small to keep several cores busy with one."""
     if subject.model is not None or spare_cores() < 2:
         return {}
-    plain = {name: subject.weights[name] for name in waiting if name in subject.weights}
-    shapes = {name: weight.shape for name, weight in plain.items() if hasattr(weight.read, "array")}
+    shapes = {name: subject.weights[name].shape for name in waiting if name in subject.weights}
     small = {name for name, shape in shapes.items() if math.prod(shape) <= ALONE and _side(shape) <= NARROW}
     if sum(math.prod(shapes[name]) for name in small) < WORTH_THREADS:
         return {}
