@@ -20,6 +20,8 @@ from pathlib import Path
 
 THREADS = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 MATRICES, SIDE = 40, 160
+MANY, LONG_SIDE = 64, 640
+"""A survey among workers must last long enough for one of them to be killed at work."""
 LAWS = ("marchenko-pastur", "bbp-spikes", "relu-critical", "depth-scale")
 TRAINING = """
 import sys, torch
@@ -39,9 +41,9 @@ if saved.exists():
     model.load_state_dict(state["model"]); start = state["step"]
 watch = th.Watch(model, optimizer=optimizer, probe=(x, y), loss=torch.nn.functional.cross_entropy, every=5, out=folder / "out")
 for step in range(start, 120):
-    watch(step)
     loss = torch.nn.functional.cross_entropy(model(x), y)
     optimizer.zero_grad(); loss.backward(); optimizer.step()
+    watch(step)  # as the guide has it: after the step, before the state is saved
     if (step + 1) % 5 == 0:
         buffer = io.BytesIO(); torch.save({"model": model.state_dict(), "step": step + 1}, buffer)
         write_atomically(saved, buffer.getvalue())
@@ -49,20 +51,25 @@ watch.json(folder / "watch.json")
 """
 
 
-def weights(folder):
+def weights(folder, matrices=MATRICES, side=SIDE):
     import torch
     from safetensors.torch import save_file
 
-    path = folder / "m.safetensors"
+    path = folder / f"m{side}.safetensors"
     if not path.exists():
         generator = torch.Generator().manual_seed(0)
-        save_file({f"l{i}.weight": torch.randn(SIDE, SIDE, generator=generator) for i in range(MATRICES)}, path)
+        save_file({f"l{i}.weight": torch.randn(side, side, generator=generator) for i in range(matrices)}, path)
     return path
 
 
-def survey(shared, folder, *more):
-    arguments = ["-m", "theodolite", "survey", str(weights(shared)), "--budget", "none", "--out", str(folder), *more]
+def survey(shared, folder, *more, path=None):
+    path = path or weights(shared)
+    arguments = ["-m", "theodolite", "survey", str(path), "--budget", "none", "--out", str(folder), *more]
     return arguments, lambda: _rows(folder / "readings.json")
+
+
+def long_survey(shared, folder, *more):
+    return survey(shared, folder, *more, path=weights(shared, MANY, LONG_SIDE))
 
 
 def check(shared, folder):
@@ -131,55 +138,61 @@ def killed_runs(name, make, kills, shared):
 
 
 def descendants(pid):
-    """Every process below this one."""
-    found, waiting = [], [pid]
-    while waiting:
-        here = waiting.pop()
-        path = Path(f"/proc/{here}/task/{here}/children")
-        below = [int(word) for word in path.read_text().split()] if path.exists() else []
-        found += below
-        waiting += below
-    return found
+    """Every process below this one; any thread of a parent may have started it, so that parents are asked for, not children."""
+    parents = {}
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            parents[int(status.parent.name)] = int(status.read_text().rpartition(")")[2].split()[1])
+        except OSError:  # gone meanwhile
+            continue
+    found = {pid}
+    while more := {child for child, parent in parents.items() if parent in found and child not in found}:
+        found |= more
+    return sorted(found - {pid})
 
 
 def worker_of(pid, backend):
-    """A process that does the work: Ray names it after the task; of Dask it is one that a nanny started."""
+    """A process that does the work: Ray names it after the task; of Dask it is the busiest one that was spawned."""
+    found = []
     for child in descendants(pid):
         try:
             words = Path(f"/proc/{child}/cmdline").read_bytes().replace(b"\0", b" ")
+            seconds = sum(
+                int(ticks) for ticks in Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()[11:13]
+            )
         except OSError:
             continue
-        if (backend == "ray" and words.startswith(b"ray::") and b"IDLE" not in words) or (
-            backend == "dask" and b"spawn_main" in words
-        ):
-            return child
-    return None
+        at_work = words.startswith(b"ray::") and b"IDLE" not in words if backend == "ray" else b"spawn_main" in words
+        if at_work:
+            found.append((seconds, child))
+    return max(found)[1] if found else None
 
 
 def killed_workers(backend, kills, shared):
-    expected, _ = whole(survey, shared, shared / f"{backend}-whole")
+    """Some tensors are noted, then a worker dies: each time a little later."""
+    expected, _ = whole(long_survey, shared, shared / f"{backend}-whole")
     equal = cut = 0
     for number in range(kills):
         folder = shared / f"{backend}-{number}"
         folder.mkdir()
-        arguments, found = survey(shared, folder, "--jobs", "2", "--backend", backend)
-        run = started(arguments)
-        worker = None
-        for _ in range(1200):
-            notes = folder / "records.jsonl"
-            if run.poll() is not None:
-                break
-            if notes.exists() and notes.stat().st_size > 2000 * (1 + number):
-                worker = worker_of(run.pid, backend)
-                break
-            time.sleep(0.05)
+        arguments, found = long_survey(shared, folder, "--jobs", "2", "--backend", backend)
+        run, notes, worker = started(arguments), folder / "records.jsonl", None
+        while run.poll() is None and not notes.exists():
+            time.sleep(0.02)
+        time.sleep(0.1 * number)
+        while worker is None and run.poll() is None:
+            worker = worker_of(run.pid, backend)
+            time.sleep(0.02)
         if worker is not None:
             os.kill(worker, signal.SIGKILL)
             cut += 1
         run.wait()
-        equal += run.returncode == 0 and found() == expected
+        same = run.returncode == 0 and found() == expected
+        if not same:
+            print(f"  {backend} {number}: ended with {run.returncode}, worker {worker}", flush=True)
+        equal += same
     print(f"{backend}: {equal} of {kills} equal; {cut} had a worker killed", flush=True)
-    return equal == kills
+    return equal == kills == cut
 
 
 VERBS = {"survey": survey, "check": check, "watch": watch, "diagnose": diagnose}

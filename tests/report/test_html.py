@@ -1,6 +1,7 @@
 """Pages as text: complete, self-contained, escaped."""
 
 import re
+import sys
 from html.parser import HTMLParser
 
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from theodolite.core.instrument import Instrument
 from theodolite.core.question import Answer
 from theodolite.core.reading import Band, Reading
-from theodolite.report.html import survey_fragment, survey_page
+from theodolite.report.html import _environment, survey_fragment, survey_page
 
 VOID = {"meta", "link", "br", "img", "input", "hr", "wbr"}
 
@@ -140,6 +141,21 @@ def test_control_characters_do_not_reach_the_page():
     )
     assert not set(page) & set("\x00\x1b\x07\u202e\ud800")
     page.encode()
+
+
+def test_templates_are_kept_compiled_where_python_may_write(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "pycache_prefix", str(tmp_path))
+    pages = []
+    for forbidden in (True, False, False):
+        monkeypatch.setattr(sys, "dont_write_bytecode", forbidden)
+        _environment.cache_clear()
+        pages.append(survey_page("x", (), (), {}))
+        assert any(tmp_path.rglob("survey.html*.pyc")) is not forbidden
+    for kept in tmp_path.rglob("*.pyc"):
+        kept.write_bytes(b"damaged")
+    _environment.cache_clear()
+    assert {*pages, survey_page("x", (), (), {})} == {pages[0]}
+    _environment.cache_clear()
 
 
 def test_import_is_light():

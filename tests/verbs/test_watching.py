@@ -235,6 +235,31 @@ def test_a_run_that_was_killed_goes_on(tmp_path):
         th.Watch(nn.Linear(6, 3), probe=(x, y), out=tmp_path)
 
 
+def test_a_run_taken_up_at_the_step_of_a_look_keeps_that_look(tmp_path):
+    """The process that made the step before it is gone, and with it what the look had seen of that step."""
+    x, y = classes()
+
+    def taken_up(weights, steps):
+        model = classifier()
+        model.load_state_dict(weights)
+        optimiser = torch.optim.SGD(model.parameters(), lr=0.1)
+        watch = th.Watch(model, optimizer=optimiser, probe=(x, y), every=4, level="cheap", out=tmp_path)
+        for step in steps:
+            watch(step)
+            optimiser.zero_grad()
+            cross_entropy(model(x), y).backward()
+            optimiser.step()
+        return watch, model.state_dict()
+
+    begun, weights = taken_up(classifier().state_dict(), range(8))
+    first = begun.look(8)
+    assert any(look == "last-step" for look, _ in first.readings)
+    again, _ = taken_up(weights, range(8, 10))
+    assert again.records[-1].readings == first.readings
+    other, _ = taken_up(classifier(seed=5).state_dict(), range(8, 10))  # other weights: another look
+    assert other.records[-1].readings != first.readings
+
+
 def test_a_damaged_line_in_the_middle_is_named(tmp_path):
     x, y = classes()
     watch = th.Watch(classifier(), probe=(x, y), level="cheap", out=tmp_path)

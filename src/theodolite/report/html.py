@@ -120,10 +120,12 @@ def rendered(template: str, **values: Any) -> str:
 def _environment() -> Environment:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+    from theodolite.report.compiled import Compiled
     from theodolite.report.filters import badge, parted, strip
 
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).with_name("templates")),
+        bytecode_cache=Compiled(),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -21,8 +21,7 @@ from theodolite.instruments._common.spectra import eigenvalues_of, matrices_of
 from theodolite.instruments._common.weights import weighed
 from theodolite.io.weight_parts import InHand, WeightPart
 from theodolite.measure.spectra.bulk import Bulk, marchenko_pastur_bulk
-from theodolite.measure.spectra.eigenvalues import gram_eigenvalues
-from theodolite.measure.spectra.entries import entry_kurtosis, normal_scores
+from theodolite.measure.spectra.entries import entry_kurtosis, normal_scores, score_eigenvalues
 from theodolite.measure.spectra.tails import PowerLaw, bootstrap_p_value, power_law
 from theodolite.measure.spectra.weight_spectra import Spectrum
 from theodolite.theory.spectra.nulls import SMALLEST, null_alpha, structure
@@ -108,7 +107,7 @@ def tail_of(matrix: Any, eigenvalues: np.ndarray, *, name: str = "") -> Tail:
     alpha, spikes, p_value, cause = math.nan, None, seen.p_value, seen.cause
     if heavy and (seen.at(LEVEL) or bulk.spikes):
         scores = normal_scores(matrix, generator=case_random(0, {"ranks": name}))
-        ranked = array_of(gram_eigenvalues(scores))
+        ranked = score_eigenvalues(np.asarray(array_of(scores), dtype=np.float32))  # which they are, wherever from
         again, below = power_law(ranked), marchenko_pastur_bulk(ranked, *scores.shape)
         alpha, spikes = again.alpha, below.spikes
         judged = structure(

@@ -1,6 +1,10 @@
 from .bulk import Bulk as Bulk, marchenko_pastur_bulk as marchenko_pastur_bulk
 from .eigenvalues import condition_number as condition_number, gram_eigenvalues as gram_eigenvalues
-from .entries import entry_kurtosis as entry_kurtosis, normal_scores as normal_scores
+from .entries import (
+    entry_kurtosis as entry_kurtosis,
+    normal_scores as normal_scores,
+    score_eigenvalues as score_eigenvalues,
+)
 from .feature_spectra import (
     FeatureCovariance as FeatureCovariance,
     FeatureDecay as FeatureDecay,

@@ -10,6 +10,7 @@ import numpy as np
 
 from theodolite.core.late import array_of, is_tensor, torch
 from theodolite.core.randomness import numpy_random
+from theodolite.measure.spectra.eigenvalues import gram_eigenvalues
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -20,6 +21,9 @@ MOST_ENTRIES = 1 << 24
 
 BLOCK, LARGE = 1 << 15, 1 << 22
 """Entries in double precision at a time: on a processor such as stay in its cache, on a device many."""
+
+FEW_TO_MULTIPLY = 1 << 20
+"""Entries whose products are summed in float32 at most."""
 
 FEW_TO_SORT, BITS = 1 << 16, 18
 SCORES = 1 << 20
@@ -99,6 +103,26 @@ def normal_scores(matrix: Any, *, generator: Any) -> Any:
     found = _scores(np.ascontiguousarray(wide).reshape(-1), random).reshape(wide.shape)
     found = found if upright else found.T
     return torch.from_numpy(found).double() if is_tensor(matrix) else found
+
+
+def score_eigenvalues(scores: NDArray[Any]) -> NDArray[np.float64]:
+    r"""The eigenvalues of $S^\top S$ of a matrix of scores, ascending.
+
+    Scores are right to 1e-5. Where the longer side is at least twice the other, so that no eigenvalue of such a matrix is much
+    smaller than the rest, products are taken in float32 and summed in float64: right to about 1e-6, in half the time of
+    `gram_eigenvalues`, which is asked where they are not.
+
+    >>> score_eigenvalues(np.array([[3.0, 0.0], [0.0, 2.0], [0.0, 0.0], [0.0, 0.0]], dtype=np.float32)).tolist()
+    [4.0, 9.0]
+    """
+    tall = scores if scores.shape[0] >= scores.shape[1] else scores.T
+    if tall.dtype != np.float32 or tall.shape[0] < 2 * tall.shape[1]:
+        return gram_eigenvalues(scores)
+    gram = np.zeros((tall.shape[1], tall.shape[1]))
+    step = max(FEW_TO_MULTIPLY // max(tall.shape[1], 1), 256)
+    for at in range(0, len(tall), step):
+        gram += tall[at : at + step].T @ tall[at : at + step]
+    return np.asarray(np.maximum(np.linalg.eigvalsh(gram), 0.0))
 
 
 @lru_cache(maxsize=4)

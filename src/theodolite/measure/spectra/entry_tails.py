@@ -53,8 +53,8 @@ def entry_tail(tensor: Tensor | NDArray[Any]) -> EntryTail | None:
     """
     sizes = _on_device(tensor) if is_elsewhere(tensor) else _in_memory(array_of(tensor))
     entries = sizes.entries
-    body = min(BODY, entries // 10)
-    if body < 10:
+    body, few = min(BODY, entries // 10), sizes.few[sizes.few > 0]
+    if body < 10 or not few.size:
         return None
     top, where = sizes.largest(MOST_DETACHED + body + 1)
     logs = np.log(np.maximum(top.astype(np.float64), 1e-300))
@@ -63,9 +63,7 @@ def entry_tail(tensor: Tensor | NDArray[Any]) -> EntryTail | None:
         width = float(logs[count - 1] - logs[count]) * count * _hill(logs, count, body)
         if width > widest:
             best, widest = count, width
-    few = sizes.few[sizes.few > 0]
-    middle = (len(few) - 1) // 2  # the lower of two
-    scale = float(np.partition(few, middle)[middle]) / 0.6745
+    scale = _middle(few) / 0.6745
     shares = [float(top[i] ** 2) / sizes.row_square(int(where[i])) for i in range(best)]
     return EntryTail(
         best,
@@ -136,6 +134,18 @@ def _largest(flat: NDArray[np.float32], count: int) -> NDArray[np.int64]:
     sizes = np.abs(flat[places])
     kept = np.sort(np.argpartition(sizes, -count)[-count:])
     return places[kept[np.argsort(-sizes[kept], kind="stable")]]
+
+
+def _middle(sizes: NDArray[np.float32]) -> float:
+    """The middle one, of two the lower; of many looked for among those near the middle of some."""
+    place = (len(sizes) - 1) // 2
+    some = np.sort(sizes[::64])
+    low, high = some[int(0.45 * (len(some) - 1))], some[math.ceil(0.55 * (len(some) - 1))]
+    below = int(np.count_nonzero(sizes < low))
+    near = sizes[(sizes >= low) & (sizes <= high)]
+    if not 0 <= place - below < len(near):  # some were unlike the rest
+        near, below = sizes, 0
+    return float(np.partition(near, place - below)[place - below])
 
 
 def _hill(logs: NDArray[np.float64], count: int, body: int) -> float:

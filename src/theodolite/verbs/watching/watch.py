@@ -51,7 +51,8 @@ class Watch(ShownAnswers):
     and stationarity, for which ``batch_size``, ``samples`` and ``sampler`` say how training draws batches.
     ``every`` is a number of steps; ``"auto"`` looks as often as ``budget``, a share of the training time, allows, and a
     number with a ``budget`` asks for both. With ``out`` each record is on disk when it is taken, `live.html` there shows the
-    run so far, and a run that starts again with the same folder goes on there, with the weights it first started from.
+    run so far, and a run that starts again with the same folder goes on there, with the weights it first started from: looked
+    at after the optimiser's step and before its state is saved, with the same looks as if nothing had happened.
     ``writer`` is a TensorBoard writer, a run of wandb or aim, mlflow, or any function of numbers and a step; ``page_at`` is
     another place for the page, which is written anew at every look and reloads itself.
     With ``optimizer`` its step size, momentum, decay, groups and state are read at each look, and `diagnosis` can tell what is
@@ -104,6 +105,7 @@ class Watch(ShownAnswers):
         self._since: float | None = None  # when the last call to a look ended
         self._latest = 0.0  # when the last call came
         self._seen: int | None = None  # the last step told
+        self._known: Record | None = None  # what a run before this one saw at the step where it is taken up
         self._diagnosed: tuple[Any, Diagnosis] | None = None
         self._next = -math.inf if last is None or self.every == "auto" else last.step + self.every
 
@@ -138,9 +140,8 @@ class Watch(ShownAnswers):
         self._training = self.training_seconds
         readings, notes, facts = self._readings(step, lr, momentum)
         self._beside.release()
-        bare = Record(
-            step, lr, momentum, tuple(readings), tuple(notes), facts={**facts, **self._beside.glances.facts()}
-        )
+        facts |= self._beside.glances.facts()
+        bare = self._as_before(Record(step, lr, momentum, tuple(readings), tuple(notes), facts=facts))
         history = history_of([*self.records, bare])
         phase = training_phase(history)
         self._beside.glances.follow(history)
@@ -278,6 +279,13 @@ class Watch(ShownAnswers):
         self._latest += spent
         self._since = None if self._since is None else self._since + spent
 
+    def _as_before(self, found: Record) -> Record:
+        """The look on disk where a run is taken up at its very step with the same loss: it had seen the step before, too."""
+        known, self._known = self._known, None
+        if known is None or known.step != found.step or known.facts.get("loss") != found.facts.get("loss"):
+            return found
+        return replace(found, readings=known.readings, notes=known.notes, facts=known.facts)
+
     def _affordable(self) -> bool:
         """Whether one more look, as dear as the last, stays within the budget."""
         if self.budget is None or not self.records or self._since is None:
@@ -294,6 +302,8 @@ class Watch(ShownAnswers):
         kept = [record for record in self.records if record.step < step]
         if self._since is None:
             self._since = time.perf_counter()
+        if self._seen is None:  # of the run before this one
+            self._known = next((record for record in self.records if record.step == step), None)
         if len(kept) < len(self.records):
             self._stored.drop({record.step for record in self.records} - {record.step for record in kept})
             self.records[:] = kept
