@@ -13,7 +13,7 @@ survey: $(VENV)/.installed
 	$(BIN)/theodolite survey --out survey
 
 test: $(VENV)/.test
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
+	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .

@@ -46,7 +46,7 @@ def place_of(name: str) -> str:
 
 def reference_pages() -> list[Page]:
     """The pages, the first of them a list."""
-    pages = [_page(name, module) for name, module in modules().items()]
+    pages = [module_page(name, module) for name, module in modules().items()]
     rows = "".join(f'<li><a href="{Path(p.path).name}">{p.title}</a>: {html.escape(p.summary)}</li>' for p in pages)
     about = "Every public name, by room and topic: theory predicts, measure measures, construct builds."
     return [
@@ -63,7 +63,8 @@ def name_rows() -> Iterator[Page]:
             yield Page(place_of(whole), whole, "", words_of(unicode_prose(_lines(value)[0])), "API")
 
 
-def _page(name: str, module: ModuleType) -> Page:
+def module_page(name: str, module: ModuleType) -> Page:
+    """One module: what it is for, its names, and each of them."""
     title = f"th.{name}" if name else "th"
     about = (inspect.getdoc(module) or "").partition("\n")[0]
     public = _public(module)

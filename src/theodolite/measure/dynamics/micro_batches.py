@@ -33,6 +33,7 @@ def accumulated_noise(squares: Sequence[float], total: float, entries: Tensor) -
     that of $G$; a factor common to all of them does not matter. The error is the jackknife's over micro-batches, on
     ``entries`` (k, m) of the gradients: all of them, or some that are spread over the network. Source: mccandlish2018.
 
+    >>> import torch
     >>> found = accumulated_noise([1.0, 1.0, 1.0], 3.0, torch.eye(3))  # nothing in common: noise alone
     >>> found.share.value, found.scale
     (1.0, None)

@@ -33,6 +33,8 @@ class ImageKernel:
     patches are nearly alike, from their distance, so that no digits are lost. Source: novak2019, section 3.1; arora2019,
     section 4; hron2020, sections 3 and 4.
 
+    >>> from theodolite.theory.kernels.image_layers import Average, Convolution
+    >>> from theodolite.theory.kernels._programs import Dense
     >>> layers = (Convolution(Dense(2.0), (1, 1), (1, 1), (0, 0), (1, 1)), Average(), Dense(1.0))
     >>> ImageKernel(layers, kind="nngp")(torch.ones(1, 3, 2, 2)).item()
     2.0
