@@ -37,7 +37,7 @@ mutants: $(VENV)/.test    # 200 small errors in theory, and what notices them; h
 	$(BIN)/python benchmarks/mutants.py $(ARGS)
 
 docs: $(VENV)/.docs
-	$(BIN)/python docs/build.py
+	OMP_NUM_THREADS=1 $(BIN)/python docs/build.py    # two processes, a core each
 
 clean:
 	rm -rf $(VENV) $(PEERS) $(DADAPY) survey atlas docs/site dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
