@@ -112,7 +112,9 @@ def main() -> int:
     hits: dict[Key, list[bool]] = {}
     widths: dict[Key, list[float]] = {}
     seen: dict[Key, list[tuple[Reading, float]]] = defaultdict(list)
-    for name in options.instrument or catalogue.instrument_names():
+    ready = redrawn(start.model, start.origin, 0, count)
+    able = [name for name in catalogue.instrument_names() if not catalogue.instrument(name).missing(ready)]
+    for name in options.instrument or able:
         repeated = 0
         for seed in range(options.seed, options.seed + options.redraws):
             subject = redrawn(start.model, start.origin, seed, count)
