@@ -7,7 +7,7 @@ import torch
 
 from theodolite.io.formats import _format
 from theodolite.io.formats._format import Place
-from theodolite.io.streams import one_core_each, overlapped, spare_cores
+from theodolite.io.streams import memory_given_back, one_core_each, overlapped, spare_cores
 
 
 @pytest.mark.parametrize(
@@ -86,3 +86,9 @@ def test_a_large_tensor_reaches_a_device_block_by_block(tmp_path, monkeypatch):
     monkeypatch.setattr(_format, "read_into", lambda flat, *rest: sizes.append(len(flat)) or read_into(flat, *rest))
     assert torch.equal(place.onto("cpu"), values)
     assert sizes == [64] * 15 + [40]
+
+
+def test_memory_is_given_back_without_a_word():
+    held = [bytes(1 << 16) for _ in range(64)]
+    assert memory_given_back() is None
+    assert all(not any(part) for part in held)  # what is in use stays as it is

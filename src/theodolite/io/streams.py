@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import threading
 from collections import deque
@@ -61,6 +62,15 @@ def overlapped(
             yield ahead.popleft().result()
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
+
+
+def memory_given_back() -> None:
+    """Freed memory goes back to the system, where the C library can be told so: glibc keeps what threads have freed in pieces.
+
+    A survey of 225 packed matrices held 800 MB of it at the end.
+    """
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def spare_cores() -> int:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from theodolite.core.subject import Subject
 from theodolite.io.files import said
 from theodolite.io.store import Stored
-from theodolite.io.streams import MOST_CORES, one_core_each, overlapped, spare_cores
+from theodolite.io.streams import MOST_CORES, memory_given_back, one_core_each, overlapped, spare_cores
 from theodolite.io.weight_parts import InHand, WeightPart
 from theodolite.io.weights import Weight, owners_of, readable
 
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from theodolite.io.workers import Backend
 
     _Result = tuple[str, dict[str, tuple[Any, Arrays]], str]
+
+OFTEN = 16
+"""Tensors after which freed memory is given back."""
 
 GROUP, SENDING = 1 << 20, 1 << 12
 """Entries that one message to a worker asks for, and what the sending of one tensor counts beside them."""
@@ -58,6 +61,8 @@ def weighed(subject: Subject, *asked: str, jobs: int = 1, backend: Backend = "lo
                 subject.faults[name] = fault
             for part, (value, arrays) in results.items():
                 known[part, name] = _put(subject, part, name, value, arrays)
+            if done % OFTEN == OFTEN - 1:
+                memory_given_back()
     finally:
         subject.store.flush()
     subject.progress("reading weights", len(waiting), len(waiting))
