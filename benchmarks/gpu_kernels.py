@@ -98,6 +98,7 @@ def main():
         worst = error(quick.ntk[:1000, :1000], truth.ntk)
         del quick
         fast = best(lambda x=on_device: mlp_kernels(SPEC, x, precision="fast"))
+        print_parts(on_device)
         print(
             f"n={n}: fast {1e3 * fast:.2f} ms, error NTK {apart:.1e}, with near-parallel pairs {worst:.1e}; "
             f"written bytes alone {8e3 * n * n / 4.8e12:.2f} ms"
@@ -111,6 +112,20 @@ def main():
                     f"n={n}: neural-tangents, {precision} precision, {1e3 * other[0]:.2f} ms, "
                     f"error NTK {error(other[1], truth.ntk):.1e}, ratio {other[0] / ours:.2f}"
                 )
+
+
+def print_parts(x):
+    """The library's product and the program of tiles apart, for one product a pair, with what each must read and write."""
+    from theodolite.theory.kernels import _gpu_tiles as tiles
+
+    n, d = x.shape
+    units, out = (x / x.norm(dim=1, keepdim=True)).half(), torch.empty(n, n, device=x.device)
+    product = best(lambda: tiles._products(units, units, out))
+    floor = n * n * d / 989e12
+    print(
+        f"n={n}: products alone {1e3 * product:.2f} ms (operations of one half at 989 TFLOP/s {1e3 * floor:.2f} ms), "
+        f"tiles read once and written twice {1e3 * 10 * n * n / 4.8e12:.2f} ms"
+    )
 
 
 def program():

@@ -1,40 +1,62 @@
-"""Both kernels of a homogeneous network in one GPU program: a tile of the Gram matrix and the recursion in registers.
+"""Both kernels of a homogeneous network on a GPU: half-precision products of unit points, then the recursion in registers.
 
 Points are of length 1, so that half precision holds them: eleven bits, and eleven more in what it leaves. Three products
-(high x high, high x low, low x high) with sums in float32 are as good as float32; one alone is right to three digits. Tiles
-on and above the diagonal are computed and written twice; they are small, since the recursion keeps five numbers a pair in
-registers, and several of them on one processor hide each other's writing.
+(high x high, high x low, low x high) with sums in float32 are as good as float32; one alone is right to three digits. The
+library's product of the pairs on and above the diagonal goes to where the tangent kernel will stand; one program then reads
+each tile once, sends it through all layers and writes both kernels twice. A program that multiplied as well would have to be
+compiled for seconds and was slower: the recursion's registers leave none for large tiles.
 Imported only where Triton is installed.
 """
 
 from __future__ import annotations
 
-import functools
+import warnings
 from collections.abc import Sequence
+from itertools import pairwise
+from typing import NamedTuple
 
 import torch
 import triton  # type: ignore[import-not-found,import-untyped,unused-ignore]
 import triton.language as tl  # type: ignore[import-not-found,import-untyped,unused-ignore]
 from torch import Tensor
 
-from theodolite.theory.kernels._programs import Dense, Nonlinear, Program
-from theodolite.theory.kernels._tiles import NEAR, TileStep
+from theodolite.core.precision import exact_products
+from theodolite.theory.kernels._programs import Dense, DualStep, Nonlinear, Program
+from theodolite.theory.kernels._tiles import NEAR
+from theodolite.theory.kernels._tiling import (
+    Kernels,
+    Precision,
+    is_homogeneous,
+    plan_of,
+    refuse_infinite,
+    unit_diagonal,
+)
 
-TILE = 64
-DEPTH = 64  # columns of the inputs in one product
-GROUP = 16  # rows of tiles that are computed together, so that inputs stay in the cache
+TILE, WARPS = 32, 4
+BLOCK = 1024  # columns of a point that are read at once
+ALIGNED = 8  # columns in half precision that are as long as what the library's product reads at once
+PANEL, PANELS = 1024, 16
+"""Rows of a product at least, and how many products at most: pairs below the diagonal are left out."""
 _Layer = tuple[float, float, float, float, float]
 """Product and squared gap of the two slopes, 1 / mean square, and the factors of E σσ and of Θ E σ'σ'."""
 
 
-def fused_layers(program: Program, steps: Sequence[TileStep]) -> tuple[list[_Layer], float, float] | None:
-    """The numbers of each layer for points of mean square 1, with the factors of the first kernels; None if not covered."""
+class FusedLayers(NamedTuple):
+    """The numbers of each layer for points of mean square 1, the last layer's variance, and the first tangent kernel's factor."""
+
+    numbers: tuple[_Layer, ...]
+    last_k: float
+    first_t: float
+
+
+def fused_layers(program: Program, steps: Sequence[DualStep]) -> FusedLayers | None:
+    """What a network of rectifiers without biases is to the programs; None for others."""
     if not program or not isinstance(program[0], Dense) or len(program) != 2 * len(steps) + 1:
         return None
     if program[0].bias_variance or program[0].rates[1]:
         return None
     q = program[0].weight_variance
-    first = q, program[0].rates[0]
+    first_t = program[0].rates[0]
     found: list[_Layer] = []
     for step, activation, dense in zip(steps, program[1::2], program[2::2], strict=True):
         dual = step.dual
@@ -48,52 +70,58 @@ def fused_layers(program: Program, steps: Sequence[TileStep]) -> tuple[list[_Lay
             return None
         found.append((right * left, (right - left) ** 2, 1 / square, dense.rates[0] * q, dense.weight_variance))
         q *= square * dense.weight_variance
-    return found, *first
+    return FusedLayers(tuple(found), q, first_t)
+
+
+@triton.jit  # type: ignore[misc,untyped-decorator,unused-ignore]
+def _units(x, units, roots, d, width, stride, BLOCK: tl.constexpr, PRODUCTS: tl.constexpr):  # type: ignore[no-untyped-def]
+    row = tl.program_id(0).to(tl.int64)
+    inner = tl.arange(0, BLOCK)
+    total = tl.zeros((BLOCK,), dtype=tl.float64)
+    for start in range(0, d, BLOCK):
+        value = tl.load(x + row * d + start + inner, mask=start + inner < d, other=0.0).to(tl.float64)
+        total += value * value
+    square = tl.sum(total, axis=0)
+    tl.store(roots + row, tl.sqrt(square / d))
+    length = tl.where(square > 0.0, tl.sqrt(square), 1.0)
+    for start in range(0, width, BLOCK):
+        column = start + inner
+        value = tl.load(x + row * d + column, mask=column < d, other=0.0).to(tl.float64) / length
+        value = value.to(tl.float32)
+        high = value.to(tl.float16)
+        place = units + row * stride + column
+        tl.store(place, high, mask=column < width)
+        if PRODUCTS == 3:  # high, high, low, high: the first three times the last three are the three products
+            low = (value - high.to(tl.float32)).to(tl.float16)
+            tl.store(place + width, high, mask=column < width)
+            tl.store(place + 2 * width, low, mask=column < width)
+            tl.store(place + 3 * width, high, mask=column < width)
 
 
 @triton.jit  # type: ignore[misc,untyped-decorator,unused-ignore]
 def _tiles(  # type: ignore[no-untyped-def]  # Triton takes an annotation for a value that the program uses
-    high,
-    low,
-    scale,
-    order,
-    layers,
-    nngp,
-    ntk,
-    flags,
-    n,
-    d,
-    first_k,
-    first_t,
-    COUNT: tl.constexpr,
-    TILE: tl.constexpr,
-    DEPTH: tl.constexpr,
-    PRODUCTS: tl.constexpr,
+    scale, layers, nngp, ntk, flags, n, tiles, depth, last_k, first_t, TILE: tl.constexpr
 ):
     place = tl.program_id(0)
-    i, j = tl.load(order + 2 * place), tl.load(order + 2 * place + 1)
+    i, j = place // (tiles + 1), place % (tiles + 1)
+    behind = (
+        j >= tiles - i
+    )  # a row's tiles above the diagonal, and behind them those of the row that is as far from the end
+    if behind & (2 * i + 1 == tiles):  # the middle row has no other one
+        return
+    j = tl.where(behind, j - (tiles - i), j)
+    i = tl.where(behind, tiles - 1 - i, i)
+    j += i
     rows, columns = i * TILE + tl.arange(0, TILE), j * TILE + tl.arange(0, TILE)
-    inner = tl.arange(0, DEPTH)
-    left = (rows % n).to(tl.int64)[:, None] * d + inner[None, :]
-    right = (columns % n).to(tl.int64)[None, :] * d + inner[:, None]
-    c = tl.zeros((TILE, TILE), dtype=tl.float32)
-    for _ in range(0, d, DEPTH):
-        a, b = tl.load(high + left), tl.load(high + right)
-        c = tl.dot(a, b, c)
-        if PRODUCTS == 3:
-            a_low, b_low = tl.load(low + left), tl.load(low + right)
-            c = tl.dot(a, b_low, c)
-            c = tl.dot(a_low, b, c)
-        left += DEPTH
-        right += DEPTH
+    inside = (rows < n)[:, None] & (columns < n)[None, :]
+    where = rows.to(tl.int64)[:, None] * n + columns[None, :]
+    c = tl.load(ntk + where, mask=inside, other=0.0)
     if i == j:
         c = tl.where(rows[:, None] <= columns[None, :], c, tl.trans(c))
-    inside = (rows < n)[:, None] & (columns < n)[None, :]
     apart = inside & (rows[:, None] != columns[None, :])
     tl.store(flags + place, tl.max(tl.max(tl.where(apart, tl.abs(c), 0.0), axis=1), axis=0))
     t = first_t * c
-    k = first_k * c
-    for layer in tl.static_range(COUNT):
+    for layer in range(depth):
         product, gap = tl.load(layers + 5 * layer), tl.load(layers + 5 * layer + 1)
         inverse, rate, weight = (
             tl.load(layers + 5 * layer + 2),
@@ -115,10 +143,9 @@ def _tiles(  # type: ignore[no-untyped-def]  # Triton takes an annotation for a 
         angle = tl.where(c < 0.0, 3.141592653589793 - p, p)
         slope = product + gap * (0.5 - angle * 0.15915494309189535)
         e = slope * c + gap * 0.15915494309189535 * root * tl.sqrt(1.0 + size)
-        k = first_k * weight * e
         t = rate * e + weight * slope * t
-        first_k = first_k * weight / inverse
         c = e * inverse
+    k = last_k * c
     both = tl.load(scale + rows, mask=rows < n)[:, None] * tl.load(scale + columns, mask=columns < n)[None, :]
     k, t = k * both, t * both
     where = rows.to(tl.int64)[:, None] * n + columns[None, :]
@@ -131,57 +158,92 @@ def _tiles(  # type: ignore[no-untyped-def]  # Triton takes an annotation for a 
         tl.store(ntk + mirrored, tl.trans(t), mask=turned)
 
 
-def homogeneous_kernels(
-    x: Tensor, scale: Tensor, layers: tuple[list[_Layer], float, float], *, products: int = 3
-) -> tuple[Tensor, Tensor, list[tuple[slice, slice]]]:
-    """NNGP, NTK, and the tiles that hold near-parallel points, for points ``x`` of mean square 1 times ``scale``.
+def fused_kernels(program: Program, x: Tensor, precision: Precision) -> Kernels | None:
+    """Both kernels of all pairs of float32 points on a GPU, where the network is covered and a program can be built."""
+    layers = fused_layers(program, unit_diagonal(program).steps) if len(x) and is_homogeneous(program) else None
+    if layers is None:
+        return None
+    try:
+        nngp, ntk, squares, near = homogeneous_kernels(x, layers, products=1 if precision == "fast" else 3)
+    except torch.cuda.OutOfMemoryError:
+        raise
+    except (
+        Exception
+    ) as error:  # no compiler for Triton's launcher, a device it does not know: the plain path is slower only
+        warnings.warn(
+            f"the fused GPU program could not be built ({type(error).__name__}: {error}); using plain torch",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+        return None
+    if near:
+        plan = plan_of(program, x)
+        for i, j in near:
+            plan.mend_tile(i, j, nngp, ntk)
+    unit = unit_diagonal(program)
+    nngp.diagonal().copy_(squares * float(unit.nngp))
+    ntk.diagonal().copy_(squares * float(unit.ntk))
+    refuse_infinite(squares)
+    return Kernels(nngp, ntk)
 
-    With one product a pair the tiles are not looked for.
+
+def homogeneous_kernels(
+    x: Tensor, layers: FusedLayers, *, products: int = 3
+) -> tuple[Tensor, Tensor, Tensor, list[tuple[slice, slice]]]:
+    """NNGP, NTK, the points' mean squares (float64), and the tiles that hold near-parallel points.
+
+    With one product a pair the tiles are not looked for. Diagonals are left to the caller, who knows them exactly.
     """
     n, d = x.shape
-    padded = -(-d // DEPTH) * DEPTH
-    unit = torch.zeros(n, padded, device=x.device)
-    unit[:, :d] = x / d**0.5
-    high = unit.half()
-    low = (unit - high.float()).half() if products == 3 else high
-    count = -(-n // TILE)
-    order = _order(count, x.device)
-    numbers = torch.tensor(layers[0], dtype=torch.float32, device=x.device).reshape(-1)
+    width = -(-d // ALIGNED) * ALIGNED
+    units = torch.empty(n, width * (1 if products == 1 else 4), dtype=torch.float16, device=x.device)
+    roots = torch.empty(n, dtype=torch.float64, device=x.device)
+    _units[(n,)](x.contiguous(), units, roots, d, width, units.shape[1], BLOCK=BLOCK, PRODUCTS=products, num_warps=4)
     nngp, ntk = torch.empty(n, n, device=x.device), torch.empty(n, n, device=x.device)
-    flags = torch.empty(len(order), device=x.device)
-    _tiles[(len(order),)](
-        high,
-        low,
-        scale,
-        order,
+    _products(units[:, : products * width], units[:, -products * width :], ntk)
+    numbers = torch.tensor(layers.numbers, dtype=torch.float32, device=x.device).reshape(-1)
+    tiles = -(-n // TILE)
+    flags = torch.zeros((tiles + 1) // 2, tiles + 1, device=x.device)
+    _tiles[(flags.numel(),)](
+        roots.float(),
         numbers,
         nngp,
         ntk,
         flags,
         n,
-        padded,
-        layers[1],
-        layers[2],
-        COUNT=len(layers[0]),
+        tiles,
+        len(layers.numbers),
+        layers.last_k,
+        layers.first_t,
         TILE=TILE,
-        DEPTH=DEPTH,
-        PRODUCTS=products,
-        num_warps=4,
-        num_stages=3,
+        num_warps=WARPS,
     )
-    if products == 1:
-        return nngp, ntk, []
-    near = order[(flags > 1 - NEAR[torch.float32]).nonzero()[:, 0]].tolist()
-    return nngp, ntk, [(_part(i, n), _part(j, n)) for i, j in near]
+    near = (flags > 1 - NEAR[torch.float32]).nonzero().tolist() if products == 3 else []
+    return nngp, ntk, roots.square(), [_parts(*place, tiles, n) for place in near]
 
 
-def _part(tile: int, n: int) -> slice:
-    return slice(tile * TILE, min((tile + 1) * TILE, n))
+def _parts(i: int, j: int, tiles: int, n: int) -> tuple[slice, slice]:
+    """Rows and columns of the tile at a place of the programs' order."""
+    if j >= tiles - i:
+        i, j = tiles - 1 - i, j - (tiles - i)
+    rows, columns = (slice(place * TILE, min((place + 1) * TILE, n)) for place in (i, i + j))
+    return rows, columns
 
 
-@functools.lru_cache(maxsize=4)
-def _order(count: int, device: torch.device) -> Tensor:
-    """Tiles (i, j) with j at least i, as int32, group by group of rows."""
-    i, j = torch.triu_indices(count, count)
-    key = (i // GROUP * count + j) * GROUP + i % GROUP
-    return torch.stack([i, j], dim=1)[key.argsort()].to(device, torch.int32).contiguous()
+def _products(left: Tensor, right: Tensor, out: Tensor) -> None:
+    """Products of all pairs of rows on and above the diagonal, in panels of rows; what lies below it is not all written."""
+    n = len(out)
+    panels = max(1, min(PANELS, n // PANEL))
+    edges = [n * p // panels // TILE * TILE for p in range(panels)] + [n]
+    mixed = (
+        "dtype_out" in torch.ops.aten.mm.overloads()
+    )  # half-precision factors with a float32 product: not in old torch
+    if not mixed:
+        left, right = left.float(), right.float()
+    with exact_products():
+        for start, stop in pairwise(edges):
+            target = out[start:stop, start:]
+            if mixed:
+                torch.mm(left[start:stop], right[start:].T, out_dtype=torch.float32, out=target)
+            else:
+                torch.mm(left[start:stop], right[start:].T, out=target)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import threading
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -66,43 +65,24 @@ def mean_squares(x: Tensor) -> Tensor:
     rows = max(1, (GPU_AT_ONCE if x.is_cuda else PAIRS_AT_ONCE // 8) // x.shape[1])
     parts = [x[i : i + rows].to(torch.float64).square().mean(1) for i in range(0, len(x), rows)]
     found = torch.cat(parts) if parts else x.new_zeros(0, dtype=torch.float64)
-    if not bool(torch.isfinite(found).all()):
-        raise ValueError("expected finite inputs, got inf or nan among them; remove those rows")
+    refuse_infinite(found)
     return found
 
 
-Precision = Literal["highest", "fast"]
+def refuse_infinite(squares: Tensor) -> None:
+    """Points whose mean square is not finite are not points."""
+    if not bool(torch.isfinite(squares).all()):
+        raise ValueError("expected finite inputs, got inf or nan among them; remove those rows")
 
 
-def fused_kernels(plan: TilePlan, precision: Precision) -> Kernels | None:
-    """Both kernels by one fused GPU program, where the points are on a GPU, Triton is there and the case is covered."""
-    if not plan.x.is_cuda or importlib.util.find_spec("triton") is None:
-        return None
-    from theodolite.theory.kernels import _gpu_tiles as gpu_tiles
+Precision = Literal["highest", "high", "fast"]
 
-    layers = gpu_tiles.fused_layers(plan.program, plan.steps)
-    if layers is None or not plan.symmetric or plan.x.dtype != torch.float32 or plan.row_scale is None:
-        return None
-    try:
-        nngp, ntk, near = gpu_tiles.homogeneous_kernels(
-            plan.x, plan.row_scale, layers, products=1 if precision == "fast" else 3
-        )
-    except torch.cuda.OutOfMemoryError:
-        raise
-    except (
-        Exception
-    ) as error:  # no compiler for Triton's launcher, a device it does not know: the plain path is slower only
-        warnings.warn(
-            f"the fused GPU program could not be built ({type(error).__name__}: {error}); using plain torch",
-            RuntimeWarning,
-            stacklevel=2,
-        )
-        return None
-    for i, j in near:
-        plan.mend_tile(i, j, nngp, ntk)
-    nngp.diagonal().copy_(plan.diagonal.nngp)
-    ntk.diagonal().copy_(plan.diagonal.ntk)
-    return Kernels(nngp, ntk)
+
+@lru_cache(maxsize=16)
+def unit_diagonal(program: Program) -> KernelDiagonals:
+    """The diagonals of a point of mean square 1: all that a homogeneous network's recursion has to know of the points."""
+    with one_core():
+        return diagonal_of(program, torch.ones(1, dtype=torch.float64))
 
 
 @dataclass(frozen=True)
@@ -128,11 +108,8 @@ class TilePlan:
         """Whether an activation jumps, so that the tangent kernel is infinite."""
         return any(step.dual is not None and step.dual.jumps for step in self.steps)
 
-    def kernels(self, *, tangent: bool = True, precision: Precision = "highest") -> Kernels:
+    def kernels(self, *, tangent: bool = True) -> Kernels:
         """Both kernels of all pairs; without ``tangent`` the NTK is an empty matrix."""
-        fused = fused_kernels(self, precision) if tangent else None
-        if fused is not None:
-            return fused
         n, m = self.shape
         nngp = self.x.new_empty(n, m)
         ntk = self.x.new_empty((n, m) if tangent else (0, 0))
@@ -280,14 +257,26 @@ def plan_of(program: Program, x: Tensor, other: Tensor | None = None) -> TilePla
         return _plan(program, points_of(x), other)
 
 
+def whole_kernels(program: Program, x: Tensor, other: Tensor | None, precision: Precision = "highest") -> Kernels:
+    """Both kernels of all pairs of rows of ``x``, or of ``x`` with ``other``, by the quickest way there is."""
+    points = points_of(x)
+    if other is None and points.is_cuda and points.dtype == torch.float32 and importlib.util.find_spec("triton"):
+        from theodolite.theory.kernels._gpu_tiles import fused_kernels
+
+        found = fused_kernels(program, points, precision)
+        if found is not None:
+            return found
+    return plan_of(program, points, other).kernels()
+
+
 def _plan(program: Program, x: Tensor, other: Tensor | None) -> TilePlan:
     y = x if other is None else points_of(other, like=x)
     squares = mean_squares(x) if other is None else torch.cat([mean_squares(x), mean_squares(y)])
     n = len(x)
     sides = (slice(0, n), slice(0, n)) if other is None else (slice(0, n), slice(n, None))
     scales: tuple[Tensor | None, Tensor | None] = (None, None)
-    if _is_homogeneous(program):  # then kernels scale with both points, and points of mean square 1 tell everything
-        inner = diagonal_of(program, torch.ones(1, dtype=torch.float64))
+    if is_homogeneous(program):  # then kernels scale with both points, and points of mean square 1 tell everything
+        inner = unit_diagonal(program)
         numbers = float(inner.nngp), float(inner.ntk)
         whole = KernelDiagonals(squares * numbers[0], squares * numbers[1], inner.steps)
         roots = squares.sqrt()
@@ -325,7 +314,7 @@ def _flat(program: Program) -> Iterator[Nonlinear | Normalised]:
             yield layer
 
 
-def _is_homogeneous(program: Program) -> bool:
+def is_homogeneous(program: Program) -> bool:
     """Whether the kernels scale with both points: no biases, and every activation scales."""
 
     def plain(layers: Program) -> bool:

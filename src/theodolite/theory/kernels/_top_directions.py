@@ -14,7 +14,7 @@ from torch import Tensor
 from theodolite.theory import Mlp
 from theodolite.theory.kernels._duals.maps import Pairs
 from theodolite.theory.kernels._programs import diagonal_of, pair_layers, program_of
-from theodolite.theory.kernels._tiling import mean_squares, plan_of, points_of
+from theodolite.theory.kernels._tiling import mean_squares, points_of, whole_kernels
 from theodolite.theory.kernels.layer_shares import Share, tangent_shares
 
 MOST_ROWS = 512
@@ -57,7 +57,7 @@ def data_tops(spec: Mlp, rows: Tensor, *, width: int) -> Tops:
     rated: list[Any] = [replace(layers[0], weight_rate=float(fans[0]), bias_rate=1.0)]
     for fan, (between, dense) in zip(fans[1:], zip(layers[1::2], layers[2::2], strict=True), strict=True):
         rated += [between, replace(dense, weight_rate=float(fan), bias_rate=1.0)]
-    whole = plan_of(tuple(rated), x).kernels().ntk
+    whole = whole_kernels(tuple(rated), x, None).ntk
     largest, _ = _top(whole)
     directions = float(whole.square().sum()) / (largest * len(x)) ** 2 if 0 < largest < math.inf else 1.0
     few = x[: MOST_ROWS // 8]

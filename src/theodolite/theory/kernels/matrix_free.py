@@ -11,7 +11,7 @@ from torch import Tensor
 
 from theodolite.theory import Mlp
 from theodolite.theory.kernels._programs import Layers, Program, diagonal_of, program_of
-from theodolite.theory.kernels._tiling import TilePlan, mean_squares, plan_of, points_of
+from theodolite.theory.kernels._tiling import TilePlan, mean_squares, plan_of, points_of, whole_kernels
 
 KernelKind = Literal["ntk", "nngp"]
 
@@ -78,7 +78,7 @@ class KernelMatrix:
         """The whole matrix."""
         if self.kernel.kind == "nngp":
             return self.plan.kernels(tangent=False).nngp
-        return self.plan.kernels().ntk
+        return whole_kernels(self.kernel.program, self.x, self.other).ntk
 
     def diagonal(self) -> Tensor:
         """The diagonal of a symmetric matrix, in time proportional to its length."""
