@@ -219,7 +219,7 @@ def homogeneous_kernels(
         num_warps=WARPS,
     )
     near = (flags > 1 - NEAR[torch.float32]).nonzero().tolist() if products == 3 else []
-    return nngp, ntk, roots.square(), [_parts(*place, tiles, n) for place in near]
+    return nngp, ntk, roots.square(), [_parts(i, j, tiles, n) for i, j in near]
 
 
 def _parts(i: int, j: int, tiles: int, n: int) -> tuple[slice, slice]:
@@ -235,10 +235,8 @@ def _products(left: Tensor, right: Tensor, out: Tensor) -> None:
     n = len(out)
     panels = max(1, min(PANELS, n // PANEL))
     edges = [n * p // panels // TILE * TILE for p in range(panels)] + [n]
-    mixed = (
-        "dtype_out" in torch.ops.aten.mm.overloads()
-    )  # half-precision factors with a float32 product: not in old torch
-    if not mixed:
+    mixed = hasattr(torch.ops.aten.mm, "dtype_out")
+    if not mixed:  # an old torch, whose products are as precise as their factors
         left, right = left.float(), right.float()
     with exact_products():
         for start, stop in pairwise(edges):
