@@ -2,10 +2,19 @@
 
 The networks of conv_kernels.py in float64 (single precision is computed so too). The floor counts 16 bytes read and written
 once for each pair of pixels and nonlinearity (both kernels, in and out), symmetric pairs once, at the speed of a copy.
+neural-tangents is run beside it, in a process of its own, in float64 too, where it and a jax for the device are installed.
 """
 
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+import tempfile
 import time
+from pathlib import Path
 
+import numpy as np
 import torch
 from conv_kernels import program_of
 from rich.console import Console
@@ -44,10 +53,43 @@ def bytes_a_second():
     return 16 * len(block) / seconds(lambda: target.copy_(block))[1]
 
 
+def peer(name, n, size, x, kernel):
+    """neural-tangents' seconds, and how far its tangent kernel is from ours; the reason where there are none."""
+    if importlib.util.find_spec("neural_tangents") is None:
+        return "not here", ""
+    script = Path(__file__).with_name("peer_conv_kernels.py")
+    with tempfile.TemporaryDirectory() as folder:
+        saved = Path(folder) / "kernels.npz"
+        case = {"network": name, "n": n, "size": size, "repeats": 3, "save": str(saved)}
+        environment = os.environ | {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+        torch.cuda.empty_cache()
+        done = subprocess.run(
+            [sys.executable, script, json.dumps(case)], capture_output=True, text=True, env=environment, check=False
+        )
+        if done.returncode:
+            return ("no memory" if "RESOURCE_EXHAUSTED" in done.stderr else done.stderr.splitlines()[-1][:40]), ""
+        wall = json.loads(done.stdout.splitlines()[-1])["wall"]
+        theirs = torch.from_numpy(np.load(saved)["ntk"])
+        inputs = torch.from_numpy(np.random.default_rng(0).normal(size=(n, 3, size, size))).to(x)
+        ours = kernel(inputs).cpu()
+        return wall, f"{((ours - theirs).abs().max() / theirs.abs().max()).item():.0e}"
+
+
 def main():
     speed = bytes_a_second()
     table = Table(
-        "network", "n", "image", "first, s", "ours, s", "floor, s", "peak GB", "off CPU", title="H200, float64"
+        "network",
+        "n",
+        "image",
+        "first, s",
+        "ours, s",
+        "peer, s",
+        "ratio",
+        "floor, s",
+        "peak GB",
+        "off CPU",
+        "off peer",
+        title="float64; peer: neural-tangents",
     )
     for name, n, size in CASES:
         x = torch.randn(n, 3, size, size, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
@@ -58,9 +100,15 @@ def main():
         apart = (kernel(there[:few]).cpu() - kernel(x[:few])).abs().max() / kernel(x[:few]).abs().max()
         pairs = n * (n + 1) // 2 * size ** (2 if "flatten" in name else 4) * (3 if "residual" in name else 2)
         floor, peak = 32 * pairs / speed, torch.cuda.max_memory_allocated() / 2**30
-        numbers = [f"{v:.3f}" for v in (first, best, floor)]
-        table.add_row(name, str(n), f"{size} x {size}", *numbers, f"{peak:.2f}", f"{apart:.0e}")
-    Console(width=120).print(table)
+        theirs, off = peer(name, n, size, there, kernel)
+        known = not isinstance(theirs, str)
+        table.add_row(
+            *(name, str(n), f"{size} x {size}", f"{first:.3f}", f"{best:.3f}"),
+            *((f"{theirs:.3f}", f"{theirs / best:.1f}") if known else (theirs, "")),
+            *(f"{floor:.3f}", f"{peak:.2f}", f"{apart:.0e}", off),
+        )
+        del there
+    Console(width=140).print(table)
 
 
 if __name__ == "__main__":

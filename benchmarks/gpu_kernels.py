@@ -116,7 +116,7 @@ def main():
 
 def print_parts(x):
     """The library's product and the program of tiles apart, for one product a pair, with what each must read and write."""
-    from theodolite.theory.kernels import _gpu_tiles as tiles
+    from theodolite.theory.kernels._gpu import tiles
 
     n, d = x.shape
     units, out = (x / x.norm(dim=1, keepdim=True)).half(), torch.empty(n, n, device=x.device)

@@ -24,9 +24,9 @@ class Scratch:
         return spare.pop() if spare else torch.empty(shape, dtype=block.dtype, device=block.device)
 
     def release(self, *blocks: Tensor | float | None) -> None:
-        """Take back blocks that came from here, each of them once."""
+        """Take back blocks that came from here, each of them once; those of a GPU are kept by its allocator."""
         for block in blocks:
-            if isinstance(block, Tensor):
+            if isinstance(block, Tensor) and not block.is_cuda:
                 spare = self._free.setdefault((block.shape, block.dtype), [])
                 if len(spare) < SPARE:
                     spare.append(block)

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from theodolite.theory.kernels._blocks import Scratch
 from theodolite.theory.kernels._duals.maps import Dual, Pairs
+from theodolite.theory.kernels._gpu import attempt
 from theodolite.theory.kernels._programs import Dense, Nonlinear, Normalised, Sum, behind, dual_of, has_closed_form
 from theodolite.theory.kernels._signals import Gauges, PixelKernels, Sides
 from theodolite.theory.kernels._token_maps import attended, normalised, weighted
@@ -62,6 +63,8 @@ def _behind(
         return normalised(layer, signal, sides)
     if isinstance(layer, Attention):
         return attended(layer, signal, sides, tangent)
+    if isinstance(layer, Convolution) and (found := _convolved_on_gpu(layer, signal, sides, tangent)) is not None:
+        return found
     if isinstance(layer, Convolution):
         dense, terms = layer.dense, math.prod(layer.window)
         sums = signal.mapped(partial(_window_sums, layer=layer, signal=signal, scratch=sides.scratch))
@@ -98,6 +101,10 @@ def _nonlinear(layer: Nonlinear, signal: PixelKernels, sides: Sides) -> PixelKer
     if not (sides.given or signal.full):
         return _of_variances(layer, signal, sides)
     dual, rows, columns = sides.gauged(layer, signal)
+    if dual.sharp and dual.slopes is not None and sides.given and fits(signal):
+        found = _rectified_on_gpu(dual.slopes, signal, rows, columns, sides)
+        if found is not None:
+            return found
     r = torch.mul(signal.k, rows.inverse, out=sides.scratch.like(signal.k)).mul_(columns.inverse)
     near = _near(r, dual, rows, columns, signal, sides)
     is_matrix = sides.given and (signal.full or not signal.space)
@@ -115,6 +122,46 @@ def _nonlinear(layer: Nonlinear, signal: PixelKernels, sides: Sides) -> PixelKer
             new = behind(dual, at, e[near])
             distance[near] = (new.a.sqrt() - new.b.sqrt()) ** 2 + 2 * new.size * new.less
     return replace(signal, k=e, t=_times(d, signal.t, dual, sides.scratch), distance=distance)
+
+
+def _rectified_on_gpu(
+    slopes: tuple[float, float], signal: PixelKernels, rows: Gauges, columns: Gauges, sides: Sides
+) -> PixelKernels | None:
+    """Both kernels behind a rectifier by one program; None where there is none, or pairs are to be told apart by distances."""
+
+    def work() -> tuple[Tensor, Tensor | None, Tensor]:
+        from theodolite.theory.kernels._gpu.pixels import rectified
+
+        return rectified(signal, rows, columns, slopes, sides, limit=1 - NEAR)
+
+    found = attempt(work, signal.k)
+    if found is None:
+        return None
+    if not signal.full and bool(found[2]):
+        if sides.hasty:
+            raise AlikeError
+        sides.scratch.release(*found[:2])
+        return None
+    return replace(signal, k=found[0], t=found[1])
+
+
+def _convolved_on_gpu(layer: Convolution, signal: PixelKernels, sides: Sides, tangent: bool) -> PixelKernels | None:
+    """Both kernels behind a convolution by one program; None where there is none."""
+
+    def work() -> tuple[Tensor, Tensor | None] | None:
+        from theodolite.theory.kernels._gpu.pixels import convolved
+
+        return convolved(layer, signal, sides, tangent=tangent)
+
+    if layer.circular or signal.space > 2 or not sides.given or not fits(signal):
+        return None
+    found = attempt(work, signal.k)
+    return None if found is None else replace(signal, k=found[0], t=found[1])
+
+
+def fits(signal: PixelKernels) -> bool:
+    """Whether programs of a GPU know such a signal: no distances, every block in one piece."""
+    return signal.distance is None and all(block.is_contiguous() for block in signal.blocks)
 
 
 def _of_variances(layer: Nonlinear, signal: PixelKernels, sides: Sides) -> PixelKernels:

@@ -95,9 +95,31 @@ class Step:
         first = Gauges.of(dual, rows)
         return cls(first, first if columns is rows else Gauges.of(dual, columns), dual)
 
-    def tile(self, rows: slice, columns: slice) -> Step:
-        """The step for some of the images."""
-        return Step(_some(self.rows, rows), _some(self.columns, columns), self.dual)
+
+class StepParts:
+    """Steps cut into parts of so many images once, for all tiles that have them; each part in one piece of memory."""
+
+    def __init__(self, steps: Sequence[Step], size: int) -> None:
+        self._size = size
+        self._duals = [step.dual for step in steps]
+        self._rows = [_parts(step.rows, size) for step in steps]
+        self._columns = [
+            rows if step.columns is step.rows else _parts(step.columns, size)
+            for rows, step in zip(self._rows, steps, strict=True)
+        ]
+
+    def at(self, row: int, column: int) -> list[Step]:
+        """The steps of the tile that begins at these images."""
+        i, j = row // self._size, column // self._size
+        return [
+            Step(rows[i], columns[j], dual)
+            for rows, columns, dual in zip(self._rows, self._columns, self._duals, strict=True)
+        ]
+
+
+def _parts(side: Tensor | Gauges, size: int) -> list[Tensor | Gauges]:
+    length = (side.variance if isinstance(side, Gauges) else side).shape[-1]
+    return [_some(side, slice(start, start + size)) for start in range(0, length, size)]
 
 
 def _some(side: Tensor | Gauges, images: slice) -> Tensor | Gauges:

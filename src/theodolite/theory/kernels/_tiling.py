@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from theodolite.core.precision import exact_products
 from theodolite.theory.kernels._blocks import Scratch
 from theodolite.theory.kernels._cores import one_core, run_in_threads
 from theodolite.theory.kernels._duals.maps import Pairs
+from theodolite.theory.kernels._gpu import has_triton
 from theodolite.theory.kernels._programs import (
     Dense,
     KernelDiagonals,
@@ -260,8 +260,8 @@ def plan_of(program: Program, x: Tensor, other: Tensor | None = None) -> TilePla
 def whole_kernels(program: Program, x: Tensor, other: Tensor | None, precision: Precision = "highest") -> Kernels:
     """Both kernels of all pairs of rows of ``x``, or of ``x`` with ``other``, by the quickest way there is."""
     points = points_of(x)
-    if other is None and points.is_cuda and points.dtype == torch.float32 and importlib.util.find_spec("triton"):
-        from theodolite.theory.kernels._gpu_tiles import fused_kernels
+    if other is None and points.is_cuda and points.dtype == torch.float32 and has_triton():
+        from theodolite.theory.kernels._gpu.tiles import fused_kernels
 
         found = fused_kernels(program, points, precision)
         if found is not None:

@@ -14,11 +14,11 @@ from theodolite.theory.kernels._blocks import Scratch
 from theodolite.theory.kernels._cores import in_order, one_core
 from theodolite.theory.kernels._pixel_maps import AlikeError, asks, mixes, through
 from theodolite.theory.kernels._programs import Nonlinear
-from theodolite.theory.kernels._signals import PixelKernels, Sides, Step
+from theodolite.theory.kernels._signals import PixelKernels, Sides, Step, StepParts
 from theodolite.theory.kernels._tiling import Kernels
 from theodolite.theory.kernels.image_layers import ImageProgram
 
-PAIRS_AT_ONCE = {"cpu": 1 << 17, "cuda": 1 << 24}
+PAIRS_AT_ONCE = {"cpu": 1 << 17, "cuda": 1 << 25}
 """Pairs of pixels that are worked on at a time: a few such blocks fit a core's cache, or fill a device."""
 
 
@@ -106,7 +106,7 @@ class ImageKernel:
             for j in range(i if other is None else 0, len(second), step)
         ]
         with one_core() as cores:  # many small steps
-            run = _Tiles(self.program, first, second, self._steps(first, second), tangent)
+            run = _Tiles(self.program, first, second, StepParts(self._steps(first, second), step), tangent)
             threads = 1 if first.is_cuda else min(cores, len(tiles))
             for (rows, columns), kernels in zip(tiles, in_order(run.kernels, tiles, threads), strict=True):
                 yield rows, columns, kernels
@@ -162,7 +162,7 @@ class _Tiles:
     program: ImageProgram
     first: Tensor
     second: Tensor
-    steps: tuple[Step, ...]
+    steps: StepParts
     tangent: bool
     tried: int = 0
     failed: int = 0
@@ -184,7 +184,7 @@ class _Tiles:
     def _run(self, tile: tuple[slice, slice], *, distances: bool) -> Kernels:
         rows, columns = tile
         itself = self.second is self.first and rows == columns
-        full, steps = mixes(self.program), [step.tile(rows, columns) for step in self.steps]
+        full, steps = mixes(self.program), self.steps.at(rows.start, columns.start)
         scratch = self._scratch()
         sides = Sides(steps, given=True, itself=itself, hasty=not (distances or full), scratch=scratch)
         x, y = (images.movedim(0, -1) for images in (self.first[rows], self.second[columns]))  # (c, *space, n)

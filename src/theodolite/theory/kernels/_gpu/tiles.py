@@ -10,7 +10,6 @@ Imported only where Triton is installed.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
@@ -21,6 +20,7 @@ import triton.language as tl  # type: ignore[import-not-found,import-untyped,unu
 from torch import Tensor
 
 from theodolite.core.precision import exact_products
+from theodolite.theory.kernels._gpu import attempt
 from theodolite.theory.kernels._programs import Dense, DualStep, Nonlinear, Program
 from theodolite.theory.kernels._tiles import NEAR
 from theodolite.theory.kernels._tiling import (
@@ -163,19 +163,11 @@ def fused_kernels(program: Program, x: Tensor, precision: Precision) -> Kernels 
     layers = fused_layers(program, unit_diagonal(program).steps) if len(x) and is_homogeneous(program) else None
     if layers is None:
         return None
-    try:
-        nngp, ntk, squares, near = homogeneous_kernels(x, layers, products=1 if precision == "fast" else 3)
-    except torch.cuda.OutOfMemoryError:
-        raise
-    except (
-        Exception
-    ) as error:  # no compiler for Triton's launcher, a device it does not know: the plain path is slower only
-        warnings.warn(
-            f"the fused GPU program could not be built ({type(error).__name__}: {error}); using plain torch",
-            RuntimeWarning,
-            stacklevel=2,
-        )
+    products = 1 if precision == "fast" else 3
+    found = attempt(lambda: homogeneous_kernels(x, layers, products=products), x)
+    if found is None:
         return None
+    nngp, ntk, squares, near = found
     if near:
         plan = plan_of(program, x)
         for i, j in near:
