@@ -11,6 +11,7 @@ installed is said so in its row. Peers live in .venv-peers, DADApy in .venv-dada
 import argparse
 import datetime
 import importlib.metadata
+import importlib.util
 import json
 import os
 import platform
@@ -36,8 +37,8 @@ data and imports. Ratios are theirs over ours; behind the floor stands how many 
 `make bench` writes this page again, `make bench-gpu` [that of a GPU](benchmarks_gpu.md); a section that is run alone replaces
 its own rows. [What others do that Theodolite does not](others.md) is a page of its own.
 """
-HOW_GPU = """Every section is a process of its own; times are walls after the device has finished. neural-tangents is measured in the
-same run where it imports; elsewhere its figures of an earlier run on such a device stand beside, and say so. Ratios are
+HOW_GPU = """Every section is a process of its own; times are walls after the device has finished. neural-tangents is measured in
+the same run where it imports; elsewhere its figures of an earlier run on such a device stand beside, and say so. Ratios are
 theirs over ours; behind the floor stands how many times the floor we take. `make bench-gpu` writes this page again;
 [the page of the processor](benchmarks.md) has the other rows.
 """
@@ -123,7 +124,8 @@ def machine():
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
         cpu = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), cpu)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in ("torch", "numpy", "scipy"))
+    found = {name: importlib.util.find_spec(name) for name in ("torch", "numpy", "scipy", "triton", "jax")}
+    versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name, spec in found.items() if spec)
     return f"{_gpu()}{cpu}, {cores} cores, Python {platform.python_version()}, {versions}"
 
 

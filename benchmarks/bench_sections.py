@@ -158,6 +158,11 @@ def curvature():
             for tool in script.RUNS
             if tool != "problem"
         }
+        for _ in range(2):  # the two that are nearest to each other, in turns
+            for tool, python in (("theodolite", sys.executable), ("PyHessian", PEERS / "bin/python")):
+                again = script.process(python, tool, folder)
+                if again and found[tool]:
+                    found[tool] |= {key: min(again[key], found[tool][key]) for key in ("ms", "setup", "seconds")}
     own = found.pop("theodolite")
     truth = own["truth"]
 
@@ -330,7 +335,7 @@ def spike():
             {
                 "work": f"one direction at 2 times the threshold, {entries} entries",
                 "size": f"{matrices} matrices and as many of noise",
-                "ours": f"found {found[0]:.1%}, false alarms {alarms[0]:.1%}, {1e3 * each:.0f} ms a matrix (with the rules beside)",
+                "ours": f"found {found[0]:.1%}, false alarms {alarms[0]:.1%}; all three rules {1e3 * each:.0f} ms a matrix",
                 "theirs": [
                     {"told": f"alpha in 2 to 6: found {found[2]:.1%}, false alarms {alarms[2]:.1%}", "ratio": ""},
                     {"told": f"the spectrum alone: found {found[1]:.1%}, false alarms {alarms[1]:.1%}", "ratio": ""},
