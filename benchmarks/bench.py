@@ -53,6 +53,7 @@ WANTED = {
     "backpack-for-pytorch",
 }
 WANTED |= {
+    "nngeometry",
     "hadamard-transform",
     "curvlinops-for-pytorch",
     "pyhessian",

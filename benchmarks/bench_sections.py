@@ -88,13 +88,14 @@ def empirical_ntk():
                 script.run({"model": name, "for_peer": f"{folder}/weights.npz"})
                 case = {"model": name, "outputs": outputs, "dtype": "float32", "repeats": 7}
                 case["weights"] = f"{folder}/weights.npz"
-                files = [f"{folder}/{who}.npy" for who in ("ours", "peer", "func")]
+                more = ("torch.func", "NNGeometry")[: 1 + (outputs == "full")]
+                files = [f"{folder}/{who}.npy" for who in ("ours", "peer", *more)]
                 own = script.run({**case, "save": files[0]})
                 if "error" in own:
                     yield "row", {"work": f"empirical tangent kernel, {name}", "ours": own["error"], "met": None}
                     continue
                 others = {"neural-tangents": script.run({**case, "save": files[1]}, peer=PEERS / "bin/python")}
-                others["torch.func"] = by_torch_func({**case, "save": files[2]})
+                others |= {who: by_another(who, {**case, "save": f}) for who, f in zip(more, files[2:], strict=True)}
                 kernels = {file: np.load(file) for file in files if Path(file).exists()}
                 told = [apart(kernels[files[0]], kernels.get(file)) for file in files[1:]]
             peers = [o for o in others.values() if "error" not in o]
@@ -123,16 +124,21 @@ def _with(own, others):
     return [(name, own, other) for name, other in others.items()]
 
 
-def by_torch_func(case):
-    """Only where its derivatives and their products are no matter of minutes."""
-    if (case["model"], case["outputs"]) == ("mlp", "full"):
+def by_another(name, case):
+    """torch.func, where its derivatives and their products are no matter of minutes, and NNGeometry, which has all pairs."""
+    if name == "torch.func" and (case["model"], case["outputs"]) == ("mlp", "full"):
         return {"error": "not run, 5 TFLOP of products and 5 GB of derivatives"}
-    done = subprocess.run(
-        [sys.executable, str(HERE / "peer_torch_func.py"), json.dumps({**case, "repeats": 1})],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    if name == "NNGeometry" and case["model"] == "cnn":
+        return {"error": "not run, about a minute"}
+    python, script = {
+        "torch.func": (sys.executable, "peer_torch_func.py"),
+        "NNGeometry": (PEERS / "bin/python", "peer_nngeometry.py"),
+    }[name]
+    command = [str(python), str(HERE / script), json.dumps({**case, "repeats": 1})]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    except OSError:
+        return {"error": "not installed"}
     if done.returncode:
         return {"error": (done.stderr.strip().splitlines() or ["failed"])[-1][:80]}
     return json.loads(done.stdout.splitlines()[-1])
@@ -352,13 +358,14 @@ def spike():
 def watch():
     import watch as script
 
-    options = argparse.Namespace(steps=201, threads=1, peers=PEERS)
+    options, run = (argparse.Namespace(steps=steps, threads=1, peers=PEERS) for steps in (2, script.EVERY + 2))
     own = script.process(sys.executable, "theodolite", options)
-    other = script.process(PEERS / "bin/python", "cockpit", options)
-    told = {"told": "cockpit: did not run", "ratio": ""}
-    if other:
-        share = 100 * (other["run"] / other["run_steps"] / other["step"] - 1)
-        told["told"] = f"cockpit, economy: {share:+.1f} % of a run, {other['rss']:.0f} MB"
+    other = script.process(PEERS / "bin/python", "cockpit", run)
+    told, peer_share = {"told": "cockpit: did not run", "ratio": ""}, 0.0
+    if other:  # a look of cockpit takes two steps
+        whole = (script.EVERY - 2) * other["between"] + other["tracked"]
+        peer_share = 100 * (whole / (script.EVERY * other["step"]) - 1)
+        told["told"] = f"cockpit, economy: {peer_share:.2f} % of a run, {other['rss']:.0f} MB"
     rows = [("11 million parameters, 17 convolutions", own, told)]
     rows += [(name, script.process(sys.executable, name, options), None) for name in ("resnet-18", "lstm")]
     for name, row, peer in rows:
@@ -367,9 +374,7 @@ def watch():
             continue
         for level, goal in GOALS_OF_LOOKS.items():
             share = 100 * row[level] / (script.EVERY * row["step"])
-            ratio = (
-                f"{100 * (other['run'] / other['run_steps'] / other['step'] - 1) / share:.1f}" if peer and other else ""
-            )
+            ratio = f"{peer_share / share:.1f}" if peer and other else ""
             yield (
                 "row",
                 {
