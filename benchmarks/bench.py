@@ -34,8 +34,8 @@ SECONDS, FULL_SECONDS = 300, 1800  # that a section may take
 HOW = """Every tool and size is measured in a process of its own, all sides of a row in the same run. Times are processor seconds
 with one thread, less imports and the making of data, unless a row says otherwise. Memory is what the process took beyond
 data and imports. Ratios are theirs over ours; behind the floor stands how many times the floor we take.
-`make bench` writes this page again, `make bench-gpu` [that of a GPU](benchmarks_gpu.md); a section that is run alone replaces
-its own rows. [What others do that Theodolite does not](others.md) is a page of its own.
+`make bench` writes this page again, `make bench-gpu` {that of a GPU}; a section that is run alone replaces its own rows.
+[What others do that Theodolite does not](others.md) is a page of its own.
 """
 HOW_GPU = """Every section is a process of its own; times are walls after the device has finished. neural-tangents is measured in
 the same run where it imports; elsewhere its figures of an earlier run on such a device stand beside, and say so. Ratios are
@@ -203,12 +203,14 @@ def page(results, names, *, gpu):
         if (found["date"], found["machine"]) != usual
     ]
     wrong = [f"- {name}: {found['error']}." for name, found in kept.items() if found["error"]]
+    there = (ROOT / "docs" / "benchmarks_gpu.md").exists()
+    how = HOW.replace("{that of a GPU}", "[that of a GPU](benchmarks_gpu.md)" if there else "that of a GPU")
     met, asked = sum(row.get("met") is True for row in rows), sum(row.get("met") != "" for row in rows)
     parts = [
         f"# Benchmarks{' on a GPU' if gpu else ''}\n",
         f"Measured {usual[0]} on {usual[1]}.",
         *([] if gpu else [f"Peers: {', '.join(peer_versions())}."]),
-        f"\n{HOW_GPU if gpu else HOW}",
+        f"\n{HOW_GPU if gpu else how}",
         f"{met} of {asked} rows that have a goal meet it.\n",
         _table(rows),
         f"## Misses\n\n{_missed(rows)}\n",
