@@ -25,7 +25,7 @@ bench: $(VENV)/.installed $(PEERS)/.installed $(DADAPY)/.tried    # docs/benchma
 	$(BIN)/python benchmarks/bench.py
 
 bench-gpu: $(VENV)/.installed
-	$(BIN)/python benchmarks/bench.py --gpu --page docs/benchmarks_gpu.md
+	$(BIN)/python benchmarks/bench.py --gpu
 
 fuzz: $(VENV)/.test
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/fuzz.py --cases 10000

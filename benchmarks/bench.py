@@ -1,262 +1,143 @@
-"""The table of benchmarks: ours, the peers', the ratio, the floor and the growth, measured in one run and written as a page.
+"""The table of benchmarks: ours, the peers', the ratio, the floor, the goal and the growth, written as a page.
 
-`make bench` runs it (no GPU, under 15 minutes on two cores); `make bench-gpu` with `--gpu`. Every number is the processor
-time of a process of its own with one thread, less imports and the making of data. A peer that is not installed is said so
-in its row. Peers live in .venv-peers, DADApy in .venv-dadapy.
+    python benchmarks/bench.py [SECTION ...] [--gpu] [--full] [--page PAGE]
+
+`make bench` runs it (no GPU, under 15 minutes on two cores); `make bench-gpu` with `--gpu`. Each section is a process of its
+own, and in it every tool and size; what a section says is kept in benchmarks/bench_results.json as it comes. Sections named
+are measured anew and the others stay as they were; `--full` adds those that take minutes by themselves. A peer that is not
+installed is said so in its row. Peers live in .venv-peers, DADApy in .venv-dadapy; both may be links.
 """
 
 import argparse
 import datetime
 import importlib.metadata
+import importlib.util
 import json
-import math
 import os
 import platform
+import signal
 import subprocess
 import sys
+import threading
 import time
-from dataclasses import dataclass
+from collections import Counter
 from pathlib import Path
+
+import bench_gpu
+import bench_sections
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 PEERS, DADAPY = ROOT / ".venv-peers", ROOT / ".venv-dadapy"
-THREADS = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
-MEMORY = {"MALLOC_MMAP_THRESHOLD_": "4000000"}  # what is given back is not counted as held
+SECONDS, FULL_SECONDS = 300, 1800  # that a section may take
 
-
-HOW = """Every number is the processor time of a process of its own, less imports and the making of data; in the table with one
-thread. `make bench` writes this page again; `make bench-gpu` writes one of the scripts that need a GPU.
+HOW = """Every tool and size is measured in a process of its own, all sides of a row in the same run. Times are processor seconds
+with one thread, less imports and the making of data, unless a row says otherwise. Memory is what the process took beyond
+data and imports. Ratios are theirs over ours; behind the floor stands how many times the floor we take.
+`make bench` writes this page again, `make bench-gpu` {that of a GPU}; a section that is run alone replaces its own rows.
 [What others do that Theodolite does not](others.md) is a page of its own.
 """
-TABLE = """
-Memory is what the process took beyond data and imports. Ratios are theirs over ours; behind the floor stands how many times
-the floor we take. A peer that is not installed is said so.
+HOW_GPU = """Every section is a process of its own; times are walls after the device has finished. neural-tangents is measured in
+the same run where it imports; elsewhere its figures of an earlier run on such a device stand beside, and say so. Ratios are
+theirs over ours; behind the floor stands how many times the floor we take. `make bench-gpu` writes this page again;
+[the page of the processor](benchmarks.md) has the other rows.
 """
+WANTED = {
+    "neural-tangents",
+    "scikit-dimension",
+    "dadapy",
+    "relucent",
+    "weightwatcher",
+    "reptrix",
+    "jax",
+    "backpack-for-pytorch",
+}
+WANTED |= {
+    "nngeometry",
+    "hadamard-transform",
+    "curvlinops-for-pytorch",
+    "pyhessian",
+    "hessian-eigenthings",
+    "cockpit-for-pytorch",
+    "torchid",
+}
 
 
-@dataclass(frozen=True)
-class Row:
-    """A job at three sizes; what a size counts, what is expected of time and memory as powers of it, and the floor."""
-
-    name: str
-    work: str
-    counts: str
-    sizes: tuple[float, ...]
-    peers: tuple[str, ...]
-    expected: tuple[str, str]
-    floor: str
-    peer_size: float = 0.0  # where the largest is too much for the peers
+def sections_of(*, gpu):
+    """The script that has the sections, the names of the usual ones, and of all."""
+    script = bench_gpu if gpu else bench_sections
+    return Path(script.__file__), list(script.SECTIONS), [*script.SECTIONS, *script.FULL]
 
 
-ROWS = (
-    Row(
-        "kernels",
-        "NTK and NNGP kernel of a ReLU network, d = 784, float32",
-        "points",
-        (1000, 2000, 4000),
-        ("neural-tangents",),
-        ("2", "2"),
-        "the products of half of all pairs, and both kernels written once",
-    ),
-    Row(
-        "twonn",
-        "TwoNN dimension of a ball of 5 dimensions in 50 columns with noise in all",
-        "rows",
-        (12_500, 25_000, 50_000),
-        ("DADApy", "torchid", "scikit-dimension"),
-        ("1 to 1.3 (tree)", "1"),
-        "products of all pairs, each pair once: for a search without a tree",
-    ),
-    Row(
-        "cells",
-        "exact cells of a ReLU network, three hidden layers, in a square",
-        "width",
-        (64, 128, 256),
-        (),
-        ("2 (cells) to 4", "2 to 3"),
-        "one pass of the network at one point of each cell",
-    ),
-    Row(
-        "plane",
-        "exact cells of a ReLU network, two hidden layers, in the plane",
-        "width",
-        (8, 12, 16),
-        ("relucent",),
-        ("2", "2"),
-        "",
-    ),
-    Row(
-        "subspace",
-        "four steps of Adam in a Fastfood subspace of 750, memory shared with the model",
-        "million parameters",
-        (2.5, 5, 10),
-        ("Adam on all weights",),
-        ("1", "1"),
-        "four steps of SGD; memory: projected weights, projection and the largest layer's gradient are 2.4 models",
-    ),
-    Row(
-        "ridge",
-        "kernel ridge regression, ReLU NTK, d = 784, ten targets",
-        "points",
-        (2000, 4000, 8000),
-        ("scikit-learn",),
-        ("2 to 2.3", "1"),
-        "one product with the kernel",
-    ),
-    Row(
-        "hadamard",
-        "Hadamard transform, float32",
-        "levels",
-        (20, 22, 24),
-        ("hadamard-transform",),
-        ("1 (in 2^levels)", "1"),
-        "one copy",
-    ),
-    Row(
-        "power law",
-        "power law fit of eigenvalues, WeightWatcher's rule",
-        "values",
-        (1000, 4000, 16_000),
-        ("WeightWatcher",),
-        ("1 to 2", "1"),
-        "a sort and sums",
-    ),
-    Row(
-        "alpha-ReQ",
-        "alpha-ReQ of features (4 n x n), reptrix' rule",
-        "n",
-        (256, 512, 1024),
-        ("reptrix",),
-        ("3", "2"),
-        "covariance and eigenvalues",
-    ),
-)
-SCRIPTS = (("curvature.py", ()), ("empirical_ntk.py", ()), ("conv_kernels.py", ()), ("subspace.py", ()))
-GPU_SCRIPTS = (
-    ("gpu_kernels.py", ()),
-    ("gpu_hadamard.py", ()),
-    ("gpu_spectra.py", ()),
-    ("gpu_watch.py", ()),
-    ("gpu_survey.py", ()),
-    ("kernel_ridge.py", ("50000", "--device", "cuda")),
-)
+def section_lines(script, name, *, seconds):
+    """What a section says, line by line; its last is an error where it failed or was stopped."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, (str(HERE), os.environ.get("PYTHONPATH"))))}
+    with subprocess.Popen(
+        [sys.executable, str(script), name],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+        env=environment,
+        start_new_session=True,  # so that what it started ends with it
+    ) as process:
+        said = []
+        reader = threading.Thread(target=lambda: said.extend(process.stderr), daemon=True)
+        reader.start()
+        late = threading.Timer(seconds, os.killpg, (process.pid, signal.SIGKILL))
+        late.start()
+        for line in process.stdout:
+            if line.startswith("LINE "):
+                yield json.loads(line.removeprefix("LINE "))
+            elif line.strip():
+                print("   ", line.rstrip(), flush=True)
+        code = process.wait()
+        stopped = not late.is_alive()
+        late.cancel()
+        reader.join()
+    if code:
+        last = (said or ["no message"])[-1].strip()[:160]
+        yield ["error", f"stopped after {seconds} s" if stopped else last]
 
 
-def measured(row, tool, size, *, seconds):
-    """What a job took, or why there is no answer."""
-    own = tool in ("ours", "floor", "Adam on all weights", "scikit-learn")
-    python = sys.executable if own else (DADAPY if tool == "DADApy" else PEERS) / "bin" / "python"
-    path = os.environ.get("PYTHONPATH", "") if own else str(PEERS / "torchid")
-    command = [str(python), str(HERE / "bench_rows.py"), "--row", row.name, "--tool", tool, "--size", str(size)]
-    environment = {**os.environ, **THREADS, "PYTHONPATH": path, "JAX_PLATFORMS": "cpu"}
-    if row.name == "subspace":
-        environment |= MEMORY
-    try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, env=environment, check=False, timeout=seconds, cwd=ROOT
-        )
-    except subprocess.TimeoutExpired:
-        return {"error": f"not done in {seconds:.0f} s"}
-    except OSError:
-        return {"error": "not installed"}
-    line = next((line for line in done.stdout.splitlines() if line.startswith("RESULT ")), None)
-    if line:
-        return json.loads(line.removeprefix("RESULT "))
-    last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-    return {"error": "not installed" if "ModuleNotFoundError" in last else last[:80]}
-
-
-def exponent(sizes, values):
-    """The slope of log value on log size by least squares; None where a value is too small to say."""
-    if min(values) <= 0:
-        return None
-    x, y = [math.log(size) for size in sizes], [math.log(value) for value in values]
-    middle, level = sum(x) / len(x), sum(y) / len(y)
-    return sum((a - middle) * (b - level) for a, b in zip(x, y, strict=True)) / sum((a - middle) ** 2 for a in x)
-
-
-def table_lines(row, report):
-    """The lines of a row in the table, and its line in the table of growth."""
-    ours = {size: measured(row, "ours", size, seconds=200) for size in row.sizes}
-    lines, largest = [], row.sizes[-1]
-    floor = measured(row, "floor", largest, seconds=100) if row.floor else {"error": ""}
-    own = ours[largest]
-    if "error" in own:
-        return [f"| {row.work} | {largest:,g} {row.counts} | {own['error']} | | | | |"], ""
-    bottom = f"{_seconds(floor['seconds'])} ({own['seconds'] / floor['seconds']:.1f})" if "seconds" in floor else ""
-    at = f"{largest:,g} {row.counts}"
-    shown = f"{_seconds(own['seconds'])}, {own['extra']:.0f} MB"
-    for place, peer in enumerate(row.peers or ("",)):
-        other = measured(row, peer, row.peer_size or largest, seconds=150) if peer else {"error": ""}
-        report(f"  {peer or 'no peer'}: {other}")
-        if "error" in other:
-            theirs = f"{peer}: {other['error']}" if peer else "none known"
-            cells = theirs, ""
+def section_result(script, name, *, seconds):
+    """Rows and growth of a section, with when and where."""
+    started, found = time.perf_counter(), {"rows": [], "growth": [], "error": ""}
+    for kind, line in section_lines(script, name, seconds=seconds):
+        if kind == "error":
+            found["error"] = line
+            print("   ", line, flush=True)
         else:
-            less = f", memory {other['extra'] / own['extra']:.1f}" if own["extra"] > 1 and other["extra"] > 1 else ""
-            cells = (
-                f"{peer} {_seconds(other['seconds'])}, {other['extra']:.0f} MB{_apart(own, other, row)}",
-                f"{other['seconds'] / own['seconds']:.1f}{less}",
-            )
-        start = f"| {row.work} | {at} | {shown} |" if not place else "| | | |"
-        lines.append(f"{start} {cells[0]} | {cells[1]} | {bottom if not place else ''} |")
-    scale = [2.0**size for size in row.sizes] if row.name == "hadamard" else row.sizes
-    powers = [exponent(scale, [ours[size][key] for size in row.sizes]) for key in ("seconds", "extra")]
-    found = [f"{power:.2f}" if power is not None else "too small to say" for power in powers]
-    sizes = ", ".join(f"{size:,g}" for size in row.sizes)
-    times = ", ".join(_seconds(ours[size]["seconds"]) for size in row.sizes)
-    return lines, (
-        f"| {row.work} | {sizes} {row.counts} | {times} | {found[0]} | {row.expected[0]} | {found[1]} | {row.expected[1]} |"
-    )
-
-
-def _apart(own, other, row):
-    if row.name in ("subspace", "ridge"):
-        return ""
-    apart = abs(own["value"] - other["value"]) / max(abs(own["value"]), 1e-300)
-    return ", same answer" if apart < 1e-9 else f", answer differs by {apart:.0e}"
-
-
-def _seconds(value):
-    return f"{value:.1f} s" if value >= 10 else f"{value:.2f} s" if value >= 0.1 else f"{1e3 * value:.3g} ms"
-
-
-def script_section(script, arguments, *, seconds):
-    """What another script prints, in a block of its own."""
-    start = time.perf_counter()
-    environment = {**os.environ, "JAX_PLATFORMS": "cpu", "COLUMNS": "130"}
-    try:
-        done = subprocess.run(
-            [sys.executable, str(HERE / script), *arguments],
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=seconds,
-            cwd=ROOT,
-            env=environment,
-        )
-        told = done.stdout.rstrip() or (done.stderr.strip().splitlines() or ["no output"])[-1]
-    except subprocess.TimeoutExpired as stopped:
-        told = f"{(stopped.stdout or b'').decode()}\nstopped after {seconds} s"
-    words = " ".join([script, *arguments])
-    return f"## `benchmarks/{words}`\n\n{time.perf_counter() - start:.0f} s.\n\n```text\n{told}\n```\n"
+            found["rows" if kind == "row" else "growth"].append(line)
+            print("   ", json.dumps(line, ensure_ascii=False), flush=True)
+    return {
+        **found,
+        "date": datetime.datetime.now(tz=datetime.UTC).date().isoformat(),
+        "machine": machine(),
+        "seconds": round(time.perf_counter() - started, 1),
+    }
 
 
 def machine():
-    """The processor, its cores, and the versions that matter."""
-    cpu = next(
-        (
-            line.partition(":")[2].strip()
-            for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-            if line.startswith("model name")
+    """The processor, its cores, the GPU, and the versions that matter."""
+    cpu = platform.processor() or "unknown processor"
+    if Path("/proc/cpuinfo").exists():
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+        cpu = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), cpu)
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    found = {name: importlib.util.find_spec(name) for name in ("torch", "numpy", "scipy", "triton", "jax")}
+    versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name, spec in found.items() if spec)
+    return f"{_gpu()}{cpu}, {cores} cores, Python {platform.python_version()}, {versions}"
+
+
+def _gpu():
+    try:
+        told = subprocess.run(
+            ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"], capture_output=True, text=True
         )
-        if Path("/proc/cpuinfo").exists()
-        else (),
-        platform.processor() or "unknown processor",
-    )
-    versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in ("torch", "numpy", "scipy"))
-    return f"{cpu}, {os.cpu_count()} cores, Python {platform.python_version()}, {versions}"
+    except OSError:
+        return ""
+    return f"{told.stdout.splitlines()[0].strip()}, " if told.returncode == 0 and told.stdout.strip() else ""
 
 
 def peer_versions():
@@ -264,57 +145,110 @@ def peer_versions():
     code = (
         "import importlib.metadata as m; print(', '.join(sorted(f'{d.name} {d.version}' for d in m.distributions())))"
     )
-    told = []
+    told = [f"torchid {path.name.split('-')[1]}" for path in PEERS.glob("torchid/torchid-*.dist-info")]
     for python in (PEERS / "bin/python", DADAPY / "bin/python"):
         if python.exists():
             told += subprocess.run([str(python), "-c", code], capture_output=True, text=True).stdout.strip().split(", ")
-    wanted = {"neural-tangents", "scikit-dimension", "dadapy", "relucent", "weightwatcher", "reptrix"}
-    wanted |= {"hadamard-transform", "curvlinops-for-pytorch", "pyhessian", "hessian-eigenthings", "jax"}
-    return sorted({one for one in told if one.partition(" ")[0].lower() in wanted}) or ["none installed"]
+    told = [one.removesuffix(".dist") for one in told]
+    return sorted({one for one in told if one.partition(" ")[0].lower() in WANTED}, key=str.lower) or ["none installed"]
 
 
 def _ruled(*columns):
     return f"| {' | '.join(columns)} |\n|{'---|' * len(columns)}\n"
 
 
-def page(rows, scripts, title):
-    """The whole page; says on the terminal where it stands."""
-    start, lines, growth = time.perf_counter(), [], []
+def _table(rows):
+    text = _ruled("work", "size", "ours", "theirs", "times slower, and larger", "floor", "goal", "met")
     for row in rows:
-        print(f"{row.name} ({time.perf_counter() - start:.0f} s)", flush=True)
-        own, grown = table_lines(row, print)
-        lines += own
-        growth += [grown] if grown else []
-    sections = [script_section(name, arguments, seconds=150) for name, arguments in scripts]
-    today = datetime.datetime.now(tz=datetime.UTC).date()
-    text = f"# {title}\n\nMeasured {today} on {machine()}.\nPeers: {', '.join(peer_versions())}.\n\n{HOW}"
-    if rows:
-        floors = "\n".join(f"- {row.work}: {row.floor}." for row in rows if row.floor)
-        text += (
-            f"{TABLE}\n{_ruled('work', 'size', 'ours', 'theirs', 'times slower, and larger', 'floor')}"
-            + "\n".join(lines)
-            + f"\n\nThe floors:\n\n{floors}\n\n## Growth\n\nFitted exponents over three sizes, beside what is expected.\n\n"
-            + _ruled("work", "sizes", "times", "exponent of time", "expected", "of memory", "expected")
-            + "\n".join(growth)
-            + "\n"
-        )
-    took = time.perf_counter() - start
-    return f"{text}\n{chr(10).join(sections)}\nThe whole run took {took / 60:.1f} minutes.\n"
+        theirs = row.get("theirs") or [{"told": "no peer known", "ratio": ""}]
+        met = {True: "yes", False: "**no**", None: "not decided", "": "none asked"}[row.get("met")]
+        for place, one in enumerate(theirs):
+            start = f"{row['work']} | {row.get('size', '')} | {row['ours']}" if not place else " | | "
+            end = f"{row.get('floor', '')} | {row.get('goal', '')} | {met}" if not place else " | | "
+            text += f"| {start} | {one['told']} | {one['ratio']} | {end} |\n"
+    return text
+
+
+def _growth(lines):
+    columns = ("work", "sizes", "times", "time exponent", "memory", "memory exponent", "expected")
+    text = _ruled("work", "sizes", "times", "exponent of time", "memory", "of memory", "expected: time; memory")
+    return text + "".join(f"| {' | '.join(line.get(key, '') for key in columns)} |\n" for line in lines)
+
+
+def _missed(rows):
+    missed = [
+        f"- {row['work']}: asked were {row['goal']}; {row['ours']}. {row['why']}."
+        for row in rows
+        if row["met"] is False
+    ]
+    open_ = [f"- {row['work']}: not decided; {row['ours']}." for row in rows if row["met"] is None]
+    return "\n".join([*missed, *open_]) or "None."
+
+
+def _floors(rows):
+    kept = {row["floor is"]: row for row in rows if row.get("floor is")}
+    return "\n".join(f"- {row['work']}: {row['floor is']}. Above it: {row['far']}." for row in kept.values())
+
+
+def page(results, names, *, gpu):
+    """The whole page, from what is kept."""
+    kept = {name: results[name] for name in names if name in results}
+    rows = [row for found in kept.values() for row in found["rows"]]
+    lines = [line for found in kept.values() for line in found["growth"]]
+    usual = Counter((found["date"], found["machine"]) for found in kept.values()).most_common(1)[0][0]
+    seconds = sum(found["seconds"] for name, found in kept.items())
+    apart = [
+        f"- {name}: {found['date']}, {found['machine']}."
+        for name, found in kept.items()
+        if (found["date"], found["machine"]) != usual
+    ]
+    wrong = [f"- {name}: {found['error']}." for name, found in kept.items() if found["error"]]
+    there = (ROOT / "docs" / "benchmarks_gpu.md").exists()
+    how = HOW.replace("{that of a GPU}", "[that of a GPU](benchmarks_gpu.md)" if there else "that of a GPU")
+    met, asked = sum(row.get("met") is True for row in rows), sum(row.get("met") != "" for row in rows)
+    parts = [
+        f"# Benchmarks{' on a GPU' if gpu else ''}\n",
+        f"Measured {usual[0]} on {usual[1]}.",
+        *([] if gpu else [f"Peers: {', '.join(peer_versions())}."]),
+        f"\n{HOW_GPU if gpu else how}",
+        f"{met} of {asked} rows that have a goal meet it.\n",
+        _table(rows),
+        f"## Misses\n\n{_missed(rows)}\n",
+        f"The floors:\n\n{_floors(rows)}\n",
+        "## Growth\n\nExponents fitted over three sizes, beside what is expected.\n",
+        _growth(lines),
+        *(["## Measured elsewhere or at another time\n", "\n".join(apart), ""] if apart else []),
+        *(["## Sections that did not end\n", "\n".join(wrong), ""] if wrong else []),
+        f"The sections took {seconds / 60:.1f} minutes in all.\n",
+    ]
+    return "\n".join(parts)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--page", type=Path, default=ROOT / "docs" / "benchmarks.md")
-    parser.add_argument("--gpu", action="store_true", help="the scripts that need one, and nothing else")
-    parser.add_argument("--only", nargs="*", help="rows by name; no other scripts are run")
+    parser.add_argument("sections", nargs="*", metavar="SECTION", help="these alone; the others stay as they were")
+    parser.add_argument("--gpu", action="store_true", help="the sections that need one, and nothing else")
+    parser.add_argument("--full", action="store_true", help="also the sections that take minutes by themselves")
+    parser.add_argument("--page", type=Path)
+    parser.add_argument("--results", type=Path, help="where what was measured is kept")
+    parser.add_argument("--only-page", action="store_true", help="measure nothing, write the page from what is kept")
     options = parser.parse_args()
-    if options.gpu:
-        text = page((), GPU_SCRIPTS, "Benchmarks on a GPU")
-    else:
-        rows = [row for row in ROWS if not options.only or row.name in options.only]
-        text = page(rows, () if options.only else SCRIPTS, "Benchmarks")
-    options.page.write_text(text, encoding="utf-8")
-    print(f"written to {options.page}")
+    stem = "benchmarks_gpu" if options.gpu else "benchmarks"
+    place = options.page or ROOT / "docs" / f"{stem}.md"
+    store = options.results or HERE / f"{'bench_gpu' if options.gpu else 'bench'}_results.json"
+    script, usual, everything = sections_of(gpu=options.gpu)
+    unknown = set(options.sections) - set(everything)
+    if unknown:
+        parser.error(f"expected sections among {', '.join(everything)}, got {', '.join(sorted(unknown))}")
+    wanted = [] if options.only_page else options.sections or (everything if options.full else usual)
+    results, began = json.loads(store.read_text(encoding="utf-8")) if store.exists() else {}, time.perf_counter()
+    for name in wanted:
+        print(f"{name} ({time.perf_counter() - began:.0f} s)", flush=True)
+        results[name] = section_result(script, name, seconds=SECONDS if name in usual else FULL_SECONDS)
+        store.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        place.write_text(page(results, everything, gpu=options.gpu), encoding="utf-8")
+    place.write_text(page(results, everything, gpu=options.gpu), encoding="utf-8")
+    print(f"written to {place} after {time.perf_counter() - began:.0f} s")
 
 
 if __name__ == "__main__":

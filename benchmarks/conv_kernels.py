@@ -8,13 +8,14 @@ each pair of images and each nonlinearity, on these cores, with nothing else don
 
 import argparse
 import json
-import math
 import resource
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
+
+from growth import growth_row, growth_table
 
 HERE = Path(__file__).resolve().parent
 PEERS = HERE.parent / ".venv-peers"
@@ -87,13 +88,6 @@ def run(python, script, case):
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def exponent(sizes, values):
-    """The slope of logarithms by least squares."""
-    x, y = [math.log(v) for v in sizes], [math.log(max(v, 1e-9)) for v in values]
-    mx, my = sum(x) / len(x), sum(y) / len(y)
-    return sum((a - mx) * (b - my) for a, b in zip(x, y, strict=True)) / sum((a - mx) ** 2 for a in x)
-
-
 def beside_the_peer(peer):
     """A table of all cases."""
     import numpy as np
@@ -122,26 +116,15 @@ def beside_the_peer(peer):
 
 
 def growth():
-    """A table of how time and memory grow with the number of images; both are expected to grow as its square."""
-    from rich.table import Table
-
-    table = Table("network", "image", "n", "s", "MB", "exponent of time", "of memory", "expected", title="growth, ours")
+    """How time and memory grow with the number of images; both are expected to grow as its square."""
+    rows = []
     for name, size, counts in GROWTH:
         with tempfile.TemporaryDirectory() as folder:
             case = {"network": name, "size": size, "repeats": 4, "save": f"{folder}/k.npz"}
             found = [run(sys.executable, "conv_kernels.py", {**case, "n": n}) for n in counts]
-        walls, memory = [f["wall"] for f in found], [f["above"] for f in found]
-        table.add_row(
-            name,
-            f"{size} x {size}",
-            " ".join(map(str, counts)),
-            " ".join(f"{w:.3f}" for w in walls),
-            " ".join(f"{m:.0f}" for m in memory),
-            f"{exponent(counts, walls):.2f}",
-            f"{exponent(counts, memory):.2f}",
-            "2; memory of blocks, then 2",
-        )
-    return table
+        work = f"both kernels of a convolutional network, {name}, {size} x {size}"
+        rows.append(growth_row(work, counts, found, ("2", "blocks, then 2"), counts="images"))
+    return rows
 
 
 def main():
@@ -156,7 +139,7 @@ def main():
 
     console = Console(width=165)
     console.print(beside_the_peer(options.peers / "bin" / "python"))
-    console.print(growth())
+    console.print(growth_table(growth()))
 
 
 if __name__ == "__main__":

@@ -18,6 +18,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from growth import growth_row, growth_table
+
 HERE = Path(__file__).resolve().parent
 PEERS = HERE.parent / ".venv-peers"
 SIZES = {"mlp": 200, "cnn": 64}
@@ -166,21 +168,13 @@ def beside_the_peer(peer, console):
 
 
 def growth():
-    """A table of how time and memory grow: derivatives with n, inner products with its square."""
-    import math
-
-    from rich.table import Table
-
-    table = Table(
-        "model", "n", "s", "MB", "exponent of time", "of memory", "expected", title="growth of the trace, ours"
-    )
+    """How time and memory grow: derivatives with n, inner products with its square."""
+    rows = []
     for name, counts in GROWTH.items():
         found = [run({"model": name, "outputs": "trace", "repeats": 5, "n": n}) for n in counts]
-        ends = {key: max(found[-1][key], 1e-3) / max(found[0][key], 1e-3) for key in ("wall", "above")}
-        slopes = [math.log(ratio) / math.log(counts[-1] / counts[0]) for ratio in ends.values()]
-        cells = [" ".join(f"{f[key]:{form}}" for f in found) for key, form in (("wall", ".3f"), ("above", ".0f"))]
-        table.add_row(name, " ".join(map(str, counts)), *cells, *(f"{v:.2f}" for v in slopes), "1 to 2; 1")
-    return table
+        work = f"empirical tangent kernel, {name}, trace"
+        rows.append(growth_row(work, counts, found, ("1 to 2", "1"), counts="samples"))
+    return rows
 
 
 def main():
@@ -195,7 +189,7 @@ def main():
 
     console = Console(width=180)
     console.print(beside_the_peer(options.peers / "bin" / "python", console))
-    console.print(growth())
+    console.print(growth_table(growth()))
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from .in_planes import (
     PlaneCells as PlaneCells,
     PlaneRegions as PlaneRegions,
     Slice as Slice,
+    region_parts_in_polygon as region_parts_in_polygon,
     regions_in_polygon as regions_in_polygon,
     slice_through as slice_through,
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +13,8 @@ from theodolite.measure.regions._sweeps import RELATIVE, ROUNDING
 
 Array = NDArray[Any]
 BLOCK = 12  # lines with which a polygon is cut before its parts choose anew among the rest
+LINES = 20_000  # through some polygons at a time: a dozen cuts make dozens of parts, each with those left of its own
+MOST = 50_000  # parts that are finished before they are told
 
 
 @dataclass(frozen=True)
@@ -107,26 +110,43 @@ def _compacted(points: Array, mask: Array) -> Polygons:
     return Polygons(corners, count)
 
 
-def cut(polygons: Polygons, cell: Array, forms: Array) -> tuple[Polygons, Array]:
-    """Polygons cut by lines (P, 3) or windows (P, 3, m), number k through polygon ``cell[k]`` (in order).
+def cut(polygons: Polygons, cell: Array, forms: Array) -> Iterator[tuple[Polygons, Array]]:
+    """Polygons cut by lines (P, 3) or windows (P, 3, m), number k through polygon ``cell[k]`` (in order); some at a time.
 
     A window cuts into the parts on which one of its members is the largest. Told is also where each part comes from.
     After a dozen cuts every part keeps only those that may still cross it, so that the work grows with the number of
-    parts and not with parts times lines.
+    parts and not with parts times lines. Where lines are many, some polygons are cut to the end before the next.
     """
-    origin = np.arange(len(polygons))
     finished: list[tuple[Polygons, Array]] = []
-    while len(cell):
+    waiting, told = [(polygons, np.arange(len(polygons)), cell, forms)], False
+    while waiting:
+        polygons, origin, cell, forms = waiting.pop()
         length = np.bincount(cell, minlength=len(polygons))
         idle = length == 0
         finished.append((polygons.take(idle), origin[idle]))
+        if sum(len(places) for _, places in finished) >= MOST:
+            yield _gathered(finished)
+            finished, told = [], True
+        if not len(cell):
+            continue
         renumbered = np.cumsum(~idle) - 1
         polygons, origin, length, cell = polygons.take(~idle), origin[~idle], length[~idle], renumbered[cell]
         start = np.cumsum(length) - length
+        if len(cell) > LINES and len(polygons) > 1:
+            half = int(np.clip(np.searchsorted(start, len(cell) // 2), 1, len(polygons) - 1))
+            k = int(start[half])
+            waiting.append((polygons.take(slice(half, None)), origin[half:], cell[k:] - half, forms[k:]))
+            waiting.append((polygons.take(slice(half)), origin[:half], cell[:k], forms[:k]))
+            continue
         parts, parent = _rounds(polygons, start, length, forms)
         cell, chosen = _left_over(parts, parent, start, length, forms)
-        polygons, origin, forms = parts, origin[parent], forms[chosen]
-    finished.append((polygons, origin))
+        waiting.append((parts, origin[parent], cell, forms[chosen]))
+    if not told or any(len(places) for _, places in finished):
+        yield _gathered(finished)
+
+
+def _gathered(finished: list[tuple[Polygons, Array]]) -> tuple[Polygons, Array]:
+    """All that is finished, in order of where it comes from."""
     whole, origin = joined([part for part, _ in finished]), np.concatenate([places for _, places in finished])
     order = np.argsort(origin, kind="stable")
     return whole.take(order), origin[order]

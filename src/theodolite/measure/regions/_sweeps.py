@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol, Self
 
@@ -34,22 +35,30 @@ class Cells(Protocol):
     def at_centre_of(self, places: Tensor, signal: Tensor) -> Tensor:
         """The values (P,) of one affine map each, (P, rows), at points inside the cells at these places."""
 
-    def cut_by_knots(self, bend: Bend, signal: Tensor) -> tuple[Self, Tensor, Crossing | None]:
-        """The cells cut where a signal crosses a knot, for each the cell it comes from, and the crossings if kept."""
+    def cut_by_knots(self, bend: Bend, signal: Tensor) -> tuple[Iterator[tuple[Self, Tensor]], Crossing | None]:
+        """The cells cut where a signal crosses a knot, some at a time, each with the cell it comes from; and crossings."""
 
-    def cut_by_windows(self, candidates: Tensor) -> tuple[Self, Tensor]:
-        """The cells cut where the largest member of a window (C, rows, n, m) changes."""
+    def cut_by_windows(self, candidates: Tensor) -> Iterator[tuple[Self, Tensor]]:
+        """The cells cut where the largest member of a window (C, rows, n, m) changes, some at a time."""
 
 
-def swept(program: PiecewiseProgram, signal: Tensor, cells: Cells) -> list[tuple[Any, Tensor]]:
-    """Cells on which the network is affine, in parts, each with its maps (C, rows, outputs)."""
-    last, done = program.last_use(), []
+def swept(program: PiecewiseProgram, signal: Tensor, cells: Cells) -> Iterator[tuple[Any, Tensor]]:
+    """Cells on which the network is affine, part by part, each with its maps (C, rows, outputs).
+
+    One part is carried to the end before the next is begun: what is held is a part in front of every bend, however many
+    cells there are.
+    """
+    last = program.last_use()
     bends = [place for place, step in enumerate(program.steps) if isinstance(step.does, Bend | Maximum)]
-    most = max(64, NUMBERS // (program.widest * signal.shape[1]))
+    most = max(1, NUMBERS // (program.widest * signal.shape[1]))
     everything = torch.arange(len(cells), device=signal.device)
-    stack: list[_Part] = [_Part(0, {0: signal}, cells, everything)]
-    while stack:
-        place, cells, live = stack[-1].place, stack[-1].cells, _behind(program, stack.pop())
+    waiting: list[Iterator[_Part]] = [iter([_Part(0, {0: signal}, cells, everything)])]
+    while waiting:
+        part = next(waiting[-1], None)
+        if part is None:
+            waiting.pop()
+            continue
+        place, cells, live = part.place, part.cells, _behind(program, part)
         while place < len(program.steps):
             step = program.steps[place]
             if isinstance(step.does, Bend | Maximum):
@@ -58,22 +67,20 @@ def swept(program: PiecewiseProgram, signal: Tensor, cells: Cells) -> list[tuple
             live = {slot: held for slot, held in live.items() if last[slot] > place}
             place += 1
         if place == len(program.steps):
-            done.append((cells, live[place].flatten(2)))
+            yield cells, live[place].flatten(2)
             continue
         step, fork = program.steps[place], None
         before = live[step.sources[0]]
         if isinstance(step.does, Bend):
-            parts, parent, crossing = cells.cut_by_knots(step.does, before)
+            chunks, crossing = cells.cut_by_knots(step.does, before)
             layer = forked_layer(program, place, before)
             if layer is not None and crossing is not None:
                 fork = Fork.of(step.does, layer, before, crossing)
         elif isinstance(step.does, Maximum):
-            parts, parent = cells.cut_by_windows(step.does.candidates(before))
-        size = most if place < bends[-1] or fork else max(64, most // 8)  # what is not cut again: in a nearer cache
-        for start in reversed(range(0, len(parts), size)):
-            some = slice(start, start + size)
-            stack.append(_Part(place + 1 + bool(fork), live, parts.take(some), parent[some], fork))
-    return done
+            chunks = cells.cut_by_windows(step.does.candidates(before))
+        near = max(min(64, most), most // 8)  # what is not cut again: in a nearer cache
+        size = most if place < bends[-1] or fork else near
+        waiting.append(_parts(place + 1 + bool(fork), live, chunks, fork=fork, size=size))
 
 
 @dataclass(frozen=True)
@@ -85,6 +92,16 @@ class _Part:
     cells: Any
     parent: Tensor
     fork: Fork | None = None
+
+
+def _parts(
+    place: int, live: dict[int, Tensor], chunks: Iterator[tuple[Any, Tensor]], *, fork: Fork | None, size: int
+) -> Iterator[_Part]:
+    """Cells that were cut, so many at a time."""
+    for cells, parent in chunks:
+        for start in range(0, len(cells), size):
+            some = slice(start, start + size)
+            yield _Part(place, live, cells.take(some), parent[some], fork)
 
 
 def _behind(program: PiecewiseProgram, part: _Part) -> dict[int, Tensor]:

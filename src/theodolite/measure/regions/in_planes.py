@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -95,7 +97,7 @@ class PlaneCells:
         """The values of one affine map each, (P, 3), at the centres of the cells at these places."""
         return _at(self.centre[places], signal)
 
-    def cut_by_knots(self, bend: Bend, signal: Tensor) -> tuple[PlaneCells, Tensor, Crossing]:
+    def cut_by_knots(self, bend: Bend, signal: Tensor) -> tuple[Iterator[tuple[PlaneCells, Tensor]], Crossing]:
         """Cut by the zero lines of every unit less each of its knots."""
         flat, size = signal.flatten(2), max(16, NUMBERS // signal[0, 0].numel())
         pairs, pieces = [], []
@@ -115,13 +117,13 @@ class PlaneCells:
             cell, unit, place = cell[order], unit[order], place[order]
         lines = flat[cell, :, unit]
         lines[:, 0] -= bend.knots[place]
-        parts, parent = self._replaced(*cut(self.polygons, cell.cpu().numpy(), lines.cpu().numpy()))
+        parts = self._replaced(cut(self.polygons, cell.cpu().numpy(), lines.cpu().numpy()))
         if len(bend.knots) > 1:  # a unit may cross several of its knots
             both = torch.unique(cell * flat.shape[2] + unit)
             cell, unit = both // flat.shape[2], both % flat.shape[2]
-        return parts, parent, Crossing(cell, unit, torch.cat(pieces))
+        return parts, Crossing(cell, unit, torch.cat(pieces))
 
-    def cut_by_windows(self, candidates: Tensor) -> tuple[PlaneCells, Tensor]:
+    def cut_by_windows(self, candidates: Tensor) -> Iterator[tuple[PlaneCells, Tensor]]:
         """Cut where the largest member of a window changes."""
         best = self.at_centre(candidates).argmax(-1)[:, None, :, None].expand(-1, 3, -1, 1)
         less = candidates.gather(3, best) - candidates
@@ -129,11 +131,12 @@ class PlaneCells:
         contested = may_cross((less[:, 0], less[:, 1], less[:, 2]), centre, self.radius[:, None, None]).any(-1)
         cell, window = contested.nonzero(as_tuple=True)
         members = candidates[cell, :, window].cpu().numpy()  # (P, 3, m)
-        return self._replaced(*cut(self.polygons, cell.cpu().numpy(), members))
+        return self._replaced(cut(self.polygons, cell.cpu().numpy(), members))
 
-    def _replaced(self, polygons: Polygons, parent: Array) -> tuple[PlaneCells, Tensor]:
+    def _replaced(self, chunks: Iterator[tuple[Polygons, Array]]) -> Iterator[tuple[PlaneCells, Tensor]]:
         device = self.centre.device
-        return PlaneCells.around(polygons, device), torch.from_numpy(parent).to(device)
+        for polygons, parent in chunks:
+            yield PlaneCells.around(polygons, device), torch.from_numpy(parent).to(device)
 
 
 def _at(points: Tensor, maps: Tensor) -> Tensor:
@@ -163,11 +166,28 @@ def regions_in_polygon(model: nn.Module, corners: Any, *, plane: Slice | None = 
 
     ``corners`` (V, 2) go around the polygon in coordinates of ``plane`` (see `slice_through`), which may be left out for
     a network of two inputs. Reads the same modules as `regions_on_line`. Cells are found layer by layer: in each the
-    network is affine so far, and is cut by the zero lines of the next layer's units.
+    network is affine so far, and is cut by the zero lines of the next layer's units. All are held, some 200 bytes a cell and
+    24 for each output; where that is too much, see `region_parts_in_polygon`.
 
     >>> net = nn.Sequential(nn.Linear(2, 2), nn.ReLU(), nn.Linear(2, 1))
     >>> _ = net[0].weight.data.copy_(torch.eye(2)), net[0].bias.data.zero_()
     >>> regions_in_polygon(net, [(-1, -1), (1, -1), (1, 1), (-1, 1)]).regions
+    4
+    """
+    parts = list(region_parts_in_polygon(model, corners, plane=plane))
+    cells = joined([part.cells for part in parts])
+    return PlaneRegions(cells, torch.cat([part.maps for part in parts]), parts[0].plane, parts[0].program)
+
+
+def region_parts_in_polygon(model: nn.Module, corners: Any, *, plane: Slice | None = None) -> Iterator[PlaneRegions]:
+    """The cells of `regions_in_polygon`, part by part: memory does not grow with how many there are.
+
+    One part is carried through all layers before the next is begun. What is held at a time is bounded by width and depth:
+    for each layer some tens of megabytes of maps, or those of one cell where they are more.
+
+    >>> net = nn.Sequential(nn.Linear(2, 2), nn.ReLU(), nn.Linear(2, 1))
+    >>> _ = net[0].weight.data.copy_(torch.eye(2)), net[0].bias.data.zero_()
+    >>> sum(part.regions for part in region_parts_in_polygon(net, [(-1, -1), (1, -1), (1, 1), (-1, 1)]))
     4
     """
     polygon = _checked_polygon(corners)
@@ -178,17 +198,26 @@ def regions_in_polygon(model: nn.Module, corners: Any, *, plane: Slice | None = 
     rows = torch.stack([plane.origin, plane.first, plane.second])
     if not bool(torch.isfinite(rows).all()) or int(torch.linalg.matrix_rank(rows[1:].flatten(1))) < 2:
         raise ValueError("expected a slice of two independent finite directions, got a degenerate one; choose others")
-    with torch.no_grad():
-        parts = swept(
-            program, rows[None], PlaneCells.around(Polygons(polygon[None], np.array([len(polygon)])), rows.device)
-        )
-        cells = joined([part.polygons for part, _ in parts])
-        maps = torch.cat([own for _, own in parts]).mT.contiguous()  # (C, outputs, 3)
-        some = np.linspace(0, len(cells) - 1, 16).astype(int)
-        centre = cells.take(some).centres()
-        ones = torch.from_numpy(np.column_stack([np.ones(len(some)), centre])).to(maps.device)
-        check_maps(program, plane.points(centre), torch.einsum("cok,ck->co", maps[torch.from_numpy(some)], ones))
-    return PlaneRegions(cells, maps, plane, program)
+    whole = PlaneCells.around(Polygons(polygon[None], np.array([len(polygon)])), rows.device)
+    return _told_parts(program, plane, swept(program, rows[None], whole))
+
+
+def _told_parts(
+    program: PiecewiseProgram, plane: Slice, parts: Iterator[tuple[PlaneCells, Tensor]]
+) -> Iterator[PlaneRegions]:
+    """Parts as they come; the network itself is asked at some points of the first."""
+    for number in count():
+        with torch.no_grad():  # not around a yield: the caller's own setting is its own
+            found = next(parts, None)
+        if found is None:
+            return
+        cells, maps = found[0].polygons, found[1].mT.contiguous()  # (C, outputs, 3)
+        if number == 0:
+            some = np.linspace(0, len(cells) - 1, 16).astype(int)
+            centre = cells.take(some).centres()
+            ones = torch.from_numpy(np.column_stack([np.ones(len(some)), centre])).to(maps.device)
+            check_maps(program, plane.points(centre), torch.einsum("cok,ck->co", maps[torch.from_numpy(some)], ones))
+        yield PlaneRegions(cells, maps, plane, program)
 
 
 def _checked_polygon(corners: Any) -> Array:

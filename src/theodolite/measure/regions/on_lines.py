@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -88,7 +89,7 @@ class Intervals:
         """The values of one affine map each, (P, 2), at the centres of the cells at these places."""
         return signal[:, 0] + self.centre()[places] * signal[:, 1]
 
-    def cut_by_knots(self, bend: Bend, signal: Tensor) -> tuple[Intervals, Tensor, None]:
+    def cut_by_knots(self, bend: Bend, signal: Tensor) -> tuple[Iterator[tuple[Intervals, Tensor]], None]:
         """Cut where a unit crosses a knot."""
         flat = signal.flatten(2)
         cells, places = [], []
@@ -96,9 +97,9 @@ class Intervals:
             cell, where, _ = self._inside(flat[:, 0] - knot, flat[:, 1])
             cells.append(cell)
             places.append(where)
-        return *self._split(torch.cat(cells), torch.cat(places)), None
+        return iter([self._split(torch.cat(cells), torch.cat(places))]), None
 
-    def cut_by_windows(self, candidates: Tensor) -> tuple[Intervals, Tensor]:
+    def cut_by_windows(self, candidates: Tensor) -> Iterator[tuple[Intervals, Tensor]]:
         """Cut where the largest of a window changes: crossings of two members that no third exceeds."""
         first, second = torch.triu_indices(candidates.shape[-1], candidates.shape[-1], 1, device=candidates.device)
         difference = candidates[..., first] - candidates[..., second]
@@ -108,7 +109,7 @@ class Intervals:
         top = values.gather(1, first[pair].unsqueeze(1)).squeeze(1)
         room = RELATIVE * (members[:, 1].abs().amax(1) * self._length(cell, where))
         highest = top >= values.amax(1) - room
-        return self._split(cell[highest], where[highest])
+        return iter([self._split(cell[highest], where[highest])])
 
     def _length(self, cell: Tensor, where: Tensor) -> Tensor:
         length = self.high[cell] - self.low[cell]
@@ -207,7 +208,7 @@ def _swept(program: PiecewiseProgram, starts: Tensor, steps: Tensor, whole: bool
     low, high = (torch.full((count,), end, dtype=like.dtype, device=like.device) for end in ends)
     cells = Intervals(low, high, torch.arange(count, device=like.device))
     with torch.no_grad():
-        parts = swept(program, torch.stack([starts, steps], 1), cells)
+        parts = list(swept(program, torch.stack([starts, steps], 1), cells))
     joined = (torch.cat([getattr(part, name) for part, _ in parts]) for name in ("low", "high", "root"))
     return Intervals(*joined), torch.cat([maps for _, maps in parts])
 
