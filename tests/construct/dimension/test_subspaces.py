@@ -125,6 +125,23 @@ def test_shared_memory_is_read_and_not_written(tokens):
     assert small.merged().conv.weight.data_ptr() != model.conv.weight.data_ptr()
 
 
+def test_a_gradient_is_projected_before_the_next_layers_is_made(monkeypatch):
+    """Else the gradients of all layers lie in memory together."""
+    from theodolite.construct.dimension.projections import _Blocks
+
+    order = []
+    adjoint = _Blocks.adjoint
+    monkeypatch.setattr(_Blocks, "adjoint", lambda self, y: (order.append(y.numel()), adjoint(self, y))[1])
+    torch.manual_seed(0)
+    model = nn.Sequential(*(nn.Linear(a, b, bias=False) for a, b in ((6, 5), (5, 4), (4, 3))))
+    for layer in model:
+        layer.register_forward_hook(lambda layer, args, y: y.register_hook(lambda g: order.append(layer)) and None)
+    net = th.subspace(model, 4)
+    net(torch.randn(2, 6)).square().sum().backward()
+    first, second, third = net.base
+    assert order == [third, 12, second, 20, first, 30]
+
+
 def test_recurrent_networks_train_too():
     small = th.subspace(made(lambda: nn.LSTM(3, 4)), 20, projection="tied")
     answer, _ = small(torch.ones(5, 2, 3))

@@ -14,6 +14,9 @@ from theodolite.construct.dimension.projections import KINDS, DenseProjection, F
 _Kind = Literal["fastfood", "sparse", "dense", "tied"]
 _Structure = Literal["global", "layers"]
 
+_FIRST = 1 << 62
+"""Younger than any operation."""
+
 
 class Subspace(nn.Module):
     """What `subspace` makes. ``coordinates`` is the only parameter that trains; ``base`` holds the starting point."""
@@ -61,6 +64,7 @@ class Subspace(nn.Module):
                 change = change * (1 + self.coordinates[scales + self.layer_of[place]])
             # in place and before the view (whose gradient would be copied): no second copy of the largest layer
             found[name] = change.add_(start.reshape(-1)).view(start.shape).to(start.dtype)
+            _hasten(found[name], table)
         return found
 
     def merged(self) -> nn.Module:
@@ -96,6 +100,19 @@ class Subspace(nn.Module):
         super()._load_from_state_dict(state, prefix, *rest)
         if self.recipe.tolist() != before:
             self._draw()
+
+
+def _hasten(weight: Tensor, table: Tensor) -> None:
+    """Let the gradient by a weight be projected as soon as it is known, and freed.
+
+    Autograd takes the youngest operation first. Weights are made before the layers that use them: their gradients would all
+    lie in memory until the last layer's is there.
+    """
+    step: Any = weight.grad_fn
+    while step is not None and step is not table.grad_fn:
+        if hasattr(step, "_set_sequence_nr"):
+            step._set_sequence_nr(_FIRST)
+        step = step.next_functions[0][0] if step.next_functions else None
 
 
 def subspace(
