@@ -18,8 +18,8 @@ ENTRIES = 1 << 14
 ROWS = {"gradient": "gradient by layer", "travel": "way from the start"}
 
 
-def layer_facts(model: nn.Module, gradient: Tensor, starts: Mapping[str, Tensor]) -> dict[str, float]:
-    """The length of each weight matrix's gradient, and how far it has come of its length at the start.
+def layer_facts(model: nn.Module, gradient: Tensor | None, starts: Mapping[str, Tensor]) -> dict[str, float]:
+    """The length of each weight matrix's gradient, where there is one, and how far it has come of its length at the start.
 
     ``starts`` are the `starting_entries` of the run.
 
@@ -30,19 +30,21 @@ def layer_facts(model: nn.Module, gradient: Tensor, starts: Mapping[str, Tensor]
     {'gradient of weight': 5.0, 'travel of weight': 0.5}
     """
     named = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
-    if sum(p.numel() for _, p in named) != gradient.numel():  # parameters that are made of others
-        return {}
-    parts = dict(
-        zip((name for name, _ in named), gradient.split_with_sizes([p.numel() for _, p in named]), strict=True)
-    )
     chosen = _chosen(named)
     if not chosen:
         return {}
+    parts: dict[str, Tensor] = {}
+    if gradient is not None:
+        sizes = [p.numel() for _, p in named]
+        if sum(sizes) != gradient.numel():  # parameters that are made of others
+            return {}
+        whole = zip((name for name, _ in named), gradient.split_with_sizes(sizes), strict=True)
+        parts = {name: part for name, part in whole if name in chosen}
     known = [name for name in chosen if name in starts]
     began = [starts[name] for name in known]
     moved = torch._foreach_sub([_entries(chosen[name]) for name in known], began) if known else []
-    lengths = iter(_lengths([*(parts[name] for name in chosen), *began, *moved]))  # the device is waited for once
-    facts = {f"gradient of {name}": next(lengths) for name in chosen}
+    lengths = iter(_lengths([*parts.values(), *began, *moved]))  # the device is waited for once
+    facts = {f"gradient of {name}": next(lengths) for name in parts}
     long = {name: next(lengths) or 1.0 for name in known}
     return facts | {f"travel of {name}": next(lengths) / long[name] for name in known}
 
@@ -59,6 +61,8 @@ def _chosen(named: Sequence[tuple[str, Tensor]]) -> dict[str, Tensor]:
 
 
 def _lengths(tensors: list[Tensor]) -> list[float]:
+    if not tensors:
+        return []
     return torch.stack(torch._foreach_norm(tensors)).tolist()
 
 

@@ -99,7 +99,10 @@ class Carried:
 
 @dataclass
 class Scene:
-    """One look: the subject at its present weights with the present step size, and what was measured so far in it."""
+    """One look: the subject at its present weights with the present step size, and what was measured so far in it.
+
+    ``bare``: it is thinned to forward passes, and no gradient is taken.
+    """
 
     subject: Subject
     carried: Carried
@@ -107,6 +110,7 @@ class Scene:
     batching: Batching
     training: Training = field(default_factory=Training)
     facts: dict[str, float] = field(default_factory=dict)
+    bare: bool = False
 
     @contextlib.contextmanager
     def stepping(self) -> Iterator[None]:
@@ -145,7 +149,7 @@ class Scene:
 
     def forget_gradient(self) -> None:
         """Give its memory back, where nothing later in the look needs it."""
-        if self.level != "full":
+        if self.level != "full" and not self.bare:
             slope = self.slope
             self.__dict__["slope"] = replace(slope, gradient=slope.gradient[:0])
             if "effect" in self.__dict__:
