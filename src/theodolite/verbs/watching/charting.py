@@ -141,8 +141,8 @@ def facts_beside(scene: Scene, held_out: Sequence[Batch]) -> dict[str, float]:
     carried = scene.carried
     if carried.entries is None:
         carried.entries = starting_entries(scene.subject.model, carried.origin)
-    gradient = None if scene.bare else scene.slope.gradient
-    layers = layer_facts(scene.subject.model, gradient, carried.entries)
+    slopes = None if scene.bare else scene.slope.parts
+    layers = layer_facts(scene.subject.model, slopes, carried.entries)
     return {**scores_of(scene.subject, held_out), **layers}
 
 

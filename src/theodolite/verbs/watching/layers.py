@@ -18,15 +18,15 @@ ENTRIES = 1 << 14
 ROWS = {"gradient": "gradient by layer", "travel": "way from the start"}
 
 
-def layer_facts(model: nn.Module, gradient: Tensor | None, starts: Mapping[str, Tensor]) -> dict[str, float]:
+def layer_facts(model: nn.Module, slopes: Sequence[Tensor] | None, starts: Mapping[str, Tensor]) -> dict[str, float]:
     """The length of each weight matrix's gradient, where there is one, and how far it has come of its length at the start.
 
-    ``starts`` are the `starting_entries` of the run.
+    ``slopes`` is the gradient, one tensor a parameter; ``starts`` are the `starting_entries` of the run.
 
     >>> layer = nn.Linear(2, 1, bias=False)
     >>> _ = nn.init.ones_(layer.weight)
     >>> starts = starting_entries(layer, {"weight": layer.weight.detach() * 2})
-    >>> layer_facts(layer, torch.tensor([3.0, 4.0]), starts)
+    >>> layer_facts(layer, [torch.tensor([[3.0, 4.0]])], starts)
     {'gradient of weight': 5.0, 'travel of weight': 0.5}
     """
     named = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
@@ -34,12 +34,10 @@ def layer_facts(model: nn.Module, gradient: Tensor | None, starts: Mapping[str, 
     if not chosen:
         return {}
     parts: dict[str, Tensor] = {}
-    if gradient is not None:
-        sizes = [p.numel() for _, p in named]
-        if sum(sizes) != gradient.numel():  # parameters that are made of others
+    if slopes is not None:
+        if [slope.numel() for slope in slopes] != [p.numel() for _, p in named]:  # parameters that are made of others
             return {}
-        whole = zip((name for name, _ in named), gradient.split_with_sizes(sizes), strict=True)
-        parts = {name: part for name, part in whole if name in chosen}
+        parts = {name: slope for (name, _), slope in zip(named, slopes, strict=True) if name in chosen}
     known = [name for name in chosen if name in starts]
     began = [starts[name] for name in known]
     moved = torch._foreach_sub([_entries(chosen[name]) for name in known], began) if known else []
