@@ -15,30 +15,36 @@ from torch._utils import _flatten_dense_tensors
 
 from theodolite.io.batches import Batch
 from theodolite.measure.curvature.operators import Loss
+from theodolite.measure.dynamics.travel import _joint_length
 from theodolite.measure.functional import first_tensor, promoted
 
 PARTS = 2
 """Parts that the answers to a single batch are judged in, for what differs between samples."""
 
 CHUNK = 1 << 24
-"""Entries of a product of two long vectors that are in memory at a time."""
+"""Entries of pieces of a long vector that are brought together on a GPU."""
 
 
 @dataclass(frozen=True)
 class UpdateEffect:
     """Of the last update on each batch: the loss before and after it, and the change that the gradient before it predicts.
 
-    ``length`` is that of the update, relative to the weights; ``gradient`` (P,) the mean one before the update; ``changes``
-    those of the loss on parts of the samples: the batches, or the halves of a single one.
+    ``length`` is that of the update, relative to the weights; ``slopes`` the mean gradient before the update, one tensor a
+    parameter; ``changes`` those of the loss on parts of the samples: the batches, or the halves of a single one.
     """
 
     before: tuple[float, ...]
     after: tuple[float, ...]
     predicted: tuple[float, ...]
     length: float
-    gradient: Tensor = field(repr=False)
+    slopes: tuple[Tensor, ...] = field(repr=False)
     sizes: tuple[int, ...]
     changes: tuple[float, ...] = ()
+
+    @property
+    def gradient(self) -> Tensor:
+        """The mean gradient before the update as one vector (P,)."""
+        return _flat(self.slopes)
 
     @property
     def loss(self) -> float:
@@ -98,36 +104,47 @@ def update_effect(
             f"expected earlier weights of this model, got {sorted(strangers)[:3]}; pass those of before the step"
         )
     now = [promoted(every[name].detach()) for name in own]
-    move = _flat(torch._foreach_sub(now, [promoted(value) for value in before.values()]))
-    gradient, sizes = torch.zeros_like(move), tuple(len(batch) for batch in batches)
+    move = torch._foreach_sub(now, [promoted(value) for value in before.values()])
+    sizes = tuple(len(batch) for batch in batches)
     parts = PARTS if len(batches) == 1 and sizes[0] >= 2 * PARTS else 0
     told, forecasts = [], []
+    gradient: tuple[Tensor, ...] = ()
     for batch in batches:
         with _in_place_of({id(every[name]): value for name, value in own.items()}, model):
             answer = _logits(model(*batch.inputs, **batch.keywords))
             value = loss(answer, batch.target)
-        slopes = torch.autograd.grad(value, list(own.values()), allow_unused=True, materialize_grads=True)
-        slope = _flat([promoted(s.to_dense() if s.is_sparse else s) for s in slopes])
-        del slopes
-        forecasts.append(_product(slope, move))
-        gradient.add_(slope, alpha=len(batch) / sum(sizes))
+        found = torch.autograd.grad(value, list(own.values()), allow_unused=True, materialize_grads=True)
+        slopes = tuple(promoted(s.to_dense() if s.is_sparse else s) for s in found)
+        del found
+        forecasts.append(_product(slopes, move))
+        gradient = _added(gradient, slopes, len(batch) / sum(sizes))
         with torch.no_grad():
             later = _logits(model(*batch.inputs, **batch.keywords))
             first = [value.detach(), *_losses(loss, answer, batch, parts)]
             told.append(torch.stack([*first, loss(later, batch.target), *_losses(loss, later, batch, parts)]).double())
-        del answer, later, value, slope
+        del answer, later, value, slopes
     rows = torch.stack(told).reshape(len(told), 2, 1 + parts).cpu()  # (batches, before and after, whole and parts)
     changes = (rows[:, 1] - rows[:, 0])[:, 1 if parts else 0 :].flatten()
-    size = float(torch.stack(torch._foreach_norm(now)).double().norm())
+    size, moved = _joint_length(now), _joint_length(move)
     return UpdateEffect(
         before=tuple(rows[:, 0, 0].tolist()),
         after=tuple(rows[:, 1, 0].tolist()),
         predicted=tuple(torch.stack(forecasts).tolist()),
-        length=float(_product(move, move)) ** 0.5 / size if size else math.inf,
-        gradient=gradient,
+        length=moved / size if size else math.inf,
+        slopes=gradient,
         sizes=sizes,
         changes=tuple(changes.tolist()),
     )
+
+
+def _added(total: tuple[Tensor, ...], slopes: tuple[Tensor, ...], weight: float) -> tuple[Tensor, ...]:
+    """The mean so far with one more gradient, of this weight in it; of a single batch that gradient itself."""
+    if weight == 1:
+        return slopes
+    if not total:
+        return tuple(torch._foreach_mul(slopes, weight))
+    torch._foreach_add_(total, slopes, alpha=weight)
+    return total
 
 
 @contextlib.contextmanager
@@ -183,10 +200,35 @@ def _cut(value: Any, start: int, end: int, size: int) -> Any:
     return value
 
 
-def _product(a: Tensor, b: Tensor) -> Tensor:
-    """The inner product of two long vectors, added up in double precision."""
-    pieces = zip(torch.split(a, CHUNK), torch.split(b, CHUNK), strict=True)
-    return torch.stack([(x * y).sum(dtype=torch.float64) for x, y in pieces]).sum()
+def _product(a: Sequence[Tensor], b: Sequence[Tensor]) -> Tensor:
+    """The inner product of two vectors that are given in pieces, which are added up in double precision.
+
+    A processor waits for memory, which a product of two pieces by BLAS reads once; a GPU for calls, so that pieces go together.
+    """
+    if a[0].device.type == "cpu":
+        return torch.stack([torch.dot(x.reshape(-1), y.reshape(-1)) for x, y in zip(a, b, strict=True)]).double().sum()
+    found = []
+    for places in _groups([piece.numel() for piece in a]):
+        x, y = (_flat([pieces[place] for place in places]) for pieces in (a, b))
+        found.append((x * y).sum(dtype=torch.float64).to(a[0].device))
+    return torch.stack(found).sum()
+
+
+def _groups(sizes: Sequence[int]) -> list[list[int]]:
+    """Neighbouring places whose sizes are together at most `CHUNK`, or a single one.
+
+    >>> [len(group) for group in _groups([CHUNK - 1, 1, 5, 2 * CHUNK, 3])]
+    [2, 1, 1, 1]
+    """
+    groups: list[list[int]] = []
+    held = 0
+    for place, size in enumerate(sizes):
+        if not groups or held + size > CHUNK:
+            groups.append([])
+            held = 0
+        groups[-1].append(place)
+        held += size
+    return groups
 
 
 def _stderr(values: Sequence[float]) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -18,18 +18,26 @@ from theodolite.measure.curvature.operators import Loss
 from theodolite.measure.functional import Inputs, promoted
 from theodolite.measure.kernels import empirical_ntk
 
+SQUARED = 1e-12, 1e18
+"""Lengths whose squares, and those of their smaller entries, are numbers of single precision."""
+
 
 @dataclass(frozen=True)
 class Slope:
-    """The mean loss over all batches and its gradient (P,), either of which may fail to be finite."""
+    """The mean loss over all batches and its gradient, one tensor a parameter; either may fail to be finite."""
 
     loss: float
-    gradient: Tensor = field(repr=False)
+    parts: tuple[Tensor, ...] = field(repr=False)
+
+    @property
+    def gradient(self) -> Tensor:
+        """The gradient as one vector (P,)."""
+        return torch.cat([part.reshape(-1) for part in self.parts])
 
     @cached_property
     def norm(self) -> float:
         """The length of the gradient."""
-        return float(torch.linalg.vector_norm(self.gradient, dtype=torch.float64))
+        return _joint_length(self.parts)
 
 
 def probe_slope(model: nn.Module, loss: Loss, data: Any) -> Slope:
@@ -54,7 +62,28 @@ def probe_slope(model: nn.Module, loss: Loss, data: Any) -> Slope:
             for held, slope in zip(sums, slopes, strict=True):
                 held.add_(slope, alpha=len(batch))
             samples += len(batch)
-    return Slope(total / samples, torch.cat([held.reshape(-1) for held in sums]).detach() / samples)
+    return Slope(total / samples, tuple(torch._foreach_div(sums, samples)))
+
+
+def _joint_length(parts: Sequence[Tensor]) -> float:
+    """The length of a vector that is given in parts, by few calls; in double precision where squares leave the single one.
+
+    >>> _joint_length([torch.tensor([3.0]), torch.tensor([[0.0, 4.0]])])
+    5.0
+    >>> round(_joint_length([torch.tensor([3e30]), torch.tensor([4e30])]) / 1e30, 5)
+    5.0
+    """
+    if not parts:
+        return 0.0
+    own = [promoted(part) for part in parts]
+    length = _norm(torch._foreach_norm(own))
+    if not SQUARED[0] < length < SQUARED[1]:
+        length = _norm([torch.linalg.vector_norm(part, dtype=torch.float64) for part in own])
+    return length
+
+
+def _norm(lengths: Sequence[Tensor]) -> float:
+    return float(torch.stack([length.to(lengths[0].device) for length in lengths]).double().norm())
 
 
 def weight_travel(model: nn.Module, origin: Mapping[str, Tensor]) -> float:
@@ -65,17 +94,17 @@ def weight_travel(model: nn.Module, origin: Mapping[str, Tensor]) -> float:
     >>> weight_travel(model, {"weight": torch.tensor([[2.0]])})
     0.5
     """
-    moved = size = 0.0
+    own, starts = [], []
     for name, parameter in model.named_parameters():
         if parameter.requires_grad and parameter.is_floating_point():
             if name not in origin or origin[name].shape != parameter.shape:
                 raise ValueError(
                     f"expected the start of {name!r}, {tuple(parameter.shape)}, got another model's; pass this one's"
                 )
-            start = promoted(origin[name].to(parameter.device))
-            moved += float((promoted(parameter.detach()) - start).square().sum())
-            size += float(start.square().sum())
-    return float((moved / size) ** 0.5) if size > 0 else float("inf" if moved > 0 else "nan")
+            own.append(promoted(parameter.detach()))
+            starts.append(promoted(origin[name].to(parameter.device)))
+    moved, size = (_joint_length(torch._foreach_sub(own, starts)), _joint_length(starts)) if own else (0.0, 0.0)
+    return moved / size if size > 0 else float("inf" if moved > 0 else "nan")
 
 
 def thinned_weights(model: nn.Module, *, most: int = 1 << 20, state: Mapping[str, Tensor] | None = None) -> Tensor:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from theodolite.core.ailment import SEVERITIES, Finding, Severity
-from theodolite.verbs.watching.records import Record
+from theodolite.verbs.watching.records import Record, has_gradient, standing
 
 LOG = logging.getLogger("theodolite")
 LEVEL = {"critical": logging.ERROR, "warning": logging.WARNING, "note": logging.INFO}
@@ -83,7 +83,8 @@ def line_of(step: int, finding: Finding) -> str:
 def findings_of_run(
     records: Sequence[Record], *, events: Mapping[str, float], left_out: Sequence[str] = ()
 ) -> tuple[Finding, ...]:
-    """What the looks so far say is wrong, worst first."""
+    """What the looks so far say is wrong, worst first; what a thinned look left out stands as it was read last."""
+    records = standing(records)
     found = [*_too_large(records), *_dead(records), *_overfits(records), *_kept(events), *_left_out(left_out)]
     return tuple(sorted(found, key=lambda finding: SEVERITIES.index(finding.severity)))
 
@@ -117,16 +118,15 @@ def _too_large(records: Sequence[Record]) -> Iterator[Finding]:
     ratio, overshot = last.facts.get("trust", math.nan), _overshot(last)
     seen = f"the loss of the probe went from {first:.3g} to {now:.3g}"
     change, promise = last.facts.get("change", math.nan), last.facts.get("predicted", math.nan)
-    step = (
-        ""
-        if math.isnan(ratio)
-        else f"; the last step changed it by {change:+.2g}, the gradient promises {promise:+.2g}"
-    )
+    read = next((record for record in reversed(told) if has_gradient(record)), last)
+    which = "the last step" if read is last else f"the step before step {read.step}"
+    step = "" if math.isnan(ratio) else f"; {which} changed it by {change:+.2g}, the gradient promises {promise:+.2g}"
+    whole = [record for record in told if has_gradient(record)]
     if first > 0 and now > RUNAWAY * first:
         yield _step(f"{seen}, more than a thousandfold: the run diverges", last, replace_lr=0.1 * (last.lr or math.nan))
     elif first > 0 and (now > DOUBLED * first or (now > RISEN * first and overshot)):
         yield _step(seen + step, last)
-    elif first > 0 and now > STILL * first and len(told) > AGAIN and all(_overshot(r) for r in told[-AGAIN:]):
+    elif first > 0 and now > STILL * first and len(whole) > AGAIN and all(_overshot(r) for r in whole[-AGAIN:]):
         yield _step(f"{seen}, and the last {AGAIN} looks saw steps that overshoot{step}", last)
     elif first > 0 and lowest < LOW * first < now and now > BACK * lowest and overshot and ratio < WORSE:
         yield replace(_step(f"{seen}, having been {lowest:.3g}{step}", last), severity="warning")

@@ -141,7 +141,8 @@ def facts_beside(scene: Scene, held_out: Sequence[Batch]) -> dict[str, float]:
     carried = scene.carried
     if carried.entries is None:
         carried.entries = starting_entries(scene.subject.model, carried.origin)
-    layers = layer_facts(scene.subject.model, scene.slope.gradient, carried.entries)
+    slopes = None if scene.bare else scene.slope.parts
+    layers = layer_facts(scene.subject.model, slopes, carried.entries)
     return {**scores_of(scene.subject, held_out), **layers}
 
 

@@ -12,7 +12,7 @@ from theodolite.report.dashboard import BAD, Dashboard, Heat, Panel, RunLine
 from theodolite.theory.dynamics import Moment, step_size_edge
 from theodolite.verbs.watching.layers import layer_tables
 from theodolite.verbs.watching.looks import LOOKS, SHARPNESS
-from theodolite.verbs.watching.records import Record
+from theodolite.verbs.watching.records import THINNED, Record, left_out, standing
 
 if TYPE_CHECKING:
     from theodolite.report.opening import Opening
@@ -27,7 +27,8 @@ DRAWN = 400
 
 
 def history_of(records: Sequence[Record]) -> list[Moment]:
-    """What decides the phase, of the looks that could read the loss."""
+    """What decides the phase, of the looks that could read the loss; where the last was thinned, what was read last stands."""
+    records = [*records[:-1], *standing(records)[-1:]]
     return [
         Moment(
             r.step,
@@ -62,10 +63,14 @@ def answers_of(records: Sequence[Record]) -> tuple[Answer, ...]:
 
 
 def skipped_of(records: Sequence[Record]) -> tuple[Skipped, ...]:
-    """What the last look could not read, and earlier trouble with the loss."""
+    """What the last look could not read, or where it was thinned the last whole one, and earlier trouble with the loss."""
     if not records:
         return ()
-    last = [Skipped(*note.split(": ", 1)) if ": " in note else Skipped("loss", note) for note in records[-1].notes]
+    left = left_out(records[-1])
+    whole = next((r for r in reversed(records) if THINNED not in r.facts), records[-1])
+    notes = [note for note in records[-1].notes if not note.startswith(f"{THINNED}: ")]
+    notes += [note for note in whole.notes if left and note.split(": ", 1)[0] in left]
+    last = [Skipped(*note.split(": ", 1)) if ": " in note else Skipped("loss", note) for note in notes]
     bad = [note for record in records[:-1] for note in record.notes if "not finite at step" in note]
     return (*last, *(Skipped("loss", note) for note in bad[:3]))
 
@@ -176,7 +181,7 @@ def findings_began(records: Sequence[Record]) -> dict[str, tuple[int, str, bool]
 
 def dashboard_of(records: Sequence[Record], diagnosis: Diagnosis | None) -> Dashboard:
     """Loss, step against edge, trust ratio, gradients and weights by layer, phases and findings over the steps."""
-    thin = records[:: math.ceil(len(records) / DRAWN) or 1]
+    thin = standing(records)[:: math.ceil(len(records) / DRAWN) or 1]
     marks = [(float(r.step), note, True) for r in thin for note in r.notes if "not finite at step" in note][:1]
     marks += [(float(step), f"{name}: {why}", True) for step, name, why in phases_of(thin) if name in BAD]
     began = findings_began(records)
@@ -233,6 +238,10 @@ def facts_of(watch: Watch) -> dict[str, str]:
     if watch.records and math.isfinite(watch.overhead):
         each = watch.records[-1].watching / len(watch.records)
         facts["overhead"] = f"{100 * watch.overhead:.3g} % of training time; {each:.3g} s a look"
+    thinned = [record for record in watch.records if THINNED in record.facts]
+    if thinned:
+        names = ", ".join(left_out(thinned[-1]))
+        facts["thinned looks"] = f"{len(thinned)} of {len(watch.records)}, the last of them without {names}"
     last = watch.records[-1] if watch.records else None
     if last is not None and last.lr:
         facts["learning rate"] = f"{last.lr:g}" + (f", momentum {last.momentum:g}" if last.momentum else "")

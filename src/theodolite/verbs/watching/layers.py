@@ -18,31 +18,31 @@ ENTRIES = 1 << 14
 ROWS = {"gradient": "gradient by layer", "travel": "way from the start"}
 
 
-def layer_facts(model: nn.Module, gradient: Tensor, starts: Mapping[str, Tensor]) -> dict[str, float]:
-    """The length of each weight matrix's gradient, and how far it has come of its length at the start.
+def layer_facts(model: nn.Module, slopes: Sequence[Tensor] | None, starts: Mapping[str, Tensor]) -> dict[str, float]:
+    """The length of each weight matrix's gradient, where there is one, and how far it has come of its length at the start.
 
-    ``starts`` are the `starting_entries` of the run.
+    ``slopes`` is the gradient, one tensor a parameter; ``starts`` are the `starting_entries` of the run.
 
     >>> layer = nn.Linear(2, 1, bias=False)
     >>> _ = nn.init.ones_(layer.weight)
     >>> starts = starting_entries(layer, {"weight": layer.weight.detach() * 2})
-    >>> layer_facts(layer, torch.tensor([3.0, 4.0]), starts)
+    >>> layer_facts(layer, [torch.tensor([[3.0, 4.0]])], starts)
     {'gradient of weight': 5.0, 'travel of weight': 0.5}
     """
     named = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
-    if sum(p.numel() for _, p in named) != gradient.numel():  # parameters that are made of others
-        return {}
-    parts = dict(
-        zip((name for name, _ in named), gradient.split_with_sizes([p.numel() for _, p in named]), strict=True)
-    )
     chosen = _chosen(named)
     if not chosen:
         return {}
+    parts: dict[str, Tensor] = {}
+    if slopes is not None:
+        if [slope.numel() for slope in slopes] != [p.numel() for _, p in named]:  # parameters that are made of others
+            return {}
+        parts = {name: slope for (name, _), slope in zip(named, slopes, strict=True) if name in chosen}
     known = [name for name in chosen if name in starts]
     began = [starts[name] for name in known]
     moved = torch._foreach_sub([_entries(chosen[name]) for name in known], began) if known else []
-    lengths = iter(_lengths([*(parts[name] for name in chosen), *began, *moved]))  # the device is waited for once
-    facts = {f"gradient of {name}": next(lengths) for name in chosen}
+    lengths = iter(_lengths([*parts.values(), *began, *moved]))  # the device is waited for once
+    facts = {f"gradient of {name}": next(lengths) for name in parts}
     long = {name: next(lengths) or 1.0 for name in known}
     return facts | {f"travel of {name}": next(lengths) / long[name] for name in known}
 
@@ -59,6 +59,8 @@ def _chosen(named: Sequence[tuple[str, Tensor]]) -> dict[str, Tensor]:
 
 
 def _lengths(tensors: list[Tensor]) -> list[float]:
+    if not tensors:
+        return []
     return torch.stack(torch._foreach_norm(tensors)).tolist()
 
 

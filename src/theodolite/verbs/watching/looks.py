@@ -22,6 +22,7 @@ from theodolite.verbs.watching.accumulation import accumulation_readings
 from theodolite.verbs.watching.glances import loss_as_evaluated
 from theodolite.verbs.watching.scene import CLOSE, LARGE, LEVELS, Level, Scene
 from theodolite.verbs.watching.tangent import kernel_readings
+from theodolite.verbs.watching.thinning import Size
 
 LOSS, SHARPNESS = "loss on the probe", "largest Hessian eigenvalue"
 PRECONDITIONED = "largest preconditioned Hessian eigenvalue"
@@ -36,10 +37,15 @@ class Look(Question):
 
 
 def _loss(scene: Scene) -> Iterator[Reading]:
-    slope = scene.slope
-    loss = loss_as_evaluated(scene.subject) if scene.normalised else slope.loss
-    scene.facts |= {"loss": loss, "step_loss": slope.loss, "gradient": slope.norm}
-    finite = math.isfinite(slope.loss)
+    if scene.bare:
+        with scene.stepping():
+            seen = loss_as_evaluated(scene.subject)
+    else:
+        seen = scene.slope.loss
+        scene.facts["gradient"] = scene.slope.norm
+    loss = loss_as_evaluated(scene.subject) if scene.normalised else seen
+    scene.facts |= {"loss": loss, "step_loss": seen}
+    finite = math.isfinite(seen)
     yield Reading(
         quantity=LOSS,
         measured=loss,
@@ -48,11 +54,11 @@ def _loss(scene: Scene) -> Iterator[Reading]:
     if scene.normalised:
         yield Reading(
             quantity="loss on the probe, as the step sees it",
-            measured=slope.loss,
+            measured=seen,
             meaning="Batch normalisation by the batch's own statistics, as in training; dropout off.",
         )
-    if finite:
-        norm = slope.norm
+    if finite and not scene.bare:
+        norm = scene.slope.norm
         yield Reading(
             quantity="norm of the gradient on the probe",
             measured=norm,
@@ -276,10 +282,15 @@ def looks_of(level: Level) -> tuple[Look, ...]:
     return tuple(look for look in LOOKS if LEVELS.index(look.level) <= LEVELS.index(level))
 
 
+def is_dear(look: Look, size: Size) -> bool:
+    """Whether a look of this size leaves it out."""
+    return (size != "whole" and look.level != "cheap") or (size == "loss" and look.name == "last-step")
+
+
 def trouble_in(scene: Scene, step: int) -> str:
     """In words, if loss or gradient are not finite: nothing else is then worth reading."""
     if "loss" not in scene.facts:
         return f"the loss could not be read at step {step}"
     if not math.isfinite(scene.facts["step_loss"]) or not math.isfinite(scene.facts["loss"]):
         return f"loss is not finite at step {step}"
-    return "" if math.isfinite(scene.slope.norm) else f"gradient is not finite at step {step}"
+    return "" if scene.bare or math.isfinite(scene.slope.norm) else f"gradient is not finite at step {step}"

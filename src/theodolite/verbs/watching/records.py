@@ -3,13 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from theodolite.core.reading import Reading
 from theodolite.core.reading_rows import known_number, reading_of, row_of
 from theodolite.io.store import Store
+
+THINNED = "thinned"
+"""The fact of a look that was thinned: 1 where what a level adds to a cheap look was left out, 2 where the gradient was too."""
+
+_READ_WITH_THE_GRADIENT = (
+    "gradient",
+    "trust",
+    "trust_noise",
+    "predicted",
+    "change",
+    "change_noise",
+    "step_length",
+    "best_factor",
+)
+_READ_IN_WHOLE_LOOKS = (*_READ_WITH_THE_GRADIENT, "sharpness", "sharpness_error", "edge", "drift", "alive")
 
 
 @dataclass(frozen=True)
@@ -40,6 +55,44 @@ class Record:
         """One flat dictionary a reading."""
         head = {"step": self.step, "lr": self.lr, "momentum": self.momentum, "phase": self.phase}
         return [{**head, "instrument": look, **row_of(reading)} for look, reading in self.readings]
+
+
+def standing(records: Iterable[Record]) -> list[Record]:
+    """The same records, where thinned ones have what was read last of the facts that they left out.
+
+    >>> whole, thin = Record(0, facts={"loss": 2.0, "sharpness": 5.0}), Record(9, facts={"loss": 1.0, THINNED: 1.0})
+    >>> dict(standing([whole, thin])[-1].facts)
+    {'sharpness': 5.0, 'loss': 1.0, 'thinned': 1.0}
+    """
+    found: list[Record] = []
+    for record in records:
+        if THINNED in record.facts and found:
+            last = found[-1].facts
+            kept = {n: v for n, v in last.items() if n in _READ_IN_WHOLE_LOOKS or n.startswith("gradient of ")}
+            record = replace(record, facts={**kept, **record.facts})
+        found.append(record)
+    return found
+
+
+def has_gradient(record: Record) -> bool:
+    """Whether the look was not thinned to what forward passes tell."""
+    return record.facts.get(THINNED, 0.0) < 2
+
+
+def thinned_note(names: Iterable[str], why: str) -> str:
+    """What a thinned look says of itself."""
+    return f"{THINNED}: {', '.join(names)} left out at this look: {why}"
+
+
+def left_out(record: Record) -> tuple[str, ...]:
+    """The looks that a thinned one left out.
+
+    >>> left_out(Record(0, notes=(thinned_note(["sharpness", "collapse"], "too dear"),)))
+    ('sharpness', 'collapse')
+    """
+    head = f"{THINNED}: "
+    note = next((note for note in record.notes if note.startswith(head)), "")
+    return tuple(note[len(head) :].split(" left out ")[0].split(", ")) if note else ()
 
 
 class StoredRecords:

@@ -99,7 +99,10 @@ class Carried:
 
 @dataclass
 class Scene:
-    """One look: the subject at its present weights with the present step size, and what was measured so far in it."""
+    """One look: the subject at its present weights with the present step size, and what was measured so far in it.
+
+    ``bare``: it is thinned to forward passes, and no gradient is taken.
+    """
 
     subject: Subject
     carried: Carried
@@ -107,6 +110,7 @@ class Scene:
     batching: Batching
     training: Training = field(default_factory=Training)
     facts: dict[str, float] = field(default_factory=dict)
+    bare: bool = False
 
     @contextlib.contextmanager
     def stepping(self) -> Iterator[None]:
@@ -139,17 +143,16 @@ class Scene:
         """Loss on the probe, as a step sees it, and its gradient: that of the last step's start where that is known."""
         assert self.subject.model is not None and self.subject.loss is not None
         if self.one_back:
-            return Slope(self.effect.loss, self.effect.gradient)
+            return Slope(self.effect.loss, self.effect.slopes)
         with self.stepping():
             return probe_slope(self.subject.model, self.subject.loss, self.subject.data)
 
     def forget_gradient(self) -> None:
         """Give its memory back, where nothing later in the look needs it."""
-        if self.level != "full":
-            slope = self.slope
-            self.__dict__["slope"] = replace(slope, gradient=slope.gradient[:0])
+        if self.level != "full" and not self.bare:
+            self.__dict__["slope"] = replace(self.slope, parts=())
             if "effect" in self.__dict__:
-                self.__dict__["effect"] = replace(self.effect, gradient=slope.gradient[:0])
+                self.__dict__["effect"] = replace(self.effect, slopes=())
 
     @cached_property
     def memory(self) -> int:

@@ -13,24 +13,17 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from theodolite.core.reading import Reading
 from theodolite.core.reading_rows import COLUMNS
 from theodolite.theory.dynamics import TrainingPhase, training_phase
 from theodolite.verbs._shown import Sheet, ShownAnswers
 from theodolite.verbs.watching.beside import Beside, FindingListener, Findings, StopOn
-from theodolite.verbs.watching.charting import (
-    chart_of,
-    facts_beside,
-    held_out_batches,
-    optimizer_lr,
-    optimizer_momentum,
-)
+from theodolite.verbs.watching.charting import chart_of, held_out_batches, optimizer_lr, optimizer_momentum
 from theodolite.verbs.watching.history import answers_of, facts_of, history_of, skipped_of
-from theodolite.verbs.watching.looks import looks_of, trouble_in
 from theodolite.verbs.watching.records import Record, StoredRecords
-from theodolite.verbs.watching.scene import LEVELS, Batching, Carried, Level, Scene
+from theodolite.verbs.watching.scene import LEVELS, Batching, Carried, Level
 from theodolite.verbs.watching.starts import kept_probe, starting_weights, wait_for, watched_model, watched_subject
-from theodolite.verbs.watching.training import most_bytes
+from theodolite.verbs.watching.taking import Taking
+from theodolite.verbs.watching.thinning import Thinning
 
 if TYPE_CHECKING:
     from theodolite.report.opening import Opening
@@ -50,9 +43,12 @@ class Watch(ShownAnswers):
     step did; ``standard`` also sharpness, tangent kernel and collapse; ``full`` also the top Hessian subspace, gradient noise
     and stationarity, for which ``batch_size``, ``samples`` and ``sampler`` say how training draws batches.
     ``every`` is a number of steps; ``"auto"`` looks as often as ``budget``, a share of the training time, allows, and a
-    number with a ``budget`` asks for both. With ``out`` each record is on disk when it is taken, `live.html` there shows the
-    run so far, and a run that starts again with the same folder goes on there, with the weights it first started from: looked
-    at after the optimiser's step and before its state is saved, with the same looks as if nothing had happened.
+    number with a ``budget`` asks for both. Without a budget looks keep to a price, one step's time a look at cheap and 15 at
+    standard in the mean: what is dear is read at some of them, and at once where something looks wrong; with
+    ``budget=math.inf``, and by `look`, everything is read. With ``out`` each record is on disk when it is taken, `live.html`
+    there shows the run so far, and a run that starts again with the same folder goes on there, with the weights it first
+    started from: looked at after the optimiser's step and before its state is saved, with the same looks as if nothing had
+    happened (those that are whole).
     ``writer`` is a TensorBoard writer, a run of wandb or aim, mlflow, or any function of numbers and a step; ``page_at`` is
     another place for the page, which is written anew at every look and reloads itself.
     With ``optimizer`` its step size, momentum, decay, groups and state are read at each look, and `diagnosis` can tell what is
@@ -95,7 +91,6 @@ class Watch(ShownAnswers):
         self.subject = watched_subject(self.model, self.probe, self.loss, self.name)
         if not self.subject.has("loss"):
             raise ValueError("expected a probe with a target for the loss, got inputs alone; pass (inputs, target)")
-        self._held_out = held_out_batches(kept_probe(self.validation, self.model), self.model)
         folder = None if self.out is None or self._beside.silent else Path(self.out)
         self._stored = StoredRecords(folder)
         self._carried = Carried(starting_weights(self.model, folder))
@@ -108,6 +103,17 @@ class Watch(ShownAnswers):
         self._known: Record | None = None  # what a run before this one saw at the step where it is taken up
         self._diagnosed: tuple[Any, Diagnosis] | None = None
         self._next = -math.inf if last is None or self.every == "auto" else last.step + self.every
+        self._taking = Taking(
+            self._beside,
+            self._carried,
+            self.level,
+            Batching(self.batch_size, self.samples, self.sampler),
+            held_out_batches(kept_probe(self.validation, self.model), self.model),
+            Thinning.of(self.level, self.budget),
+            lambda: time.perf_counter(),
+        )
+        self._begun = self._training  # seconds of training before this process, whose steps are counted
+        self._steps = 0
 
     def __call__(self, step: int, *, lr: float | None = None, momentum: float = 0.0) -> Record | None:
         """Take a look if one is due; ``lr`` and ``momentum`` are those of the optimiser now, where the watch was not given it."""
@@ -116,16 +122,20 @@ class Watch(ShownAnswers):
         if self._seen is None or step < self._seen:
             self._go_back_to(step)
         stride = 1 if self._seen is None else max(1, step - self._seen)
+        self._steps += 0 if self._seen is None else max(0, step - self._seen)
         self._seen, self._latest = step, time.perf_counter()
         due = step >= self._next and self._affordable()
-        record = self.look(step, lr=lr, momentum=momentum) if due else None
+        record = self._look(step, lr, momentum, whole=False) if due else None
         if not due and self._beside.glances.due(step):
             self._glance(step)
         self._beside.expect(step + stride >= self._next and self._affordable())
         return record
 
     def look(self, step: int, *, lr: float | None = None, momentum: float = 0.0) -> Record:
-        """Take a look now, due or not, as at the end of training."""
+        """Take a whole look now, due or not, as at the end of training."""
+        return self._look(step, lr, momentum, whole=True)
+
+    def _look(self, step: int, lr: float | None, momentum: float, *, whole: bool) -> Record:
         if self._beside.silent:
             return Record(step)
         if self.optimizer is not None:
@@ -138,10 +148,12 @@ class Watch(ShownAnswers):
         wait_for(self.model)
         started = self._latest = time.perf_counter()
         self._training = self.training_seconds
-        readings, notes, facts = self._readings(step, lr, momentum)
+        subject = self.subject.stepping(lr, momentum)
+        a_step = (self._training - self._begun) / self._steps if self._steps else math.nan
+        found = self._taking.look(subject, self.records, step, a_step=a_step, whole=whole)
         self._beside.release()
-        facts |= self._beside.glances.facts()
-        bare = self._as_before(Record(step, lr, momentum, tuple(readings), tuple(notes), facts=facts))
+        facts = found.facts | self._beside.glances.facts()
+        bare = self._as_before(Record(step, lr, momentum, tuple(found.readings), tuple(found.notes), facts=facts))
         history = history_of([*self.records, bare])
         phase = training_phase(history)
         self._beside.glances.follow(history)
@@ -237,38 +249,6 @@ class Watch(ShownAnswers):
             f"Watch({self.subject.name}, level={self.level!r}, every={self.every!r}: {len(self.records)} records{last})"
         )
 
-    def _readings(
-        self, step: int, lr: float | None, momentum: float
-    ) -> tuple[list[tuple[str, Reading]], list[str], dict[str, float]]:
-        """Every look of the level; one that fails is told in a note and does not stop training or the others."""
-        found: list[tuple[str, Reading]] = []
-        notes: list[str] = []
-        training = self._beside.training()
-        scene = Scene(
-            self.subject.stepping(lr, momentum),
-            self._carried,
-            self.level,
-            Batching(self.batch_size, self.samples, self.sampler),
-            training,
-        )
-        self._carried.note_memory(most_bytes(self.model), trained=bool(training.before))
-        with self._beside.looking(training):
-            for look in looks_of(self.level):
-                try:
-                    found += [(look.name, reading) for reading in look.read(scene)]
-                except Exception as error:  # whatever fails here, training goes on
-                    notes.append(f"{look.name}: {' '.join(str(error).split()) or type(error).__name__}")
-                if look.name == "loss":
-                    trouble = trouble_in(scene, step)
-                    if trouble:
-                        return found, [*notes, trouble], scene.facts
-                    scene.facts |= facts_beside(scene, self._held_out)
-                    scene.forget_gradient()
-                if look.name == "last-step":
-                    self._beside.release()
-        self._carried.after_look = most_bytes(self.model)
-        return found, notes, scene.facts
-
     def _glance(self, step: int) -> None:
         """Read the loss alone: what that costs is time of looks, not of training."""
         started = time.perf_counter()
@@ -288,7 +268,7 @@ class Watch(ShownAnswers):
 
     def _affordable(self) -> bool:
         """Whether one more look, as dear as the last, stays within the budget."""
-        if self.budget is None or not self.records or self._since is None:
+        if self.budget is None or math.isinf(self.budget) or not self.records or self._since is None:
             return True
         return self._watching + self.records[-1].seconds <= self.budget * self.training_seconds
 
@@ -318,5 +298,5 @@ def _check(every: Any, level: Any, budget: float | None) -> None:
         raise ValueError(f"expected a number of steps from 1 on, or 'auto', got every={every!r}")
     if level not in LEVELS:
         raise ValueError(f"expected a level cheap, standard or full, got {level!r}")
-    if budget is not None and not 0 < budget < math.inf:
-        raise ValueError(f"expected a share of training time such as 0.05, got budget={budget!r}")
+    if budget is not None and not budget > 0:
+        raise ValueError(f"expected a share of training time such as 0.05, or math.inf for whole looks, got {budget!r}")
