@@ -85,9 +85,9 @@ def _beside_the_law(chart: Chart, wanted: list[WeightFacts]) -> Iterator[Finding
     yield Finding(
         severity="warning" if trained else "note",
         where=first.name,
-        says=f"{_names(still)} still {_have(still)} the entries of the first draw: all {first.entries} of {first.name} lie within "
-        f"the bound of {first.start}'s initialisation, reach it and are uniform below it, while {len(others)} other matrices have left "
-        "every such bound.",
+        says=f"{_names(still)} still {_have(still)} the entries of the first draw: all {first.entries} of {first.name} lie "
+        f"within the bound of {first.start}'s initialisation, reach it and are uniform below it, while {len(others)} other "
+        "matrices have left every such bound.",
         remedy="see that it is trained (in the optimiser, reached by the loss) and that the checkpoint was loaded whole: "
         "load_state_dict(..., strict=True)",
         evidence=tuple(seen("entries as drawn", facts.entries, where=facts.name) for facts in still[:20]),
