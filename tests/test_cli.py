@@ -326,9 +326,42 @@ def test_completion_knows_commands_options_and_names(shell, capsys):
     assert ("-l budget" if shell == "fish" else "--budget") in script
 
 
-def test_completion_completes_in_bash(tmp_path, capsys):
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("explain ntk-m", ["ntk-matrix-chernoff", "ntk-mean"]),
+        ("survey --instrument wei", ["weight-spectrum"]),
+        ("diagnose --fail-on c", ["critical"]),
+        ("diag", ["diagnose"]),
+    ],
+)
+def test_completion_completes_in_bash(tmp_path, capsys, typed, offered):
     main(["completion", "bash"])
     (tmp_path / "words.sh").write_text(capsys.readouterr().out)
-    typed = 'source words.sh; COMP_WORDS=(theodolite explain ntk-m); COMP_CWORD=2; _theodolite_words; echo "${COMPREPLY[@]}"'
-    done = subprocess.run(["bash", "-c", typed], cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["ntk-matrix-chernoff", "ntk-mean"]
+    words = f"COMP_WORDS=(theodolite {typed}); COMP_CWORD={len(typed.split())}"
+    asked = f'source words.sh; {words}; _theodolite_words; echo "${{COMPREPLY[@]}}"'
+    done = subprocess.run(["bash", "-c", asked], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == offered
+
+
+def test_a_pipe_gets_plain_lines_as_wide_as_columns_says(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    status, narrow, _ = run(capsys, "check", "commuting-quadratic-divergence", "zaslavsky")
+    assert status == 0
+    assert max(map(len, narrow.splitlines())) <= 80
+    assert "commuting-quadratic-divergence" in narrow
+    assert "\x1b" not in narrow
+    assert all(line == line.rstrip() for line in narrow.splitlines())
+    monkeypatch.delenv("COLUMNS")
+    _, wide, _ = run(capsys, "check", "zaslavsky")
+    assert "✓ holds" in wide and "✓ holds" not in narrow
+
+
+def test_help_begins_with_what_it_is_for_and_fits_80_columns(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    for words in ([], ["survey"], ["diagnose"], ["check"]):
+        with pytest.raises(SystemExit):
+            main([*words, "--help"])
+        told = capsys.readouterr().out
+        assert max(map(len, told.splitlines())) <= 80
+    assert "Run laws: prediction beside experiment." in told

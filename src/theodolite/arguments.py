@@ -3,11 +3,48 @@
 from __future__ import annotations
 
 import argparse
+import textwrap
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
 WRONG_INPUT = 2
+
+
+_EXAMPLES = """examples:
+  theodolite run train.py                       your training script, watched
+  theodolite diagnose zoo:model --data x.npz    a function that returns a model
+  theodolite survey model.safetensors           a checkpoint alone
+  theodolite design --activation gelu --depth 50
+
+exit status:
+  0 done, 1 a law is broken or --fail-on was met, 2 the input is wrong"""
+
+
+class _Wide(argparse.RawDescriptionHelpFormatter):
+    """Names of commands beside their help, and the examples as they are written."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=17)
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        kept = text.startswith("examples:")
+        return super()._fill_text(text, width, indent) if kept else textwrap.fill(text, width)
+
+
+class _Commands:
+    """The commands of a parser; what the list says of one stands at the head of its own help too."""
+
+    def __init__(self, found: Any) -> None:
+        self.found = found
+        self.choices = found.choices
+
+    def add_parser(self, name: str, *, help: str) -> argparse.ArgumentParser:
+        """A command with its one line."""
+        made: argparse.ArgumentParser = self.found.add_parser(
+            name, help=help, description=help[0].upper() + help[1:] + ("" if help.endswith("?") else ".")
+        )
+        return made
 
 
 class _Parser(argparse.ArgumentParser):
@@ -20,10 +57,14 @@ class _Parser(argparse.ArgumentParser):
 def parser(runs: Mapping[str, Callable[[argparse.Namespace], int]]) -> argparse.ArgumentParser:
     """Every command with its options; ``runs`` is what each does."""
     whole = _Parser(
-        prog="theodolite", description="Theory predicts, a measurement is taken, the two are laid side by side."
+        prog="theodolite",
+        description="Says what is wrong with a neural network, how that is known and what to type; every number stands beside "
+        "the one that a theorem expects.",
+        epilog=_EXAMPLES,
+        formatter_class=_Wide,
     )
     whole.add_argument("--version", action="version", version=f"theodolite {_version()}")
-    commands = whole.add_subparsers(metavar="command", parser_class=_Parser)
+    commands = _Commands(whole.add_subparsers(metavar="command", parser_class=_Parser, title="commands"))
 
     _survey_parser(commands)
     _diagnose_parser(commands)
@@ -42,7 +83,16 @@ def completion(shell: str, whole: argparse.ArgumentParser) -> str:
     from theodolite.report.completion import SHELLS, completion_script
 
     laws, everything = catalogue.law_names(), [entry.name for entry in catalogue.entries()]
-    names = {"check": [*catalogue.topics(), *laws], "explain": everything, "completion": SHELLS}
+    instruments = [entry.name for entry in catalogue.entries() if entry.kind == "instrument"]
+    names = {
+        "check": [*catalogue.topics(), *laws],
+        "explain": everything,
+        "completion": SHELLS,
+        "--instrument": instruments,
+        "--data": ["digits"],
+        "dimension": ["digits"],
+        "memorize": ["digits"],
+    }
     return completion_script(shell, whole, names)
 
 
@@ -118,10 +168,10 @@ def _data_parsers(commands: Any) -> None:
 
     memorize = commands.add_parser("memorize", help="a network written down, not trained, that fits the data exactly")
     memorize.add_argument("data", help="digits, or an .npz with x and y; whole-number y are classes")
-    memorize.add_argument("--activation", default="relu", choices=("relu", "hardtanh"))
+    memorize.add_argument("--activation", default="relu", choices=("relu", "hardtanh"), help="of its units (relu)")
     memorize.add_argument("--widths", help="hidden widths such as 200,200 (default: those of the theorem)")
     memorize.add_argument("--float32", action="store_true", help="write float32 and say what that costs")
-    memorize.add_argument("--seed", type=int, default=0)
+    memorize.add_argument("--seed", type=int, default=0, help="another projection (0)")
     memorize.add_argument("--out", type=Path, metavar="FILE", default=Path("net.safetensors"), help="the network")
     _shared(memorize)
 
@@ -130,7 +180,7 @@ def _law_parsers(commands: Any) -> None:
     check = commands.add_parser("check", help="run laws: prediction beside experiment")
     check.add_argument("law", nargs="*", help="laws or topics; none: all of them")
     check.add_argument("--size", default="quick", choices=("quick", "full"), help="seconds a law, or minutes")
-    check.add_argument("--seed", type=int, default=0)
+    check.add_argument("--seed", type=int, default=0, help="another draw of every experiment (0)")
     check.add_argument(
         "--break-assumptions", action="store_true", help="also break each assumption and see the law fail"
     )
@@ -141,7 +191,7 @@ def _law_parsers(commands: Any) -> None:
     )
     _shared(commands.add_parser("list", help="every law, instrument and ailment"))
     explain = commands.add_parser("explain", help="a law, an instrument or an ailment in full")
-    explain.add_argument("name")
+    explain.add_argument("name", help="as `theodolite list` shows it")
     _shared(explain)
     completion = commands.add_parser(
         "completion", help="a script that completes commands, options and names in a shell"
@@ -157,7 +207,9 @@ def _shared(parser: argparse.ArgumentParser, *, out: str = "", jobs: bool = Fals
         parser.add_argument("--out", type=Path, metavar="DIR", help=out)
     if jobs:
         parser.add_argument("--jobs", type=int, default=1, help="worker processes; -1: every core")
-        parser.add_argument("--backend", default="loky", choices=("loky", "dask", "ray"))
+        parser.add_argument(
+            "--backend", default="loky", choices=("loky", "dask", "ray"), help="where workers run (loky: here)"
+        )
 
 
 def _version() -> str:

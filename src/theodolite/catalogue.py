@@ -8,6 +8,7 @@ import functools
 import importlib
 import inspect
 import re
+import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -160,10 +161,25 @@ def references() -> dict[str, str]:
             f"({fields.get('year', '')})",
             fields.get("title", ""),
         ]
-        found[key] = re.sub(r"[{}]", "", " ".join(parts) + (f". {where}." if where else "."))
+        found[key] = _letters(" ".join(parts) + (f". {where}." if where else "."))
         if "unchecked" in fields:
             found[key] += f" [Not checked against public text: {fields['unchecked']}.]"
     return found
+
+
+_ACCENTS = {"'": "\u0301", "`": "\u0300", "^": "\u0302", '"': "\u0308", "~": "\u0303", "v": "\u030c", "c": "\u0327"}
+
+
+def _letters(text: str) -> str:
+    r"""TeX's accents as letters, its braces and backslashes gone.
+
+    >>> _letters(r"{M}ont\'ufar, Sch\"{o}lkopf, Structures \& Algorithms")
+    'Montúfar, Schölkopf, Structures & Algorithms'
+    """
+    accented = re.sub(
+        r"\\(['`^\"~]|[vc](?![A-Za-z]))\s*\{?([A-Za-z])\}?", lambda found: found[2] + _ACCENTS[found[1]], text
+    )
+    return unicodedata.normalize("NFC", re.sub(r"[{}]|\\(?=\W)", "", accented))
 
 
 def _name(path: Path) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -221,6 +222,8 @@ def _present(result: Shown, options: argparse.Namespace, out: Path | None, files
         _show(result.table(**how))
         if out is not None and trouble is None:
             print("\n" + "\n".join(f"{words}: {out / name}" for name, words in files.items() if words))
+        elif files and trouble is None:
+            print(f"\n{next(iter(files.values()))}: with --out DIR")
     sys.stdout.flush()
     words = f"expected a folder that can be written, got {out}: {trouble}; pass another --out"
     return DONE if trouble is None else _wrong(words)
@@ -236,10 +239,16 @@ def _written(result: Shown, out: Path, files: Mapping[str, str]) -> OSError | No
 
 
 def _show(renderable: RenderableType) -> None:
+    """On a terminal as wide as that is; elsewhere as wide as COLUMNS says or 120, plain and without blanks at the end."""
     from rich.console import Console
 
     console = Console(highlight=False)
-    Console(highlight=False, width=console.width if console.is_terminal else 120).print(renderable)
+    if console.is_terminal:
+        console.print(renderable)
+        return
+    from theodolite.report.text import as_text
+
+    sys.stdout.write(as_text(renderable, width=console.width if "COLUMNS" in os.environ else 120))
 
 
 if __name__ == "__main__":

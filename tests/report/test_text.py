@@ -79,10 +79,20 @@ def test_empty_survey():
     assert "0 agree" in as_text(survey_table([], []))
 
 
-def test_width_is_kept(survey):
+def test_width_is_kept_and_names_are_whole(survey):
     for width in (80, 100, 140):
         lines = as_text(survey_table(survey[1], survey[2]), width=width).splitlines()
         assert max(map(len, lines)) <= width
+        for reading in (reading for answer in survey[1] for reading in answer.readings):
+            assert len(reading.where) > 40 or any(reading.where in line for line in lines), reading.where
+
+
+def test_what_was_skipped_for_one_reason_is_told_together():
+    missing = "needs {}, which this subject does not have"
+    skips = [Skipped("kernel", missing.format("data, model")), Skipped("sharpness", missing.format("data, lr, model"))]
+    text = as_text(survey_summary([], [*skips, Skipped("training-change", missing.format("origin"))]), width=80)
+    assert "kernel, sharpness: need a model and its data" in text
+    assert "training-change: needs origin" in text
 
 
 def test_verdicts(verdicts):
@@ -194,7 +204,9 @@ def test_leaving_chance_is_no_alarm():
 def test_the_list_and_every_explanation_are_free_of_tex():
     text = as_text(listing(catalogue.entries(), catalogue.topics()), width=100)
     assert "$" not in text and "\\" not in text
-    for name in ("marchenko-pastur", "jacobian-log-normal", "diagonal-net-potential"):
-        entry = catalogue.entry(name)
-        told = as_text(explanation(catalogue.law(name), documentation=entry.docstring), width=100)
-        assert "$" not in told and "\\" not in told, told
+    references = catalogue.references()
+    for entry in catalogue.entries():
+        subject = getattr(catalogue, entry.kind)(entry.name)
+        told = as_text(explanation(subject, references=references, documentation=entry.docstring), width=80)
+        for sign in ("$", "\\", "^{", "_{"):
+            assert sign not in told, f"{entry.name}: {told}"

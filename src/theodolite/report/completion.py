@@ -9,7 +9,7 @@ SHELLS = ("bash", "zsh", "fish")
 
 
 def completion_script(shell: str, whole: argparse.ArgumentParser, names: Mapping[str, Sequence[str]]) -> str:
-    """The script for a shell; ``names`` are the words that a command takes beside its options.
+    """The script for a shell; ``names`` are the words that a command or an option takes beside what the parser knows.
 
     >>> parser = argparse.ArgumentParser(prog="tool")
     >>> _ = parser.add_subparsers().add_parser("go").add_argument("--far")
@@ -17,11 +17,13 @@ def completion_script(shell: str, whole: argparse.ArgumentParser, names: Mapping
     True
     """
     commands = _commands(whole)
+    values = {**_values(whole), **{name: known for name, known in names.items() if name.startswith("--")}}
     if shell == "fish":
-        return _fish(whole.prog, commands, names)
+        return _fish(whole.prog, commands, names, values)
     words = {name: [*options, *names.get(name, ())] for name, options in commands.items()}
     cases = "\n".join(f"    {name}) words='{' '.join(known)}' ;;" for name, known in words.items())
-    script = _BASH.format(prog=whole.prog, commands=" ".join(commands), cases=cases)
+    after = "\n".join(f"    {option}) words='{' '.join(known)}' ;;" for option, known in values.items())
+    script = _BASH.format(prog=whole.prog, commands=" ".join(commands), cases=cases, values=after)
     return script if shell == "bash" else f"autoload -U +X bashcompinit && bashcompinit\n{script}"
 
 
@@ -34,10 +36,29 @@ def _commands(whole: argparse.ArgumentParser) -> dict[str, list[str]]:
     }
 
 
-def _fish(prog: str, commands: Mapping[str, Sequence[str]], names: Mapping[str, Sequence[str]]) -> str:
+def _values(whole: argparse.ArgumentParser) -> dict[str, list[str]]:
+    """The options that take one of a few words, and these words."""
+    found = next(action for action in whole._actions if isinstance(action, argparse._SubParsersAction))
+    actions = (action for parser in found.choices.values() for action in parser._actions)
+    return {
+        option: [str(word) for word in action.choices]
+        for action in actions
+        if action.choices
+        for option in action.option_strings
+    }
+
+
+def _fish(
+    prog: str,
+    commands: Mapping[str, Sequence[str]],
+    names: Mapping[str, Sequence[str]],
+    values: Mapping[str, Sequence[str]],
+) -> str:
     lines = [f"complete -c {prog} -n __fish_use_subcommand -f -a '{' '.join(commands)}'"]
     for name, options in commands.items():
-        lines += [f"complete -c {prog} -n '__fish_seen_subcommand_from {name}' -l {o[2:]}" for o in options]
+        for option in options:
+            known = f" -x -a '{' '.join(values[option])}'" if option in values else ""
+            lines.append(f"complete -c {prog} -n '__fish_seen_subcommand_from {name}' -l {option[2:]}{known}")
         if names.get(name):
             lines.append(f"complete -c {prog} -n '__fish_seen_subcommand_from {name}' -f -a '{' '.join(names[name])}'")
     return "\n".join(lines) + "\n"
@@ -49,6 +70,9 @@ _BASH = """_{prog}_words() {{
     words=
     case "${{COMP_WORDS[1]}}" in
 {cases}
+    esac
+    case "${{COMP_WORDS[COMP_CWORD-1]}}" in
+{values}
     esac
   fi
   COMPREPLY=( $(compgen -W "$words" -- "${{COMP_WORDS[COMP_CWORD]}}") )

@@ -37,7 +37,7 @@ def diagnosis_text(diagnosis: Any) -> RenderableType:
     if diagnosis.healthy and diagnosis.checked:
         parts.append(Text(_why(diagnosis), style="dim"))
     for finding in diagnosis.findings[:SHOWN]:
-        place = f" at {finding.where}" if finding.where else ""
+        place = f" at {place_words(finding.where)}" if finding.where else ""
         parts += [
             Text(""),
             Text.assemble(
@@ -50,6 +50,15 @@ def diagnosis_text(diagnosis: Any) -> RenderableType:
     if rest:
         parts += [Text(""), Text(f"and {len(rest)} more: {', '.join(finding.name for finding in rest)}", style="dim")]
     return Group(*parts)
+
+
+def place_words(where: str) -> str:
+    """A place as it is said: a layer whose name is a number is called a layer.
+
+    >>> place_words("40"), place_words("layer2.0.conv1")
+    ('layer 40', 'layer2.0.conv1')
+    """
+    return f"layer {where}" if where[:1].isdigit() and " " not in where else where
 
 
 def _lines(finding: Any) -> Iterator[Text]:

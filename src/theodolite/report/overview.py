@@ -167,7 +167,7 @@ def step_words(design: Any) -> list[str]:
 
 
 def _depth(layers: float) -> str:
-    return "∞ layers" if math.isinf(layers) else f"{layers:.3g} layers"
+    return "∞" if math.isinf(layers) else f"{layers:.3g}"
 
 
 def _names(entries: Sequence[Any]) -> RenderableType:

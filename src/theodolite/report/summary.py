@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from theodolite.report.diagnosis import diagnosis_text
-from theodolite.report.text import as_cell, badge, plain_table, summary_line
+from theodolite.report.text import as_cell, indented, mark, plain_table, summary_line
 from theodolite.report.words import by_quantity, expectation, group_words, number, worst_status
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
+    from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 
     from theodolite.core.question import Answer, Skipped
 
@@ -26,30 +27,49 @@ def survey_summary(answers: Sequence[Answer], skipped: Sequence[Skipped], *, dia
     parts: list[RenderableType] = [] if diagnosis is None else [diagnosis_text(diagnosis), Text("")]
     parts.append(summary_line(answers, skipped))
     if any(answer.readings for answer in answers):
-        parts += [Text(""), _quantities(answers)]
+        parts += [Text(""), _Quantities(answers)]
     places = _attention(answers)
     if places is not None:
         parts += [Text(""), places]
     if skipped:
-        names = ", ".join(dict.fromkeys(skip.instrument for skip in skipped))
-        parts += [Text(""), as_cell(f"skipped: {names}")]
+        parts += [Text(""), *_skips(skipped)]
     return Group(*parts)
 
 
-def _quantities(answers: Sequence[Answer]) -> RenderableType:
+@dataclass(frozen=True)
+class _Quantities:
+    """One row a quantity, under the name of its instrument, laid out for the width of the console."""
+
+    answers: Sequence[Answer]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Yield the table."""
+        from rich.text import Text
+
+        table = plain_table("quantity", "measured", "expected")
+        table.add_column("", no_wrap=True)
+        for answer in self.answers:
+            if not answer.readings:
+                continue
+            table.add_section()
+            table.add_row(Text(answer.question.name, style="bold"))
+            for quantity, readings in by_quantity(answer.readings):
+                end = mark(worst_status(readings), options.max_width)
+                table.add_row(indented(quantity), *map(as_cell, group_words(readings)), end)
+        yield table
+
+
+def _skips(skipped: Sequence[Skipped]) -> list[RenderableType]:
+    """What was not read, together with all else that was not read for the same reason."""
     from rich.text import Text
 
-    table = plain_table("quantity", "measured", "expected")
-    table.add_column("", no_wrap=True)
-    for answer in answers:
-        if not answer.readings:
-            continue
-        table.add_section()
-        table.add_row(Text(answer.question.name, style="bold"))
-        for quantity, readings in by_quantity(answer.readings):
-            measured, expected = group_words(readings)
-            table.add_row(as_cell(f"  {quantity}"), as_cell(measured), as_cell(expected), badge(worst_status(readings)))
-    return table
+    reasons: dict[str, list[str]] = {}
+    for skip in skipped:
+        needs_model = skip.reason.startswith("needs ") and "model" in skip.reason.partition(", which")[0]
+        reason = "need a model and its data: pass package.module:function and --data" if needs_model else skip.reason
+        reasons.setdefault(reason, []).append(skip.instrument)
+    lines = (f"{', '.join(dict.fromkeys(names))}: {reason}" for reason, names in reasons.items())
+    return [Text("skipped", style="bold"), *map(indented, lines)]
 
 
 def _attention(answers: Sequence[Answer]) -> RenderableType | None:
@@ -62,9 +82,9 @@ def _attention(answers: Sequence[Answer]) -> RenderableType | None:
         if len(readings) > 1 or readings[0].where:
             table.add_row(as_cell(quantity))
         for reading in readings[:NAMED]:
-            name = f"  {reading.where}" if reading.where else quantity
+            name = indented(reading.where) if reading.where else as_cell(quantity)
             value, band = number(reading.measured, reading.stderr), expectation(reading.expected)
-            table.add_row(*map(as_cell, (name, value, band)))
+            table.add_row(name, as_cell(value), as_cell(band))
         if len(readings) > NAMED:
-            table.add_row(as_cell(f"  and {len(readings) - NAMED} more (--all)"))
+            table.add_row(indented(f"and {len(readings) - NAMED} more (--all)"))
     return table

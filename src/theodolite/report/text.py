@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -50,7 +50,6 @@ STYLES: Mapping[str, str] = {
     "holds": "green",
     "broken": "bold red",
 }
-_COLUMNS = ("instrument", "quantity", "where", "measured", "expected", "status")
 COSTS: Mapping[str, str] = {
     "free": "nothing beyond reading the weights",
     "forward": "forward passes",
@@ -88,22 +87,37 @@ def verdict_table(verdicts: Sequence[Verdict]) -> RenderableType:
     ends = [outcome(verdict) for verdict in verdicts]
     said = [f"{ends.count('holds')} of {len(ends)} " + ("law holds" if len(ends) == 1 else "laws hold")]
     said += [f"{ends.count(end)} {end}" for end in ("broken", "inconclusive") if end in ends]
-    table = plain_table("law", "topic")
-    table.add_column("verdict", no_wrap=True)
-    table.add_column("readings", justify="right")
-    table.add_column("worst reading: measured beside expected", overflow="fold", ratio=1)
-    for verdict, end in zip(verdicts, ends, strict=True):
-        table.add_row(
-            as_cell(verdict.law.name + (" †" if verdict.law.erratum else "")),
-            as_cell(verdict.law.topic),
-            badge(end),
-            str(len(verdict.readings)),
-            as_cell(_worst_words(verdict)),
-        )
-    parts: list[RenderableType] = [Text(" · ".join(said), style="bold"), table]
+    parts: list[RenderableType] = [Text(" · ".join(said), style="bold"), _Verdicts(verdicts, ends)]
     if any(verdict.law.erratum for verdict in verdicts):
         parts.append(Text("† corrects the literature", style="dim"))
     return Group(*parts)
+
+
+@dataclass(frozen=True)
+class _Verdicts:
+    """A row a law; where there is little room without its topic and the number of readings, so that names stay whole."""
+
+    verdicts: Sequence[Verdict]
+    ends: Sequence[str]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Yield the table."""
+        wide = options.max_width >= NARROW
+        table = plain_table()
+        table.add_column("law", no_wrap=True)
+        if wide:
+            table.add_column("topic", no_wrap=True)
+        table.add_column("verdict" if wide else "", no_wrap=True)
+        if wide:
+            table.add_column("readings", justify="right")
+        table.add_column("worst reading: measured beside expected", overflow="fold", ratio=1)
+        for verdict, end in zip(self.verdicts, self.ends, strict=True):
+            law = verdict.law
+            cells = [as_cell(law.name + (" †" if law.erratum else "")), mark(end, options.max_width)]
+            if wide:
+                cells = [cells[0], as_cell(law.topic), cells[1], as_cell(str(len(verdict.readings)))]
+            table.add_row(*cells, as_cell(_worst_words(verdict)))
+        yield table
 
 
 def explanation(
@@ -214,9 +228,8 @@ def _worst_words(verdict: Verdict) -> str:
     return f"{number(worst.measured, worst.stderr)} beside {expectation(worst.expected)}{place}"
 
 
-def summary_line(answers: Sequence[Answer], skipped: Sequence[Skipped]) -> Text:
-    from rich.text import Text
-
+def summary_line(answers: Sequence[Answer], skipped: Sequence[Skipped]) -> RenderableType:
+    """How many readings have each status, beside its mark."""
     counts = status_counts(answers)
     parts: list[tuple[str, str]] = [
         (f"{MARKS['above']} {counts['above']} above", "above"),
@@ -229,11 +242,26 @@ def summary_line(answers: Sequence[Answer], skipped: Sequence[Skipped]) -> Text:
     ]
     if counts["invalid"]:
         parts.insert(0, (f"{MARKS['invalid']} {counts['invalid']} invalid", "invalid"))
-    line = Text()
-    for place, (words, status) in enumerate(parts):
-        quiet = words.split()[1] == "0"
-        line.append("  " if place else "").append(words, style="dim" if quiet else STYLES[status])
-    return line
+    return _Parts(tuple((words, "dim" if words.split()[1] == "0" else STYLES[status]) for words, status in parts))
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """Words with their styles in a line, which is broken between them only."""
+
+    parts: Sequence[tuple[str, str]]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Yield the lines."""
+        from rich.text import Text
+
+        line = Text()
+        for words, style in self.parts:
+            if line and len(line) + 2 + len(words) > options.max_width:
+                yield line
+                line = Text()
+            line.append("  " if line else "").append(words, style=style)
+        yield line
 
 
 def layer_table(layers: Sequence[Mapping[str, str]]) -> RenderableType:
@@ -246,57 +274,56 @@ def layer_table(layers: Sequence[Mapping[str, str]]) -> RenderableType:
 
 @dataclass(frozen=True)
 class _ReadingTable:
-    """The rows of a survey, laid out for the width of the console: numbers whole, names as long as there is room."""
+    """Every reading on a line of its own under its instrument and quantity, so that names are whole at any width."""
 
     answers: Sequence[Answer]
     most: int | None
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Yield the table."""
-        rows = list(_rows(self.answers, self.most))
-        widths = _widths(rows, options.max_width)
-        table = plain_table()
-        for name, width in zip(_COLUMNS, widths, strict=True):
-            number_like = name in ("measured", "expected")
-            table.add_column(name, width=width, justify="right" if number_like else "left", overflow="fold")
-        for name, quantity, reading, more in rows:
-            where = printable(reading.where)  # whole, over several lines where the column is narrow
-            value, band = number(reading.measured, reading.stderr), expectation(reading.expected)
-            if name:
+        from rich.text import Text
+
+        table = plain_table("quantity, and where")
+        for name in ("measured", "expected"):
+            table.add_column(name, justify="right", overflow="fold")
+        table.add_column("", no_wrap=True)
+        for answer in self.answers:
+            if answer.readings:
                 table.add_section()
-            table.add_row(*map(as_cell, (name, quantity, where, value, band)), badge(reading.status))
-            if more:
-                table.add_row("", as_cell(more), style="dim")
+                table.add_row(Text(printable(answer.question.name), style="bold"))
+            for quantity, readings in by_quantity(answer.readings):
+                shown = _telling(readings, self.most)
+                alone = len(readings) == 1 and not readings[0].where
+                if not alone:
+                    table.add_row(indented(quantity))
+                for reading in shown:
+                    place = indented(quantity) if alone else indented(reading.where, 4)
+                    table.add_row(place, *_numbers(reading), mark(reading.status, options.max_width))
+                if len(shown) < len(readings):
+                    table.add_row(indented(f"… {len(readings) - len(shown)} more", 4), style="dim")
         yield table
 
 
-def _widths(rows: Sequence[_Row], width: int) -> list[int]:
-    """A width for each column: numbers and status take what they need, names share the rest."""
-    readings = [reading for _, _, reading, _ in rows]
-    measured = max(8, *(len(number(reading.measured, reading.stderr)) for reading in readings))
-    expected = max(8, *(len(expectation(reading.expected)) for reading in readings))
-    status = max(len(reading.status) + 2 for reading in readings)
-    room = width - measured - expected - status - 2 * (len(_COLUMNS) - 1)
-    instrument = max(5, min(max(10, *(len(name) for name, *_ in rows)), 18, room // 3))
-    where = max(5, min(max(5, *(len(reading.where) for reading in readings)), (room - instrument) // 2))
-    quantity = max(5, min(max(11, *(len(quantity) for _, quantity, *_ in rows)), room - instrument - where))
-    return [instrument, quantity, where, measured, expected, status]
+def _numbers(reading: Reading) -> tuple[Text, Text]:
+    return as_cell(number(reading.measured, reading.stderr)), as_cell(expectation(reading.expected))
 
 
-_Row = tuple[str, str, "Reading", str]
+def indented(text: str, columns: int = 2) -> RenderableType:
+    """So many columns in, further lines too."""
+    from rich.padding import Padding
+
+    return Padding(as_cell(text), (0, 0, 0, columns))
 
 
-def _rows(answers: Sequence[Answer], most: int | None) -> Iterator[_Row]:
-    """Every reading with its instrument and quantity, each named only where it begins, and what was left out after it."""
-    for answer in answers:
-        name = answer.question.name
-        for quantity, readings in by_quantity(answer.readings):
-            shown = _telling(readings, most)
-            left = len(readings) - len(shown)
-            for place, reading in enumerate(shown):
-                last = place == len(shown) - 1
-                yield name, quantity, reading, f"… {left} more" if left and last else ""
-                name = quantity = ""
+NARROW = 100
+"""Columns below which a status is its mark alone; the line of counts above says what each mark means."""
+
+
+def mark(status: str, width: int) -> Text:
+    """The badge of a status, or its sign alone where there is little room."""
+    from rich.text import Text
+
+    return Text(MARKS[status], style=STYLES[status]) if width < NARROW else badge(status)
 
 
 def _telling(readings: Sequence[Reading], most: int | None) -> list[Reading]:

@@ -36,10 +36,11 @@ _DROPPED, _FUNCTIONS = frozenset(_BARE.split()), frozenset(_SPACED.split())
 _ACCENTS = {"hat": "\u0302", "bar": "\u0304", "tilde": "\u0303", "dot": "\u0307", "ddot": "\u0308", "vec": "\u20d7"}
 _ACCENTS |= {"widehat": "\u0302", "widetilde": "\u0303", "overline": "\u0304"}
 _DOUBLE = {"E": "𝔼", "R": "ℝ", "P": "ℙ", "N": "ℕ", "Z": "ℤ", "C": "ℂ", "1": "𝟙"}
-_RAISED = str.maketrans("0123456789+-=()nijklmabcdeTtxypqrs*−⊤", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁼⁽⁾ⁿⁱʲᵏˡᵐᵃᵇᶜᵈᵉᵀᵗˣʸᵖqʳˢ*⁻ᵀ")
+_RAISED = str.maketrans(
+    "0123456789+-=()nijklmabcdetxyprs*−⊤ABDEGHIJKLMNOPRTUVW", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁼⁽⁾ⁿⁱʲᵏˡᵐᵃᵇᶜᵈᵉᵗˣʸᵖʳˢ*⁻ᵀᴬᴮᴰᴱᴳᴴᴵᴶᴷᴸᴹᴺᴼᴾᴿᵀᵁⱽᵂ"
+)
 _LOWERED = str.maketrans("0123456789+-=()aeijklmnoprstuvx−", "₀₁₂₃₄₅₆₇₈₉₊₋₌₍₎ₐₑᵢⱼₖₗₘₙₒₚᵣₛₜᵤᵥₓ₋")
-_CAN_RAISE = set("0123456789+-=()nijklmabcdeTtxyprs*−⊤")
-_CAN_LOWER = set("0123456789+-=()aeijklmnoprstuvx−")
+_CAN_RAISE, _CAN_LOWER = set(map(chr, _RAISED)), set(map(chr, _LOWERED))
 _TOKEN = re.compile(r"\\[A-Za-z]+\*?|\\.|[{}^_]|\s+|.", re.DOTALL)
 
 
@@ -61,13 +62,21 @@ def unicode_formula(tex: str) -> str:
 
 
 def unicode_prose(text: str) -> str:
-    """The text with what stands between dollar signs turned into letters.
+    """The text with what stands between dollar signs turned into letters, and small scripts elsewhere too.
 
     >>> unicode_prose("grows as $n^{-1/2}$, at last")
     'grows as n^(-1/2), at last'
+    >>> unicode_prose("the constant is 12/n_0^2 of 2^L; C_w and a_name stay")
+    'the constant is 12/n₀² of 2ᴸ; C_w and a_name stay'
     """
     parts = re.split(r"\$([^$\n]+)\$", text)
-    return "".join(unicode_formula(part) if place % 2 else part for place, part in enumerate(parts))
+    return "".join(unicode_formula(part) if place % 2 else _scripts(part) for place, part in enumerate(parts))
+
+
+def _scripts(text: str) -> str:
+    """Plain text whose raised and lowered numbers and letters are small."""
+    text = re.sub(r"(?<![A-Za-z_])([A-Za-z])_(\d)(?!\w)", lambda found: found[1] + _script("_", found[2]), text)
+    return re.sub(r"(?<=[\w)|>*])\^(\d+|[A-Za-z])(?!\w)", lambda found: _script("^", found[1]), text)
 
 
 class _Tokens:
@@ -96,7 +105,9 @@ class _Tokens:
             return _NAMES[name]
         if name in ("frac", "tfrac", "dfrac"):
             over, under = self.group(), self.group()
-            return {("1", "2"): "½", ("1", "4"): "¼"}.get((over, under), f"{_tied(over)}/{_tied(under)} ")
+            return {("1", "2"): "½", ("1", "4"): "¼"}.get((over, under), f"{_tied(over)}/{_divisor(under)} ")
+        if name == "binom":
+            return f"({self.group()} choose {self.group()})"
         if name == "sqrt":
             return f"√{_tied(self.group(), always=True)}"
         if name in _ACCENTS:
@@ -107,7 +118,12 @@ class _Tokens:
         if name in ("begin", "end"):
             self.group()
             return " "
+        if name in _FUNCTIONS and self._fraction_follows():  # exp a/b would be read as (exp a)/b
+            return f" {name}({self.group().strip()}) "
         return "" if name in _DROPPED else f" {name} " if name in _FUNCTIONS else name
+
+    def _fraction_follows(self) -> bool:
+        return self.place < len(self.found) and self.found[self.place] in ("\\frac", "\\tfrac", "\\dfrac")
 
     def group(self) -> str:
         """The next token, or all of the braces that it opens."""
@@ -136,6 +152,16 @@ def _script(kind: str, text: str) -> str:
     if len(text) <= 3 and set(text) <= can:
         return text.translate(table)
     return kind + _tied(text)
+
+
+def _divisor(text: str) -> str:
+    """In brackets, unless it is one number, one letter with its scripts, or in brackets already.
+
+    >>> _divisor("n₀"), _divisor("2n")
+    ('n₀', '(2n)')
+    """
+    single = re.fullmatch(r"\d+|[^\W\d_][⁰-⁹²³₀-ₜᵢ-ᵥⱼ]*|\([^()]*\)", text.strip())
+    return text if single else f"({text})"
 
 
 def _tied(text: str, *, always: bool = False) -> str:

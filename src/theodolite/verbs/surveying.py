@@ -152,11 +152,19 @@ def _read_weights(subject: Subject, names: Sequence[str], *, jobs: int, backend:
         weighed(subject, *asked, jobs=jobs, backend=backend)
 
 
+_NEEDS = {
+    "adapter": "adapter of low rank",
+    "lr": "lr (--lr)",
+    "origin": "origin, the weights before training (--against)",
+}
+
+
 def _reason_to_skip(name: str, subject: Subject, cost: Cost) -> str:
     chosen = catalogue.question(name)
     missing = chosen.missing(subject)
     if missing:
-        return f"needs {', '.join(missing)}, which this subject does not have"
+        told = ", ".join(_NEEDS.get(need, need) for need in missing)
+        return f"needs {told}, which this subject does not have"
     trainable = subject.model is not None and any(p.requires_grad for p in subject.model.parameters())
     if chosen.cost in ("backward", "hvp", "train") and not trainable:
         return "needs parameters that are trained, and this subject has none"

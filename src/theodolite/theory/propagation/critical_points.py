@@ -105,12 +105,10 @@ def _half_stable(sigma: Activation) -> Criticality:
     finite = [(K, value) for K in grid if math.isfinite(value := _excess(sigma, K))]
     clear = [(K, value) for K, value in finite if abs(value) > UNSEEN]
     if not finite:
-        return _none(
-            f"The slope of {sigma.name} is zero almost everywhere, or its square too large: chi_perp is never 1."
-        )
+        return _none(f"The slope of {sigma.name} is zero almost everywhere, or its square too large: χ⊥ is never 1.")
     if not clear:
         found = _critical_at(sigma, 1.0)
-        said = f"{sigma.name} bends only where it is 0, so chi_par = chi_perp at every variance"
+        said = f"{sigma.name} bends only where it is 0, so χ∥ = χ⊥ at every variance"
         return replace(found, reason=f"{said}; K* = 1 stands for all of them.") if found else _none(f"{said}, never 1.")
     refused = []
     for (low, before), (high, after) in pairwise(clear):
@@ -121,12 +119,12 @@ def _half_stable(sigma: Activation) -> Criticality:
                 return found
             refused.append(f"{root:.4g}")
     if refused:
-        return _none(f"For {sigma.name} chi_par = chi_perp = 1 only at K = {', '.join(refused)}, with C_b < 0.")
+        return _none(f"For {sigma.name} χ∥ = χ⊥ = 1 only at K = {', '.join(refused)}, with C_b < 0.")
     sign, order = ("negative", "below") if clear[0][1] < 0 else ("positive", "above")
     bias = 1.0 - sigma.moment(1.0) / sigma.slope_moment(1.0)
-    extra = f"; with chi_perp = 1 at K = 1 it would also take C_b = {bias:.3g} < 0" if bias < 0 else ""
+    extra = f"; with χ⊥ = 1 at K = 1 it would also take C_b = {bias:.3g} < 0" if bias < 0 else ""
     return _none(
-        f"For {sigma.name} the mean of sigma sigma'' is {sign} at every variance, so chi_par stays {order} chi_perp and "
+        f"For {sigma.name} the mean of σσ″ is {sign} at every variance, so χ∥ stays {order} χ⊥ and "
         f"they are never both 1{extra}."
     )
 
@@ -146,7 +144,7 @@ def _critical_at(sigma: Activation, K: float) -> Criticality | None:
     if bias < -1e-10 * K:
         return None
     reason = (
-        f"At K* = {K:.7g} the mean of sigma sigma'' vanishes for {sigma.name}, so chi_par = chi_perp = 1 with "
+        f"At K* = {K:.7g} the mean of σσ″ vanishes for {sigma.name}, so χ∥ = χ⊥ = 1 with "
         f"C_w = {weight:.7g} and C_b = {bias:.7g}; the fixed point attracts from one side only."
     )
     chi = weight * sigma.curvature_moment(K)

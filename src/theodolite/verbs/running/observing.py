@@ -20,6 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from theodolite.io.files import json_ready, write_atomically
+from theodolite.report.diagnosis import SHOWN, remedy_verb
 from theodolite.verbs.running.probes import LOSSES, SeenForward, SeenLoss, probe_of, seen_loss
 from theodolite.verbs.watching.alarms import Alarms, findings_of_run
 from theodolite.verbs.watching.records import Record
@@ -102,6 +103,8 @@ class Observer:
             watch.json(self.out / "run.json")
             said(f"{watch.phase.name}: {watch.phase.reason}")
             said(f"{watch.diagnosis.headline} ({self.out / 'run.html'})")
+            for finding in watch.diagnosis.findings[:SHOWN]:
+                said(f"{finding.name}: {remedy_verb(finding.remedy)} {finding.remedy}")
         watch.close()
 
     def _end_without(self) -> None:
