@@ -2,8 +2,9 @@
 
 Opens each page of docs/site, and the pages of docs/screenshots.py (surveys of a sick and a healthy network, of a checkpoint and
 of 300 layers, runs, a design), in light and dark at 390 and 1,440 px. Counted are axe's serious and critical violations, errors
-on the console, requests that leave the page's own folder, pages that scroll sideways; the table goes to docs/pages.md. A run over
-some views alone (`--views 390-dark`) keeps what others found.
+on the console, requests that leave the page's own folder, pages that scroll sideways. Of reports and the pages that people see
+first also the length and the sheets of A4 when printed without scripts, beside what they were. The tables go to docs/pages.md. A
+run over some views alone (`--views 390-dark`) keeps what others found.
 """
 
 from __future__ import annotations
@@ -23,6 +24,13 @@ HERE = Path(__file__).parent
 SITE, OUT, KEPT = HERE / "site", HERE / "pages.md", HERE / "site" / "audit.json"
 VIEWS = {f"{width}-{scheme}": (width, scheme) for width in (390, 1440) for scheme in ("light", "dark")}
 SERIOUS = ("serious", "critical")
+FIRST_SEEN = ("index.html", "atlas.html", "errata.html", "laws/marchenko-pastur.html", "ailments/inputs-merge.html")
+BEFORE = {
+    "report: sick": "27,000 px, phone 42,800 px, 41 sheets",
+    "atlas.html": "187,000 px, 5,600 KB",
+    "index.html": "1,109 px wide on a phone",
+}
+"""What was measured before the pages were made anew."""
 LOOK = """async asked => {
   const root = document.documentElement, size = [root.scrollHeight, root.scrollWidth];
   const found = await axe.run(document, {resultTypes: ['violations']});
@@ -65,6 +73,38 @@ def audited(browser, pages, view, axe):
     context.close()
 
 
+def lengths(browser, pages):
+    """Size, length in both widths, width on a phone, and sheets of A4 without scripts."""
+    for name, page in pages:
+        found = {"name": name, "bytes": page.stat().st_size}
+        for width in (1440, 390):
+            tab = browser.new_page(viewport={"width": width, "height": 900})
+            tab.goto(page.as_uri())
+            root = "document.documentElement"
+            found[str(width)], found["wide"] = tab.evaluate(f"[{root}.scrollHeight, {root}.scrollWidth]")
+            tab.close()
+        context = browser.new_context(java_script_enabled=False)
+        tab = context.new_page()
+        tab.goto(page.as_uri())
+        found["sheets"] = len(re.findall(rb"/Type\s*/Page\b", tab.pdf(format="A4")))
+        context.close()
+        yield found
+
+
+def length_table(found):
+    """Lengths beside what they were, as Markdown."""
+    lines = [
+        "| page | KB | long at 1,440 px | long at 390 px | wide at 390 px | sheets of A4 | before |",
+        "|---|---:|---:|---:|---:|---:|---|",
+    ]
+    lines += [
+        f"| {one['name']} | {one['bytes'] / 1e3:,.0f} | {one['1440']:,} | {one['390']:,} | {one['wide']} | {one['sheets']} | "
+        f"{BEFORE.get(one['name'], '')} |"
+        for one in found
+    ]
+    return "\n".join(lines)
+
+
 def table(kept):
     """The rows by kind of page, as Markdown."""
     rows = defaultdict(list)
@@ -95,7 +135,8 @@ def main():
     parser.add_argument("--only", default="", help="pages whose kind matches this expression")
     options = parser.parse_args()
     source = Path(importlib.util.find_spec("axe_playwright_python").origin).with_name("axe.min.js")
-    kept = json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.exists() else {}
+    notes = json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.exists() else {"views": {}, "lengths": []}
+    kept = notes["views"]
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         asked = re.search(options.only, "report: ")
         reports = screenshots.report_pages(Path(folder)) if asked else {}
@@ -105,12 +146,15 @@ def main():
         browser = playwright.chromium.launch(
             executable_path=screenshots.chromium(), args=["--no-sandbox", "--headless"]
         )
+        if asked:
+            shown = [(name, SITE / name) for name in FIRST_SEEN]
+            notes["lengths"] = list(lengths(browser, [*made, *shown]))
         for view in options.views:
             found = list(audited(browser, pages, view, source.read_text(encoding="utf-8")))
             names = {(one["kind"], one["page"]) for one in found}
             others = [one for one in kept.get(view, []) if (one["kind"], one["page"]) not in names]
             kept[view] = others + found
-            KEPT.write_text(json.dumps(kept), encoding="utf-8")
+            KEPT.write_text(json.dumps(notes), encoding="utf-8")
             print(f"{view}: {len(found)} pages, {sum(len(one['violations']) for one in found)} violations", flush=True)
         browser.close()
     bad = [one for found in kept.values() for one in found if one["violations"] or one["errors"] or one["outside"]]
@@ -120,7 +164,11 @@ def main():
         "# What a browser finds on the pages\n\n"
         f"{pages} pages, each in light and dark at 390 and 1,440 px ({', '.join(sorted(kept))}): axe-core's serious and critical "
         "violations, errors on the console, requests that leave the disk, and scrolling sideways. Sections of reports are folded "
-        "as they open. Made by `python docs/audit.py`.\n\n" + table(kept) + "\n",
+        "as they open. Made by `python docs/audit.py`.\n\n"
+        + table(kept)
+        + "\n\n## Sizes and lengths, before and after\n\nFolded as they open; printed without scripts.\n\n"
+        + length_table(notes["lengths"])
+        + "\n",
         encoding="utf-8",
     )
 

@@ -37,18 +37,33 @@ def network(depth, act):
     return nn.Sequential(*hidden, nn.Linear(64, 10))
 
 
-def survey_page(path, depth, act):
-    """The survey of a network that was trained for a few epochs."""
+class Residual(nn.Module):
+    """A network of 300 matrices that trains: each block adds a little to what goes around it."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.first, self.last = nn.Linear(64, 32), nn.Linear(32, 10)
+        self.blocks = nn.ModuleList(nn.Linear(32, 32) for _ in range(298))
+
+    def forward(self, x):
+        x = self.first(x)
+        for block in self.blocks:
+            x = x + 0.06 * torch.relu(block(x))
+        return self.last(x)
+
+
+def survey_page(path, model, *, epochs=12, lr=0.1):
+    """The survey of a network that was trained for some epochs."""
     x, y = digits()
-    model = network(depth, act)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    for epoch in range(12):
+    optimizer = torch.optim.SGD(model.parameters(), lr=lr)
+    for epoch in range(epochs):
         for rows in torch.randperm(1400, generator=torch.Generator().manual_seed(epoch)).split(64):
             optimizer.zero_grad()
             cross_entropy(model(x[rows]), y[rows]).backward()
             optimizer.step()
-    subject = th.Subject(model, data=(x[:1400], y[:1400]), loss=cross_entropy, lr=0.1)
-    th.survey(subject, budget="15s").html(path)
+    subject = th.Subject(model, data=(x[:1400], y[:1400]), loss=cross_entropy, lr=lr)
+    th.survey(subject, validation=(x[1400:], y[1400:]), budget="15s").html(path)
 
 
 def watch_page(path, depth=3, lr=6.0):
@@ -77,8 +92,9 @@ def watch_page(path, depth=3, lr=6.0):
 def report_pages(folder):
     """Reports of every kind, written to a folder: surveys, runs, a design, a diagnosis."""
     x, y = digits()
-    survey_page(folder / "sick.html", 20, nn.Tanh)
-    survey_page(folder / "healthy.html", 2, nn.ReLU)
+    survey_page(folder / "sick.html", network(20, nn.Tanh))
+    survey_page(folder / "healthy.html", network(2, nn.ReLU), epochs=60)
+    survey_page(folder / "300-live-layers.html", Residual(), epochs=2, lr=0.05)
     watch_page(folder / "hot.html")
     calm = watch_page(folder / "calm.html", depth=2, lr=0.2)
     save_file({name: value.contiguous() for name, value in calm.state_dict().items()}, folder / "net.safetensors")
@@ -89,7 +105,7 @@ def report_pages(folder):
     th.design(activation="tanh", depth=32, width=512, samples=50_000).html(folder / "design.html")
     found = th.diagnose(network(20, nn.Tanh), data=(x[:1400], y[:1400]), loss=cross_entropy, lr=0.1, budget="8s")
     found.html(folder / "diagnosis.html")
-    names = ("sick", "healthy", "checkpoint", "300-layers", "hot", "calm", "design", "diagnosis")
+    names = ("sick", "healthy", "300-live-layers", "checkpoint", "300-layers", "hot", "calm", "design", "diagnosis")
     return {name: folder / f"{name}.html" for name in names}
 
 

@@ -15,7 +15,7 @@ from theodolite.report.diagnosis import MARKS, remedy_verb
 from theodolite.report.formulas import prose
 from theodolite.report.text import COSTS
 from theodolite.report.unicode_math import unicode_formula, unicode_prose
-from theodolite.report.views import reading_row
+from theodolite.report.views import Row, reading_row
 from theodolite.verbs.diagnosing import clinic_counts
 
 CLINIC = Path(__file__).resolve().parent.parent / "clinic.md"
@@ -99,7 +99,7 @@ def builtin_readings() -> dict[str, str]:
             for row in kept
         ]
         more = f"<p>and {len(rows) - FEW} more</p>" if len(rows) > FEW else ""
-        words = f"<p>{html.escape(rows[0].meaning)}</p>" if rows and rows[0].meaning else ""
+        words = _first_meaning(rows)
         table = _table(("quantity", "where", "measured", "expected", "status"), cells)
         found[answer.question.name] = f"<h2>What it says of the built-in network</h2>{words}{table}{more}" * bool(rows)
     return found
@@ -107,6 +107,16 @@ def builtin_readings() -> dict[str, str]:
 
 FEW = 8
 """Readings of an instrument that its page shows."""
+
+
+def _first_meaning(rows: Sequence[Row]) -> str:
+    """What the first reading with a band means, and of which it is said."""
+    told = [row for row in rows if row.meaning]
+    row = next((row for row in told if row.expects), told[0] if told else None)
+    if row is None:
+        return ""
+    place = f" ({html.escape(row.where)})" if row.where else ""
+    return f"<p><b>{html.escape(row.quantity)}</b>{place}: {html.escape(row.meaning)}</p>"
 
 
 def _entries(kind: str) -> list[catalogue.CatalogueEntry]:
@@ -203,7 +213,7 @@ def clinic_figures(name: str) -> str:
         if own == name
     ]
     right, raised = clinic_counts().get(name, (0, 0))
-    told += [f"of {raised} alarms {right} were right"] if raised else []
+    told += [f"{right} of {raised} alarm{'s' if raised != 1 else ''} right"] if raised else []
     return "; ".join(told)
 
 

@@ -102,6 +102,7 @@ def _survey_parser(commands: Any) -> None:
         "target", nargs="?", help="checkpoint, folder or package.module:function (none: a built-in network)"
     )
     survey.add_argument("--data", help="digits, a .npz with x and y, or a .npy with x")
+    survey.add_argument("--validation", help="held-out data, in the same forms")
     survey.add_argument(
         "--against", metavar="BASE", help="a checkpoint from before training or fine-tuning, to compare with"
     )

@@ -55,7 +55,7 @@ def _wrong(error: Exception | str) -> int:
 
 
 def _survey(options: argparse.Namespace) -> int:
-    from theodolite.io.loading import asked_subject
+    from theodolite.io.loading import asked_subject, dataset
     from theodolite.verbs.surveying import survey
 
     out = options.out or (None if options.json else Path("survey"))
@@ -68,6 +68,7 @@ def _survey(options: argparse.Namespace) -> int:
         jobs=options.jobs,
         backend=options.backend,
         out=out,
+        validation=dataset(options.validation) if options.validation else None,
     )
     status = _present(result, options, out, _SURVEY_FILES, detailed=options.all)
     if result.faults:

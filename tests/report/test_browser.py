@@ -46,7 +46,7 @@ def watched(survey):
         [(0.0, "lazy"), (10.0, "catapult"), (20.0, "dead")],
         [(20.0, f"dead: {SCRIPT}", True)],
     )
-    opening = Opening(dashboard=board.svg(), alarm=f"The run is dead: {IMAGE}")
+    opening = Opening(dashboard=board.pictures(), alarm=f"The run is dead: {IMAGE}")
     return watch_page(title, answers, skipped, facts, phases=[(0, "lazy", ""), (20, "dead", "why")], opening=opening)
 
 
@@ -226,14 +226,28 @@ def test_body_never_scrolls_sideways(opened, name):
 
 def test_the_cards_are_filtered_without_a_script(opened):
     page = opened("atlas")
-    everything = page.locator(".th-card:visible").count()
-    assert everything == 5
+    assert page.locator(".th-topic").count() == 3
+    assert page.locator(".th-topic[open]").count() == 1, "topics but the first are folded"
     page.get_by_label("kernels", exact=True).check()
     assert page.locator(".th-card:visible").count() == 2
-    page.get_by_label("only errata of the literature").check()
-    assert 0 < page.locator(".th-card:visible").count() <= 2
     page.get_by_label("all").first.check()
-    assert page.locator(".th-card:visible").count() == 2
+    page.get_by_label("only errata of the literature").check()
+    assert page.locator(".th-card:visible").count() == page.locator(".th-card[data-erratum]").count() > 0
+
+
+@pytest.mark.parametrize("width", [1200, 390])
+def test_the_arrow_keys_go_through_the_layers_and_show_their_numbers(opened, width):
+    page = opened("deep", width=width)
+    tips = page.locator(".th-net-tip")
+    seen = "[...document.querySelectorAll('.th-net-tip')].filter(tip => getComputedStyle(tip).opacity == 1).map(t => t.innerText)"
+    assert page.evaluate(seen) == []
+    page.locator(".th-net-layers input").first.focus()
+    page.keyboard.press("ArrowRight")
+    assert page.evaluate(seen) == [tips.nth(1).inner_text()]
+    box = tips.nth(1).bounding_box()
+    assert box["x"] >= 0 and box["x"] + box["width"] <= width and box["height"] > 20
+    page.keyboard.press("Tab")
+    assert page.evaluate(seen) == [], "all layers are one stop on the way of the tabulator"
 
 
 def brightness(page, what, name):

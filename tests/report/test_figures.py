@@ -254,10 +254,18 @@ def test_of_many_figures_those_worth_seeing_are_drawn_in_full_and_the_others_sma
     assert 'viewBox="0 0 320 150"' not in many[-1].svg, "the one outside its band is drawn in full"
 
 
+def test_of_hundreds_of_figures_those_to_be_seen_first_are_drawn_and_the_others_counted():
+    plots = plots_of(many_spectra(130), "g")
+    assert len([plot for plot in plots if plot.svg]) == 100
+    assert any('viewBox="0 0 320 150"' not in plot.svg and plot.svg for plot in plots), "the one outside its band"
+    assert plots[-1].caption.startswith("30 more")
+
+
 def test_a_small_figure_is_well_formed_and_shows_every_point():
     series = many_spectra(1)[0].series
     drawn = ElementTree.fromstring(small_figure(series))
     kinds = [element.tag.rpartition("}")[2] for element in drawn.iter()]
-    assert kinds.count("circle") == 12
+    (dots,) = (element for element in drawn.iter() if element.get("class") == "th-few-dots")
+    assert dots.attrib["d"].count("h0") == 12
     assert kinds.count("polyline") == 1  # both ends of the band are one line
     assert "&lt;eigenvalue&gt;" in small_figure(series)

@@ -134,6 +134,19 @@ def test_fragment_is_one_element_with_scoped_style(survey):
             assert re.match(r"\.(theodolite|th-)", selector.strip()), selector
 
 
+def test_a_cell_of_a_notebook_has_few_rows_of_a_quantity_and_says_how_many_it_leaves_out():
+    instrument = Instrument(name="i", question="q?", read=lambda s: (), needs=set(), cost="free")
+    readings = tuple(
+        Reading(quantity="q", where=f"w{n}.", measured=3.0 if n == 70 else 1.0, expected=Band(0, 2), against="health")
+        for n in range(80)
+    )
+    _, text = check(survey_fragment("t", [Answer(instrument, readings)], [], {}))
+    assert text.count("w") - text.count("w70.") >= 23
+    assert "w70." in text, "the one outside its band"
+    assert "w60." not in text
+    assert "and 56 more" in text
+
+
 def test_control_characters_do_not_reach_the_page():
     instrument = Instrument(name="i\x00", question="q\x1b", read=lambda s: (), needs=set(), cost="free")
     page = survey_page(

@@ -296,10 +296,20 @@ def test_a_survey_opens_with_its_diagnosis_and_the_network_as_a_strip():
     assert survey.diagnosis.findings[0].name == "inputs-merge"
     page = survey.html()
     assert page.index("inputs merge") < page.index("The network") < page.index("Readings")
-    assert page.count('<li title="') == 31
+    assert page.count('class="th-net-tip"') == 31
     assert "th-net-wrong" in page.split("</style>")[1]
     assert survey.document()["diagnosis"]["healthy"] is False
     assert {row["against"] for row in survey.rows()} <= {"law", "chance", "health", ""}
+
+
+def test_held_out_data_stand_beside_the_training_data():
+    model, (x, y) = deep_tanh(2)
+    facts = {"loss": nn.functional.cross_entropy, "lr": 0.1, "instruments": ["rank"], "budget": "5s"}
+    survey = th.survey(model, data=(x[:150], y[:150]), validation=(x[150:], y[150:]), **facts)
+    told = nn.functional.cross_entropy(model(x[150:]), y[150:]).item()
+    assert survey.diagnosis.scores["validation loss"] == pytest.approx(told, rel=1e-4)
+    assert "validation accuracy" in survey.html()
+    assert "validation loss" not in th.survey(model, data=(x, y), **facts).diagnosis.scores
 
 
 def test_of_a_checkpoint_only_the_weights_are_diagnosed(tmp_path):
@@ -310,5 +320,5 @@ def test_of_a_checkpoint_only_the_weights_are_diagnosed(tmp_path):
     page = survey.html()
     assert "<h1>Survey of net.pt</h1>" in page
     assert "in the order of the file" in page
-    assert page.count('<li title="') == 3
+    assert page.count('class="th-net-tip"') == 3
     assert "signal" not in page[page.index('class="th-net"') : page.index("all-readings")]  # nothing has run

@@ -32,17 +32,14 @@ def badge(status: str, mark: str) -> Markup:
 
 
 def strip(bullet: Bullet | None) -> Markup:
-    """Band, interval and value on a strip; nothing where there is no band."""
+    """Band, interval and value on a strip, drawn by the style sheet; nothing where there is no band.
+
+    An end of the strip is no edge of the band: it is put outside, where it is not drawn.
+    """
     if bullet is None:
         return Markup()
     b = bullet
-    parts = ['<svg class="th-bullet" aria-hidden="true"><line class="th-axis" x1="0" x2="100%" y1="50%" y2="50%"/>']
-    if b.high - b.low > 1:
-        width = round(b.high - b.low, 2)
-        parts.append(f'<rect class="th-band" x="{b.low}%" width="{width}%" y="10%" height="80%"/>')
-    edges = [b.low] * (b.low > 0) + [b.high] * (b.low < b.high < 100)
-    parts += [f'<line class="th-edge" x1="{edge}%" x2="{edge}%" y1="10%" y2="90%"/>' for edge in edges]
-    if b.right > b.left:
-        parts.append(f'<line class="th-interval" x1="{b.left}%" x2="{b.right}%" y1="50%" y2="50%"/>')
-    parts.append(f'<circle class="th-dot" cx="{b.value}%" cy="50%" r="3.5"/></svg>')
-    return Markup("".join(parts))
+    low, high = b.low if b.low > 0 else -9, b.high if b.high < 100 else 109
+    return Markup(
+        f'<i class="th-bullet" style="--a:{low:g};--b:{high:g};--c:{b.left:g};--d:{b.right:g};--m:{b.value:g}"></i>'
+    )

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from theodolite.report.plots import FEW_FIGURES
-from theodolite.report.views import survey_sections
+from theodolite.report.views import shortened_sections, survey_sections
 from theodolite.report.words import MARKS, printable, status_counts
 
 if TYPE_CHECKING:
@@ -21,6 +21,9 @@ __all__ = ["survey_fragment", "survey_page", "watch_page"]
 
 COUNT_WORDS: Mapping[str, str] = {"agrees": "agree", "no reference": "without reference", "holds": "hold"}
 """How a status is said of several; others keep their word."""
+
+NOTEBOOK_ROWS = 24
+"""So many rows of a quantity are in a notebook's cell; the page has all of them."""
 
 
 def survey_page(
@@ -83,7 +86,7 @@ def survey_fragment(
     return rendered(
         "fragment.html.j2",
         title=title,
-        sections=survey_sections(answers, figures=False),
+        sections=shortened_sections(survey_sections(answers, figures=False), NOTEBOOK_ROWS),
         skipped=skipped,
         facts=facts,
         counts=_survey_counts(answers, skipped),

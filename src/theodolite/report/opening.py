@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from zlib import crc32
 
 from theodolite.report.diagnosis import views
 
@@ -67,6 +68,7 @@ class Opening:
             "found": None if self.diagnosis is None else views(self.diagnosis),
             "strip": self.strip,
             "strip_rows": [cell.row for cell in self.strip[0].cells] if self.strip else [],
+            "strip_name": f"th-layer-{crc32(repr(self.strip).encode()):x}",  # its own where a notebook has several
             "named": len(self.strip) <= FEW_LAYERS,
             "words": self.words,
             "pictures": self.pictures,

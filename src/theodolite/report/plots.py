@@ -11,14 +11,14 @@ from theodolite.report.figures import series_figure
 from theodolite.report.small_figures import small_figure
 from theodolite.report.words import WORST
 
-FEW_FIGURES, FIRST, MANY_PLACES = 8, 3, 60
+FEW_FIGURES, FIRST, MANY_PLACES, MOST_FIGURES = 8, 3, 60, 100
 """Up to so many figures of a quantity are all drawn in full and stand open; of more the first to be seen are, and the others
-small; of more places than can be named at an axis too."""
+small; of more places than can be named at an axis too. Of hundreds those to be seen first are drawn, the others counted."""
 
 
 @dataclass(frozen=True)
 class Plot:
-    """A figure with its caption."""
+    """A figure with its caption; words alone where nothing is drawn."""
 
     svg: str
     caption: str
@@ -33,7 +33,9 @@ def plots_of(readings: Sequence[Reading], name: str) -> list[Plot]:
     if not series and len(readings) > 2:
         series[_places_series(readings)] = [""]
     full = _worth_seeing(readings, series)
-    return [
+    drawn = _first(readings, series, MOST_FIGURES)
+    rest = len(series) - len(drawn)
+    plots = [
         Plot(
             _figure(data, f"{name}-{place}", readings[0].quantity)
             if data in full and not _is_crowded(data)
@@ -41,7 +43,9 @@ def plots_of(readings: Sequence[Reading], name: str) -> list[Plot]:
             where[0] if len(where) == 1 else "",
         )
         for place, (data, where) in enumerate(series.items())
+        if data in drawn
     ]
+    return plots + ([Plot("", f"{rest} more places have a figure that is not drawn here")] if rest else [])
 
 
 def _is_crowded(data: Series) -> bool:
@@ -52,12 +56,18 @@ def _worth_seeing(readings: Sequence[Reading], series: Mapping[Series, Sequence[
     """Those drawn in full: all where they are few, else the ones whose readings should be seen first."""
     if len(series) <= FEW_FIGURES:
         return set(series)
+    pictures = {data for data in series if isinstance(data, CellPicture)}
+    return _first(readings, series, FIRST) | pictures
+
+
+def _first(readings: Sequence[Reading], series: Mapping[Series, Sequence[str]], count: int) -> set[Series]:
+    """So many of the series, those whose readings should be seen first; all where they are no more."""
+    if len(series) <= count:
+        return set(series)
     ranked = sorted(
         (reading for reading in readings if reading.series in series), key=lambda reading: WORST.index(reading.status)
     )
-    kept = dict.fromkeys(reading.series for reading in ranked if reading.series is not None)
-    pictures = {data for data in series if isinstance(data, CellPicture)}
-    return {*list(kept)[:FIRST], *pictures}
+    return set(list(dict.fromkeys(reading.series for reading in ranked if reading.series is not None))[:count])
 
 
 def _figure(data: Series, key: str, quantity: str) -> str:

@@ -24,26 +24,17 @@ def small_figure(series: Series) -> str:
     drawn = [*series.measured, *_finite(series.low), *_finite(series.high)]
     up = _Axis.over(drawn, log="y" in series.log, ends=(HEIGHT - BOTTOM, TOP))
     left = across.places(x)
-    parts = [_band(left, series, up), _path(left, up.places(series.line), "th-small-fit", _FIT)]
-    parts += [
-        f'<circle cx="{a}" cy="{b}" r="1.6" fill="currentColor"/>'
-        for a, b in zip(left, up.places(series.measured), strict=True)
-        if a and b
-    ]
+    parts = [_band(left, series, up), _path(left, up.places(series.line), "th-few-fit")]
+    parts.append(_dots(left, up.places(series.measured)))
     label = escape(printable(f"{series.y_label or 'measured'} against {series.x_label or 'place'}"), quote=True)
     return (
-        f'<svg class="th-figure" role="img" aria-label="{label}" width="100%" viewBox="0 0 {WIDTH} {HEIGHT}" '
-        f'style="max-width:{WIDTH}px" xmlns="http://www.w3.org/2000/svg">{_FRAME}{"".join(parts)}'
+        f'<svg class="th-figure th-few" role="img" aria-label="{label}" viewBox="0 0 {WIDTH} {HEIGHT}">{_FRAME}{"".join(parts)}'
         f"{_words(series, across, up, named)}</svg>"
     )
 
 
-_FIT = 'stroke="var(--th-wrong, #c23b22)" stroke-dasharray="4 3"'
-_THEORY = 'stroke="var(--th-theory, #2f6fb7)"'
-_FRAME = (
-    f'<path d="M{LEFT},{TOP}V{HEIGHT - BOTTOM}H{WIDTH - RIGHT}" fill="none" stroke="var(--th-rule, #8c96a0)" '
-    'stroke-width="0.8"/>'
-)
+_FRAME = f'<path d="M{LEFT},{TOP}V{HEIGHT - BOTTOM}H{WIDTH - RIGHT}"/>'
+"""How lines look is said by the style sheet: in a page with hundreds of figures each word counts."""
 
 
 class _Axis:
@@ -74,15 +65,21 @@ def _finite(values: Sequence[float]) -> list[float]:
     return [value for value in values if math.isfinite(value)]
 
 
-def _path(left: Sequence[str], top: Sequence[str], name: str, stroke: str) -> str:
+def _path(left: Sequence[str], top: Sequence[str], name: str) -> str:
     points = [f"{a},{b}" for a, b in zip(left, top, strict=False) if a and b]
     if len(points) < 2:
         return ""
-    return f'<polyline class="{name}" points="{" ".join(points)}" fill="none" stroke-width="1.3" {stroke}/>'
+    return f'<polyline class="{name}" points="{" ".join(points)}"/>'
+
+
+def _dots(left: Sequence[str], top: Sequence[str]) -> str:
+    """All points as one path of strokes without length, a tenth of the bytes of as many circles."""
+    points = "".join(f"M{a},{b}h0" for a, b in zip(left, top, strict=True) if a and b)
+    return f'<path class="th-few-dots" d="{points}"/>'
 
 
 def _band(left: Sequence[str], series: Series, up: _Axis) -> str:
-    ends = [_path(left, top, "th-small-theory", _THEORY) for top in (up.places(series.low), up.places(series.high))]
+    ends = [_path(left, top, "th-few-theory") for top in (up.places(series.low), up.places(series.high))]
     return ends[0] if ends[0] == ends[1] else "".join(ends)
 
 
@@ -91,4 +88,4 @@ def _words(series: Series, across: _Axis, up: _Axis, named: bool) -> str:
     span = "" if named else f" from {plain(across.low)} to {plain(across.high)}"
     line = f"{series.x_label or 'place'}{span}; {series.y_label or 'measured'} {plain(up.low)} to {plain(up.high)}"
     text = escape(shortened(printable(line), 76))
-    return f'<text x="{LEFT}" y="{HEIGHT - 10}" font-size="9" fill="currentColor">{text}</text>'
+    return f'<text x="{LEFT}" y="{HEIGHT - 10}">{text}</text>'

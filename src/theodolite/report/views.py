@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from theodolite.core.reading import Band, Reading
@@ -56,7 +56,7 @@ class Meaning:
 
 @dataclass(frozen=True)
 class ReadingGroup:
-    """All readings of one quantity. A meaning that rows share is told once."""
+    """All readings of one quantity, but for those ``left`` out. A meaning that rows share is told once."""
 
     quantity: str
     rows: tuple[Row, ...]
@@ -68,6 +68,7 @@ class ReadingGroup:
     expected: str = ""
     alarming: bool = False
     against: str = ""
+    left: int = 0
 
 
 @dataclass(frozen=True)
@@ -107,6 +108,19 @@ def survey_sections(answers: Sequence[Answer], *, figures: bool = True) -> list[
         )
         sections.append(Section(name, answer.question, seconds if answer.seconds > 0 else "", groups))
     return sections
+
+
+def shortened_sections(sections: Sequence[Section], most: int) -> list[Section]:
+    """Sections whose quantities have at most so many rows, those to be seen first; how many are left out is noted."""
+    return [replace(section, groups=tuple(_shortened(group, most) for group in section.groups)) for section in sections]
+
+
+def _shortened(group: ReadingGroup, most: int) -> ReadingGroup:
+    if len(group.rows) <= most:
+        return group
+    first = sorted(group.rows, key=lambda row: WORST.index(row.status))[:most]
+    kept = {row.id for row in first}
+    return replace(group, rows=tuple(row for row in group.rows if row.id in kept), left=len(group.rows) - most)
 
 
 def slug(name: str) -> str:

@@ -43,7 +43,8 @@ def survey(
 ) -> Survey:
     """Read every instrument that applies, or those named, up to a ``cost`` and within a ``budget`` of time.
 
-    ``target`` is a Subject, a module, a state dict or a path; ``facts`` are the other fields of `Subject` (data, loss, lr, ...).
+    ``target`` is a Subject, a module, a state dict or a path; ``facts`` are the other fields of `Subject` (data, loss, lr, ...),
+    and ``validation``, held-out data of which the page shows loss and accuracy too.
     The data are visited once for all instruments; each says what it costs here, and samples, probes and iterations are
     chosen to fit: the errors say what that bought. ``budget`` is seconds, ``"2m"``, or None for no limit (all of the data).
     With several ``jobs`` the tensors of a checkpoint, or the instruments of a model, are shared out among workers. With
@@ -51,6 +52,7 @@ def survey(
     on where it stopped.
     """
     started = time.perf_counter()
+    validation = facts.pop("validation", None)
     subject = subject_of(target, **facts)
     if out is not None:
         subject = subject.storing(Path(out))
@@ -72,7 +74,7 @@ def survey(
     facts_seen = facts_of(subject, time.perf_counter() - started)
     remaining = min(LONGEST, max(SHORTEST, purse.left()))
     found = Survey(subject.name, answers, tuple(skipped), facts_seen, dict(subject.faults), subject, remaining)
-    return replace(found, unsurveyed=unsurveyed)
+    return replace(found, unsurveyed=unsurveyed, validation=validation)
 
 
 def _results(

@@ -27,7 +27,7 @@ class Survey(ShownAnswers):
 
     ``faults`` names the tensors of a checkpoint that could not be read, and why; ``unsurveyed`` has for each other reason the
     names of those that no reading speaks of. ``surveyed`` is the subject itself, from
-    which `diagnosis` is made when it is first asked for, in the ``remaining`` seconds.
+    which, with held-out data in ``validation``, `diagnosis` is made when it is first asked for, in the ``remaining`` seconds.
     """
 
     kind: ClassVar[str] = "survey"
@@ -40,6 +40,7 @@ class Survey(ShownAnswers):
     surveyed: Subject | None = field(default=None, repr=False, compare=False)
     remaining: float = 30.0
     unsurveyed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    validation: Any = field(default=None, repr=False, compare=False)
 
     def sheet(self) -> Sheet:
         """The subject's name, its answers, what was skipped, and the facts beside them."""
@@ -54,7 +55,7 @@ class Survey(ShownAnswers):
             return None
         from theodolite.verbs._charts import chart_of
 
-        return chart_of(self.surveyed, budget=self.remaining)[0]
+        return chart_of(self.surveyed, budget=self.remaining, validation=self.validation)[0]
 
     @cached_property
     def diagnosis(self) -> Diagnosis:

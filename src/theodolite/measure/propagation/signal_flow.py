@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any
@@ -285,8 +285,18 @@ def _signal(name: str, module: nn.Module, z: Tensor, past: tuple[SignalStep, ...
         bias_variance=bias.to(torch.float64).square().mean().item() if isinstance(bias, Tensor) else None,
         activation=activation.name if activation and known else None,
         function=activation.function if activation else None,
-        between="" if known else "the input" if past is None else ", then ".join(step.name for step in past),
+        between="" if known else "the input" if past is None else _path_words([step.name for step in past]),
     )
+
+
+def _path_words(steps: Sequence[str]) -> str:
+    """What came between, each kind once: in a residual network the sums of all blocks before lie on the way.
+
+    >>> _path_words(["relu", "a sum (add)", "a sum (add)"]), _path_words(["relu", "a mean (mean)"])
+    ('relu, then a sum (add), repeatedly', 'relu, then a mean (mean)')
+    """
+    kinds = dict.fromkeys(steps)
+    return ", then ".join(kinds) + (", repeatedly" if len(kinds) < len(steps) else "")
 
 
 def _power_and_cosines(z: Tensor) -> tuple[Tensor, Tensor]:

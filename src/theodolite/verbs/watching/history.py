@@ -139,7 +139,7 @@ def live_page_of(watch: Watch) -> str:
     from theodolite.verbs.diagnosis import Diagnosis
 
     told = Diagnosis(watch.subject.name, watch.findings, ("what the looks themselves show",))
-    opening = Opening(told, dashboard=dashboard_of(watch.records, told).svg(), alarm=alarm_of(watch.records))
+    opening = Opening(told, dashboard=dashboard_of(watch.records, told).pictures(), alarm=alarm_of(watch.records))
     phases = phases_of(watch.records)
     page = watch_page(
         watch.subject.name, (), skipped_of(watch.records), facts_of(watch), phases=phases, opening=opening
@@ -156,7 +156,7 @@ def opening_of(watch: Watch) -> Opening:
     from theodolite.report.opening import Opening
 
     found = watch.diagnosis if watch.records else None
-    return Opening(found, dashboard=dashboard_of(watch.records, found).svg(), alarm=alarm_of(watch.records))
+    return Opening(found, dashboard=dashboard_of(watch.records, found).pictures(), alarm=alarm_of(watch.records))
 
 
 def alarm_of(records: Sequence[Record]) -> str:
