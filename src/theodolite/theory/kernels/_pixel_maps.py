@@ -137,10 +137,9 @@ def _rectified_on_gpu(
     found = attempt(work, signal.k)
     if found is None:
         return None
-    if not signal.full and bool(found[2]):
-        if sides.hasty:
-            raise AlikeError
-        sides.scratch.release(*found[:2])
+    if sides.hasty:
+        sides.alike.append(found[2])
+    elif not signal.full and bool(found[2]):
         return None
     return replace(signal, k=found[0], t=found[1])
 

@@ -137,6 +137,7 @@ class Sides:
     itself: bool = False  # whether rows and columns are the same images
     hasty: bool = False  # whether to give up where distances, not carried now, would be needed
     own: list[tuple[Nonlinear | None, Tensor]] = field(default_factory=list)
+    alike: list[Tensor] = field(default_factory=list)  # not 0 where a GPU met such pairs: asked for once, as it waits
     scratch: Scratch = field(default_factory=Scratch)
     position: int = 0
 

@@ -192,22 +192,23 @@ class _Tiles:
         distance = None
         if full:
             k = scratch.like(x, torch.Size((*x.shape[1:], *y.shape[1:])))
-            torch.mm(x.flatten(1).T, y.flatten(1), out=k.view(x[0].numel(), -1))
+            product = k.view(x[0].numel(), -1)
+            torch.addmm(product, x.flatten(1).T, y.flatten(1), beta=0, alpha=1 / channels, out=product)
         else:
             k = scratch.like(x, torch.Size((*x.shape[1:], y.shape[-1])))
-            torch.bmm(
-                x.flatten(1, -2).permute(1, 2, 0).contiguous(),
-                y.flatten(1, -2).movedim(0, 1).contiguous(),
-                out=k.view(-1, *k.shape[-2:]),
-            )
+            product = k.view(-1, *k.shape[-2:])
+            left, right = x.flatten(1, -2).permute(1, 2, 0).contiguous(), y.flatten(1, -2).movedim(0, 1).contiguous()
+            torch.baddbmm(product, left, right, beta=0, alpha=1 / channels, out=product)
             if distances:
                 distance = torch.zeros_like(k)
                 for own, other in zip(x, y, strict=True):
                     gap = own[..., None] - other[..., None, :]
                     distance.addcmul_(gap, gap, value=1 / channels)
-        signal = PixelKernels(k.div_(channels), None, distance, space, full)
+        signal = PixelKernels(k, None, distance, space, full)
         found = through(self.program, signal, sides, self.tangent)
         sides.drop(signal, found)
+        if sides.alike and bool(torch.cat(sides.alike).any()):
+            raise AlikeError
         return _read_out(found)
 
     def _scratch(self) -> Scratch:
