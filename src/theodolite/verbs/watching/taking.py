@@ -19,7 +19,7 @@ from theodolite.verbs.watching.training import most_bytes
 
 
 @dataclass
-class Found:
+class Taken:
     """What one look read, what it could not and why, and its facts."""
 
     readings: list[tuple[str, Reading]] = field(default_factory=list)
@@ -46,19 +46,19 @@ class Taking:
     thinning: Thinning
     clock: Callable[[], float]
 
-    def look(self, subject: Subject, records: Sequence[Record], step: int, *, a_step: float, whole: bool) -> Found:
+    def look(self, subject: Subject, records: Sequence[Record], step: int, *, a_step: float, whole: bool) -> Taken:
         """What a look at this subject reads after these records, where a step of training takes ``a_step`` seconds."""
         size: Size = "whole" if whole else self.thinning.size(a_step)
         training, model = self.beside.training(), self.beside.model
         scene = Scene(subject, self.carried, self.level, self.batching, training, bare=size == "loss")
         self.carried.note_memory(most_bytes(model), trained=bool(training.before))
-        started, found = self.clock(), Found()
+        started, found = self.clock(), Taken()
         with self.beside.looking(training):
             found.ask(LOOKS[0], scene)
             if size != "whole" and self._is_in_doubt(scene, records, a_step):
                 size = "whole"
                 if scene.bare:
-                    scene, found = replace(scene, bare=False, facts={}), Found()
+                    scene, found = replace(scene, bare=False, facts={}), Taken()
                     found.ask(LOOKS[0], scene)
             found.facts = scene.facts
             if trouble := trouble_in(scene, step):
@@ -73,7 +73,7 @@ class Taking:
             found.notes.append(thinned_note(left, self.thinning.why(a_step)))
         return found
 
-    def _rest(self, scene: Scene, size: Size, found: Found) -> float:
+    def _rest(self, scene: Scene, size: Size, found: Taken) -> float:
         """All but the loss; the seconds of what is not part of a cheap look."""
         scene.facts |= facts_beside(scene, self.held_out)
         scene.forget_gradient()
