@@ -207,7 +207,8 @@ class _Krylov:
         """What is known now."""
         values, vectors = self.ritz()
         floor = 4 * torch.finfo(self.basis.dtype).eps * self.scale()
-        rows = vectors[:, : self.count].to(self.basis).T @ self.basis[: self.rows]
+        with self._exactly():
+            rows = vectors[:, : self.count].to(self.basis).T @ self.basis[: self.rows]
         return Eigenpairs(
             tuple((self.sign * values[: self.count]).tolist()),
             tuple((self.errors() + floor).tolist()),
@@ -221,7 +222,8 @@ class _Krylov:
         """Keep the best part of the basis, and the residuals that lead on from it."""
         keep = min(max(self.count, self.most_rows - 3), self.count + max(8, (self.most_rows - self.count) // 3))
         values, vectors = (part[..., :keep] for part in self.ritz())
-        self.basis[:keep] = vectors.to(self.basis).T @ self.basis
+        with self._exactly():
+            self.basis[:keep] = vectors.to(self.basis).T @ self.basis
         self.projected.zero_()
         self.projected[:keep, :keep] = torch.diag(values)
         self.pending = [(vector, c @ vectors[: len(c)]) for vector, c in self.pending]
@@ -230,10 +232,15 @@ class _Krylov:
     def _orthogonal(self, vector: Tensor) -> tuple[Tensor, Tensor]:
         """What is left of a vector outside the basis, and its coefficients inside."""
         V = self.basis[: self.rows]
-        inside = V @ vector
-        rest = torch.addmv(vector, V.T, inside, alpha=-1)
-        again = V @ rest
-        return rest.addmv_(V.T, again, alpha=-1), (inside + again).double().cpu()
+        with self._exactly():
+            inside = V @ vector
+            rest = torch.addmv(vector, V.T, inside, alpha=-1)
+            again = V @ rest
+            return rest.addmv_(V.T, again, alpha=-1), (inside + again).double().cpu()
+
+    def _exactly(self) -> torch.autocast:
+        """An autocast around the search is that of its products, not of the basis."""
+        return torch.autocast(self.basis.device.type, enabled=False)
 
     def _noise(self) -> Tensor:
         size, like = self.operator.size, self.basis
@@ -242,8 +249,6 @@ class _Krylov:
             noise = torch.randn(size, generator=own, dtype=like.dtype, device=like.device)
         else:
             noise = torch.empty(size, dtype=like.dtype, device=like.device)
-            for part in torch.split(
-                noise, PIECE
-            ):  # the same numbers as at once, but not all of them in double precision
+            for part in torch.split(noise, PIECE):  # not all of them at once in double precision
                 part.copy_(torch.randn(len(part), generator=self.generator, dtype=torch.float64))
         return noise.div_(noise.norm())
