@@ -39,7 +39,8 @@ start = 0
 if saved.exists():
     state = torch.load(saved, weights_only=True)
     model.load_state_dict(state["model"]); start = state["step"]
-watch = th.Watch(model, optimizer=optimizer, probe=(x, y), loss=torch.nn.functional.cross_entropy, every=5, out=folder / "out")
+told = {"optimizer": optimizer, "probe": (x, y), "loss": torch.nn.functional.cross_entropy, "out": folder / "out"}
+watch = th.Watch(model, every=5, budget=float("inf"), **told)
 for step in range(start, 120):
     loss = torch.nn.functional.cross_entropy(model(x), y)
     optimizer.zero_grad(); loss.backward(); optimizer.step()

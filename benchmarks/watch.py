@@ -7,6 +7,10 @@ processor seconds, so that other work on the machine does not count; with `--thr
 has a ResNet-18's convolutions without its shortcuts and batch normalisation, which cockpit's gradients of single samples do not
 know. A run of 201 steps with a look every 100 is timed whole, watched beside bare steps of the same process. `make bench` makes
 both environments.
+
+Of each level two prices are told: that of a whole look, and the mean of looks as a user gets them, thinned to their price, after
+those that are whole whatever they cost. Thinning counts in steps, whatever lies between two looks, so that these looks are taken
+every few steps and told as if a hundred lay between them.
 """
 
 import argparse
@@ -31,6 +35,8 @@ ROOT = Path(__file__).resolve().parent.parent
 PEERS = ROOT / ".venv-peers"
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 BATCH, EVERY, LR = 8, 100, 1e-3
+OFTEN, LOOKS = 2, 30
+"""Steps between two looks whose mean price is measured, and how many of them."""
 
 
 def network():
@@ -148,16 +154,34 @@ def run_model(make, steps):
     found = {"parameters": sum(p.numel() for p in model.parameters())}
     found["step"] = statistics.median(clocked(step) for _ in range(10))
     found["bare rss"] = most_memory()
-    half = len(x) // 2
+    probe = (x[: len(x) // 2], y[: len(x) // 2])
     for level in ("cheap", "standard"):
-        watch = th.Watch(model, optimizer=optimiser, probe=(x[:half], y[:half]), every=1, level=level)
+        watch = th.Watch(model, optimizer=optimiser, probe=probe, every=1, level=level)
         seconds = []
         for n in range(4):
             step()
             seconds.append(clocked(lambda n=n: watch.look(n)))  # noqa: B023
         found |= {level: statistics.median(seconds[1:]), f"first {level}": seconds[0], f"{level} rss": most_memory()}
         watch.close()
+    for level in ("cheap", "standard"):
+        watch = th.Watch(model, optimizer=optimiser, probe=probe, every=OFTEN, level=level)
+        found[f"thinned {level}"] = mean_price(watch, step)
+        watch.close()
     return found
+
+
+def mean_price(watch, step):
+    """Looks in a run, after those that are whole whatever they cost: their mean in steps, how many were whole, of how many."""
+    number = free = 0
+    while len(watch.records) < free + LOOKS:
+        watch(number)
+        step()
+        number += 1
+        if watch._taking.thinning.is_free():
+            free = len(watch.records)
+    later = watch.records[free:]
+    mean = statistics.mean(record.seconds for record in later) * later[-1].step / later[-1].training
+    return mean, sum("thinned" not in record.facts for record in later), len(later)
 
 
 def run_cockpit(steps):
@@ -249,10 +273,13 @@ def told_of(name, row):
     )
     for level in ("cheap", "standard"):
         share = row[level] / (EVERY * row["step"])
+        mean, whole, looks = row[f"thinned {level}"]
+        times = (row[f"{level} rss"] - row["start rss"]) / (row["bare rss"] - row["start rss"])
         print(
-            f"th.Watch, {level}: a look takes {1e3 * row[level]:.0f} ms (the first {1e3 * row[f'first {level}']:.0f}), "
-            f"every {EVERY} steps that is {100 * share:.2f} %; peak {row[f'{level} rss']:.0f} MB, of training alone "
-            f"{row['bare rss']:.0f} MB, of Python with torch {row['start rss']:.0f} MB"
+            f"th.Watch, {level}: a whole look takes {1e3 * row[level]:.0f} ms (the first {1e3 * row[f'first {level}']:.0f}), "
+            f"every {EVERY} steps that is {100 * share:.2f} %; as users get it, {whole} of {looks} looks whole: "
+            f"{100 * mean / EVERY:.2f} %; peak {row[f'{level} rss']:.0f} MB, of training alone {row['bare rss']:.0f} MB, of "
+            f"Python with torch {row['start rss']:.0f} MB: {times:.2f} times training"
         )
 
 

@@ -5,7 +5,9 @@ each at several seeds. The right step of each pair is given below; hot runs take
 An alarm is a finding of severity critical or warning. Of hot runs whose loss doubles (on the probe, as the step sees it, beside
 its start) it counts whether the alarm came at or before the look that first shows it; others that are hot are told apart.
 Healthy and cold runs should have none. Since the alarm is given at 1.8 times the start at the latest, what is open is how often
-it comes before the loss has doubled. Looks are every 5 steps, level cheap. `python benchmarks/watch_alarms.py --seeds 5`.
+it comes before the loss has doubled. Looks are every 5 steps, level cheap. `python benchmarks/watch_alarms.py --seeds 5`. Looks
+of runs as short as these are whole; with `--thin` they are thinned from the sixth on, which is as much as a long run's ever are,
+since steps of such small networks are far cheaper than looks.
 """
 
 import argparse
@@ -20,7 +22,7 @@ from torch.nn.functional import cross_entropy
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
 import theodolite as th
-from theodolite.verbs.watching import charting
+from theodolite.verbs.watching import charting, thinning
 
 STEPS, EVERY, BATCH, CLASSES = 100, 5, 32, 4
 
@@ -130,9 +132,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--every", type=int, default=EVERY, help="steps between looks")
+    parser.add_argument("--thin", action="store_true", help="looks are thinned after the fifth, as in a long run")
     parser.add_argument("--all", action="store_true", help="every run, not only those that went wrong")
     options = parser.parse_args()
     logging.getLogger("theodolite").setLevel(logging.CRITICAL)
+    thinning.FREE = 0.0 if options.thin else thinning.FREE
     charting.LARGEST_TRIED = 0  # when the alarm comes is asked here, not which step it advises
     rows = table(range(options.seeds), options.every)
     for kind in FACTORS:

@@ -6,7 +6,8 @@ optimiser's state where it has one: a run counts only if that record shows the p
 says at its end is laid beside. Made are: *lazy* (a network scaled up beside its start), *stable* (a small start, a step far below
 the edge), *edge* (full-batch steps below it at the start), *catapult* (beyond it), *flat* (beyond it, but the loss never
 rises: no catapult), *divergent* (far beyond; half of them stopped when the loss has grown a thousandfold) and *dead* (rectifiers
-and steps that put them all out). `python benchmarks/watch_phases.py --runs 50 --jobs 2`.
+and steps that put them all out). `python benchmarks/watch_phases.py --runs 50 --jobs 2`. Looks of runs as short as these are
+whole; with `--thin` they are thinned from the sixth on as far as a long run's ever are.
 """
 
 import argparse
@@ -27,7 +28,7 @@ from torch.nn.functional import cross_entropy, mse_loss
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
 import theodolite as th
-from theodolite.verbs.watching import charting
+from theodolite.verbs.watching import charting, thinning
 
 SAMPLES, INPUTS, CLASSES, LOOKS, ATTEMPTS = 32, 5, 3, 12, 300
 THROW = 25
@@ -300,10 +301,11 @@ def watched(run):
     return optimizers[0].phase
 
 
-def case(phase, number):
+def case(phase, number, thin=False):
     """The first seed of this number whose bare record shows the phase, and what the watch says of it."""
     torch.set_num_threads(1)
     logging.getLogger("theodolite").setLevel(logging.CRITICAL)
+    thinning.FREE = 0.0 if thin else thinning.FREE
     charting.LARGEST_TRIED = 0  # the phase is asked here, not which step is advised
     for attempt in range(ATTEMPTS):
         seed = number + 50 * attempt
@@ -343,9 +345,10 @@ def main():
     parser.add_argument("--runs", type=int, default=50)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--only", choices=PHASES)
+    parser.add_argument("--thin", action="store_true", help="looks are thinned after the fifth, as in a long run")
     options = parser.parse_args()
     phases = [options.only] if options.only else PHASES
-    cases = [(phase, number) for phase in phases for number in range(options.runs)]
+    cases = [(phase, number, options.thin) for phase in phases for number in range(options.runs)]
     context = multiprocessing.get_context("spawn")
     with concurrent.futures.ProcessPoolExecutor(options.jobs, mp_context=context) as pool:
         rows = list(pool.map(case, *zip(*cases, strict=True)))

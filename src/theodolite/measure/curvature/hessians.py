@@ -57,17 +57,21 @@ def hessian(
     return operator_of(point, data, graph, memory=memory, distributed=distributed, averaged=reduction == "mean")
 
 
-def hessian_again(model: nn.Module, loss: Loss, data: Any, *, sample_bytes: float, memory: int = MEMORY) -> Operator:
-    """The Hessian of a model whose weights have moved since `hessian` was built for it, with the same data.
+def hessian_again(
+    model: nn.Module, loss: Loss, data: Any, *, sample_bytes: float | None, memory: int = MEMORY
+) -> Operator:
+    """The Hessian of a model as it is now, which it is only until its weights move: it has no copy of them.
 
-    ``sample_bytes`` is what that operator found: what was checked and measured then is not checked again.
+    ``sample_bytes`` is what an earlier operator of the same data found: what was checked and measured then is not checked again;
+    None: there was none.
 
     >>> x, layer = torch.tensor([[1.0], [3.0]]), nn.Linear(1, 1, bias=False)
     >>> first = hessian(layer, nn.functional.mse_loss, (x, x))
     >>> hessian_again(layer, nn.functional.mse_loss, (x, x), sample_bytes=first.sample_bytes)(torch.ones(1)).item()
     10.0
     """
-    return operator_of(point_of(model, loss), data, _hessian_graph("mean"), memory=memory, sample_bytes=sample_bytes)
+    point = point_of(model, loss, shared=True)
+    return operator_of(point, data, _hessian_graph("mean"), memory=memory, sample_bytes=sample_bytes)
 
 
 def gauss_newton(

@@ -12,6 +12,9 @@ from torch import Tensor
 MEMORY = 1 << 29
 """Bytes that the basis may take unless told otherwise."""
 
+PIECE = 1 << 20
+"""Random numbers that are drawn at once."""
+
 SECOND_LOOK = 8
 """Products spent, once all has converged, from a new random start: a repeated eigenvalue shows only there."""
 
@@ -116,7 +119,7 @@ class _Krylov:
         first = self._noise()
         if start is not None:
             near = start.to(self.basis).reshape(-1)
-            first = near / near.norm() + 1e-3 * first
+            first = first.mul_(1e-3).add_(near, alpha=1 / float(near.norm()))
         self.pending.append((first, torch.zeros(0, dtype=torch.float64)))
 
     def step(self, *, newest: bool = False) -> None:
@@ -129,9 +132,12 @@ class _Krylov:
         if size < 1e-2:  # it lies in the basis by now
             vector, _ = self._orthogonal(self._noise())
             size = float(vector.norm())
-        self.basis[row] = vector / size
+        torch.div(vector, size, out=self.basis[row])
+        del vector  # it may be as long as all that the model holds
         self.rows, self._ritz = row + 1, None
-        rest, column = self._orthogonal(self.sign * self.operator(self.basis[row]))
+        image = self.operator(self.basis[row])
+        rest, column = self._orthogonal(image if self.sign == 1 else self.sign * image)
+        del image
         self.products += 1
         self.projected[: row + 1, row] = column
         self.projected[row, : row + 1] = column
@@ -142,7 +148,7 @@ class _Krylov:
         if beta > 10 * torch.finfo(rest.dtype).eps * self.scale():
             couplings = torch.zeros(self.rows, dtype=torch.float64)
             couplings[row] = beta
-            self.pending.append((rest / beta, couplings))
+            self.pending.append((rest.div_(beta), couplings))
         elif not self.pending:  # an invariant space: look beyond it
             self.pending.append((self._noise(), torch.zeros(self.rows, dtype=torch.float64)))
 
@@ -201,7 +207,8 @@ class _Krylov:
         """What is known now."""
         values, vectors = self.ritz()
         floor = 4 * torch.finfo(self.basis.dtype).eps * self.scale()
-        rows = vectors[:, : self.count].to(self.basis).T @ self.basis[: self.rows]
+        with self._exactly():
+            rows = vectors[:, : self.count].to(self.basis).T @ self.basis[: self.rows]
         return Eigenpairs(
             tuple((self.sign * values[: self.count]).tolist()),
             tuple((self.errors() + floor).tolist()),
@@ -215,7 +222,8 @@ class _Krylov:
         """Keep the best part of the basis, and the residuals that lead on from it."""
         keep = min(max(self.count, self.most_rows - 3), self.count + max(8, (self.most_rows - self.count) // 3))
         values, vectors = (part[..., :keep] for part in self.ritz())
-        self.basis[:keep] = vectors.to(self.basis).T @ self.basis
+        with self._exactly():
+            self.basis[:keep] = vectors.to(self.basis).T @ self.basis
         self.projected.zero_()
         self.projected[:keep, :keep] = torch.diag(values)
         self.pending = [(vector, c @ vectors[: len(c)]) for vector, c in self.pending]
@@ -224,10 +232,15 @@ class _Krylov:
     def _orthogonal(self, vector: Tensor) -> tuple[Tensor, Tensor]:
         """What is left of a vector outside the basis, and its coefficients inside."""
         V = self.basis[: self.rows]
-        inside = V @ vector
-        vector = vector - inside @ V
-        again = V @ vector
-        return vector - again @ V, (inside + again).double().cpu()
+        with self._exactly():
+            inside = V @ vector
+            rest = torch.addmv(vector, V.T, inside, alpha=-1)
+            again = V @ rest
+            return rest.addmv_(V.T, again, alpha=-1), (inside + again).double().cpu()
+
+    def _exactly(self) -> torch.autocast:
+        """An autocast around the search is that of its products, not of the basis."""
+        return torch.autocast(self.basis.device.type, enabled=False)
 
     def _noise(self) -> Tensor:
         size, like = self.operator.size, self.basis
@@ -235,5 +248,7 @@ class _Krylov:
             own = torch.Generator(like.device).manual_seed(self.products)
             noise = torch.randn(size, generator=own, dtype=like.dtype, device=like.device)
         else:
-            noise = torch.randn(size, generator=self.generator, dtype=torch.float64).to(like)
+            noise = torch.empty(size, dtype=like.dtype, device=like.device)
+            for part in torch.split(noise, PIECE):  # not all of them at once in double precision
+                part.copy_(torch.randn(len(part), generator=self.generator, dtype=torch.float64))
         return noise.div_(noise.norm())

@@ -137,14 +137,15 @@ Graph = Callable[[Point, Batch], tuple[Product, float]]
 """Builds the product with one batch's matrix, and says with which weight the batch counts."""
 
 
-def point_of(model: nn.Module, loss: Loss | None = None, *, names: Sequence[str] = ()) -> Point:
+def point_of(model: nn.Module, loss: Loss | None = None, *, names: Sequence[str] = (), shared: bool = False) -> Point:
     """The model's trainable parameters (tied ones once) as the point where derivatives are taken.
 
-    ``names`` keeps those of the parameters or modules named; frozen ones never count.
+    ``names`` keeps those of the parameters or modules named; frozen ones never count. A copy, unless ``shared``: the memory is
+    then the model's own, and the point moves with it.
     """
     net = stateless(model)
     chosen = {
-        name: tensor.detach().clone().requires_grad_()
+        name: (tensor.detach() if shared else tensor.detach().clone()).requires_grad_()
         for name, tensor in net.parameters.items()
         if not names or any(name == n or name.startswith(f"{n}.") for n in names)
     }
@@ -176,20 +177,22 @@ def operator_of(
     like = next(iter(point.parameters.values())).detach()
 
     def product(vectors: Tensor) -> Tensor:
-        sums = like.new_zeros(vectors.shape)
+        sums: Tensor | None = None
         weights = torch.zeros((), dtype=torch.float64)
         if kept is not None:
             for part, weight, together in kept:
-                sums += weight * _in_blocks(part, vectors, together)
+                sums = _added(sums, _in_blocks(part, vectors, together), weight)
                 weights += weight
         else:
             with untouched(point.model), plain_attention():
                 for batch in point.batches(data):
                     part, weight = product_graph(point, batch)
-                    sums += weight * _in_blocks(part, vectors, _together(like, a_sample * len(batch)))
+                    image = _in_blocks(part, vectors, _together(like, a_sample * len(batch)))
+                    sums = _added(sums, image, weight)
                     weights += weight
-        sums, weights = _over_group(sums, distributed), _over_group(weights, distributed)
-        return sums / float(weights) if averaged else sums
+        sums = _over_group(like.new_zeros(vectors.shape) if sums is None else sums, distributed)
+        weights = _over_group(weights, distributed)
+        return sums.div_(float(weights)) if averaged else sums
 
     shapes = {name: p.shape for name, p in point.parameters.items()}
     made = Operator(shapes, like, int(total), kept is not None, product, a_sample)
@@ -223,6 +226,11 @@ def _together(like: Tensor, graph_bytes: float) -> bool:
     return like.device.type != "cpu" or graph_bytes <= 1 << 20
 
 
+def _added(sums: Tensor | None, image: Tensor, weight: float) -> Tensor:
+    """The sum with one more batch: vectors may be as long as all memory that is left, so that few are made."""
+    return image * weight if sums is None else sums.add_(image, alpha=weight)
+
+
 def _in_blocks(product: Product, vectors: Tensor, together: bool) -> Tensor:
     """Rows together where that is wanted and the model can be vectorised over them, else one by one."""
     if together and len(vectors) > 1:
@@ -231,6 +239,8 @@ def _in_blocks(product: Product, vectors: Tensor, together: bool) -> Tensor:
                 return product(vectors)
         except RuntimeError:  # an operation that cannot be vectorised
             pass
+    if len(vectors) == 1:
+        return product(vectors)
     return torch.cat([product(vectors[row : row + 1]) for row in range(len(vectors))])
 
 

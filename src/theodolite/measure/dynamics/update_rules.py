@@ -134,8 +134,8 @@ class Preconditioned:
         scaled = vectors * self.roots
         image = self.operator(scaled)
         if self.penalty:
-            image = image + self.penalty * scaled
-        return image * self.roots
+            image.add_(scaled, alpha=self.penalty)
+        return image.mul_(self.roots)
 
 
 def preconditioned(operator: Operator, rule: UpdateRule) -> Operator | Preconditioned:
@@ -155,7 +155,7 @@ def preconditioned(operator: Operator, rule: UpdateRule) -> Operator | Precondit
         gain = rule.gains.get(name, 0.0)
         whole = torch.as_tensor(gain, dtype=like.dtype, device=like.device)
         parts.append(whole.expand(shape).reshape(-1))
-    return Preconditioned(operator, torch.cat(parts).clamp(min=0).sqrt(), rule.penalty)
+    return Preconditioned(operator, torch.cat(parts).clamp_(min=0).sqrt_(), rule.penalty)
 
 
 def parameters_left_out(model: nn.Module, optimizer: torch.optim.Optimizer) -> tuple[list[str], list[str]]:

@@ -151,16 +151,18 @@ def _travel(scene: Scene) -> Iterator[Reading]:
 
 
 def _sharpness(scene: Scene) -> Iterator[Reading]:
-    rule = scene.rule
-    if rule is not None and rule.waiting:
-        raise ValueError(f"expected a step of {rule.name} before its edge is known, got none yet: its state is empty")
+    if scene.rule is not None and scene.rule.waiting:
+        raise ValueError(
+            f"expected a step of {scene.rule.name} before its edge is known, got none yet: its state is empty"
+        )
     top, edge = scene.top, scene.edge
+    rule = scene.rule  # after the search, which lets go of what the rule holds for each parameter
     value, bound = top.values[0], top.errors[0]
     if scene.training.precision is not None:  # products are rounded as training is
         bound += torch.finfo(scene.training.precision).eps * abs(value)
     error = bound / SIGMAS
     scene.facts |= {"sharpness": value, "sharpness_error": bound}
-    seen = rule is not None and rule.kind is not None and not (rule.plain and not rule.penalty)
+    seen = scene.scaled
     quantity = PRECONDITIONED if seen else SHARPNESS
     if edge is None or math.isinf(edge):
         told = "Steps of descent must stay below 2 over this; tell the watch the step (lr=...)."

@@ -14,13 +14,13 @@ from torch import Tensor
 from theodolite.core.subject import Subject
 from theodolite.instruments._common.classes import classes_of
 from theodolite.io.batches import Batch, Batches
+from theodolite.io.streams import memory_given_back
 from theodolite.measure import batch_statistics, normalises_batches
 from theodolite.measure.curvature import (
     Eigenpairs,
     Operator,
     Symmetric,
     extreme_eigenpairs,
-    hessian,
     hessian_again,
     largest_beside,
 )
@@ -191,10 +191,8 @@ class Scene:
         if parameters >= LARGE and not self.normalised:
             data = Batches(_in_parts(self.subject.batches(), max(1, MICRO_WORK // parameters)), self.subject.model)
         with self.stepping():
-            if carried.sample_bytes is not None:
-                own, loss = self.subject.model, self.subject.loss
-                return hessian_again(own, loss, data, memory=memory, sample_bytes=carried.sample_bytes)
-            found = hessian(self.subject.model, self.subject.loss, data, memory=memory)
+            own, loss = self.subject.model, self.subject.loss
+            found = hessian_again(own, loss, data, memory=memory, sample_bytes=carried.sample_bytes)
         carried.sample_bytes = found.sample_bytes
         return found
 
@@ -203,6 +201,19 @@ class Scene:
         """The Hessian as the optimiser sees it: divided on both sides by the root of its preconditioner."""
         rule = self.rule
         return self.operator if rule is None or rule.kind is None else preconditioned(self.operator, rule)
+
+    @cached_property
+    def scaled(self) -> bool:
+        """Whether the optimiser sees another curvature than the Hessian's."""
+        rule = self.rule
+        return rule is not None and rule.kind is not None and not (rule.plain and not rule.penalty)
+
+    @property
+    def operator_is_large(self) -> bool:
+        """Whether vectors as long as the parameters count, in the memory of a processor."""
+        assert self.subject.model is not None
+        own = list(self.subject.model.parameters())
+        return sum(p.numel() for p in own) >= LARGE and own[0].device.type == "cpu"
 
     @cached_property
     def classes(self) -> int | None:
@@ -215,14 +226,26 @@ class Scene:
         count = 1
         if self.level == "full":
             count = max(1, min((self.classes or 1) + BESIDE, MOST_TOP, self.operator.size // 2))
-        start = None if self.carried.vectors is None else self.carried.vectors.sum(0)
+        last, self.carried.vectors = self.carried.vectors, None
+        start = None if last is None else last.sum(0) if len(last) > 1 else last[0]
+        del last
+        if self.operator_is_large:
+            memory_given_back()  # what training and the passes before have freed: the search takes it anew
         with self.stepping():
             found = self._searched(count, start)
-        self.carried.vectors = found.vectors
+        few = len(found.vectors) == 1 and self.operator_is_large
+        self.carried.vectors = (
+            found.vectors.bfloat16() if few else found.vectors
+        )  # to begin from, three digits are enough
+        if self.level != "full":
+            for name in ("operator", "seen_curvature"):
+                self.__dict__.pop(name, None)  # its graph is large, and nothing later in the look asks for it
         return found
 
     def _searched(self, count: int, start: Tensor | None) -> Eigenpairs:
-        operator, edge = self.seen_curvature, self.edge
+        operator, edge, _ = self.seen_curvature, self.edge, self.scaled
+        if count == 1 and self.rule is not None:  # what it does to each parameter is in the operator now
+            self.__dict__["rule"] = replace(self.rule, gains={})
         if count == 1 and operator.size >= LARGE:
             most = FEW if start is not None else 4 * FEW
             return largest_beside(operator, edge or math.inf, most=most, start=start, memory=self.memory)

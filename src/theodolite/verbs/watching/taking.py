@@ -19,9 +19,11 @@ from theodolite.verbs.watching.training import most_bytes
 
 
 @dataclass
-class Found:
-    """What one look read, what it could not and why, and its facts."""
+class Taken:
+    """What one look read, what it could not and why, and its facts; how much that is, and the seconds that its level added."""
 
+    size: Size = "whole"
+    added: float = 0.0
     readings: list[tuple[str, Reading]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     facts: dict[str, float] = field(default_factory=dict)
@@ -46,48 +48,45 @@ class Taking:
     thinning: Thinning
     clock: Callable[[], float]
 
-    def look(self, subject: Subject, records: Sequence[Record], step: int, *, a_step: float, whole: bool) -> Found:
+    def look(self, subject: Subject, records: Sequence[Record], step: int, *, a_step: float, whole: bool) -> Taken:
         """What a look at this subject reads after these records, where a step of training takes ``a_step`` seconds."""
         size: Size = "whole" if whole else self.thinning.size(a_step)
         training, model = self.beside.training(), self.beside.model
         scene = Scene(subject, self.carried, self.level, self.batching, training, bare=size == "loss")
         self.carried.note_memory(most_bytes(model), trained=bool(training.before))
-        started, found = self.clock(), Found()
+        found = Taken()
         with self.beside.looking(training):
             found.ask(LOOKS[0], scene)
             if size != "whole" and self._is_in_doubt(scene, records, a_step):
                 size = "whole"
                 if scene.bare:
-                    scene, found = replace(scene, bare=False, facts={}), Found()
+                    scene, found = replace(scene, bare=False, facts={}), Taken()
                     found.ask(LOOKS[0], scene)
-            found.facts = scene.facts
+            found.facts, found.size = scene.facts, size
             if trouble := trouble_in(scene, step):
                 found.notes.append(trouble)
                 return found
-            added = self._rest(scene, size, found)
+            self._rest(scene, found)
         self.carried.after_look = most_bytes(model)
-        self.thinning.paid(size, self.clock() - started, added, a_step)
         if size != "whole":
             scene.facts[THINNED] = 2.0 if scene.bare else 1.0
             left = [look.name for look in looks_of(self.level) if is_dear(look, size)]
             found.notes.append(thinned_note(left, self.thinning.why(a_step)))
         return found
 
-    def _rest(self, scene: Scene, size: Size, found: Found) -> float:
-        """All but the loss; the seconds of what is not part of a cheap look."""
+    def _rest(self, scene: Scene, found: Taken) -> None:
+        """All but the loss."""
         scene.facts |= facts_beside(scene, self.held_out)
         scene.forget_gradient()
-        added = 0.0
         for look in looks_of(self.level)[1:]:
-            if is_dear(look, size):
+            if is_dear(look, found.size):
                 continue
             began = self.clock()
             found.ask(look, scene)
             if look.level != "cheap":
-                added += self.clock() - began
+                found.added += self.clock() - began
             if look.name == "last-step":
                 self.beside.release()
-        return added
 
     def _is_in_doubt(self, scene: Scene, records: Sequence[Record], a_step: float) -> bool:
         """Whether this look's loss, or what the last ones said, buys a whole one on credit."""

@@ -51,7 +51,7 @@ class Thinning:
     balance: float = 0.0
     looks: int = 0
     since: int = 0
-    _free: float = FREE
+    _free: float = field(default_factory=lambda: FREE)
     _whole: deque[float] = field(default_factory=lambda: deque(maxlen=LATELY))
     _gradient: deque[float] = field(default_factory=lambda: deque(maxlen=LATELY))
 
@@ -68,7 +68,7 @@ class Thinning:
     def size(self, a_step: float) -> Size:
         """How much of the next look is read, where a step of training takes so many seconds."""
         allowance = self.allowed * a_step
-        if self._is_free() or not math.isfinite(allowance) or self.since + 1 >= RAREST:
+        if self.is_free() or not math.isfinite(allowance) or self.since + 1 >= RAREST:
             return "whole"
         if self.balance + allowance >= self.price:
             return "whole"
@@ -80,7 +80,7 @@ class Thinning:
 
     def paid(self, size: Size, seconds: float, added: float, a_step: float) -> None:
         """A look took so many seconds, ``added`` of them for what its level adds to a cheap one."""
-        free = self._is_free()
+        free = self.is_free()
         self.looks += 1
         self.since = 0 if size == "whole" else self.since + 1
         if size == "whole":
@@ -99,7 +99,8 @@ class Thinning:
             f"a whole look takes the time of {self.price / a_step:.3g} steps, allowed are {self.allowed:g} in the mean"
         )
 
-    def _is_free(self) -> bool:
+    def is_free(self) -> bool:
+        """Whether looks are whole still, whatever they cost."""
         return self.looks < FIRST or self._free > 0
 
     def _thin(self, allowance: float) -> Size:

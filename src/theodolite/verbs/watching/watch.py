@@ -158,8 +158,10 @@ class Watch(ShownAnswers):
         phase = training_phase(history)
         self._beside.glances.follow(history)
         self.records.append(replace(bare, phase=phase.name, reason=phase.reason))
+        judged = time.perf_counter()
         alarms = self._beside.lines(self, self._carried.origin)
         seconds = time.perf_counter() - started
+        apart = time.perf_counter() - judged if alarms else 0.0  # trials of a remedy are no part of a look's price
         record = self.records[-1] = replace(
             self.records[-1], alarms=alarms, seconds=seconds, watching=self._watching + seconds, training=self._training
         )
@@ -168,6 +170,7 @@ class Watch(ShownAnswers):
         self._next = -math.inf if self.every == "auto" else step + self.every
         self._since = self._latest = time.perf_counter()
         self._watching += self._since - started
+        self._taking.thinning.paid(found.size, self._since - started - apart, found.added, a_step)
         self._beside.alarms.stop(step)
         return record
 
