@@ -88,7 +88,9 @@ def sharpness_meaning(ratio: float, *, converged: bool = True, optimizer: str = 
     if ratio <= 0:
         return "No direction curves upwards: a plateau, a saddle or a dead network; the step has no limit here." + doubt
     if ratio < 0.9:
-        return f"At {100 * ratio:.2g} % of the edge of this step: steps of full-batch {optimizer} are stable here." + doubt
+        return (
+            f"At {100 * ratio:.2g} % of the edge of this step: steps of full-batch {optimizer} are stable here." + doubt
+        )
     if ratio <= 1.1:
         return "At the edge of stability: the loss may rise and fall, and training goes on there." + doubt
     return (

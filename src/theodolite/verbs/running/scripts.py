@@ -13,6 +13,7 @@ from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from typing import Literal
 
+from theodolite.verbs.running import observing
 from theodolite.verbs.running.observing import Observer, said
 from theodolite.verbs.watching.scene import Level
 
@@ -71,7 +72,10 @@ def _status(path: Path) -> int:
         trace = error.__traceback__
         while trace is not None and Path(trace.tb_frame.f_code.co_filename).resolve() != path.resolve():
             trace = trace.tb_next
-        traceback.print_exception(type(error), error, trace or error.__traceback__)
+        told = traceback.TracebackException(type(error), error, trace or error.__traceback__)
+        own = [frame for frame in told.stack if frame.filename != observing.__file__]  # without our wrappers
+        told.stack = traceback.StackSummary.from_list(own)
+        print("".join(told.format()), end="", file=sys.stderr)
         return 130 if isinstance(error, KeyboardInterrupt) else 1
     finally:
         sys.modules["__main__"] = before

@@ -107,7 +107,9 @@ class Beside:
         if self.optimizer is not None:
             pulled = set() if self.last is None else self.last.pulled
             missing, without = parameters_left_out(self.model, self.optimizer, pulled=pulled)
-            if self.events is not None and self.events.steps:  # another optimiser may hold them: only what stays is named
+            if (
+                self.events is not None and self.events.steps
+            ):  # another optimiser may hold them: only what stays is named
                 left_out = {MISSING: [n for n in missing if stays(self.model, origin, n)], IDLE: without}
             events["maximises"] = float(any(group.get("maximize") for group in self.optimizer.param_groups))
         found = list(findings_of_run(watch.records, events=events, left_out=left_out))
