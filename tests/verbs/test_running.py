@@ -89,6 +89,75 @@ def test_a_loss_of_ones_own_is_watched_by_its_values(tmp_path, warm, lr):
     assert bool(told["alarms"]) == (lr > 1) == ("step too large" in watched.stderr)
 
 
+TOLD = """
+import sys, warnings
+import torch
+from torch.nn.functional import mse_loss
+print(__file__, sys.argv, __name__, __spec__, sys.modules["__main__"].__file__)
+torch.manual_seed(0)
+model = torch.nn.Linear(3, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+x = torch.randn(64, 3)
+for step in range(20):
+    optimizer.zero_grad()
+    loss = mse_loss(model(x), x[:, :1]) + 1e-3 * model.weight.square().sum()
+    (loss / 2).backward()
+    optimizer.step()
+print(model.weight.tolist())
+torch.zeros(2, requires_grad=True).backward() if sys.argv[1] == "-x" else sys.exit("over")
+"""
+
+
+def test_a_script_is_told_what_python_tells_it_and_ends_as_it_does(tmp_path, warm):
+    (tmp_path / "told.py").write_text(TOLD)
+    alone, watched = (
+        ran([*how, "told.py", "-x", "--", "--out", "y"], tmp_path) for how in ([], ["-m", "theodolite", "run"])
+    )
+    assert watched.stdout == alone.stdout and "'told.py', '-x', '--', '--out', 'y'" in alone.stdout
+    assert (watched.returncode, alone.returncode) == (1, 1)
+    assert "loss mse_loss (a part of what it minimises)" in watched.stderr
+    trace = alone.stderr[alone.stderr.index("Traceback") :]
+    assert trace in watched.stderr and "grad can be implicitly created only for scalar outputs" in trace
+    ended = warm(["-m", "theodolite", "run", "told.py", "no"], tmp_path)
+    assert ended.returncode == 1 and "\nover\n" in ended.stderr
+
+
+def test_an_interrupted_script_is_told_and_has_the_status_of_a_shell(tmp_path, warm):
+    (tmp_path / "stopped.py").write_text("print('so far')\nraise KeyboardInterrupt\n")
+    watched = warm(["-m", "theodolite", "run", "stopped.py"], tmp_path)
+    assert (watched.returncode, watched.stdout) == (130, "so far\n")
+    assert 'stopped.py", line 2, in <module>' in watched.stderr and "KeyboardInterrupt" in watched.stderr
+
+
+GAME = """
+import torch
+from torch.nn.functional import binary_cross_entropy_with_logits as judged
+torch.manual_seed(0)
+maker, judge = torch.nn.Linear(4, 40), torch.nn.Linear(40, 1)
+both = [torch.optim.SGD(net.parameters(), lr=LR) for net, LR in ((maker, 1e-3), (judge, 0.5))]
+for step in range(40):
+    made = maker(torch.randn(16, 4))
+    for net, optimizer in ((judge, both[1]), (maker, both[0])):
+        optimizer.zero_grad()
+        answers = judge(made if net is maker else made.detach())
+        judged(answers, torch.full((16, 1), float(net is maker))).backward()
+        optimizer.step()
+print(maker.weight.sum().item(), judge.weight.sum().item())
+"""
+
+
+def test_of_two_that_train_against_each_other_each_has_its_loss_and_none_an_alarm(tmp_path, warm):
+    (tmp_path / "game.py").write_text(GAME)
+    watched = warm(["-m", "theodolite", "run", "game.py"], tmp_path)
+    assert watched.stdout == warm(["game.py"], tmp_path).stdout
+    said = [line for line in watched.stderr.splitlines() if "parameters went from" in line]
+    assert ["200" in said[0], "41" in said[1]] == [True, True]
+    first, last = ([float(part) for part in line.split(" from ")[1].split(";")[0].split(" to ")] for line in said)
+    assert first[1] > 2 * first[0] and last[1] < last[0]  # the judge wins
+    told = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert not told["alarms"] and told["steps"] == 40
+
+
 def test_what_goes_wrong_in_a_script_is_the_scripts_own(tmp_path):
     (tmp_path / "broken.py").write_text("print('so far')\nraise KeyError('its own')\n")
     watched = ran(["-m", "theodolite", "run", "broken.py"], tmp_path)

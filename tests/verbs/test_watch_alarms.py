@@ -98,6 +98,11 @@ def records(losses, **facts):
     ]
 
 
+def test_a_severity_to_stop_on_that_is_none_is_refused_at_once():
+    with pytest.raises(ValueError, match="one of critical, warning, note"):
+        Alarms(stop_on="bad")
+
+
 def test_noise_near_a_minimum_is_no_alarm_and_a_loss_that_comes_back_is_a_warning():
     calm = records(
         [2.0, 0.1, 0.02, 0.03], trust=[1, 1, -0.7, -0.5], predicted=[0, -0.1, -1e-3, -1e-3], change=[0, 0, 0, 0]
@@ -158,6 +163,14 @@ def test_phases_of_fifty_runs_each(seed):
     assert history([1, 90, 3000], [1.5, 1.7, 2.5], drift=2.0) == "divergent"
     assert history([1, 2, 0.5], [1.5, 1.1, 0.0], alive=0.0) == "dead"
     assert history([1, 5, 20], [1.5, 1.6, 1.7], drift=2.0) == "undecided"
+
+
+def test_a_step_beyond_the_edge_that_was_not_read_again_is_judged_by_the_loss():
+    """As where a schedule ends at zero: there is no edge at the last look."""
+    start = Moment(1, 1.3, sharpness=1.9, lr=1.0, edge=1.0)
+    found = training_phase([Moment(0, 1.3), start, Moment(48, 0.01)])
+    assert found.name == "stable" and "at step 1, not read since" in found.reason
+    assert training_phase([Moment(0, 1.3), start, Moment(48, 1.9)]).name == "undecided"
 
 
 def test_without_curvature_a_falling_loss_is_stable_and_a_thousandfold_one_diverges():

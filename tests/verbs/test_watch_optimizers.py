@@ -32,7 +32,7 @@ def classifier():
     return nn.Sequential(nn.Linear(6, 12), nn.BatchNorm1d(12), nn.ReLU(), nn.Dropout(0.3), nn.Linear(12, 3))
 
 
-def trained(make, *, watching, accumulate=3, level="full", compiled=False):
+def trained(make, *, watching, accumulate=3, level="full", compiled=False, bare=False):
     x, y = data()
     model = classifier()
     outer = torch.compile(model, backend="eager") if compiled else model
@@ -42,7 +42,13 @@ def trained(make, *, watching, accumulate=3, level="full", compiled=False):
     watch = None
     if watching:
         watch = th.Watch(
-            outer, optimizer=optimizer, probe=(x[:40], y[:40]), validation=(x, y), every=2, level=level, batch_size=8
+            model if bare else outer,
+            optimizer=optimizer,
+            probe=(x[:40], y[:40]),
+            validation=(x, y),
+            every=2,
+            level=level,
+            batch_size=8,
         )
     for step in range(12):
         if watch is not None:
@@ -75,10 +81,15 @@ def test_training_is_bit_identical_with_dropout_normalisation_and_accumulation(n
     assert last.facts["edge"] > 0 and not [n for n in last.notes if not n.startswith("stationarity")]
 
 
-def test_a_compiled_model_is_watched_and_trains_the_same():
-    (plain, *_), (watched, *_, watch) = (
-        trained(OPTIMIZERS["AdamW"], watching=w, level="cheap", compiled=True) for w in (False, True)
-    )
+@pytest.mark.parametrize("bare", [False, True], ids=["the compiled model", "the model inside"])
+def test_a_compiled_model_is_watched_and_trains_the_same(bare):
+    seen, runs = torch._dynamo.utils.counters, []
+    for watching in (False, True):
+        torch._dynamo.reset()
+        seen.clear()
+        runs.append(trained(OPTIMIZERS["AdamW"], watching=watching, level="cheap", compiled=True, bare=bare))
+        assert seen["stats"]["unique_graphs"] >= 1 and not seen["graph_break"]
+    (plain, *_), (watched, *_, watch) = runs
     assert all(torch.equal(plain[key], watched[key]) for key in plain)
     assert watch.records[-1].value(TRUST) is not None
 
@@ -130,28 +141,82 @@ def test_curvature_is_read_as_the_step_sees_it_and_the_loss_as_evaluated():
     assert "batch's own statistics" in told
 
 
-def test_what_no_step_changes_is_named():
+class Partly(nn.Module):
+    """A layer in use, one that the loss does not depend on, and a head."""
+
+    def __init__(self):
+        super().__init__()
+        self.body, self.idle, self.head = nn.Linear(6, 8), nn.Linear(2, 2), nn.Linear(8, 3)
+
+    def forward(self, x):
+        return self.head(torch.tanh(self.body(x)))
+
+
+def heard_of(model, *optimizers, steps=2):
+    """What a watch with the first optimiser is told, looked at after gradients were cleared."""
     x, y = data()
-    model = nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 3))
-    optimizer = torch.optim.SGD(model[2].parameters(), 0.1)
     heard = []
     watch = th.Watch(
         model,
-        optimizer=optimizer,
+        optimizer=optimizers[0],
         probe=(x, y),
         level="cheap",
+        every=1,
         on_finding=lambda step, finding: heard.append((step, finding)),
     )
-    watch(0)
-    ((step, finding),) = heard
+    for step in range(steps):
+        cross_entropy(model(x), y).backward()
+        for optimizer in optimizers:
+            optimizer.step()
+        model.zero_grad()
+        watch(step)
+    return heard
+
+
+def test_what_no_step_changes_is_named():
+    torch.manual_seed(0)
+    model = Partly()
+    ((step, finding),) = heard_of(model, torch.optim.SGD([*model.head.parameters(), *model.idle.parameters()], 0.1))
     assert (step, finding.name, finding.severity) == (0, "not-in-optimizer", "note")
-    assert finding.suggested["add_to_optimizer"] == ["0.weight", "0.bias"]
+    assert finding.suggested["add_to_optimizer"] == ["body.weight", "body.bias"]
+    assert "body.bias (in no group), idle.weight, idle.bias (without a gradient)" in finding.says
+
+
+def test_what_another_optimiser_holds_is_not_named():
+    torch.manual_seed(0)
+    model = Partly().requires_grad_(True)
+    model.idle.requires_grad_(False)
+    heard = heard_of(model, torch.optim.SGD(model.head.parameters(), 0.1), torch.optim.Adam(model.body.parameters()))
+    assert not heard
+
+
+def test_a_loss_that_is_meant_to_rise_is_no_alarm():
+    torch.manual_seed(0)
+    model = Partly().requires_grad_(True)
+    model.idle.requires_grad_(False)
+    assert not heard_of(model, torch.optim.SGD(model.parameters(), 0.5, maximize=True), steps=8)
+
+
+def test_an_optimiser_that_tells_no_lr_is_watched():
+    class Plain(torch.optim.Optimizer):
+        def step(self, closure=None):
+            for p in self.param_groups[0]["params"]:
+                p.data.add_(p.grad, alpha=-0.1)
+
+    x, y = data()
+    model = nn.Linear(6, 3)
+    optimizer = Plain(model.parameters(), {})
+    watch = th.Watch(model, optimizer=optimizer, probe=(x, y))
+    cross_entropy(model(x), y).backward()
+    optimizer.step()
+    record = watch.look(1)
+    assert record.lr is None and record.value(TRUST) > 0.5
 
 
 def test_an_optimiser_without_a_known_edge_has_its_last_step_still():
     x, y = data()
     model = nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 3))
-    optimizer = torch.optim.Adadelta(model.parameters(), 1.0)
+    optimizer = torch.optim.Rprop(model.parameters(), 1e-3)
     watch = th.Watch(model, optimizer=optimizer, probe=(x, y), every=1)
     for step in range(3):
         watch(step)
@@ -162,7 +227,7 @@ def test_an_optimiser_without_a_known_edge_has_its_last_step_still():
     reading = next(reading for _, reading in record.readings if reading.quantity == SHARPNESS)
     assert reading.expected is None and "not known" in reading.meaning
     assert record.value(TRUST) is not None and math.isnan(record.facts["edge"])
-    assert "no curvature was measured" in watch.phase.reason
+    assert "no curvature was laid beside an edge" in watch.phase.reason
 
 
 def test_a_large_model_is_read_in_parts_with_few_products():

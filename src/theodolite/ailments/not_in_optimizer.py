@@ -28,7 +28,7 @@ def judge(chart: Chart) -> Iterator[Finding]:
     own = {name: p for name, p in chart.model.named_parameters() if p.requires_grad}
     signs = chart.now
     idle = set() if signs is None else {*signs.untouched, *signs.zero}
-    missing = {name: p for name, p in own.items() if id(p) not in held and name not in idle}
+    missing = {n: p for n, p in own.items() if id(p) not in held and n not in idle and not _moved(chart, n, p)}
     if not missing:
         return
     share = sum(p.numel() for p in missing.values()) / sum(p.numel() for p in own.values())
@@ -61,6 +61,12 @@ def judge(chart: Chart) -> Iterator[Finding]:
         suggested={"add_to_optimizer": names},
         evidence=(seen("share of trainable numbers in no group", share),),
     )
+
+
+def _moved(chart: Chart, name: str, parameter: torch.Tensor) -> bool:
+    """Whether a parameter is not what it was at the start: another optimiser holds it."""
+    start = None if chart.origin is None else chart.origin.get(name)
+    return start is not None and not torch.equal(start.to(parameter), parameter.detach())
 
 
 def _with_all(names: list[str]) -> Any:

@@ -4,8 +4,8 @@ The training is tried without them, from the start, for as many steps as the run
 dropout off in both. It is an ailment only where without the regulariser the loss ends far lower than with it, and the network
 underfits: its training loss stands above half of a constant answer's (after the run, or after the trial), or the whole run left
 more than the trial without did, by a tenth of a constant answer's loss. A run that has won nine tenths of what there is to win
-is let alone. The weaker setting that is suggested has been tried too. The trial is won by chance once in 100 (three standard
-errors over 8 parts of the data or more).
+is let alone, and so is one whose trial as it is wins them: it was short. The weaker setting that is suggested has been tried
+too. The trial is won by chance once in 100 (three standard errors over 8 parts of the data or more).
 """
 
 from __future__ import annotations
@@ -49,7 +49,9 @@ def judge(chart: Chart) -> Iterator[Finding]:
     if made and has_won(chart):
         return
     plain = longer_trial(chart, "undropped", steps=LONG, loss=_undropped(chart))
-    if plain is None or not plain.losses or (not made and plain.after < UNDERFITS * chart.chance):
+    if plain is None or not plain.losses:
+        return
+    if plain.after < (GOES_BADLY.training if made else UNDERFITS) * chart.chance:  # it fits as it is, given the steps
         return
     steps = len(plain.losses) if plain.after < float("inf") else LONG
     for kind, value in (("weight_decay", decay), ("dropout", drop)):

@@ -82,17 +82,19 @@ def _along(subject: Subject, direction: Tensor, data: Batches) -> Estimate:
     return Estimate(value, spread * min(student_inflation(len(found)), WIDEST))
 
 
-def sharpness_meaning(ratio: float, *, converged: bool = True) -> str:
+def sharpness_meaning(ratio: float, *, converged: bool = True, optimizer: str = "descent") -> str:
     """What the curvature over that of the edge says; what to do about it is for a diagnosis, which tries it out."""
     doubt = "" if converged else " The search did not converge: the bound on the error is wide."
     if ratio <= 0:
         return "No direction curves upwards: a plateau, a saddle or a dead network; the step has no limit here." + doubt
     if ratio < 0.9:
-        return f"At {100 * ratio:.0f} % of the edge of this step: steps of full-batch descent are stable here." + doubt
+        return (
+            f"At {100 * ratio:.2g} % of the edge of this step: steps of full-batch {optimizer} are stable here." + doubt
+        )
     if ratio <= 1.1:
         return "At the edge of stability: the loss may rise and fall, and training goes on there." + doubt
     return (
-        f"Beyond the edge by a factor {ratio:.2g}: a step of full-batch descent from here enlarges the loss along this "
+        f"Beyond the edge by a factor {ratio:.2g}: a step of full-batch {optimizer} from here enlarges the loss along this "
         "direction." + doubt
     )
 

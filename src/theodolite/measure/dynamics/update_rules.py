@@ -3,7 +3,7 @@ r"""What an optimiser does with a gradient, read from its groups and its state: 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -22,8 +22,8 @@ class UpdateRule:
     r"""An update $x\leftarrow(1-\eta\omega)x-\eta P^{-1}(Fg)$: step, momentum and its kind, decay, penalty, and $P^{-1}$.
 
     ``lr`` is the largest of the groups; ``gains`` maps each parameter's name to its $P^{-1}$, groups of smaller steps scaled by
-    their share, and 0 for parameters that no group holds. ``penalty`` is weight decay that joins the gradient, ``decay`` that
-    which shrinks the weights. ``kind`` is None where this optimiser's edge is not known, with ``why`` in words.
+    their share, and 0 for parameters that no group holds. ``decay`` is weight decay that shrinks the weights, ``penalties`` that
+    which joins each parameter's gradient. ``kind`` is None where this optimiser's edge is not known, with ``why`` in words.
     """
 
     name: str
@@ -31,9 +31,14 @@ class UpdateRule:
     kind: Momentum | None = None
     momentum: float = 0.0
     decay: float = 0.0
-    penalty: float = 0.0
     gains: Mapping[str, Gain] = field(default_factory=dict, repr=False)
+    penalties: Mapping[str, float] = field(default_factory=dict, repr=False)
     why: str = ""
+
+    @property
+    def penalty(self) -> float:
+        """The largest weight decay that joins a gradient."""
+        return max(self.penalties.values(), default=0.0)
 
     @property
     def waiting(self) -> bool:
@@ -70,7 +75,8 @@ def bare_optimizer(optimizer: Any) -> Any:
 def update_rule(optimizer: torch.optim.Optimizer, model: nn.Module) -> UpdateRule:
     """How the optimiser would turn gradients into steps now, for the model's parameters by name.
 
-    Known: SGD, Adam, AdamW, Adamax, RMSprop, Adagrad, theodolite's multiplicative updates, and sign updates (Lion and the like).
+    Known: SGD, Adam, AdamW, Adamax, RAdam, RMSprop, Adagrad, Adadelta, theodolite's multiplicative updates, and sign updates
+    (Lion and the like).
 
     >>> layer = nn.Linear(1, 1)
     >>> rule = update_rule(torch.optim.SGD(layer.parameters(), lr=0.1, momentum=0.9), layer)
@@ -84,31 +90,41 @@ def update_rule(optimizer: torch.optim.Optimizer, model: nn.Module) -> UpdateRul
     if family is None:
         return UpdateRule(name, lr, why=f"the edge of {name} is not known here")
     if not lr > 0:
-        return UpdateRule(name, lr, why="the step is zero now")
+        return UpdateRule(name, lr, why="its groups have no lr" if math.isnan(lr) else "the step is zero now")
     if any(group.get("maximize") for group in groups):
         return UpdateRule(name, lr, why="it maximises")
-    told = [_READ[family][0](group) for group in groups]
+    try:
+        told = [_READ[family][0](group) for group in groups]
+    except KeyError as missing:
+        return UpdateRule(name, lr, why=f"its groups have no {missing}: it is another {family} than that of torch")
     first = max(told, key=lambda group: group.lr)
     if any((group.kind, group.momentum) != (first.kind, first.momentum) for group in told):
         return UpdateRule(name, lr, why="groups differ in their momentum")
-    held = {id(p): (p, group, own) for group, own in zip(groups, told, strict=True) for p in group["params"]}
+    if any(group.lr * group.decay >= 2 for group in told):
+        return UpdateRule(name, lr, why="weight decay times the step is 2 or more, which no curvature can mend")
+    held = {id(p): (group, own) for group, own in zip(groups, told, strict=True) for p in group["params"]}
     gains: dict[str, Gain] = {}
+    penalties: dict[str, float] = {}
+    known = False
     for called, parameter in model.named_parameters():
         if not parameter.requires_grad or not parameter.is_floating_point():
             continue
+        gains[called] = penalties[called] = 0.0  # in no group, or without a gradient so far: it does not move
         if id(parameter) not in held:
-            gains[called] = 0.0
             continue
-        _, group, own = held[id(parameter)]
+        group, own = held[id(parameter)]
         gain = _READ[family][1](parameter, group, optimizer.state.get(parameter, {}))
-        if gain is None:
-            if parameter.grad is None and optimizer.state:
-                gains[called] = 0.0  # no gradient ever came: it does not move
-                continue
+        if gain is not None:
+            share = own.lr / first.lr * (2 - first.lr * first.decay) / (2 - own.lr * own.decay)
+            gains[called], penalties[called] = gain if share == 1 else gain * share, own.penalty
+            known = True
+        elif _has_stepped(optimizer, parameter):
+            return UpdateRule(name, lr, why=f"its state is not that of torch's {family}")
+        elif parameter.grad is not None:
             return UpdateRule(name, lr, why=EMPTY)
-        share = own.lr / first.lr
-        gains[called] = gain if share == 1 else gain * share
-    return UpdateRule(name, first.lr, first.kind, first.momentum, first.decay, first.penalty, gains)
+    if not known:
+        return UpdateRule(name, lr, why=EMPTY)
+    return UpdateRule(name, first.lr, first.kind, first.momentum, first.decay, gains, penalties)
 
 
 @dataclass(frozen=True)
@@ -117,7 +133,7 @@ class Preconditioned:
 
     operator: Operator
     roots: Tensor = field(repr=False)
-    penalty: float = 0.0
+    penalties: Tensor | None = field(default=None, repr=False)
 
     @property
     def size(self) -> int:
@@ -133,8 +149,8 @@ class Preconditioned:
         """The matrix times each row."""
         scaled = vectors * self.roots
         image = self.operator(scaled)
-        if self.penalty:
-            image.add_(scaled, alpha=self.penalty)
+        if self.penalties is not None:
+            image.addcmul_(scaled, self.penalties)
         return image.mul_(self.roots)
 
 
@@ -150,16 +166,27 @@ def preconditioned(operator: Operator, rule: UpdateRule) -> Operator | Precondit
     if rule.plain and not rule.penalty:
         return operator
     like = operator.like
-    parts = []
-    for name, shape in operator.shapes.items():
-        gain = rule.gains.get(name, 0.0)
-        whole = torch.as_tensor(gain, dtype=like.dtype, device=like.device)
-        parts.append(whole.expand(shape).reshape(-1))
-    return Preconditioned(operator, torch.cat(parts).clamp_(min=0).sqrt_(), rule.penalty)
+
+    def flat(values: Mapping[str, Gain]) -> Tensor:
+        told = [(values.get(name, 0.0), shape) for name, shape in operator.shapes.items()]
+        whole = [torch.as_tensor(v, dtype=like.dtype, device=like.device).expand(shape) for v, shape in told]
+        return torch.cat([part.reshape(-1) for part in whole])
+
+    moving = {rule.penalties.get(name, 0.0) for name, gain in rule.gains.items() if not _is_still(gain)}
+    penalties = flat(rule.penalties) if len(moving) > 1 else like.new_tensor(rule.penalty)
+    return Preconditioned(operator, flat(rule.gains).clamp_(min=0).sqrt_(), penalties if rule.penalty else None)
 
 
-def parameters_left_out(model: nn.Module, optimizer: torch.optim.Optimizer) -> tuple[list[str], list[str]]:
+def _is_still(gain: Gain) -> bool:
+    return isinstance(gain, float) and gain == 0.0
+
+
+def parameters_left_out(
+    model: nn.Module, optimizer: torch.optim.Optimizer, *, pulled: Collection[str] = ()
+) -> tuple[list[str], list[str]]:
     """Names of trainable parameters that no group holds, and of those held that have no gradient though others have one.
+
+    ``pulled`` are names of those that had a gradient at earlier steps, where it was cleared since.
 
     >>> model = nn.Sequential(nn.Linear(1, 1), nn.Linear(1, 1))
     >>> parameters_left_out(model, torch.optim.SGD(model[0].parameters(), lr=0.1))[0]
@@ -168,9 +195,13 @@ def parameters_left_out(model: nn.Module, optimizer: torch.optim.Optimizer) -> t
     held = {id(p) for group in optimizer.param_groups for p in group["params"]}
     own = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
     missing = [name for name, p in own if id(p) not in held]
-    told = any(p.grad is not None for _, p in own)
-    without = [name for name, p in own if id(p) in held and p.grad is None and told and p not in optimizer.state]
-    return missing, without
+    moved = {name for name, p in own if p.grad is not None or name in pulled or _has_stepped(optimizer, p)}
+    return missing, [name for name, p in own if id(p) in held and name not in moved] if moved else []
+
+
+def _has_stepped(optimizer: torch.optim.Optimizer, parameter: Tensor) -> bool:
+    state = optimizer.state.get(parameter, {})
+    return bool(state) and float(state.get("step", 1)) >= 1
 
 
 def _family_of(optimizer: torch.optim.Optimizer) -> str | None:
@@ -232,6 +263,20 @@ def _adamax_gain(parameter: Tensor, group: Mapping[str, Any], state: Mapping[str
     return gain
 
 
+def _radam_gain(parameter: Tensor, group: Mapping[str, Any], state: Mapping[str, Any]) -> Gain | None:
+    if "exp_avg_sq" not in state:
+        return None
+    steps, held = float(state["step"]), float(group["betas"][1])
+    first, second = (1 - float(beta) ** steps for beta in group["betas"])
+    most = 2 / (1 - held) - 1
+    length = most - 2 * steps * held**steps / second
+    if length <= 5:  # too few steps for a second moment: descent with an averaged gradient
+        return float(1 / first)
+    factor = math.sqrt((length - 4) * (length - 2) * most / ((most - 4) * (most - 2) * length))
+    gain: Tensor = factor * math.sqrt(second) / (first * (state["exp_avg_sq"].sqrt() + group["eps"]))
+    return gain
+
+
 def _rmsprop_gain(parameter: Tensor, group: Mapping[str, Any], state: Mapping[str, Any]) -> Gain | None:
     if "square_avg" not in state:
         return None
@@ -250,6 +295,13 @@ def _adagrad_gain(parameter: Tensor, group: Mapping[str, Any], state: Mapping[st
     return gain
 
 
+def _adadelta_gain(parameter: Tensor, group: Mapping[str, Any], state: Mapping[str, Any]) -> Gain | None:
+    if "acc_delta" not in state:
+        return None
+    gain: Tensor = ((state["acc_delta"] + group["eps"]) / (state["square_avg"] + group["eps"])).sqrt()
+    return gain
+
+
 def _egu_gain(parameter: Tensor, group: Mapping[str, Any], state: Mapping[str, Any]) -> Gain:
     return parameter.detach().clone()
 
@@ -265,8 +317,10 @@ _READ: Mapping[str, tuple[Callable[[Mapping[str, Any]], _Told], _Gains]] = {
     "AdamW": (_adamw, _adam_gain),
     "Adam": (_adam, _adam_gain),
     "Adamax": (_adam, _adamax_gain),
+    "RAdam": (_adam, _radam_gain),
     "RMSprop": (_rmsprop, _rmsprop_gain),
     "Adagrad": (_plain, _adagrad_gain),
+    "Adadelta": (_plain, _adadelta_gain),
     "EGU": (_plain, _egu_gain),
     "EGUpm": (_plain, _egupm_gain),
     "Sign": (_sign, _one),

@@ -212,8 +212,10 @@ def _by_curvature(history: Sequence[Moment], known: Sequence[Moment]) -> Trainin
     launches = _launches(known)
     first, now = known[0], history[-1]
     ratio = known[-1].ratio or 0.0
+    last = "now" if known[-1] is now else f"at step {known[-1].step}, not read since"
+    then = "" if known[-1] is first else f" and is {ratio:.3g} {last}"
     seen = (
-        f"The curvature was {first.ratio:.3g} of what the step can bear at step {first.step} and is {ratio:.3g} now; the loss "
+        f"The curvature was {first.ratio:.3g} of what the step can bear at step {first.step}{then}; the loss "
         f"went from {history[0].loss:.4g} to {now.loss:.4g}."
     )
     since = [m for m in known if not launches or m.step > launches[-1].step]
@@ -224,9 +226,12 @@ def _by_curvature(history: Sequence[Moment], known: Sequence[Moment]) -> Trainin
         peak = max([start.loss, *(m.highest for m in history if m.step > start.step)])
         seen = (
             f"At step {start.step} the curvature was {start.ratio:.3g} times what the step can bear; the loss went from "
-            f"{start.loss:.4g} up to {peak:.4g} and is {now.loss:.4g}; the curvature is {ratio:.3g} of the limit now."
+            f"{start.loss:.4g} up to {peak:.4g} and is {now.loss:.4g}; the curvature is {ratio:.3g} of the limit {last}."
         )
-        if ratio < 1 and now.loss < FALLEN * start.loss:
+        fallen = now.loss < FALLEN * start.loss
+        if fallen and known[-1] is launches[-1] and peak <= RISEN * start.loss:  # no curvature was read since
+            return TrainingPhase("stable", f"{seen} The loss was never seen to rise: the step was borne.")
+        if fallen and ratio < 1:
             bounce = max([1.0, *(m.bounce for m in history if m.step > start.step)])
             if peak > RISEN * start.loss or bounce > BOUNCED:
                 again = (
@@ -256,10 +261,10 @@ def _by_loss(history: Sequence[Moment]) -> TrainingPhase:
     """Without curvature: a loss that fell and was never seen to rise is that of stable steps; more is not known."""
     first, now = history[0], history[-1]
     peak = max(m.loss for m in history)
-    seen = f"The loss went from {first.loss:.4g} to {now.loss:.4g}, at most {peak:.4g}; no curvature was measured"
+    seen = f"The loss went from {first.loss:.4g} to {now.loss:.4g}, at most {peak:.4g}; no curvature was laid beside an edge"
     if now.loss < FALLEN * first.loss and peak <= RISEN * first.loss:
         return TrainingPhase("stable", f"{seen}. It came down and was never seen to rise.")
-    return TrainingPhase("undecided", f"{seen} (level standard, optimizer=... or lr=...).")
+    return TrainingPhase("undecided", f"{seen} (it takes level standard and a step whose edge is known).")
 
 
 def _raised(before: Moment | None, now: Moment) -> bool:

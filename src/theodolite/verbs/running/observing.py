@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import functools
 import json
+import math
 import statistics
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -39,6 +40,17 @@ def said(words: str) -> None:
 
 
 @dataclass
+class SeenOptimizer:
+    """An optimiser that takes steps: how many so far, and the values that backward was called on before the last of them."""
+
+    optimizer: Any
+    size: int
+    steps: int = 0
+    values: list[Tensor] = field(default_factory=list)
+    records: list[Record] = field(default_factory=list)
+
+
+@dataclass
 class Observer:
     """Sees a script train; ``watch`` is there once it is known what is trained."""
 
@@ -48,15 +60,17 @@ class Observer:
     watch: Watch | None = None
     steps: int = 0
     optimizer: Any = None
-    records: list[Record] = field(default_factory=list)
     _alarms: Alarms = field(default_factory=Alarms)
     _forward: SeenForward | None = None
     _losses: list[SeenLoss] = field(default_factory=list)
+    _roots: list[Tensor] = field(default_factory=list)
     _values: list[Tensor] = field(default_factory=list)
+    _seen: dict[int, SeenOptimizer] = field(default_factory=dict)
     _sizes: dict[int, int] = field(default_factory=dict)
     _undo: list[Callable[[], Any]] = field(default_factory=list)
     _searching: list[Callable[[], Any]] = field(default_factory=list)
     _looking: bool = False
+    _compiled: bool = False
 
     def install(self) -> None:
         """Hooks and wrappers, all of which `remove` takes away."""
@@ -76,8 +90,9 @@ class Observer:
 
         @functools.wraps(backward)
         def seen(tensor: Tensor, *args: Any, **keywords: Any) -> Any:
-            if self.watch is None and tensor.numel() == 1:
+            if not torch.compiler.is_compiling() and self.watch is None and tensor.numel() == 1:
                 self._values = [*self._values, tensor.detach()][-AVERAGED:]
+                self._roots = [*self._roots, tensor][-KEPT:] if self._searching else []
             return backward(tensor, *args, **keywords)
 
         setattr(torch.Tensor, "backward", seen)  # noqa: B010  a method that is put back
@@ -108,23 +123,29 @@ class Observer:
         watch.close()
 
     def _end_without(self) -> None:
-        if not self.records:
+        found = sorted((seen for seen in self._seen.values() if seen.records), key=lambda seen: -seen.size)
+        if not found:
             said("nothing was watched: no optimiser was seen to take steps on a loss")
             return
         told = {
-            "steps": self.steps,
-            "losses": [{"step": r.step, "loss": r.facts["loss"]} for r in self.records],
-            "alarms": [line for r in self.records for line in r.alarms],
+            "steps": found[0].steps,
+            "losses": [{"step": r.step, "loss": r.facts["loss"]} for r in found[0].records],
+            "alarms": [line for seen in found for r in seen.records for line in r.alarms],
         }
         write_atomically(self.out / "run.json", json.dumps(json_ready(told), indent=2) + "\n")
-        said(f"the loss went from {self.records[0].facts['loss']:.4g} to {self.records[-1].facts['loss']:.4g}; no page")
+        for seen in found:
+            whose = "" if len(found) == 1 else f" of {type(seen.optimizer).__name__} on {seen.size:,} parameters"
+            first, last = (seen.records[place].facts["loss"] for place in (0, -1))
+            said(f"the loss{whose} went from {first:.4g} to {last:.4g}; no page")
 
     def _listening(self, whole: Any) -> Any:
         @functools.wraps(whole)
         def loss(*args: Any, **keywords: Any) -> Any:
             value = whole(*args, **keywords)
+            if torch.compiler.is_compiling():  # a graph of the script's own is left as it is
+                return value
             if self._searching and not self._looking and torch.is_grad_enabled() and isinstance(value, Tensor):
-                call = seen_loss(whole, args, keywords) if value.requires_grad and value.numel() == 1 else None
+                call = seen_loss(whole, args, keywords, value) if value.requires_grad and value.numel() == 1 else None
                 if call is not None:
                     self._losses = [*self._losses, call][-KEPT:]
             return value
@@ -133,8 +154,11 @@ class Observer:
 
     def _ran(self, module: nn.Module, args: Any, keywords: Any, output: Any) -> None:
         """After any module's call: the largest that is in training mode is the model."""
-        if self._looking or not module.training or not torch.is_grad_enabled():
+        if torch.compiler.is_compiling() or not self._searching or self._looking:
             return
+        if not module.training or not torch.is_grad_enabled():
+            return
+        self._compiled |= "_orig_mod" in module._modules
         size = self._sizes.get(id(module))
         if size is None:
             size = self._sizes[id(module)] = sum(p.numel() for p in module.parameters() if p.requires_grad)
@@ -148,7 +172,7 @@ class Observer:
             return
         self._looking = True
         try:
-            if self._searching and self._forward is not None and self._values:
+            if self._searching and self._forward is not None and (self._values or self._losses):
                 self._begin(optimizer, self._forward)
             if self.watch is not None:
                 self.watch(self.steps)
@@ -156,20 +180,31 @@ class Observer:
             self._looking = False
 
     def _stepped(self, optimizer: Any, *_: Any) -> None:
-        if self._looking or (self.optimizer is not None and optimizer is not self.optimizer):
+        if self._looking:
             return
-        self.steps += 1
-        if self._searching and self.steps >= PATIENCE:
+        seen = self._seen_before(optimizer)
+        seen.steps += 1
+        seen.values, self._values = [*seen.values, *self._values][-AVERAGED:], []
+        if self.watch is not None:
+            self.steps += optimizer is self.optimizer
+            return
+        if self._searching and sum(seen.steps for seen in self._seen.values()) >= PATIENCE:
             self._give_up("no loss that can be called again was seen")
         every = 10 if self.every == "auto" else self.every
-        if self.watch is None and self._values and (self.steps % every == 0 or self.steps == 1):
-            self._told_value()
+        if seen.values and (seen.steps % every == 0 or seen.steps == 1):
+            self._told_value(seen)
+
+    def _seen_before(self, optimizer: Any) -> SeenOptimizer:
+        if id(optimizer) not in self._seen:
+            size = sum(p.numel() for group in optimizer.param_groups for p in group["params"])
+            self._seen[id(optimizer)] = SeenOptimizer(optimizer, size)
+        return self._seen[id(optimizer)]
 
     def _begin(self, optimizer: Any, forward: SeenForward) -> None:
         held = {id(p) for group in optimizer.param_groups for p in group["params"]}
         if not any(id(p) in held for p in forward.module.parameters()):
             return
-        probe = probe_of(forward, self._losses)
+        probe = probe_of(forward, self._losses, self._roots)
         if probe is None:
             return
         name = type(probe.model.model).__name__
@@ -188,7 +223,7 @@ class Observer:
         except (ValueError, TypeError, RuntimeError) as error:
             self._give_up(f"{name} cannot be read again: {' '.join(str(error).split())}")
             return
-        self.optimizer = optimizer
+        self.optimizer, self.steps = optimizer, self._seen_before(optimizer).steps
         self._found()
         said(f"watching {name} with {type(optimizer).__name__}, {probe.words}; page: {self.out / 'run.html'}")
 
@@ -197,14 +232,24 @@ class Observer:
         said(f"{why}; the values of the loss are watched alone")
 
     def _found(self) -> None:
-        """The search is over: give back what it held."""
-        for undo in self._searching:
-            undo()
-        self._searching, self._forward, self._losses, self._sizes = [], None, [], {}
+        """The search is over: give back what it held.
 
-    def _told_value(self) -> None:
-        """A look at the losses of the last backward passes, where nothing more can be had."""
-        value = statistics.median(float(v) for v in self._values)
-        self.records.append(Record(self.steps, facts={"loss": value, "step_loss": value}))
-        lines = self._alarms.told(self.steps, findings_of_run(self.records, events={}))
-        self.records[-1] = Record(self.steps, facts={"loss": value, "step_loss": value}, alarms=tuple(lines))
+        A hook that a graph was compiled with stays to the end, since without it the graph would be compiled again.
+        """
+        for undo in self._searching:
+            if self._compiled:
+                self._undo.append(undo)
+            else:
+                undo()
+        self._searching, self._forward, self._losses, self._roots, self._sizes = [], None, [], [], {}
+
+    def _told_value(self, seen: SeenOptimizer) -> None:
+        """A look at the losses of the last backward passes, where nothing more can be had.
+
+        Where several optimisers take turns, as in a game of two networks, a loss that rises is no sign of trouble.
+        """
+        value = statistics.median(float(v) for v in seen.values)
+        seen.records.append(Record(seen.steps, facts={"loss": value, "step_loss": value}))
+        if len(self._seen) == 1 or not math.isfinite(value):
+            lines = self._alarms.told(seen.steps, findings_of_run(seen.records, events={}))
+            seen.records[-1] = replace(seen.records[-1], alarms=tuple(lines))

@@ -49,6 +49,7 @@ class SeenLoss:
 
     function: Callable[[Any, Any], Any]
     name: str
+    value: Tensor
     output: Tensor
     target: Any
 
@@ -82,17 +83,17 @@ class Probe:
     words: str
 
 
-def seen_loss(whole: Any, args: tuple[Any, ...], keywords: Mapping[str, Any]) -> SeenLoss | None:
+def seen_loss(whole: Any, args: tuple[Any, ...], keywords: Mapping[str, Any], value: Tensor) -> SeenLoss | None:
     """A call of a loss as a function of output and target; None where these two are not told."""
     rest = dict(keywords)
     both = [*args[:2], *(rest.pop(name) for name in ("input", "target")[len(args[:2]) :] if name in rest)]
     if len(both) != 2 or not isinstance(both[0], Tensor):
         return None
-    return SeenLoss(functools.partial(_called, whole, args[2:], rest), whole.__name__, *both)
+    return SeenLoss(functools.partial(_called, whole, args[2:], rest), whole.__name__, value, *both)
 
 
-def probe_of(forward: SeenForward, losses: Sequence[SeenLoss]) -> Probe | None:
-    """Model, batch and loss; None where the loss that is trained was not seen."""
+def probe_of(forward: SeenForward, losses: Sequence[SeenLoss], roots: Sequence[Tensor] = ()) -> Probe | None:
+    """Model, batch and loss; None where the loss that is trained was not seen. ``roots`` are what backward was called on."""
     model = bare_model(forward.module)  # a look is on one process: the wrapper would wait for the others
     batch = {f"arg{n}": _kept(value) for n, value in enumerate(forward.args)}
     batch |= {f"key_{name}": _kept(value) for name, value in forward.keywords.items() if name not in _DROPPED}
@@ -114,7 +115,8 @@ def probe_of(forward: SeenForward, losses: Sequence[SeenLoss]) -> Probe | None:
                 target = _kept(call.target).reshape(len(first), -1, *shapes[1])
                 target = target[:, 0] if target.shape[1] == 1 else target
                 loss = functools.partial(_compared, call.function, shapes)
-                return Probe(Watched(model, own_loss=False), {**batch, "y": target}, loss, f"loss {call.name}")
+                words = f"loss {call.name}{_part(call, roots)}"
+                return Probe(Watched(model, own_loss=False), {**batch, "y": target}, loss, words)
     return None
 
 
@@ -122,6 +124,21 @@ def loss_in(output: Any) -> Tensor | None:
     """The loss that an answer holds under that name."""
     found = output.get("loss") if isinstance(output, Mapping) else getattr(output, "loss", None)
     return found if isinstance(found, Tensor) and found.numel() == 1 else None
+
+
+def _part(call: SeenLoss, roots: Sequence[Tensor]) -> str:
+    """In words, where backward was called on more than this loss, as on a sum with a penalty."""
+    whole = not roots or any(_is_multiple(root, call.value) for root in roots)
+    return "" if whole else " (a part of what it minimises)"
+
+
+def _is_multiple(root: Tensor, value: Tensor) -> bool:
+    """Whether a tensor is this value, or was made from it alone: divided for accumulation, or scaled."""
+    node: Any = root.grad_fn
+    while node is not None and node is not value.grad_fn:
+        before = [each for each, _ in node.next_functions if each is not None]
+        node = before[0] if len(before) == 1 else None
+    return root is value or node is not None
 
 
 def _is_of(compared: Tensor, output: Tensor) -> bool:

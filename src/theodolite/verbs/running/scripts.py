@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import logging
-import runpy
+import os
 import sys
 import traceback
+import types
+import warnings
 from collections.abc import Sequence
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from typing import Literal
 
+from theodolite.verbs.running import observing
 from theodolite.verbs.running.observing import Observer, said
 from theodolite.verbs.watching.scene import Level
 
@@ -38,6 +42,7 @@ def run_script(
     before = list(sys.argv), list(sys.path)
     sys.argv, sys.path[0] = [str(script), *arguments], str(path.resolve().parent)
     observer.install()
+    warnings.filterwarnings("ignore", message="Using `torch.compile.module.` when there are global hooks")  # ours
     try:
         status = _status(path)
     finally:
@@ -46,7 +51,7 @@ def run_script(
     try:
         sys.stdout.flush()
         observer.end()
-    except Exception as error:  # the script is over, and its status is its own
+    except (Exception, KeyboardInterrupt) as error:  # the script is over, and its status is its own
         said(f"the run could not be told: {type(error).__name__}: {' '.join(str(error).split())}")
     finally:
         log.removeHandler(handler)
@@ -56,18 +61,31 @@ def run_script(
 
 def _status(path: Path) -> int:
     """Run it, and the exit status that Python would give; a traceback begins in the script."""
+    before = sys.modules["__main__"]
     try:
-        runpy.run_path(str(path), run_name="__main__")
+        _run_as_main(os.path.abspath(path))
     except SystemExit as end:
         if isinstance(end.code, str):
             print(end.code, file=sys.stderr)
         return end.code if isinstance(end.code, int) else 0 if end.code is None else 1
-    except KeyboardInterrupt:
-        return 130
     except BaseException as error:
         trace = error.__traceback__
         while trace is not None and Path(trace.tb_frame.f_code.co_filename).resolve() != path.resolve():
             trace = trace.tb_next
-        traceback.print_exception(type(error), error, trace or error.__traceback__)
-        return 1
+        told = traceback.TracebackException(type(error), error, trace or error.__traceback__)
+        own = [frame for frame in told.stack if frame.filename != observing.__file__]  # without our wrappers
+        told.stack = traceback.StackSummary.from_list(own)
+        print("".join(told.format()), end="", file=sys.stderr)
+        return 130 if isinstance(error, KeyboardInterrupt) else 1
+    finally:
+        sys.modules["__main__"] = before
     return 0
+
+
+def _run_as_main(path: str) -> None:
+    """As Python does: ``__file__`` is the whole path while sys.argv[0] is as it was typed, which runpy makes one."""
+    main = types.ModuleType("__main__")
+    main.__file__, main.__loader__ = path, SourceFileLoader("__main__", path)
+    sys.modules["__main__"] = main
+    code = compile(Path(path).read_bytes(), path, "exec", dont_inherit=True)
+    exec(code, main.__dict__)

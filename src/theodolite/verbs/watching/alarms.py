@@ -30,6 +30,10 @@ UP, LOOKS = 1.15, 2
 """Held-out loss above this multiple of its lowest at so many looks in turn, while the training loss still falls: overfitting."""
 
 
+MISSING, IDLE = "in no group", "without a gradient"
+"""Why a step does not change a parameter."""
+
+
 class Stopped(RuntimeError):  # noqa: N818  a decision of the user, not an error
     """Raised out of a watch with ``stop_on``: the finding that training was stopped for is ``finding``."""
 
@@ -48,6 +52,10 @@ class Alarms:
     on_finding: Listener | None = None
     stop_on: Severity | None = None
     standing: dict[str, Finding] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.stop_on is not None and self.stop_on not in SEVERITIES:
+            raise ValueError(f"expected stop_on to be one of {', '.join(SEVERITIES)}, got {self.stop_on!r}")
 
     def told(self, step: int, found: Sequence[Finding]) -> list[str]:
         """One line for each finding that is new or has got worse; the logger and the listener hear it."""
@@ -81,11 +89,16 @@ def line_of(step: int, finding: Finding) -> str:
 
 
 def findings_of_run(
-    records: Sequence[Record], *, events: Mapping[str, float], left_out: Sequence[str] = ()
+    records: Sequence[Record], *, events: Mapping[str, float], left_out: Mapping[str, Sequence[str]] | None = None
 ) -> tuple[Finding, ...]:
-    """What the looks so far say is wrong, worst first; what a thinned look left out stands as it was read last."""
+    """What the looks so far say is wrong, worst first; what a thinned look left out stands as it was read last.
+
+    ``left_out`` are names of parameters that no step changes, by the reason: ``in no group`` or ``without a gradient``. Of an
+    optimiser that maximises a loss that rises says nothing.
+    """
     records = standing(records)
-    found = [*_too_large(records), *_dead(records), *_overfits(records), *_kept(events), *_left_out(left_out)]
+    rises = () if events.get("maximises") else _too_large(records)
+    found = [*rises, *_dead(records), *_overfits(records), *_kept(events), *_left_out(left_out or {})]
     return tuple(sorted(found, key=lambda finding: SEVERITIES.index(finding.severity)))
 
 
@@ -194,13 +207,22 @@ def _kept(events: Mapping[str, float]) -> Iterator[Finding]:
         )
 
 
-def _left_out(names: Sequence[str]) -> Iterator[Finding]:
-    if names:
-        shown = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
-        yield Finding(
-            name="not-in-optimizer",
-            severity="note",
-            says=f"trainable parameters that no step changes (in no group, or without a gradient): {shown}.",
-            remedy="add them to the optimiser, or p.requires_grad_(False)",
-            suggested={"add_to_optimizer": list(names)},
-        )
+def _left_out(names: Mapping[str, Sequence[str]]) -> Iterator[Finding]:
+    told = {why: own for why, own in names.items() if own}
+    if not told:
+        return
+    missing = list(told.get(MISSING, ()))
+    remedies = ["add them to the optimiser"] if missing else []
+    remedies += ["let the loss depend on them"] if told.get(IDLE) else []
+    yield Finding(
+        name="not-in-optimizer",
+        severity="note",
+        says=f"trainable parameters that no step changes: {', '.join(_few(own, why) for why, own in told.items())}.",
+        remedy=f"{', '.join(remedies)}, or p.requires_grad_(False)",
+        suggested={"add_to_optimizer": missing} if missing else {},
+    )
+
+
+def _few(names: Sequence[str], why: str) -> str:
+    more = f" and {len(names) - 4} more" if len(names) > 4 else ""
+    return f"{', '.join(names[:4])}{more} ({why})"

@@ -15,9 +15,10 @@ from theodolite.core.state import untouched
 from theodolite.io.files import write_atomically
 from theodolite.measure.dynamics import bare_optimizer, parameters_left_out
 from theodolite.verbs.watching.accumulation import MicroBatches
-from theodolite.verbs.watching.alarms import LOG, Alarms, Listener, findings_of_run
+from theodolite.verbs.watching.alarms import IDLE, LOG, MISSING, Alarms, Listener, findings_of_run
 from theodolite.verbs.watching.charting import OptimizerEvents, tried_step
 from theodolite.verbs.watching.glances import Glances
+from theodolite.verbs.watching.layers import stays
 from theodolite.verbs.watching.records import Record
 from theodolite.verbs.watching.training import (
     LastStep,
@@ -101,11 +102,16 @@ class Beside:
 
         A step newly found too large has its remedy tried on small copies.
         """
-        left_out: list[str] = []
+        events = {} if self.events is None else dict(self.events.counts())
+        left_out: dict[str, list[str]] = {}
         if self.optimizer is not None:
-            missing, without = parameters_left_out(self.model, self.optimizer)
-            left_out = [*missing, *without]
-        events = {} if self.events is None else self.events.counts()
+            pulled = set() if self.last is None else self.last.pulled
+            missing, without = parameters_left_out(self.model, self.optimizer, pulled=pulled)
+            if (
+                self.events is not None and self.events.steps
+            ):  # another optimiser may hold them: only what stays is named
+                left_out = {MISSING: [n for n in missing if stays(self.model, origin, n)], IDLE: without}
+            events["maximises"] = float(any(group.get("maximize") for group in self.optimizer.param_groups))
         found = list(findings_of_run(watch.records, events=events, left_out=left_out))
         for place, finding in enumerate(found):
             if finding.name == "step-too-large" and finding.name not in self.alarms.standing:

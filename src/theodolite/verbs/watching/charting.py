@@ -80,8 +80,8 @@ class OptimizerEvents:
 
 
 def optimizer_lr(optimizer: torch.optim.Optimizer) -> float:
-    """The step size of the group that takes the largest steps."""
-    return max((float(group["lr"]) for group in optimizer.param_groups), default=0.0)
+    """The step size of the group that takes the largest steps; 0 where its groups tell none."""
+    return max((float(group.get("lr", 0.0)) for group in optimizer.param_groups), default=0.0)
 
 
 def optimizer_momentum(optimizer: torch.optim.Optimizer) -> float:

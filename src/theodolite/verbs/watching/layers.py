@@ -53,6 +53,18 @@ def starting_entries(model: nn.Module, origin: Mapping[str, Tensor]) -> dict[str
     return {name: _entries(origin[name]).to(p.device) for name, p in _chosen(named).items() if name in origin}
 
 
+def stays(model: nn.Module, origin: Mapping[str, Tensor], name: str) -> bool:
+    """Whether a parameter is what it was at the start, by some of its entries.
+
+    >>> layer = nn.Linear(2, 1)
+    >>> stays(layer, {"weight": layer.weight.detach().clone(), "bias": layer.bias.detach() + 1}, "weight")
+    True
+    """
+    if name not in origin:
+        return True
+    return torch.equal(_entries(model.get_parameter(name).detach()).cpu(), _entries(origin[name]).cpu())
+
+
 def _chosen(named: Sequence[tuple[str, Tensor]]) -> dict[str, Tensor]:
     matrices = [(name, p.detach()) for name, p in named if p.ndim > 1]
     return dict(matrices[:: -(-len(matrices) // MOST) or 1])

@@ -89,7 +89,7 @@ def _last_step(scene: Scene) -> Iterator[Reading]:
     effect = scene.effect
     if effect.length == 0:
         raise ValueError(
-            "expected a step that moves the weights, got one that was skipped (a loss scale that overflowed?)"
+            "expected a step that moves the weights, got one that did not (a step size of zero, or a loss scale that overflowed)"
         )
     quality = step_quality(effect.forecast, effect.change)
     level = effect.loss - effect.change
@@ -182,7 +182,12 @@ def _sharpness(scene: Scene) -> Iterator[Reading]:
         stderr=error,
         expected=Band(high=edge),
         against="health",
-        meaning=sharpness_meaning(value / edge, converged=top.errors[0] <= CLOSE * abs(value)) + _mode(scene),
+        meaning=sharpness_meaning(
+            value / edge,
+            converged=top.errors[0] <= CLOSE * abs(value),
+            optimizer=rule.name if seen and rule is not None else "descent",
+        )
+        + _mode(scene),
     )
 
 

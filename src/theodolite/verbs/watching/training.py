@@ -16,12 +16,19 @@ from theodolite.measure.dynamics import AccumulatedNoise
 
 
 class LastStep:
-    """The weights before the optimiser's last step, copied only while a look is near; `release` gives the memory back."""
+    """The weights before the optimiser's last step, copied only while a look is near; `release` gives the memory back.
+
+    ``pulled`` names the parameters that had a gradient at such a step: afterwards it may be cleared.
+    """
 
     def __init__(self, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
         self.model, self.near = model, True
         self.before: dict[str, Tensor] = {}
-        self._handle = optimizer.register_step_pre_hook(self._steps)
+        self.pulled: set[str] = set()
+        self._handles = [
+            optimizer.register_step_pre_hook(self._steps),
+            optimizer.register_step_post_hook(self._stepped),
+        ]
 
     def release(self) -> None:
         """Forget the copy, also for a look that still holds it."""
@@ -29,8 +36,13 @@ class LastStep:
 
     def remove(self) -> None:
         """Watch no longer."""
-        self._handle.remove()
+        for handle in self._handles:
+            handle.remove()
         self.release()
+
+    def _stepped(self, *_: Any) -> None:
+        if self.near:  # only now: a closure may have made the gradient within the step
+            self.pulled.update(name for name, p in self.model.named_parameters() if p.grad is not None)
 
     @torch.no_grad()
     def _steps(self, *_: Any) -> None:
@@ -58,6 +70,8 @@ class TrainingPrecision:
             self._handle = None
 
     def _runs(self, module: nn.Module, _: Any) -> None:
+        if torch.compiler.is_compiling():  # traced as nothing: a hook that does more would break the graph of training
+            return
         if module.training and torch.is_grad_enabled():
             self.dtype = autocast_now(module)
             self.remove()
