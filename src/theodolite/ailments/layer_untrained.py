@@ -235,7 +235,7 @@ def deep_and_hardly_trained(seed: int) -> dict[str, object]:
             z = z + 0.1 * torch.relu(block(z))
         loss = torch.nn.functional.cross_entropy(last(z), x[:, :4].argmax(1))
         optimizer.zero_grad()
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
     return {"model": model, "optimizer": torch.optim.SGD(model.parameters(), lr=0.05), "steps": 12}
 
