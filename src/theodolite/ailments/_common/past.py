@@ -32,13 +32,27 @@ def was_stepped(model: nn.Module) -> bool:
     return any(_left(entries, bound) for entries, bound in _draws(model))
 
 
+def has_left(weight: Tensor) -> bool:
+    """Whether the entries of a matrix are not those of PyTorch's draw; False where that cannot be told."""
+    return weight.dtype == torch.float32 and _left(weight.detach().reshape(-1), _bound(weight))
+
+
+def entries_over(weight: Tensor) -> int:
+    """How many entries of a matrix are over the bound of PyTorch's draw."""
+    return int((weight.detach().abs() > _bound(weight) * (1 + 1e-5)).sum())
+
+
+def _bound(weight: Tensor) -> float:
+    return 1.0 / math.sqrt(weight[0].numel())
+
+
 def _draws(model: nn.Module) -> Iterator[tuple[Tensor, float]]:
     for module in model.modules():
         if isinstance(module, nn.Linear | nn.Conv1d | nn.Conv2d | nn.Conv3d) and module.weight.dtype == torch.float32:
             own = [p for p in (module.weight, module.bias) if p is not None and p.requires_grad]
             if own:
                 entries = torch.cat([p.detach().reshape(-1) for p in own])
-                yield entries, 1.0 / math.sqrt(module.weight[0].numel())
+                yield entries, _bound(module.weight)
 
 
 def _left(entries: Tensor, bound: float) -> bool:

@@ -142,7 +142,7 @@ def facts_beside(scene: Scene, held_out: Sequence[Batch]) -> dict[str, float]:
     if carried.entries is None:
         carried.entries = starting_entries(scene.subject.model, carried.origin)
     slopes = None if scene.bare else scene.slope.parts
-    layers = layer_facts(scene.subject.model, slopes, carried.entries)
+    layers = layer_facts(scene.subject.model, slopes, carried.entries, carried.ways)
     return {**scores_of(scene.subject, held_out), **layers}
 
 

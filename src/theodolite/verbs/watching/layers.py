@@ -1,4 +1,4 @@
-"""Each layer's gradient and the way its weights have come, over the steps."""
+"""Each layer's gradient, its change since the look before, and the way its weights have come, over the steps."""
 
 from __future__ import annotations
 
@@ -15,19 +15,25 @@ MOST = 300
 ENTRIES = 1 << 14
 """Entries of a matrix by which the way it has come is told."""
 
-ROWS = {"gradient": "gradient by layer", "travel": "way from the start"}
+ROWS = {"gradient": "gradient by layer", "update": "change by layer", "travel": "way from the start"}
 
 
-def layer_facts(model: nn.Module, slopes: Sequence[Tensor] | None, starts: Mapping[str, Tensor]) -> dict[str, float]:
+def layer_facts(
+    model: nn.Module, slopes: Sequence[Tensor] | None, starts: Mapping[str, Tensor], ways: dict[str, Tensor]
+) -> dict[str, float]:
     """The length of each weight matrix's gradient, where there is one, and how far it has come of its length at the start.
 
-    ``slopes`` is the gradient, one tensor a parameter; ``starts`` are the `starting_entries` of the run.
+    ``slopes`` is the gradient, one tensor a parameter; ``starts`` are the `starting_entries` of the run. ``ways`` has the ways
+    that they had come at the look before, which tell how far they have come since; it is left with those now.
 
     >>> layer = nn.Linear(2, 1, bias=False)
     >>> _ = nn.init.ones_(layer.weight)
-    >>> starts = starting_entries(layer, {"weight": layer.weight.detach() * 2})
-    >>> layer_facts(layer, [torch.tensor([[3.0, 4.0]])], starts)
+    >>> starts, ways = starting_entries(layer, {"weight": layer.weight.detach() * 2}), {}
+    >>> layer_facts(layer, [torch.tensor([[3.0, 4.0]])], starts, ways)
     {'gradient of weight': 5.0, 'travel of weight': 0.5}
+    >>> _ = nn.init.zeros_(layer.weight)
+    >>> layer_facts(layer, None, starts, ways)
+    {'update of weight': 0.5, 'travel of weight': 1.0}
     """
     named = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
     chosen = _chosen(named)
@@ -41,9 +47,14 @@ def layer_facts(model: nn.Module, slopes: Sequence[Tensor] | None, starts: Mappi
     known = [name for name in chosen if name in starts]
     began = [starts[name] for name in known]
     moved = torch._foreach_sub([_entries(chosen[name]) for name in known], began) if known else []
-    lengths = iter(_lengths([*parts.values(), *began, *moved]))  # the device is waited for once
+    again = known if ways.keys() == set(known) else []
+    since = torch._foreach_sub(list(moved), [ways[name] for name in known]) if again else []
+    lengths = iter(_lengths([*parts.values(), *began, *since, *moved]))  # the device is waited for once
     facts = {f"gradient of {name}": next(lengths) for name in parts}
     long = {name: next(lengths) or 1.0 for name in known}
+    facts |= {f"update of {name}": next(lengths) / long[name] for name in again}
+    ways.clear()
+    ways.update(zip(known, moved, strict=True))
     return facts | {f"travel of {name}": next(lengths) / long[name] for name in known}
 
 

@@ -79,6 +79,7 @@ class Carried:
     projected: Tensor | None = field(default=None, repr=False)
     thinned: Tensor | None = field(default=None, repr=False)
     entries: Mapping[str, Tensor] | None = field(default=None, repr=False)
+    ways: dict[str, Tensor] = field(default_factory=dict, repr=False)
     vectors: Tensor | None = field(default=None, repr=False)
     sample_bytes: float | None = None
     most_bytes: int = 0
