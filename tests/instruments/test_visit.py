@@ -71,6 +71,11 @@ def test_thinned_samples_are_spread_over_all_batches():
     assert [len(batch) for batch in left] == [len(batch) for batch in right] == [4, 4, 4]
     singles = parted(thinned(own, 3))  # one of each batch: they go to both parts in turn
     assert [[len(batch) for batch in part] for part in singles] == [[1, 1], [1]]
+    assert [len(part.first()) for part in parted(thinned(own, 3), 6)] == [
+        1,
+        1,
+        1,
+    ]  # more parts than samples: some are none
     few = own.within(Allowance(samples=24))
     assert features_of(few).samples == 24
     assert sample_count(few) == features_of(few).of == 96

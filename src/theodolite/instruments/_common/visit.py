@@ -151,8 +151,9 @@ def parted(data: Batches, parts: int = 2) -> list[Kept]:
     dealt = 0  # goes on over batches: of many with one sample each every part gets some
     for batch in data:
         for place, part in enumerate(found):
-            rows = torch.arange((place - dealt) % parts, len(batch), parts)
-            if len(rows):
+            first = (place - dealt) % parts
+            if first < len(batch):
+                rows = torch.arange(first, len(batch), parts)
                 part.append(picked(batch, rows))
         dealt += len(batch)
     return [Kept(part, data.model) for part in found if part]
