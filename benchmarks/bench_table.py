@@ -69,7 +69,7 @@ ROWS = (
         "kernels of tanh",
         "NTK and NNGP kernel of a tanh network, d = 784, float32",
         "points",
-        (500, 1000, 2000),
+        (200, 400, 800),
         ("neural-tangents",),
         ("2", "2"),
         "the products of half of all pairs, and both kernels written once",
