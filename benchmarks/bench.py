@@ -160,7 +160,7 @@ def _ruled(*columns):
 def _table(rows):
     text = _ruled("work", "size", "ours", "theirs", "times slower, and larger", "floor", "goal", "met")
     for row in rows:
-        theirs = row.get("theirs") or [{"told": "no peer known", "ratio": ""}]
+        theirs = row.get("theirs") or [{"told": row.get("no peer", "no peer known"), "ratio": ""}]
         met = {True: "yes", False: "**no**", None: "not decided", "": "none asked"}[row.get("met")]
         for place, one in enumerate(theirs):
             start = f"{row['work']} | {row.get('size', '')} | {row['ours']}" if not place else " | | "
@@ -176,13 +176,18 @@ def _growth(lines):
 
 
 def _missed(rows):
-    missed = [
-        f"- {row['work']}: asked were {row['goal']}; {row['ours']}. {row['why']}."
+    said = []
+    for row in rows:
+        if row["met"] is False:
+            reason = f"{row['why'][:1].upper()}{row['why'][1:]}."
+            floor = f" The floor is {row['floor'].partition(' (')[0]}." if row.get("floor") else ""
+            said.append(f"- {row['work']}, {row['size']}: goal {row['goal']}; measured {row['ours']}. {reason}{floor}")
+    said += [
+        f"- {row['work']}: not decided, for want of a peer or an answer; {row['ours']}."
         for row in rows
-        if row["met"] is False
+        if row["met"] is None
     ]
-    open_ = [f"- {row['work']}: not decided; {row['ours']}." for row in rows if row["met"] is None]
-    return "\n".join([*missed, *open_]) or "None."
+    return "\n".join(said) or "None."
 
 
 def _floors(rows):
