@@ -29,7 +29,7 @@ import bench_sections
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 PEERS, DADAPY = ROOT / ".venv-peers", ROOT / ".venv-dadapy"
-SECONDS, FULL_SECONDS = 300, 1800  # that a section may take
+SECONDS, FULL_SECONDS = 420, 1800  # that a section may take
 
 HOW = """Every tool and size is measured in a process of its own, all sides of a row in the same run. Times are processor seconds
 with one thread, less imports and the making of data, unless a row says otherwise. Memory is what the process took beyond
@@ -160,7 +160,7 @@ def _ruled(*columns):
 def _table(rows):
     text = _ruled("work", "size", "ours", "theirs", "times slower, and larger", "floor", "goal", "met")
     for row in rows:
-        theirs = row.get("theirs") or [{"told": "no peer known", "ratio": ""}]
+        theirs = row.get("theirs") or [{"told": row.get("no peer", "no peer known"), "ratio": ""}]
         met = {True: "yes", False: "**no**", None: "not decided", "": "none asked"}[row.get("met")]
         for place, one in enumerate(theirs):
             start = f"{row['work']} | {row.get('size', '')} | {row['ours']}" if not place else " | | "
@@ -176,13 +176,18 @@ def _growth(lines):
 
 
 def _missed(rows):
-    missed = [
-        f"- {row['work']}: asked were {row['goal']}; {row['ours']}. {row['why']}."
+    said = []
+    for row in rows:
+        if row["met"] is False:
+            reason = f"{row['why'][:1].upper()}{row['why'][1:]}."
+            floor = f" The floor is {row['floor'].partition(' (')[0]}." if row.get("floor") else ""
+            said.append(f"- {row['work']}, {row['size']}: goal {row['goal']}; measured {row['ours']}. {reason}{floor}")
+    said += [
+        f"- {row['work']}: not decided, for want of a peer or an answer; {row['ours']}."
         for row in rows
-        if row["met"] is False
+        if row["met"] is None
     ]
-    open_ = [f"- {row['work']}: not decided; {row['ours']}." for row in rows if row["met"] is None]
-    return "\n".join([*missed, *open_]) or "None."
+    return "\n".join(said) or "None."
 
 
 def _floors(rows):
@@ -241,6 +246,8 @@ def main():
     if unknown:
         parser.error(f"expected sections among {', '.join(everything)}, got {', '.join(sorted(unknown))}")
     wanted = [] if options.only_page else options.sections or (everything if options.full else usual)
+    if not wanted and not store.exists():
+        parser.error(f"expected what was measured in {store}, got no such file; run without --only-page")
     results, began = json.loads(store.read_text(encoding="utf-8")) if store.exists() else {}, time.perf_counter()
     for name in wanted:
         print(f"{name} ({time.perf_counter() - began:.0f} s)", flush=True)

@@ -113,7 +113,7 @@ def empirical_ntk():
                     "met": all(p["wall"] >= 2 * own["wall"] and p["above"] > own["above"] for p in peers)
                     if "error" not in others["neural-tangents"]
                     else None,
-                    "why": "the peer's compiler does the same products; what is left to save is near the floor",
+                    "why": "the same products are most of both",
                 },
             )
     for row in script.growth():
@@ -190,7 +190,7 @@ def curvature():
             "theirs": products,
             "goal": "below PyHessian, setup free (under 0.1 s)",
             "met": own["ms"] < ran["PyHessian"]["ms"] and own["setup"] < 0.1 if "PyHessian" in ran else None,
-            "why": "both are a forward and two backward passes; the peer keeps its graph and gives up memory for it",
+            "why": "both keep the graph of one gradient and go back through it: the operations are the same",
         },
     )
     top = [
@@ -382,6 +382,7 @@ def watch():
                     "size": f"{row['parameters']:,} parameters",
                     "ours": f"{share:.2f} % of a run ({1e3 * row[level]:.0f} ms a look, {1e3 * row['step']:.0f} a step)",
                     "theirs": [{**peer, "ratio": ratio}] if peer else [],
+                    "no peer": "cockpit knows neither batch normalisation nor LSTM",
                     "goal": f"{goal:.0f} %",
                     "met": share <= goal,
                     "why": "a look makes passes of its own on the probe; of a step of few milliseconds they are many",

@@ -51,7 +51,7 @@ def test_the_page_names_misses_failures_and_what_was_measured_elsewhere():
     }
     told = bench.page(results, ["one", "two", "far", "never run"], gpu=True)
     assert "1 of 2 rows that have a goal meet it" in told
-    assert "- a: asked were 1 s; 2 s. it is so." in told and "unsaid" not in told
+    assert "- a, 1: goal 1 s; measured 2 s. It is so." in told and "unsaid" not in told
     assert "- far: 2026-01-02, there." in told and "- two: lost." in told
 
 
