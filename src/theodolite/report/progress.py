@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -24,14 +26,19 @@ def tracked(
 
     With ``inner`` a second bar shows how far the work on the present item is; ``left()`` are the seconds of a budget.
     """
+    if not _on_terminal():
+        yield from _spoken(items, total, label, left)
+        return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     console = Console(stderr=True)
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+    if not console.is_terminal:  # a notebook
+        yield from _spoken(items, total, label, left)
+        return
+    with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task(label, total=total)
-        spoken = time.monotonic()
         present = progress.add_task("", total=None, visible=False)
 
         def step(words: str, done: int, of: int) -> None:
@@ -40,15 +47,33 @@ def tracked(
         if inner is not None:
             inner.listener = step
         try:
-            for done, item in enumerate(items, 1):
+            for item in items:
                 yield item
                 progress.advance(task)
-                budget = left() if left is not None else float("inf")
-                rest = f", {budget:.0f} s left" if budget < float("inf") else ""
-                progress.update(task, description=label + rest)
-                if not console.is_terminal and time.monotonic() - spoken > SELDOM:
-                    spoken = time.monotonic()
-                    print(f"theodolite: {label}, {done} of {total}{rest}", file=sys.stderr)
+                progress.update(task, description=label + _rest(left))
         finally:
             if inner is not None:
                 inner.listener = None
+
+
+def _on_terminal() -> bool:
+    """Whether rich would draw a bar, told without loading it."""
+    told = bool(os.environ.get("FORCE_COLOR")) or os.environ.get("TTY_COMPATIBLE") == "1"
+    with contextlib.suppress(AttributeError, ValueError):  # standard error is gone, or closed
+        return told or sys.stderr.isatty()
+    return False
+
+
+def _spoken(items: Iterable[Item], total: int, label: str, left: Callable[[], float] | None) -> Iterator[Item]:
+    """The same items, with a line now and then."""
+    spoken = time.monotonic()
+    for done, item in enumerate(items, 1):
+        yield item
+        if time.monotonic() - spoken > SELDOM:
+            spoken = time.monotonic()
+            print(f"theodolite: {label}, {done} of {total}{_rest(left)}", file=sys.stderr)
+
+
+def _rest(left: Callable[[], float] | None) -> str:
+    budget = left() if left is not None else float("inf")
+    return f", {budget:.0f} s left" if budget < float("inf") else ""

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     _Result = tuple[str, dict[str, tuple[Any, Arrays]], str]
 
-OFTEN = 16
-"""Tensors after which freed memory is given back."""
+OFTEN = 1 << 26
+"""Entries read after which freed memory is given back."""
 
 GROUP, SENDING = 1 << 20, 1 << 12
 """Entries that one message to a worker asks for, and what the sending of one tensor counts beside them."""
@@ -54,6 +54,7 @@ def weighed(subject: Subject, *asked: str, jobs: int = 1, backend: Backend = "lo
     waiting = {name: todo for name, todo in wanted.items() if todo}
     apart = subject.model is None and (jobs != 1 or backend != "loky")
     found = _from_workers(subject, waiting, jobs, backend) if apart else _from_here(subject, waiting)
+    since = 0
     try:
         for done, (name, results, fault) in enumerate(found):
             subject.progress("reading weights", done, len(waiting))
@@ -61,8 +62,10 @@ def weighed(subject: Subject, *asked: str, jobs: int = 1, backend: Backend = "lo
                 subject.faults[name] = fault
             for part, (value, arrays) in results.items():
                 known[part, name] = _put(subject, part, name, value, arrays)
-            if done % OFTEN == OFTEN - 1:
+            since += math.prod(subject.weights[name].shape) if name in subject.weights else 0
+            if since > OFTEN:
                 memory_given_back()
+                since = 0
     finally:
         subject.store.flush()
     subject.progress("reading weights", len(waiting), len(waiting))

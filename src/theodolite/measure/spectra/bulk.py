@@ -113,14 +113,20 @@ def _mean_between(n: int, p: int, first: int, last: int) -> float:
     A, B = 1 + ratio, 2 * math.sqrt(ratio)
 
     def angle(below: float) -> float:
-        """That above which the rest lies, by halving; `_share_above` of a number."""
+        """That above which the rest lies, by Newton's steps between bounds; `_share_above` of a number."""
         low, high, share = 0.0, math.pi, (1 - below) * math.pi / 2
-        for _ in range(60):
-            middle = 0.5 * (low + high)
-            inner = A * middle / B**2 - math.sin(middle) / B
-            turned = math.atan((1 - ratio) / (1 + B / 2) ** 2 * math.tan(min(middle, math.pi * (1 - 1e-15)) / 2))
-            low, high = (middle, high) if inner - 2 * (1 - ratio) / B**2 * turned < share else (low, middle)
-        return low
+        found = 0.5 * math.pi
+        for _ in range(100):
+            sine, cosine = math.sin(found), math.cos(found)
+            turned = math.atan((1 - ratio) / (1 + B / 2) ** 2 * math.tan(min(found, math.pi * (1 - 1e-15)) / 2))
+            gap = A * found / B**2 - sine / B - 2 * (1 - ratio) / B**2 * turned - share
+            low, high = (found, high) if gap < 0 else (low, found)
+            step = gap * (A + B * cosine) / sine**2
+            following = found - step if low < found - step < high else 0.5 * (low + high)
+            if abs(following - found) <= 1e-15 * found:
+                return following
+            found = following
+        return found
 
     top, bottom = angle(last / p), angle(first / p)
     moment = (bottom - top - math.sin(bottom) * math.cos(bottom) + math.sin(top) * math.cos(top)) / math.pi

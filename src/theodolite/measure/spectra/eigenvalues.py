@@ -53,9 +53,10 @@ def gram_eigenvalues(matrix: Any) -> Any:
 
 def _eigenvalues(matrix: NDArray[Any]) -> NDArray[np.float64]:
     """By numpy's library, which multiplies a matrix with itself in half the time and is never slower than torch's here."""
-    largest = float(max(matrix.max(), -matrix.min())) if matrix.size else 0.0
-    if 0.0 < largest < 1e-100:  # whose squares a double no longer holds
-        return np.asarray(_eigenvalues(matrix.astype(np.float64) / largest) * largest**2)
+    if matrix.dtype.itemsize == 8:  # squares of others are numbers of float64
+        largest = float(max(matrix.max(), -matrix.min())) if matrix.size else 0.0
+        if 0.0 < largest < 1e-100:
+            return np.asarray(_eigenvalues(matrix / largest) * largest**2)
     gram = _gram(matrix if matrix.shape[0] >= matrix.shape[1] else matrix.T)
     trace = float(np.trace(gram))
     if not math.isfinite(trace):

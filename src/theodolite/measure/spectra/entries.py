@@ -43,6 +43,26 @@ def entry_kurtosis(matrix: Tensor | NDArray[Any]) -> float:
     if is_tensor(matrix) and matrix.device.type not in ("cpu", "mps"):
         return _kurtosis_on_device(matrix.detach().flatten())
     flat = array_of(matrix).reshape(-1)
+    kurtosis = _kurtosis_at_once(flat) if flat.dtype.itemsize < 8 else None  # powers of these are numbers of float64
+    return _kurtosis_about_mean(flat) if kurtosis is None else kurtosis
+
+
+def _kurtosis_at_once(flat: NDArray[Any]) -> float | None:
+    """From sums of powers, each entry read once; None where the mean is so far from zero that they would cancel."""
+    first = second = third = fourth = 0.0
+    for at in range(0, flat.size, BLOCK):
+        values = flat[at : at + BLOCK].astype(np.float64)
+        squares = values * values
+        first, second = first + float(values.sum()), second + float(squares.sum())
+        third, fourth = third + float(values @ squares), fourth + float(squares @ squares)
+    mean = first / max(flat.size, 1)
+    spread = second - mean * first
+    if spread <= 0.5 * second:
+        return None
+    return flat.size * (fourth - 4 * mean * third + 6 * mean**2 * second - 3 * mean**3 * first) / spread**2
+
+
+def _kurtosis_about_mean(flat: NDArray[Any]) -> float:
     size = float(max(flat.max(), -flat.min())) if flat.size else 0.0
     if not size:
         return math.nan
@@ -139,17 +159,23 @@ def _scores(flat: NDArray[Any], random: np.random.Generator) -> NDArray[np.float
     if flat.size <= FEW_TO_SORT:
         return quantiles[_sorted_places(flat, random)]
     counts = _counts(flat)
+    if counts[1 << (BITS - 1)]:  # a negative zero may be there: it is the other one
+        flat = flat + flat.dtype.type(0)
+        counts = _counts(flat)
     if not _tied(flat, counts):  # different numbers that lie close: their order counts
         return quantiles[_sorted_places(flat, random) * min(flat.size, SCORES) // flat.size]
     scale = min(flat.size, SCORES) / flat.size
-    start = ((np.cumsum(counts) - counts) * scale).astype(np.float32)  # up to 2^20, which float32 holds
+    ascending = _ascending(counts)
+    start = _ascending((np.cumsum(ascending) - ascending) * scale, back=True).astype(np.float32)  # float32 holds 2^20
     width = (counts * scale).astype(np.float32)
-    found = np.empty(flat.size, dtype=np.float32)
+    found, cells = np.empty(flat.size, dtype=np.float32), np.empty(BLOCK, dtype=np.int64)
+    room = np.empty(BLOCK, dtype=np.float32)
     for at in range(0, flat.size, BLOCK):  # in the processor's cache: what is kept whole is read and written once
-        places, scores = _cells(flat[at : at + BLOCK]), found[at : at + BLOCK]
+        scores = found[at : at + BLOCK]
+        places, of_cell = _cells(flat[at : at + BLOCK], cells[: len(scores)]), room[: len(scores)]
         random.random(dtype=np.float32, out=scores)
-        scores *= width.take(places)
-        scores += start.take(places)
+        scores *= width.take(places, out=of_cell, mode="clip")  # numpy copies what it gives out in any other mode
+        scores += start.take(places, out=of_cell, mode="clip")
         places[:] = scores
         quantiles.take(places, out=scores, mode="clip")
     return found
@@ -162,22 +188,28 @@ def _sorted_places(flat: NDArray[Any], random: np.random.Generator) -> NDArray[n
     return places
 
 
-def _cells(flat: NDArray[Any]) -> NDArray[np.int64]:
-    """The leading bits of each number, in the order of the numbers."""
+def _cells(flat: NDArray[Any], into: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
+    """The leading bits of each number as they are: `_ascending` puts what is known of cells into the order of the numbers."""
     kind = np.dtype(np.float64 if flat.dtype.itemsize == 8 else np.float32)
-    bits = 8 * kind.itemsize
-    raw: NDArray[Any] = (flat.astype(kind, copy=False) + kind.type(0)).view(f"i{kind.itemsize}")  # a zero has no sign
-    raw ^= (raw >> (bits - 1)) & np.array(2 ** (bits - 1) - 1, dtype=raw.dtype)  # negative ones grow downwards
-    raw >>= bits - BITS
-    raw += 1 << (BITS - 1)
-    return np.asarray(raw, dtype=np.int64)
+    raw: NDArray[Any] = flat.astype(kind, copy=False).view(f"u{kind.itemsize}")
+    found = np.empty(flat.size, dtype=np.int64) if into is None else into
+    return np.right_shift(raw, 8 * kind.itemsize - BITS, out=found, dtype=raw.dtype, casting="unsafe")
+
+
+def _ascending(table: NDArray[Any], *, back: bool = False) -> NDArray[Any]:
+    """A table of cells in the order of their numbers, or back: negative ones come first, and grow downwards in their bits."""
+    half = len(table) // 2
+    if back:
+        return np.concatenate([table[half:], table[:half][::-1]])
+    return np.concatenate([table[half:][::-1], table[:half]])
 
 
 def _counts(flat: NDArray[Any]) -> NDArray[np.int64]:
     """How many entries each cell has."""
     counts, step = np.zeros(1 << BITS, dtype=np.int64), 8 * BLOCK
+    cells = np.empty(min(step, flat.size), dtype=np.int64)
     for at in range(0, flat.size, step):
-        counts += np.bincount(_cells(flat[at : at + step]), minlength=1 << BITS)
+        counts += np.bincount(_cells(flat[at : at + step], cells[: flat.size - at]), minlength=1 << BITS)
     return counts
 
 

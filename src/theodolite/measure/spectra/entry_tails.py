@@ -122,8 +122,10 @@ def _on_device(tensor: Any) -> _Sizes:
 
 def _largest(flat: NDArray[np.float32], count: int) -> NDArray[np.int64]:
     """The places of the ``count`` largest sizes, the largest first: none is below the least of so many blocks' largest."""
-    block, places = min(BLOCK, flat.size // (4 * count)), np.arange(flat.size)
-    if block > 1:
+    block = min(BLOCK, flat.size // (4 * count))
+    if block <= 1:
+        places = np.arange(flat.size)
+    else:
         whole = flat.size // block * block
         blocks = flat[:whole].reshape(-1, block)
         tops = np.maximum(blocks.max(axis=1), -blocks.min(axis=1))

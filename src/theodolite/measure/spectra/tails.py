@@ -252,7 +252,8 @@ def _probed(logs: Floats, rate: Floats, survival: Floats, two_sided: bool) -> Fl
 
 @lru_cache(maxsize=256)
 def _probes(last: int) -> NDArray[np.int64]:
-    return last + 1 - np.unique(np.geomspace(1, last, 24).astype(np.int64))
+    steps = np.geomspace(1, last, 24).astype(np.int64)  # ascending
+    return last + 1 - steps[np.flatnonzero(np.diff(steps, prepend=0))]
 
 
 def _gaps_at(j: int, i: Any, logs: Floats, rate: Floats, survival: Floats, two_sided: bool) -> Floats:
