@@ -214,7 +214,7 @@ def conv_kernels():
                 "far": "a convolution and a rectifier are a pass each, and a convolution reads nine neighbours through the cache",
                 "goal": "faster than neural-tangents",
                 "met": None if isinstance(other[0], str) else own["wall"] < other[0],
-                "why": "launches of a few blocks, from Python; the peer's compiler makes one of them, in as much memory as there is",
+                "why": "launches of a few blocks, from Python; the peer's compiler makes one, in as much memory as there is",
             },
         )
     for name, seen in grown.items():

@@ -1,8 +1,8 @@
 r"""The mean answer of m learners with random starts loses $(1-k/d)/m$ more than their average over all starts.
 
 A lower bound on deterministic learners is one on randomised learners too where the loss is convex: by Jensen's inequality
-their average answer loses no more. For gradient descent on a linear neuron with the squared loss the difference is known: what examples do not fix
-keeps the variance of the start.
+their average answer loses no more. For gradient descent on a linear neuron with the squared loss the difference is known: what
+examples do not fix keeps the variance of the start.
 """
 
 import torch
