@@ -251,7 +251,7 @@ def measured(row, tool, size, *, seconds):
     return {"error": "not installed" if "ModuleNotFoundError" in last else last[:80]}
 
 
-def row_records(row, *, seconds=200):
+def row_records(row, *, seconds=300):
     """The lines of a row: its line in the table, and that of its growth."""
     largest = row.sizes[-1]
     ours = {size: measured(row, "ours", size, seconds=seconds) for size in row.sizes}
