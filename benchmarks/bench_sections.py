@@ -134,7 +134,7 @@ def by_another(name, case):
         "torch.func": (sys.executable, "peer_torch_func.py"),
         "NNGeometry": (PEERS / "bin/python", "peer_nngeometry.py"),
     }[name]
-    command = [str(python), str(HERE / script), json.dumps({**case, "repeats": 1})]
+    command = [str(python), str(HERE / script), json.dumps({**case, "repeats": 0 if case["model"] == "mlp" else 2})]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     except OSError:

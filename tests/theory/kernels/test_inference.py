@@ -26,7 +26,7 @@ from theodolite.theory.kernels import (
     rkhs_norm,
     trained_prediction,
 )
-from theodolite.theory.kernels._tiling import Kernels
+from theodolite.theory.kernels._tiling import Kernels, TilePlan
 
 SPEC = Mlp(2, "erf", 1.5, 0.1)
 
@@ -146,6 +146,33 @@ def test_matrix_free_products(kind, name, monkeypatch):
         matrix @ v[:4]
     with pytest.raises(ValueError, match="ntk"):
         Kernel(SPEC, kind="rbf")
+
+
+@pytest.mark.parametrize("memory", [0, 8 * 16 * 40, 10**6])
+@pytest.mark.parametrize("symmetric", [True, False])
+def test_tiles_that_are_kept_are_not_computed_again(memory, symmetric, monkeypatch):
+    x, new, _ = data(n=50, new=20)
+    monkeypatch.setattr("theodolite.theory.kernels._tiling.TILE", 16)
+    monkeypatch.setattr("theodolite.theory.kernels._tiling.STRIP", 2)
+    made = []
+    strip = TilePlan._strip
+    monkeypatch.setattr(
+        TilePlan, "_strip", lambda self, rows, *rest, **how: made.append(rows) or strip(self, rows, *rest, **how)
+    )
+    kernel = Kernel(SPEC)
+    matrix = kernel.matrix(x, memory=memory) if symmetric else kernel.matrix(new, x, memory=memory)
+    whole = kernel(x) if symmetric else kernel(new, x)
+    made.clear()
+    v = torch.randn(50, 3, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    counts = []
+    for vectors in (v, v[:, 0], 2 * v):
+        assert torch.allclose(matrix @ vectors, whole @ vectors, rtol=1e-10, atol=1e-11)
+        counts.append(len(made))
+        made.clear()
+    held = sum(tile[2].numel() for tile in matrix._kept) * 8
+    assert held <= memory
+    assert counts[1] == counts[2] and (counts[1] == 0 if memory == 10**6 else counts[1] > 0)
+    assert counts[1] < counts[0] if memory else counts[1] == counts[0]
 
 
 def test_conjugate_gradients_with_a_preconditioner():

@@ -134,23 +134,34 @@ class TilePlan:
         )
         return TilePlan(self.program, self.x[rows], self.y[columns], *scales, self.diagonal, steps, symmetric=False)
 
+    @property
+    def tile(self) -> int:
+        """The side of a tile."""
+        return CUDA_TILE if self.x.is_cuda else TILE if self.x.element_size() == 8 else TILE * 4 // 3
+
+    def strips(self) -> list[tuple[slice, slice]]:
+        """The rows and columns of tiles that share a product; for symmetric points from the diagonal on."""
+        (n, m), tile = self.shape, self.tile
+        height = tile if self.symmetric else tile * max(1, tile // max(m, 1))  # of tiles that are narrow
+        return [
+            (slice(i, min(i + height, n)), slice(j, min(j + STRIP * tile, m)))
+            for i in range(0, n, height)
+            for j in range(i if self.symmetric else 0, m, STRIP * tile)
+        ]
+
     def for_each_tile(
-        self, use: Callable[[slice, slice, Tensor, Tensor | None], None], *, tangent: bool = True
+        self,
+        use: Callable[[slice, slice, Tensor, Tensor | None], None],
+        *,
+        tangent: bool = True,
+        strips: list[tuple[slice, slice]] | None = None,
     ) -> None:
-        """Call ``use(rows, columns, nngp, ntk)`` with every tile; for symmetric points those on and above the diagonal.
+        """Call ``use(rows, columns, nngp, ntk)`` with every tile of some strips, or of all.
 
         On a CPU tiles are shared among as many threads as torch has. The blocks are overwritten afterwards.
         """
-        tile = CUDA_TILE if self.x.is_cuda else TILE if self.x.element_size() == 8 else TILE * 4 // 3
-        n, m = self.shape
-        height = tile if self.symmetric else tile * max(1, tile // max(m, 1))  # of tiles that are narrow
-        jobs = iter(
-            [
-                (slice(i, min(i + height, n)), slice(j, min(j + STRIP * tile, m)))
-                for i in range(0, n, height)
-                for j in range(i if self.symmetric else 0, m, STRIP * tile)
-            ]
-        )
+        chosen = self.strips() if strips is None else strips
+        jobs, tile = iter(chosen), self.tile
         lock = threading.Lock()
 
         def work() -> None:
@@ -164,7 +175,7 @@ class TilePlan:
                     use(rows, columns, k, t)
 
         with exact_products(), one_core() as cores:
-            run_in_threads(work, 1 if self.x.is_cuda else min(cores, -(-n // height) // 2))
+            run_in_threads(work, 1 if self.x.is_cuda else min(cores, len({rows.start for rows, _ in chosen}) // 2))
 
     def _strip(
         self, rows: slice, strip: slice, tile: int, scratch: Scratch, *, tangent: bool

@@ -7,13 +7,17 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
+import torch
 from torch import Tensor
 
+from theodolite.core.precision import exact_products
 from theodolite.theory import Mlp
+from theodolite.theory.kernels._cores import one_core, run_in_threads
 from theodolite.theory.kernels._programs import Layers, Program, diagonal_of, program_of
 from theodolite.theory.kernels._tiling import TilePlan, mean_squares, plan_of, points_of, whole_kernels
 
 KernelKind = Literal["ntk", "nngp"]
+Tile = tuple[slice, slice, Tensor]
 
 
 @dataclass(frozen=True)
@@ -50,19 +54,24 @@ class Kernel:
         found = diagonal_of(self.program, mean_squares(inputs))
         return (found.ntk if self.kind == "ntk" else found.nngp).to(inputs)
 
-    def matrix(self, x: Tensor, other: Tensor | None = None) -> KernelMatrix:
-        """The matrix of all pairs, not computed until it is asked for."""
-        return KernelMatrix(self, points_of(x), None if other is None else points_of(other))
+    def matrix(self, x: Tensor, other: Tensor | None = None, *, memory: int = 0) -> KernelMatrix:
+        """The matrix of all pairs, not computed until it is asked for; ``memory`` bytes of tiles are kept by a product."""
+        return KernelMatrix(self, points_of(x), None if other is None else points_of(other), memory)
 
 
 @dataclass(frozen=True, eq=False)
 class KernelMatrix:
-    """A kernel matrix that is not stored: products, diagonal and blocks are computed tile by tile when asked for."""
+    """A kernel matrix that is not stored: products, diagonal and blocks are computed tile by tile when asked for.
+
+    The first product keeps as many tiles as ``memory`` bytes hold, and those after it compute only the others.
+    """
 
     kernel: Kernel
     x: Tensor
     other: Tensor | None = None
+    memory: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+    _kept: list[Tile] = field(default_factory=list, repr=False)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -104,10 +113,13 @@ class KernelMatrix:
             raise ValueError("expected an activation without jumps, got one that jumps: its tangent kernel is infinite")
         v = vectors.reshape(m, -1).to(self.x)
         found = v.new_zeros(n, v.shape[1])
-        tangent = self.kernel.kind == "ntk"
+        with self._lock:
+            kept = list(self._kept)
+        first, rest = self._strips
+        wanted = set() if kept else {(rows.start, start) for rows, part in first for start in self._starts(part)}
+        new: list[Tile] = []
 
-        def use(rows: slice, columns: slice, k: Tensor, t: Tensor | None) -> None:
-            block = k if t is None else t
+        def add(rows: slice, columns: slice, block: Tensor) -> None:
             straight = block @ v[columns]
             mirrored = block.T @ v[rows] if self.other is None and rows != columns else None
             with self._lock:
@@ -115,5 +127,38 @@ class KernelMatrix:
                 if mirrored is not None:
                     found[columns] += mirrored
 
-        self.plan.for_each_tile(use, tangent=tangent)
+        def use(rows: slice, columns: slice, k: Tensor, t: Tensor | None) -> None:
+            block = k if t is None else t
+            add(rows, columns, block)
+            if (rows.start, columns.start) in wanted:
+                new.append((rows, columns, block.clone()))
+
+        self.plan.for_each_tile(use, tangent=self.kernel.kind == "ntk", strips=rest if kept else [*first, *rest])
+        if kept:
+            threads = 1 if self.x.is_cuda else torch.get_num_threads()
+            shares = [kept[k::threads] for k in range(threads)]
+
+            def multiply() -> None:
+                for tile in shares.pop():
+                    add(*tile)
+
+            with exact_products(), one_core():
+                run_in_threads(multiply, threads)
+        elif new:
+            with self._lock:
+                self._kept[:] = new
         return found.reshape(n, *vectors.shape[1:]).to(vectors)
+
+    def _starts(self, columns: slice) -> range:
+        """Where the tiles of a strip begin."""
+        return range(columns.start, columns.stop, self.plan.tile)
+
+    @cached_property
+    def _strips(self) -> tuple[list[tuple[slice, slice]], list[tuple[slice, slice]]]:
+        """Those whose tiles fit into ``memory``, and the others."""
+        room, strips = self.memory, self.plan.strips()
+        for count, (rows, columns) in enumerate(strips):
+            room -= (rows.stop - rows.start) * (columns.stop - columns.start) * self.x.element_size()
+            if room < 0:
+                return strips[:count], strips[count:]
+        return strips, []
