@@ -1,4 +1,4 @@
-r"""RMSprop, Adagrad and Adadelta are stable up to a preconditioned curvature of $(2+2\beta)/\eta$, as descent up to a plain one."""
+r"""RMSprop, Adagrad and Adadelta are stable up to a preconditioned curvature of $(2+2\beta)/\eta$, as descent to a plain one."""
 
 import torch
 
