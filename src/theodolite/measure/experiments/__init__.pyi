@@ -39,6 +39,7 @@ from .network_learners import (
     trained_networks as trained_networks,
 )
 from .optimizer_edges import (
+    frozen_adadelta as frozen_adadelta,
     frozen_adam as frozen_adam,
     frozen_rmsprop as frozen_rmsprop,
     full_adagrad as full_adagrad,

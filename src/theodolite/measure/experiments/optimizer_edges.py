@@ -87,3 +87,11 @@ def full_adagrad(own: torch.nn.Parameter, gains: Tensor, *, scales: Tensor) -> t
     optimizer: Any = torch.optim.Adagrad([own], lr=1.0, eps=0.0)
     optimizer.state[own]["sum"] = (scales / gains).square().expand_as(own).clone()
     return optimizer  # type: ignore[no-any-return]
+
+
+def frozen_adadelta(own: torch.nn.Parameter, gains: Tensor, *, scales: Tensor) -> torch.optim.Optimizer:
+    """Adadelta whose two means of squares hardly move, such that its gain is that over ``scales``."""
+    optimizer: Any = torch.optim.Adadelta([own], lr=1.0, rho=1 - 1e-15, eps=0.0)
+    square = (scales / gains).square().expand_as(own).clone()
+    optimizer.state[own] = {"step": torch.tensor(1e9), "square_avg": square, "acc_delta": torch.ones_like(square)}
+    return optimizer  # type: ignore[no-any-return]
