@@ -1,6 +1,6 @@
 """Pictures of the pages for README and docs: `python docs/screenshots.py` after `make docs`, with Chromium and playwright.
 
-A sick and a healthy network surveyed, a run that is too hot, the atlas and the front page; light on a desk, dark on a phone.
+A sick and a healthy network surveyed, a run that is too hot, the atlas and the front page; light and dark, on a desk and a phone.
 They are few, small and reduced to 64 colours, and go to docs/pictures.
 """
 
@@ -23,7 +23,10 @@ import theodolite as th
 HERE = Path(__file__).parent
 OUT = HERE / "pictures"
 COLOURS = 64
-VIEWS = {"desk": ((1200, 820), "light"), "phone": ((390, 760), "dark")}
+SIZES = {"desk": (1200, 820), "phone": (390, 760)}
+VIEWS = {
+    f"{name}{end}": (size, scheme) for name, size in SIZES.items() for end, scheme in (("", "light"), ("-dark", "dark"))
+}
 
 
 def digits():

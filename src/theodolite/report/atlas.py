@@ -16,7 +16,7 @@ from theodolite.report.html import count_words, rendered
 from theodolite.report.sites import Frame
 from theodolite.report.unicode_math import unicode_formula, unicode_prose
 from theodolite.report.views import Row, reading_row, slug
-from theodolite.report.words import MARKS, case_words, outcome, resolution_words, source_entries
+from theodolite.report.words import MARKS, case_words, outcome, plain, resolution_words, source_entries
 
 if TYPE_CHECKING:
     from theodolite.core.law import Law, Verdict
@@ -205,7 +205,7 @@ def _noticed(factor: float | None) -> str:
     """
     if factor is None:
         return ""
-    return f"notices {100 * (factor - 1):.1g} %" if factor < 1.2 else f"notices a factor of {factor:.3g}"
+    return f"notices {plain(100 * (factor - 1), digits=1)} %" if factor < 1.2 else f"notices a factor of {factor:.3g}"
 
 
 def _place(reading: Reading) -> float | None:

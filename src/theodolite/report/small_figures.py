@@ -85,7 +85,8 @@ def _band(left: Sequence[str], series: Series, up: _Axis) -> str:
 
 def _words(series: Series, across: _Axis, up: _Axis, named: bool) -> str:
     """Below the frame: what is drawn, and from where to where."""
-    span = "" if named else f" from {plain(across.low)} to {plain(across.high)}"
-    line = f"{series.x_label or 'place'}{span}; {series.y_label or 'measured'} {plain(up.low)} to {plain(up.high)}"
+    ends = [plain(end, digits=3) for end in (across.low, across.high, up.low, up.high)]
+    span = "" if named else f" {ends[0]} to {ends[1]}"
+    line = f"{series.x_label or 'place'}{span}; {series.y_label or 'measured'} {ends[2]} to {ends[3]}"
     text = escape(shortened(printable(line), 76))
     return f'<text x="{LEFT}" y="{HEIGHT - 10}">{text}</text>'

@@ -113,11 +113,17 @@ def shortened(text: str, limit: int) -> str:
     return f"{text[:head]}…{text[len(text) - (limit - 1 - head) :]}"
 
 
+NEAR_ONE = 1.001
+"""A factor below this is told by how far it is from one."""
+
+
 def resolution_words(verdict: Verdict) -> str:
     """How far off a prediction could be before the check would notice."""
     factor = verdict.resolution
     if factor is None:
         return "a zero or a sign: no factor changes it" if verdict.holds else "unknown: the law does not hold"
+    if factor < NEAR_ONE:
+        return f"would still hold with every prediction off by {plain(factor - 1, digits=1)} of itself, not more"
     return f"would still hold with every prediction {factor:.4g} times off, not more"
 
 
