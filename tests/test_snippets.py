@@ -71,16 +71,16 @@ def missing(shown, printed):
 @pytest.mark.parametrize("name", PYTHON)
 def test_python_runs_as_it_stands_and_prints_what_is_shown(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    names = {"__name__": "__main__"}
-    printed = ""
-    for word, mark, code in BLOCK.findall(dict(sections())[name]):
-        if word == "python" and mark.strip() != "peer":
+    names, text = {"__name__": "__main__"}, dict(sections())[name]
+    printed, end = "", 0
+    for found in BLOCK.finditer(text):
+        word, mark, code = found.groups()
+        if word == "python" and mark is None:
             with contextlib.redirect_stdout(io.StringIO()) as out:
                 exec(compile(code, name, "exec"), names)
-            printed = out.getvalue()
-        elif word == "text" and printed:
+            printed, end = out.getvalue(), found.end()
+        elif word == "text" and printed and not text[end : found.start()].strip():  # right below the code
             assert missing(code.splitlines(), printed) == []
-            printed = ""
 
 
 def made(folder):
