@@ -5,6 +5,7 @@ import io
 import json
 import re
 import shlex
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -12,10 +13,15 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from theodolite.cli import main
+from theodolite import catalogue
+from theodolite.arguments import parser
+from theodolite.cli import _RUNS, main
 
 ROOT = Path(__file__).parent.parent
-BLOCK = re.compile(r"^```(\w+)( \w+)?\n(.*?)^```", re.MULTILINE | re.DOTALL)
+sys.path.insert(0, str(ROOT / "docs"))
+from generator.front import FIRST  # noqa: E402  the commands of the site's front page
+
+BLOCK = re.compile(r"^```(\w*)( \w+)?\n(.*?)^```", re.MULTILINE | re.DOTALL)
 KINDS = {"python", "console", "text"}
 SLOW = {"check": "what `theodolite check` does with every law is what the catalogue's own tests do"}
 FASTER = {"survey": ["--budget", "5s"], "diagnose": ["--budget", "5s"]}
@@ -36,25 +42,45 @@ def blocks(text, kind):
 
 
 PYTHON = {name: found for name, text in sections() if (found := blocks(text, "python"))}
-COMMANDS = sorted(
-    {
-        line.removeprefix("$ ").partition("#")[0].strip()
-        for _, text in sections()
-        for code in blocks(text, "console")
-        for line in code.splitlines()
-        if line.startswith("$ ")
-    }
-)
+SHOWN = {  # each command with the lines that a page shows below it
+    command.partition("#")[0].strip(): shown.splitlines()
+    for _, text in sections()
+    for code in blocks(text, "console")
+    for command, shown in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", code, flags=re.MULTILINE)
+}
+COMMANDS = sorted({*SHOWN, *(line for line in FIRST.splitlines() if line.startswith("theodolite "))})
+NUMBER = re.compile(r"[−-]?∞|[−-]?\d[\d.,]*(?:e[+-]?\d+)?(?:×10[⁻⁰¹²³⁴-⁹]+)?")
+FIRM = ("✖", "▲ Warn", "▲ warn", "✓", "○ note", "type:", "do:")
+"""How lines of a diagnosis begin that do not depend on the time it had."""
+
+
+def blind(text):
+    """The text with every number and every blank alike: what a page shows may be of another machine."""
+    return " ".join(NUMBER.sub("#", text).split())
+
+
+def missing(shown, printed):
+    """The lines of a page that a command or a script does not print; of a diagnosis those that every run has."""
+    lines = [line.strip() for line in shown if line.strip() not in ("", "...")]
+    if lines and lines[0].startswith(FIRM):
+        lines = [line for line in lines if line.startswith(FIRM) and "─" not in line]
+    return [line for line in lines if blind(line) not in blind(printed)]
 
 
 @pytest.mark.filterwarnings("ignore")  # other people's; ours are errors in every other test
 @pytest.mark.parametrize("name", PYTHON)
-def test_python_runs_as_it_stands(name, tmp_path, monkeypatch):
+def test_python_runs_as_it_stands_and_prints_what_is_shown(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    names = {"__name__": "__main__"}
-    with contextlib.redirect_stdout(io.StringIO()):
-        for code in PYTHON[name]:
-            exec(compile(code, name, "exec"), names)
+    names, text = {"__name__": "__main__"}, dict(sections())[name]
+    printed, end = "", 0
+    for found in BLOCK.finditer(text):
+        word, mark, code = found.groups()
+        if word == "python" and mark is None:
+            with contextlib.redirect_stdout(io.StringIO()) as out:
+                exec(compile(code, name, "exec"), names)
+            printed, end = out.getvalue(), found.end()
+        elif word == "text" and printed and not text[end : found.start()].strip():  # right below the code
+            assert missing(code.splitlines(), printed) == []
 
 
 def made(folder):
@@ -80,12 +106,25 @@ def made(folder):
     )
     config = {"peft_type": "LORA", "r": 2, "lora_alpha": 4, "target_modules": ["0"]}
     (folder / "adapter" / "adapter_config.json").write_text(json.dumps(config))
-    np.savez(
-        folder / "test.npz", x=np.random.default_rng(0).normal(size=(64, 8)).astype("float32"), y=np.arange(64) % 3
-    )
+    rows = np.random.default_rng(0).normal(size=(64, 8)).astype("float32")
+    for name in ("test.npz", "train.npz"):
+        np.savez(folder / name, x=rows, y=np.arange(64) % 3)
+    (folder / "train.py").write_text(TRAINING)
     (folder / "mypackage").mkdir()
     code = "from torch import nn\n\n\ndef model():\n    return nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 3))\n"
     (folder / "mypackage" / "zoo.py").write_text(code)
+
+
+TRAINING = """import torch
+from mypackage.zoo import model
+net = model()
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+for _ in range(10):
+    optimizer.zero_grad()
+    torch.nn.functional.cross_entropy(net(torch.randn(32, 8)), torch.arange(32) % 3).backward()
+    optimizer.step()
+print("done")
+"""
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -107,6 +146,29 @@ def test_a_command_runs_as_it_stands(command, tmp_path, monkeypatch, capsys):
     told = capsys.readouterr()
     assert status == 0, told.err
     assert told.out.strip()
+    if words[0] not in SLOW:
+        assert missing(SHOWN.get(command, ()), told.out) == []
+
+
+def test_the_page_shows_how_many_laws_of_a_topic_there_are():
+    shown = next(lines for command, lines in SHOWN.items() if command == "theodolite check propagation")
+    count = len(catalogue.law_names(["propagation"]))
+    assert shown[0] == f"{count} of {count} laws hold"
+
+
+def test_commands_within_sentences_can_be_typed():
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    found = {code for page in pages for code in re.findall(r"`theodolite ([^`\n]+)`", page.read_text(encoding="utf-8"))}
+    typed = {code for code in found if "--help" not in code and code != "design --samples"}
+    assert len(typed) > 15
+    for code in typed:
+        words = shlex.split(code)
+        if words[0] in ("explain", "dimension", "memorize") and len(words) == 1:
+            continue  # the command by its name alone
+        parser(_RUNS).parse_args(words)
+        if words[0] in ("explain", "check"):
+            names = [word for word in words[1:] if not word.startswith("--") and word not in ("NAME", "D", "atlas")]
+            assert all(name in catalogue.topics() or catalogue.entry(name) for name in names)
 
 
 def test_every_block_is_of_a_kind_that_is_known():

@@ -96,10 +96,22 @@ def walk_pages(outcomes: Mapping[str, str]) -> list[Page]:
         "<table><thead><tr><th>document</th><th>parts</th><th>with a law</th><th>with something else that runs</th>"
         f"<th>with nothing</th></tr></thead><tbody>{rows}</tbody></table>"
     )
+    body += f"<h2>With nothing that runs</h2><ul>{_without()}</ul>"
     further = "".join(f'<li><a href="../laws/{name}.html">{name}</a>: {why}</li>' for name, why in beyond().items())
     body += f"<h2>Laws beyond them</h2><ul>{further}</ul>" if further else ""
     summary = "Every statement of the five documents beside what it runs as"
     return [Page("documents/index.html", "Documents", body, summary, "document"), *pages]
+
+
+def _without() -> str:
+    """The parts that run as nothing, each with its document and the reason."""
+    return "".join(
+        f'<li><a href="{document}.html">{html.escape(title)}</a>: {html.escape(row.says)} '
+        f'<span class="th-soft">{html.escape(row.note)}</span></li>'
+        for document, (title, _) in TITLES.items()
+        for row in statements(document)
+        if not row.runs_as
+    )
 
 
 def _walk(document: str, outcomes: Mapping[str, str]) -> Page:
