@@ -201,7 +201,8 @@ def _cells(flat: NDArray[Any], into: NDArray[np.int64] | None = None) -> NDArray
     kind = np.dtype(np.float64 if flat.dtype.itemsize == 8 else np.float32)
     raw: NDArray[Any] = flat.astype(kind, copy=False).view(f"u{kind.itemsize}")
     found = np.empty(flat.size, dtype=np.int64) if into is None else into
-    return np.right_shift(raw, 8 * kind.itemsize - BITS, out=found, dtype=raw.dtype, casting="unsafe")
+    np.right_shift(raw, 8 * kind.itemsize - BITS, out=found, dtype=raw.dtype, casting="unsafe")
+    return found
 
 
 def _ascending(cells: NDArray[np.int64]) -> NDArray[np.int64]:
