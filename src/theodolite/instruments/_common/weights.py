@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from theodolite.core.subject import Subject
 from theodolite.io.files import said
+from theodolite.io.forks import forked, may_fork
 from theodolite.io.store import Stored
 from theodolite.io.streams import MOST_CORES, memory_given_back, one_core_each, overlapped, spare_cores
 from theodolite.io.weight_parts import InHand, WeightPart
@@ -89,7 +90,11 @@ def _from_here(subject: Subject, waiting: Mapping[str, tuple[str, ...]]) -> Iter
             orders = sorted(
                 _orders(subject, shared), key=lambda order: -order.entries
             )  # else the largest comes last, alone
-            yield from overlapped(_found_apart, orders, threads=min(spare_cores(), MOST_CORES))
+            cores = min(spare_cores(), MOST_CORES)
+            if may_fork():
+                yield from forked(_found_apart, orders, processes=cores)
+            else:
+                yield from overlapped(_found_apart, orders, threads=cores)
     alone = {name: todo for name, todo in waiting.items() if name not in shared}
     with_starts = any(_part(part).uses_start for todo in alone.values() for part in todo)
     for held in _in_hand(subject, list(alone), with_starts=with_starts):

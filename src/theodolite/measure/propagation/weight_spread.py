@@ -82,8 +82,8 @@ def mean_square(tensor: Tensor | NDArray[Any], scale: float = 1.0) -> Estimate:
         return Estimate(math.nan, 0.0)
     if flat.dtype.itemsize < 8:  # fourth powers of these are numbers of float64: each entry is read once
         second = fourth = 0.0
-        for squares in _squares(flat, 1.0):
-            second, fourth = second + float(squares.sum()), fourth + float(squares @ squares)
+        for part in _squares(flat, 1.0):
+            second, fourth = second + float(part.sum()), fourth + float(part @ part)
         mean, spread = second / flat.size, fourth / flat.size - (second / flat.size) ** 2
         if spread > 1e-3 * mean**2:  # else they cancel
             return Estimate(scale * mean, abs(scale) * math.sqrt(spread / flat.size))

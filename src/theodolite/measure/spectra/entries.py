@@ -148,9 +148,14 @@ def score_eigenvalues(scores: NDArray[Any]) -> NDArray[np.float64]:
 @lru_cache(maxsize=4)
 def _quantiles(count: int) -> NDArray[np.float32]:
     """Normal quantiles at the middles of so many equal parts, right to 1e-5: between those of a fine grid of scores."""
+    return np.interp((np.arange(count) + 0.5) / count, *_grid()).astype(np.float32)
+
+
+@lru_cache(maxsize=1)
+def _grid() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Normal shares and their scores."""
     scores = np.linspace(-6.0, 6.0, 4801)
-    shares = np.array([math.erfc(-score / math.sqrt(2)) / 2 for score in scores])
-    return np.interp((np.arange(count) + 0.5) / count, shares, scores).astype(np.float32)
+    return np.array([math.erfc(-score / math.sqrt(2)) / 2 for score in scores]), scores
 
 
 def _scores(flat: NDArray[Any], random: np.random.Generator) -> NDArray[np.float32]:
@@ -164,10 +169,13 @@ def _scores(flat: NDArray[Any], random: np.random.Generator) -> NDArray[np.float
         counts = _counts(flat)
     if not _tied(flat, counts):  # different numbers that lie close: their order counts
         return quantiles[_sorted_places(flat, random) * min(flat.size, SCORES) // flat.size]
-    scale = min(flat.size, SCORES) / flat.size
-    ascending = _ascending(counts)
-    start = _ascending((np.cumsum(ascending) - ascending) * scale, back=True).astype(np.float32)  # float32 holds 2^20
-    width = (counts * scale).astype(np.float32)
+    scale, used = min(flat.size, SCORES) / flat.size, _ascending(np.flatnonzero(counts))
+    there = counts[used]
+    start, width = np.empty(
+        (2, counts.size), dtype=np.float32
+    )  # only the cells that are used are filled, and asked for
+    start[used] = (np.cumsum(there) - there) * scale  # up to 2^20, which float32 holds
+    width[used] = there * scale
     found, cells = np.empty(flat.size, dtype=np.float32), np.empty(BLOCK, dtype=np.int64)
     room = np.empty(BLOCK, dtype=np.float32)
     for at in range(0, flat.size, BLOCK):  # in the processor's cache: what is kept whole is read and written once
@@ -189,26 +197,26 @@ def _sorted_places(flat: NDArray[Any], random: np.random.Generator) -> NDArray[n
 
 
 def _cells(flat: NDArray[Any], into: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
-    """The leading bits of each number as they are: `_ascending` puts what is known of cells into the order of the numbers."""
+    """The leading bits of each number as they are: `_ascending` puts them into the order of the numbers."""
     kind = np.dtype(np.float64 if flat.dtype.itemsize == 8 else np.float32)
     raw: NDArray[Any] = flat.astype(kind, copy=False).view(f"u{kind.itemsize}")
     found = np.empty(flat.size, dtype=np.int64) if into is None else into
-    return np.right_shift(raw, 8 * kind.itemsize - BITS, out=found, dtype=raw.dtype, casting="unsafe")
+    np.right_shift(raw, 8 * kind.itemsize - BITS, out=found, dtype=raw.dtype, casting="unsafe")
+    return found
 
 
-def _ascending(table: NDArray[Any], *, back: bool = False) -> NDArray[Any]:
-    """A table of cells in the order of their numbers, or back: negative ones come first, and grow downwards in their bits."""
-    half = len(table) // 2
-    if back:
-        return np.concatenate([table[half:], table[:half][::-1]])
-    return np.concatenate([table[half:][::-1], table[:half]])
+def _ascending(cells: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Sorted cells in the order of their numbers: negative ones come first, and grow downwards in their bits."""
+    negative = int(cells.searchsorted(1 << (BITS - 1)))
+    return np.concatenate([cells[negative:][::-1], cells[:negative]])
 
 
 def _counts(flat: NDArray[Any]) -> NDArray[np.int64]:
     """How many entries each cell has."""
-    counts, step = np.zeros(1 << BITS, dtype=np.int64), 8 * BLOCK
+    step = 8 * BLOCK
+    counts = np.bincount(_cells(flat[:step]), minlength=1 << BITS)
     cells = np.empty(min(step, flat.size), dtype=np.int64)
-    for at in range(0, flat.size, step):
+    for at in range(step, flat.size, step):
         counts += np.bincount(_cells(flat[at : at + step], cells[: flat.size - at]), minlength=1 << BITS)
     return counts
 
