@@ -35,7 +35,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PEERS = ROOT / ".venv-peers"
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 BATCH, EVERY, LR = 8, 100, 1e-3
-OFTEN, LOOKS, LONGEST = 2, 200, 60.0
+OFTEN, LOOKS, LONGEST = 2, 200, 30.0
 """Steps between two looks whose mean price is measured, and how many of them, or seconds of them after the first thirty."""
 
 
