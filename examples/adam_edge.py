@@ -5,6 +5,7 @@ training, and writes adam_edge.svg, the first network's over the steps, into the
 unless told).
 """
 
+import math
 import sys
 from pathlib import Path
 
@@ -32,7 +33,7 @@ def curvatures(widths: tuple[int, ...], activation: str) -> tuple[th.Watch, list
     spec = th.Mlp(widths=widths, activation=activation, weight_variance=1.5, bias_variance=0.1)
     model = network(spec, 1, 1, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     optimizer = torch.optim.Adam(model.parameters(), lr=LR, betas=BETAS)
-    watch = th.Watch(model, optimizer=optimizer, probe=(x, y), loss=half_square, every=EVERY)
+    watch = th.Watch(model, optimizer=optimizer, probe=(x, y), loss=half_square, every=EVERY, budget=math.inf)
     plain = []
     for step in range(STEPS + 1):
         if watch(step) is not None:

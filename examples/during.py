@@ -3,6 +3,7 @@
 Writes edge.html, the page of the first run, into the folder named on the command line (the present one unless told).
 """
 
+import math
 import sys
 from pathlib import Path
 
@@ -22,7 +23,7 @@ def half_square(z: Tensor, t: Tensor) -> Tensor:
 
 def trained(model: nn.Module, x: Tensor, y: Tensor, *, lr: float, steps: int, every: int) -> th.Watch:
     """Full-batch gradient descent, watched."""
-    watch = th.Watch(model, probe=(x, y), loss=half_square, every=every)
+    watch = th.Watch(model, probe=(x, y), loss=half_square, every=every, budget=math.inf)
     optimiser = torch.optim.SGD(model.parameters(), lr=lr)
     for step in range(steps):
         watch(step, lr=lr)

@@ -210,6 +210,8 @@ def test_doubt_is_told_by_loss_step_edge_and_findings():
     assert doubt(calm, 1.5, 0.04, standing=False) == DOUBT
     near = [*calm, looked(30, 1.9, sharpness=19.0, edge=20.0)]
     assert doubt(near, 1.5, 0.1, standing=False) == DOUBT
+    hovers = [*near, looked(40, 1.8, sharpness=20.0, edge=20.0)]
+    assert doubt(hovers, 1.5, 0.1, standing=False) == 0
     assert doubt([looked(0, -4.0), looked(10, -5.0)], -6.0, 0.1, standing=False) == 0
 
 

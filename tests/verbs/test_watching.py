@@ -116,7 +116,7 @@ def test_looks_are_taken_when_due_and_rows_hold_every_reading():
 def test_sharpness_begun_from_the_last_look_is_that_of_the_dense_hessian():
     x, y = classes()
     model = nn.Sequential(nn.Linear(6, 8), nn.Tanh(), nn.Linear(8, 3))
-    watch = th.Watch(model, probe=(x, y), every=1)
+    watch = th.Watch(model, probe=(x, y), every=1, budget=math.inf)
     descend(model, x, y, loss=cross_entropy, lr=0.2, steps=15, watch=watch, momentum=0.5)
     dense = torch.linalg.eigvalsh(hessian(model, cross_entropy, (x, y)).dense())[-1].item()
     last = next(reading for _, reading in watch.records[-1].readings if reading.quantity == SHARPNESS)
@@ -146,7 +146,7 @@ def test_full_batch_descent_ends_at_the_edge_and_the_page_shows_it(tmp_path):
     y = 8 * x**4 - 8 * x**2 + 1
     spec = th.Mlp(widths=(16, 16, 16), activation="tanh", weight_variance=1.5, bias_variance=0.1)
     model = network(spec, 1, 1, generator=seeded(), dtype=torch.float64)
-    watch = th.Watch(model, probe=(x, y), loss=half_square, every=40)
+    watch = th.Watch(model, probe=(x, y), loss=half_square, every=40, budget=math.inf)
     descend(model, x, y, lr=0.15, steps=800, watch=watch)
     late = [r.value(SHARPNESS) * 0.15 / 2 for r in watch.records if r.step >= 600]
     assert 0.97 <= sum(late) / len(late) <= 1.06
@@ -159,7 +159,7 @@ def test_full_batch_descent_ends_at_the_edge_and_the_page_shows_it(tmp_path):
 @pytest.mark.parametrize(("product", "phase"), [(1.0, "lazy"), (3.0, "catapult"), (6.0, "divergent")])
 def test_phases_of_the_frozen_gate_model(product, phase):
     model, x, y = one_datum()
-    watch = th.Watch(model, probe=(x, y), loss=half_square, every=1)
+    watch = th.Watch(model, probe=(x, y), loss=half_square, every=1, budget=math.inf)
     sharpest = th.read("sharpness", model, data=(x, y), loss=half_square, lr=1.0)[0].measured
     descend(model, x, y, lr=product / sharpest, steps=40, watch=watch)
     assert watch.phase.name == phase, watch.phase.reason
@@ -172,7 +172,7 @@ def test_phases_of_a_real_network(product, phase):
     x, y = (torch.randn(8, n, generator=generator, dtype=torch.float64) for n in (10, 1))
     model = network(th.Mlp(1, "tanh", 1.0), 10, 1, width=512, generator=generator, dtype=torch.float64)
     sharpest = th.read("sharpness", model, data=(x, y), loss=half_square, lr=1.0)[0].measured
-    watch = th.Watch(model, probe=(x, y), loss=half_square, every=10)
+    watch = th.Watch(model, probe=(x, y), loss=half_square, every=10, budget=math.inf)
     descend(model, x, y, lr=product / sharpest, steps=120, watch=watch)
     assert watch.phase.name == phase, watch.phase.reason
 

@@ -331,3 +331,19 @@ def test_small_matrices_are_exhausted():
         spectral_density(Matrix(values), known=extreme_eigenpairs(Matrix(values), count=9))
     zero = extreme_eigenpairs(Matrix(torch.zeros(30, dtype=torch.float64)), count=3)
     assert zero.values == (0.0, 0.0, 0.0)
+
+
+def test_a_product_with_a_long_vector_is_the_same_gathered_in_place(monkeypatch):
+    from theodolite.measure.curvature import hessians
+
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 3)).double()
+    model.unused = nn.Parameter(torch.ones(2, dtype=torch.float64))
+    x, y = torch.randn(10, 4, dtype=torch.float64), torch.arange(10) % 3
+    operator = hessians.hessian(model, nn.functional.cross_entropy, (x, y))
+    vector = torch.randn(operator.size, dtype=torch.float64)
+    usual = operator(vector)
+    monkeypatch.setattr(hessians, "LONG", 1)
+    for _ in range(2):  # nothing is left over from the product before
+        assert torch.allclose(operator(vector), usual, rtol=1e-12, atol=1e-15)
+    assert all(parameter.grad is None for parameter in model.parameters())

@@ -215,11 +215,33 @@ def _hessian_graph(reduction: Reduction) -> Graph:
         slopes = torch.autograd.grad(value, own, create_graph=True, materialize_grads=True)
 
         def product(vectors: Tensor) -> Tensor:
+            if len(vectors) == 1 and vectors.numel() >= LONG and vectors.device.type == "cpu":
+                return _gathered(slopes, own, [piece[0] for piece in point.split(vectors)])
             return point.join(derivative(slopes, own, point.split(vectors)), len(vectors))
 
         return product, _weight(batch, reduction)
 
     return graph
+
+
+LONG = 1 << 20
+"""Entries from which on a vector is not held twice in the memory of a processor."""
+
+
+def _gathered(outputs: Sequence[Tensor], inputs: Sequence[Tensor], direction: Sequence[Tensor]) -> Tensor:
+    """`derivative` along one vector as a row (1, P): each part is added to its place and let go of when it is known."""
+    found = inputs[0].new_zeros(sum(x.numel() for x in inputs))
+    live = [(y, v) for y, v in zip(outputs, direction, strict=True) if y.requires_grad]
+    if not live:
+        return found[None]
+    try:
+        for x, place in zip(inputs, torch.split(found, [x.numel() for x in inputs]), strict=True):
+            x.grad = place.view(x.shape)  # what arrives at a leaf is added in place
+        torch.autograd.backward([y for y, _ in live], [v for _, v in live], retain_graph=True, inputs=list(inputs))
+    finally:
+        for x in inputs:
+            x.grad = None
+    return found[None]
 
 
 def _sandwich(middle: Callable[[Point, Tensor, Batch], tuple[Product, float]]) -> Graph:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from theodolite.core.ailment import SEVERITIES, Finding, Severity
-from theodolite.verbs.watching.records import Record, has_gradient, standing
+from theodolite.verbs.watching.records import Record, has_gradient, last_standing
 
 LOG = logging.getLogger("theodolite")
 LEVEL = {"critical": logging.ERROR, "warning": logging.WARNING, "note": logging.INFO}
@@ -96,7 +96,7 @@ def findings_of_run(
     ``left_out`` are names of parameters that no step changes, by the reason: ``in no group`` or ``without a gradient``. Of an
     optimiser that maximises a loss that rises says nothing.
     """
-    records = standing(records)
+    records = [*records[:-1], *last_standing(records)]
     rises = () if events.get("maximises") else _too_large(records)
     found = [*rises, *_dead(records), *_overfits(records), *_kept(events), *_left_out(left_out or {})]
     return tuple(sorted(found, key=lambda finding: SEVERITIES.index(finding.severity)))

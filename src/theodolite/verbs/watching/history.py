@@ -12,7 +12,7 @@ from theodolite.report.dashboard import BAD, Dashboard, Heat, Panel, RunLine
 from theodolite.theory.dynamics import Moment, step_size_edge
 from theodolite.verbs.watching.layers import layer_tables
 from theodolite.verbs.watching.looks import LOOKS, SHARPNESS
-from theodolite.verbs.watching.records import THINNED, Record, left_out, standing
+from theodolite.verbs.watching.records import THINNED, Record, last_standing, left_out, standing
 
 if TYPE_CHECKING:
     from theodolite.report.opening import Opening
@@ -28,24 +28,8 @@ DRAWN = 400
 
 def history_of(records: Sequence[Record]) -> list[Moment]:
     """What decides the phase, of the looks that could read the loss; where the last was thinned, what was read last stands."""
-    records = [*records[:-1], *standing(records)[-1:]]
-    return [
-        Moment(
-            r.step,
-            r.facts["loss"],
-            None if math.isnan(r.facts.get("edge", 0.0)) else r.facts.get("sharpness"),
-            r.facts.get("sharpness_error", 0.0),
-            r.lr,
-            r.momentum,
-            _known(r.facts.get("alive")),
-            _known(r.facts.get("drift")),
-            _known(r.facts.get("edge")),
-            _known(r.facts.get("peak_loss")),
-            r.facts.get("bounce", 1.0),
-        )
-        for r in records
-        if "loss" in r.facts
-    ]
+    moments = (record.moment for record in (*records[:-1], *last_standing(records)))
+    return [moment for moment in moments if moment is not None]
 
 
 def answers_of(records: Sequence[Record]) -> tuple[Answer, ...]:
@@ -218,10 +202,6 @@ def _panel(name: str, lines: Sequence[RunLine]) -> Panel | None:
     """A panel of the curves that have points; None where the first of them has none."""
     known = [line for line in lines if sum(math.isfinite(value) for value in line.values) > 1]
     return Panel(name, known) if known and known[0] is lines[0] else None
-
-
-def _known(value: float | None) -> float | None:
-    return None if value is None or math.isnan(value) else value
 
 
 def facts_of(watch: Watch) -> dict[str, str]:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from theodolite.core.reading import Reading
 from theodolite.core.reading_rows import known_number, reading_of, row_of
 from theodolite.io.store import Store
+from theodolite.theory.dynamics import Moment
 
 THINNED = "thinned"
 """The fact of a look that was thinned: 1 where what a level adds to a cheap look was left out, 2 where the gradient was too."""
@@ -47,6 +50,26 @@ class Record:
     facts: Mapping[str, float] = field(default_factory=dict)
     alarms: tuple[str, ...] = ()
 
+    @cached_property
+    def moment(self) -> Moment | None:
+        """What of it decides the phase, where the loss could be read."""
+        if "loss" not in self.facts:
+            return None
+        facts = self.facts
+        return Moment(
+            self.step,
+            facts["loss"],
+            None if math.isnan(facts.get("edge", 0.0)) else facts.get("sharpness"),
+            facts.get("sharpness_error", 0.0),
+            self.lr,
+            self.momentum,
+            _known(facts.get("alive")),
+            _known(facts.get("drift")),
+            _known(facts.get("edge")),
+            _known(facts.get("peak_loss")),
+            facts.get("bounce", 1.0),
+        )
+
     def value(self, quantity: str) -> float | None:
         """The measured value of a quantity, where it was read."""
         return next((reading.measured for _, reading in self.readings if reading.quantity == quantity), None)
@@ -74,6 +97,12 @@ def standing(records: Iterable[Record]) -> list[Record]:
     return found
 
 
+def last_standing(records: Sequence[Record]) -> list[Record]:
+    """The last of `standing` records, from as few of them as it takes: one, or none where there is none."""
+    whole = next((n for n in range(len(records) - 1, -1, -1) if THINNED not in records[n].facts), 0)
+    return standing(records[whole:])[-1:]
+
+
 def has_gradient(record: Record) -> bool:
     """Whether the look was not thinned to what forward passes tell."""
     return record.facts.get(THINNED, 0.0) < 2
@@ -93,6 +122,10 @@ def left_out(record: Record) -> tuple[str, ...]:
     head = f"{THINNED}: "
     note = next((note for note in record.notes if note.startswith(head)), "")
     return tuple(note[len(head) :].split(" left out ")[0].split(", ")) if note else ()
+
+
+def _known(value: float | None) -> float | None:
+    return None if value is None or math.isnan(value) else value
 
 
 class StoredRecords:

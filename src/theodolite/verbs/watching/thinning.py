@@ -12,6 +12,7 @@ import statistics
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Literal
 
 from theodolite.verbs.watching.records import THINNED, Record
@@ -111,7 +112,8 @@ class Thinning:
 def doubt(records: Sequence[Record], loss: float, lr: float | None, *, standing: bool) -> int:
     """How many whole looks on credit are in order, from the loss of this look and the records before: 0, `DOUBT` or `DANGER`."""
     losses = [record.facts["step_loss"] for record in records if "step_loss" in record.facts]
-    whole = next((record for record in reversed(records) if THINNED not in record.facts), None)
+    wholes = islice((record for record in reversed(records) if THINNED not in record.facts), 2)
+    whole, before = (*wholes, None, None)[:2]
     if not losses or whole is None or standing or not math.isfinite(loss):
         return DANGER
     start, last = (
@@ -119,7 +121,13 @@ def doubt(records: Sequence[Record], loss: float, lr: float | None, *, standing:
     )  # of others nothing is a multiple
     if loss > RISEN * start or loss > DOUBLED * last:
         return DANGER
-    near = whole.facts.get("sharpness", 0.0) >= NEAR * whole.facts.get("edge", math.inf)
+    near = _is_near(whole) and not (
+        before is not None and _is_near(before)
+    )  # runs hover at the edge for long, in good health
     step = lr / whole.lr if lr and whole.lr else 1.0
     odd = loss > ROSE * max(losses[-LATELY:]) or loss > RISEN * last or loss > STILL * start or loss == losses[-1]
     return DOUBT if odd or near or not LOWERED < step < RAISED else 0
+
+
+def _is_near(record: Record) -> bool:
+    return record.facts.get("sharpness", 0.0) >= NEAR * record.facts.get("edge", math.inf)
