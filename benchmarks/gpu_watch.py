@@ -209,7 +209,7 @@ def main():
             f"at every={EVERY}; whole run {100 * (row['seconds'] / bare['seconds'] - 1):+.1f} %; peak {row['peak']:.2f} GiB "
             f"({row['peak'] / bare['peak']:.2f} of training); weights the same: {row['sum'] == bare['sum']}; phase {row['phase']}"
         )
-        mean = mean_price(device, options, level)
+        mean = row["mean"] = mean_price(device, options, level)
         print(
             f"   as users get it: {mean['whole']} of {LOOKS} looks whole, the others {1e3 * mean['thin']:.0f} ms, at a step of "
             f"{1e3 * mean['step']:.1f} ms: {100 * mean['steps'] / EVERY:.2f} % at every={EVERY}, after {mean['free']} whole looks"
