@@ -27,7 +27,8 @@ import theodolite as th
 from theodolite.report.figures import series_figure, verdict_figure
 from theodolite.report.progress import tracked
 from theodolite.report.sites import document_page
-from theodolite.report.text import as_text, verdict_table
+from theodolite.report.summary import verdict_table
+from theodolite.report.text import as_text
 from theodolite.theory.capacity import classifier_capacity
 
 HIDDEN = (132, 132, 8)  # the smallest that certainly can memorise the 8,551 training sentences

@@ -1,4 +1,4 @@
-"""A survey for the terminal: the diagnosis, one row a quantity, and by whole names the places that need attention."""
+"""A survey for the terminal: the diagnosis, one row a quantity, and by whole names the places that need attention; verdicts."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from theodolite.report.diagnosis import diagnosis_text
-from theodolite.report.text import as_cell, indented, mark, plain_table, summary_line
-from theodolite.report.words import by_quantity, expectation, group_words, number, worst_status
+from theodolite.report.text import NARROW, as_cell, indented, mark, plain_table, summary_line
+from theodolite.report.words import by_quantity, expectation, group_words, number, outcome, worst_reading, worst_status
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 
+    from theodolite.core.law import Verdict
     from theodolite.core.question import Answer, Skipped
 
 NAMED = 12
@@ -88,3 +89,52 @@ def _attention(answers: Sequence[Answer]) -> RenderableType | None:
         if len(readings) > NAMED:
             table.add_row(indented(f"and {len(readings) - NAMED} more (--all)"))
     return table
+
+
+def verdict_table(verdicts: Sequence[Verdict]) -> RenderableType:
+    """One row for each law: whether it holds, over how many readings, and the reading that came off worst."""
+    from rich.console import Group
+    from rich.text import Text
+
+    ends = [outcome(verdict) for verdict in verdicts]
+    said = [f"{ends.count('holds')} of {len(ends)} " + ("law holds" if len(ends) == 1 else "laws hold")]
+    said += [f"{ends.count(end)} {end}" for end in ("broken", "inconclusive") if end in ends]
+    parts: list[RenderableType] = [Text(" · ".join(said), style="bold"), _Verdicts(verdicts, ends)]
+    if any(verdict.law.erratum for verdict in verdicts):
+        parts.append(Text("† corrects the literature", style="dim"))
+    return Group(*parts)
+
+
+@dataclass(frozen=True)
+class _Verdicts:
+    """A row a law; where there is little room without its topic and the number of readings, so that names stay whole."""
+
+    verdicts: Sequence[Verdict]
+    ends: Sequence[str]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Yield the table."""
+        wide = options.max_width >= NARROW
+        table = plain_table()
+        table.add_column("law", no_wrap=True)
+        if wide:
+            table.add_column("topic", no_wrap=True)
+        table.add_column("verdict" if wide else "", no_wrap=True)
+        if wide:
+            table.add_column("readings", justify="right")
+        table.add_column("worst reading: measured beside expected", overflow="fold", ratio=1)
+        for verdict, end in zip(self.verdicts, self.ends, strict=True):
+            law = verdict.law
+            cells = [as_cell(law.name + (" †" if law.erratum else "")), mark(end, options.max_width)]
+            if wide:
+                cells = [cells[0], as_cell(law.topic), cells[1], as_cell(str(len(verdict.readings)))]
+            table.add_row(*cells, as_cell(_worst_words(verdict)))
+        yield table
+
+
+def _worst_words(verdict: Verdict) -> str:
+    worst = worst_reading(verdict.readings)
+    if worst is None:
+        return "no readings"
+    place = f" at {worst.where}" if worst.where else ""
+    return f"{number(worst.measured, worst.stderr)} beside {expectation(worst.expected)}{place}"

@@ -17,12 +17,10 @@ from theodolite.report.words import (
     case_words,
     expectation,
     number,
-    outcome,
     printable,
     resolution_words,
     source_entries,
     status_counts,
-    worst_reading,
 )
 
 if TYPE_CHECKING:
@@ -36,7 +34,7 @@ if TYPE_CHECKING:
     from theodolite.core.question import Answer, Skipped
     from theodolite.core.reading import Estimate, Reading
 
-__all__ = ["as_text", "explanation", "number", "survey_table", "verdict_table"]
+__all__ = ["as_text", "explanation", "number", "survey_table"]
 
 STYLES: Mapping[str, str] = {
     "agrees": "green",
@@ -77,47 +75,6 @@ def survey_table(answers: Sequence[Answer], skipped: Sequence[Skipped], *, most:
             table.add_row(as_cell(skip.instrument), as_cell(skip.reason))
         parts.append(table)
     return Group(*parts)
-
-
-def verdict_table(verdicts: Sequence[Verdict]) -> RenderableType:
-    """One row for each law: whether it holds, over how many readings, and the reading that came off worst."""
-    from rich.console import Group
-    from rich.text import Text
-
-    ends = [outcome(verdict) for verdict in verdicts]
-    said = [f"{ends.count('holds')} of {len(ends)} " + ("law holds" if len(ends) == 1 else "laws hold")]
-    said += [f"{ends.count(end)} {end}" for end in ("broken", "inconclusive") if end in ends]
-    parts: list[RenderableType] = [Text(" · ".join(said), style="bold"), _Verdicts(verdicts, ends)]
-    if any(verdict.law.erratum for verdict in verdicts):
-        parts.append(Text("† corrects the literature", style="dim"))
-    return Group(*parts)
-
-
-@dataclass(frozen=True)
-class _Verdicts:
-    """A row a law; where there is little room without its topic and the number of readings, so that names stay whole."""
-
-    verdicts: Sequence[Verdict]
-    ends: Sequence[str]
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Yield the table."""
-        wide = options.max_width >= NARROW
-        table = plain_table()
-        table.add_column("law", no_wrap=True)
-        if wide:
-            table.add_column("topic", no_wrap=True)
-        table.add_column("verdict" if wide else "", no_wrap=True)
-        if wide:
-            table.add_column("readings", justify="right")
-        table.add_column("worst reading: measured beside expected", overflow="fold", ratio=1)
-        for verdict, end in zip(self.verdicts, self.ends, strict=True):
-            law = verdict.law
-            cells = [as_cell(law.name + (" †" if law.erratum else "")), mark(end, options.max_width)]
-            if wide:
-                cells = [cells[0], as_cell(law.topic), cells[1], as_cell(str(len(verdict.readings)))]
-            table.add_row(*cells, as_cell(_worst_words(verdict)))
-        yield table
 
 
 def explanation(
@@ -218,14 +175,6 @@ def _instrument_rows(instrument: Instrument) -> list[tuple[str, str]]:
 
 def _breaking_words(change: Mapping[str, object] | None) -> str:
     return f"broken by {case_words(change)}" if change else "no experiment here breaks it"
-
-
-def _worst_words(verdict: Verdict) -> str:
-    worst = worst_reading(verdict.readings)
-    if worst is None:
-        return "no readings"
-    place = f" at {worst.where}" if worst.where else ""
-    return f"{number(worst.measured, worst.stderr)} beside {expectation(worst.expected)}{place}"
 
 
 def summary_line(answers: Sequence[Answer], skipped: Sequence[Skipped]) -> RenderableType:

@@ -169,7 +169,7 @@ class Atlas(Shown):
 
     def table(self) -> RenderableType:
         """For the terminal."""
-        from theodolite.report.text import verdict_table
+        from theodolite.report.summary import verdict_table
 
         return verdict_table([result.verdict for result in self.results])
 

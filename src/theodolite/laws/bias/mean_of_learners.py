@@ -39,7 +39,8 @@ def _answers(x: Tensor, y: Tensor, start: Tensor, examples: int) -> Tensor:
     w = start.flatten(1, 2)
     for _ in range(STEPS):  # rows are orthogonal, of squared norm d: each step halves what is left
         w = w - (w @ seen.mT - labels) @ seen / (2 * FEATURES)
-    return (w @ x.mT).unflatten(1, start.shape[1:3])
+    answers: Tensor = w @ x.mT
+    return answers.reshape(*start.shape[:3], -1)
 
 
 law = Law(

@@ -15,8 +15,8 @@ def predict(errors: str, power: float) -> float:
     if errors == "equal":
         return 1.0
     if errors == "exponential":
-        return math.gamma(power + 1) ** (1 / power)
-    return math.sqrt(2) * (math.gamma((power + 1) / 2) / math.sqrt(math.pi)) ** (1 / power)
+        return float(math.gamma(power + 1) ** (1 / power))
+    return float(math.sqrt(2) * (math.gamma((power + 1) / 2) / math.sqrt(math.pi)) ** (1 / power))
 
 
 def measure(errors: str, power: float, *, generator: torch.Generator, weighting: float = 0.0) -> float:
