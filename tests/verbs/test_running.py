@@ -166,3 +166,15 @@ def test_what_goes_wrong_in_a_script_is_the_scripts_own(tmp_path):
     assert "nothing was watched" in watched.stderr
     missing = ran(["-m", "theodolite", "run", "absent.py"], tmp_path)
     assert missing.returncode == 2 and "expected a script" in missing.stderr
+
+
+def test_nothing_is_left_of_the_hooks(tmp_path):
+    from torch.nn.modules.module import _has_any_global_hook
+
+    from theodolite.verbs.running.observing import Observer
+
+    observer = Observer(tmp_path)
+    observer.install()
+    assert _has_any_global_hook()
+    observer.remove()
+    assert not _has_any_global_hook()

@@ -39,6 +39,13 @@ def said(words: str) -> None:
         print(f"theodolite: {words}", file=sys.stderr, flush=True)
 
 
+def _forget(hook: int) -> None:
+    """Take out what torch leaves of a global hook that was removed: a model compiled later would be warned of hooks."""
+    left = getattr(torch.nn.modules.module, "_global_forward_hooks_with_kwargs", None)
+    if left is not None:
+        left.pop(hook, None)
+
+
 @dataclass
 class SeenOptimizer:
     """An optimiser that takes steps: how many so far, and the values that backward was called on before the last of them."""
@@ -77,7 +84,8 @@ class Observer:
         from torch.nn.modules.module import register_module_forward_hook
         from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
-        self._searching = [register_module_forward_hook(self._ran, with_kwargs=True).remove]
+        hook = register_module_forward_hook(self._ran, with_kwargs=True)
+        self._searching = [hook.remove, functools.partial(_forget, hook.id)]
         self._undo = [
             register_optimizer_step_pre_hook(self._steps).remove,
             register_optimizer_step_post_hook(self._stepped).remove,
