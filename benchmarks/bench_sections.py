@@ -373,14 +373,19 @@ def watch():
             yield "row", {"work": f"watching {name}", "ours": "did not run", "met": None}
             continue
         for level, goal in GOALS_OF_LOOKS.items():
-            share = 100 * row[level] / (script.EVERY * row["step"])
+            whole = 100 * row[level] / (script.EVERY * row["step"])
+            share, words = whole, "a look is whole"
+            if f"thinned {level}" in row:
+                mean, read, looks = row[f"thinned {level}"]
+                share, words = 100 * mean / script.EVERY, f"{read} of {looks} looks whole; a whole one {whole:.2f} %"
             ratio = f"{peer_share / share:.1f}" if peer and other else ""
             yield (
                 "row",
                 {
                     "work": f"watching {name}, {level} looks, every {script.EVERY} steps",
                     "size": f"{row['parameters']:,} parameters",
-                    "ours": f"{share:.2f} % of a run ({1e3 * row[level]:.0f} ms a look, {1e3 * row['step']:.0f} a step)",
+                    "ours": f"{share:.2f} % of a run as users get it ({words}: {1e3 * row[level]:.0f} ms; a step "
+                    f"{1e3 * row['step']:.0f} ms)",
                     "theirs": [{**peer, "ratio": ratio}] if peer else [],
                     "no peer": "cockpit knows neither batch normalisation nor LSTM",
                     "goal": f"{goal:.0f} %",

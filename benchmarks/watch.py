@@ -35,8 +35,8 @@ ROOT = Path(__file__).resolve().parent.parent
 PEERS = ROOT / ".venv-peers"
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 BATCH, EVERY, LR = 8, 100, 1e-3
-OFTEN, LOOKS, LONGEST = 2, 200, 30.0
-"""Steps between two looks whose mean price is measured, and how many of them, or seconds of them after the first thirty."""
+OFTEN, LOOKS, FEWEST, LONGEST = 2, 200, 10, 30.0
+"""Steps between two looks whose mean price is measured, how many of them at most and at least, and seconds of them beyond."""
 
 
 def network():
@@ -174,7 +174,7 @@ def mean_price(watch, step):
     """Looks in a run, after those that are whole whatever they cost: their mean in steps, how many were whole, of how many."""
     number = free = 0
     started = time.perf_counter()
-    while (looks := len(watch.records) - free) < LOOKS and (looks < 30 or time.perf_counter() - started < LONGEST):
+    while (looks := len(watch.records) - free) < LOOKS and (looks < FEWEST or time.perf_counter() - started < LONGEST):
         watch(number)
         step()
         number += 1
