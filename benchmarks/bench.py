@@ -158,7 +158,7 @@ def _ruled(*columns):
 
 
 def _table(rows):
-    text = _ruled("work", "size", "ours", "theirs", "times slower, and larger", "floor", "goal", "met")
+    text = _ruled("work", "size", "ours", "theirs", "ratio", "floor", "goal", "met")
     for row in rows:
         theirs = row.get("theirs") or [{"told": row.get("no peer", "no peer known"), "ratio": ""}]
         met = {True: "yes", False: "**no**", None: "not decided", "": "none asked"}[row.get("met")]

@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+import theodolite as th
 from theodolite.ailments._common import examples as make
 from theodolite.ailments._common.chart import Chart
 
@@ -227,3 +228,12 @@ def test_no_ailment_of_the_network_explains_its_own_cause():
                 reached.add(follower)
                 waiting += explains.get(follower, ())
         assert name not in reached
+
+
+def test_where_no_remedy_could_be_tried_that_of_theory_is_given():
+    torch.manual_seed(0)
+    layers = [part for _ in range(20) for part in (nn.Linear(32, 32), nn.Tanh())]
+    x, y = torch.randn(256, 32), torch.randint(0, 4, (256,))
+    found = th.diagnose(nn.Sequential(*layers, nn.Linear(32, 4)), data=(x, y), loss=F.cross_entropy).findings
+    merged = next(finding for finding in found if finding.name == "inputs-merge")
+    assert merged.remedy == 'th.initialise_(model, "tanh")' and "steps" not in merged.says

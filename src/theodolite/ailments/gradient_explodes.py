@@ -18,13 +18,10 @@ from torch import nn
 from theodolite.ailments._common.chart import Chart, seen
 from theodolite.ailments._common.examples import fresh, fresh_residual, stack
 from theodolite.ailments._common.network import (
-    activation_in,
-    around_layers,
     gradient_ratio,
     is_fit,
     is_fit_everywhere,
-    reinitialised,
-    remedy_for,
+    remedy_of_depth,
     severity,
     width_spread,
 )
@@ -42,16 +39,10 @@ def judge(chart: Chart) -> Iterator[Finding]:
     ratio = gradient_ratio(signs)
     if not ratio > GROWN or math.log(ratio) < width_spread(signs):
         return
-    text, suggested = remedy_for(activation_in(signs))
-    tried = reinitialised(chart)
-    better = tried is not None and tried.is_better(BETTER)
-    if not better:
-        tried = around_layers(chart)
-        better = tried is not None and tried.is_better(BETTER)
-        text, suggested = "a path around every layer: x + layer(x)", {"residual": True}
-    if not better and (ratio < SURELY or is_fit(chart)):
+    text, suggested, tried = remedy_of_depth(chart, signs, BETTER)
+    if tried is None and (ratio < SURELY or is_fit(chart)):
         return
-    proof = told(tried if better else None, "With the remedy")
+    proof = told(tried, "With the remedy")
     yield Finding(
         severity=severity(chart),
         where=signs.layers[0].name,

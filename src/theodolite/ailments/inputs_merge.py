@@ -17,15 +17,7 @@ from torch import nn
 
 from theodolite.ailments._common.chart import Chart, seen
 from theodolite.ailments._common.examples import fresh, fresh_residual, stack
-from theodolite.ailments._common.network import (
-    activation_in,
-    around_layers,
-    is_fit,
-    learnt,
-    reinitialised,
-    remedy_for,
-    severity,
-)
+from theodolite.ailments._common.network import is_fit, learnt, remedy_of_depth, severity
 from theodolite.ailments._common.trials import told
 from theodolite.core.ailment import Ailment, Finding
 from theodolite.measure.propagation.one_pass import VitalSigns
@@ -61,16 +53,10 @@ def judge(chart: Chart) -> Iterator[Finding]:
     drowned = ratio < MERGED
     if len(signs.layers) < (DROWNS if drowned else DEPTH):
         return
-    text, suggested = remedy_for(activation_in(signs))
-    tried = reinitialised(chart)
-    better = tried is not None and tried.is_better(BETTER)
-    if not better:
-        tried = around_layers(chart)
-        better = tried is not None and tried.is_better(BETTER)
-        text, suggested = "a path around every layer: x + layer(x), or fewer layers", {"residual": True}
-    if not better and (not drowned or is_fit(chart)):
+    text, suggested, tried = remedy_of_depth(chart, signs, BETTER)
+    if tried is None and (not drowned or is_fit(chart)):
         return
-    proof = told(tried if better else None, "With the remedy")
+    proof = told(tried, "With the remedy")
     unlike = signs.layers[-1].input_unlike
     yield Finding(
         severity=severity(chart),

@@ -16,15 +16,7 @@ import torch
 
 from theodolite.ailments._common.chart import Chart, seen
 from theodolite.ailments._common.examples import digits_like, fresh, fresh_residual, stack
-from theodolite.ailments._common.network import (
-    activation_in,
-    around_layers,
-    is_fit,
-    is_fit_everywhere,
-    reinitialised,
-    remedy_for,
-    severity,
-)
+from theodolite.ailments._common.network import is_fit, is_fit_everywhere, remedy_of_depth, severity
 from theodolite.core.ailment import Ailment, Finding
 from theodolite.measure.propagation.one_pass import VitalSigns
 
@@ -56,12 +48,8 @@ def judge(chart: Chart) -> Iterator[Finding]:
     rank, need = min(ranks[place], signs.layers[-1].input_rank), needed(chart, signs)
     if not rank < min(FEW, PART * need) or signs.layers[place].units < need:
         return
-    tried = reinitialised(chart)
-    text, suggested = remedy_for(activation_in(signs))
-    if tried is not None and not tried.is_better(BETTER):
-        tried = around_layers(chart)
-        text, suggested = "a path around every layer: x + layer(x), or fewer layers", {"residual": True}
-    if tried is None or not tried.is_better(BETTER):
+    text, suggested, tried = remedy_of_depth(chart, signs, BETTER)
+    if tried is None:
         return
     yield Finding(
         severity=severity(chart),

@@ -125,6 +125,24 @@ def around_layers(chart: Chart) -> TrialComparison | None:
     return compared_longer(chart, "paths around layers", with_paths)
 
 
+def remedy_of_depth(
+    chart: Chart, signs: VitalSigns, share: float
+) -> tuple[str, dict[str, Any], TrialComparison | None]:
+    """The critical initialisation or paths around layers, with the trial in which that lowers the loss by this share or more.
+
+    Without such a trial it is what theory says first; paths where the initialisation was tried and did not help.
+    """
+    tried = reinitialised(chart)
+    if tried is not None and tried.is_better(share):
+        return *remedy_for(activation_in(signs)), tried
+    other = around_layers(chart)
+    if other is not None and not other.is_better(share):
+        other = None
+    if other is None and tried is None:
+        return *remedy_for(activation_in(signs)), None
+    return "a path around every layer: x + layer(x), or fewer layers", {"residual": True}, other
+
+
 def compared_longer(
     chart: Chart, what: str, change: Change | None, *, loss: Loss | None = None
 ) -> TrialComparison | None:
