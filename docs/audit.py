@@ -135,7 +135,7 @@ def main():
     parser.add_argument("--only", default="", help="pages whose kind matches this expression")
     options = parser.parse_args()
     source = Path(importlib.util.find_spec("axe_playwright_python").origin).with_name("axe.min.js")
-    notes = json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.exists() else {"views": {}, "lengths": []}
+    notes = {"views": {}, "lengths": []} | (json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.exists() else {})
     kept = notes["views"]
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         asked = re.search(options.only, "report: ")
