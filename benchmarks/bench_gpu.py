@@ -326,7 +326,8 @@ def watch():
             {
                 "work": f"watching a GPT, AdamW, bfloat16, {level} looks, every 100 steps",
                 "size": f"{bare['parameters']:,} parameters",
-                "ours": f"{share:.2f} % as users get it, {mean['whole']} of 40 looks whole; a whole look {1e3 * later:.0f} ms, "
+                "ours": f"{share:.2f} % of a run behind its first 3 s of looks, {mean['whole']} of 40, 5 steps apart, whole; "
+                f"a whole look {1e3 * later:.0f} ms, "
                 f"{later / step:.2f} %; {row['peak'] / bare['peak']:.2f} of the memory of training",
                 "theirs": [],
                 "floor": "",

@@ -374,18 +374,21 @@ def watch():
             continue
         for level, goal in GOALS_OF_LOOKS.items():
             whole = 100 * row[level] / (script.EVERY * row["step"])
-            share, words = whole, "a look is whole"
+            share, words = whole, "of a run, every look whole (a look"
             if f"thinned {level}" in row:
                 mean, read, looks = row[f"thinned {level}"]
-                share, words = 100 * mean / script.EVERY, f"{read} of {looks} looks whole; a whole one {whole:.2f} %"
+                share, words = (
+                    100 * mean / script.EVERY,
+                    f"of a run behind its first 3 s of looks ({read} of {looks} looks, {script.OFTEN} steps apart, whole; "
+                    f"such a look {whole:.2f} %,",
+                )
             ratio = f"{peer_share / share:.1f}" if peer and other else ""
             yield (
                 "row",
                 {
                     "work": f"watching {name}, {level} looks, every {script.EVERY} steps",
                     "size": f"{row['parameters']:,} parameters",
-                    "ours": f"{share:.2f} % of a run as users get it ({words}: {1e3 * row[level]:.0f} ms; a step "
-                    f"{1e3 * row['step']:.0f} ms)",
+                    "ours": f"{share:.2f} % {words} {1e3 * row[level]:.0f} ms; a step {1e3 * row['step']:.0f} ms)",
                     "theirs": [{**peer, "ratio": ratio}] if peer else [],
                     "no peer": "cockpit knows neither batch normalisation nor LSTM",
                     "goal": f"{goal:.0f} %",

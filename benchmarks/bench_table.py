@@ -135,9 +135,11 @@ ROWS = (
         ("2 to 2.3", "1"),
         "one product with the kernel",
         "one product for each iteration, and the columns of the preconditioner",
-        "half of the memory of the stored kernel or less; the time's goal is that of 50,000 points",
-        lambda own, others: all(2 * own["extra"] <= other["extra"] for other in others.values()),
-        "the blocks of a product are not small beside so few points",
+        "ahead of the peers, in half of their memory",
+        lambda own, others: all(
+            2 * own["extra"] <= other["extra"] and own["seconds"] < other["seconds"] for other in others.values()
+        ),
+        "the kernel is not stored: each iteration computes it anew, where scikit-learn solves with the whole of it in memory",
     ),
     Row(
         "kept ridge",
