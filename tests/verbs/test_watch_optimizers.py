@@ -9,7 +9,9 @@ from torch import nn
 from torch.nn.functional import cross_entropy, mse_loss
 
 import theodolite as th
+import theodolite.measure.curvature.hessians as hessians
 from theodolite.measure.curvature import hessian
+from theodolite.verbs.watching import scene
 from theodolite.verbs.watching.looks import PRECONDITIONED, SHARPNESS, TRUST
 from theodolite.verbs.watching.writers import scalar_writer
 
@@ -281,3 +283,29 @@ def test_numbers_reach_whatever_people_log_to(method):
     assert ("theodolite/loss/loss-on-the-probe", watch.records[0].facts["loss"], 7) in run.seen
     with pytest.raises(TypeError, match="expected a writer"):
         scalar_writer(3)
+
+
+def test_a_large_model_on_a_processor_is_seen_scaled_within_its_graph(monkeypatch):
+    """One vector less is held, and the matrix is the same; training stays bit for bit as it was."""
+    seen = []
+
+    def noted(operator, *args, **keywords):
+        seen.append(torch.stack([operator(row) for row in torch.eye(operator.size)]))
+        return searched(operator, *args, **keywords)
+
+    searched = scene.largest_beside
+    monkeypatch.setattr(scene, "largest_beside", noted)
+    runs = []
+    for shortened in (False, True):
+        monkeypatch.setattr(scene, "LARGE", 1)
+        monkeypatch.setattr(hessians, "LONG", 1 if shortened else 1 << 20)
+        monkeypatch.setattr(scene.Scene, "operator_is_large", shortened)
+        runs.append(trained(OPTIMIZERS["AdamW"], watching=True, level="standard"))
+    half = len(seen) // 2
+    assert half == 5  # at the first look no step was taken yet
+    for plain, scaled in zip(seen[:half], seen[half:], strict=True):
+        assert torch.allclose(plain, scaled, rtol=1e-4, atol=1e-5 * plain.abs().max())
+    (plain, *_, one), (scaled, *_, other) = runs
+    assert all(torch.equal(plain[key], scaled[key]) for key in plain)
+    for record, same in zip(one.records[1:], other.records[1:], strict=True):
+        assert record.value(PRECONDITIONED) == pytest.approx(same.value(PRECONDITIONED), rel=1e-3)

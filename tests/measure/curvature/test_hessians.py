@@ -9,6 +9,8 @@ from torch import nn
 from torch.func import functional_call
 from torch.nn import functional as F
 
+import theodolite.measure.curvature.hessians as hessians
+import theodolite.measure.curvature.lanczos as lanczos
 from theodolite.core.statistics import mean_estimate
 from theodolite.measure.curvature import (
     diagonal,
@@ -333,17 +335,47 @@ def test_small_matrices_are_exhausted():
     assert zero.values == (0.0, 0.0, 0.0)
 
 
-def test_a_product_with_a_long_vector_is_the_same_gathered_in_place(monkeypatch):
-    from theodolite.measure.curvature import hessians
-
+@pytest.mark.parametrize("scaled", [False, True])
+def test_a_product_with_a_long_vector_is_the_same_gathered_in_place(monkeypatch, scaled):
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 3)).double()
     model.unused = nn.Parameter(torch.ones(2, dtype=torch.float64))
     x, y = torch.randn(10, 4, dtype=torch.float64), torch.arange(10) % 3
-    operator = hessians.hessian(model, nn.functional.cross_entropy, (x, y))
-    vector = torch.randn(operator.size, dtype=torch.float64)
-    usual = operator(vector)
-    monkeypatch.setattr(hessians, "LONG", 1)
-    for _ in range(2):  # nothing is left over from the product before
-        assert torch.allclose(operator(vector), usual, rtol=1e-12, atol=1e-15)
+    data = [(x[:6], y[:6]), (x[6:], y[6:])]
+    roots = {name: torch.rand_like(p) for name, p in model.named_parameters()} if scaled else None
+    D = torch.cat([root.flatten() for root in roots.values()]) if scaled else 1.0
+    plain = hessians.hessian(model, nn.functional.cross_entropy, data)
+    vector = torch.randn(plain.size, dtype=torch.float64)
+    expected = D * plain(D * vector)
+    for long in (hessians.LONG, 1):
+        monkeypatch.setattr(hessians, "LONG", long)
+        for memory in (1 << 20, 0):  # graphs that are kept, and that are built anew
+            operator = hessians.hessian_again(
+                model, nn.functional.cross_entropy, data, sample_bytes=None, memory=memory, roots=roots
+            )
+            assert operator.kept == (memory > 0)
+            for _ in range(2):  # nothing is left over from the product before
+                assert torch.allclose(operator(vector), expected, rtol=1e-12, atol=1e-15)
     assert all(parameter.grad is None for parameter in model.parameters())
+
+
+def test_the_graph_of_a_sample_is_counted_without_the_model():
+    model = nn.Sequential(nn.Linear(50, 400), nn.Tanh(), nn.Linear(400, 1))
+    x = torch.randn(8, 50)
+    found = hessians.hessian(model, nn.functional.mse_loss, (x, torch.zeros(8, 1)))
+    weights = 4 * sum(p.numel() for p in model.parameters())
+    assert 400 * 4 <= found.sample_bytes < weights / 8
+
+
+def test_rows_taken_one_by_one_give_the_same_pairs(monkeypatch):
+    """What is done on a GPU, where the library's products with few rows are slow."""
+    values = torch.linspace(0.0, 1.0, 60, dtype=torch.float64) ** 3
+    told = {"count": 1, "most": 30, "tolerance": 1e-9, "memory": 0}
+    usual = extreme_eigenpairs(Matrix(values), **told)
+    monkeypatch.setattr(lanczos, "_is_slow", lambda V: True)
+    found = extreme_eigenpairs(Matrix(values), **told)
+    assert found.values == pytest.approx(usual.values, rel=1e-12)
+    assert found.products == usual.products
+    assert torch.allclose(found.vectors, usual.vectors, atol=1e-9)
+    few = lanczos.extreme_eigenpairs(Matrix(values), count=2, most=60, memory=0)
+    assert few.values == pytest.approx((1.0, values[-2].item()), rel=1e-3)

@@ -7,13 +7,16 @@ matrix $G$. Batches of different size count by their number of samples.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.graph import GradientEdge, get_gradient_edge
 
 from theodolite.io.batches import Batch
+from theodolite.io.streams import memory_given_back
 from theodolite.measure.curvature.lanczos import Eigenpairs, extreme_eigenpairs
 from theodolite.measure.curvature.operators import (
     MEMORY,
@@ -58,19 +61,25 @@ def hessian(
 
 
 def hessian_again(
-    model: nn.Module, loss: Loss, data: Any, *, sample_bytes: float | None, memory: int = MEMORY
+    model: nn.Module,
+    loss: Loss,
+    data: Any,
+    *,
+    sample_bytes: float | None,
+    memory: int = MEMORY,
+    roots: Mapping[str, Tensor] | None = None,
 ) -> Operator:
     """The Hessian of a model as it is now, which it is only until its weights move: it has no copy of them.
 
     ``sample_bytes`` is what an earlier operator of the same data found: what was checked and measured then is not checked again;
-    None: there was none.
+    None: there was none. With ``roots``, one tensor a parameter by name, it is D H D, where D has them on its diagonal.
 
     >>> x, layer = torch.tensor([[1.0], [3.0]]), nn.Linear(1, 1, bias=False)
     >>> first = hessian(layer, nn.functional.mse_loss, (x, x))
     >>> hessian_again(layer, nn.functional.mse_loss, (x, x), sample_bytes=first.sample_bytes)(torch.ones(1)).item()
     10.0
     """
-    point = point_of(model, loss, shared=True)
+    point = replace(point_of(model, loss, shared=True), roots=roots)
     return operator_of(point, data, _hessian_graph("mean"), memory=memory, sample_bytes=sample_bytes)
 
 
@@ -212,12 +221,25 @@ def _hessian_graph(reduction: Reduction) -> Graph:
     def graph(point: Point, batch: Batch) -> tuple[Product, float]:
         own = list(point.parameters.values())
         value = point.value(point.output(batch), batch)
-        slopes = torch.autograd.grad(value, own, create_graph=True, materialize_grads=True)
+        slopes = list(torch.autograd.grad(value, own, create_graph=True, materialize_grads=True))
+        roots = None if point.roots is None else [point.roots[name] for name in point.parameters]
+        if roots is not None:
+            for place, root in enumerate(roots):  # each is let go of when the next is made
+                slopes[place] = slopes[place] * root
+        long = sum(p.numel() for p in own) >= LONG and own[0].device.type == "cpu"
+        ends = [get_gradient_edge(y) if y.requires_grad else None for y in slopes] if long else []
+        if long:  # only the graph is needed, not the values at its end
+            slopes.clear()
 
         def product(vectors: Tensor) -> Tensor:
-            if len(vectors) == 1 and vectors.numel() >= LONG and vectors.device.type == "cpu":
-                return _gathered(slopes, own, [piece[0] for piece in point.split(vectors)])
-            return point.join(derivative(slopes, own, point.split(vectors)), len(vectors))
+            pieces = point.split(vectors)
+            if long:
+                found = _gathered(ends, own, [piece[0] for piece in pieces])
+            else:
+                found = point.join(derivative(slopes, own, pieces), len(vectors))
+            for piece, root in zip(point.split(found), roots or [], strict=False):
+                piece.mul_(root)
+            return found
 
         return product, _weight(batch, reduction)
 
@@ -228,19 +250,20 @@ LONG = 1 << 20
 """Entries from which on a vector is not held twice in the memory of a processor."""
 
 
-def _gathered(outputs: Sequence[Tensor], inputs: Sequence[Tensor], direction: Sequence[Tensor]) -> Tensor:
-    """`derivative` along one vector as a row (1, P): each part is added to its place and let go of when it is known."""
-    found = inputs[0].new_zeros(sum(x.numel() for x in inputs))
-    live = [(y, v) for y, v in zip(outputs, direction, strict=True) if y.requires_grad]
+def _gathered(ends: Sequence[GradientEdge | None], inputs: Sequence[Tensor], direction: Sequence[Tensor]) -> Tensor:
+    """`derivative` along one vector as a row (1, P): each part is let go of when it is at its place."""
+    live = [(y, v) for y, v in zip(ends, direction, strict=True) if y is not None]
+    found = inputs[0].new_zeros(sum(x.numel() for x in inputs))  # not taken before it is written to
     if not live:
         return found[None]
-    try:
-        for x, place in zip(inputs, torch.split(found, [x.numel() for x in inputs]), strict=True):
-            x.grad = place.view(x.shape)  # what arrives at a leaf is added in place
-        torch.autograd.backward([y for y, _ in live], [v for _, v in live], retain_graph=True, inputs=list(inputs))
-    finally:
-        for x in inputs:
-            x.grad = None
+    ys, vs = zip(*live, strict=True)
+    parts: list[Tensor | None] = list(torch.autograd.grad(ys, inputs, vs, retain_graph=True, allow_unused=True))
+    memory_given_back()  # what a product takes in pieces is as much as all else
+    for index, place in enumerate(torch.split(found, [x.numel() for x in inputs])):
+        part, parts[index] = parts[index], None
+        if part is not None:
+            place.copy_(part.reshape(-1))
+    memory_given_back()
     return found[None]
 
 

@@ -101,11 +101,20 @@ class _Krylov:
     A residual is a unit vector q with its couplings c: of $A\,V^Ts$ the part outside the basis is $\sum(c\cdot s)\,q$.
     """
 
-    def __init__(self, operator: Symmetric, *, count: int, sign: float, memory: int, most: int | None = None) -> None:
+    def __init__(
+        self,
+        operator: Symmetric,
+        *,
+        count: int,
+        sign: float,
+        memory: int,
+        most: int | None = None,
+        fewest: int | None = None,
+    ) -> None:
         self.operator, self.count, self.sign = operator, count, sign
         like, size = operator.like, operator.size
         room = memory // max(1, size * like.element_size())
-        self.most_rows = min(size, max(count + 4, min(room, 2 * count + 20), min(room, 400)))
+        self.most_rows = min(size, max(fewest or count + 4, min(room, 2 * count + 20), min(room, 400)))
         if most is not None:
             self.most_rows = min(self.most_rows, max(count + 1, most))
         self.basis = torch.empty(self.most_rows, size, dtype=like.dtype, device=like.device)
@@ -207,8 +216,7 @@ class _Krylov:
         """What is known now."""
         values, vectors = self.ritz()
         floor = 4 * torch.finfo(self.basis.dtype).eps * self.scale()
-        with self._exactly():
-            rows = vectors[:, : self.count].to(self.basis).T @ self.basis[: self.rows]
+        rows = self._mixed(vectors[:, : self.count])
         return Eigenpairs(
             tuple((self.sign * values[: self.count]).tolist()),
             tuple((self.errors() + floor).tolist()),
@@ -222,21 +230,28 @@ class _Krylov:
         """Keep the best part of the basis, and the residuals that lead on from it."""
         keep = min(max(self.count, self.most_rows - 3), self.count + max(8, (self.most_rows - self.count) // 3))
         values, vectors = (part[..., :keep] for part in self.ritz())
-        with self._exactly():
-            self.basis[:keep] = vectors.to(self.basis).T @ self.basis
+        self.basis[:keep] = self._mixed(vectors)
         self.projected.zero_()
         self.projected[:keep, :keep] = torch.diag(values)
         self.pending = [(vector, c @ vectors[: len(c)]) for vector, c in self.pending]
         self.rows, self._ritz = keep, None
 
+    def _mixed(self, columns: Tensor) -> Tensor:
+        """Combinations of the basis, (combinations, P), by columns of coefficients."""
+        V, weights = self.basis[: self.rows], columns.to(self.basis).T
+        with self._exactly():
+            if _is_slow(V) and len(weights) == 1:
+                return _added(V[0] * weights[0, 0], V[1:], weights[0, 1:])[None]
+            return weights @ V
+
     def _orthogonal(self, vector: Tensor) -> tuple[Tensor, Tensor]:
         """What is left of a vector outside the basis, and its coefficients inside."""
         V = self.basis[: self.rows]
         with self._exactly():
-            inside = V @ vector
-            rest = torch.addmv(vector, V.T, inside, alpha=-1)
-            again = V @ rest
-            return rest.addmv_(V.T, again, alpha=-1), (inside + again).double().cpu()
+            inside = _products(V, vector)
+            rest = _added(vector.clone(), V, -inside) if _is_slow(V) else torch.addmv(vector, V.T, inside, alpha=-1)
+            again = _products(V, rest)
+            return _added(rest, V, -again), (inside + again).double().cpu()
 
     def _exactly(self) -> torch.autocast:
         """An autocast around the search is that of its products, not of the basis."""
@@ -252,3 +267,25 @@ class _Krylov:
             for part in torch.split(noise, PIECE):  # not all of them at once in double precision
                 part.copy_(torch.randn(len(part), generator=self.generator, dtype=torch.float64))
         return noise.div_(noise.norm())
+
+
+FEW_ROWS = 8
+"""Rows of a basis on a GPU up to which they are taken one by one: the library's products of so flat a matrix are slow."""
+
+
+def _is_slow(V: Tensor) -> bool:
+    return V.device.type == "cuda" and len(V) <= FEW_ROWS
+
+
+def _products(V: Tensor, vector: Tensor) -> Tensor:
+    """Each row's product with a vector."""
+    return torch.stack([torch.dot(row, vector) for row in V]) if _is_slow(V) and len(V) else V @ vector
+
+
+def _added(vector: Tensor, V: Tensor, weights: Tensor) -> Tensor:
+    """The rows times their weights are added to a vector, in place."""
+    if not _is_slow(V):
+        return vector.addmv_(V.T, weights)
+    for row, weight in zip(V, weights, strict=True):
+        vector.addcmul_(row, weight)
+    return vector

@@ -59,7 +59,7 @@ class Operator:
                 f"expected vectors of {self.size} entries, got {tuple(vectors.shape)}; flatten them in order"
             )
         found = self.product(vectors.to(self.like).reshape(-1, self.size)).reshape(vectors.shape)
-        if not torch.isfinite(found).all():
+        if not torch.isfinite(torch.linalg.vector_norm(found, torch.inf)):  # no copy of a vector that may be long
             raise ValueError(
                 "expected finite curvature, got NaN or infinity in a product; are losses and gradients finite?"
             )
@@ -80,12 +80,13 @@ class Operator:
 
 @dataclass(frozen=True)
 class Point:
-    """A model at its present weights: what is derived by, what stays fixed, and the loss."""
+    """A model at its present weights: what is derived by, what stays fixed, the loss, and what both sides are scaled by."""
 
     model: nn.Module
     parameters: dict[str, Tensor]
     fixed: dict[str, Tensor] = field(repr=False)
     loss: Loss | None = None
+    roots: Mapping[str, Tensor] | None = field(default=None, repr=False)
 
     def output(self, batch: Batch) -> Any:
         """What the loss is given: the answer, or of an answer with named parts its ``logits``."""
@@ -227,8 +228,8 @@ def _together(like: Tensor, graph_bytes: float) -> bool:
 
 
 def _added(sums: Tensor | None, image: Tensor, weight: float) -> Tensor:
-    """The sum with one more batch: vectors may be as long as all memory that is left, so that few are made."""
-    return image * weight if sums is None else sums.add_(image, alpha=weight)
+    """The sum with one more batch: vectors may be as long as all memory that is left, so that none is made."""
+    return image.mul_(weight) if sums is None else sums.add_(image, alpha=weight)
 
 
 def _in_blocks(product: Product, vectors: Tensor, together: bool) -> Tensor:
@@ -288,8 +289,10 @@ def _in_memory(data: Any) -> bool:
 
 
 def _graph_bytes(point: Point, batch: Batch, graph: Graph) -> int:
-    """What the graph of a batch keeps, measured on a throw-away copy."""
+    """What the graph of a batch keeps beside the model, measured on a throw-away copy."""
     seen: dict[int, int] = {}
+    held = [*point.parameters.values(), *point.fixed.values(), *(point.roots or {}).values()]
+    known = {tensor.untyped_storage().data_ptr() for tensor in held}
 
     def pack(tensor: Tensor) -> Tensor:
         storage = tensor.untyped_storage()
@@ -298,7 +301,7 @@ def _graph_bytes(point: Point, batch: Batch, graph: Graph) -> int:
 
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
         graph(point, batch)
-    return sum(seen.values())
+    return sum(size for place, size in seen.items() if place not in known)
 
 
 def _over_group(tensor: Tensor, distributed: bool) -> Tensor:

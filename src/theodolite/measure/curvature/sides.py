@@ -25,7 +25,7 @@ def largest_beside(
 
     Its Ritz value is never above the largest eigenvalue, and an eigenvalue lies within the residual of it. It stops where the
     bound is below ``tolerance`` of the value, or where value and bound lie on one side (``converged``), or after ``most``
-    products. ``memory`` bounds the basis. Source: parlett1998, section 4.5.
+    products. ``memory`` bounds the basis, of two vectors at the least. Source: parlett1998, section 4.5.
 
     >>> import torch
     >>> from types import SimpleNamespace
@@ -36,8 +36,9 @@ def largest_beside(
     >>> found.values[0] - found.residuals[0] > 20 and found.products < 8
     True
     """
-    state = _Krylov(operator, count=1, sign=1.0, memory=memory, most=most)
+    state = _Krylov(operator, count=1, sign=1.0, memory=memory, most=most, fewest=2)
     state.begin(start)
+    del start
     converged = False
     while not state.exhausted() and state.products < most and not converged:
         state.step()

@@ -28,6 +28,7 @@ from .update_rules import (
     Preconditioned as Preconditioned,
     UpdateRule as UpdateRule,
     bare_optimizer as bare_optimizer,
+    gain_roots as gain_roots,
     parameters_left_out as parameters_left_out,
     preconditioned as preconditioned,
     update_rule as update_rule,

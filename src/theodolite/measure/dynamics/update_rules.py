@@ -102,6 +102,7 @@ def update_rule(optimizer: torch.optim.Optimizer, model: nn.Module) -> UpdateRul
         return UpdateRule(name, lr, why="groups differ in their momentum")
     if any(group.lr * group.decay >= 2 for group in told):
         return UpdateRule(name, lr, why="weight decay times the step is 2 or more, which no curvature can mend")
+    steps = _steps_made(optimizer)
     held = {id(p): (group, own) for group, own in zip(groups, told, strict=True) for p in group["params"]}
     gains: dict[str, Gain] = {}
     penalties: dict[str, float] = {}
@@ -113,7 +114,8 @@ def update_rule(optimizer: torch.optim.Optimizer, model: nn.Module) -> UpdateRul
         if id(parameter) not in held:
             continue
         group, own = held[id(parameter)]
-        gain = _READ[family][1](parameter, group, optimizer.state.get(parameter, {}))
+        state = optimizer.state.get(parameter, {})
+        gain = _READ[family][1](parameter, group, {**state, "step": steps[parameter]} if parameter in steps else state)
         if gain is not None:
             share = own.lr / first.lr * (2 - first.lr * first.decay) / (2 - own.lr * own.decay)
             gains[called], penalties[called] = gain if share == 1 else gain * share, own.penalty
@@ -151,6 +153,7 @@ class Preconditioned:
         image = self.operator(scaled)
         if self.penalties is not None:
             image.addcmul_(scaled, self.penalties)
+        del scaled
         return image.mul_(self.roots)
 
 
@@ -175,6 +178,12 @@ def preconditioned(operator: Operator, rule: UpdateRule) -> Operator | Precondit
     moving = {rule.penalties.get(name, 0.0) for name, gain in rule.gains.items() if not _is_still(gain)}
     penalties = flat(rule.penalties) if len(moving) > 1 else like.new_tensor(rule.penalty)
     return Preconditioned(operator, flat(rule.gains).clamp_(min=0).sqrt_(), penalties if rule.penalty else None)
+
+
+def gain_roots(rule: UpdateRule, like: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    r"""$P^{-1/2}$ for each of these parameters by name."""
+    told = {name: torch.as_tensor(rule.gains.get(name, 0.0)).to(p) for name, p in like.items()}
+    return {name: gain.clamp(min=0).sqrt_() for name, gain in told.items()}
 
 
 def _is_still(gain: Gain) -> bool:
@@ -202,6 +211,18 @@ def parameters_left_out(
 def _has_stepped(optimizer: torch.optim.Optimizer, parameter: Tensor) -> bool:
     state = optimizer.state.get(parameter, {})
     return bool(state) and float(state.get("step", 1)) >= 1
+
+
+def _steps_made(optimizer: torch.optim.Optimizer) -> dict[Tensor, float]:
+    """The number of steps of each parameter: where they lie on a GPU all are brought over at once, not one by one."""
+    told = {p: state["step"] for p, state in optimizer.state.items() if "step" in state}
+    far: dict[torch.device, list[Tensor]] = {}
+    for p, step in told.items():
+        if isinstance(step, Tensor) and step.device.type != "cpu":
+            far.setdefault(step.device, []).append(p)
+    for those in far.values():
+        told |= zip(those, torch.stack([told[p].float().reshape(()) for p in those]).tolist(), strict=True)
+    return {p: float(step) for p, step in told.items()}
 
 
 def _family_of(optimizer: torch.optim.Optimizer) -> str | None:

@@ -61,7 +61,10 @@ def layer_facts(
 def starting_entries(model: nn.Module, origin: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Some entries of each weight matrix at the start, where the model is."""
     named = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
-    return {name: _entries(origin[name]).to(p.device) for name, p in _chosen(named).items() if name in origin}
+    own = {name: p.device for name, p in _chosen(named).items() if name in origin}
+    return {
+        name: _entries(origin[name]).to(device, copy=True) for name, device in own.items()
+    }  # not a view of all of it
 
 
 def stays(model: nn.Module, origin: Mapping[str, Tensor], name: str) -> bool:

@@ -7,15 +7,16 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from torch import Tensor
+import torch
+from torch import Tensor, nn
 
 from theodolite.core.reading import Reading
 from theodolite.instruments._common.drift import drift_reading
 from theodolite.measure import rows
-from theodolite.measure.dynamics import at_state, weight_travel
+from theodolite.measure.dynamics import at_state, thinned_weights, weight_travel
 from theodolite.measure.kernels import kernel_drift, projected_jacobians
 from theodolite.verbs.watching.answers import GONE, answers_alike
-from theodolite.verbs.watching.scene import LARGE, Scene
+from theodolite.verbs.watching.scene import LARGE, Carried, Scene
 
 SAMPLES, PROJECTIONS, FEWER = 4, 4, 2
 """Samples and projections of outputs: sixteen gradients a look, eight of a large model."""
@@ -29,7 +30,7 @@ def projected_drift(scene: Scene, x: Any) -> Iterator[Reading]:
     now = _kernels(model, few)
     if carried.projected is None:
         carried.projected = now
-        if weight_travel(model, carried.origin) > 0:
+        if _has_moved(model, carried):
             carried.projected = _kernels(at_state(model, carried.origin), few)
     start = carried.projected
     reading = drift_reading(now.mean(0), start.mean(0))
@@ -46,11 +47,18 @@ def projected_drift(scene: Scene, x: Any) -> Iterator[Reading]:
     )
 
 
+def _has_moved(model: nn.Module, carried: Carried) -> bool:
+    """Whether the weights are others than at the start; of a large model by those entries of them that are at hand."""
+    if carried.thinned is None:
+        return weight_travel(model, carried.origin) > 0
+    return not torch.equal(thinned_weights(model), carried.thinned)
+
+
 def _kernels(model: Any, x: Any) -> Tensor:
     """One kernel a projection."""
     large = sum(p.numel() for p in model.parameters()) >= LARGE
-    J = projected_jacobians(model, x, projections=FEWER if large else PROJECTIONS).double()
-    return (J @ J.mT).cpu()
+    J = projected_jacobians(model, x, projections=FEWER if large else PROJECTIONS)
+    return torch.stack([rows @ rows.mT for rows in map(Tensor.double, J)]).cpu()  # not all in double precision at once
 
 
 def _telling(kernel: Tensor) -> Tensor:

@@ -16,18 +16,13 @@ from theodolite.instruments._common.classes import classes_of
 from theodolite.io.batches import Batch, Batches
 from theodolite.io.streams import memory_given_back
 from theodolite.measure import batch_statistics, normalises_batches
-from theodolite.measure.curvature import (
-    Eigenpairs,
-    Operator,
-    Symmetric,
-    extreme_eigenpairs,
-    hessian_again,
-    largest_beside,
-)
+from theodolite.measure.curvature import Eigenpairs, Operator, Symmetric, extreme_eigenpairs, hessian_again
+from theodolite.measure.curvature.sides import largest_beside  # not through the package's door, which holds arguments
 from theodolite.measure.dynamics import (
     Slope,
     UpdateEffect,
     UpdateRule,
+    gain_roots,
     preconditioned,
     probe_slope,
     update_effect,
@@ -47,6 +42,7 @@ WARM, COLD, CLOSE = 5, 60, 0.05
 LARGE, FEW = 1 << 20, 2
 """Parameters from which on the search ends once it can tell the side of the edge, and products of a look then."""
 
+ROWS = 2
 VECTORS = 11
 """Vectors as long as the parameters that a search for an eigenvalue keeps: a basis, roots, the point, products and slopes."""
 
@@ -183,6 +179,9 @@ class Scene:
     @cached_property
     def operator(self) -> Operator:
         """The Hessian on the probe, as a step sees it, in batches whose graphs fit into `memory`."""
+        return self._hessian()
+
+    def _hessian(self, roots: Mapping[str, Tensor] | None = None) -> Operator:
         assert self.subject.model is not None and self.subject.loss is not None
         data, carried = self.subject.data, self.carried
         parameters = sum(p.numel() for p in self.subject.model.parameters())
@@ -193,7 +192,7 @@ class Scene:
             data = Batches(_in_parts(self.subject.batches(), max(1, MICRO_WORK // parameters)), self.subject.model)
         with self.stepping():
             own, loss = self.subject.model, self.subject.loss
-            found = hessian_again(own, loss, data, memory=memory, sample_bytes=carried.sample_bytes)
+            found = hessian_again(own, loss, data, memory=memory, sample_bytes=carried.sample_bytes, roots=roots)
         carried.sample_bytes = found.sample_bytes
         return found
 
@@ -201,7 +200,14 @@ class Scene:
     def seen_curvature(self) -> Symmetric:
         """The Hessian as the optimiser sees it: divided on both sides by the root of its preconditioner."""
         rule = self.rule
-        return self.operator if rule is None or rule.kind is None else preconditioned(self.operator, rule)
+        if rule is None or rule.kind is None or not self.scaled:
+            return self.operator
+        if self.level == "full" or rule.penalty or not self.operator_is_large:
+            return preconditioned(self.operator, rule)
+        assert self.subject.model is not None
+        roots = gain_roots(rule, {n: p for n, p in self.subject.model.named_parameters() if p.requires_grad})
+        self.__dict__["rule"] = replace(rule, gains={})
+        return self._hessian(roots)  # scaled within: a vector less is held than if it were scaled before
 
     @cached_property
     def scaled(self) -> bool:
@@ -227,13 +233,9 @@ class Scene:
         count = 1
         if self.level == "full":
             count = max(1, min((self.classes or 1) + BESIDE, MOST_TOP, self.operator.size // 2))
-        last, self.carried.vectors = self.carried.vectors, None
-        start = None if last is None else last.sum(0) if len(last) > 1 else last[0]
-        del last
-        if self.operator_is_large:
-            memory_given_back()  # what training and the passes before have freed: the search takes it anew
+        self.give_back()
         with self.stepping():
-            found = self._searched(count, start)
+            found = self._searched(count)
         few = len(found.vectors) == 1 and self.operator_is_large
         self.carried.vectors = (
             found.vectors.bfloat16() if few else found.vectors
@@ -241,22 +243,35 @@ class Scene:
         if self.level != "full":
             for name in ("operator", "seen_curvature"):
                 self.__dict__.pop(name, None)  # its graph is large, and nothing later in the look asks for it
+        self.give_back()
         return found
 
-    def _searched(self, count: int, start: Tensor | None) -> Eigenpairs:
+    def give_back(self) -> None:
+        """What was freed in pieces, before vectors are taken that are as long as the model."""
+        if self.operator_is_large:
+            memory_given_back()
+
+    def _searched(self, count: int) -> Eigenpairs:
         operator, edge, _ = self.seen_curvature, self.edge, self.scaled
         if count == 1 and self.rule is not None:  # what it does to each parameter is in the operator now
             self.__dict__["rule"] = replace(self.rule, gains={})
+        self.give_back()
+        again = self.carried.vectors is not None
         if count == 1 and operator.size >= LARGE:
-            most = FEW if start is not None else 4 * FEW
-            return largest_beside(operator, edge or math.inf, most=most, start=start, memory=self.memory)
+            most, memory = FEW if again else 4 * FEW, ROWS * 4 * operator.size
+            return largest_beside(operator, edge or math.inf, most=most, start=self._last_vector(), memory=memory)
         few, most = (WARM, COLD) if count == 1 else (3 * count, 6 * count + COLD)
         found = extreme_eigenpairs(
-            operator, count=count, tolerance=1e-3, most=most if start is None else few, start=start
+            operator, count=count, tolerance=1e-3, most=few if again else most, start=self._last_vector()
         )
-        if start is not None and found.errors[0] > CLOSE * abs(found.values[0]):
+        if again and found.errors[0] > CLOSE * abs(found.values[0]):
             found = extreme_eigenpairs(operator, count=count, tolerance=1e-3, most=most, start=found.vectors.sum(0))
         return found
+
+    def _last_vector(self) -> Tensor | None:
+        """What the search begins from, that of the last look, which is held no longer: it may be as long as the model."""
+        last, self.carried.vectors = self.carried.vectors, None
+        return None if last is None else last.sum(0) if len(last) > 1 else last[0]
 
 
 def _in_parts(batches: Iterable[Batch], size: int) -> list[Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
 from theodolite.core.wrappers import bare_model
 from theodolite.io.files import write_atomically
+from theodolite.io.on_disk import OnDisk
 from theodolite.io.weights import weights_of
 
 
@@ -43,8 +46,22 @@ def watched_subject(model: nn.Module, probe: Any, loss: Any, name: str) -> Subje
         return Subject(model, data=data, loss=loss, name=name, checked=False)
 
 
-def starting_weights(model: nn.Module, folder: Path | None) -> dict[str, Tensor]:
+LARGE = 1 << 20
+"""Parameters from which on a copy of the weights is not held in the memory that training uses too."""
+
+
+def starting_weights(model: nn.Module, folder: Path | None) -> Mapping[str, Tensor]:
     """The weights and buffers that the run first started from: those on disk where there are any, else the present ones."""
+    found = _starting_weights(model, folder)
+    parameters = list(model.parameters())
+    if sum(p.numel() for p in parameters) < LARGE or parameters[0].device.type != "cpu":
+        return found
+    with contextlib.suppress(OSError):  # no room for it, or nowhere to write
+        return OnDisk(found)
+    return found
+
+
+def _starting_weights(model: nn.Module, folder: Path | None) -> dict[str, Tensor]:
     from safetensors.torch import load_file, save
 
     now = {name: value.detach().to("cpu", copy=True).contiguous() for name, value in model.state_dict().items()}

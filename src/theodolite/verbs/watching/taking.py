@@ -87,6 +87,8 @@ class Taking:
                 found.added += self.clock() - began
             if look.name == "last-step":
                 self.beside.release()
+        if found.added:
+            scene.give_back()
 
     def _is_in_doubt(self, scene: Scene, records: Sequence[Record], a_step: float) -> bool:
         """Whether this look's loss, or what the last ones said, buys a whole one on credit."""

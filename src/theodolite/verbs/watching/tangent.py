@@ -32,9 +32,7 @@ def kernel_readings(scene: Scene) -> Iterator[Reading]:
     x = _samples(scene, model)
     if x is None:
         return
-    with torch.no_grad():
-        outputs = first_tensor(model(**x) if isinstance(x, Mapping) else model(*(x if isinstance(x, tuple) else (x,))))
-    if outputs[0].numel() > OUTPUTS or sum(p.numel() for p in model.parameters()) >= LARGE:
+    if sum(p.numel() for p in model.parameters()) >= LARGE or _has_many_outputs(model, x):
         yield from projected_drift(scene, x)
         return
     now = empirical_ntk(model, x).double().cpu()
@@ -56,6 +54,12 @@ def kernel_readings(scene: Scene) -> Iterator[Reading]:
     yield reading
     if alive == alive:
         yield _alive(alive, len(now))
+
+
+def _has_many_outputs(model: nn.Module, x: Any) -> bool:
+    with torch.no_grad():
+        outputs = first_tensor(model(**x) if isinstance(x, Mapping) else model(*(x if isinstance(x, tuple) else (x,))))
+    return outputs[0].numel() > OUTPUTS
 
 
 def _samples(scene: Scene, model: nn.Module) -> Any:

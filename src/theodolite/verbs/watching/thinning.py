@@ -24,6 +24,9 @@ Size = Literal["whole", "gradient", "loss"]
 ALLOWED: dict[Level, float] = {"cheap": 1.0, "standard": 15.0, "full": math.inf}
 """Steps of training that a look may take in the mean; who asks for everything gets it."""
 
+PLANNED = 0.95
+"""Part of that which is planned with: what a look takes is known when it is over, and credit is paid back later."""
+
 FIRST, FREE = 5, 3.0
 """Looks that are whole whatever they cost, and seconds of looks in all before any is thinned: short runs are read whole."""
 
@@ -68,7 +71,7 @@ class Thinning:
 
     def size(self, a_step: float) -> Size:
         """How much of the next look is read, where a step of training takes so many seconds."""
-        allowance = self.allowed * a_step
+        allowance = self._allowance(a_step)
         if self.is_free() or not math.isfinite(allowance) or self.since + 1 >= RAREST:
             return "whole"
         if self.balance + allowance >= self.price:
@@ -77,7 +80,7 @@ class Thinning:
 
     def affords(self, doubt: int, a_step: float) -> bool:
         """Whether a whole look may be bought on credit, where so many stand open at the most."""
-        return self.balance + self.allowed * a_step >= (1 - doubt) * self.price
+        return self.balance + self._allowance(a_step) >= (1 - doubt) * self.price
 
     def paid(self, size: Size, seconds: float, added: float, a_step: float) -> None:
         """A look took so many seconds, ``added`` of them for what its level adds to a cheap one."""
@@ -88,10 +91,10 @@ class Thinning:
             self._whole.append(seconds)
         if size != "loss":
             self._gradient.append(seconds - added)
-        if free or not math.isfinite(self.allowed * a_step):
+        if free or not math.isfinite(self._allowance(a_step)):
             self._free -= seconds
             return
-        new = self.balance + self.allowed * a_step - seconds
+        new = self.balance + self._allowance(a_step) - seconds
         self.balance = min(max(new, -DANGER * self.price), self.price)
 
     def why(self, a_step: float) -> str:
@@ -103,6 +106,9 @@ class Thinning:
     def is_free(self) -> bool:
         """Whether looks are whole still, whatever they cost."""
         return self.looks < FIRST or self._free > 0
+
+    def _allowance(self, a_step: float) -> float:
+        return PLANNED * self.allowed * a_step
 
     def _thin(self, allowance: float) -> Size:
         cheap = self.allowed == ALLOWED["cheap"] or not self._gradient
