@@ -200,7 +200,13 @@ def test_an_interrupted_survey_says_so_in_one_line_and_goes_on_later(tmp_path):
         "--out",
         str(tmp_path / "out"),
     ]
-    run = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    run = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a suite in the background ignores it
+    )
     notes = tmp_path / "out" / "records.jsonl"
     for _ in range(6000):
         if notes.exists() and notes.stat().st_size > 2000:
