@@ -1,5 +1,6 @@
 """One store: what was found is not computed again, and a crash loses at most the record being written."""
 
+import json
 import os
 import signal
 import subprocess
@@ -140,3 +141,19 @@ def test_what_may_be_written_soon_is_there_after_a_flush(tmp_path):
     del store
     assert Store(tmp_path).get("b").arrays["v"].tolist() == [0.1, 1 / 3]
     assert list(Store(tmp_path)) == ["a", "b"]
+
+
+def test_what_an_interrupt_meets_at_the_disk_is_written_once(tmp_path, monkeypatch):
+    """A file that held every record twice was written anew at the next start."""
+
+    def interrupted(number):
+        raise KeyboardInterrupt
+
+    store = Store(tmp_path)
+    store.put("a", 1, soon=True)
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            store.flush()
+    store.flush()
+    assert [json.loads(line)["key"] for line in (tmp_path / "records.jsonl").read_text().splitlines()] == ["a"]

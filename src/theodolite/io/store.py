@@ -113,12 +113,16 @@ class Store:
 
     def flush(self) -> None:
         """Everything that was put is on disk when this returns."""
-        if self.folder is not None and self._waiting:
+        lines, self._waiting = (
+            "".join(self._waiting),
+            [],
+        )  # once, also where an interrupt comes while the disk is waited for
+        if self.folder is not None and lines:
             try:
-                self._append("".join(self._waiting))
+                self._append(lines)
             except OSError:
                 self.folder = None
-        self._waiting, self._written = [], time.monotonic()
+        self._written = time.monotonic()
 
     def _append(self, line: str) -> None:
         assert self.folder is not None
