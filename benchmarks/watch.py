@@ -91,6 +91,8 @@ def run_theodolite(steps):
         other.look(0, lr=LR)  # the first look finds the eigenvector; later ones begin from it
         found[level] = statistics.median(clocked(lambda n=n: other.look(n, lr=LR)) for n in range(1, 4))  # noqa: B023
     found["idle"] = clocked(lambda: [watch(steps, lr=LR) for _ in range(10_000)]) / 10_000
+    thinned = th.Watch(model, probe=(x, y), every=OFTEN, level="cheap")
+    found["thinned cheap"] = mean_price(thinned, step, longest=LONGEST / 2)
     return found
 
 
@@ -170,11 +172,11 @@ def run_model(make, steps):
     return found
 
 
-def mean_price(watch, step):
+def mean_price(watch, step, longest=LONGEST):
     """Looks in a run, after those that are whole whatever they cost: their mean in steps, how many were whole, of how many."""
     number = free = 0
     started = time.perf_counter()
-    while (looks := len(watch.records) - free) < LOOKS and (looks < FEWEST or time.perf_counter() - started < LONGEST):
+    while (looks := len(watch.records) - free) < LOOKS and (looks < FEWEST or time.perf_counter() - started < longest):
         watch(number)
         step()
         number += 1
@@ -293,6 +295,8 @@ def told(row):
         print(
             f"th.Watch, {level}: a look takes {1e3 * row[level]:.0f} ms, every {EVERY} steps that is {100 * share:.2f} %"
         )
+    mean, read, looks = row["thinned cheap"]
+    print(f"th.Watch, cheap, as users get it, {read} of {looks} looks whole: {100 * mean / EVERY:.2f} %")
     whole = row["run"] / row["run_steps"] / row["step"] - 1
     print(
         f"th.Watch, cheap, a run of {row['run_steps']} steps with {row['looks']} looks: {100 * whole:+.1f} % by processor time "

@@ -12,7 +12,7 @@ from theodolite.verbs.watching import watch as watching
 from theodolite.verbs.watching.alarms import findings_of_run
 from theodolite.verbs.watching.history import answers_of, history_of, skipped_of
 from theodolite.verbs.watching.records import THINNED, Record, left_out, thinned_note
-from theodolite.verbs.watching.scene import Scene
+from theodolite.verbs.watching.scene import Carried, Scene
 from theodolite.verbs.watching.thinning import DANGER, DOUBT, FIRST, FREE, PLANNED, RAREST, Thinning, doubt
 
 LAST_STEP = "measured over predicted change of the loss by the last step"
@@ -242,3 +242,19 @@ def test_doubt_without_end_cannot_spend_more_than_its_credit():
 def test_a_run_whose_bare_looks_are_too_dear_still_sees_one_in_twenty_whole():
     _, wholes = simulated(50.0, 5.0, allowed=1.0, looks=FIRST + 10 * RAREST)
     assert wholes == FIRST + 10
+
+
+@pytest.mark.parametrize(("training", "first_look", "known"), [(5, 3, 5), (5, 9, 9)])
+def test_the_memory_of_looks_does_not_pass_for_that_of_training(training, first_look, known):
+    """Looks that may take twice what training takes doubled their bound from one to the next."""
+    carried, most = Carried({}), 1  # a model was loaded
+    carried.note_memory(most)
+    assert carried.most_bytes == 1
+    most = carried.after_look = max(most, first_look)
+    for _ in range(4):
+        most = max(most, training)
+        carried.note_memory(most)
+        assert carried.most_bytes == known
+        most = carried.after_look = max(most, 2 * carried.most_bytes)
+    carried.note_memory(100)  # training has grown beyond all looks
+    assert carried.most_bytes == 100

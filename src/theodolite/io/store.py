@@ -113,10 +113,8 @@ class Store:
 
     def flush(self) -> None:
         """Everything that was put is on disk when this returns."""
-        lines, self._waiting = (
-            "".join(self._waiting),
-            [],
-        )  # once, also where an interrupt comes while the disk is waited for
+        lines = "".join(self._waiting)
+        self._waiting = []  # before they are written: an interrupt while the disk is waited for must not write them again
         if self.folder is not None and lines:
             try:
                 self._append(lines)

@@ -359,12 +359,15 @@ def test_a_product_with_a_long_vector_is_the_same_gathered_in_place(monkeypatch,
     assert all(parameter.grad is None for parameter in model.parameters())
 
 
-def test_the_graph_of_a_sample_is_counted_without_the_model():
+def test_what_both_sides_are_scaled_by_does_not_count_as_a_graph():
     model = nn.Sequential(nn.Linear(50, 400), nn.Tanh(), nn.Linear(400, 1))
-    x = torch.randn(8, 50)
-    found = hessians.hessian(model, nn.functional.mse_loss, (x, torch.zeros(8, 1)))
-    weights = 4 * sum(p.numel() for p in model.parameters())
-    assert 400 * 4 <= found.sample_bytes < weights / 8
+    data = torch.randn(8, 50), torch.zeros(8, 1)
+    roots = {name: torch.rand_like(p) for name, p in model.named_parameters()}
+    plain, scaled = (
+        hessians.hessian_again(model, nn.functional.mse_loss, data, sample_bytes=None, roots=told)
+        for told in (None, roots)
+    )
+    assert plain.sample_bytes == scaled.sample_bytes > 400 * 4
 
 
 def test_rows_taken_one_by_one_give_the_same_pairs(monkeypatch):

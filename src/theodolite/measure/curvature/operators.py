@@ -289,10 +289,9 @@ def _in_memory(data: Any) -> bool:
 
 
 def _graph_bytes(point: Point, batch: Batch, graph: Graph) -> int:
-    """What the graph of a batch keeps beside the model, measured on a throw-away copy."""
+    """What the graph of a batch keeps, measured on a throw-away copy; what both sides are scaled by is there without it."""
     seen: dict[int, int] = {}
-    held = [*point.parameters.values(), *point.fixed.values(), *(point.roots or {}).values()]
-    known = {tensor.untyped_storage().data_ptr() for tensor in held}
+    known = {root.untyped_storage().data_ptr() for root in (point.roots or {}).values()}
 
     def pack(tensor: Tensor) -> Tensor:
         storage = tensor.untyped_storage()

@@ -62,9 +62,7 @@ def starting_entries(model: nn.Module, origin: Mapping[str, Tensor]) -> dict[str
     """Some entries of each weight matrix at the start, where the model is."""
     named = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
     own = {name: p.device for name, p in _chosen(named).items() if name in origin}
-    return {
-        name: _entries(origin[name]).to(device, copy=True) for name, device in own.items()
-    }  # not a view of all of it
+    return {name: _entries(origin[name]).to(device, copy=True) for name, device in own.items()}  # no view of the whole
 
 
 def stays(model: nn.Module, origin: Mapping[str, Tensor], name: str) -> bool:

@@ -42,9 +42,9 @@ WARM, COLD, CLOSE = 5, 60, 0.05
 LARGE, FEW = 1 << 20, 2
 """Parameters from which on the search ends once it can tell the side of the edge, and products of a look then."""
 
-ROWS = 2
-VECTORS = 11
-"""Vectors as long as the parameters that a search for an eigenvalue keeps: a basis, roots, the point, products and slopes."""
+ROWS, VECTORS = 2, 9
+"""Vectors as long as the parameters in the basis of a search for an eigenvalue, and in all that it keeps: roots, products and
+slopes too."""
 
 MICRO_WORK = 1 << 29
 """Parameters times samples of one batch of the Hessian in a large model: its graph is that of a second derivative."""
@@ -80,14 +80,18 @@ class Carried:
     sample_bytes: float | None = None
     most_bytes: int = 0
     after_look: int = 0
+    hidden: bool = False
     centre: Tensor | None = field(default=None, repr=False)
     settling: int = 0
     window: list[tuple[float, float, float]] = field(default_factory=list)
 
-    def note_memory(self, most: int, *, trained: bool) -> None:
-        """Training's own peak: one that no look before has made."""
-        if trained and most > self.after_look:
-            self.most_bytes = most
+    def note_memory(self, most: int) -> None:
+        """Training's own peak, from the most that was allocated before this look: one that no look has made.
+
+        Where the first look hides it, it is at most what that took, once: looks may not double it from one to the next.
+        """
+        if most > self.after_look or self.hidden:
+            self.most_bytes, self.hidden = most, self.after_look == 0
 
     def forget_window(self) -> None:
         """Begin the search for stationarity anew."""

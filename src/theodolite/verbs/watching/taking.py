@@ -53,7 +53,7 @@ class Taking:
         size: Size = "whole" if whole else self.thinning.size(a_step)
         training, model = self.beside.training(), self.beside.model
         scene = Scene(subject, self.carried, self.level, self.batching, training, bare=size == "loss")
-        self.carried.note_memory(most_bytes(model), trained=bool(training.before))
+        self.carried.note_memory(most_bytes(model))
         found = Taken()
         with self.beside.looking(training):
             found.ask(LOOKS[0], scene)
@@ -63,12 +63,13 @@ class Taking:
                     scene, found = replace(scene, bare=False, facts={}), Taken()
                     found.ask(LOOKS[0], scene)
             found.facts, found.size = scene.facts, size
-            if trouble := trouble_in(scene, step):
+            trouble = trouble_in(scene, step)
+            if trouble:
                 found.notes.append(trouble)
-                return found
-            self._rest(scene, found)
+            else:
+                self._rest(scene, found)
         self.carried.after_look = most_bytes(model)
-        if size != "whole":
+        if size != "whole" and not trouble:
             scene.facts[THINNED] = 2.0 if scene.bare else 1.0
             left = [look.name for look in looks_of(self.level) if is_dear(look, size)]
             found.notes.append(thinned_note(left, self.thinning.why(a_step)))
