@@ -182,7 +182,8 @@ def preconditioned(operator: Operator, rule: UpdateRule) -> Operator | Precondit
 
 def gain_roots(rule: UpdateRule, like: Mapping[str, Tensor]) -> dict[str, Tensor]:
     r"""$P^{-1/2}$ for each of these parameters by name."""
-    told = {name: torch.as_tensor(rule.gains.get(name, 0.0)).to(p) for name, p in like.items()}
+    kinds = {name: torch.promote_types(p.dtype, torch.float32) for name, p in like.items()}
+    told = {name: torch.as_tensor(rule.gains.get(name, 0.0)).to(p.device, kinds[name]) for name, p in like.items()}
     return {name: gain.clamp(min=0).sqrt_() for name, gain in told.items()}
 
 

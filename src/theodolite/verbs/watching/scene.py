@@ -80,18 +80,17 @@ class Carried:
     sample_bytes: float | None = None
     most_bytes: int = 0
     after_look: int = 0
-    hidden: bool = False
     centre: Tensor | None = field(default=None, repr=False)
     settling: int = 0
     window: list[tuple[float, float, float]] = field(default_factory=list)
 
     def note_memory(self, most: int) -> None:
-        """Training's own peak, from the most that was allocated before this look: one that no look has made.
+        """Training's own peak, from the most that was allocated so far: one that no whole look has made.
 
-        Where the first look hides it, it is at most what that took, once: looks may not double it from one to the next.
+        In the first look it is called again behind the gradient on the probe, which is as much as is known before a step.
         """
-        if most > self.after_look or self.hidden:
-            self.most_bytes, self.hidden = most, self.after_look == 0
+        if most > self.after_look:
+            self.most_bytes = most
 
     def forget_window(self) -> None:
         """Begin the search for stationarity anew."""

@@ -17,6 +17,7 @@ from theodolite.core.wrappers import bare_model
 from theodolite.io.files import write_atomically
 from theodolite.io.on_disk import OnDisk
 from theodolite.io.weights import weights_of
+from theodolite.verbs.watching.scene import LARGE
 
 
 def watched_model(model: Any) -> Any:
@@ -46,13 +47,9 @@ def watched_subject(model: nn.Module, probe: Any, loss: Any, name: str) -> Subje
         return Subject(model, data=data, loss=loss, name=name, checked=False)
 
 
-LARGE = 1 << 20
-"""Parameters from which on a copy of the weights is not held in the memory that training uses too."""
-
-
 def starting_weights(model: nn.Module, folder: Path | None) -> Mapping[str, Tensor]:
     """The weights and buffers that the run first started from: those on disk where there are any, else the present ones."""
-    found = _starting_weights(model, folder)
+    found = _starting_weights(model, folder)  # of a large model not in the memory that training uses too
     parameters = list(model.parameters())
     if sum(p.numel() for p in parameters) < LARGE or parameters[0].device.type != "cpu":
         return found

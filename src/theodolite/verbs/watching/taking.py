@@ -62,6 +62,8 @@ class Taking:
                 if scene.bare:
                     scene, found = replace(scene, bare=False, facts={}), Taken()
                     found.ask(LOOKS[0], scene)
+            if self.carried.after_look == 0:
+                self.carried.note_memory(most_bytes(model))
             found.facts, found.size = scene.facts, size
             trouble = trouble_in(scene, step)
             if trouble:
