@@ -216,7 +216,7 @@ def conv_kernels():
                 "theirs": [beside(other, own["wall"])],
                 "floor": f"{seconds_words(floor)} ({own['wall'] / floor:.1f})",
                 "floor is": "both kernels read and written once for each pair of pixels and nonlinearity",
-                "far": "a convolution and a rectifier are a pass each, and a convolution reads nine neighbours through the cache",
+                "far": "a convolution and a rectifier are a pass each, and a convolution reads nine neighbors through the cache",
                 "goal": "faster than neural-tangents",
                 "met": None if isinstance(other[0], str) else own["wall"] < other[0],
                 "why": "launches of a few blocks, from Python; the peer's compiler makes one, in as much memory as there is",

@@ -178,11 +178,11 @@ def _steps(n, kind, **options):
 
             net = subspace(model, 750, **options)
         trained = [p for p in net.parameters() if p.requires_grad]
-        optimiser = torch.optim.SGD(trained, lr=1e-3) if kind == "sgd" else torch.optim.Adam(trained, lr=1e-3)
+        optimizer = torch.optim.SGD(trained, lr=1e-3) if kind == "sgd" else torch.optim.Adam(trained, lr=1e-3)
         for _ in range(4):
-            optimiser.zero_grad()
+            optimizer.zero_grad()
             cross_entropy(net(x), y).backward()
-            optimiser.step()
+            optimizer.step()
         return sum(p.numel() for p in model.parameters()) * 4 / 2**20
 
     return work
@@ -357,13 +357,13 @@ def look_ours(n):
     width = int((n * 1e6 / 2) ** 0.5)
     model = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, 10))
     x, y = torch.randn(32, width), torch.randint(10, (32,))
-    optimiser = torch.optim.SGD(model.parameters(), lr=1e-3)
-    watch = th.Watch(model, optimizer=optimiser, probe=(x, y), every=1, level="cheap")
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+    watch = th.Watch(model, optimizer=optimizer, probe=(x, y), every=1, level="cheap")
 
     def step():
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         cross_entropy(model(x), y).backward()
-        optimiser.step()
+        optimizer.step()
 
     step()
     watch.look(0)

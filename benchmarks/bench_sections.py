@@ -394,7 +394,7 @@ def watch():
                     "size": f"{row['parameters']:,} parameters",
                     "ours": f"{share:.2f} % {words} {1e3 * row[level]:.0f} ms; a step {1e3 * row['step']:.0f} ms){held}",
                     "theirs": [{**peer, "ratio": ratio}] if peer else [],
-                    "no peer": "cockpit knows neither batch normalisation nor LSTM",
+                    "no peer": "cockpit knows neither batch normalization nor LSTM",
                     "goal": f"{goal:.0f} %" + (", memory of twice training" if held else ""),
                     "met": share <= goal and memory <= 2,
                     "why": "a look makes passes of its own on the probe; of a step of few milliseconds they are many",

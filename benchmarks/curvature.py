@@ -40,11 +40,11 @@ def make_problem(folder):
     x = torch.as_tensor(bunch.data, dtype=torch.float32)
     x, y = (x - x.mean()) / x.std(), torch.as_tensor(bunch.target)
     model = nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 128), nn.ReLU(), nn.Linear(128, 10))
-    optimiser = torch.optim.SGD(model.parameters(), lr=0.1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     for _ in range(60):
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         nn.functional.cross_entropy(model(x), y).backward()
-        optimiser.step()
+        optimizer.step()
     torch.save({"state": model.state_dict(), "x": x, "y": y}, folder / "problem.pt")
 
 

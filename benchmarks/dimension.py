@@ -68,7 +68,7 @@ def theodolite(x, job):
     from theodolite.measure import dimension as own
 
     if job == "all":
-        graph = own.nearest_neighbours(x, 128)
+        graph = own.nearest_neighbors(x, 128)
         found = (
             own.dimension_twonn(graph),
             own.dimension_mle(graph),
@@ -81,7 +81,7 @@ def theodolite(x, job):
         return [(e.value, e.stderr) for e in own.gride_curve(x)]
     jobs = {
         "twonn": own.dimension_twonn,
-        "mle": lambda x: own.dimension_mle(x, neighbours=(20, 20)),
+        "mle": lambda x: own.dimension_mle(x, neighbors=(20, 20)),
         "correlation": own.dimension_correlation,
     }
     found = jobs[job](x)

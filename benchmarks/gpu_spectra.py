@@ -56,7 +56,7 @@ def survey() -> None:
     torch.manual_seed(0)
     layers = [m for _ in range(6) for m in (torch.nn.Linear(512, 512), torch.nn.GELU())]
     model = torch.nn.Sequential(*layers, torch.nn.Linear(512, 10)).to("cuda", torch.bfloat16).train()
-    th.initialise_(model, "gelu")
+    th.initialize_(model, "gelu")
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     x, y = torch.randn(256, 512), torch.arange(256) % 10
     random = torch.cuda.get_rng_state(), torch.get_rng_state()

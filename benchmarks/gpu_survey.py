@@ -32,12 +32,12 @@ def waited(device: str) -> float:
 def step_seconds(model: torch.nn.Module, data: tuple[Any, Any], device: str, *, steps: int) -> float:
     """One step of SGD on all samples, the mean of several."""
     own = copy.deepcopy(model).train()
-    optimiser = torch.optim.SGD(own.parameters(), lr=1e-3)
+    optimizer = torch.optim.SGD(own.parameters(), lr=1e-3)
 
     def step() -> None:
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         cross_entropy(own(data[0]), data[1]).backward()
-        optimiser.step()
+        optimizer.step()
 
     step()
     step()

@@ -21,10 +21,10 @@ LEAST_RANK, RIDGE, TOLERANCE = 300, 1.0, 1e-3
 def data(n, seed=1):
     """Points in ten clusters of unequal spread, and one-hot targets."""
     generator = torch.Generator().manual_seed(seed)
-    centres = torch.randn(10, 784, generator=torch.Generator().manual_seed(0))
+    centers = torch.randn(10, 784, generator=torch.Generator().manual_seed(0))
     labels = torch.randint(10, (n,), generator=generator)
     spread = torch.linspace(3.0, 0.05, 784)
-    x = centres[labels] + torch.randn(n, 784, generator=generator) * spread
+    x = centers[labels] + torch.randn(n, 784, generator=generator) * spread
     return x, torch.nn.functional.one_hot(labels, 10).float() - 0.1
 
 

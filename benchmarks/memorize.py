@@ -54,12 +54,12 @@ def trained(kind, n, d, widths, seconds):
     torch.manual_seed(0)
     act = nn.ReLU if kind == "relu" else nn.Hardtanh
     net = nn.Sequential(nn.Linear(d, widths[0]), act(), nn.Linear(widths[0], widths[1]), act(), nn.Linear(widths[1], 1))
-    optimiser, start, steps = torch.optim.Adam(net.parameters(), 1e-3), time.perf_counter(), 0
+    optimizer, start, steps = torch.optim.Adam(net.parameters(), 1e-3), time.perf_counter(), 0
     while time.perf_counter() - start < seconds:
         some = torch.randint(n, (256,))
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         (net(x[some]) - y[some]).square().mean().backward()
-        optimiser.step()
+        optimizer.step()
         steps += 1
     with torch.no_grad():
         error = torch.cat([(net(a) - b).abs() for a, b in zip(x.split(8192), y.split(8192), strict=True)])

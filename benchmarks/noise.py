@@ -5,7 +5,7 @@
 At 5 % a matrix, at most 5 % of noise may be called so. Planted are one, two or four directions at 1.2, 1.5 and 2 times the
 strength from which on a Gaussian matrix shows them (Baik, Ben Arous, Péché), under Gaussian entries and under Student's t of 5
 degrees. Beside it the test by the spectrum alone, as it was before the ranks of heavy entries came, on the same matrices, and
-what the band of heavy-tailed self-regularisation (WeightWatcher's alpha in 2 to 6) would call trained. Trained weights are those
+what the band of heavy-tailed self-regularization (WeightWatcher's alpha in 2 to 6) would call trained. Trained weights are those
 of all-MiniLM-L6-v2 from the environment of the peers: blocks of its matrices, their entries in random places.
 """
 
@@ -28,7 +28,7 @@ from theodolite.theory.spectra import structure
 SHAPES = ((160, 96), (96, 160), (256, 64), (128, 128))
 
 
-def quantised(w, levels):
+def quantized(w, levels):
     scale = np.abs(w).max() / levels
     return np.round(w / scale) * scale
 
@@ -65,8 +65,8 @@ KINDS = {
     "Student t, 3 degrees": lambda random, shape: random.standard_t(3, size=shape),
     "sparse, 10 %": lambda random, shape: random.normal(size=shape) * (random.random(shape) < 0.1),
     "bfloat16": lambda random, shape: torch.from_numpy(random.normal(size=shape)).bfloat16().double().numpy(),
-    "8 bits": lambda random, shape: quantised(random.normal(size=shape), 127),
-    "4 bits": lambda random, shape: quantised(random.normal(size=shape), 7),
+    "8 bits": lambda random, shape: quantized(random.normal(size=shape), 127),
+    "4 bits": lambda random, shape: quantized(random.normal(size=shape), 7),
     "directions, shuffled": shuffled,
 }
 

@@ -13,7 +13,7 @@ from peer_neural_tangents import put_back_removed_names
 
 
 def repair(empirical):
-    """Replace what JAX removed from under it: linearisation as it was, and the form of the cost analysis."""
+    """Replace what JAX removed from under it: linearization as it was, and the form of the cost analysis."""
     import jax
     from jax._src.interpreters import ad
     from jax.tree_util import tree_flatten, tree_unflatten
@@ -58,7 +58,7 @@ def repair(empirical):
 
 
 def networks(stax):
-    """The networks of the benchmark, in the standard parametrisation."""
+    """The networks of the benchmark, in the standard parametrization."""
 
     def dense(width):
         return stax.Dense(width, b_std=1.0, parameterization="standard")

@@ -1,7 +1,7 @@
 """CorrectiveFeatures beside scikit-learn's RBFSampler and Nystroem in a pipeline, at equal numbers of components.
 
 Digits and diabetes come with scikit-learn; MNIST is read from ../shared/data/mnist or from --mnist FOLDER (four idx files,
-plain or gzipped) and left out otherwise. The regulariser, and the kernel's width for the two peers, are chosen on a held-out
+plain or gzipped) and left out otherwise. The regularizer, and the kernel's width for the two peers, are chosen on a held-out
 part of the training data for every method alike; scores are on the test part, means over seeds; times are processor seconds
 of one fit and one transform of all data.
 """

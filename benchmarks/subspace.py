@@ -38,10 +38,10 @@ def measured(kind, widths, batch, steps):
     torch.manual_seed(0)
     model = network(widths, nn)
     x, y = torch.randn(batch, widths[0]), torch.randint(widths[-1], (batch,))
-    tiny = nn.Linear(2, 2)  # autograd and the optimiser bring tens of MB of their own
-    optimiser = torch.optim.Adam(tiny.parameters())
+    tiny = nn.Linear(2, 2)  # autograd and the optimizer bring tens of MB of their own
+    optimizer = torch.optim.Adam(tiny.parameters())
     cross_entropy(tiny(torch.ones(1, 2)), torch.zeros(1, dtype=torch.long)).backward()
-    optimiser.step()
+    optimizer.step()
     with torch.no_grad():
         model(x)
     before = peak()
@@ -50,13 +50,13 @@ def measured(kind, widths, batch, steps):
     projection = "fastfood" if shared else kind
     trained = model if kind == "full" else subspace(model, 750, projection=projection, shared=shared)
     made = time.process_time() - made
-    optimiser = torch.optim.Adam([p for p in trained.parameters() if p.requires_grad], lr=1e-3)
+    optimizer = torch.optim.Adam([p for p in trained.parameters() if p.requires_grad], lr=1e-3)
     walls, cpus = [], []
     for _ in range(steps):
         wall, cpu = time.perf_counter(), time.process_time()
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         cross_entropy(trained(x), y).backward()
-        optimiser.step()
+        optimizer.step()
         walls.append(time.perf_counter() - wall)
         cpus.append(time.process_time() - cpu)
     size = sum(p.numel() * p.element_size() for p in model.parameters()) / 2**20

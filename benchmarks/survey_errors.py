@@ -45,12 +45,12 @@ def small(*, attention: bool = False) -> Subject:
     plain = torch.nn.Sequential(torch.nn.Linear(64, 24), torch.nn.ReLU(), torch.nn.Linear(24, 10))
     model: torch.nn.Module = Rows() if attention else plain
     origin = {name: value.clone() for name, value in model.state_dict().items()}
-    optimiser = torch.optim.SGD(model.parameters(), lr=LR, momentum=MOMENTUM)
+    optimizer = torch.optim.SGD(model.parameters(), lr=LR, momentum=MOMENTUM)
     for step in range(STEPS):
         rows = torch.arange(32) + 32 * (step % (SMALL // 32))
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         torch.nn.functional.cross_entropy(model(x[rows]), y[rows]).backward()
-        optimiser.step()
+        optimizer.step()
     return Subject(model.eval(), origin=origin)
 
 

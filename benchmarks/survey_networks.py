@@ -15,7 +15,7 @@ Case = tuple[nn.Module, Any]
 
 
 class BasicBlock(nn.Module):
-    """Two convolutions with batch normalisation beside an identity (he2016)."""
+    """Two convolutions with batch normalization beside an identity (he2016)."""
 
     def __init__(self, given: int, width: int, stride: int) -> None:
         super().__init__()
@@ -88,7 +88,7 @@ class Recurrent(nn.Module):
 
 
 def perceptron(hidden_layers: int = 40, width: int = 128) -> nn.Sequential:
-    """A deep chain of linear layers and ReLUs, critically initialised."""
+    """A deep chain of linear layers and ReLUs, critically initialized."""
     sizes = [3072, *[width] * hidden_layers, 10]
     parts: list[nn.Module] = [nn.Flatten()]
     for place, (given, made) in enumerate(pairwise(sizes)):
@@ -121,13 +121,13 @@ def tokens(count: int = 256, length: int = 64, words: int = 1000) -> tuple[Tenso
 
 
 def trained_a_little(model: nn.Module, data: tuple[Tensor, Tensor], *, steps: int, lr: float) -> nn.Module:
-    """Some steps of SGD, so that running means of normalisations and the loss are not those of the first moment."""
-    optimiser = torch.optim.SGD(model.parameters(), lr=lr, momentum=0.9)
+    """Some steps of SGD, so that running means of normalizations and the loss are not those of the first moment."""
+    optimizer = torch.optim.SGD(model.parameters(), lr=lr, momentum=0.9)
     for step in range(steps):
         rows = torch.arange(32) + 32 * (step % (len(data[0]) // 32))
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         nn.functional.cross_entropy(model(data[0][rows]), data[1][rows]).backward()
-        optimiser.step()
+        optimizer.step()
     return model.eval()
 
 

@@ -1,10 +1,10 @@
 """What watching costs: th.Watch on a convolutional network of the size of a ResNet-18, beside cockpit's economy.
 
-A ResNet-18 with its shortcuts and batch normalisation, and a small LSTM, are watched under AdamW besides.
+A ResNet-18 with its shortcuts and batch normalization, and a small LSTM, are watched under AdamW besides.
 
 11 million parameters, 32 x 32 inputs, batches of 8, single precision, one thread, each tool in a process of its own; times are
 processor seconds, so that other work on the machine does not count; with `--threads 2` they are those of the clock. The network
-has a ResNet-18's convolutions without its shortcuts and batch normalisation, which cockpit's gradients of single samples do not
+has a ResNet-18's convolutions without its shortcuts and batch normalization, which cockpit's gradients of single samples do not
 know. A run of 201 steps with a look every 100 is timed whole, watched beside bare steps of the same process. `make bench` makes
 both environments.
 
@@ -67,19 +67,19 @@ def most_memory():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-def bare_step(model, x, y, optimiser):
+def bare_step(model, x, y, optimizer):
     def step():
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         cross_entropy(model(x), y).backward()
-        optimiser.step()
+        optimizer.step()
 
     return step
 
 
 def run_theodolite(steps):
     model, x, y = network()
-    optimiser = torch.optim.SGD(model.parameters(), lr=LR)
-    step = bare_step(model, x, y, optimiser)
+    optimizer = torch.optim.SGD(model.parameters(), lr=LR)
+    step = bare_step(model, x, y, optimizer)
     step()
     bare = statistics.median(clocked(step) for _ in range(10))
     found = {"parameters": sum(p.numel() for p in model.parameters()), "step": bare}
@@ -97,7 +97,7 @@ def run_theodolite(steps):
 
 
 class Shortcut(nn.Module):
-    """Two convolutions with batch normalisation, and a way around them."""
+    """Two convolutions with batch normalization, and a way around them."""
 
     def __init__(self, inputs, width, stride):
         super().__init__()
@@ -150,15 +150,15 @@ def run_model(make, steps):
     """A look of each level of a model under AdamW, in steps; the first of a level apart."""
     torch.manual_seed(0)
     model, x, y = make()
-    optimiser = torch.optim.AdamW(model.parameters(), lr=LR)
-    step = bare_step(model, x, y, optimiser)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=LR)
+    step = bare_step(model, x, y, optimizer)
     step()
     found = {"parameters": sum(p.numel() for p in model.parameters())}
     found["step"] = statistics.median(clocked(step) for _ in range(10))
     found["bare rss"] = most_memory()
     probe = (x[: len(x) // 2], y[: len(x) // 2])
     for level in ("cheap", "standard"):
-        watch = th.Watch(model, optimizer=optimiser, probe=probe, every=1, level=level)
+        watch = th.Watch(model, optimizer=optimizer, probe=probe, every=1, level=level)
         seconds = []
         for n in range(4):
             step()
@@ -166,7 +166,7 @@ def run_model(make, steps):
         found |= {level: statistics.median(seconds[1:]), f"first {level}": seconds[0], f"{level} rss": most_memory()}
         watch.close()
     for level in ("cheap", "standard"):
-        watch = th.Watch(model, optimizer=optimiser, probe=probe, every=OFTEN, level=level)
+        watch = th.Watch(model, optimizer=optimizer, probe=probe, every=OFTEN, level=level)
         found[f"thinned {level}"] = mean_price(watch, step)
         watch.close()
     return found
@@ -201,8 +201,8 @@ def run_cockpit(steps):
     from cockpit.utils.schedules import linear
 
     model, x, y = network()
-    optimiser = torch.optim.SGD(model.parameters(), lr=LR)
-    plain = bare_step(model, x, y, optimiser)
+    optimizer = torch.optim.SGD(model.parameters(), lr=LR)
+    plain = bare_step(model, x, y, optimizer)
     plain()
     bare = statistics.median(clocked(plain) for _ in range(10))
     model = extend(model)
@@ -210,13 +210,13 @@ def run_cockpit(steps):
     cockpit = Cockpit(model.parameters(), quantities=configuration("economy", track_schedule=linear(interval=EVERY)))
 
     def step(number):
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         outputs = model(x)
         loss = loss_fn(outputs, y)
-        info = {"batch_size": BATCH, "individual_losses": single(outputs, y), "loss": loss, "optimizer": optimiser}
+        info = {"batch_size": BATCH, "individual_losses": single(outputs, y), "loss": loss, "optimizer": optimizer}
         with cockpit(number, info=info):
             loss.backward(create_graph=cockpit.create_graph(number))
-        optimiser.step()
+        optimizer.step()
 
     times = [clocked(lambda n=n: step(n)) for n in range(steps)]
     tracked = [seconds for n, seconds in enumerate(times) if n % EVERY in (0, 1) and n > 1]  # alpha needs two steps

@@ -1,6 +1,6 @@
 """Does the alarm of th.Watch come in time, and only where it should? Runs whose step is far too large, right, or far too small.
 
-SGD, momentum, Adam and AdamW on a network of two hidden layers, a convolutional one with batch normalisation and a transformer,
+SGD, momentum, Adam and AdamW on a network of two hidden layers, a convolutional one with batch normalization and a transformer,
 each at several seeds. The right step of each pair is given below; hot runs take 30 to 1000 times as much, cold ones a hundredth.
 An alarm is a finding of severity critical or warning. Of hot runs whose loss doubles (on the probe, as the step sees it, beside
 its start) it counts whether the alarm came at or before the look that first shows it; others that are hot are told apart.

@@ -1,7 +1,7 @@
 """Does th.Watch name the phase of a run? Fifty runs of each phase, whose phase is known by how they were made.
 
 Each is trained twice. Bare, every step is recorded, and the largest eigenvalue is that of the whole Hessian, divided by the
-optimiser's state where it has one: a run counts only if that record shows the phase it was made for, with a gap to every other
+optimizer's state where it has one: a run counts only if that record shows the phase it was made for, with a gap to every other
 (`truth`), else the next seed is drawn. Then the same run is watched, level standard, about twelve looks; what `watch.phase`
 says at its end is laid beside. Made are: *lazy* (a network scaled up beside its start), *stable* (a small start, a step far below
 the edge), *edge* (full-batch steps below it at the start), *catapult* (beyond it), *flat* (beyond it, but the loss never
@@ -42,7 +42,7 @@ ACTIVATIONS = {"tanh": nn.Tanh, "relu": nn.ReLU, "gelu": nn.GELU}
 
 
 class Beside(nn.Module):
-    """A network beside its own start, scaled: the larger the scale, the nearer to its linearisation."""
+    """A network beside its own start, scaled: the larger the scale, the nearer to its linearization."""
 
     def __init__(self, net, scale):
         super().__init__()
@@ -120,7 +120,7 @@ def whole_hessian(made):
 
 
 def ratio_now(made, optimizer, lr):
-    """The largest eigenvalue of the Hessian as the optimiser sees it, over its edge; not a number where there is none yet."""
+    """The largest eigenvalue of the Hessian as the optimizer sees it, over its edge; not a number where there is none yet."""
     whole = whole_hessian(made)
     if not whole.isfinite().all():
         return math.nan

@@ -1,4 +1,4 @@
-"""Draws docs/neurons.svg: how many units theorems ask for to memorise n points, against n, beside what it takes.
+"""Draws docs/neurons.svg: how many units theorems ask for to memorize n points, against n, beside what it takes.
 
 Run by `make docs`, or alone: `python docs/neurons.py`. tests/test_docs.py fails when the picture is not what this file draws.
 """
@@ -9,14 +9,14 @@ import html
 import math
 from pathlib import Path
 
-from theodolite.theory.capacity import memorisation_bounds, theorem_widths
+from theodolite.theory.capacity import memorization_bounds, theorem_widths
 
 PICTURE = Path(__file__).parent / "neurons.svg"
 POINTS = (10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000)
 INPUTS, THETA = 10, 0.5
 WIDTH, HEIGHT, LEFT, TOP, RIGHT, BOTTOM = 1030, 520, 70, 50, 480, 60
 MOST = 1e16  # units; beyond, a line leaves the figure
-TITLE = f"Units that memorise n points of {INPUTS} inputs, {THETA} apart; constants and logarithms left out"
+TITLE = f"Units that memorize n points of {INPUTS} inputs, {THETA} apart; constants and logarithms left out"
 COLOURS = ("#b3261e", "#c2571a", "#9a7d0a", "#5b8c2a", "#1f7a5c", "#1f6f9f", "#4a55a8", "#7a3e9d", "#222222")
 STYLE = "text{font:13px sans-serif;fill:#222}.small{font-size:12px;fill:#555}.axis{stroke:#999}.grid{stroke:#eee}"
 
@@ -25,7 +25,7 @@ def curves() -> dict[str, list[float]]:
     """The name of each bound, and its units at each number of points."""
     found: dict[str, list[float]] = {}
     for n in POINTS:
-        for name, units in memorisation_bounds(n, INPUTS, THETA).items():
+        for name, units in memorization_bounds(n, INPUTS, THETA).items():
             found.setdefault(name, []).append(units)
         built = "Yun, Sra, Jadbabaie 2019, two hidden layers: 4 sqrt n"
         found.setdefault(built, []).append(float(sum(theorem_widths(n))))
@@ -59,16 +59,16 @@ def picture() -> str:
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 
-def _line(name: str, units: list[float], colour: str, label: float, seen: bool = False) -> list[str]:
+def _line(name: str, units: list[float], color: str, label: float, seen: bool = False) -> list[str]:
     inside = [(_x(n), _y(u)) for n, u in zip(POINTS, units, strict=True) if 1 <= u <= MOST]
     dash = ' stroke-dasharray="6 4"' if seen else ""
     found = []
     if len(inside) > 1:
         path = " ".join(f"{x:.1f},{y:.1f}" for x, y in inside)
-        found.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"{dash}/>')
+        found.append(f'<polyline points="{path}" fill="none" stroke="{color}" stroke-width="2"{dash}/>')
     right = WIDTH - RIGHT + 24
     ends = f'x1="{right}" x2="{right + 24}" y1="{label - 4}" y2="{label - 4}"'
-    found.append(f'<line {ends} stroke="{colour}" stroke-width="2"{dash}/>')
+    found.append(f'<line {ends} stroke="{color}" stroke-width="2"{dash}/>')
     beyond = "" if len(inside) > 1 else " (beyond the figure)"
     found.append(f'<text class="small" x="{right + 32}" y="{label}">{html.escape(name)}{beyond}</text>')
     return found

@@ -32,7 +32,7 @@ WHAT = {
     "measure": "MEASURE: models and data to numbers; no theory",
     "core": "the nouns, and what guards them",
     "io": "checkpoints, batches, files, workers",
-    "optim": "multiplicative updates as optimisers",
+    "optim": "multiplicative updates as optimizers",
     "nn": "layers with multiplicative updates",
 }
 BY_FILE = ("laws", "instruments", "ailments", "theory/nonlinearities")  # a new file here changes no picture

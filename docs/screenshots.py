@@ -1,7 +1,7 @@
 """Pictures of the pages for README and docs: `python docs/screenshots.py` after `make docs`, with Chromium and playwright.
 
 A sick and a healthy network surveyed, a run that is too hot, the atlas and the front page; light and dark, on a desk and a phone.
-They are few, small and reduced to 64 colours, and go to docs/pictures.
+They are few, small and reduced to 64 colors, and go to docs/pictures.
 """
 
 from __future__ import annotations

@@ -10,11 +10,11 @@ from theodolite.io.builtin_network import digits
 x, y = digits()
 model = nn.Sequential(nn.Linear(64, 100), nn.Tanh(), nn.Linear(100, 100), nn.Tanh(), nn.Linear(100, 10))
 start = {name: tensor.clone() for name, tensor in model.state_dict().items()}
-optimiser = torch.optim.Adam(model.parameters(), lr=1e-3)
+optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
 for _ in range(200):
-    optimiser.zero_grad()
+    optimizer.zero_grad()
     cross_entropy(model(x), y).backward()
-    optimiser.step()
+    optimizer.step()
 
 subject = th.Subject(model, data=(x, y), loss=cross_entropy, lr=1e-3, origin=start)
 survey = th.survey(subject)

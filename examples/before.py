@@ -1,4 +1,4 @@
-"""Before training: ask theory which initialisation lets a deep GELU network pass signals, and use it."""
+"""Before training: ask theory which initialization lets a deep GELU network pass signals, and use it."""
 
 import torch
 from torch import nn
@@ -14,5 +14,5 @@ model = nn.Sequential(*layers, nn.Linear(256, 10))
 
 x = torch.randn(128, 64, generator=torch.Generator().manual_seed(0))
 print("as PyTorch makes it, outputs of different inputs differ by", model(x).std(0).mean().item())
-th.initialise_(model, "gelu", mean_square=x.square().mean().item(), generator=torch.Generator().manual_seed(1))
+th.initialize_(model, "gelu", mean_square=x.square().mean().item(), generator=torch.Generator().manual_seed(1))
 print("at criticality they differ by", model(x).std(0).mean().item())

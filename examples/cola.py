@@ -31,7 +31,7 @@ from theodolite.report.summary import verdict_table
 from theodolite.report.text import as_text
 from theodolite.theory.capacity import classifier_capacity
 
-HIDDEN = (132, 132, 8)  # the smallest that certainly can memorise the 8,551 training sentences
+HIDDEN = (132, 132, 8)  # the smallest that certainly can memorize the 8,551 training sentences
 STEPS, BATCH, RATE = 400, 256, 1e-3
 
 
@@ -96,14 +96,14 @@ class Head:
 
     def losses(self, model, seed, *, rate, steps=STEPS):
         """Trains, and tells the loss before each step."""
-        optimiser = torch.optim.Adam([p for p in model.parameters() if p.requires_grad], lr=rate)
+        optimizer = torch.optim.Adam([p for p in model.parameters() if p.requires_grad], lr=rate)
         generator = torch.Generator().manual_seed(seed)
         for _ in range(steps):
             rows = torch.randint(len(self.x), (BATCH,), generator=generator)
-            optimiser.zero_grad()
+            optimizer.zero_grad()
             loss = cross_entropy(model(self.x[rows]), self.y[rows], weight=self.weight)
             loss.backward()
-            optimiser.step()
+            optimizer.step()
             yield loss.item()
 
     def train(self, dimension, seed):
@@ -181,7 +181,7 @@ def compact_law(data, sizes):
 
 
 def faster_law(data, goal):
-    """Hypothesis 2: a reduced parametrisation converges in fewer steps."""
+    """Hypothesis 2: a reduced parametrization converges in fewer steps."""
 
     def measure(dimension, *, generator):
         seed = int(torch.randint(1 << 30, (), generator=generator))
@@ -273,7 +273,7 @@ def main():
     }
     words = [
         f"Hypothesis 1. {said(compact)}",
-        "CoLA comes in minimal pairs, sentences that differ in a word: the nearest neighbour of a sentence is its own variant, "
+        "CoLA comes in minimal pairs, sentences that differ in a word: the nearest neighbor of a sentence is its own variant, "
         f"so TwoNN sees {twonn:.1f} dimensions, while the estimate rises to {top:.0f} at larger scales. A single number would "
         "size the head by the pairs, not by the language.",
         f"Where the whole head scores {mcc.value:.2f}, there is little to lose, and a hypothesis about losing nothing is "

@@ -24,14 +24,14 @@ def half_square(z: Tensor, t: Tensor) -> Tensor:
 def trained(model: nn.Module, x: Tensor, y: Tensor, *, lr: float, steps: int, every: int) -> th.Watch:
     """Full-batch gradient descent, watched."""
     watch = th.Watch(model, probe=(x, y), loss=half_square, every=every, budget=math.inf)
-    optimiser = torch.optim.SGD(model.parameters(), lr=lr)
+    optimizer = torch.optim.SGD(model.parameters(), lr=lr)
     for step in range(steps):
         watch(step, lr=lr)
         if watch.phase.name in ("divergent", "dead"):
             return watch
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         half_square(model(x), y).backward()
-        optimiser.step()
+        optimizer.step()
     watch.look(steps, lr=lr)
     return watch
 

@@ -1,4 +1,4 @@
-"""Memorise the labels of MNIST, true and drawn by lot, with a network that is written down and not trained.
+"""Memorize the labels of MNIST, true and drawn by lot, with a network that is written down and not trained.
 
     python examples/memorize.py [--data FOLDER] [--embeddings FILE.npz] [--out memorize.png]
 
@@ -37,7 +37,7 @@ def images(folder):
     return "digits", bunch.images[:1400], bunch.target[:1400], bunch.images[1400:], bunch.target[1400:]
 
 
-def memorised(name, x, y, test_x, test_y):
+def memorized(name, x, y, test_x, test_y):
     start = time.perf_counter()
     net = th.memorize(x, y)
     seconds, report = time.perf_counter() - start, net.report
@@ -63,7 +63,7 @@ def figure(path, name, nets, x, y):
     places = np.arange(len(labels))
     bars.bar(places - 0.2, [100] * len(labels), 0.4, label="images it was given")
     bars.bar(places + 0.2, [100 * nets[key][1] for key in labels], 0.4, label="new images")
-    bars.axhline(10, color="grey", linewidth=0.8, linestyle=":")
+    bars.axhline(10, color="gray", linewidth=0.8, linestyle=":")
     bars.set(
         xticks=places, xticklabels=labels, ylabel="right, %", title=f"{name}: memory is not learning", ylim=(0, 119)
     )
@@ -97,8 +97,8 @@ def main():
     x, y, test_x = x.copy(), y.astype(np.int64), test_x.copy()  # writable, as torch likes it
     by_lot = np.random.default_rng(0).permutation(y)
     nets = {
-        "true labels": memorised(f"{name}, true labels", x, y, test_x, test_y),
-        "labels by lot": memorised(f"{name}, labels by lot", x, by_lot, test_x, test_y),
+        "true labels": memorized(f"{name}, true labels", x, y, test_x, test_y),
+        "labels by lot": memorized(f"{name}, labels by lot", x, by_lot, test_x, test_y),
     }
     if options.embeddings:
         with np.load(options.embeddings) as file:

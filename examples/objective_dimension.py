@@ -75,15 +75,15 @@ class Study:
             model = th.subspace(model, dimension, projection=self.projection, seed=seed)
         own = [p for p in model.parameters() if p.requires_grad]
         lr = self.lr if dimension is None else 10 * self.lr
-        optimiser = torch.optim.Adam(own, lr=lr)
-        schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, self.steps)
+        optimizer = torch.optim.Adam(own, lr=lr)
+        schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, self.steps)
         generator = torch.Generator().manual_seed(seed)
         x, y, *_ = self.task
         for _ in range(self.steps):
             rows = torch.randint(len(x), (self.batch,), generator=generator)
-            optimiser.zero_grad()
+            optimizer.zero_grad()
             cross_entropy(model(x[rows]), y[rows]).backward()
-            optimiser.step()
+            optimizer.step()
             schedule.step()
         return model
 

@@ -1,7 +1,7 @@
 """Linear regions of a digits network before and after training, and three short experiments on them.
 
 The picture goes to survey/regions.png: the plane through three images, one cell for each affine piece of the network,
-coloured by the class it predicts.
+colored by the class it predicts.
 """
 
 import copy
@@ -34,14 +34,14 @@ def network(*widths, bias=0.1, seed=0):
 
 def trained(model, x, y, steps):
     """The model every so many steps of training, the start included."""
-    optimiser = torch.optim.Adam(model.parameters(), lr=3e-3)
+    optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
     for step in range(steps + 1):
         if step in (0, 1, 3, 10, 30, 100, 300):
             yield step, copy.deepcopy(model)
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         loss = cross_entropy(model(x), y)
         loss.backward()
-        optimiser.step()
+        optimizer.step()
 
 
 def picture(models, x):
@@ -52,7 +52,7 @@ def picture(models, x):
     for place, (step, model) in enumerate((models[0], models[-1])):
         found = regions_in_polygon(model, polygon, plane=plane)
         with torch.no_grad():
-            classes = model(plane.points(found.cells.centres()).float()).argmax(1).tolist()
+            classes = model(plane.points(found.cells.centers()).float()).argmax(1).tolist()
         axes = figure.add_subplot(1, 2, place + 1)
         draw_regions(
             axes, found, groups=classes, points=corners, title=f"after {step} steps: {found.regions:,} regions"
@@ -64,7 +64,7 @@ def picture(models, x):
 def along_training(models, x, y):
     starts, ends = x[:20], x[23:43]  # no pair of one digit: they come in turn
     law = line_regions((32, 32, 32))
-    print(f"regions along training: whole lines through two images (law at initialisation {law:.2f}), and between them")
+    print(f"regions along training: whole lines through two images (law at initialization {law:.2f}), and between them")
     print("  steps  on the line  of one class  of different classes")
     for step, model in models:
         whole = np.mean([r.regions for r in regions_on_lines(model, starts, ends, whole=True)])

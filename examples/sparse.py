@@ -68,10 +68,10 @@ METHODS = {
 
 def trained(method, x, y, setting, steps, watch=None):
     """Full-batch training; with ``watch`` (inputs, labels) the error there at every look, and the step of the best."""
-    build, optimiser, _, _ = METHODS[method]
+    build, optimizer, _, _ = METHODS[method]
     lr, start = setting
     layer = build(x.shape[1], start)
-    stepping = optimiser(layer.parameters(), lr, start)
+    stepping = optimizer(layer.parameters(), lr, start)
     seen = []
     for step in range(1, steps + 1):
         stepping.zero_grad()

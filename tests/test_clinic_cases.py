@@ -58,8 +58,8 @@ def test_a_sick_run_does_not_learn_and_its_cure_does():
 
 
 def test_an_unknown_suggestion_is_refused():
-    with pytest.raises(ValueError, match="expected a suggestion of known numbers, got \\['colour'\\]"):
-        NAMED["step-too-small/mlp-digits/severe"].cure({"colour": 1}, 0)
+    with pytest.raises(ValueError, match="expected a suggestion of known numbers, got \\['color'\\]"):
+        NAMED["step-too-small/mlp-digits/severe"].cure({"color": 1}, 0)
 
 
 def test_an_input_that_is_not_finite_reaches_the_weights():

@@ -66,7 +66,7 @@ def test_the_batteries_find_the_files(copy):
     for name in ("test_catalogue.py", "theory/test_activations.py"):
         (copy / "tests" / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(tests / name, copy / "tests" / name)
-    words = "relu-halves or centred-weights or gaussian_bump"
+    words = "relu-halves or centered-weights or gaussian_bump"
     said = ran(copy, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--import-mode=importlib", "-k", words, "tests")
     # the law: holds, breaks, is documented; the instrument: reads, is documented; the activation: moments, covariances
     passed = re.search(r"\b(\d+) passed", said)

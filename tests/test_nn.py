@@ -74,11 +74,11 @@ def test_descent_finds_the_sparse_target_that_plain_weights_miss():
     for layer, lr in ((Spindly(100, 1, bias=False, scale=0.01), 0.05), (nn.Linear(100, 1, bias=False), 0.05)):
         if isinstance(layer, nn.Linear):
             nn.init.zeros_(layer.weight)
-        optimiser = torch.optim.SGD(layer.parameters(), lr=lr)
+        optimizer = torch.optim.SGD(layer.parameters(), lr=lr)
         for _ in range(800):
-            optimiser.zero_grad()
+            optimizer.zero_grad()
             (layer(x) - y).square().mean().backward()
-            optimiser.step()
+            optimizer.step()
         errors.append((layer(test) - test[:, :1]).square().mean().item())
     assert errors[0] < 0.05
     assert errors[1] > 0.5  # about 1 - 30/100

@@ -1,4 +1,4 @@
-"""The multiplicative optimisers against their formulas, in every precision, and as torch's own optimisers behave."""
+"""The multiplicative optimizers against their formulas, in every precision, and as torch's own optimizers behave."""
 
 import copy
 import io
@@ -42,14 +42,14 @@ def test_steps_follow_the_formula(kind, more, foreach, maximize):
 
 def test_the_pair_keeps_its_product_and_gives_the_weight():
     own = parameters()
-    optimiser = EGUpm(own, lr=0.5, beta=0.2)
+    optimizer = EGUpm(own, lr=0.5, beta=0.2)
     for _ in range(4):
-        optimiser.step()
-        plus, minus = optimiser.parts(own[0])
+        optimizer.step()
+        plus, minus = optimizer.parts(own[0])
         torch.testing.assert_close(plus * minus, torch.full_like(plus, 0.01))
         torch.testing.assert_close(plus - minus, own[0].detach())
-    with pytest.raises(ValueError, match="expected a parameter of this optimiser"):
-        optimiser.parts(torch.ones(2))
+    with pytest.raises(ValueError, match="expected a parameter of this optimizer"):
+        optimizer.parts(torch.ones(2))
 
 
 def test_large_beta_is_gradient_descent():
@@ -64,10 +64,10 @@ def test_large_beta_is_gradient_descent():
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_half_precision_accumulates_steps_too_small_to_see(kind, more, dtype):
     own, exact = parameters(dtype), [p.detach().double() for p in parameters(dtype)]
-    optimiser = kind(own, lr=1e-3, **more)
+    optimizer = kind(own, lr=1e-3, **more)
     slopes = [p.grad.double() for p in own]
     for _ in range(300):
-        optimiser.step()
+        optimizer.step()
         exact = [formula(kind, w, g, 1e-3) for w, g in zip(exact, slopes, strict=True)]
     for p, w in zip(own, exact, strict=True):
         assert p.dtype == dtype
@@ -78,11 +78,11 @@ def test_half_precision_accumulates_steps_too_small_to_see(kind, more, dtype):
 def test_weights_changed_from_outside_are_taken_up():
     for dtype in (torch.float32, torch.bfloat16):
         (p,) = parameters(dtype, ((4,),))
-        optimiser = EGU([p], lr=math.log(2))
-        optimiser.step()
+        optimizer = EGU([p], lr=math.log(2))
+        optimizer.step()
         p.data.fill_(0.5)
         p.grad.fill_(1.0)
-        optimiser.step()
+        optimizer.step()
         assert p.tolist() == pytest.approx([0.25] * 4, rel=1e-6)
 
 
@@ -90,20 +90,20 @@ def test_weights_changed_from_outside_are_taken_up():
 @pytest.mark.parametrize(("kind", "more"), KINDS)
 def test_state_dicts_copies_and_files(kind, more, dtype):
     own = parameters(dtype)
-    optimiser = kind([{"params": own[:1], "lr": 0.01}, {"params": own[1:]}], lr=0.3, **more)
-    optimiser.step()
+    optimizer = kind([{"params": own[:1], "lr": 0.01}, {"params": own[1:]}], lr=0.3, **more)
+    optimizer.step()
     file = io.BytesIO()
-    torch.save(optimiser.state_dict(), file)
+    torch.save(optimizer.state_dict(), file)
     file.seek(0)
     clones = [nn.Parameter(p.detach().clone()) for p in own]
     for p, q in zip(own, clones, strict=True):
         q.grad = p.grad.clone()
     other = kind([{"params": clones[:1]}, {"params": clones[1:]}], **more)
     other.load_state_dict(torch.load(file))
-    pair = copy.deepcopy((own, optimiser))
+    pair = copy.deepcopy((own, optimizer))
     for p, q in zip(own, pair[0], strict=True):
         q.grad = p.grad.clone()
-    for stepping in (optimiser, other, pair[1]):
+    for stepping in (optimizer, other, pair[1]):
         for _ in range(3):
             stepping.step()
     for p, q, r in zip(own, clones, pair[0], strict=True):
@@ -115,30 +115,30 @@ def test_closures_schedulers_and_missing_gradients():
     own = parameters()
     own[1].grad = None
     before = own[1].detach().clone()
-    optimiser = EGU(own, lr=0.1)
-    schedule = torch.optim.lr_scheduler.ExponentialLR(optimiser, 0.5)
+    optimizer = EGU(own, lr=0.1)
+    schedule = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.5)
 
     def closure():
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         loss = own[0].square().sum()
         loss.backward()
         return loss
 
-    first = optimiser.step(closure).item()
+    first = optimizer.step(closure).item()
     schedule.step()
-    assert optimiser.param_groups[0]["lr"] == 0.05
-    assert optimiser.step(closure).item() < first
+    assert optimizer.param_groups[0]["lr"] == 0.05
+    assert optimizer.step(closure).item() < first
     assert torch.equal(own[1].detach(), before)
 
 
 def test_weights_that_fall_to_nothing_can_return():
     w = nn.Parameter(torch.tensor([0.5]))
-    optimiser = EGU([w], lr=1.0)
+    optimizer = EGU([w], lr=1.0)
     w.grad = torch.tensor([200.0])
-    optimiser.step()
+    optimizer.step()
     assert w.item() > 0
     w.grad = torch.tensor([-80.0])
-    optimiser.step()
+    optimizer.step()
     assert 1e-5 < w.item() < 1e-2  # the smallest normal float32 times exp(80)
 
 
@@ -163,10 +163,10 @@ def test_a_batch_at_the_safe_rate_converges_to_the_sparse_target():
     generator = torch.Generator().manual_seed(0)
     x = torch.randn(40, 200, generator=generator).sign()
     w = nn.Parameter(torch.full((200,), 1e-4 / 200))
-    optimiser = EGU([w], lr=multiplicative_safe_lr(1.0, 1.0, 200))
+    optimizer = EGU([w], lr=multiplicative_safe_lr(1.0, 1.0, 200))
     for _ in range(800):
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         (0.5 * (x @ w - x[:, 3]).square().mean()).backward()
-        optimiser.step()
+        optimizer.step()
     assert w[3].item() == pytest.approx(1.0, abs=0.05)  # the smaller the start, the nearer to one
     assert w.sum().item() == pytest.approx(1.0, abs=0.1)

@@ -18,7 +18,7 @@ PACKAGES = ["theodolite", *(".".join(p.parent.relative_to(ROOT.parent).parts) fo
 PLAIN = ("theodolite.bayes", "theodolite.nn", "theodolite.optim")  # without a stub
 FORBIDDEN = {"rate", "eta", "step_size", "learning_rate", "bias_std", "weight_std", "noise", "std"}
 RATES = {"weight_rate", "bias_rate", "rates"}
-TORCH = {"closure", "param_group", "state_dict"}  # names that an optimiser's methods have from torch
+TORCH = {"closure", "param_group", "state_dict"}  # names that an optimizer's methods have from torch
 
 
 def public_objects() -> Iterator[tuple[str, object]]:

@@ -21,9 +21,9 @@ TYPED = {
     "loss": "loss",
     "shuffle": "shuffle",
 }
-OPTIMISER = ("lr", "steps", "batch_size", "weight_decay", "clip", "momentum", "dropout", "statistics_momentum", "dtype")
-NUMBERS = frozenset((*OPTIMISER, "initialise", "activation", "weight_variance", "bias_variance"))
-"""What a suggestion may hold that is a number to type or an initialisation."""
+OPTIMIzER = ("lr", "steps", "batch_size", "weight_decay", "clip", "momentum", "dropout", "statistics_momentum", "dtype")
+NUMBERS = frozenset((*OPTIMIzER, "initialize", "activation", "weight_variance", "bias_variance"))
+"""What a suggestion may hold that is a number to type or an initialization."""
 
 Edit = Callable[[nn.Module], nn.Module | None]
 
@@ -37,8 +37,8 @@ def _set_everywhere(kind: type, name: str, value: float) -> Edit:
     return edit
 
 
-def _initialised(name: str) -> Edit:
-    """`th.initialise_`, after recurrent layers and layers that a constant fills were drawn as PyTorch draws them."""
+def _initialized(name: str) -> Edit:
+    """`th.initialize_`, after recurrent layers and layers that a constant fills were drawn as PyTorch draws them."""
 
     def edit(model: nn.Module) -> None:
         import theodolite as th
@@ -47,7 +47,7 @@ def _initialised(name: str) -> Edit:
             own = [p for p in module.parameters(recurse=False) if p.ndim > 1]
             if isinstance(module, nn.RNNBase) or any(bool((p == p.flatten()[0]).all()) for p in own):
                 getattr(module, "reset_parameters", lambda: None)()
-        th.initialise_(model, name)
+        th.initialize_(model, name)
 
     return edit
 
@@ -72,7 +72,7 @@ def _without_last(model: nn.Module) -> nn.Module:
     return model[0] if isinstance(model, nn.Sequential) and len(model) == 2 else model[:-1]
 
 
-def _standardised(part: str) -> Callable[[Data], Data]:
+def _standardized(part: str) -> Callable[[Data], Data]:
     def scaled(x: Tensor, like: Tensor) -> Tensor:
         mean, deviation = like.float().mean(0), like.float().std(0)
         return (x.float() - mean) / deviation.clamp(min=1e-3 * float(deviation.max()))
@@ -87,15 +87,15 @@ def _standardised(part: str) -> Callable[[Data], Data]:
 
 def cured(recipe: Recipe, suggested: dict[str, Any]) -> Recipe:
     """The script with a suggestion typed in, whose keys are those of a Finding's ``suggested``; weight_variance with
-    bias_variance draw every matrix anew where no initialisation is named."""
+    bias_variance draw every matrix anew where no initialization is named."""
     changes: dict[str, Any] = {TYPED[key]: value for key, value in suggested.items() if key in TYPED}
     data, model = list(recipe.edit_data), list(recipe.edit_model)
     if "dtype" in suggested:
         changes["dtype"] = getattr(torch, str(suggested["dtype"]).removeprefix("torch."))
     if "activation" in suggested:
         model.append(_with_activation(suggested["activation"]))
-    if "initialise" in suggested:
-        model.append(_initialised(suggested["initialise"]))
+    if "initialize" in suggested:
+        model.append(_initialized(suggested["initialize"]))
     elif "weight_variance" in suggested:
         changes["drawn"] = (float(suggested["weight_variance"]), float(suggested.get("bias_variance") or 0.0))
     if "dropout" in suggested:
@@ -104,8 +104,8 @@ def cured(recipe: Recipe, suggested: dict[str, Any]) -> Recipe:
         model.append(_set_everywhere(nn.modules.batchnorm._BatchNorm, "momentum", suggested["statistics_momentum"]))
     if suggested.get("remove") == "last activation":
         model.append(_without_last)
-    if "standardise" in suggested:
-        data.append(_standardised(suggested["standardise"]))
+    if "standardize" in suggested:
+        data.append(_standardized(suggested["standardize"]))
     if suggested.get("schedule") == "constant":
         changes["decay"] = ""
     if suggested.get("zero_grad"):
@@ -114,7 +114,7 @@ def cured(recipe: Recipe, suggested: dict[str, Any]) -> Recipe:
         changes["loss"] = "mean_squares"
     if suggested.get("add_to_optimizer"):
         changes["parameters"] = nn.Module.parameters
-    known = {*TYPED, *NUMBERS, "remove", "standardise", "zero_grad", "squeeze", "add_to_optimizer", "schedule"}
+    known = {*TYPED, *NUMBERS, "remove", "standardize", "zero_grad", "squeeze", "add_to_optimizer", "schedule"}
     if set(suggested) - known:
         unknown = sorted(set(suggested) - known)
         raise ValueError(f"expected a suggestion of known numbers, got {unknown}: add them to cured")

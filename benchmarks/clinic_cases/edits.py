@@ -145,7 +145,7 @@ def low_rank(rank: int) -> Edit:
 
 
 def statistics_momentum(value: float) -> Edit:
-    """Batch normalisation whose running statistics follow at this pace."""
+    """Batch normalization whose running statistics follow at this pace."""
 
     def edit(model: nn.Module) -> None:
         for module in model.modules():
@@ -183,7 +183,7 @@ def some_parameters_get_no_gradient(setup: Setup) -> bool:
     return any(p.requires_grad and p.grad is None for p in setup.model.parameters())
 
 
-def some_parameters_have_no_optimiser(setup: Setup) -> bool:
-    """Whether parameters that ask for a gradient are in no group of the optimiser."""
+def some_parameters_have_no_optimizer(setup: Setup) -> bool:
+    """Whether parameters that ask for a gradient are in no group of the optimizer."""
     held = {id(p) for group in setup.optimizer.param_groups for p in group["params"]}
     return any(p.requires_grad and id(p) not in held for p in setup.model.parameters())

@@ -35,8 +35,8 @@ THRESHOLDS = {
     "fashion-itself": 0.83,
 }
 
-SGD = {"optimiser": "sgd", "momentum": 0.9}
-ADAMW = {"optimiser": "adamw", "weight_decay": 0.01}
+SGD = {"optimizer": "sgd", "momentum": 0.9}
+ADAMW = {"optimizer": "adamw", "weight_decay": 0.01}
 WARM = {"warmup": 40, "decay": "cosine"}
 
 
@@ -74,10 +74,10 @@ def _variants() -> list[tuple[str, str, dict[str, Any]]]:
         ("sgd-warm", "resnet/mnist", SGD | WARM | {"lr": 0.1, "weight_decay": 5e-4}),
         ("sgd", "regression/friedman", SGD | {"lr": 0.02}),
         ("sgd", "autoencoder/mnist-itself", SGD | {"lr": 0.3}),
-        ("plain-sgd", "mlp/clusters", {"optimiser": "sgd", "lr": 0.2}),
-        ("plain-sgd", "mlp-tanh/breast-cancer", {"optimiser": "sgd", "lr": 0.1}),
-        ("rmsprop", "lstm/tones", {"optimiser": "rmsprop", "lr": 3e-3}),
-        ("rmsprop", "mlp/fashion", {"optimiser": "rmsprop"}),
+        ("plain-sgd", "mlp/clusters", {"optimizer": "sgd", "lr": 0.2}),
+        ("plain-sgd", "mlp-tanh/breast-cancer", {"optimizer": "sgd", "lr": 0.1}),
+        ("rmsprop", "lstm/tones", {"optimizer": "rmsprop", "lr": 3e-3}),
+        ("rmsprop", "mlp/fashion", {"optimizer": "rmsprop"}),
         ("adamw", "mlp-norm/fashion", ADAMW),
         ("adamw-warm", "vit/digits", ADAMW | WARM),
         ("adamw-warm", "vit/mnist", ADAMW | WARM | {"clip": 1.0}),

@@ -103,7 +103,7 @@ class Attention(nn.Module):
 
 
 class Block(nn.Module):
-    """A transformer's block, normalised first; without its paths around when `skip` is false."""
+    """A transformer's block, normalized first; without its paths around when `skip` is false."""
 
     def __init__(self, width: int, *, causal: bool, skip: bool = True, dropout: float = 0.0):
         super().__init__()

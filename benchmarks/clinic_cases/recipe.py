@@ -20,12 +20,12 @@ Batch = tuple[Tensor, Tensor]
 
 @dataclass(frozen=True)
 class Recipe:
-    """One training script; edits are made in the order given, data before the network, the network before its optimiser."""
+    """One training script; edits are made in the order given, data before the network, the network before its optimizer."""
 
     architecture: str
     data: str
     network: Network
-    optimiser: str = "adam"
+    optimizer: str = "adam"
     lr: float = 1e-3
     momentum: float = 0.0
     weight_decay: float = 0.0
@@ -136,9 +136,9 @@ LOSSES = {
 def _optimizer(recipe: Recipe, model: nn.Module) -> torch.optim.Optimizer:
     parameters = [p for p in recipe.parameters(model) if p.requires_grad]
     common = {"lr": recipe.lr, "weight_decay": recipe.weight_decay}
-    if recipe.optimiser == "sgd":
+    if recipe.optimizer == "sgd":
         return torch.optim.SGD(parameters, momentum=recipe.momentum, **common)
-    return {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW, "rmsprop": torch.optim.RMSprop}[recipe.optimiser](
+    return {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW, "rmsprop": torch.optim.RMSprop}[recipe.optimizer](
         parameters, **common
     )
 

@@ -74,7 +74,7 @@ def overall(rows: Sequence[Row]) -> list[tuple[str, str]]:
         ("healthy runs with alarm", interval(sum(r["found"] for r in healthy), len(healthy))),
         ("alarms that are right", interval(sum(f["name"] in r["right"] for r, f in named), len(named))),
         ("remedy cures", interval(sum(tried), len(tried))),
-        ("… a number or an initialisation", interval(sum(numbers), len(numbers))),
+        ("… a number or an initialization", interval(sum(numbers), len(numbers))),
         ("seconds a diagnosis", f"median {times[len(times) // 2]:.1f}, longest {times[-1]:.1f}" if times else "–"),
     ]
 

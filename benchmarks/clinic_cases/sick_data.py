@@ -11,7 +11,7 @@ from .data import Data, generator_of
 from .recipe import Setup
 from .sites import SITES
 
-SGD = {"optimiser": "sgd", "momentum": 0.9}
+SGD = {"optimizer": "sgd", "momentum": 0.9}
 
 
 def stretched(scale: float, offset: float) -> Callable[[Data], Data]:
@@ -20,7 +20,7 @@ def stretched(scale: float, offset: float) -> Callable[[Data], Data]:
 
 
 def units(spread: float) -> Callable[[Data], Data]:
-    """Columns in their own units, their sizes from 1 to `spread`, none centred."""
+    """Columns in their own units, their sizes from 1 to `spread`, none centered."""
 
     def edit(data: Data) -> Data:
         scale = torch.logspace(0, torch.log10(torch.tensor(spread)).item(), data.x.shape[1])

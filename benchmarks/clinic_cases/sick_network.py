@@ -45,7 +45,7 @@ def _sites(depth: int, conv_depth: int, **options: Any) -> list[Recipe]:
 def _signals() -> list[Case]:
     cases = []
     for base in _sites(10, 10):
-        base = replace(base, optimiser="sgd", lr=0.02, momentum=0.9, clip=1.0)
+        base = replace(base, optimizer="sgd", lr=0.02, momentum=0.9, clip=1.0)
         cases += grades(
             "signal-vanishes",
             base,
@@ -75,7 +75,7 @@ def _gradients() -> list[Case]:
     for base in _sites(5, 5):
         cases += grades(
             "gradient-vanishes",
-            replace(base, optimiser="sgd", lr=0.05, momentum=0.9, clip=1.0),
+            replace(base, optimizer="sgd", lr=0.05, momentum=0.9, clip=1.0),
             kind="sigmoid",
             mild=_swapped(base, 5, activation="sigmoid", gain=1.0),
             severe=_swapped(base, 12, activation="sigmoid", gain=1.0),
@@ -289,7 +289,7 @@ def _rank() -> list[Case]:
     for base in (SITES["mlp/digits"], SITES["mlp-tanh/mnist"], SITES["autoencoder/mnist-itself"], _NARROW):
         cases += grades(
             "rank-lost",
-            replace(base, optimiser="sgd", lr=0.05, momentum=0.9),
+            replace(base, optimizer="sgd", lr=0.05, momentum=0.9),
             mild={"edit_model": (low_rank(2),)},
             severe={"edit_model": (low_rank(1),)},
             also=("too-narrow", "units-alike"),

@@ -7,14 +7,14 @@ import torch
 
 from .case import Case, grades, sick, worse_on_held_out
 from .data import Data
-from .edits import all_but, frozen_statistics, only, some_parameters_have_no_optimiser, statistics_momentum
+from .edits import all_but, frozen_statistics, only, some_parameters_have_no_optimizer, statistics_momentum
 from .networks import cnn, mlp
 from .recipe import Setup
 from .run import score
 from .sick_data import unrelated
 from .sites import SITES
 
-SGD = {"optimiser": "sgd", "momentum": 0.9}
+SGD = {"optimizer": "sgd", "momentum": 0.9}
 
 
 def _steps() -> list[Case]:
@@ -66,7 +66,7 @@ def _steps() -> list[Case]:
     return cases
 
 
-FORGOTTEN = {  # site: what a mild and a severe script leaves out of its optimiser
+FORGOTTEN = {  # site: what a mild and a severe script leaves out of its optimizer
     "mlp/mnist": (all_but("1."), only("5.")),
     "cnn/digits": (all_but("0."), only("7.")),
     "vit/digits": (all_but("blocks.0"), only("head")),
@@ -75,7 +75,7 @@ FORGOTTEN = {  # site: what a mild and a severe script leaves out of its optimis
 }
 
 
-def _optimiser() -> list[Case]:
+def _optimizer() -> list[Case]:
     cases = []
     for site, (mild, severe) in FORGOTTEN.items():
         cases += grades(
@@ -83,8 +83,8 @@ def _optimiser() -> list[Case]:
             site,
             mild={"parameters": mild},
             severe={"parameters": severe},
-            fact="parameters that ask for a gradient are in no group of the optimiser",
-            holds=some_parameters_have_no_optimiser,
+            fact="parameters that ask for a gradient are in no group of the optimizer",
+            holds=some_parameters_have_no_optimizer,
             also=("layer-untrained",),
         )
     for site, lr in (
@@ -176,7 +176,7 @@ def overfitted(setup: Setup) -> bool:
     return worse_on_held_out(setup, 0.1)
 
 
-def memorised(setup: Setup) -> bool:
+def memorized(setup: Setup) -> bool:
     """Whether nine tenths of the (noisy) training labels are known by heart and a quarter fewer of those held out."""
     return score(setup, setup.loader.x, setup.loader.y) >= 0.9 and worse_on_held_out(setup, 0.25)
 
@@ -201,13 +201,13 @@ def _fitting() -> list[Case]:
             holds=overfitted,
             also=("memorises-noise",),
         )
-    memorising = {
+    memorizing = {
         "mlp/digits": mlp(256, 256),
         "cnn/digits": cnn(24, 48),
         "mlp-tanh/fashion": mlp(256, 256, activation="tanh"),
         "cnn-bn/mnist": cnn(16, 32, norm=True),
     }
-    for site, network in memorising.items():
+    for site, network in memorizing.items():
         changed = {"network": network, "steps": 700, "lr": 2e-3, "samples": 500}
         cases += grades(
             "memorises-noise",
@@ -215,7 +215,7 @@ def _fitting() -> list[Case]:
             mild=changed | {"edit_data": (unrelated(0.5),)},
             severe=changed | {"edit_data": (unrelated(1.0),)},
             fact="nine tenths of the training labels are known, though many are drawn at random",
-            holds=memorised,
+            holds=memorized,
             also=("overfits", "labels-unrelated", "labels-conflict"),
         )
     return cases
@@ -256,7 +256,7 @@ def _statistics() -> list[Case]:
     return cases
 
 
-def _regularised() -> list[Case]:
+def _regularized() -> list[Case]:
     cases = []
     for site in ("mlp/mnist", "cnn/digits", "regression/friedman", "cnn-bn/digits", "autoencoder/mnist-itself"):
         cases += grades(
@@ -288,4 +288,4 @@ def _regularised() -> list[Case]:
 
 def cases() -> list[Case]:
     """All cases whose training is at fault."""
-    return [*_steps(), *_optimiser(), *_noise(), *_ends(), *_fitting(), *_precision(), *_statistics(), *_regularised()]
+    return [*_steps(), *_optimizer(), *_noise(), *_ends(), *_fitting(), *_precision(), *_statistics(), *_regularized()]

@@ -154,7 +154,7 @@ def cases() -> list[Case]:
             _case("weights-not-finite", site, "mild", not_finite(minor, 0.0), has_nan, "an entry is not finite"),
             _case("weights-not-finite", site, "severe", not_finite(major, 1.0), has_nan, "a layer is not finite"),
         ]
-        fact = "a matrix is that of another draw of the initialisation; the rest is trained"
+        fact = "a matrix is that of another draw of the initialization; the rest is trained"
         found += [
             _case("layer-untrained", site, "mild", untrained(minor), has_fresh_layer, fact),
             _case("layer-untrained", site, "severe", untrained(major), has_fresh_layer, fact),

@@ -22,7 +22,7 @@ def network():
 
 
 def trained(model, epochs=10):
-    """The loss of each epoch, and the optimiser."""
+    """The loss of each epoch, and the optimizer."""
     optimizer, losses = torch.optim.SGD(model.parameters(), lr=0.1), []
     for epoch in range(epochs):
         for rows in torch.randperm(1400, generator=torch.Generator().manual_seed(epoch)).split(64):
@@ -48,7 +48,7 @@ print(found)
 found.html("diagnosis.html")
 
 model = network()
-th.initialise_(model, "tanh")  # what it said to type
+th.initialize_(model, "tanh")  # what it said to type
 after, optimizer = trained(model)
 print(f"\ntyped: training loss {before[-1]:.3g} becomes {after[-1]:.3g}")
 
@@ -61,7 +61,7 @@ pictures = [
             line=tuple(before),
             line_label="as PyTorch draws them",
             x_label="epoch",
-            y_label="training loss, after th.initialise_",
+            y_label="training loss, after th.initialize_",
         ),
     )
 ]

@@ -20,7 +20,7 @@ theodolite run train.py
 """
 DOORS = (
     ("My network does not train", "guide/my-network-does-not-train.html", "theodolite diagnose, th.diagnose"),
-    ("Before training", "guide/before-training.html", "which initialisation, step, width: theodolite design"),
+    ("Before training", "guide/before-training.html", "which initialization, step, width: theodolite design"),
     ("While it trains", "guide/while-it-trains.html", "step, phase, what goes wrong: th.Watch"),
     ("After training", "guide/after-training.html", "any module or checkpoint: theodolite survey"),
     ("Theorems that run", "atlas.html", "each law beside its experiment: theodolite check"),

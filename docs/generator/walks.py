@@ -20,8 +20,8 @@ TITLES = {
         "Lecture notes on the theory of deep learning",
         "Notes of the course ORF 543 (2023), 9/14 to 12/7.",
     ),
-    "memorisation-and-dimension": (
-        "Notes on memorisation and dimension",
+    "memorization-and-dimension": (
+        "Notes on memorization and dimension",
         "Notes of a reading group (November 2023) on finite-sample expressivity, intrinsic dimension and manifolds.",
     ),
     "corrective-networks": (

@@ -16,7 +16,7 @@ from theodolite.measure.experiments import gaussian_start, network_outputs, trai
 from theodolite.report.progress import tracked
 
 SIDE, BITS = 32, 5
-OPTIMISERS = {
+OPTIMIzERS = {
     "gradient descent": (partial(torch.optim.SGD, lr=0.1, momentum=0.9), 300),
     "Adam": (partial(torch.optim.Adam, lr=0.01), 300),
 }
@@ -33,14 +33,14 @@ def feature_maps(generator):
     }
 
 
-def mean_loss(features, seen, optimiser, steps, generator):
+def mean_loss(features, seen, optimizer, steps, generator):
     """The loss over all rows of one network for each target, and how many targets are learnt to below 0.1."""
     targets = products_of_bits(bit_patterns(BITS)).T  # (targets, rows)
     order = torch.randperm(SIDE, generator=generator)
     x = (features / features.square().sum(1).mean().sqrt())[order].expand(SIDE, -1, -1)
     y = targets[:, order]
     start = gaussian_start(SIDE, (features.shape[1], 64, 64, 1), activation="relu", generator=generator)
-    own = trained_networks(start, x[:, :seen], y[:, :seen], activation="relu", optimiser=optimiser, steps=steps)
+    own = trained_networks(start, x[:, :seen], y[:, :seen], activation="relu", optimizer=optimizer, steps=steps)
     losses = (network_outputs(own, x, "relu") - y).square().mean(1)
     return float(losses.mean()), int((losses < 0.1).sum())
 
@@ -58,10 +58,10 @@ def two_sided_residual(generator):
 def main():
     generator = torch.Generator().manual_seed(0)
     maps, lowest = feature_maps(generator), None
-    work = [(name, how, seen) for name in maps for how in OPTIMISERS for seen in (8, 16, 24)]
-    print(f"{'features':16}{'optimiser':18}{'k':>4}{'mean loss':>11}{'1 - k/d':>9}{'learnt':>8}")
+    work = [(name, how, seen) for name in maps for how in OPTIMIzERS for seen in (8, 16, 24)]
+    print(f"{'features':16}{'optimizer':18}{'k':>4}{'mean loss':>11}{'1 - k/d':>9}{'learnt':>8}")
     for name, how, seen in tracked(work, total=len(work), label="networks"):
-        loss, learnt = mean_loss(maps[name], seen, *OPTIMISERS[how], generator)
+        loss, learnt = mean_loss(maps[name], seen, *OPTIMIzERS[how], generator)
         print(f"{name:16}{how:18}{seen:4d}{loss:11.3f}{1 - seen / SIDE:9.3f}{learnt:5d}/{SIDE}")
         lowest = min(filter(None, (lowest, (loss - 1 + seen / SIDE, name, how, seen))))
     print(

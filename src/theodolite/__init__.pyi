@@ -18,7 +18,7 @@ from .construct.kernels.estimators import (
     NetworkKernelRegressor as NetworkKernelRegressor,
 )
 from .construct.kernels.module_kernels import kernel_of as kernel_of
-from .construct.propagation.initialisation import initialise_ as initialise_
+from .construct.propagation.initialization import initialize_ as initialize_
 from .core.ailment import Ailment as Ailment, Finding as Finding
 from .core.instrument import Instrument as Instrument
 from .core.law import Law as Law, Verdict as Verdict

@@ -150,7 +150,7 @@ def _run_parser(commands: Any) -> None:
 
 
 def _design_parser(commands: Any) -> None:
-    design = commands.add_parser("design", help="before training: initialisation and how deep a signal lives")
+    design = commands.add_parser("design", help="before training: initialization and how deep a signal lives")
     design.add_argument("--activation", default="relu", help="a name as in torch.nn.functional")
     design.add_argument("--depth", type=int, default=10, help="hidden layers")
     design.add_argument("--width", type=int, default=512, help="units a hidden layer")

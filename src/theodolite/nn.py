@@ -69,7 +69,7 @@ class Spindly(nn.Module):
 
 
 class Squares(nn.Module):
-    """The parametrisation behind `spindly`, for ``torch.nn.utils.parametrize``."""
+    """The parametrization behind `spindly`, for ``torch.nn.utils.parametrize``."""
 
     def __init__(self, scale: float, positive: bool = False) -> None:
         super().__init__()

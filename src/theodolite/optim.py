@@ -1,4 +1,4 @@
-r"""Multiplicative updates as ordinary optimisers: exponentiated gradient, for positive weights and for weights of any sign.
+r"""Multiplicative updates as ordinary optimizers: exponentiated gradient, for positive weights and for weights of any sign.
 
 Gradient descent adds; these multiply, $w\leftarrow we^{-\eta g}$. On a target that needs few of many features they learn
 from about $\log d$ examples where every rotation-invariant learner needs about $d$.
@@ -55,7 +55,7 @@ class _Mirror(torch.optim.Optimizer, ABC):
             moving = [p for p in group["params"] if p.grad is not None]
             for p in moving:
                 if p.grad.is_sparse or p.is_complex():
-                    raise ValueError("expected dense real gradients, got sparse or complex ones; use another optimiser")
+                    raise ValueError("expected dense real gradients, got sparse or complex ones; use another optimizer")
             full = [p for p in moving if p.dtype not in HALF]
             size = float(group["lr"])
             for part in _alike(full) if group["foreach"] else [[p] for p in full]:
@@ -75,7 +75,7 @@ class _Mirror(torch.optim.Optimizer, ABC):
         p.copy_(self._primal(self.state[p]["dual"], group))
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """As every optimiser's, but the float32 duals of half-precision weights stay in float32."""
+        """As every optimizer's, but the float32 duals of half-precision weights stay in float32."""
         super().load_state_dict(state_dict)
         own = [p for group in self.param_groups for p in group["params"]]
         saved = [index for group in state_dict["param_groups"] for index in group["params"]]
@@ -87,7 +87,7 @@ class _Mirror(torch.optim.Optimizer, ABC):
 
 
 class EGU(_Mirror):
-    r"""Exponentiated gradient, unnormalised: $w\leftarrow w\,e^{-\eta g}$, for weights that are and stay positive.
+    r"""Exponentiated gradient, unnormalized: $w\leftarrow w\,e^{-\eta g}$, for weights that are and stay positive.
 
     Start from equal small weights, such as 1/d each, or smaller: the smaller, the sparser the solution. A safe rate for the
     loss $\tfrac12(x\cdot w-y)^2$, alone or averaged over a batch, with $|x_i|\le X$ and a target of norm U is
@@ -180,7 +180,7 @@ class EGUpm(_Mirror):
         r"""The positive pair $w^+,w^-$ behind a parameter, in at least float32."""
         group = next((g for g in self.param_groups if any(p is parameter for p in g["params"])), None)
         if group is None:
-            raise ValueError("expected a parameter of this optimiser, got another tensor; pass one it was given")
+            raise ValueError("expected a parameter of this optimizer, got another tensor; pass one it was given")
         kept = self.state[parameter].get("dual") if parameter in self.state else None
         wide = parameter.float() if parameter.dtype in HALF else parameter
         dual = self._dual(wide, group) if kept is None else kept

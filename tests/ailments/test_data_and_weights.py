@@ -122,7 +122,7 @@ def test_a_network_drawn_anew_when_its_start_is_not_known():
         for parameter in case["model"].parameters():
             parameter.fill_(math.nan)
     assert [finding.suggested for finding in findings("inputs_not_scaled", Chart(**case))] == [
-        {"standardise": "inputs"}
+        {"standardize": "inputs"}
     ]
 
 
@@ -168,10 +168,10 @@ def test_half_precision_weights_are_read():
 def test_scales_by_column_only_where_columns_differ():
     generator = torch.Generator().manual_seed(0)
     pixels = torch.rand(50, 3, 8, 8, generator=generator) * 255
-    assert input_scales(pixels).centre.shape == (3, 1, 1)
-    assert input_scales(torch.rand(50, 20, generator=generator) * 255).centre.ndim == 0
+    assert input_scales(pixels).center.shape == (3, 1, 1)
+    assert input_scales(torch.rand(50, 20, generator=generator) * 255).center.ndim == 0
     table = torch.rand(50, 4, generator=generator) * torch.tensor([1.0, 10.0, 1e3, 1e5])
-    scaled = input_scales(table).standardised(table)
+    scaled = input_scales(table).standardized(table)
     assert torch.allclose(scaled.mean(0), torch.zeros(4), atol=1e-4) and float(scaled.std()) == pytest.approx(
         1, rel=0.05
     )

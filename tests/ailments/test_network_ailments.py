@@ -236,4 +236,4 @@ def test_where_no_remedy_could_be_tried_that_of_theory_is_given():
     x, y = torch.randn(256, 32), torch.randint(0, 4, (256,))
     found = th.diagnose(nn.Sequential(*layers, nn.Linear(32, 4)), data=(x, y), loss=F.cross_entropy).findings
     merged = next(finding for finding in found if finding.name == "inputs-merge")
-    assert merged.remedy == 'th.initialise_(model, "tanh")' and "steps" not in merged.says
+    assert merged.remedy == 'th.initialize_(model, "tanh")' and "steps" not in merged.says

@@ -41,7 +41,7 @@ def linear(weight):
     return layer
 
 
-def test_least_norm_is_recognised():
+def test_least_norm_is_recognized():
     x, y = problem()
     model = linear(least_weighted_norm(x, y)[None])
     seen = by_quantity(th.Subject(model, data=(torch.tensor(x), torch.tensor(y)[:, None]), loss=mse_loss))
@@ -64,7 +64,7 @@ def test_diagonal_networks_end_where_their_start_says(scale, near, far):
     assert seen["distance to the nearest diagonal network's end"].measured < 0.01
 
 
-def test_widest_margin_is_recognised_and_never_exceeded():
+def test_widest_margin_is_recognized_and_never_exceeded():
     rng = np.random.default_rng(1)
     x = rng.normal(size=(40, 6))
     y = np.where(x @ rng.normal(size=6) > 0, 1, -1)

@@ -63,7 +63,7 @@ def test_structures(model, symmetric):
         assert "Spindly" in cost[0].meaning
 
 
-def test_convolutions_and_normalised_inputs_know_places():
+def test_convolutions_and_normalized_inputs_know_places():
     conv = nn.Sequential(nn.Conv2d(1, 4, 3), nn.Flatten(), nn.Linear(4 * 4 * 4, 2))
     (only,) = th.read("input-symmetry", conv, data=torch.randn(5, 1, 6, 6, generator=torch.Generator().manual_seed(0)))
     assert only.expected is None and "knows their places" in only.meaning

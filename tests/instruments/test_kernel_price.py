@@ -24,7 +24,7 @@ def subject_of(model, x):
     return th.Subject(model, data=(x, torch.zeros(len(x), dtype=torch.long)), loss=nn.functional.cross_entropy)
 
 
-def test_a_model_that_does_not_vectorise_gets_what_its_time_allows():
+def test_a_model_that_does_not_vectorize_gets_what_its_time_allows():
     torch.manual_seed(0)
     subject = subject_of(Recurrent(), torch.randn(32, 5, 4))
     few = spread_samples(subject, 2)
@@ -35,7 +35,7 @@ def test_a_model_that_does_not_vectorise_gets_what_its_time_allows():
     assert 6 < counts[1] < math.inf
 
 
-def test_time_without_end_and_layers_that_vectorise_set_no_limit():
+def test_time_without_end_and_layers_that_vectorize_set_no_limit():
     subject = subject_of(Recurrent(), torch.randn(8, 5, 4))
     assert kernel_samples(subject, spread_samples(subject, 2), 3, fewest=6) == math.inf
     plain = subject_of(nn.Linear(4, 3), torch.randn(8, 4)).within(Allowance.starting_now(1.0))

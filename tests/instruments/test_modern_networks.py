@@ -15,7 +15,7 @@ def seeded(seed=0):
 
 
 class Vision(nn.Module):
-    """Patches, places, blocks that normalise first, and the mean over tokens."""
+    """Patches, places, blocks that normalize first, and the mean over tokens."""
 
     def __init__(self, depth=6, width=16, patches=16):
         super().__init__()
@@ -30,7 +30,7 @@ class Vision(nn.Module):
 
 
 class Residual(nn.Module):
-    """Convolutions with batch normalisation beside an identity."""
+    """Convolutions with batch normalization beside an identity."""
 
     def __init__(self, blocks=3, width=8):
         super().__init__()
@@ -65,7 +65,7 @@ def made(kind):
 
 
 @pytest.mark.parametrize("depth", [3, 12])
-def test_a_normalised_path_passes_signals_whatever_its_depth(depth):
+def test_a_normalized_path_passes_signals_whatever_its_depth(depth):
     torch.manual_seed(0)
     model = Vision(depth=depth).eval()
     readings = th.read("signal", model, data=pictures()[0])
@@ -73,12 +73,12 @@ def test_a_normalised_path_passes_signals_whatever_its_depth(depth):
     assert 0.03 < gain.measured < 30
     norms = [r.measured for r in readings if r.quantity == "mean square of the signal"]
     assert min(norms) > 1e-4 and max(norms) < 1e4
-    told = th.read("initialisation", model, data=pictures()[0])
+    told = th.read("initialization", model, data=pictures()[0])
     assert not any("changes by a factor" in reading.meaning for reading in told)
 
 
 @pytest.mark.parametrize("kind", [Vision, Residual])
-def test_no_layer_behind_a_sum_or_a_normalisation_is_held_to_a_band_of_plain_layers(kind):
+def test_no_layer_behind_a_sum_or_a_normalization_is_held_to_a_band_of_plain_layers(kind):
     readings = th.read("signal", made(kind), data=pictures()[0])
     plain = {"blocks.0.0"} | {
         f"blocks.layers.{place}.linear2" for place in range(6)
@@ -143,7 +143,7 @@ def test_a_loss_that_falls_to_nothing_falls_by_at_most_all_of_it(lr):
     assert math.isfinite(trend.stderr)
 
 
-def test_batches_of_a_normalised_network_are_those_of_training_where_a_step_is_meant():
+def test_batches_of_a_normalized_network_are_those_of_training_where_a_step_is_meant():
     """Running statistics far from the batch's own: curvature and noise are those of a step, not of evaluation mode."""
     model, (x, y) = made(Residual), pictures()
     curved = th.read("sharpness", model, data=(x, y), loss=cross_entropy, lr=0.1)[0].measured

@@ -15,7 +15,7 @@ from theodolite.measure.spectra import gram_eigenvalues
 MATRICES, SHAPE = 40, (160, 96)
 
 
-def quantised(w, levels):
+def quantized(w, levels):
     scale = np.abs(w).max() / levels
     return np.round(w / scale) * scale
 
@@ -32,8 +32,8 @@ LAWS = {
     "t5": lambda random: random.standard_t(5, size=SHAPE),
     "t3": lambda random: random.standard_t(3, size=SHAPE),
     "sparse": lambda random: random.normal(size=SHAPE) * (random.random(SHAPE) < 0.1),
-    "8 bits": lambda random: quantised(random.normal(size=SHAPE), 127),
-    "4 bits": lambda random: quantised(random.normal(size=SHAPE), 7),
+    "8 bits": lambda random: quantized(random.normal(size=SHAPE), 127),
+    "4 bits": lambda random: quantized(random.normal(size=SHAPE), 7),
     "shuffled": shuffled,
 }
 
@@ -104,7 +104,7 @@ def test_entries_whose_squares_overflow_have_a_spectrum(tmp_path):
     assert alphas["huge.weight"] == alphas["tiny.weight"] == pytest.approx(alphas["a.weight"], rel=1e-9)
 
 
-def test_masks_and_indices_are_not_called_quantised_weights(tmp_path):
+def test_masks_and_indices_are_not_called_quantized_weights(tmp_path):
     tensors = {
         "embeddings.position_ids": torch.arange(512)[None],
         "attn.bias": torch.tril(torch.ones(1, 1, 32, 32)),
@@ -118,7 +118,7 @@ def test_masks_and_indices_are_not_called_quantised_weights(tmp_path):
     }
     assert "indices" in told["embeddings.position_ids"]
     assert all("mask, not weights" in told[name] for name in ("attn.bias", "attn.other.bias", "attn.causal_mask"))
-    assert not any("dequantise" in words for words in told.values())
+    assert not any("dequantize" in words for words in told.values())
 
 
 def test_a_transposed_matrix_is_known_by_its_bias(tmp_path):
@@ -132,7 +132,7 @@ def test_a_transposed_matrix_is_known_by_its_bias(tmp_path):
     weight = dict(model.named_parameters())["h.0.mlp.c_fc.weight"]
     expected = 32 * weight.double().square().mean().item()
     for subject in (th.Subject(model), tmp_path / "m.safetensors"):
-        found = {r.where: r.measured for r in th.read("initialisation", subject) if r.quantity.startswith("C_w")}
+        found = {r.where: r.measured for r in th.read("initialization", subject) if r.quantity.startswith("C_w")}
         assert found["h.0.mlp.c_fc.weight"] == pytest.approx(expected, rel=1e-9)
 
 

@@ -10,7 +10,7 @@ import theodolite as th
 def random_network(activation, name, seed, width=256):
     layers = [nn.Linear(64, width)] + [m for _ in range(4) for m in (activation(), nn.Linear(width, width))]
     model = nn.Sequential(*layers)
-    th.initialise_(model, name, generator=torch.Generator().manual_seed(seed))
+    th.initialize_(model, name, generator=torch.Generator().manual_seed(seed))
     return model
 
 

@@ -1,4 +1,4 @@
-"""One visit serves all, thinned data are spread over all of them, and batch normalisation goes by the batch."""
+"""One visit serves all, thinned data are spread over all of them, and batch normalization goes by the batch."""
 
 import math
 
@@ -10,7 +10,7 @@ from torch.nn.functional import cross_entropy, mse_loss
 import theodolite as th
 from theodolite.core.budget import Allowance
 from theodolite.instruments._common.visit import Kept, features_of, parted, sample_count, thinned
-from theodolite.measure import batch_statistics, normalises_batches
+from theodolite.measure import batch_statistics, normalizes_batches
 from theodolite.measure.curvature import hessian
 from theodolite.measure.dynamics import gradient_moments, group_moments
 from theodolite.measure.kernels import empirical_ntk, sketched_ntk
@@ -108,7 +108,7 @@ def test_an_ample_budget_changes_no_number():
         assert one.measured == pytest.approx(other.measured, rel=1e-4, abs=1e-6)
 
 
-def normalised():
+def normalized():
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(5, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 1)).double()
     x = torch.randn(48, 5, generator=seeded(), dtype=torch.float64)
@@ -116,11 +116,11 @@ def normalised():
 
 
 def test_batch_statistics_are_those_of_training_and_leave_no_trace():
-    model, x, y = normalised()
+    model, x, y = normalized()
     state = {name: value.clone() for name, value in model.state_dict().items()}
     with batch_statistics(model):
         inside = model(x)
-    assert normalises_batches(model)
+    assert normalizes_batches(model)
     assert not torch.allclose(inside, model(x))
     model.train()
     assert torch.allclose(inside, model(x))
@@ -134,8 +134,8 @@ def test_batch_statistics_are_those_of_training_and_leave_no_trace():
     assert torch.allclose(found, torch.cat([p.flatten() for p in product]), atol=1e-8)
 
 
-def test_sharpness_of_a_normalised_network_is_that_of_its_training_loss():
-    model, x, y = normalised()
+def test_sharpness_of_a_normalized_network_is_that_of_its_training_loss():
+    model, x, y = normalized()
     (reading,) = th.read("sharpness", model, data=(x, y), loss=mse_loss, lr=0.1)
     with batch_statistics(model):
         dense = hessian(model, mse_loss, (x, y)).dense()
@@ -201,7 +201,7 @@ def test_prenorm_layers_get_no_power_of_the_depth_but_the_gain_of_their_path():
         nn.Linear(4, 16), nn.TransformerEncoder(layer, 9, enable_nested_tensor=False), nn.Linear(16, 3)
     )
     x = torch.randn(12, 5, 4, generator=seeded())
-    readings = th.read("initialisation", model, data=x)
+    readings = th.read("initialization", model, data=x)
     assert all(r.expected is None for r in readings)
     assert not any("depth scale" in r.quantity or "changes by a factor" in r.meaning for r in readings)
     (gain,) = [r for r in th.read("signal", model, data=x) if "gain" in r.quantity]

@@ -4,7 +4,7 @@ from safetensors.torch import load_file
 from theodolite.io.builtin_network import FOLDER, builtin, digits, trained
 
 
-def test_the_data_are_centred_and_scaled():
+def test_the_data_are_centered_and_scaled():
     x, y = digits()
     assert x.shape == (1797, 64)
     assert abs(x.mean()) < 1e-5

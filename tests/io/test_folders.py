@@ -39,7 +39,7 @@ def test_a_folder_of_torch_distributed(saved):
     for name, tensor in TENSORS.items():
         assert found[f"model.{name}"].dtype == tensor.dtype
         assert torch.equal(found[f"model.{name}"].read(), tensor)
-    assert left_out(found) == {"state of an optimiser, not weights": ("optim.state.a.weight.exp_avg",)}
+    assert left_out(found) == {"state of an optimizer, not weights": ("optim.state.a.weight.exp_avg",)}
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -163,10 +163,10 @@ def test_gguf_of_its_own_library(tmp_path):
     whole = TENSORS["a.weight"].numpy()
     writer.add_tensor("plain", whole)
     writer.add_tensor("half", whole.astype(np.float16))
-    quantised = {
+    quantized = {
         k.name: gguf.quants.quantize(whole, k) for k in (kinds.Q8_0, kinds.Q4_0, kinds.Q4_1, kinds.Q5_0, kinds.BF16)
     }
-    for name, raw in quantised.items():
+    for name, raw in quantized.items():
         writer.add_tensor(name, raw, raw_dtype=kinds[name])
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
@@ -175,7 +175,7 @@ def test_gguf_of_its_own_library(tmp_path):
     found = checkpoint(tmp_path / "model")
     assert torch.equal(found["plain"].read(), TENSORS["a.weight"])
     assert torch.equal(found["half"].read(), TENSORS["a.weight"].half())
-    for name, raw in quantised.items():
+    for name, raw in quantized.items():
         assert found[name].shape == (24, 64)
         assert np.array_equal(found[name].read().float().numpy(), gguf.quants.dequantize(raw, kinds[name])), name
 

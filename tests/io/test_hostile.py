@@ -227,13 +227,13 @@ def test_sparse_and_jagged_tensors_are_named(tmp_path):
     tensors = {
         "sparse": torch.eye(3).to_sparse(),
         "jagged": torch.nested.nested_tensor([torch.ones(2), torch.ones(3)]),
-        "quantised": torch.quantize_per_tensor(torch.ones(2, 2), 0.1, 0, torch.qint8),
+        "quantized": torch.quantize_per_tensor(torch.ones(2, 2), 0.1, 0, torch.qint8),
         "plain": torch.ones(2, 2),
     }
     torch.save(tensors, tmp_path / "m.pt")
     faults = {}
     assert [weight.name for weight, _ in readable(checkpoint(tmp_path / "m.pt"), faults)] == ["plain"]
-    assert set(faults) == {"sparse", "jagged", "quantised"}
+    assert set(faults) == {"sparse", "jagged", "quantized"}
 
 
 def test_a_file_cut_short_after_it_was_listed_is_named(tmp_path):

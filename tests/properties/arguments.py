@@ -1,4 +1,4 @@
-"""What functions take that look at somebody's network or optimiser: sound arguments and edges of each, by the function's name.
+"""What functions take that look at somebody's network or optimizer: sound arguments and edges of each, by the function's name.
 
 One network and its batches serve all: the edges are what people have by accident, an empty batch, NaN in it, weights that are
 zero, a layer that never runs, a state of another network.
@@ -109,9 +109,9 @@ def by_function():
             "x": cloud,
             "y": ([torch.ones(2, 4, dtype=torch.float64)], []),
             "activation": (["relu"], ["no such"]),
-            "optimiser": stepper,
+            "optimizer": stepper,
         },
-        "descent_weights": {"optimiser": stepper, "x": ([x[None]], [x[None] * 0]), "y": ([x[None, :, 0]], [])},
+        "descent_weights": {"optimizer": stepper, "x": ([x[None]], [x[None] * 0]), "y": ([x[None, :, 0]], [])},
         **dict.fromkeys(("batch_kernels", "descended", "linearly_descended"), tangent),
         "largest_stable_gain": {
             "make": ([lambda own, gains: frozen_rmsprop(own, gains, scales=torch.ones(2).double(), momentum=0.0)], []),

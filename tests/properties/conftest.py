@@ -80,7 +80,7 @@ VECTORS = frozenset(
         "values",
         "trace_gradient",
         "log_tau2",
-        "centre",
+        "center",
         "second_derivative",
         "readouts_y",
         "first",
@@ -175,7 +175,7 @@ def _made():
     """Objects that only the package makes: sound ones, what is at their edges, and what they can never be."""
     from theodolite.measure.collapse import ClassMoments
     from theodolite.measure.curvature import hessian
-    from theodolite.measure.dimension import nearest_neighbours
+    from theodolite.measure.dimension import nearest_neighbors
     from theodolite.measure.dimension.distinct import distinct_rows
     from theodolite.measure.experiments import Ensemble, LineEnsemble, Problem
     from theodolite.measure.regions import cell_at
@@ -200,7 +200,7 @@ def _made():
             [ClassMoments.of(x, labels, classes=2)],
             [ClassMoments.of(x, labels, classes=3), ClassMoments.of(0 * x, labels, classes=2), "no moments"],
         ),
-        "Neighbours": ([nearest_neighbours(cloud, 8)], ["no graph"]),
+        "Neighbors": ([nearest_neighbors(cloud, 8)], ["no graph"]),
         "Rows": ([distinct_rows(cloud)], ["no rows"]),
         "QuadraticProblem": ([problem], [still, "no problem"]),
         "Sequence[Moment]": ([run, run[:2]], [[], run[:1]]),

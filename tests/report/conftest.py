@@ -77,7 +77,7 @@ def survey():
         Reading(quantity="top eigenvalue", measured=3.1e7, stderr=2e5, expected=Band(high=1e6)),
     ]
     answers = [
-        Answer(_instrument("initialisation", "Is it critical?"), tuple(many), 0.8),
+        Answer(_instrument("initialization", "Is it critical?"), tuple(many), 0.8),
         Answer(_instrument("signal", f"How do signals travel? {SCRIPT}", "forward"), tuple(some), 12.0),
         Answer(_instrument("silent", "Is there nothing to say?"), ()),
     ]

@@ -251,7 +251,7 @@ def test_the_arrow_keys_go_through_the_layers_and_show_their_numbers(opened, wid
 
 
 def brightness(page, what, name):
-    """The mean of the colour channels, 0 to 255, of the first element of a kind."""
+    """The mean of the color channels, 0 to 255, of the first element of a kind."""
     script = f"getComputedStyle(document.querySelector({name!r})).{what}.match(/\\d+/g).slice(0, 3).map(Number)"
     return sum(page.evaluate(script)) / 3
 

@@ -42,7 +42,7 @@ def test_a_layer_is_darker_the_larger_its_number_red_where_it_is_not_finite_and_
     assert cells[3].attrib["class"] == "th-d-bad"
 
 
-def test_phases_have_their_colours_and_marks_their_words():
+def test_phases_have_their_colors_and_marks_their_words():
     root = drawn(phases=[(0.0, "lazy"), (10.0, "dead")], marks=[(10.0, "<b>dead</b>", True)])
     kinds = [rect.attrib["class"] for rect in root.findall(f"{SVG}rect")]
     assert kinds == ["th-d-calm", "th-d-bad"]

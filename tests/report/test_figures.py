@@ -1,4 +1,4 @@
-"""Figures: well-formed, small, coloured by the page, with ids of their own, whatever the numbers and names."""
+"""Figures: well-formed, small, colored by the page, with ids of their own, whatever the numbers and names."""
 
 import math
 import re
@@ -27,7 +27,7 @@ def check(svg):
     assert root.attrib["width"] == "100%"
     assert root.attrib["viewBox"].startswith("0 0 ")
     assert root.attrib["role"] == "img"
-    assert not re.search(r"#0[1-5]0[1-5]", svg), "a sentinel colour was left"
+    assert not re.search(r"#0[1-5]0[1-5]", svg), "a sentinel color was left"
     assert "currentColor" in svg
     assert "NaN" not in svg.replace("NaN ", "")
     ids = [node.attrib["id"] for node in root.iter() if "id" in node.attrib]
@@ -131,7 +131,7 @@ def test_every_verdict_has_its_figure(verdicts):
         check(verdict_figure(verdict))
 
 
-def test_groups_have_their_own_colours_and_names(verdicts):
+def test_groups_have_their_own_colors_and_names(verdicts):
     svg = verdict_figure(verdicts["powers"])
     assert {"base=0.5", "base=1.0", "base=2.0"} <= set(words(svg))
     assert all(f"--th-group{place}" in svg for place in range(3))

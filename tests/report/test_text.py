@@ -1,4 +1,4 @@
-"""Terminal tables: numbers with sensible digits, statuses without colour, nothing interpreted as markup."""
+"""Terminal tables: numbers with sensible digits, statuses without color, nothing interpreted as markup."""
 
 import math
 

@@ -49,7 +49,7 @@ def test_any_callable_and_the_user_s_data():
 def test_json_holds_everything():
     document = json.loads(th.design(activation="gelu", depth=3, width=32).json())
     assert document["criticality"]["kind"] == "half-stable"
-    assert document["initialisations"][0]["phase"]["correlation_depth"] is None  # infinite
+    assert document["initializations"][0]["phase"]["correlation_depth"] is None  # infinite
     assert len(document["readings"]) == 10
     assert document["learning_rates"]["single"] > 0
 
@@ -107,20 +107,20 @@ def test_networks_too_large_to_draw_often_have_no_spread():
     assert gradient_spread(th.Mlp(100, "relu", 2.0), 4096) == ()
 
 
-def test_the_diagnosis_names_the_default_initialisation_and_what_was_seen_to_help():
+def test_the_diagnosis_names_the_default_initialization_and_what_was_seen_to_help():
     design = th.design(activation="tanh", depth=30, width=64)
     (merged,) = (finding for finding in design.diagnosis.findings if finding.name == "inputs-merge")
-    assert merged.severity == "warning"  # the advised initialisation does not have it
+    assert merged.severity == "warning"  # the advised initialization does not have it
     assert merged.where == "PyTorch default"
-    assert merged.suggested == {"initialise_": "tanh"}
+    assert merged.suggested == {"initialize_": "tanh"}
     assert merged.evidence
-    assert "type: th.initialise_(model, 'tanh')" in design.text()
+    assert "type: th.initialize_(model, 'tanh')" in design.text()
     page = design.html()
-    assert page.index("inputs merge") < page.index("Initialisations") < page.index("Readings")
-    assert page.index("Initialisations") < page.index("lr of weights") < page.index("Readings")
+    assert page.index("inputs merge") < page.index("Initializations") < page.index("Readings")
+    assert page.index("Initializations") < page.index("lr of weights") < page.index("Readings")
 
 
-def test_a_design_that_works_under_every_initialisation_is_healthy_and_one_that_never_does_is_critical():
+def test_a_design_that_works_under_every_initialization_is_healthy_and_one_that_never_does_is_critical():
     assert th.design(activation="tanh", depth=3, width=64).diagnosis.healthy
     (worst, *_) = th.design(activation="sigmoid", depth=40, width=64).diagnosis.findings
     assert worst.severity == "critical"

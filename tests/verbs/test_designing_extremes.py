@@ -1,4 +1,4 @@
-"""Designs of networks whose signals explode or vanish, or whose data are centred or zero."""
+"""Designs of networks whose signals explode or vanish, or whose data are centered or zero."""
 
 import json
 
@@ -22,7 +22,7 @@ def test_design_answers_for_data_of_zeros():
     assert th.design(activation="relu", depth=2, width=16, data=torch.zeros(6, 3)).rates.single > 0
 
 
-def test_design_advises_at_most_the_true_step_on_centred_data():
+def test_design_advises_at_most_the_true_step_on_centered_data():
     x = torch.randn(200, 10, generator=torch.Generator().manual_seed(0))
     assert 0.12 <= th.design(activation="tanh", depth=3, width=128, data=x - x.mean(0)).rates.single <= 0.24
 

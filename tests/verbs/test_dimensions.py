@@ -172,7 +172,7 @@ def test_the_command_line_reads_every_format(tmp_path, capsys):
     assert (tmp_path / "out" / "dimension.html").exists()
     status, said = run(capsys, tmp_path / "a.npz", "--json")
     assert {row["family"] for row in json.loads(said.out)["estimates"]} == {
-        "nearest neighbours",
+        "nearest neighbors",
         "scales",
         "variance",
         "manifold",

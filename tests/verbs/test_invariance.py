@@ -43,11 +43,11 @@ def test_classifiers_are_compared_by_scores():
     assert th.rotation_invariance(LogisticRegression(tol=1e-10), x, labels, test).verdict == "invariant"
 
 
-def trained(optimiser, steps=15, dtype=torch.float64):
+def trained(optimizer, steps=15, dtype=torch.float64):
     def learn(x, y, test):
         x, y, test = (torch.as_tensor(part, dtype=dtype) for part in (x, y, test))
         w = torch.zeros(x.shape[1], dtype=dtype, requires_grad=True)
-        stepping = optimiser([w])
+        stepping = optimizer([w])
         for _ in range(steps):
             stepping.zero_grad()
             (x @ w - y).square().mean().backward()
@@ -70,14 +70,14 @@ def test_torch_learners_in_either_precision():
     )
 
 
-def network(optimiser, rotation_aware=False):
+def network(optimizer, rotation_aware=False):
     def learn(x, y, test, rotation=None):
         x, y, test = (torch.as_tensor(part, dtype=torch.float64) for part in (x, y, test))
         model = nn.Sequential(nn.Linear(x.shape[1], 16), nn.Tanh(), nn.Linear(16, 1)).double()
         nn.init.normal_(model[0].weight, 0, x.shape[1] ** -0.5)  # from the global random state
         if rotation is not None:
             model[0].weight.data = model[0].weight.data @ rotation.T
-        stepping = optimiser(model.parameters())
+        stepping = optimizer(model.parameters())
         for _ in range(30):
             stepping.zero_grad()
             (model(x)[:, 0] - y).square().mean().backward()

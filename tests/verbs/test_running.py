@@ -115,7 +115,7 @@ def test_a_script_is_told_what_python_tells_it_and_ends_as_it_does(tmp_path, war
     )
     assert watched.stdout == alone.stdout and "'told.py', '-x', '--', '--out', 'y'" in alone.stdout
     assert (watched.returncode, alone.returncode) == (1, 1)
-    assert "loss mse_loss (a part of what it minimises)" in watched.stderr
+    assert "loss mse_loss (a part of what it minimizes)" in watched.stderr
     trace = alone.stderr[alone.stderr.index("Traceback") :]
     assert trace in watched.stderr and "grad can be implicitly created only for scalar outputs" in trace
     ended = warm(["-m", "theodolite", "run", "told.py", "no"], tmp_path)

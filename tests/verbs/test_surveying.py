@@ -140,7 +140,7 @@ def test_any_module_is_surveyed_and_left_as_it_was(kind):
 def test_a_checkpoint_alone(tmp_path):
     save_file({n: p.detach() for n, p in frozen().named_parameters()}, tmp_path / "m.safetensors")
     result = th.survey(tmp_path / "m.safetensors", activation="tanh")
-    assert "initialisation" in {answer.question.name for answer in result.answers}
+    assert "initialization" in {answer.question.name for answer in result.answers}
     assert {skip.instrument for skip in result.skipped} >= {"signal"}
     assert all("needs" in skip.reason for skip in result.skipped)
 
@@ -166,7 +166,7 @@ def test_each_tensor_of_a_checkpoint_is_read_once(tmp_path):
     reads, starts = Counter(), Counter()
     weights = counted(checkpoint(tmp_path / "m.safetensors"), reads)
     result = th.survey(th.Subject(weights=weights, activation="tanh"))
-    assert {a.question.name for a in result.answers} == {"initialisation", "rank", "weight-spectrum"}
+    assert {a.question.name for a in result.answers} == {"initialization", "rank", "weight-spectrum"}
     assert reads == dict.fromkeys(weights, 1)
     origin = counted(checkpoint(tmp_path / "base.safetensors"), starts)
     reads.clear()
@@ -188,7 +188,7 @@ def test_a_survey_of_weights_imports_only_what_it_reads(tmp_path):
         [sys.executable, "-c", code, str(tmp_path / "m.safetensors")], capture_output=True, text=True, check=True
     )
     found = {name.rpartition(".")[2] for name in done.stdout.split()}
-    assert found == {"initialisation", "rank", "weight_spectrum"}
+    assert found == {"initialization", "rank", "weight_spectrum"}
 
 
 def test_a_matrix_that_cannot_be_decomposed_is_named_and_the_rest_is_surveyed(tmp_path, monkeypatch):
@@ -290,7 +290,7 @@ def deep_tanh(layers):
 def test_a_survey_opens_with_its_diagnosis_and_the_network_as_a_strip():
     model, data = deep_tanh(30)
     survey = th.survey(
-        model, data=data, loss=nn.functional.cross_entropy, lr=0.1, instruments=["rank", "initialisation"]
+        model, data=data, loss=nn.functional.cross_entropy, lr=0.1, instruments=["rank", "initialization"]
     )
     assert survey.diagnosis is survey.diagnosis
     assert survey.diagnosis.findings[0].name == "inputs-merge"

@@ -1,4 +1,4 @@
-"""A watch in its plain form: the optimiser's own numbers, held-out scores, events, and the diagnosis of a run."""
+"""A watch in its plain form: the optimizer's own numbers, held-out scores, events, and the diagnosis of a run."""
 
 import copy
 
@@ -96,7 +96,7 @@ def test_gradients_that_are_asked_for_between_steps_do_not_count():
     assert not any(p._backward_hooks or p._post_accumulate_grad_hooks for p in model.parameters())
 
 
-def test_step_size_and_momentum_are_the_optimisers_own():
+def test_step_size_and_momentum_are_the_optimizers_own():
     _, _, watch = trained(
         descent, clear=zero, schedule_of=lambda optimizer: torch.optim.lr_scheduler.StepLR(optimizer, 40, gamma=0.1)
     )

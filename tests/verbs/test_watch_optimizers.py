@@ -1,4 +1,4 @@
-"""A watch reads the optimiser: its edge, its last step, what it leaves out; and training is bit for bit as without it."""
+"""A watch reads the optimizer: its edge, its last step, what it leaves out; and training is bit for bit as without it."""
 
 import copy
 import math
@@ -65,7 +65,7 @@ def trained(make, *, watching, accumulate=3, level="full", compiled=False, bare=
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
-def test_training_is_bit_identical_with_dropout_normalisation_and_accumulation(name):
+def test_training_is_bit_identical_with_dropout_normalization_and_accumulation(name):
     (plain, moments, drawn, _), (watched, others, also, watch) = (
         trained(OPTIMIZERS[name], watching=w) for w in (False, True)
     )
@@ -155,7 +155,7 @@ class Partly(nn.Module):
 
 
 def heard_of(model, *optimizers, steps=2):
-    """What a watch with the first optimiser is told, looked at after gradients were cleared."""
+    """What a watch with the first optimizer is told, looked at after gradients were cleared."""
     x, y = data()
     heard = []
     watch = th.Watch(
@@ -184,7 +184,7 @@ def test_what_no_step_changes_is_named():
     assert "body.bias (in no group), idle.weight, idle.bias (without a gradient)" in finding.says
 
 
-def test_what_another_optimiser_holds_is_not_named():
+def test_what_another_optimizer_holds_is_not_named():
     torch.manual_seed(0)
     model = Partly().requires_grad_(True)
     model.idle.requires_grad_(False)
@@ -199,7 +199,7 @@ def test_a_loss_that_is_meant_to_rise_is_no_alarm():
     assert not heard_of(model, torch.optim.SGD(model.parameters(), 0.5, maximize=True), steps=8)
 
 
-def test_an_optimiser_that_tells_no_lr_is_watched():
+def test_an_optimizer_that_tells_no_lr_is_watched():
     class Plain(torch.optim.Optimizer):
         def step(self, closure=None):
             for p in self.param_groups[0]["params"]:
@@ -215,7 +215,7 @@ def test_an_optimiser_that_tells_no_lr_is_watched():
     assert record.lr is None and record.value(TRUST) > 0.5
 
 
-def test_an_optimiser_without_a_known_edge_has_its_last_step_still():
+def test_an_optimizer_without_a_known_edge_has_its_last_step_still():
     x, y = data()
     model = nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 3))
     optimizer = torch.optim.Rprop(model.parameters(), 1e-3)

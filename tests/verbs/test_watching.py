@@ -38,12 +38,12 @@ def classifier(seed=0):
 
 
 def descend(model, x, y, *, loss=half_square, lr, steps, watch, momentum=0.0):
-    optimiser = torch.optim.SGD(model.parameters(), lr=lr, momentum=momentum)
+    optimizer = torch.optim.SGD(model.parameters(), lr=lr, momentum=momentum)
     for step in range(steps):
         watch(step, lr=lr, momentum=momentum)
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         loss(model(x), y).backward()
-        optimiser.step()
+        optimizer.step()
     watch.look(steps, lr=lr, momentum=momentum)
     return watch
 
@@ -72,20 +72,20 @@ def test_training_is_bit_for_bit_the_same_with_a_watch():
     ends = []
     for watched in (False, True):
         model = classifier()
-        optimiser = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
         torch.manual_seed(5)  # dropout
         watch = th.Watch(model, probe=(x, y), every=2, level="full", batch_size=20) if watched else None
         for step in range(5):
             if watch is not None:
                 watch(step, lr=0.1, momentum=0.9)
                 assert model.training
-            optimiser.zero_grad()
+            optimizer.zero_grad()
             cross_entropy(model(x[: 20 + step]), y[: 20 + step]).backward()
             before = [p.grad.clone() for p in model.parameters()]
             if watch is not None:
                 watch.look(step, lr=0.1, momentum=0.9)
                 assert all(torch.equal(p.grad, g) for p, g in zip(model.parameters(), before, strict=True))
-            optimiser.step()
+            optimizer.step()
         ends.append((model.state_dict(), torch.get_rng_state()))
     assert all(torch.equal(ends[0][0][name], ends[1][0][name]) for name in ends[0][0])
     assert torch.equal(ends[0][1], ends[1][1])
@@ -205,15 +205,15 @@ def test_a_run_that_was_killed_goes_on(tmp_path):
     model = classifier()
     first = {name: value.clone() for name, value in model.state_dict().items()}
     watch = start()
-    optimiser = torch.optim.SGD(model.parameters(), lr=0.1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     saved = None
     for step in range(35):
         watch(step, lr=0.1)
         if step == 15:
             saved = {name: value.clone() for name, value in model.state_dict().items()}
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         cross_entropy(model(x), y).backward()
-        optimiser.step()
+        optimizer.step()
     lines = (tmp_path / "records.jsonl").read_text()
     (tmp_path / "records.jsonl").write_text(lines[:-40])  # the crash tore the last line
 
@@ -243,13 +243,13 @@ def test_a_run_taken_up_at_the_step_of_a_look_keeps_that_look(tmp_path):
     def taken_up(weights, steps):
         model = classifier()
         model.load_state_dict(weights)
-        optimiser = torch.optim.SGD(model.parameters(), lr=0.1)
-        watch = th.Watch(model, optimizer=optimiser, probe=(x, y), every=4, level="cheap", out=tmp_path)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        watch = th.Watch(model, optimizer=optimizer, probe=(x, y), every=4, level="cheap", out=tmp_path)
         for step in steps:
             watch(step)
-            optimiser.zero_grad()
+            optimizer.zero_grad()
             cross_entropy(model(x), y).backward()
-            optimiser.step()
+            optimizer.step()
         return watch, model.state_dict()
 
     begun, weights = taken_up(classifier().state_dict(), range(8))

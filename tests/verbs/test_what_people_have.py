@@ -317,7 +317,7 @@ def test_layers_are_named_whole_with_type_and_shape():
         def forward(self, x):
             return self.a_block_with_a_long_name_that_no_column_holds["inner_layers"](x)
 
-    found = th.survey(Deep(), data=rows()[0], instruments=("signal", "initialisation"))
+    found = th.survey(Deep(), data=rows()[0], instruments=("signal", "initialization"))
     name = "a_block_with_a_long_name_that_no_column_holds.inner_layers.0"
     assert {"layer": name, "type": "Linear", "shape": "12 × 6"} in found.layers()
     assert name in "".join(found.text(width=400).split())

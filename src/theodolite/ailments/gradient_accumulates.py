@@ -31,7 +31,7 @@ def judge(chart: Chart) -> Iterator[Finding]:
         "repeats batches that were used before.",
         remedy="optimizer.zero_grad() before loss.backward()",
         suggested={"zero_grad": True},
-        evidence=(seen("steps after which the gradient was kept", kept), seen("steps of the optimiser", steps)),
+        evidence=(seen("steps after which the gradient was kept", kept), seen("steps of the optimizer", steps)),
     )
 
 

@@ -1,9 +1,9 @@
 r"""Do gradients grow on their way back to the first layers?
 
 They change by $\chi=C_w\langle\sigma'^2\rangle$ a layer in mean square; above 1 (a tanh with large weights, or a deep stack of
-batch normalisations, whose factor is $\pi/(\pi-1)$ a layer for ReLU) neighbours part, and the loss turns into noise for the
+batch normalizations, whose factor is $\pi/(\pi-1)$ a layer for ReLU) neighbors part, and the loss turns into noise for the
 first layers. Named where the gradient of the first third, beside its weights, is larger than that of the last by more than
-finite width explains, and a cure tried on a copy (critical initialisation, or a path around the layers) trains clearly better.
+finite width explains, and a cure tried on a copy (critical initialization, or a path around the layers) trains clearly better.
 Width alone shows the first sign in one draw of six; the cure must then win by three standard errors over 8 parts of the data
 or more, which chance does once in 100.
 """

@@ -2,9 +2,9 @@ r"""Do the gradients of the first layers vanish beside those of the last?
 
 The mean square of a gradient changes by $\chi=C_w\langle\sigma'^2\rangle$ a layer on its way back; a sigmoid, whose slope is
 at most 1/4, has $\chi\le C_w/16$. Judged is the gradient of a layer beside its own weights, first third against last third, so
-that paths around layers and normalisation count as they act. Harm is shown in one of two ways: plain descent would not move
+that paths around layers and normalization count as they act. Harm is shown in one of two ways: plain descent would not move
 the first layers by a thousandth of their size in all the steps planned (Adam divides by the gradient's size and is spared,
-unless the gradient is below its ``eps``), or training from a critical initialisation does clearly better. What finite width
+unless the gradient is below its ``eps``), or training from a critical initialization does clearly better. What finite width
 explains is let alone up to four deviations, which one draw in 30000 exceeds.
 """
 
@@ -22,7 +22,7 @@ from theodolite.ailments._common.network import (
     gradient_ratio,
     is_fit,
     planned_steps,
-    reinitialised,
+    reinitialized,
     remedy_for,
     severity,
     thirds,
@@ -59,7 +59,7 @@ def judge(chart: Chart) -> Iterator[Finding]:
     ratio = gradient_ratio(signs)
     if not ratio < LEAST or math.log(max(ratio, 1e-300)) > -4 * width_spread(signs):
         return
-    tried = reinitialised(chart)
+    tried = reinitialized(chart)
     better = tried is not None and tried.is_better(BETTER)
     moved = travel(chart, signs)
     stuck = moved < MOVED

@@ -4,7 +4,7 @@ In the ordered phase the cosine of any two inputs tends to 1 with a depth scale 
 does, as $1/L^2$ for ReLU. Judged is the share of the mean square by which samples differ where the last layer reads it, beside
 the input's own: what is below 1e-6 drowns (rounding leaves 1e-14 in float32, and a weight must tell differences a thousandth
 of the signal apart); what has merely shrunk tenfold over many layers counts only where a path around the layers, or the
-critical initialisation, tried on a copy trains clearly better. Batch normalisation and paths around layers show in what is
+critical initialization, tried on a copy trains clearly better. Batch normalization and paths around layers show in what is
 measured. Drowning is a fact of rounding; the other sign must be followed by a trial that wins by three standard errors over 8
 parts of the data or more, which chance does once in 100.
 """

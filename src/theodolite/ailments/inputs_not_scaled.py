@@ -3,7 +3,7 @@ r"""Are inputs so large, so far from zero or so unlike in scale that training su
 The first layer's part of the tangent kernel is $x\cdot x'/n_0$: its top eigenvalue, and with it the curvature that bounds
 the step by $2/\lambda$, grows with the mean square of the inputs (offset included), and its condition number with the square
 of the ratio of column scales. A mean square from 0.05 to 10 and column ranges within a factor of 10 are not looked at
-further (pixels in [0, 1] have about 0.1 to 0.3). Beyond, a remedy decides: the same steps with standardised inputs must take
+further (pixels in [0, 1] have about 0.1 to 0.3). Beyond, a remedy decides: the same steps with standardized inputs must take
 off a fifth of the loss more (of a constant answer's where the training as it is learns nothing), and three standard errors;
 where few steps do not show it, as many are tried as the run had. By chance three standard errors are exceeded
 once in 20 with three held-out batches, once in 700 with many; the fifth rules out what is small.
@@ -27,7 +27,7 @@ from theodolite.core.ailment import Ailment, Finding, Severity
 from theodolite.measure.propagation.input_sizes import InputScales
 
 GAIN, LEAST = 0.2, 0.05
-"""The share that standardising must take off what the same steps leave, and of a constant answer's loss at the least."""
+"""The share that standardizing must take off what the same steps leave, and of a constant answer's loss at the least."""
 
 LADDER = (0.1, 0.01)
 
@@ -40,7 +40,7 @@ def judge(chart: Chart) -> Iterator[Finding]:
     if tried is None:
         return
     clear, learns = _is_clear(chart, *tried), tried[0].after < 0.98 * chart.chance
-    # a slow optimiser shows it later; and what is soon made up for is none, where the run is still to be made
+    # a slow optimizer shows it later; and what is soon made up for is none, where the run is still to be made
     if (not made and clear == learns) or (made > STEPS and not clear and not has_won(chart)):
         steps = min(made or LONG, LONG)
         tried = _arms(chart, scales, steps)
@@ -54,20 +54,20 @@ def judge(chart: Chart) -> Iterator[Finding]:
 
 
 def _arms(chart: Chart, scales: InputScales, steps: int) -> tuple[Arm, Arm] | None:
-    """So many steps as it is and with standardised inputs; None where they cannot be made."""
-    plain, changed = arm(chart, steps=steps), arm(chart, inputs=scales.standardised, steps=steps)
+    """So many steps as it is and with standardized inputs; None where they cannot be made."""
+    plain, changed = arm(chart, steps=steps), arm(chart, inputs=scales.standardized, steps=steps)
     return (plain, changed) if plain is not None and changed is not None and chart.chance > 0 else None
 
 
 def _is_clear(chart: Chart, plain: Arm, changed: Arm) -> bool:
-    """Whether standardised inputs leave clearly less of the loss."""
+    """Whether standardized inputs leave clearly less of the loss."""
     left = plain.left(chart.chance)
     better, error = gain(changed.left(chart.chance), left)
     return better >= max(LEAST, GAIN * sum(left) / len(left)) and better > 3 * error
 
 
 def _has_done_better(chart: Chart, changed: Arm) -> bool:
-    """Whether the run did well, and as well as so many steps with standardised inputs would."""
+    """Whether the run did well, and as well as so many steps with standardized inputs would."""
     return does_well(chart) and chart.fit is not None and chart.fit.training.loss * (1 - GAIN) < changed.after
 
 
@@ -81,9 +81,9 @@ def _finding(chart: Chart, scales: InputScales, plain: Arm, changed: Arm, best: 
         size += f", and ranges of columns that differ {scales.spread:.3g} times"
     told = "not a number" if math.isinf(plain.after) else f"{plain.after:.3g}"
     smaller = "" if best is plain else f" ({best.after:.3g} with a smaller step)"
-    scalar = scales.centre.numel() == 1
+    scalar = scales.center.numel() == 1
     how = (
-        f"x = (x - {float(scales.centre):.4g}) / {float(scales.width):.4g}"
+        f"x = (x - {float(scales.center):.4g}) / {float(scales.width):.4g}"
         if scalar
         else "x = (x - x_train.mean(0)) / x_train.std(0), by column or channel"
     )
@@ -91,15 +91,15 @@ def _finding(chart: Chart, scales: InputScales, plain: Arm, changed: Arm, best: 
         severity=severity,
         where="inputs",
         says=f"{size}: {changed.steps} steps on a copy end at a loss of {told}{smaller}, and at {changed.after:.3g} when inputs "
-        f"are standardised; an answer that ignores its input has {chart.chance:.3g}.",
+        f"are standardized; an answer that ignores its input has {chart.chance:.3g}.",
         remedy=how + ", with statistics of the training data, in training and in use",
-        suggested={"standardise": "inputs"},
+        suggested={"standardize": "inputs"},
         evidence=(
             seen("mean square of inputs", scales.mean_square),
             seen("ratio of column ranges", scales.spread),
             seen("loss after trial steps, as it is", plain.after),
             seen("loss after trial steps, best smaller step", best.after),
-            seen("loss after trial steps, inputs standardised", changed.after),
+            seen("loss after trial steps, inputs standardized", changed.after),
         ),
     )
 
@@ -134,7 +134,7 @@ def pixels_in_the_unit_interval(seed: int) -> dict[str, object]:
     return _case(seed, *_digits(1.0, 0.0))
 
 
-def normalised_first(seed: int) -> dict[str, object]:
+def normalized_first(seed: int) -> dict[str, object]:
     return _case(seed, *_digits(255.0, 0.0), norm=True)
 
 
@@ -143,7 +143,7 @@ ailment = Ailment(
     needs={"model", "data", "loss", "optimizer"},
     signs=("batches", "chance"),
     judge=judge,
-    examples={"sick": (raw_pixels, columns_in_units), "healthy": (pixels_in_the_unit_interval, normalised_first)},
+    examples={"sick": (raw_pixels, columns_in_units), "healthy": (pixels_in_the_unit_interval, normalized_first)},
     explains=(
         "step-too-large",
         "step-too-small",

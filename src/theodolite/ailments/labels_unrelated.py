@@ -1,7 +1,7 @@
 r"""Do inputs say anything about targets at all?
 
 Two witnesses must both see nothing. One is a kernel machine with the tangent kernel of a wide network (of numbers; of counts
-of tokens and of neighbouring pairs for integers): its answers for each sample, left out in turn, are correlated with the
+of tokens and of neighboring pairs for integers): its answers for each sample, left out in turn, are correlated with the
 targets, and so for 99 permutations of the targets. The other is the network itself: the correlation of its answers with
 held-out targets, or a short training on a copy. Of labels of which a share q is right, a correlation is q times that of
 right ones. The power is stated: what lies within three deviations of permuted targets is not seen, and with fewer than 200

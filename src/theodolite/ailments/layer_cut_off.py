@@ -3,7 +3,7 @@
 Exact, on two batches and at two points: parameters that want a gradient get none (or one that is zero in every entry), also
 after a small random change of all weights, so that layers and branches that start at zero on purpose are left alone; and
 other weights in their place change the loss, so that it is not simply unused. Unused parameters harm nothing and are a note;
-parameters that the optimiser does not hold were left out on purpose.
+parameters that the optimizer does not hold were left out on purpose.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def cut_off(chart: Chart, suspects: Sequence[str]) -> tuple[list[str], list[str]
         still = set(suspects)
         for batch in batches:
             still -= _with_gradient(chart, model, batch)
-        # one bias in front of a normalisation, or of keys in attention, has no effect by its place: whole modules count
+        # one bias in front of a normalization, or of keys in attention, has no effect by its place: whole modules count
         matrices = {name.rpartition(".")[0] for name in still if dict(model.named_parameters())[name].ndim >= 2}
         still = {name for name in still if name.rpartition(".")[0] in matrices}
         if not still:

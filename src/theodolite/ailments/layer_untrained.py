@@ -63,7 +63,7 @@ def _beside_the_start(chart: Chart, wanted: list[WeightFacts]) -> Iterator[Findi
         where=(inside or still)[0].name,
         says=f"{names} moved by less than {STILL:g} of its norm in training, while {len(went)} other matrices moved by "
         f"{typical:.2g} (median). "
-        + ("It wants a gradient and none arrived." if inside else "No group of the optimiser holds it."),
+        + ("It wants a gradient and none arrived." if inside else "No group of the optimizer holds it."),
         remedy="see that its output reaches the loss (no detach, no torch.no_grad) and that its group has lr > 0"
         if inside
         else "optimizer.add_param_group({'params': [...]}) with it, or requires_grad_(False) if it is meant to stay",
@@ -94,9 +94,9 @@ def _beside_the_law(chart: Chart, wanted: list[WeightFacts]) -> Iterator[Finding
         severity="warning" if trained else "note",
         where=first.name,
         says=f"{_names(still)} still {_have(still)} the entries of the first draw: all {first.entries} of {first.name} lie "
-        f"within the bound of {first.start}'s initialisation, reach it and are uniform below it, while {len(others)} other "
+        f"within the bound of {first.start}'s initialization, reach it and are uniform below it, while {len(others)} other "
         "matrices have left every such bound.",
-        remedy="see that it is trained (in the optimiser, reached by the loss) and that the checkpoint was loaded whole: "
+        remedy="see that it is trained (in the optimizer, reached by the loss) and that the checkpoint was loaded whole: "
         "load_state_dict(..., strict=True)",
         evidence=tuple(seen("entries as drawn", facts.entries, where=facts.name) for facts in still[:20]),
     )
@@ -124,7 +124,7 @@ def _entries(chart: Chart, name: str) -> Tensor:
 
 
 def _was_moved(chart: Chart, name: str, *, doubtful: bool) -> bool:
-    """Whether the optimiser keeps a gradient of it, or where in doubt its entries were not drawn: then it was trained."""
+    """Whether the optimizer keeps a gradient of it, or where in doubt its entries were not drawn: then it was trained."""
     from theodolite.ailments._common.past import has_left
 
     if doubtful and has_left(_entries(chart, name)):
@@ -152,7 +152,7 @@ def _have(found: list[WeightFacts]) -> str:
 
 
 def _held(chart: Chart) -> set[str] | None:
-    """The names of the parameters that some group of the optimiser holds; None where there is no optimiser."""
+    """The names of the parameters that some group of the optimizer holds; None where there is no optimizer."""
     if chart.optimizer is None or chart.model is None:
         return None
     held = {id(p) for group in chart.optimizer.param_groups for p in group["params"]}

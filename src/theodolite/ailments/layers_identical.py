@@ -3,7 +3,7 @@
 Two matrices drawn or trained apart never agree in every bit: equal digests are an exact fact. Left alone: one tensor under two
 names (tied), embeddings and heads that are tied by saving both, constants, masks, frozen tensors, and copies kept on purpose
 (target, teacher, averaged networks). `nn.TransformerEncoder` starts all of its layers as copies, which training parts: where the
-entries still are those of an initialisation, or nothing has moved, that is a note.
+entries still are those of an initialization, or nothing has moved, that is a note.
 """
 
 from __future__ import annotations

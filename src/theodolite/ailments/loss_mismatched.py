@@ -27,7 +27,7 @@ from theodolite.ailments._common.losses import (
     as_classes_and_numbers,
     class_labels,
     drawn_answers,
-    favourite_answer,
+    favorite_answer,
     is_blind,
     is_dealt_out,
     is_linear,
@@ -79,7 +79,7 @@ def judge(chart: Chart) -> Iterator[Finding]:
 
 def _classes(chart: Chart, answers: list[Tensor]) -> Iterator[Finding]:
     labels = class_labels(chart)
-    if labels is not None and favourite_answer(chart, answers[0]):
+    if labels is not None and favorite_answer(chart, answers[0]):
         told = as_classes_and_numbers(chart, labels)
         if told is not None and told[0] - told[1] > max(ACCURACY, 3 * told[2]):
             yield Finding(

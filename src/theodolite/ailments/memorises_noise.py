@@ -2,7 +2,7 @@
 
 Where labels can be learnt, a network that fits them beats a constant answer on held-out data. Training accuracy lies far above
 the commonest class while held-out accuracy is at it within three binomial errors (for numbers: the same of losses); and a
-ridge regression on the inputs, with the neighbours of each, generalises nothing either. If that one does, the network merely
+ridge regression on the inputs, with the neighbors of each, generalizes nothing either. If that one does, the network merely
 overfits. A network whose held-out answers beat the commonest class by six binomial errors is taken for one at chance once in
 700; where three errors exceed 0.3 nothing is said.
 """
@@ -41,10 +41,10 @@ def judge(chart: Chart) -> Iterator[Finding]:
         at_chance = held.loss > chart.chance
     if not fitted or not at_chance:
         return
-    near = neighbours_accuracy(chart.batches, chart.held_out) if fit.classes else math.nan
+    near = neighbors_accuracy(chart.batches, chart.held_out) if fit.classes else math.nan
     if near > fit.majority + SURE * error:
         return
-    asked = "" if near != near else f" The {NEIGHBOURS} nearest neighbours of the inputs tell {near:.1%}."
+    asked = "" if near != near else f" The {NEIGHBOURS} nearest neighbors of the inputs tell {near:.1%}."
     if fit.classes:
         said = f"training accuracy {fit.training.accuracy:.1%}, held-out {held.accuracy:.1%}, commonest class {fit.majority:.1%}"
     else:
@@ -60,8 +60,8 @@ def judge(chart: Chart) -> Iterator[Finding]:
     )
 
 
-def neighbours_accuracy(training: Sequence[Batch], held_out: Sequence[Batch]) -> float:
-    """Held-out accuracy of a vote among nearest neighbours in the inputs; not a number where inputs are not numbers."""
+def neighbors_accuracy(training: Sequence[Batch], held_out: Sequence[Batch]) -> float:
+    """Held-out accuracy of a vote among nearest neighbors in the inputs; not a number where inputs are not numbers."""
     x, y = _flat(training)
     other, wanted = _flat(held_out)
     if (
@@ -73,7 +73,7 @@ def neighbours_accuracy(training: Sequence[Batch], held_out: Sequence[Batch]) ->
         or len(x) <= NEIGHBOURS
     ):
         return math.nan
-    near = torch.cdist(other, x).topk(NEIGHBOURS, largest=False).indices  # (held out, neighbours)
+    near = torch.cdist(other, x).topk(NEIGHBOURS, largest=False).indices  # (held out, neighbors)
     told = y[near].mode(dim=1).values
     return float((told == wanted).double().mean())
 
@@ -87,7 +87,7 @@ def _flat(batches: Sequence[Batch]) -> tuple[Tensor | None, Tensor | None]:
 
 
 ailment = Ailment(
-    question="Does it memorise noise?",
+    question="Does it memorize noise?",
     needs={"model", "data", "loss", "validation"},
     signs=("fit",),
     judge=judge,

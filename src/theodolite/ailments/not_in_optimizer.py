@@ -1,4 +1,4 @@
-"""Are there trainable parameters with a gradient that no group of the optimiser holds?
+"""Are there trainable parameters with a gradient that no group of the optimizer holds?
 
 Exact: a parameter that no group holds never changes. One that does not require a gradient is frozen on purpose and is not named.
 How much it matters is tried: the same training with those parameters in a group of their own.
@@ -53,7 +53,7 @@ def judge(chart: Chart) -> Iterator[Finding]:
         severity="critical" if none or fails else "note" if note else "warning",
         where=names[0],
         says=f"{len(names)} trainable parameter{'s' * (len(names) > 1)} ({share:.0%} of the numbers) are in no group of the "
-        f"optimiser and stay as they are: {shown}.{whole}{gained}",
+        f"optimizer and stay as they are: {shown}.{whole}{gained}",
         remedy="optimizer = "
         + type(chart.optimizer).__name__
         + "(model.parameters(), ...), made after the last layer was "
@@ -64,7 +64,7 @@ def judge(chart: Chart) -> Iterator[Finding]:
 
 
 def _moved(chart: Chart, name: str, parameter: torch.Tensor) -> bool:
-    """Whether a parameter is not what it was at the start: another optimiser holds it."""
+    """Whether a parameter is not what it was at the start: another optimizer holds it."""
     start = None if chart.origin is None else chart.origin.get(name)
     return start is not None and not torch.equal(start.to(parameter), parameter.detach())
 
@@ -91,7 +91,7 @@ def _frozen(seed: int) -> Mapping[str, Any]:
 
 
 ailment = Ailment(
-    question="Are trainable parameters missing from the optimiser?",
+    question="Are trainable parameters missing from the optimizer?",
     needs={"model", "data", "loss", "optimizer"},
     signs=("now", "trial"),
     judge=judge,

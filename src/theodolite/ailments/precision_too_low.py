@@ -105,7 +105,7 @@ def _cast_loss(chart: Chart) -> Any:
 
 
 def in_float32(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
-    """Weights and what the optimiser holds of them, in float32."""
+    """Weights and what the optimizer holds of them, in float32."""
     model.float()
     for state in optimizer.state.values():
         for name, value in state.items():

@@ -4,7 +4,7 @@ Effective rank is $(\sum\lambda)^2/\sum\lambda^2$ of the differences between sam
 classes apart linearly takes C - 1 directions, answering k numbers takes k, and no more than the inputs have. Attention without
 paths around it loses rank too, in another sense: the places of a sample become the same, doubly exponentially in depth (Dong
 et al. 2021), measured as the share by which places differ. Neither counts by itself, for features collapse when training
-succeeds: the model has not learnt its data, and the critical initialisation on a copy trains clearly better, or places have
+succeeds: the model has not learnt its data, and the critical initialization on a copy trains clearly better, or places have
 become the same. The trial is won by chance once in 100 (three standard errors over 8 parts of the data or more).
 """
 

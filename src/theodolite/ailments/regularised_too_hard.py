@@ -1,7 +1,7 @@
 """Do weight decay or dropout hold the network down, so that it cannot even fit its training data?
 
 The training is tried without them, from the start, for as many steps as the run had or time allows, and the loss is read with
-dropout off in both. It is an ailment only where without the regulariser the loss ends far lower than with it, and the network
+dropout off in both. It is an ailment only where without the regularizer the loss ends far lower than with it, and the network
 underfits: its training loss stands above half of a constant answer's (after the run, or after the trial), or the whole run left
 more than the trial without did, by a tenth of a constant answer's loss. A run that has won nine tenths of what there is to win
 is let alone, and so is one whose trial as it is wins them: it was short. The weaker setting that is suggested has been tried
@@ -33,7 +33,7 @@ from theodolite.core.ailment import Ailment, Finding
 UNDERFITS, LEAST = 0.5, 0.4
 """The run's training loss must be above that share of a constant answer's; what must be taken off it."""
 NEARLY = 0.8
-"""The share of the gain of dropping the regulariser that the weaker setting must keep."""
+"""The share of the gain of dropping the regularizer that the weaker setting must keep."""
 WEAKER = (0.1, 0.01, 1e-3)
 DROPOUTS = (0.2, 0.1)
 
@@ -151,7 +151,7 @@ def _adam(lr: float, decay: float = 0.0) -> Any:
 
 
 ailment = Ailment(
-    question="Is it regularised too hard?",
+    question="Is it regularized too hard?",
     needs={"model", "data", "loss", "optimizer"},
     signs=("trial", "fit"),
     judge=judge,

@@ -2,7 +2,7 @@ r"""Does the signal grow from layer to layer until the answers are absurdly larg
 
 A mean square changes by $C_w\langle\sigma'^2\rangle$ a layer, which is 1 at the critical variance; finite width alone makes a
 factor of $e^{\pm4\sqrt{\sum5/n_l}}$ in one draw of 30000. Growth is named only with its harm: the loss of the first answers
-lies far above that of the best constant answer, and training from the critical initialisation does clearly better.
+lies far above that of the best constant answer, and training from the critical initialization does clearly better.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from theodolite.ailments._common.chart import Chart, seen
 from theodolite.ailments._common.examples import fresh, fresh_residual, stack
-from theodolite.ailments._common.network import activation_in, learnt, reinitialised, remedy_for, severity, width_spread
+from theodolite.ailments._common.network import activation_in, learnt, reinitialized, remedy_for, severity, width_spread
 from theodolite.ailments._common.trials import LONG, longer_trial, told
 from theodolite.core.ailment import Ailment, Finding
 
@@ -37,14 +37,14 @@ def judge(chart: Chart) -> Iterator[Finding]:
     late = chart.origin is None and chart.was_trained  # the first answers are not known: the loss has come down since
     if not grown > GROWN or math.log(grown) < 4 * width_spread(signs) or not (loss > ABSURD or late):
         return
-    tried = reinitialised(chart)
+    tried = reinitialized(chart)
     better = tried is not None and tried.is_better(BETTER)
     if late and not (better and _trains_from_other_weights(chart)):
         return
     if not better and (loss < SURELY or (tried is not None and not tried.changed.after < 0.1 * tried.as_it_is.after)):
         return
     text, suggested = remedy_for(activation_in(signs))
-    proof = told(tried, "From the critical initialisation")
+    proof = told(tried, "From the critical initialization")
     yield Finding(
         severity=severity(chart),
         says=f"The signal explodes: its mean square grows by a factor of {grown:.2g} over {len(signs.layers)} layers, "

@@ -2,8 +2,8 @@ r"""Does the signal shrink from layer to layer until the last layer is given not
 
 With weights of variance $C_w/n$ and no biases a mean square changes by $C_w\langle\sigma'^2\rangle$ a layer: by 1 at the
 critical variance, by $1/6$ with ReLU and PyTorch's own $C_w=1/3$. What finite width explains is left alone: at a critical
-initialisation the logarithm of the mean square has variance of about $\sum 5/n_l$ (ReLU; less for others), and four
-deviations of it pass, which is one false alarm in 30000. Paths around layers and normalisation show in the measured signal:
+initialization the logarithm of the mean square has variance of about $\sum 5/n_l$ (ReLU; less for others), and four
+deviations of it pass, which is one false alarm in 30000. Paths around layers and normalization show in the measured signal:
 it does not shrink.
 """
 
@@ -18,7 +18,7 @@ from theodolite.ailments._common.network import (
     activation_in,
     is_fit,
     planned_steps,
-    reinitialised,
+    reinitialized,
     remedy_for,
     severity,
     signal_ratio,
@@ -29,7 +29,7 @@ from theodolite.ailments._common.trials import told
 from theodolite.core.ailment import Ailment, Finding
 
 LEAST, SURELY = 1e-4, 1e-8
-"""A mean square so small beside the input's is looked into; one so small stops training whatever the optimiser."""
+"""A mean square so small beside the input's is looked into; one so small stops training whatever the optimizer."""
 
 BETTER, DEAD = 0.1, 0.7
 
@@ -43,12 +43,12 @@ def judge(chart: Chart) -> Iterator[Finding]:
         return
     if any((layer.dead or 0.0) > DEAD for layer in signs.layers[:-1]) and weights_ratio(signs) > LEAST:
         return  # not the weights but dead units take the signal
-    tried = reinitialised(chart)
+    tried = reinitialized(chart)
     better = tried is not None and tried.is_better(BETTER)
     if not better and ratio > SURELY:
         return
     text, suggested = remedy_for(activation_in(signs))
-    proof = told(tried if better else None, "From the critical initialisation")
+    proof = told(tried if better else None, "From the critical initialization")
     yield Finding(
         severity=severity(chart),
         says=f"The signal vanishes: its mean square falls by a factor of {1 / ratio:.2g} over {len(signs.layers)} "

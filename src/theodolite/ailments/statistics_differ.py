@@ -1,6 +1,6 @@
 r"""Does the network answer worse in evaluation mode than it was trained to, on the very same batch?
 
-Normalisation by running statistics is a mean over past batches; where it does not match what the network sees in training (its
+Normalization by running statistics is a mean over past batches; where it does not match what the network sees in training (its
 momentum is zero or one, the batches were tiny or unlike, the statistics were frozen), evaluation is of another function. The
 loss of the same batches is taken in both modes (dropout averaged over masks; it can only raise the training side). It is an
 ailment where evaluation is far worse, and statistics taken anew over the same data, on a copy, mend it. A network that has not

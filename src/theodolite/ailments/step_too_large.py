@@ -48,7 +48,7 @@ def judge(chart: Chart) -> Iterator[Finding]:
     if not found and chart.origin is None and not steps_made(chart) and not _is_as_drawn(chart):
         found = list(
             _judged(chart.redrawn)
-        )  # it may have been trained, and ruined, by an optimiser that leaves no trace
+        )  # it may have been trained, and ruined, by an optimizer that leaves no trace
     yield from found
 
 

@@ -4,7 +4,7 @@ A network starts with outputs of about unit size. Targets of mean m and standard
 which only $s^2$ is to be learnt: a bounded step (Adam's) needs about $m/\mathrm{lr}$ steps to arrive, and a plain one sees
 gradients that are s times as large. Targets with mean and standard deviation within a factor of 5 of unit size are not looked
 at further. Beyond, a remedy decides, compared by the share of the loss of a constant answer that is left, which has no units:
-the same steps on standardised targets must explain a fifth more of it, and three standard errors. What other step sizes would
+the same steps on standardized targets must explain a fifth more of it, and three standard errors. What other step sizes would
 do is measured and said. A network that has come to explain 70 % of its targets is left alone. Three standard errors are
 exceeded by chance once in 20 with three held-out batches, once in 700 with many; the share rules out what is small.
 """
@@ -26,7 +26,7 @@ from theodolite.core.ailment import Ailment, Finding, Severity
 
 LARGE, SMALL = 5.0, 0.02
 GAIN = 0.2
-"""The share of what is to be explained that standardising must add."""
+"""The share of what is to be explained that standardizing must add."""
 
 LEARNT = 0.3
 """A network that leaves less than this share unexplained has reached its targets."""
@@ -48,28 +48,28 @@ def judge(chart: Chart) -> Iterator[Finding]:
         return
     width = torch.where(std > 0, std, torch.ones_like(std))
 
-    def standardised(target: Tensor) -> Tensor:
+    def standardized(target: Tensor) -> Tensor:
         return ((target.double() - mean) / width).to(target.dtype)
 
-    yield from _compared(chart, standardised, (float(mean.mean()), size))
+    yield from _compared(chart, standardized, (float(mean.mean()), size))
 
 
 def _inputs(chart: Chart) -> tuple[Callable[[Tensor], Tensor] | None, ...]:
-    """Inputs as they are and, where those are not scaled, standardised ones."""
+    """Inputs as they are and, where those are not scaled, standardized ones."""
     scales = unscaled_inputs(chart)
-    return (None,) if scales is None else (None, scales.standardised)
+    return (None,) if scales is None else (None, scales.standardized)
 
 
-def _compared(chart: Chart, standardised: Callable[[Tensor], Tensor], scale: tuple[float, float]) -> Iterator[Finding]:
+def _compared(chart: Chart, standardized: Callable[[Tensor], Tensor], scale: tuple[float, float]) -> Iterator[Finding]:
     assert chart.model is not None
     steps = max(STEPS, min(steps_made(chart), LONG))
-    scaled = [replace(batch, target=standardised(batch.target)) for batch in chart.batches]
+    scaled = [replace(batch, target=standardized(batch.target)) for batch in chart.batches]
     constant = constant_loss(chart.model, chart.answer, chart.loss, scaled)
     if not constant > 0:
         return
     for inputs in _inputs(chart):  # where inputs are not scaled either, neither remedy helps without the other
         plain = arm(chart, inputs=inputs, steps=steps)
-        changed = arm(chart, inputs=inputs, targets=standardised, steps=steps)
+        changed = arm(chart, inputs=inputs, targets=standardized, steps=steps)
         if plain is None or changed is None:
             return
         better, error = gain(changed.left(constant), plain.left(chart.chance))
@@ -103,15 +103,15 @@ def _finding(scale: tuple[float, float], explained: list[float], steps: int) -> 
         severity=severity,
         where="targets",
         says=f"Targets have mean {mean:.3g} and standard deviation {std:.3g}: {steps} steps on a copy explain "
-        f"{plain:.0%} of them{other}, and {new:.0%} when targets are standardised.",
+        f"{plain:.0%} of them{other}, and {new:.0%} when targets are standardized.",
         remedy=f"y = (y - {mean:.4g}) / {std:.4g} for training, and answer * {std:.4g} + {mean:.4g} in use",
-        suggested={"standardise": "targets"},
+        suggested={"standardize": "targets"},
         evidence=(
             seen("mean of targets", mean),
             seen("standard deviation of targets", std),
             seen("share explained, as it is", plain),
             seen("share explained, best other step", best),
-            seen("share explained, targets standardised", new),
+            seen("share explained, targets standardized", new),
         ),
     )
 

@@ -3,7 +3,7 @@ r"""Is a layer too narrow for what must pass through it?
 A layer of k units bounds the rank of everything behind it by k. A ReLU network of any depth whose hidden widths are at most
 the input dimension d approximates no large class of functions (Hanin and Sellke 2017: d + 1 is the least width for continuous
 functions), and max(d + 1, outputs) is the least width in $L^p$ (Park et al. 2021). Here d is the intrinsic dimension of the
-data (ratio of neighbour distances), with its error: a layer below it is looked into. It is named only where the model has not
+data (ratio of neighbor distances), with its error: a layer below it is looked into. It is named only where the model has not
 learnt its training data, steps do take the loss down, and a copy with that layer widened, trained in the same way, does
 clearly better; three standard errors let chance through once in 100. A code that is narrow on purpose but not below the
 dimension of the data is left alone. Layers without an activation between them are one linear layer, which is exact, and are

@@ -1,6 +1,6 @@
 """Are units copies of each other, in weights and in gradient, so that they always will be?
 
-Equal weights that get equal gradients stay equal under every optimiser that treats entries alike: a layer of copies is one
+Equal weights that get equal gradients stay equal under every optimizer that treats entries alike: a layer of copies is one
 unit wide. This is exact and needs no statistics. A last layer or a branch that starts at zero on purpose is healthy: its
 gradients differ from row to row. Dropout tells copies apart, and is measured in training mode, where it does.
 """

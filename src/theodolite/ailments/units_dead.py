@@ -1,10 +1,10 @@
 r"""Do units answer nothing, whatever the input, so that no gradient can wake them?
 
-A unit is dead where its activation has no slope on any of 256 samples. At a critical initialisation a ReLU is open on half of
+A unit is dead where its activation has no slope on any of 256 samples. At a critical initialization a ReLU is open on half of
 a Gaussian input, so that a unit is shut on all of n independent samples with probability $2^{-n}$; samples that are alike shut
 more, and healthy networks have been seen to lose a third of a layer, deep plain ones half at the start. So a share is not
 enough: the model has not learnt its data, and either a whole layer is shut, which cuts off everything before it, or training
-from the critical initialisation does clearly better. Dead units that harm nothing are a note. The trial is won by chance once
+from the critical initialization does clearly better. Dead units that harm nothing are a note. The trial is won by chance once
 in 100 (three standard errors over 8 parts of the data or more).
 """
 
@@ -16,7 +16,7 @@ import torch
 
 from theodolite.ailments._common.chart import Chart, seen
 from theodolite.ailments._common.examples import digits_like, fresh, fresh_residual, stack
-from theodolite.ailments._common.network import activation_in, is_fit, learnt, reinitialised, remedy_for
+from theodolite.ailments._common.network import activation_in, is_fit, learnt, reinitialized, remedy_for
 from theodolite.ailments._common.trials import told
 from theodolite.core.ailment import Ailment, Finding
 from theodolite.measure.propagation.one_pass import LayerSigns
@@ -35,7 +35,7 @@ def judge(chart: Chart) -> Iterator[Finding]:
     dead = worst.dead or 0.0
     severity, proof = "note", " It has learnt its data all the same."
     if not is_fit(chart, 0.8):
-        tried = reinitialised(chart)
+        tried = reinitialized(chart)
         better = tried is not None and tried.is_better(BETTER)
         cut = dead >= ALL and not worst.gradient_norm
         proof = " No gradient passes them."
@@ -43,7 +43,7 @@ def judge(chart: Chart) -> Iterator[Finding]:
             severity = "critical" if cut or not learnt(chart) > 0.1 else "warning"
         elif tried is None and not is_fit(chart, 0.1):
             severity = "warning"
-        proof += told(tried if better else None, "From the critical initialisation")
+        proof += told(tried if better else None, "From the critical initialization")
     yield _finding(chart, layers, severity, proof)
 
 

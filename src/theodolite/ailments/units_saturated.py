@@ -3,7 +3,7 @@ r"""Do bounded activations sit in their flat ends, where no gradient passes?
 Bounded is what stays where it is far out on both sides, whatever its name. A unit is saturated on a sample where the slope is
 below 5 % of the steepest: for tanh beyond $|z|=2.2$, which a Gaussian of variance 1 exceeds in 3 % of cases and one of
 variance 10 in 49 %. Trained networks saturate and are well, so the share is judged at the start of training where that is
-known, and counts only where the model has not learnt its data and the critical initialisation, tried on a copy, trains clearly
+known, and counts only where the model has not learnt its data and the critical initialization, tried on a copy, trains clearly
 better. The trial is won by chance once in 100 (three standard errors over 8 parts of the data or more).
 """
 
@@ -22,7 +22,7 @@ from theodolite.ailments._common.network import (
     activation_in,
     is_fit,
     is_fit_everywhere,
-    reinitialised,
+    reinitialized,
     remedy_for,
     severity,
 )
@@ -44,13 +44,13 @@ def judge(chart: Chart) -> Iterator[Finding]:
     flat = {name: share for name, share in flat.items() if share >= MANY}
     if not flat:
         return
-    tried = reinitialised(chart)
+    tried = reinitialized(chart)
     better = tried is not None and tried.is_better(BETTER)
     worst, share = max(flat.items(), key=lambda item: item[1])
     if not better and (tried is not None or share < SURELY or is_fit(chart, 0.1)):
         return
     text, suggested = remedy_for(activation_in(signs))
-    proof = told(tried, "From the critical initialisation")
+    proof = told(tried, "From the critical initialization")
     yield Finding(
         severity=severity(chart),
         where=worst,

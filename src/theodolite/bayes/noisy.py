@@ -65,9 +65,9 @@ class NoisyLinearPosterior:
         tau2 = torch.as_tensor(np.exp(self.scale.log_tau2)).to(rows)
         weights = torch.as_tensor(self.scale.weights).to(rows)
         power = tau2[:, None] * s.square() + self.noise_variance  # (scales, r)
-        centres = tau2[:, None] * s * seen / power  # means of theta along the samples' directions
+        centers = tau2[:, None] * s * seen / power  # means of theta along the samples' directions
         spreads = tau2[:, None] * self.noise_variance / power  # and its variances there
-        means = centres @ along.mH  # (scales, new)
+        means = centers @ along.mH  # (scales, new)
         mean = weights @ means
         within = tau2[:, None] * across.square().sum(1) + spreads @ along.square().mH
         variance = weights @ (within + (means - mean).square())
@@ -75,7 +75,7 @@ class NoisyLinearPosterior:
         picks = torch.multinomial(weights.to(source.device), draws, replacement=True, generator=source).to(rows.device)
         shape = (draws, len(s) + rows.shape[1])
         noise = torch.randn(shape, generator=source, dtype=torch.float64, device=source.device).to(rows)
-        inner = centres[picks] + spreads[picks].sqrt() * noise[:, : len(s)]
+        inner = centers[picks] + spreads[picks].sqrt() * noise[:, : len(s)]
         outer = tau2[picks].sqrt()[:, None] * (noise[:, len(s) :] @ across.mH)
         return Prediction(mean, variance, inner @ along.mH + outer)
 

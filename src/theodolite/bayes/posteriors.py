@@ -135,9 +135,9 @@ class LinearPosterior:
         if not self.widths:
             return torch.full((draws,), math.sqrt(self.net.prior_variance / self.net.inputs), dtype=torch.float64)
         first, second = (scale_moment(self.net, -power, **self._seen) for power in (0.5, 1.0))
-        centre = -math.log(second)  # moments of 1/tau exist where those of tau may be dominated by a tail
+        center = -math.log(second)  # moments of 1/tau exist where those of tau may be dominated by a tail
         spread = math.sqrt(max(1e-6, 4 * math.log(second / first**2)))
-        low, high = self._support(centre, spread)
+        low, high = self._support(center, spread)
         coarse = np.linspace(low, high, 129)
         log_density = CubicSpline(coarse, log_scale_density(self.net, coarse, **self._seen))
         fine = np.linspace(low, high, 8193)
@@ -146,13 +146,13 @@ class LinearPosterior:
         uniform = torch.rand(draws, generator=generator, dtype=torch.float64, device=generator.device).cpu().numpy()
         return torch.as_tensor(np.exp(0.5 * np.interp(uniform * total[-1], total, fine)))
 
-    def _support(self, centre: float, spread: float) -> tuple[float, float]:
-        """Where the density of log tau squared is above 1e-13 of that at the centre; it has one hump."""
+    def _support(self, center: float, spread: float) -> tuple[float, float]:
+        """Where the density of log tau squared is above 1e-13 of that at the center; it has one hump."""
 
         def log_density(place: float) -> float:
             return float(log_scale_density(self.net, np.array([place]), **self._seen)[0])
 
-        peak, ends = log_density(centre), [centre - 6 * spread, centre + 6 * spread]
+        peak, ends = log_density(center), [center - 6 * spread, center + 6 * spread]
         for side, sign in enumerate((-1, 1)):
             while log_density(ends[side]) > peak - 30:
                 ends[side] += sign * 2 * spread

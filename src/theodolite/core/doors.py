@@ -30,7 +30,7 @@ OBJECTS = frozenset(
         "Matrix",
         "Mlp",
         "Mlp | Layers",
-        "Neighbours",
+        "Neighbors",
         "PowerLaw",
         "Problem",
         "QuadraticProblem",

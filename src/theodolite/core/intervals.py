@@ -49,6 +49,6 @@ def share_error(share: float, count: int, *, of: float = np.inf) -> float:
         return 0.0
     n = count / (1 - count / of)
     size = SIGMAS**2 / n
-    centre = (share + size / 2) / (1 + size)
+    center = (share + size / 2) / (1 + size)
     half = float(np.sqrt(size * share * (1 - share) + size**2 / 4)) / (1 + size)
-    return (half + abs(centre - share)) / SIGMAS
+    return (half + abs(center - share)) / SIGMAS

@@ -43,7 +43,7 @@ class Band:
 
     @property
     def middle(self) -> float:
-        """The centre, or the finite end of a one-sided band."""
+        """The center, or the finite end of a one-sided band."""
         if math.isinf(self.low):
             return self.high
         return self.low if math.isinf(self.high) else 0.5 * (self.low + self.high)

@@ -110,10 +110,10 @@ def log_slope(x: Sequence[float], y: Sequence[Estimate]) -> Estimate:
     relative = np.array([estimate.stderr / abs(estimate.value) for estimate in y])
     known = bool((relative > 0).all())
     weight = relative**-2 if known else np.ones_like(a)
-    centre = np.average(a, weights=weight)
-    moment = (weight * (a - centre) ** 2).sum()
-    slope = (weight * (a - centre) * b).sum() / moment
-    rest = b - np.average(b, weights=weight) - slope * (a - centre)
+    center = np.average(a, weights=weight)
+    moment = (weight * (a - center) ** 2).sum()
+    slope = (weight * (a - center) * b).sum() / moment
+    rest = b - np.average(b, weights=weight) - slope * (a - center)
     misfit = (weight * rest**2).sum() / (len(a) - 2)
     scale = max(1.0, misfit) if known else misfit
     inflation = 1.0 if known and misfit <= 1 else student_inflation(len(a) - 1)

@@ -66,7 +66,7 @@ def _entropy(sight: AttentionSight) -> Reading:
         said = "It looks everywhere alike: an average, which tells places apart only through what is added to them."
     elif share < 0.1:
         said = (
-            "It looks at one token alone: scores have grown large; try a smaller step, or normalised queries and keys."
+            "It looks at one token alone: scores have grown large; try a smaller step, or normalized queries and keys."
         )
     else:
         said = "It looks at some tokens more than at others."

@@ -3,7 +3,7 @@
 TwoNN, calibrated against cubes and Gaussians of as many rows, on the output of every layer over at most a thousand samples,
 beside the width, the directions that hold 90 % of the variance, and alpha-ReQ. Ansuini and others (2019) saw the dimension
 rise in the first layers of trained classifiers and fall in the last, a hunchback; the lower it ended, the better they
-generalised. No theorem says so; what is certain is that it cannot exceed the linear hull.
+generalized. No theorem says so; what is certain is that it cannot exceed the linear hull.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from theodolite.measure.dimension import (
     directions_needed,
     distinct_rows,
     gride_curve,
-    nearest_neighbours,
+    nearest_neighbors,
     rank_of,
     twonn_fit,
     variances,
@@ -74,7 +74,7 @@ def _told(subject: Subject, found: Features) -> dict[str, tuple[Estimate, str, i
             continue
         if len(told) > 1 and subject.allowance.over():
             break
-        graph = nearest_neighbours(rows, min(16, len(rows) - 1))
+        graph = nearest_neighbors(rows, min(16, len(rows) - 1))
         raw, values = twonn_fit(graph).estimate, variances(rows)
         curve = gride_curve(graph)
         decay = feature_decay(rows.points, window=_window(len(values)))

@@ -1,7 +1,7 @@
 """How fast do the variances of each layer's features fall with rank (alpha-ReQ)?
 
-The exponent of the centred covariance's eigenvalues over all the data, by weighted least squares over a stated window of
-ranks, with its error and what neighbouring windows give. Convolutional and sequence features are averaged over positions.
+The exponent of the centered covariance's eigenvalues over all the data, by weighted least squares over a stated window of
+ranks, with its error and what neighboring windows give. Convolutional and sequence features are averaged over positions.
 Agrawal and others (2022) saw the best representations near 1; that is a finding, not a theorem, so there is no band.
 """
 
@@ -79,7 +79,7 @@ def _exponent(name: str, covariance: FeatureCovariance, thinned: float) -> Readi
         where=name,
         measured=decay.alpha,
         stderr=math.hypot(decay.stderr, thinned),
-        meaning=f"Ranks {first} to {last}, R² {decay.r_squared:.3f}; neighbouring windows give {decay.low:.3g} to "
+        meaning=f"Ranks {first} to {last}, R² {decay.r_squared:.3f}; neighboring windows give {decay.low:.3g} to "
         f"{decay.high:.3g}, which is the honest error. Far above 1: a few directions rule; far below: noise does.{note}",
         series=Series(
             x=tuple(float(rank) for rank in ranks),

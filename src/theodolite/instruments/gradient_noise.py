@@ -14,11 +14,11 @@ from theodolite.core.instrument import Instrument
 from theodolite.core.reading import Reading
 from theodolite.core.subject import Subject
 from theodolite.instruments._common.visit import afforded, sample_count, thinned
-from theodolite.measure import normalises_batches
+from theodolite.measure import normalizes_batches
 from theodolite.measure.dynamics import GradientMoments, gradient_moments, group_moments
 
 GROUP, NUMBERS = 8, 1 << 27
-"""Samples of a batch where batches are normalised, and numbers that gradients of batches may take."""
+"""Samples of a batch where batches are normalized, and numbers that gradients of batches may take."""
 
 TRIED, AHEAD, OWN = (4, 16, 64), 0.2, 0.8
 """Samples that are timed, the share of the time that a trial may take, and that is then taken."""
@@ -54,9 +54,9 @@ def read(subject: Subject) -> Iterator[Reading]:
 
 
 def _moments(subject: Subject) -> GradientMoments | None:
-    """From single samples, each visited twice; from small batches where the model normalises by its batch."""
+    """From single samples, each visited twice; from small batches where the model normalizes by its batch."""
     assert subject.model is not None and subject.loss is not None
-    if not normalises_batches(subject.model):
+    if not normalizes_batches(subject.model):
         return gradient_moments(subject.model, subject.loss, thinned(subject, _samples(subject)))
     size = sum(p.numel() for p in subject.model.parameters() if p.requires_grad)
     groups = max(4, min(sample_count(subject) // GROUP, NUMBERS // size))

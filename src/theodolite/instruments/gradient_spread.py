@@ -1,6 +1,6 @@
 """How much do gradients differ from one draw of the initial weights to the next, as depth over width says?
 
-A copy of the model is initialised afresh many times; the size of the gradient of an output by the input is taken each time.
+A copy of the model is initialized afresh many times; the size of the gradient of an output by the input is taken each time.
 For plain ReLU networks of linear layers theory knows the variance of its logarithm: five times the sum of one over the widths.
 """
 
@@ -43,7 +43,7 @@ def read(subject: Subject) -> Iterator[Reading]:
         meaning = (
             f"Between draws of the weights the size of a gradient varies by a factor of {spread_factor(measured):.3g} (5th to "
             "95th percentile). Theory knows plain ReLU networks of linear layers only. If it is large, seeds will differ in the "
-            "step they bear; widen, or use normalisation or residual paths."
+            "step they bear; widen, or use normalization or residual paths."
         )
     else:
         inputs, *widths = sizes
@@ -53,7 +53,7 @@ def read(subject: Subject) -> Iterator[Reading]:
         meaning = spread_words(len(widths), narrow, measured)
     if found.kept:
         some = ", ".join(found.kept[:4]) + (" and others" if len(found.kept) > 4 else "")
-        meaning += f" Not initialised afresh, for want of reset_parameters: {some}."
+        meaning += f" Not initialized afresh, for want of reset_parameters: {some}."
     yield Reading(
         quantity="variance of the log of the squared gradient between draws",
         measured=measured,
@@ -65,7 +65,7 @@ def read(subject: Subject) -> Iterator[Reading]:
 
 
 def _relu_sizes(model: nn.Module) -> tuple[int, ...] | None:
-    """Inputs and hidden widths of a plain chain of linear layers and ReLUs that torch initialises; else None."""
+    """Inputs and hidden widths of a plain chain of linear layers and ReLUs that torch initializes; else None."""
     parts = [
         m
         for m in model.modules()

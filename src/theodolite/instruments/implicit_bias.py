@@ -43,7 +43,7 @@ def read(subject: Subject) -> Iterator[Reading]:
         return
     if found.weight.norm() == 0:
         return
-    with threadpool_limits(1, user_api="blas"):  # hundreds of small factorisations, which threads only slow down
+    with threadpool_limits(1, user_api="blas"):  # hundreds of small factorizations, which threads only slow down
         readings = [*_interpolants(found), *_separators(found, samples)]
         thinned = len(samples) < min(SAMPLES, sample_count(subject))
         errors = _errors(subject, found, samples, {r.quantity: r.measured for r in readings}) if thinned else {}

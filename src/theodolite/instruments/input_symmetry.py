@@ -96,7 +96,7 @@ def _seen(fed: bool, symmetric: bool) -> str:
         return "The outputs stay: the network knows no direction of its input before training."
     return (
         "The outputs change: on their way to the first layer, or beside it, inputs are used feature by feature, as by a "
-        "normalisation. The network is not rotation invariant."
+        "normalization. The network is not rotation invariant."
     )
 
 

@@ -28,7 +28,7 @@ from theodolite.instruments._common.drift import drift_reading
 from theodolite.instruments._common.kernel_price import kernel_samples
 from theodolite.instruments._common.samples import Samples, spread_samples
 from theodolite.instruments._common.visit import afforded, sample_count
-from theodolite.measure import first_tensor, normalises_batches
+from theodolite.measure import first_tensor, normalizes_batches
 from theodolite.measure import rows as first_rows
 from theodolite.measure.curvature import extreme_eigenpairs, gauss_newton
 from theodolite.measure.kernels import (
@@ -60,7 +60,7 @@ SKETCHED, NUMBERS = 1 << 25, 1 << 27
 
 
 RUNNING = (
-    " In evaluation mode: batch normalisation goes by its running means, for a row of the kernel is of one sample."
+    " In evaluation mode: batch normalization goes by its running means, for a row of the kernel is of one sample."
 )
 
 
@@ -230,8 +230,8 @@ def _spectrum(mean: Tensor, of: int, full: int, model: nn.Module) -> Iterator[Re
         series=series,
         meaning=("Singular to rounding: some samples cannot be told apart by it. " if singular else "")
         + f"Gradient descent needs some {condition:.3g} times more steps for the slowest direction than for the fastest; "
-        "normalised inputs, a critical initialisation or adaptive steps even it out."
-        + (RUNNING if normalises_batches(model) else ""),
+        "normalized inputs, a critical initialization or adaptive steps even it out."
+        + (RUNNING if normalizes_batches(model) else ""),
     )
     rank = spectrum.effective_rank
     yield Reading(
@@ -299,8 +299,8 @@ def _aligned(kernel: Tensor, targets: Tensor, rows: Tensor) -> float:
 def _by_chance(kernel: Tensor, targets: Tensor) -> float:
     """The mean alignment over random orders of the targets: traces over norms."""
     n = len(kernel)
-    centre = torch.eye(n, dtype=torch.float64) - 1 / n
-    K, Y = centre @ kernel.cpu() @ centre, centre @ target_rows(targets)
+    center = torch.eye(n, dtype=torch.float64) - 1 / n
+    K, Y = center @ kernel.cpu() @ center, center @ target_rows(targets)
     gram = Y @ Y.T
     return float(K.trace() * gram.trace() / ((n - 1) * K.norm() * gram.norm()).clamp(min=1e-300))
 

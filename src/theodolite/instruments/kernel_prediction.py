@@ -148,7 +148,7 @@ def _verdict(gain: float) -> str:
     if gain < -0.02:
         return (
             "Worse than the kernel of its own infinite width, which needs no training; try longer training, a critical "
-            "initialisation or another step size."
+            "initialization or another step size."
         )
     if gain < 0.02:
         return "As good as the kernel of its own infinite width: no sign of features beyond lazy training."

@@ -55,7 +55,7 @@ def read(subject: Subject) -> Iterator[Reading]:
             expected=Band(_told_apart(layer.spectrum), smaller),
             against="chance",
             meaning="Eigenvalues above rounding in the stored precision. Fewer than noise of this shape keeps in that "
-            "precision: the matrix can be factorised without loss.",
+            "precision: the matrix can be factorized without loss.",
         )
 
 

@@ -86,12 +86,12 @@ def _triangle(subject: Subject, x: Tensor) -> Iterator[Reading]:
     """The cells of a triangle of three inputs; where time is short those of a smaller one within it, scaled by the area."""
     assert subject.model is not None
     plane, corners = slice_through(*x[:: len(x) // 3][:3])
-    centre = np.asarray(corners).mean(0)
+    center = np.asarray(corners).mean(0)
     found: list[float] = []
     cells = None
     for size in (1.0,) if subject.allowance.seconds == math.inf else SIZES:
         began = time.perf_counter()
-        cells = regions_in_polygon(subject.model, centre + size * (np.asarray(corners) - centre), plane=plane)
+        cells = regions_in_polygon(subject.model, center + size * (np.asarray(corners) - center), plane=plane)
         found.append(cells.regions / size**2)
         if size == 1 or 5 * (time.perf_counter() - began) > subject.allowance.left():
             break
@@ -107,7 +107,7 @@ def _triangle(subject: Subject, x: Tensor) -> Iterator[Reading]:
         measured=found[-1],
         stderr=0.0 if size == 1 else abs(found[-1] - found[-2]) if len(found) > 1 else found[-1],
         meaning=f"The network is affine on each of {found[-1]:.4g} cells of this triangle{whole}; a typical one is {median:.2g} "
-        "wide, in the units of the inputs. The picture shows them, the three inputs marked; a colour is the largest output.",
+        "wide, in the units of the inputs. The picture shows them, the three inputs marked; a color is the largest output.",
         series=_picture(cells, corners) if size == 1 else None,
     )
 
@@ -160,11 +160,11 @@ def _sign_changes(model: nn.Module, line: Tensor) -> tuple[float, float]:
 
 
 def _picture(cells: PlaneRegions, corners: Any) -> CellPicture | None:
-    """The cells as polygons, each with the place of the largest output at its centre."""
+    """The cells as polygons, each with the place of the largest output at its center."""
     if cells.regions > DRAWN:
         return None
-    centres = torch.as_tensor(cells.cells.centres(), dtype=cells.maps.dtype)
-    ones = torch.cat([torch.ones(len(centres), 1, dtype=centres.dtype), centres], 1).to(cells.maps.device)
+    centers = torch.as_tensor(cells.cells.centers(), dtype=cells.maps.dtype)
+    ones = torch.cat([torch.ones(len(centers), 1, dtype=centers.dtype), centers], 1).to(cells.maps.device)
     answers = (cells.maps @ ones[:, :, None])[:, :, 0]  # (cells, outputs)
     largest = answers.argmax(1) if answers.shape[1] > 1 else (answers[:, 0] > 0).long()
     polygons = tuple(tuple((float(u), float(v)) for u, v in cells.polygon(k)) for k in range(cells.regions))

@@ -73,7 +73,7 @@ def _along(subject: Subject, direction: Tensor, data: Batches) -> Estimate:
     samples = sum(len(batch) for batch in data)
     parts = parted(
         data, PARTS if samples >= 4 * PARTS else 2
-    )  # a batch that is normalised by itself must not be too small
+    )  # a batch that is normalized by itself must not be too small
     found = [float(direction @ hessian(subject.model, subject.loss, part)(direction)) for part in parts]
     value = sum(found) / len(found)
     if len(found) < 2:

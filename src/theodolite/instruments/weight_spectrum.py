@@ -3,7 +3,7 @@
 Each matrix's power-law exponent stands beside the interval that independent random entries of that shape give, its spikes
 beside none, and the p-value of both and of the shape of the bulk against noise beside 5 %, corrected over the matrices. Where
 entries are heavy, what is called structure must show in their ranks too: large entries alone are not. The bands of heavy-tailed
-self-regularisation (alpha below 2 over-trained, 2 to 6 well trained, above 6 under-trained; Martin and Mahoney, 2021) are
+self-regularization (alpha below 2 over-trained, 2 to 6 well trained, above 6 under-trained; Martin and Mahoney, 2021) are
 mentioned as the convention they are, never as the test: noise of small shapes often lands inside them.
 """
 
@@ -166,7 +166,7 @@ def _entries(name: str, spectrum: Spectrum, found: Tail) -> Reading:
         expected=Band(high=3.0),
         against="chance",
         meaning="Gaussian entries have 3, uniform ones 1.8, more means that a few are far larger than the rest (or that most "
-        "are zero). Such entries make large eigenvalues by themselves and are hard to quantise; the test of noise goes by ranks.",
+        "are zero). Such entries make large eigenvalues by themselves and are hard to quantize; the test of noise goes by ranks.",
     )
 
 

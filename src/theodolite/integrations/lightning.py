@@ -17,7 +17,7 @@ class WatchCallback(Callback):  # type: ignore[misc]  # of a package that need n
     """``Trainer(callbacks=[WatchCallback(every=100, page="run.html")])``; other keywords are those of `Watch`.
 
     ``probe`` is the first batch of training unless told; scalars go to the Trainer's logger where it has ``add_scalar``.
-    Looks are taken before the step, on the first process only, with the Trainer's first optimiser; ``stop_on="critical"`` ends
+    Looks are taken before the step, on the first process only, with the Trainer's first optimizer; ``stop_on="critical"`` ends
     the fit. ``watch`` holds the `Watch` once training has begun; ``page`` is written at every look and at the end.
     """
 

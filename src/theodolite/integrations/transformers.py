@@ -19,7 +19,7 @@ class WatchCallback(TrainerCallback):  # type: ignore[misc]  # of a package that
 
     ``probe`` is a batch as the collator makes it, labels among its keys: the first of training unless told. The loss is
     the cross-entropy of the logits with the labels, which is what classifiers train; for language models pass
-    ``loss=next_token_loss``. Looks are taken before the step, on the first process only, with the Trainer's optimiser;
+    ``loss=next_token_loss``. Looks are taken before the step, on the first process only, with the Trainer's optimizer;
     ``stop_on="critical"`` ends the training. ``watch`` holds the `Watch` once training has begun; ``page`` is written at every
     look and at the end.
     """

@@ -21,7 +21,7 @@ LR, MOMENTUM, WEIGHT_DECAY, BATCH, EPOCHS, SEED = 0.02, 0.9, 1e-3, 64, 60, 0
 
 
 def digits() -> tuple[Tensor, Tensor]:
-    """The 1,797 images of 8 x 8 pixels, centred and scaled to variance one over all pixels, and their labels."""
+    """The 1,797 images of 8 x 8 pixels, centered and scaled to variance one over all pixels, and their labels."""
     from sklearn.datasets import load_digits
 
     bunch = load_digits()
@@ -53,7 +53,7 @@ def builtin() -> Subject:
 
 
 def trained(seed: int = SEED) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-    """The weights at He initialisation, and after training on the first 1,437 images."""
+    """The weights at He initialization, and after training on the first 1,437 images."""
     generator = torch.Generator().manual_seed(seed)
     model = untrained()
     with torch.no_grad():
@@ -63,12 +63,12 @@ def trained(seed: int = SEED) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
                 layer.bias.zero_()
     start = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     x, y = (column[:1437] for column in digits())
-    optimiser = torch.optim.SGD(model.parameters(), lr=LR, momentum=MOMENTUM, weight_decay=WEIGHT_DECAY)
+    optimizer = torch.optim.SGD(model.parameters(), lr=LR, momentum=MOMENTUM, weight_decay=WEIGHT_DECAY)
     for _ in range(EPOCHS):
         for rows in torch.split(torch.randperm(len(x), generator=generator), BATCH):
-            optimiser.zero_grad()
+            optimizer.zero_grad()
             cross_entropy(model(x[rows]), y[rows]).backward()  # type: ignore[no-untyped-call]
-            optimiser.step()
+            optimizer.step()
     return start, {name: tensor.detach().clone() for name, tensor in model.state_dict().items()}
 
 

@@ -17,7 +17,7 @@ from theodolite.io import formats
 from theodolite.io.files import printable
 from theodolite.io.formats import _zips
 from theodolite.io.formats._format import HEAD, LONGEST_NAME, Format, Place, Unreadable, unreadable
-from theodolite.io.packed.unpacking import quantisation, unpacked
+from theodolite.io.packed.unpacking import quantization, unpacked
 from theodolite.io.weights import Listed, Weight, Weights, left_out
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def checkpoint(name: str | Path, *, device: str = "cpu") -> Weights:
     """The tensors of a checkpoint, by name; each is read from disk, and put on the ``device``, only when asked for.
 
     What kind of file it is is told by its first bytes. A file that is damaged is an error. In a folder a missing or
-    damaged shard is not: reading one of its tensors is. A quantised matrix and its scales are one weight, and so are tensors
+    damaged shard is not: reading one of its tensors is. A quantized matrix and its scales are one weight, and so are tensors
     that share their place in the file. Letters of a name that would not show are escaped.
     """
     path = _meant(Path(name))
@@ -51,7 +51,7 @@ def checkpoint(name: str | Path, *, device: str = "cpu") -> Weights:
     faults = [weight.read.reason for weight in weights.values() if isinstance(weight.read, Unreadable)]
     if kind == stat.S_IFREG and len(faults) == len(weights):
         raise ValueError(faults[0])
-    shown = _shown(_once(unpacked(weights, quantisation(path)), left_out(weights)))
+    shown = _shown(_once(unpacked(weights, quantization(path)), left_out(weights)))
     return shown if device == "cpu" else Listed({k: _on(w, device) for k, w in shown.items()}, shown.left_out)
 
 
@@ -125,7 +125,7 @@ def _file(path: Path) -> Weights:
     except OSError as error:
         raise ValueError(f"expected {KINDS}, got {path}, {one_line(error)}; check who may read it") from error
     for each in _formats():
-        if each.recognises(head, path):
+        if each.recognizes(head, path):
             return each.weights(path)
     raise ValueError(f"expected {KINDS}, got {str(path)!r}; save the weights as .safetensors")
 

@@ -15,7 +15,7 @@ from .functional import (
     batch_statistics as batch_statistics,
     count as count,
     first_tensor as first_tensor,
-    normalises_batches as normalises_batches,
+    normalizes_batches as normalizes_batches,
     placed as placed,
     plain_attention as plain_attention,
     promoted as promoted,

@@ -117,9 +117,9 @@ def first_tensor(answer: Any) -> Tensor:
 
 @contextmanager
 def plain_attention() -> Iterator[None]:
-    """Attention by its formula: the fused passes have no second derivatives and do not vectorise.
+    """Attention by its formula: the fused passes have no second derivatives and do not vectorize.
 
-    Torch's notes to itself (slow vectorisation, deprecated parts within) are kept from the user.
+    Torch's notes to itself (slow vectorization, deprecated parts within) are kept from the user.
     """
     with sdpa_kernel(SDPBackend.MATH), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*performance drop.*")
@@ -127,14 +127,14 @@ def plain_attention() -> Iterator[None]:
         yield
 
 
-def normalises_batches(model: nn.Module) -> bool:
-    """Whether the model has batch normalisation with running means, which training does not use."""
+def normalizes_batches(model: nn.Module) -> bool:
+    """Whether the model has batch normalization with running means, which training does not use."""
     return any(_has_running_means(module) for module in model.modules())
 
 
 @contextmanager
 def batch_statistics(model: nn.Module) -> Iterator[None]:
-    """Batch normalisation by the batch's own mean and variance, as in a training step; nothing of the model is changed.
+    """Batch normalization by the batch's own mean and variance, as in a training step; nothing of the model is changed.
 
     Dropout and the like stay as they are, so that the loss is a function of weights and batch alone.
     """

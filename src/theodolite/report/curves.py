@@ -141,7 +141,7 @@ def tick_names(names: tuple[str, ...]) -> tuple[list[int], list[str]]:
 
 def draw(axes: Axes, curve: Curve, group: int, scale: Scale) -> None:
     """One group: band below, refuted form over it, then error bars and points."""
-    colour = GROUPS[group % len(GROUPS)] if group >= 0 else INK
+    color = GROUPS[group % len(GROUPS)] if group >= 0 else INK
     theory = GROUPS[group % len(GROUPS)] if group >= 0 else THEORY
     order = sorted(range(len(curve.x)), key=curve.x.__getitem__)
     told = told_places(curve, scale)
@@ -165,11 +165,11 @@ def draw(axes: Axes, curve: Curve, group: int, scale: Scale) -> None:
             x,
             [max(v - e, scale.y[0]) for v, e in zip(y, errors, strict=True)],
             [v + e for v, e in zip(y, errors, strict=True)],
-            color=colour,
+            color=color,
             linewidth=1.2,
         )
     marker = MARKERS[max(group, 0) % len(MARKERS)]
-    axes.plot(x, y, linestyle="none", marker=marker, color=colour, markeredgewidth=0)
+    axes.plot(x, y, linestyle="none", marker=marker, color=color, markeredgewidth=0)
 
 
 def told_places(curve: Curve, scale: Scale) -> list[int]:
@@ -238,19 +238,19 @@ def legend_handles(curves: list[Curve], scale: Scale) -> list[Any]:
 
     several = len(curves) > 1
     bands = [(a, b) for curve in curves for a, b in zip(curve.low, curve.high, strict=True) if a <= b]
-    colour = INK if several else THEORY
+    color = INK if several else THEORY
     handles: list[Any] = []
     if any(a < b for a, b in bands):
-        handles.append(Patch(facecolor=(colour, 0.16), edgecolor=colour, linewidth=1.2, label="theory expects"))
+        handles.append(Patch(facecolor=(color, 0.16), edgecolor=color, linewidth=1.2, label="theory expects"))
     elif bands:
-        handles.append(proxy(color=colour, linewidth=1.3, label="theory"))
+        handles.append(proxy(color=color, linewidth=1.3, label="theory"))
     handles.append(points_handle(curves, scale))
     if any(math.isfinite(v) for curve in curves for v in curve.wrong):
         handles.append(proxy(color=WRONG, linestyle=DASHES, label=shortened(printable(curves[0].wrong_label), 40)))
     for place, curve in enumerate(curves if several else []):
-        colour, marker = GROUPS[place % len(GROUPS)], MARKERS[place % len(MARKERS)]
+        color, marker = GROUPS[place % len(GROUPS)], MARKERS[place % len(MARKERS)]
         label = shortened(printable(curve.label), 34)
-        handles.append(proxy(color=colour, marker=marker, markeredgewidth=0, linewidth=1.3, label=label))
+        handles.append(proxy(color=color, marker=marker, markeredgewidth=0, linewidth=1.3, label=label))
     return handles
 
 

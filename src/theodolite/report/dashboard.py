@@ -36,7 +36,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class Heat:
-    """One number for each layer and step, as colours on a logarithmic scale."""
+    """One number for each layer and step, as colors on a logarithmic scale."""
 
     name: str
     layers: Sequence[str]
@@ -138,7 +138,7 @@ def _panel(panel: Panel, places: Sequence[float], top: float, room: Room) -> str
         style = f"th-d-line th-d-{number}" + (" th-d-dashed" if line.dashed else "")
         parts.append(f'<polyline class="{style}" points="{path}"><title>{escape(line.label)}</title></polyline>')
     keys = [f"{'┄' if line.dashed else '━'} {shortened(printable(line.label), 19)}" for line in panel.lines]
-    return "".join(parts) + _words(panel.name, keys, top, room, coloured=True)
+    return "".join(parts) + _words(panel.name, keys, top, room, colored=True)
 
 
 def _ticks(ends: Sequence[str], top: float, room: Room) -> str:
@@ -154,13 +154,13 @@ def _ticks(ends: Sequence[str], top: float, room: Room) -> str:
     )
 
 
-def _words(name: str, keys: Sequence[str], top: float, room: Room, *, coloured: bool = False) -> str:
+def _words(name: str, keys: Sequence[str], top: float, room: Room, *, colored: bool = False) -> str:
     """The name of a part and its keys: one under the other beside it, or in one line above it."""
     parts = [f'<text class="th-d-name" x="0" y="{top + 14}">{escape(printable(name))}</text>']
     x = 1.3 * LETTER * len(name) + 8
     for number, key in enumerate(keys):
         place = f'x="{x:.0f}" y="{top + 14}"' if room.above else f'x="0" y="{top + 34 + 17 * number}"'
-        kind = f" th-d-{number}" if coloured else ""
+        kind = f" th-d-{number}" if colored else ""
         parts.append(f'<text class="th-d-key{kind}" {place}>{escape(key)}</text>')
         x += LETTER * len(key) + 8
     return "".join(parts)

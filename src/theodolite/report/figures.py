@@ -179,14 +179,14 @@ def _slope_lines(axes: Axes, curve: Curve, group: int, reading: Reading, wrong: 
     logs = [(math.log(x), math.log(y)) for x, y in zip(curve.x, curve.measured, strict=True) if x > 0 < y < math.inf]
     if not logs:
         return []
-    centre = tuple(sum(pair[axis] for pair in logs) / len(logs) for axis in (0, 1))
+    center = tuple(sum(pair[axis] for pair in logs) / len(logs) for axis in (0, 1))
     ends = [min(x for x, _ in logs) - 0.05, max(x for x, _ in logs) + 0.05]
 
     def line(slope: float) -> list[float]:
-        return [math.exp(centre[1] + slope * (x - centre[0])) for x in ends]
+        return [math.exp(center[1] + slope * (x - center[0])) for x in ends]
 
-    x, colour = [math.exp(end) for end in ends], GROUPS[group % len(GROUPS)] if group >= 0 else INK
-    theory, said = (colour if group >= 0 else THEORY), _slope_words(reading.expected)
+    x, color = [math.exp(end) for end in ends], GROUPS[group % len(GROUPS)] if group >= 0 else INK
+    theory, said = (color if group >= 0 else THEORY), _slope_words(reading.expected)
     handles: list[Any] = []
     refuted: list[Any] = []
     if reading.expected and math.isfinite(reading.expected.middle):
@@ -194,7 +194,7 @@ def _slope_lines(axes: Axes, curve: Curve, group: int, reading: Reading, wrong: 
         axes.fill_between(x, line(slopes[0]), line(slopes[-1]), color=theory, alpha=0.16, linewidth=0)
         handles += axes.plot(x, line(reading.expected.middle), color=theory, linewidth=1.5, label=f"theory: {said}")
     fit = f"fit: slope {number(reading.measured, reading.stderr)}"
-    handles += axes.plot(x, line(reading.measured), color=colour, linewidth=1.1, linestyle=(0, (1, 1.5)), label=fit)
+    handles += axes.plot(x, line(reading.measured), color=color, linewidth=1.1, linestyle=(0, (1, 1.5)), label=fit)
     if wrong and wrong.expected and math.isfinite(wrong.expected.middle):
         slope = wrong.expected.middle
         text = f"form in print: slope {plain(slope, digits=4)}"
@@ -203,7 +203,7 @@ def _slope_lines(axes: Axes, curve: Curve, group: int, reading: Reading, wrong: 
         return handles + refuted
     label = f"{printable(curve.label)}: {fit}, theory {said.removeprefix('slope ')}"
     marker = MARKERS[group % len(MARKERS)]
-    return [proxy(color=colour, marker=marker, linewidth=1.3, label=shortened(label, 66)), *refuted]
+    return [proxy(color=color, marker=marker, linewidth=1.3, label=shortened(label, 66)), *refuted]
 
 
 def _slope_words(band: Band | None) -> str:

@@ -33,7 +33,7 @@ def listing(entries: Sequence[Any], topics: Mapping[str, str]) -> RenderableType
 
 
 def design_table(design: Any) -> RenderableType:
-    """The critical point, the usual initialisations beside it, step sizes, and what random networks of this size did."""
+    """The critical point, the usual initializations beside it, step sizes, and what random networks of this size did."""
     from rich.console import Group
     from rich.text import Text
 
@@ -63,7 +63,7 @@ SYMBOLS = (
 
 
 def design_tables(design: Any) -> tuple[SmallTable, ...]:
-    """The usual initialisations beside the critical one, and the largest useful steps of its layers."""
+    """The usual initializations beside the critical one, and the largest useful steps of its layers."""
     rows = [
         (
             option.name,
@@ -75,8 +75,8 @@ def design_tables(design: Any) -> tuple[SmallTable, ...]:
         )
         for option in design.options
     ]
-    header = ("initialisation", "C_w", "C_b", "phase", "χ∥", "χ⊥", "depth scale")
-    return SmallTable("Initialisations", header, tuple(rows), SYMBOLS), _step_table(design)
+    header = ("initialization", "C_w", "C_b", "phase", "χ∥", "χ⊥", "depth scale")
+    return SmallTable("Initializations", header, tuple(rows), SYMBOLS), _step_table(design)
 
 
 def _step_table(design: Any) -> SmallTable:
@@ -86,7 +86,7 @@ def _step_table(design: Any) -> SmallTable:
         (name, str(rate.fan_in), plain(rate.weight_lr, digits=3), plain(rate.bias_lr, digits=3))
         for name, rate in kinds.items()
     ]
-    caption = f"Largest useful steps under {design.options[0].name} initialisation, by layer"
+    caption = f"Largest useful steps under {design.options[0].name} initialization, by layer"
     return SmallTable(caption, ("layer", "fan-in", "lr of weights", "lr of biases"), tuple(rows))
 
 
@@ -100,7 +100,7 @@ def _memory_words(memory: Any) -> str:
 
 
 def memory_words(report: Any, dtype: str) -> str:
-    """What a memorising network holds and how well, in a few lines."""
+    """What a memorizing network holds and how well, in a few lines."""
     widths = " x ".join(str(width) for width in report.widths)
     lines = [
         f"{report.points} points in hidden layers of {widths} {report.activation} units, which can hold "
@@ -151,7 +151,7 @@ def step_words(design: Any) -> list[str]:
     rates, first = design.rates, design.options[0].name
     hidden = rates.layers[min(1, len(rates.layers) - 1)]
     words = [
-        f"Under {first} initialisation plain gradient descent on the mean squared error stays stable below "
+        f"Under {first} initialization plain gradient descent on the mean squared error stays stable below "
         f"{plain(rates.single, digits=3)} for all parameters alike, and that falls as 1 over the width. By layer: weights "
         f"{plain(hidden.weight_lr * hidden.fan_in, digits=3)} over fan-in, biases {plain(hidden.bias_lr, digits=3)}."
     ]

@@ -20,7 +20,7 @@ MOST = 60_000  # cells whose edges are drawn
 def draw_regions(
     axes: Axes, found: PlaneRegions, *, groups: Sequence[int] | None = None, points: Any = None, title: str = ""
 ) -> None:
-    """Every cell as a polygon: its colour is that of its ``group`` (such as the predicted class), in a shade of its own.
+    """Every cell as a polygon: its color is that of its ``group`` (such as the predicted class), in a shade of its own.
 
     ``points`` (P, 2) are marked, in the coordinates of the slice.
     """
@@ -29,8 +29,8 @@ def draw_regions(
 
     edge = 0.15 if found.regions <= MOST else 0.0
     polygons = [found.polygon(k) for k in range(found.regions)]
-    colours = _colours(groups if groups is not None else [0] * found.regions)
-    axes.add_collection(PolyCollection(polygons, facecolors=colours, edgecolors="white", linewidths=edge))
+    colors = _colors(groups if groups is not None else [0] * found.regions)
+    axes.add_collection(PolyCollection(polygons, facecolors=colors, edgecolors="white", linewidths=edge))
     if points is not None:
         marks = np.asarray(points)
         axes.plot(marks[:, 0], marks[:, 1], "o", color="black", markerfacecolor="white", markersize=6)
@@ -40,8 +40,8 @@ def draw_regions(
     axes.set_title(title or f"{found.regions:,} regions", fontsize=10)
 
 
-def _colours(groups: Sequence[int]) -> Any:
-    """A colour for each group and a shade for each cell: the golden ratio keeps neighbours apart."""
+def _colors(groups: Sequence[int]) -> Any:
+    """A color for each group and a shade for each cell: the golden ratio keeps neighbors apart."""
     import matplotlib
     import numpy as np
 
@@ -60,7 +60,7 @@ def cells_figure(cells: CellPicture, *, key: str = "") -> str:
         polygons = [list(corners) for corners in cells.polygons]
         axes.add_collection(
             PolyCollection(
-                polygons, facecolors=_colours(cells.groups), edgecolors="white", linewidths=0.15, rasterized=True
+                polygons, facecolors=_colors(cells.groups), edgecolors="white", linewidths=0.15, rasterized=True
             )
         )
         axes.plot(*zip(*cells.points, strict=True), "o", color=INK, markerfacecolor="white", markersize=6)

@@ -1,4 +1,4 @@
-"""Points in a plane, coloured by their class where they have one."""
+"""Points in a plane, colored by their class where they have one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MOST_CLASSES = 12
 def scatter_figure(
     places: Sequence[tuple[float, float]], labels: Sequence[str] = (), *, spoken: str, key: str = ""
 ) -> str:
-    """The points as an inline SVG; up to a dozen classes get a colour and a mark each."""
+    """The points as an inline SVG; up to a dozen classes get a color and a mark each."""
     names = sorted(set(labels), key=lambda name: (len(name), name))
     told = names if len(labels) == len(places) and 1 < len(names) <= MOST_CLASSES else [""]
     with drawing(width=430, height=330) as (figure, axes):

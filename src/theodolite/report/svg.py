@@ -1,4 +1,4 @@
-"""Matplotlib drawings as inline SVG that takes its colours from the page."""
+"""Matplotlib drawings as inline SVG that takes its colors from the page."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 INK, LINE, THEORY, WRONG = "#010101", "#020202", "#030303", "#040404"
 GROUPS = tuple(f"#0505{place:02x}" for place in range(6))
-"""Sentinel colours: drawn with, then replaced by the page's own, so that a figure follows light and dark."""
+"""Sentinel colors: drawn with, then replaced by the page's own, so that a figure follows light and dark."""
 
 _PAGE = {
     INK: "currentColor",
     LINE: "var(--th-rule, #8c96a0)",
     THEORY: "var(--th-theory, #2f6fb7)",
     WRONG: "var(--th-wrong, #c23b22)",
-    **{colour: f"var(--th-group{place}, #44546a)" for place, colour in enumerate(GROUPS)},
+    **{color: f"var(--th-group{place}, #44546a)" for place, color in enumerate(GROUPS)},
 }
 _STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",

@@ -135,7 +135,7 @@ def estimate_text(found: Estimate, *, as_json: bool = False) -> str:
 
 
 def as_text(renderable: RenderableType, width: int = 100) -> str:
-    """The renderable as plain text, without colour, trailing blanks cut."""
+    """The renderable as plain text, without color, trailing blanks cut."""
     from io import StringIO
 
     from rich.console import Console

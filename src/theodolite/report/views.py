@@ -35,7 +35,7 @@ class Row:
     where: str
     value: str
     expected: str
-    centre: str
+    center: str
     status: str
     mark: str
     meaning: str
@@ -169,7 +169,7 @@ def reading_row(reading: Reading, name: str, strip: tuple[float, float] | None =
         where=reading.where,
         value=number(reading.measured, reading.stderr),
         expected=expectation(reading.expected),
-        centre=_centre(reading.expected),
+        center=_center(reading.expected),
         status=reading.status,
         mark=MARKS[reading.status],
         meaning=reading.meaning.strip(),
@@ -179,12 +179,12 @@ def reading_row(reading: Reading, name: str, strip: tuple[float, float] | None =
     )
 
 
-def _centre(band: Band | None) -> str:
+def _center(band: Band | None) -> str:
     """The number in the middle of a band that has two ends, where the band's own words do not already say it."""
     if band is None or not math.isfinite(band.high - band.low):
         return ""
-    centre = plain(band.middle)
-    return "" if centre == expectation(band) else centre
+    center = plain(band.middle)
+    return "" if center == expectation(band) else center
 
 
 def _common_strip(readings: Sequence[Reading]) -> tuple[float, float] | None:

@@ -28,7 +28,7 @@ MARKS: Mapping[str, str] = {
     "holds": "✓",
     "broken": "✗",
 }
-"""One sign for each status, so that it is read without colour."""
+"""One sign for each status, so that it is read without color."""
 
 STATUSES = ("above", "below", "invalid", "agrees", "not random", "inconclusive", "no reference")
 TROUBLE = ("invalid", "above", "below")

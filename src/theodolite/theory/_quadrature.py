@@ -301,15 +301,15 @@ def plane_mean(
     return float((weights * _inner(integrand, edges / second, x * cosine, sine=sine, second=second, reach=reach)).sum())
 
 
-def _inner(integrand: Function, edges: Array, centre: Array, *, sine: float, second: float, reach: float) -> Array:
-    """E f(second (centre + sine y)) over a standard Gaussian y, for every centre."""
-    marks = np.clip((edges - centre[:, None]) / sine, -reach, reach)  # (nodes, edges)
-    grid = np.broadcast_to(filled(np.array([-reach, 0.0, reach])), (len(centre), 2 * math.ceil(reach / SPACING) + 1))
+def _inner(integrand: Function, edges: Array, center: Array, *, sine: float, second: float, reach: float) -> Array:
+    """E f(second (center + sine y)) over a standard Gaussian y, for every center."""
+    marks = np.clip((edges - center[:, None]) / sine, -reach, reach)  # (nodes, edges)
+    grid = np.broadcast_to(filled(np.array([-reach, 0.0, reach])), (len(center), 2 * math.ceil(reach / SPACING) + 1))
     marks = np.sort(np.concatenate([marks, grid], axis=1), axis=1)
     left, right = marks[:, :-1], marks[:, 1:]
     row, column = np.nonzero(right > left)
     y, weights = panel_nodes(left[row, column], right[row, column])
     weights = weights * np.exp(-0.5 * y * y) / math.sqrt(2 * math.pi)
-    values = integrand(second * (centre[row, None] + sine * y))
-    sums: Array = np.bincount(row, weights=(weights * values).sum(1), minlength=len(centre)).astype(np.float64)
+    values = integrand(second * (center[row, None] + sine * y))
+    sums: Array = np.bincount(row, weights=(weights * values).sum(1), minlength=len(center)).astype(np.float64)
     return sums

@@ -202,7 +202,7 @@ class Activation:
         return line.mean(odd * (line.x**3 - 3 * line.x)) / (2 * K * math.sqrt(K))
 
     def covariance(self, K11: float, K22: float, K12: float) -> float:
-        r"""$E\,\sigma(u)\sigma(v)$ for centred Gaussians with $E u^2=K_{11}$, $E v^2=K_{22}$, $E uv=K_{12}$.
+        r"""$E\,\sigma(u)\sigma(v)$ for centered Gaussians with $E u^2=K_{11}$, $E v^2=K_{22}$, $E uv=K_{12}$.
 
         >>> round(2 * math.pi * Activation("relu").covariance(1.0, 1.0, 0.0), 12)
         1.0
@@ -215,7 +215,7 @@ class Activation:
         return self._plane(self._values, (K11, K22, K12))
 
     def slope_covariance(self, K11: float, K22: float, K12: float) -> float:
-        r"""$E\,\sigma'(u)\sigma'(v)$ for centred Gaussians with $E u^2=K_{11}$, $E v^2=K_{22}$, $E uv=K_{12}$.
+        r"""$E\,\sigma'(u)\sigma'(v)$ for centered Gaussians with $E u^2=K_{11}$, $E v^2=K_{22}$, $E uv=K_{12}$.
 
         A function that jumps has infinite slopes: the answer is then infinite for any pair.
 

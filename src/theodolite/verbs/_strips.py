@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from theodolite.core.reading import Reading
 
 FAR = 1e4
-"""A factor by which a sick network's number may change over the layers before it is coloured."""
+"""A factor by which a sick network's number may change over the layers before it is colored."""
 
 READ = {
     "change": "size of the change over the size at the start",

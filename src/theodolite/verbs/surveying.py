@@ -129,7 +129,7 @@ def read(name: str, target: Subject | Any, **facts: Any) -> tuple[Reading, ...]:
 
     >>> import torch, theodolite as th
     >>> model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.ReLU(), torch.nn.Linear(8, 8))
-    >>> readings = th.read("initialisation", model)
+    >>> readings = th.read("initialization", model)
     """
     from theodolite.core.state import untouched
 

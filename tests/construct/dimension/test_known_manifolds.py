@@ -48,7 +48,7 @@ def test_tangent_spaces_have_the_dimension(name):
 
 
 @pytest.mark.parametrize("name", ["concentrated 4", "curled 4", "curled 6"])
-def test_nearest_neighbours_of_many_rows_read_the_dimension(name):
+def test_nearest_neighbors_of_many_rows_read_the_dimension(name):
     known = KNOWN_MANIFOLDS[name]
     x = known.points(20_000, generator=torch.Generator().manual_seed(0))
     assert dimension_twonn(x, rule="likelihood").value == pytest.approx(known.dimension, rel=0.05)

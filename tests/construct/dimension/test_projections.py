@@ -46,7 +46,7 @@ def test_the_gradient_is_the_transpose(kind):
 
 @pytest.mark.filterwarnings("ignore:.*torch.jit.script.*:DeprecationWarning")  # of torch's own forward mode
 @ALL
-def test_second_derivatives_tangents_and_vectorisation(kind):
+def test_second_derivatives_tangents_and_vectorization(kind):
     projection = drawn(kind, 4)
     v = torch.randn(4, dtype=torch.float64, generator=torch.Generator().manual_seed(1)).requires_grad_()
 
@@ -102,7 +102,7 @@ def test_one_block_of_fastfood_is_the_product_of_its_five_matrices():
     found = projection.part(projection.table(torch.eye(64, dtype=torch.float64)), 0).T
     assert (
         found - explicit
-    ).norm() / explicit.norm() < 1e-3  # the diagonal is normalised before it is rounded to float16
+    ).norm() / explicit.norm() < 1e-3  # the diagonal is normalized before it is rounded to float16
 
 
 def test_the_textbook_form_keeps_length_when_nothing_is_cut_off():

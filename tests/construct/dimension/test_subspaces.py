@@ -10,7 +10,7 @@ ALL = pytest.mark.parametrize("projection", ["fastfood", "sparse", "dense", "tie
 
 
 class Everything(nn.Module):
-    """Convolution, batch normalisation, tied and frozen weights, a buffer, keywords."""
+    """Convolution, batch normalization, tied and frozen weights, a buffer, keywords."""
 
     def __init__(self):
         super().__init__()
@@ -40,11 +40,11 @@ def made(cls=Everything):
 
 
 def trained(model, tokens, steps=5):
-    optimiser = torch.optim.SGD([p for p in model.parameters() if p.requires_grad], lr=0.5)
+    optimizer = torch.optim.SGD([p for p in model.parameters() if p.requires_grad], lr=0.5)
     for _ in range(steps):
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         nn.functional.cross_entropy(model(tokens).flatten(0, 1), tokens.flatten()).backward()
-        optimiser.step()
+        optimizer.step()
 
 
 @ALL
@@ -157,15 +157,15 @@ def test_training_reaches_what_the_dimension_allows():
     losses = {}
     for dimension in (4, 8):
         small = th.subspace(nn.Linear(40, 1, bias=False).double(), dimension)
-        optimiser = torch.optim.LBFGS([small.coordinates], max_iter=200, tolerance_change=1e-16, tolerance_grad=1e-12)
+        optimizer = torch.optim.LBFGS([small.coordinates], max_iter=200, tolerance_change=1e-16, tolerance_grad=1e-12)
 
-        def closure(small=small, optimiser=optimiser):
-            optimiser.zero_grad()
+        def closure(small=small, optimizer=optimizer):
+            optimizer.zero_grad()
             loss = (small(x) - y).square().mean()
             loss.backward()
             return loss
 
-        optimiser.step(closure)
+        optimizer.step(closure)
         losses[dimension] = closure().item()
     assert losses[8] < 1e-8 < 1e-2 < losses[4]
 

@@ -6,7 +6,7 @@ from torch import nn
 from theodolite.construct.kernels import kernel_of
 from theodolite.theory import Mlp, activation_of
 from theodolite.theory.kernels import Average, Convolution, ImageKernel, mlp_kernels
-from theodolite.theory.kernels._programs import Dense, Nonlinear, Normalised, Sum
+from theodolite.theory.kernels._programs import Dense, Nonlinear, Normalized, Sum
 
 X = torch.randn(6, 5, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
 
@@ -37,10 +37,10 @@ class Residual(nn.Module):
         return self.last(torch.tanh(h))
 
 
-def test_a_residual_network_with_normalisation():
+def test_a_residual_network_with_normalization():
     dense = Dense(1.5, 0.2)
     leaky = Nonlinear(activation_of(lambda z: F.leaky_relu(z, 0.2)))
-    layers = (dense, Sum((), (Normalised(1e-5), leaky, dense)), Nonlinear(activation_of("tanh")), dense)
+    layers = (dense, Sum((), (Normalized(1e-5), leaky, dense)), Nonlinear(activation_of("tanh")), dense)
     found = kernel_of(Residual(), weight_variance=1.5, bias_variance=0.2)(X)
     assert torch.allclose(found, mlp_kernels(layers, X).ntk, rtol=1e-9)
 
@@ -56,7 +56,7 @@ def test_a_wide_network_has_this_kernel():
     sampled = 2.0 * torch.tanh(h) @ torch.tanh(h).T / width
     layers = (
         Dense(2.0),
-        Sum((), (Normalised(), Nonlinear(activation_of("relu")), Dense(2.0))),
+        Sum((), (Normalized(), Nonlinear(activation_of("relu")), Dense(2.0))),
         Nonlinear(activation_of("tanh")),
         Dense(2.0),
     )
@@ -130,7 +130,7 @@ def test_what_it_cannot_read_it_says(module, words):
         kernel_of(module)
 
 
-def test_a_trained_normalisation_is_not_read():
+def test_a_trained_normalization_is_not_read():
     net = nn.Sequential(nn.Linear(5, 5), nn.LayerNorm(5))
     with torch.no_grad():
         net[1].weight[0] = 2.0

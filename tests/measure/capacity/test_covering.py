@@ -23,7 +23,7 @@ from theodolite.theory.capacity import (
 
 
 def best_radius(points, balls):
-    """The best cover with centres among the points, by trying every choice of them."""
+    """The best cover with centers among the points, by trying every choice of them."""
     table = torch.cdist(points, points)
     return min(float(table[list(choice)].amin(0).max()) for choice in itertools.combinations(range(len(points)), balls))
 
@@ -35,15 +35,15 @@ def test_greedy_is_within_a_factor_two_of_brute_force(balls):
     best = best_radius(points, balls)
     assert best <= radius * (1 + 1e-12)
     assert radius <= 2 * best
-    # centres elsewhere can halve the radius at most, and the interval knows it
+    # centers elsewhere can halve the radius at most, and the interval knows it
     low, high = radius / 2, radius
     assert low <= best <= high
 
 
-def test_centres_are_as_far_apart_as_the_radius_before():
+def test_centers_are_as_far_apart_as_the_radius_before():
     points = torch.randn(200, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     cover = greedy_cover(points, count=20)
-    gaps = torch.pdist(points[cover.centres])
+    gaps = torch.pdist(points[cover.centers])
     assert float(gaps.min()) == pytest.approx(float(cover.radii[-2]))
     assert (cover.radii.diff() <= 0).all()
 

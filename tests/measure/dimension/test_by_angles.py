@@ -35,7 +35,7 @@ def test_skewness_is_the_share_of_areas():
         pairs = list(combinations(v, 2))
         areas = [math.sqrt((a @ a) * (b @ b) - (a @ b) ** 2) for a, b in pairs]
         shares.append(sum(areas) / sum(np.linalg.norm(a) * np.linalg.norm(b) for a, b in pairs))
-    value = measure.dimension_ess(x, neighbours=10).value
+    value = measure.dimension_ess(x, neighbors=10).value
     assert by_angles._expected_sine(value) == pytest.approx(np.mean(shares), rel=1e-9)
 
 
@@ -53,7 +53,7 @@ def test_the_divergence_is_the_integral_of_both_laws():
 
 
 def test_the_three_numbers_are_those_of_their_likelihoods():
-    graph = measure.nearest_neighbours(manifold("ball", 200, 3, generator=generator()), 11)
+    graph = measure.nearest_neighbors(manifold("ball", 200, 3, generator=generator()), 11)
     ratios, angles = by_angles._concentration(graph, 10)
     d, nu, tau = by_angles._summary(ratios, angles, 10)
     logs = np.log(ratios)
@@ -93,7 +93,7 @@ def test_errors_are_of_the_size_of_the_spread():
         assert 0.4 < np.mean([e.stderr for e in found]) / spread < 2.5
 
 
-def test_few_neighbours_are_refused():
+def test_few_neighbors_are_refused():
     for estimator in (measure.dimension_ess, measure.dimension_danco):
         with pytest.raises(ValueError, match="^expected"):
-            estimator(np.random.default_rng(0).normal(size=(8, 3)), neighbours=1)
+            estimator(np.random.default_rng(0).normal(size=(8, 3)), neighbors=1)

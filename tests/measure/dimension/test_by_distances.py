@@ -30,7 +30,7 @@ def digits():
 
 
 def test_twonn_is_the_line_of_the_paper():
-    graph = measure.nearest_neighbours(ball(), 2)
+    graph = measure.nearest_neighbors(ball(), 2)
     mu = np.sort(graph.distances[:, 1] / graph.distances[:, 0])[: int(1500 * 0.9)]
     height = -np.log(1 - np.arange(1, len(mu) + 1) / 1500)
     line = LinearRegression(fit_intercept=False).fit(np.log(mu)[:, None], height)
@@ -38,7 +38,7 @@ def test_twonn_is_the_line_of_the_paper():
 
 
 def test_gride_is_the_maximum_of_its_likelihood():
-    graph = measure.nearest_neighbours(ball(500), 16)
+    graph = measure.nearest_neighbors(ball(500), 16)
     log_mu = np.log(graph.distances[:, 15] / graph.distances[:, 7])
 
     def loss(d):
@@ -53,7 +53,7 @@ def test_gride_is_the_maximum_of_its_likelihood():
 
 def test_the_correlation_integral_counts_all_pairs():
     x = ball(600).numpy()
-    x = np.concatenate([x, 0.01 * x + 3])  # a dense part: its rows have more neighbours in reach than the graph knows
+    x = np.concatenate([x, 0.01 * x + 3])  # a dense part: its rows have more neighbors in reach than the graph knows
     apart = pdist(x)
     full = np.sort(squareform(apart), axis=1)
     radii = [np.median(full[:, k]) for k in (10, 20)]
@@ -63,7 +63,7 @@ def test_the_correlation_integral_counts_all_pairs():
 
 
 def test_one_graph_serves_all():
-    graph = measure.nearest_neighbours(ball(), 128)
+    graph = measure.nearest_neighbors(ball(), 128)
     curve = measure.gride_curve(graph)
     assert len(curve) == 7
     assert [e.scale for e in curve] == sorted(e.scale for e in curve)
@@ -99,14 +99,14 @@ def test_scale_and_shift_do_not_matter(factor, shift):
 def test_stated_errors_cover_the_truth(kind, d):
     inside = 0
     for seed in range(8):
-        graph = measure.nearest_neighbours(manifold(kind, 600, d, generator=generator(seed)), 20)
+        graph = measure.nearest_neighbors(manifold(kind, 600, d, generator=generator(seed)), 20)
         found = [measure.dimension_twonn(graph), measure.dimension_mle(graph), measure.dimension_gride(graph, near=4)]
         inside += sum(abs(e.value - d) < 3 * e.stderr for e in found)
     assert inside >= 22  # of 24; at 99.7 % each, three misses come once in fifty thousand
 
 
 @pytest.mark.parametrize(("kind", "d"), [("sphere", 10), ("ball", 10), ("sphere", 20), ("ball", 40)])
-def test_calibration_covers_the_truth_where_neighbours_are_biased(kind, d):
+def test_calibration_covers_the_truth_where_neighbors_are_biased(kind, d):
     x = manifold(kind, 1000, d, generator=generator())
     raw, calibrated = measure.dimension_twonn(x), measure.dimension_calibrated(x)
     assert raw.value < d
@@ -116,7 +116,7 @@ def test_calibration_covers_the_truth_where_neighbours_are_biased(kind, d):
 
 def test_linear_dimensions_of_digits_are_the_known_ones(digits):
     assert [measure.dimension_pca(digits, share=s).value for s in (0.9, 0.95, 0.99)] == [21, 29, 41]
-    assert [measure.dimension_pca(digits, share=s, standardised=True).value for s in (0.9, 0.95, 0.99)] == [31, 40, 54]
+    assert [measure.dimension_pca(digits, share=s, standardized=True).value for s in (0.9, 0.95, 0.99)] == [31, 40, 54]
     assert measure.dimension_participation(digits).value == pytest.approx(13.2, abs=0.05)
 
 
@@ -154,10 +154,10 @@ def test_a_lattice_is_refused_in_one_line(function):
 
 def test_isomap_reads_the_dimension_of_a_roll_and_a_cube():
     roll = manifold("swiss roll", 1000, 2, generator=generator())
-    assert embeddings.isomap(roll, neighbours=7).dimension == 2
+    assert embeddings.isomap(roll, neighbors=7).dimension == 2
     assert embeddings.isomap(manifold("cube", 800, 4, generator=generator())).dimension == 4
     parts = torch.cat([roll[:300], roll[:100] + 1e3])
-    assert "largest connected part" in embeddings.isomap(parts, neighbours=7).note
+    assert "largest connected part" in embeddings.isomap(parts, neighbors=7).note
 
 
 def test_hessian_eigenmaps_find_the_dimension_only_of_flat_manifolds():
@@ -167,9 +167,9 @@ def test_hessian_eigenmaps_find_the_dimension_only_of_flat_manifolds():
 
 def test_lle_weights_sum_to_one_and_coordinates_are_orthonormal():
     x = manifold("swiss roll", 300, 2, generator=generator())
-    graph = measure.nearest_neighbours(x, 10)
-    assert np.allclose(embeddings.lle_weights(graph, neighbours=10).sum(1), 1.0)
-    y = embeddings.lle(x, neighbours=10).coordinates
+    graph = measure.nearest_neighbors(x, 10)
+    assert np.allclose(embeddings.lle_weights(graph, neighbors=10).sum(1), 1.0)
+    y = embeddings.lle(x, neighbors=10).coordinates
     assert np.allclose(y.T @ y, 300 * np.eye(2))
 
 

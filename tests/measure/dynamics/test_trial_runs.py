@@ -10,7 +10,7 @@ from torch.nn.functional import cross_entropy
 
 from theodolite.measure.dynamics import copied_training, trial_run
 
-OPTIMISERS = {
+OPTIMIzERS = {
     "sgd": lambda own: torch.optim.SGD(own, 0.1),
     "momentum": lambda own: torch.optim.SGD(own, 0.05, momentum=0.9, nesterov=True, weight_decay=1e-4),
     "adam": lambda own: torch.optim.Adam(own, 1e-2),
@@ -52,7 +52,7 @@ def stepped(model, optimizer, data, schedule=None):
 def everything(model, optimizer, schedule):
     return {
         "weights": {name: value.clone() for name, value in model.state_dict().items()},
-        "optimiser": copy.deepcopy(optimizer.state_dict()),
+        "optimizer": copy.deepcopy(optimizer.state_dict()),
         "schedule": copy.deepcopy(schedule.state_dict()),
         "gradients": [p.grad.clone() for p in model.parameters()],
         "modes": [module.training for module in model.modules()],
@@ -73,10 +73,10 @@ def same(a, b):
 
 
 @pytest.mark.parametrize("split", [False, True], ids=["one group", "two groups"])
-@pytest.mark.parametrize("name", OPTIMISERS)
+@pytest.mark.parametrize("name", OPTIMIzERS)
 def test_everything_is_left_bit_for_bit(name, split):
     model = network()
-    optimizer = OPTIMISERS[name](groups(model) if split else model.parameters())
+    optimizer = OPTIMIzERS[name](groups(model) if split else model.parameters())
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 50)
     calls = []
     model.register_forward_hook(lambda *_: calls.append("forward"))
@@ -90,12 +90,12 @@ def test_everything_is_left_bit_for_bit(name, split):
     assert "step" not in calls and len(found.losses) == 12
 
 
-@pytest.mark.parametrize("name", OPTIMISERS)
+@pytest.mark.parametrize("name", OPTIMIzERS)
 def test_a_copy_goes_on_as_the_original_would_have(name):
     """State, parameter groups and weights are all there: without dropout the copy's steps are the original's, bit for bit."""
     model = network()
     model[3].p = 0.0
-    optimizer = OPTIMISERS[name](groups(model))
+    optimizer = OPTIMIzERS[name](groups(model))
     schedule = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.9)
     stepped(model, optimizer, batches(4), schedule)
     copied, stepper = copied_training(model, optimizer)
@@ -161,7 +161,7 @@ def test_parameters_that_no_group_holds_gather_no_gradient_in_the_copy():
     assert seen[1][0].weight.grad.norm() < 5 * once
 
 
-def test_an_optimiser_with_members_of_its_own_is_copied_whole():
+def test_an_optimizer_with_members_of_its_own_is_copied_whole():
     class Scaled(torch.optim.SGD):
         def __init__(self, own, lr, scale):
             super().__init__(own, lr)

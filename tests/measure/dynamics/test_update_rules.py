@@ -1,4 +1,4 @@
-"""What is read of an optimiser is what it does: one more step of a real one, beside the rule."""
+"""What is read of an optimizer is what it does: one more step of a real one, beside the rule."""
 
 import pytest
 import torch
@@ -77,7 +77,7 @@ def test_what_is_not_known_is_said():
     for kind in (torch.optim.Adam, torch.optim.Adagrad):  # Adagrad has a state before its first step
         assert update_rule(kind(model.parameters()), model).waiting
     assert "zero" in update_rule(torch.optim.SGD(model.parameters(), lr=0.0), model).why
-    assert "maximises" in update_rule(torch.optim.SGD(model.parameters(), lr=0.1, maximize=True), model).why
+    assert "maximizes" in update_rule(torch.optim.SGD(model.parameters(), lr=0.1, maximize=True), model).why
 
     class Own(torch.optim.Optimizer):
         pass

@@ -18,11 +18,11 @@ def test_momentum_is_that_of_torch():
     for nesterov in (False, True):
         with torch.no_grad():
             p.copy_(torch.tensor([1.0, -2.0]))
-        optimiser = torch.optim.SGD([p], lr=0.1, momentum=0.7, nesterov=nesterov)
+        optimizer = torch.optim.SGD([p], lr=0.1, momentum=0.7, nesterov=nesterov)
         for _ in range(5):
-            optimiser.zero_grad()
+            optimizer.zero_grad()
             (1.5 * p.square()).sum().backward()
-            optimiser.step()
+            optimizer.step()
         path = descent_path(
             lambda x: 3 * x,
             torch.tensor([1.0, -2.0], dtype=torch.float64),

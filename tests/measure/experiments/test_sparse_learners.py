@@ -28,11 +28,11 @@ def test_squared_weights_are_those_of_the_layer():
     x, y = data()
     found = multiplicative_weights(x, y, update="spindlypm", lr=0.4, steps=25, initial_weight=0.01)
     layer = Spindly(8, 1, bias=False, scale=0.1, dtype=torch.float64)
-    optimiser = torch.optim.SGD(layer.parameters(), lr=0.1)
+    optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
     for _ in range(25):
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         (0.5 * (layer(x[1])[:, 0] - y[1]).square().mean()).backward()
-        optimiser.step()
+        optimizer.step()
     torch.testing.assert_close(found[1], layer.weight.detach()[0])
     with pytest.raises(ValueError, match="expected an update"):
         multiplicative_weights(x, y, update="odd", lr=0.1, steps=1, initial_weight=0.1)
@@ -42,17 +42,17 @@ def test_networks_side_by_side_are_networks_alone():
     x, y = data()
     start = gaussian_start(3, (8, 6, 1), activation="tanh", generator=torch.Generator().manual_seed(1))
     adam = partial(torch.optim.Adam, lr=0.05)
-    found = trained_networks(start, x, y, activation="tanh", optimiser=adam, steps=20)
+    found = trained_networks(start, x, y, activation="tanh", optimizer=adam, steps=20)
     model = nn.Sequential(nn.Linear(8, 6), nn.Tanh(), nn.Linear(6, 1)).double()
     with torch.no_grad():
         for layer, weight, bias in ((model[0], *start[:2]), (model[2], *start[2:])):
             layer.weight.copy_(weight[2].T)
             layer.bias.copy_(bias[2, 0])
-    optimiser = adam(model.parameters())
+    optimizer = adam(model.parameters())
     for _ in range(20):
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         (0.5 * (model(x[2])[:, 0] - y[2]).square().mean()).backward()
-        optimiser.step()
+        optimizer.step()
     torch.testing.assert_close(network_outputs(found, x, "tanh")[2], model(x[2])[:, 0].detach())
 
 
@@ -61,7 +61,7 @@ def test_online_descent_takes_the_examples_in_turn():
     w = torch.zeros(8, dtype=torch.float64)
     for row, label in zip(x[0], y[0], strict=True):
         w = w - 0.1 * (row @ w - label) * row
-    torch.testing.assert_close(descent_weights(x, y, optimiser=partial(torch.optim.SGD, lr=0.1), batch_size=1)[0], w)
+    torch.testing.assert_close(descent_weights(x, y, optimizer=partial(torch.optim.SGD, lr=0.1), batch_size=1)[0], w)
 
 
 def test_the_forecast_is_ridge_shrunk_by_the_new_point():

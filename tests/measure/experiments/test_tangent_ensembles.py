@@ -37,7 +37,7 @@ def test_parts_add_up_for_known_weights():
     assert torch.allclose(parts[0, 1, 1], torch.ones(2, 2))
 
 
-def test_descent_of_a_linear_model_is_that_of_its_linearisation():
+def test_descent_of_a_linear_model_is_that_of_its_linearization():
     generator = torch.Generator().manual_seed(1)
     x, y = torch.randn(4, 3, generator=generator), torch.randn(4, generator=generator)
     start = [torch.randn(6, 3, 1, generator=generator)]

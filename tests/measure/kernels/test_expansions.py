@@ -37,7 +37,7 @@ def test_errors_of_the_expansion_fall_by_one_order_more_than_its_own(net):
         assert errors[0] / errors[1] == pytest.approx(2 ** (order + 1), rel=0.15)
 
 
-def test_a_linear_model_is_its_own_linearisation(net):
+def test_a_linear_model_is_its_own_linearization(net):
     x = torch.randn(5, 3, dtype=torch.float64)
     model = nn.Linear(3, 2).double()
     parameters = moved(model, 1.0)

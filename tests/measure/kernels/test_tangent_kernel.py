@@ -277,5 +277,5 @@ def test_statistics_of_kernels():
     own = nn.functional.one_hot(labels).double()
     assert kernel_alignment(own @ own.T, labels) == pytest.approx(1.0)
     assert kernel_alignment(own @ own.T + 7.0, labels) == pytest.approx(1.0)
-    assert kernel_alignment(own @ own.T + 7.0, labels, centred=False) < 0.8
+    assert kernel_alignment(own @ own.T + 7.0, labels, centered=False) < 0.8
     assert kernel_alignment(torch.zeros(5, 5), labels) == 0.0

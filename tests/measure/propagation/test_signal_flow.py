@@ -33,7 +33,7 @@ class Net(nn.Module):
 
 EXPECTED = {
     "conv": (None, "the input"),
-    "conv2": (None, "a normalisation (batch_norm), then relu"),
+    "conv2": (None, "a normalization (batch_norm), then relu"),
     "lines.0": (None, "relu, then pooling (adaptive_avg_pool2d)"),
     "lines.1": ("gelu(approximate=tanh)", ""),
     "lines.2": ("tanh", ""),

@@ -47,7 +47,7 @@ def test_every_kind_of_layer_that_sums_its_inputs():
     }
 
 
-def test_normalisation_gains_of_several_axes_are_not_layers():
+def test_normalization_gains_of_several_axes_are_not_layers():
     assert found(nn.LayerNorm((3, 3))) == {}
 
 

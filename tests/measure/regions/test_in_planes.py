@@ -24,9 +24,9 @@ def network(bend, widths=(24, 24, 24)):
 def test_maps_that_are_mended_from_the_cell_before_are_those_of_the_network(bend, monkeypatch):
     net = network(bend)
     found = regions_in_polygon(net, SQUARE)
-    centres = torch.from_numpy(found.cells.centres())
-    ones = torch.cat([torch.ones(len(centres), 1, dtype=torch.float64), centres], 1)
-    assert torch.allclose(torch.einsum("cok,ck->co", found.maps, ones), net(centres), rtol=0, atol=1e-12)
+    centers = torch.from_numpy(found.cells.centers())
+    ones = torch.cat([torch.ones(len(centers), 1, dtype=torch.float64), centers], 1)
+    assert torch.allclose(torch.einsum("cok,ck->co", found.maps, ones), net(centers), rtol=0, atol=1e-12)
     assert found.areas.sum() == pytest.approx(4, rel=1e-12)
     monkeypatch.setattr(_forks, "MOST", 10**9)  # every part anew
     whole = regions_in_polygon(net, SQUARE)
@@ -47,10 +47,10 @@ def test_a_bend_that_others_read_too_is_not_forked():
         torch.manual_seed(1)
         net = Twice().double()
     found = regions_in_polygon(net, SQUARE)
-    centres = torch.from_numpy(found.cells.centres())
-    ones = torch.cat([torch.ones(len(centres), 1, dtype=torch.float64), centres], 1)
+    centers = torch.from_numpy(found.cells.centers())
+    ones = torch.cat([torch.ones(len(centers), 1, dtype=torch.float64), centers], 1)
     assert found.regions > 20
-    assert torch.allclose(torch.einsum("cok,ck->co", found.maps, ones), net(centres), rtol=0, atol=1e-12)
+    assert torch.allclose(torch.einsum("cok,ck->co", found.maps, ones), net(centers), rtol=0, atol=1e-12)
 
 
 @pytest.fixture
@@ -71,10 +71,10 @@ def test_parts_that_fit_into_little_memory_are_the_same_cells(bend, little_memor
     areas = np.concatenate([part.areas for part in parts])
     assert len(areas) == whole.regions
     assert np.allclose(np.sort(areas), np.sort(whole.areas), rtol=0, atol=1e-12)
-    centres = torch.from_numpy(np.concatenate([part.cells.centres() for part in parts]))
+    centers = torch.from_numpy(np.concatenate([part.cells.centers() for part in parts]))
     maps = torch.cat([part.maps for part in parts])
-    ones = torch.cat([torch.ones(len(centres), 1, dtype=torch.float64), centres], 1)
-    assert torch.allclose(torch.einsum("cok,ck->co", maps, ones), net(centres), rtol=0, atol=1e-12)
+    ones = torch.cat([torch.ones(len(centers), 1, dtype=torch.float64), centers], 1)
+    assert torch.allclose(torch.einsum("cok,ck->co", maps, ones), net(centers), rtol=0, atol=1e-12)
 
 
 def test_windows_are_cut_part_by_part_too(little_memory, monkeypatch):

@@ -69,9 +69,9 @@ def test_plane_counts_are_exact(seed):
     model = mlp(widths, seed)
     found = regions_in_polygon(model, SQUARE)
     certify_plane(model, found, 4.0)
-    centres = found.cells.centres()
-    maps = torch.einsum("cok,ck->co", found.maps, torch.from_numpy(np.column_stack([np.ones(len(centres)), centres])))
-    torch.testing.assert_close(maps, model(torch.from_numpy(centres)), rtol=0, atol=1e-12)
+    centers = found.cells.centers()
+    maps = torch.einsum("cok,ck->co", found.maps, torch.from_numpy(np.column_stack([np.ones(len(centers)), centers])))
+    torch.testing.assert_close(maps, model(torch.from_numpy(centers)), rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -200,8 +200,8 @@ def test_the_cell_of_a_point_is_the_polygon_around_it():
         normals = np.column_stack([edges[:, 1], -edges[:, 0]]) / np.linalg.norm(edges, axis=1, keepdims=True)
         distance = np.abs(((corners - corners.mean(0)) * normals).sum(1)).min()
         assert math.isclose(cell.distance, distance, rel_tol=1e-6)
-        centre, radius = largest_ball(cell)
-        assert cell.holds(centre)
+        center, radius = largest_ball(cell)
+        assert cell.holds(center)
         assert radius >= cell.distance * (1 - 1e-9)
         torch.testing.assert_close(
             cell.weight @ corners.mean(0) + cell.bias, found.maps[k].numpy() @ [1, *corners.mean(0)]

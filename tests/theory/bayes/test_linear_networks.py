@@ -123,7 +123,7 @@ def test_the_two_samplers_agree():
     assert abs(plain.value - tilted.value) < 3 * math.hypot(plain.stderr, tilted.stderr)
 
 
-def test_density_of_the_scale_is_normalised_and_has_the_moments():
+def test_density_of_the_scale_is_normalized_and_has_the_moments():
     net, seen = LinearNet(8, (5, 9), 1.3), {"samples": 3, "norm2": 1.1}
 
     def density(u, power=0.0):

@@ -11,7 +11,7 @@ from theodolite.measure.experiments import separating_flow
 from theodolite.theory.bias import power_tail_direction, residual_weight, widest_class_margin, widest_margin
 
 
-def labelled(instance, samples=30, dimension=5, shift=0.4):
+def labeled(instance, samples=30, dimension=5, shift=0.4):
     rng = np.random.default_rng(instance)
     x, w = rng.normal(size=(samples, dimension)), rng.normal(size=dimension)
     return x, np.where(x @ w + shift > 0, 1, -1)
@@ -19,7 +19,7 @@ def labelled(instance, samples=30, dimension=5, shift=0.4):
 
 @pytest.mark.parametrize("instance", range(5))
 def test_free_bias_is_the_support_vector_machine(instance):
-    x, y = labelled(instance)
+    x, y = labeled(instance)
     ours = widest_margin(x, y, intercept="free")
     other = SVC(kernel="linear", C=1e9, tol=1e-9).fit(x, y)
     np.testing.assert_allclose(ours.weight, other.coef_[0], rtol=1e-4, atol=1e-4 * np.abs(ours.weight).max())
@@ -41,9 +41,9 @@ def test_conditions_of_optimality(instance):
 
 def test_several_classes_have_the_widest_common_margin():
     rng = np.random.default_rng(0)
-    centres = 3 * rng.normal(size=(3, 4))
+    centers = 3 * rng.normal(size=(3, 4))
     y = np.arange(30) % 3
-    x = centres[y] + 0.3 * rng.normal(size=(30, 4))
+    x = centers[y] + 0.3 * rng.normal(size=(30, 4))
     W, margin = widest_class_margin(x, y, classes=3)
     logits = x @ W.T
     gaps = logits[np.arange(30), y][:, None] - logits
@@ -59,7 +59,7 @@ def test_several_classes_have_the_widest_common_margin():
 
 
 def test_two_classes_agree_with_two_signs():
-    x, y = labelled(1, shift=0.0)
+    x, y = labeled(1, shift=0.0)
     W, margin = widest_class_margin(x, (y > 0).astype(int), classes=2)
     both = widest_margin(x, y)
     np.testing.assert_allclose(W[1] - W[0], both.weight, atol=1e-9)
@@ -92,7 +92,7 @@ def test_named_outcomes():
     with pytest.raises(ValueError, match="expected classes that a plane separates"):
         widest_margin(np.array([[1.0, 0.0], [-1.0, 0.0]]))
     with pytest.raises(ValueError, match="expected classes that a plane separates"):
-        widest_margin(*labelled(0)[:1], np.where(np.arange(30) % 2, 1, -1), intercept="free")
+        widest_margin(*labeled(0)[:1], np.where(np.arange(30) % 2, 1, -1), intercept="free")
     with pytest.raises(ValueError, match="expected finite"):
         widest_margin(np.array([[np.nan]]))
     with pytest.raises(ValueError, match="labels -1 or 1"):
@@ -123,7 +123,7 @@ def least_by_trying(rows):
 @pytest.mark.parametrize("scale", [1e-6, 1.0, 1e5])
 @pytest.mark.parametrize("instance", range(4))
 def test_the_widest_margin_is_the_best_of_all_sets_of_support_vectors(instance, scale):
-    x, y = labelled(instance, samples=9, dimension=3, shift=0.0)
+    x, y = labeled(instance, samples=9, dimension=3, shift=0.0)
     rows = scale * x * y[:, None]
     w, support = least_by_trying(rows)
     found = widest_margin(scale * x, y)
@@ -137,7 +137,7 @@ def test_the_widest_margin_is_the_best_of_all_sets_of_support_vectors(instance, 
 
 @pytest.mark.parametrize("instance", range(3))
 def test_a_homogeneous_bias_is_one_more_coordinate_of_every_sample(instance):
-    x, y = labelled(instance, samples=9, dimension=2, shift=0.3)
+    x, y = labeled(instance, samples=9, dimension=2, shift=0.3)
     w, support = least_by_trying(np.hstack([x, np.ones((9, 1))]) * y[:, None])
     found = widest_margin(x, y, intercept="homogeneous")
     np.testing.assert_allclose([*found.weight, found.bias], w, rtol=1e-8)

@@ -12,7 +12,7 @@ from theodolite.theory.capacity import (
     dual_kernel,
     dual_scale,
     gaussian,
-    memorisation_bounds,
+    memorization_bounds,
     one_group_error,
     polynomial_units,
     ridge_directions,
@@ -151,10 +151,10 @@ def test_the_second_moment_of_a_unit_is_its_integral(alpha):
 
 
 def test_bounds_and_constants():
-    bounds = memorisation_bounds(10, 5, 0.5)
+    bounds = memorization_bounds(10, 5, 0.5)
     assert bounds["Du and others 2019: n^6"] == 1e6
     assert min(bounds, key=bounds.get).startswith("Daniely")
-    closer = memorisation_bounds(10, 5, 0.25)
+    closer = memorization_bounds(10, 5, 0.25)
     for name, bound in bounds.items():
         power = int(name[-1]) if "theta^" in name else 0  # as its title says
         assert closer[name] == pytest.approx(2**power * bound, rel=1e-12)

@@ -25,9 +25,9 @@ def test_batch_moments_are_those_of_every_batch(sampler, batch):
     assert chances.sum() == pytest.approx(1.0)
     drawn = weights @ g
     np.testing.assert_allclose(chances @ drawn, g.mean(0), atol=1e-14)
-    centred = drawn - g.mean(0)
+    centered = drawn - g.mean(0)
     np.testing.assert_allclose(
-        batch_covariance(g, batch_size=batch, sampler=sampler), (centred.T * chances) @ centred, atol=1e-14
+        batch_covariance(g, batch_size=batch, sampler=sampler), (centered.T * chances) @ centered, atol=1e-14
     )
 
 

@@ -11,7 +11,7 @@ from theodolite.theory.dynamics import (
     feature_drift,
     label_deformation,
     linear_flow_limit,
-    minimiser_correction,
+    minimizer_correction,
     parallel_correction,
     perpendicular_correction,
 )
@@ -58,7 +58,7 @@ def test_minimum_without_interpolation_moves_by_the_residual_term_too():
     errors = []
     for e in (2e-4, 1e-4):
         change = flow_limit(quadratic_slope(problem, e), start) - flow_limit(quadratic_slope(problem, 0.0), start)
-        errors.append(np.linalg.norm(change / e - minimiser_correction(problem)))
+        errors.append(np.linalg.norm(change / e - minimizer_correction(problem)))
     assert errors[0] / errors[1] == pytest.approx(2.0, rel=0.1)
 
 
@@ -77,8 +77,8 @@ def test_what_theory_does_not_cover_is_refused():
     misses, other = quadratic_problem(0, parameter_count=3, samples=6)
     with pytest.raises(ValueError, match="expected targets that the linear model fits"):
         parallel_correction(misses, other)
-    with pytest.raises(ValueError, match="no minimiser near"):
-        minimiser_correction(fits)
+    with pytest.raises(ValueError, match="no minimizer near"):
+        minimizer_correction(fits)
     with pytest.raises(ValueError, match="expected symmetric"):
         QuadraticProblem(np.ones((2, 1)), np.array([[[0.0, 1.0], [0.0, 0.0]]]), np.ones(1))
     with pytest.raises(ValueError, match="expected features"):

@@ -1,4 +1,4 @@
-"""Bounds on tails: equal to the optimised exponential moments that they come from, and above what is drawn."""
+"""Bounds on tails: equal to the optimized exponential moments that they come from, and above what is drawn."""
 
 import math
 
@@ -12,7 +12,7 @@ from theodolite.theory.kernels import chebyshev_tail, matrix_bernstein_tail, mat
 @pytest.mark.parametrize("excess", [0.3, 1.0, 4.0])
 @pytest.mark.parametrize(("mean", "bound"), [(2.0, 0.3), (1.0, 0.1)])
 def test_chernoff_is_the_best_exponential_moment(excess, mean, bound):
-    """inf over s of m exp(-s (1 + e) mu) exp(mu (e^(sR) - 1) / R): the steps of the proof, minimised by machine."""
+    """inf over s of m exp(-s (1 + e) mu) exp(mu (e^(sR) - 1) / R): the steps of the proof, minimized by machine."""
 
     def log_bound(s):
         return -s * (1 + excess) * mean + mean * math.expm1(s * bound) / bound

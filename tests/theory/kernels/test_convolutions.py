@@ -96,7 +96,7 @@ def test_images_of_one_pixel_are_vectors(kind):
 
 
 def test_the_tangent_kernel_is_that_of_the_network_it_describes():
-    """A wide network in the NTK parametrisation, by autograd, averaged over draws."""
+    """A wide network in the NTK parametrization, by autograd, averaged over draws."""
     program = (convolution(), RELU, Average((2, 2), (2, 2), (0, 0)), convolution(), RELU, Flatten(), LAST)
     expected = ImageKernel(program)(X[:2])
     generator = torch.Generator().manual_seed(2)

@@ -60,7 +60,7 @@ def test_layer_wise_rates_have_a_largest_eigenvalue_of_one():
     assert total == pytest.approx(1.0)
 
 
-def _centred():
+def _centered():
     X = torch.randn(200, 10, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     return X - X.mean(0)
 
@@ -82,17 +82,17 @@ def _losses(spec, X, lr, steps=60):
 
 
 @pytest.mark.parametrize(("name", "weight"), [("tanh", 1.0), ("erf", 0.785), ("identity", 1.0), ("relu", 2.0)])
-def test_training_is_stable_below_the_rate_for_centred_data_and_not_far_above(name, weight):
+def test_training_is_stable_below_the_rate_for_centered_data_and_not_far_above(name, weight):
     """The constant direction alone would advise 3 to 19 times too much for the odd ones."""
-    spec, X = Mlp(3, name, weight), _centred()
+    spec, X = Mlp(3, name, weight), _centered()
     advised = learning_rates(spec, inputs=X, width=128).single
     below, above = _losses(spec, X, 0.9 * advised), _losses(spec, X, 3.0 * advised)
     assert max(below) == below[0] > below[-1]
     assert max(above) > 1.5 * above[0]  # ReLU comes down again, flatter: a catapult
 
 
-def test_layer_wise_rates_are_stable_on_centred_data():
-    spec, X = Mlp(3, "tanh", 1.0), _centred()
+def test_layer_wise_rates_are_stable_on_centered_data():
+    spec, X = Mlp(3, "tanh", 1.0), _centered()
     torch.manual_seed(1)
     model = network(spec, 10, 1, width=128).double()
     rates = learning_rates(spec, inputs=X, width=128)
@@ -108,15 +108,15 @@ def test_layer_wise_rates_are_stable_on_centred_data():
     assert max(losses) == losses[0] > losses[-1]
 
 
-def test_the_rate_on_centred_data_is_at_most_the_true_limit_and_at_least_half():
-    advised = learning_rates(Mlp(3, "tanh", 1.0), inputs=_centred(), width=128).single
+def test_the_rate_on_centered_data_is_at_most_the_true_limit_and_at_least_half():
+    advised = learning_rates(Mlp(3, "tanh", 1.0), inputs=_centered(), width=128).single
     assert 0.12 <= advised <= 0.24
     imagined = learning_rates(Mlp(3, "tanh", 1.0), inputs=10, width=128, cosine=0.0, samples=200).single
     assert imagined == pytest.approx(advised, rel=0.25)
 
 
 def test_the_top_of_the_kernel_on_data_is_that_of_its_matrix():
-    spec, X = Mlp(2, "tanh", 1.5, 0.1), _centred()[:50]
+    spec, X = Mlp(2, "tanh", 1.5, 0.1), _centered()[:50]
     kernel = mlp_kernels(Mlp(2, "tanh", 1.5, 0.1), X, weight_rate=1.0, bias_rate=1.0).ntk
     found = learning_rates(spec, inputs=X, width=10)  # all fan-ins are 10: weights move 10 times as fast as biases
     tenfold = mlp_kernels(spec, X, weight_rate=10.0, bias_rate=1.0).ntk
@@ -185,7 +185,7 @@ def test_layers_are_numbered_from_one_and_know_their_fan_in_and_share():
 
 
 def test_directions_that_share_the_top_are_those_of_a_drawn_matrix():
-    """Centred inputs and an odd activation: the linear functions are on top, whose eigenvalues are the covariance's."""
+    """Centerd inputs and an odd activation: the linear functions are on top, whose eigenvalues are the covariance's."""
     spec, inputs, samples = Mlp(1, "tanh", 1.0), 40, 400
     said = imagined_tops(spec, (1.0, 0.0), fans=fans_of(spec, inputs, 64), samples=samples).directions
     x = np.random.default_rng(0).standard_normal((200, samples, inputs))

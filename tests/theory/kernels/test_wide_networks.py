@@ -12,7 +12,7 @@ from theodolite.theory.kernels._duals.maps import Pairs, known_dual
 from theodolite.theory.kernels._programs import (
     Dense,
     Nonlinear,
-    Normalised,
+    Normalized,
     Sum,
     _added,
     dense_layers,
@@ -275,7 +275,7 @@ def test_hermite_gram_has_its_known_figures():
     assert torch.linalg.eigvalsh(doubled)[:3].abs().max() < 1e-12
 
 
-def test_residual_sums_and_normalisation():
+def test_residual_sums_and_normalization():
     x = points(5)
     dense, relu = Dense(2.0, 0.1), Nonlinear(activation_of("relu"))
     plain = mlp_kernels((dense, relu, dense), x)
@@ -283,11 +283,11 @@ def test_residual_sums_and_normalisation():
     both = mlp_kernels((dense, Sum((relu, dense))), x)
     assert torch.allclose(both.nngp, plain.nngp + first.nngp)
     assert torch.allclose(both.ntk, plain.ntk + first.ntk)
-    normal = mlp_kernels((dense, Normalised()), x)
+    normal = mlp_kernels((dense, Normalized()), x)
     sizes = first.nngp.diagonal().sqrt()
     assert torch.allclose(normal.nngp, first.nngp / sizes / sizes[:, None])
     assert torch.allclose(normal.ntk, first.ntk / sizes / sizes[:, None])
-    layers = (dense, Normalised(1e-5), relu, dense, Sum((Normalised(), relu, dense), (Dense(0.5),)), relu, dense)
+    layers = (dense, Normalized(1e-5), relu, dense, Sum((Normalized(), relu, dense), (Dense(0.5),)), relu, dense)
     plan = plan_of(program_of(layers), x)
     i, j = torch.triu_indices(5, 5, 1)
     nngp, ntk = plan._pairs(i, j)

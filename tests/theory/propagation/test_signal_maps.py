@@ -154,16 +154,16 @@ def test_fixed_points_of_tanh():
 
 
 @pytest.mark.parametrize(
-    ("name", "neighbour", "parallel", "perpendicular"),
+    ("name", "neighbor", "parallel", "perpendicular"),
     [("gelu", 3.0349814355, 0.99990560, 0.99397847), ("silu", 14.5931049881, 0.99999924, 1.00046174)],
 )
-def test_the_neighbour_of_a_half_stable_point_is_not_taken_for_it(name, neighbour, parallel, perpendicular):
+def test_the_neighbor_of_a_half_stable_point_is_not_taken_for_it(name, neighbor, parallel, perpendicular):
     point = criticality(name)
     found = fixed_points(name, weight_variance=point.weight_variance, bias_variance=point.bias_variance)
     other = next(p for p in found if p.stable)
     half = next(p for p in found if not p.stable)
     assert half.variance == pytest.approx(point.fixed_point, rel=1e-8)
-    assert other.variance == pytest.approx(neighbour, abs=1e-7)
+    assert other.variance == pytest.approx(neighbor, abs=1e-7)
     assert (other.chi_parallel, other.chi_perpendicular) == pytest.approx((parallel, perpendicular), abs=1e-8)
 
 

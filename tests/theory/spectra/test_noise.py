@@ -71,8 +71,8 @@ def test_the_edge_of_noise_fluctuates_as_tracy_and_widom_say():
     from theodolite.construct.spectra import gaussian_spectrum
 
     random = np.random.default_rng(0)
-    centre, scale = spectra.noise_edge(200, 100)
-    draws = np.array([(200 * gaussian_spectrum(200, 100, random)[-1] - centre) / scale for _ in range(800)])
+    center, scale = spectra.noise_edge(200, 100)
+    draws = np.array([(200 * gaussian_spectrum(200, 100, random)[-1] - center) / scale for _ in range(800)])
     assert draws.mean() == pytest.approx(-1.2065, abs=3 * 1.27 / math.sqrt(800) + 0.05)
     for probability in (0.1, 0.5, 0.9):
         found = (draws <= spectra.tracy_widom_quantile(probability)).mean()
@@ -164,17 +164,17 @@ def test_the_edge_is_that_of_drawn_matrices_of_any_shape_and_variance(variance):
     """3,000 draws know the mean to 0.023 scales: three such errors, and 0.03 for sizes that are finite."""
     random = np.random.default_rng(1)
     for rows, columns in ((30, 30), (20, 60)):
-        centre, scale = spectra.noise_edge(rows, columns, variance=variance)
-        assert (centre, scale) == pytest.approx(spectra.noise_edge(columns, rows, variance=variance))
+        center, scale = spectra.noise_edge(rows, columns, variance=variance)
+        assert (center, scale) == pytest.approx(spectra.noise_edge(columns, rows, variance=variance))
         drawn = math.sqrt(variance) * random.standard_normal((3000, rows, columns))
         largest = np.linalg.svd(drawn, compute_uv=False)[:, 0] ** 2
-        assert (largest.mean() - centre) / scale == pytest.approx(-1.2065, abs=0.1)
+        assert (largest.mean() - center) / scale == pytest.approx(-1.2065, abs=0.1)
 
 
 def test_the_edge_in_other_words():
-    """Johnstone's form of the scale, from centre and both square roots; halves are taken off both sides."""
+    """Johnstone's form of the scale, from center and both square roots; halves are taken off both sides."""
     for rows, columns in ((3, 2), (50, 7), (400, 400)):
         a, b = rows - 0.5, columns - 0.5
-        centre, scale = spectra.noise_edge(rows, columns, variance=2.5)
-        assert centre == pytest.approx(2.5 * (a + b + 2 * math.sqrt(a * b)), rel=1e-12)
+        center, scale = spectra.noise_edge(rows, columns, variance=2.5)
+        assert center == pytest.approx(2.5 * (a + b + 2 * math.sqrt(a * b)), rel=1e-12)
         assert (scale / 2.5) ** 3 == pytest.approx((math.sqrt(a) + math.sqrt(b)) ** 4 / math.sqrt(a * b), rel=1e-12)

@@ -1,4 +1,4 @@
-"""Training from its start on standardised data, beside training as it is: the same steps on copies, at several step sizes."""
+"""Training from its start on standardized data, beside training as it is: the same steps on copies, at several step sizes."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def arm(
 ) -> Arm | None:
     """A short training from the start with inputs and targets put through these, and the step size times ``factor``.
 
-    None where there is no optimiser, too little data or no time left.
+    None where there is no optimizer, too little data or no time left.
     """
     model, optimizer = chart.model, chart.optimizer
     if model is None or optimizer is None or not chart.has("loss") or len(chart.batches) < 3:

@@ -204,7 +204,7 @@ class Chart:
     ) -> TrialRun | None:
         """A short training on a copy, ``from_start`` (where the start is known) or from here, with one thing changed.
 
-        None where there is no optimiser, nothing finite, or no time left. Each is made once and kept under its name.
+        None where there is no optimizer, nothing finite, or no time left. Each is made once and kept under its name.
         """
         if what not in self._trials:
             self._trials[what] = self._tried(change, from_start, loss or self.loss_on)
@@ -249,7 +249,7 @@ class Chart:
 
     @cached_property
     def was_trained(self) -> bool:
-        """Whether steps were taken with this model: looks, an optimiser's state or moved entries tell; or its loss."""
+        """Whether steps were taken with this model: looks, an optimizer's state or moved entries tell; or its loss."""
         if self.history or (self.optimizer is not None and self.optimizer.state):
             return True
         if self.model is not None:
@@ -278,7 +278,7 @@ class Chart:
         return other
 
     def start_over(self, optimizer: torch.optim.Optimizer) -> None:
-        """An optimiser as at the start of the run, at the largest step of it: a schedule may have ended at nothing."""
+        """An optimizer as at the start of the run, at the largest step of it: a schedule may have ended at nothing."""
         optimizer.state.clear()
         top = max((_base(group) for group in optimizer.param_groups), default=0.0)
         for group in optimizer.param_groups:

@@ -14,15 +14,15 @@ CLASSES, INPUTS = 4, 16
 
 
 def classes(seed: int, samples: int = 768) -> tuple[Tensor, Tensor]:
-    """Points around one centre a class, in no order."""
+    """Points around one center a class, in no order."""
     generator = torch.Generator().manual_seed(seed)
-    centres = 1.5 * torch.randn(CLASSES, INPUTS, generator=generator)
+    centers = 1.5 * torch.randn(CLASSES, INPUTS, generator=generator)
     labels = torch.randint(0, CLASSES, (samples,), generator=generator)
-    return centres[labels] + torch.randn(samples, INPUTS, generator=generator), labels
+    return centers[labels] + torch.randn(samples, INPUTS, generator=generator), labels
 
 
 def numbers(seed: int, samples: int = 768) -> tuple[Tensor, Tensor]:
-    """Points and a smooth standardised function of them, a column."""
+    """Points and a smooth standardized function of them, a column."""
     generator = torch.Generator().manual_seed(seed)
     x = torch.randn(samples, INPUTS, generator=generator)
     y = x[:, 0] + torch.sin(2 * x[:, 1]) + x[:, 2] * x[:, 3]
@@ -69,7 +69,7 @@ def number_like(seed: int, make: Callable[[], nn.Module], **options: Any) -> dic
 def stack(
     depth: int, *, width: int = 32, activation: type[nn.Module] = nn.ReLU, weight_variance: float | None = None
 ) -> nn.Module:
-    """A plain deep network; PyTorch's own initialisation where no variance is given."""
+    """A plain deep network; PyTorch's own initialization where no variance is given."""
     layers: list[nn.Module] = []
     before = INPUTS
     for _ in range(depth):

@@ -94,7 +94,7 @@ def class_labels(chart: Chart) -> Tensor | None:
     return whole if fits and len(whole) >= 10 * len(kinds) else None
 
 
-def favourite_answer(chart: Chart, like: Tensor) -> bool:
+def favorite_answer(chart: Chart, like: Tensor) -> bool:
     """Whether the answer with the least loss is, for every sample, the number of its class."""
     assert chart.loss is not None
     loss, batch = chart.loss, first_rows(chart.batches[0], FEW)

@@ -1,4 +1,4 @@
-"""What the ailments of the network share: how much was learnt, the critical initialisation and paths around layers as trials."""
+"""What the ailments of the network share: how much was learnt, the critical initialization and paths around layers as trials."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from theodolite.ailments._common.chart import Chart, at_weights
 from theodolite.ailments._common.trials import TrialComparison, compared, with_lr
-from theodolite.construct.propagation.initialisation import initialise_
+from theodolite.construct.propagation.initialization import initialize_
 from theodolite.measure.dynamics.trial_runs import Loss, TrialRun, trial_run
 from theodolite.measure.propagation.one_pass import LayerSigns, VitalSigns
 from theodolite.theory.propagation.critical_points import criticality
@@ -77,7 +77,7 @@ def activation_in(signs: VitalSigns) -> str | None:
 
 
 def has_critical(activation: str) -> bool:
-    """Whether theory knows a critical initialisation for this activation."""
+    """Whether theory knows a critical initialization for this activation."""
     try:
         return criticality(activation).weight_variance is not None
     except (ValueError, TypeError, AttributeError):
@@ -85,31 +85,31 @@ def has_critical(activation: str) -> bool:
 
 
 def remedy_for(activation: str | None) -> tuple[str, dict[str, Any]]:
-    """What to type, for people and for programs: the critical initialisation, after another activation where there is none."""
+    """What to type, for people and for programs: the critical initialization, after another activation where there is none."""
     name = activation or "relu"
     if not has_critical(name):
         point = criticality("relu")
-        text = f'relu in place of {name}, which has no critical initialisation; then th.initialise_(model, "relu")'
-        return text, {"activation": "relu", "initialise": "relu", "weight_variance": point.weight_variance}
+        text = f'relu in place of {name}, which has no critical initialization; then th.initialize_(model, "relu")'
+        return text, {"activation": "relu", "initialize": "relu", "weight_variance": point.weight_variance}
     point = criticality(name)
-    return f'th.initialise_(model, "{name}")', {
-        "initialise": name,
+    return f'th.initialize_(model, "{name}")', {
+        "initialize": name,
         "weight_variance": point.weight_variance,
         "bias_variance": point.bias_variance,
     }
 
 
-def reinitialised(chart: Chart) -> TrialComparison | None:
-    """Training from the critical initialisation beside training as it is; None where it cannot be tried."""
+def reinitialized(chart: Chart) -> TrialComparison | None:
+    """Training from the critical initialization beside training as it is; None where it cannot be tried."""
     if chart.start is None:
         return None
     name = activation_in(chart.start) or "relu"
     last = chart.start.layers[-1].name if chart.start.layers else ""
     change = critical_change(name, last)
-    soon = compared(chart, "critical initialisation", change)
+    soon = compared(chart, "critical initialization", change)
     if soon is None or soon.is_better(SOON):
         return soon
-    tried = compared_longer(chart, "critical initialisation", change)
+    tried = compared_longer(chart, "critical initialization", change)
     if tried is None or tried.changed.after < tried.changed.before:
         return tried
 
@@ -117,7 +117,7 @@ def reinitialised(chart: Chart) -> TrialComparison | None:
         change(model, optimizer)
         with_lr(0.1)(model, optimizer)
 
-    return compared_longer(chart, "critical initialisation, lr x 0.1", slower)
+    return compared_longer(chart, "critical initialization, lr x 0.1", slower)
 
 
 def around_layers(chart: Chart) -> TrialComparison | None:
@@ -128,11 +128,11 @@ def around_layers(chart: Chart) -> TrialComparison | None:
 def remedy_of_depth(
     chart: Chart, signs: VitalSigns, share: float
 ) -> tuple[str, dict[str, Any], TrialComparison | None]:
-    """The critical initialisation or paths around layers, with the trial in which that lowers the loss by this share or more.
+    """The critical initialization or paths around layers, with the trial in which that lowers the loss by this share or more.
 
-    Without such a trial it is what theory says first; paths where the initialisation was tried and did not help.
+    Without such a trial it is what theory says first; paths where the initialization was tried and did not help.
     """
-    tried = reinitialised(chart)
+    tried = reinitialized(chart)
     if tried is not None and tried.is_better(share):
         return *remedy_for(activation_in(signs)), tried
     other = around_layers(chart)
@@ -152,7 +152,7 @@ def compared_longer(
 
 
 def longer_trial(chart: Chart, what: str, change: Change | None = None, *, loss: Loss | None = None) -> TrialRun | None:
-    """`Chart.trial` from the start with more steps, for what a few cannot show; None where no time or optimiser is left."""
+    """`Chart.trial` from the start with more steps, for what a few cannot show; None where no time or optimizer is left."""
     key = f"{what}, longer"
     if key not in chart._trials:
         cut = max(1, len(chart.batches) // 4)
@@ -209,7 +209,7 @@ def critical_change(activation: str, last: str) -> Change:
         for module in model.modules():
             if isinstance(module, nn.RNNBase):
                 module.reset_parameters()
-        initialise_(model, name, generator=torch.Generator().manual_seed(0))
+        initialize_(model, name, generator=torch.Generator().manual_seed(0))
 
     return change
 
@@ -266,7 +266,7 @@ def planned_steps(chart: Chart) -> int:
 
 
 def width_spread(signs: VitalSigns) -> float:
-    """The deviation of the logarithm of a mean square that finite width explains at a critical initialisation of ReLU."""
+    """The deviation of the logarithm of a mean square that finite width explains at a critical initialization of ReLU."""
     return math.sqrt(sum(5.0 / layer.units for layer in hidden(signs)))
 
 

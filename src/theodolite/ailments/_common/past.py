@@ -1,6 +1,6 @@
 r"""What a model's past must have been, where nobody told it: whether it was trained.
 
-A script that ends with a diagnosis passes the model as training left it. Whether steps were made is told by the optimiser's
+A script that ends with a diagnosis passes the model as training left it. Whether steps were made is told by the optimizer's
 state, by running statistics, or by the weights themselves. PyTorch draws those of Linear and Conv uniformly within one over
 the root of the fan-in, $b(2k\,2^{-24}-1)$ with whole k: any step takes most of n entries off these numbers (of moved ones about
 two in five lie on them by rounding, so that n moved entries pass for drawn ones with probability $0.4^n$). Other draws, and
@@ -24,7 +24,7 @@ LEAST = 24
 
 
 def was_stepped(model: nn.Module) -> bool:
-    """Whether weights or running statistics show that steps were made from PyTorch's own initialisation."""
+    """Whether weights or running statistics show that steps were made from PyTorch's own initialization."""
     for module in model.modules():
         tracked = getattr(module, "num_batches_tracked", None)
         if isinstance(tracked, Tensor) and int(tracked) > 0:

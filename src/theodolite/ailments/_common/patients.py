@@ -15,11 +15,11 @@ FEATURES, CLASSES = 12, 5
 
 
 def clouds(seed: int, samples: int, *, spread: float = 0.6, noise: float = 0.0) -> tuple[Tensor, Tensor]:
-    """Standardised points around two centres a class, a share ``noise`` of the labels drawn anew."""
-    centres = torch.randn(2 * CLASSES, FEATURES, generator=torch.Generator().manual_seed(7))
+    """Standardized points around two centers a class, a share ``noise`` of the labels drawn anew."""
+    centers = torch.randn(2 * CLASSES, FEATURES, generator=torch.Generator().manual_seed(7))
     g = torch.Generator().manual_seed(seed)
     which = torch.randint(2 * CLASSES, (samples,), generator=g)
-    x = centres[which] + spread * torch.randn(samples, FEATURES, generator=g)
+    x = centers[which] + spread * torch.randn(samples, FEATURES, generator=g)
     y = which % CLASSES
     drawn = torch.rand(samples, generator=g) < noise
     return x, torch.where(drawn, torch.randint(CLASSES, (samples,), generator=g), y)

@@ -89,9 +89,9 @@ def correlations(told: Tensor, truth: Tensor) -> Tensor:
 
 
 def features(x: Tensor) -> Tensor:
-    """Rows of unit mean square in float64: standardised numbers, or counts of tokens and of neighbouring pairs of tokens."""
+    """Rows of unit mean square in float64: standardized numbers, or counts of tokens and of neighboring pairs of tokens."""
     if x.is_floating_point() or x.ndim != 2:
-        rows = input_scales(x.float().reshape(len(x), -1)).standardised(x.float().reshape(len(x), -1)).double()
+        rows = input_scales(x.float().reshape(len(x), -1)).standardized(x.float().reshape(len(x), -1)).double()
         if rows.shape[1] > MOST_COLUMNS:
             draw = torch.randn(
                 rows.shape[1], MOST_COLUMNS, generator=torch.Generator().manual_seed(2), dtype=torch.float64

@@ -113,7 +113,7 @@ def answered_classes(output: Tensor) -> Tensor | None:
 
 
 def is_random_order(classes: Tensor) -> bool:
-    """Whether neighbours differ as often as in a random order, within six standard errors: sorted data are no fair sample."""
+    """Whether neighbors differ as often as in a random order, within six standard errors: sorted data are no fair sample."""
     shares = torch.bincount(classes).double() / len(classes)
     expected = 1 - float(shares.square().sum())
     changes = float((classes[1:] != classes[:-1]).double().mean())

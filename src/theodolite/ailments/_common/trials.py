@@ -114,7 +114,7 @@ def run_in_words(chart: Chart) -> str:
 
 
 def _counted(chart: Chart) -> int:
-    """The steps that the optimiser has counted itself, as Adam does; 0 where it keeps no count."""
+    """The steps that the optimizer has counted itself, as Adam does; 0 where it keeps no count."""
     states = () if chart.optimizer is None else chart.optimizer.state.values()
     return int(max((float(state["step"]) for state in states if "step" in state), default=0.0))
 
@@ -257,7 +257,7 @@ def joined_by(batches: Sequence[Batch], fold: int) -> list[Batch]:
 
 
 def at_largest_lr(chart: Chart) -> Change:
-    """The change back to the largest step of the run, the optimiser's state kept."""
+    """The change back to the largest step of the run, the optimizer's state kept."""
 
     def change(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
         top = max((float(group["lr"]) for group in optimizer.param_groups), default=0.0)

@@ -39,7 +39,7 @@ FLUCTUATIONS = 6.0
 
 @dataclass(frozen=True)
 class WeightFacts:
-    """One tensor: its numbers that are none, a digest of its values, its tail, and the initialisation it still has.
+    """One tensor: its numbers that are none, a digest of its values, its tail, and the initialization it still has.
 
     ``start`` names the uniform law that all entries follow up to its very bound (empty: none); ``learnt`` says that a singular
     value stands above what noise of this size gives, ``normal`` that the kurtosis is a Gaussian's; ``moved`` is the distance from
@@ -181,7 +181,7 @@ def _distinct(plain: Any) -> int:
 
 
 def _start(shape: tuple[int, ...], plain: Any, rounding: float) -> str:
-    """The initialisation whose bound the largest entry reaches and none exceeds, where the rest is uniform below it."""
+    """The initialization whose bound the largest entry reaches and none exceeds, where the rest is uniform below it."""
     largest, n = max(float(plain.max()), -float(plain.min())), math.prod(shape)
     slack = largest_uniform_shortfall(n, chance=1e-3)
     for name, bound in initial_bounds(shape).items():

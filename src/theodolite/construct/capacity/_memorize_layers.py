@@ -1,4 +1,4 @@
-"""The layers that memorise: blocks of slots put together into two hidden layers whose weights a theorem writes down.
+"""The layers that memorize: blocks of slots put together into two hidden layers whose weights a theorem writes down.
 
 A block fits some of the points along one projection and says nothing at the others. One block is enough; where the widths
 leave room, points that lie too near to others along the first projection go to a second block with a projection of its own,

@@ -47,18 +47,18 @@ class CorrectiveReport:
 
 
 class CorrectiveNetwork(nn.Module):
-    r"""$b+\sum_ia_i(w_i\cdot z-T_i)_+$ at $z=(u,1)/|(u,1)|$, u the standardised input, or at $z=x/|x|$ without ``lift``.
+    r"""$b+\sum_ia_i(w_i\cdot z-T_i)_+$ at $z=(u,1)/|(u,1)|$, u the standardized input, or at $z=x/|x|$ without ``lift``.
 
     The lift is one to one, so that any distinct points become distinct points of the sphere. Inputs are cast to the
     weights' precision.
     """
 
-    centre: Tensor
+    center: Tensor
     scale: Tensor
 
-    def __init__(self, centre: Tensor, scale: Tensor, *, lift: bool, groups: Sequence[UnitGroup], mean: Tensor) -> None:
+    def __init__(self, center: Tensor, scale: Tensor, *, lift: bool, groups: Sequence[UnitGroup], mean: Tensor) -> None:
         super().__init__()
-        self.register_buffer("centre", centre)
+        self.register_buffer("center", center)
         self.register_buffer("scale", scale)
         self.lift = lift
         weight = torch.cat([group.weight for group in groups])
@@ -77,15 +77,15 @@ class CorrectiveNetwork(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """The outputs, one row for each point; one number where the labels were a vector."""
-        z = _on_sphere(x.to(self.centre.dtype), self.centre, self.scale, lift=self.lift)
+        z = _on_sphere(x.to(self.center.dtype), self.center, self.scale, lift=self.lift)
         outputs: Tensor = self.readout(torch.relu(self.hidden(z)))
         return outputs[..., 0] if self.flat else outputs
 
 
-def _on_sphere(x: Tensor, centre: Tensor, scale: Tensor, *, lift: bool) -> Tensor:
+def _on_sphere(x: Tensor, center: Tensor, scale: Tensor, *, lift: bool) -> Tensor:
     """The points of the unit sphere at which the network's units look."""
     if lift:
-        u = (x - centre) / scale
+        u = (x - center) / scale
         x = torch.cat([u, torch.ones_like(u[..., :1])], -1)
     unit: Tensor = x / x.norm(dim=-1, keepdim=True)
     return unit
@@ -105,7 +105,7 @@ def corrective(
     r"""A two-layer ReLU network that fits the labels, written down and not trained; ``.report`` says how well.
 
     ``x`` holds points in rows, ``y`` a label or several for each (one column for each class for a classifier). Points
-    already of unit length are taken as they are; others are standardised and lifted to the sphere, a map that the network
+    already of unit length are taken as they are; others are standardized and lifted to the sphere, a map that the network
     carries. The result is in float64, on the device of ``x``.
 
     - ``least-squares``: one group of 1.1 n units, exact for distinct points. The default up to 3,000 points.
@@ -127,16 +127,16 @@ def corrective(
     generator = generator if generator is not None else torch.Generator().manual_seed(0)
     scheme = ("least-squares" if len(points) <= ONE_SOLVE else "block") if method == "auto" else method
     lift = not bool(((points.norm(dim=1) - 1).abs() < 1e-6).all()) or points.shape[1] < 2
-    centre, scale = points.mean(0), points.std(0, correction=0).square().mean().sqrt()
+    center, scale = points.mean(0), points.std(0, correction=0).square().mean().sqrt()
     scale = torch.where(scale > 0, scale, torch.ones_like(scale))
-    z = _on_sphere(points, centre, scale, lift=lift)
+    z = _on_sphere(points, center, scale, lift=lift)
     theta = separation(z) if len(z) <= PAIRS or scheme in ("literal", "line-search") else None
     if theta == 0:
         raise ValueError("expected points that differ in double precision, got two that do not; rescale or merge them")
     plan = _Plan(scheme, groups, group_width, tolerance, theta, generator)
     mean = torch.zeros_like(labels[0]) if scheme in ("literal", "line-search") else labels.mean(0)
     made, contraction = plan.made(z, labels - mean)
-    network = CorrectiveNetwork(centre, scale, lift=lift, groups=made, mean=mean)
+    network = CorrectiveNetwork(center, scale, lift=lift, groups=made, mean=mean)
     network.flat = flat
     rest = labels - network(points).reshape(labels.shape)
     mse, energy = float(rest.square().mean()), float(labels.square().mean())

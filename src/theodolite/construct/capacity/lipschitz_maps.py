@@ -47,12 +47,12 @@ def lipschitz_extension(
     return y[len(y) - len(fresh) :]
 
 
-def _leaning(point: Array, direction: Array, centres: Array, radii: Array) -> Array:
+def _leaning(point: Array, direction: Array, centers: Array, radii: Array) -> Array:
     """The last point in this direction that all balls hold."""
     size = float(np.linalg.norm(direction))
     if size == 0.0:
         return point
-    unit, apart = direction / size, point - centres
+    unit, apart = direction / size, point - centers
     along, room = apart @ unit, radii**2 - (apart**2).sum(1)
     return np.asarray(point + max(0.0, float((np.sqrt(np.maximum(along**2 + room, 0.0)) - along).min())) * unit)
 
@@ -64,18 +64,18 @@ def _steepest(x: Array, y: Array) -> float:
     return float(grown.max(initial=0.0))
 
 
-def _meeting_point(centres: Array, radii: Array) -> Array:
+def _meeting_point(centers: Array, radii: Array) -> Array:
     r"""A point of all balls, by the dual: $\max_\lambda\sum\lambda_i(|y_i|^2-r_i^2)-|\sum\lambda_iy_i|^2$ over the simplex.
 
     Exact line search along pairwise directions: weight goes from the roomiest ball that has some to the tightest.
     """
     nearest = int(radii.argmin())
-    centre = centres - centres[nearest]  # where the answer is near: no digits are lost to a distant origin
-    gram = centre @ centre.T
+    center = centers - centers[nearest]  # where the answer is near: no digits are lost to a distant origin
+    gram = center @ center.T
     gain = gram.diagonal() - radii**2
     weights = np.zeros(len(radii))
     weights[nearest] = 1.0
-    at = gram @ weights  # of each centre with the point
+    at = gram @ weights  # of each center with the point
     size = float(radii.max()) ** 2 + 1e-300
     for _ in range(MOST_STEPS):
         room = gain - 2 * at  # |y - y_i|^2 - r_i^2, less |y|^2
@@ -93,4 +93,4 @@ def _meeting_point(centres: Array, radii: Array) -> Array:
         raise ValueError(
             f"expected balls that meet, got a gap of {worst:.2g} of squared distance; give a larger lipschitz"
         )
-    return np.asarray(centres[nearest] + weights @ centre)
+    return np.asarray(centers[nearest] + weights @ center)

@@ -73,7 +73,7 @@ def memorize(
     Without ``widths`` they are the theorem's (`theory.capacity.theorem_widths`). Rows must differ, but for
     repetitions with the same target. ``tries`` random projections are compared for each block of units.
     Source: yun2019, Theorem 3.1 and Proposition 3.2.
-    Differs from the source: neighbouring groups share a boundary, units are matched to points so that weights stay small, and
+    Differs from the source: neighboring groups share a boundary, units are matched to points so that weights stay small, and
     points that lie too near to others along one projection are fitted along a second where there is room.
 
     >>> net = memorize(np.array([[0.0], [1.0], [2.0]]), np.array([0.5, -1.0, 1.0]))
@@ -298,7 +298,7 @@ def _modules(
     if not classes:
         return [*body, linear(half[:, None] * last.weight.detach(), half * last.bias.detach() + middle)]
     levels = torch.linspace(-1.0, 1.0, classes, dtype=torch.float64) if classes > 1 else torch.zeros(1).double()
-    slope = 2.0 * max(classes - 1, 1)  # 4 over the distance of neighbouring levels
+    slope = 2.0 * max(classes - 1, 1)  # 4 over the distance of neighboring levels
     shifts, signs = (
         ([3.0, 1.0, -1.0, -3.0], [0.5, -0.5, -0.5, 0.5]) if activation == "relu" else ([2.0, -2.0], [0.5, -0.5])
     )

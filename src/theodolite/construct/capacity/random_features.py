@@ -18,7 +18,7 @@ class CorrectiveFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     r"""$\sqrt{1/N}\,\mathrm{SReLU}_k(\omega_i\cdot x/\sqrt q-T_i)$, Gaussian $\omega_i$ on q random coordinates or on all.
 
     T is uniform on ``±bias_range``; ``order`` k is 0 for ReLU, 1, 2, ... for ReLUs smoothed within ``smoothing_width``
-    of their kink. ``subset`` q suits functions that are sums of functions of q coordinates each. Standardise the inputs first:
+    of their kink. ``subset`` q suits functions that are sums of functions of q coordinates each. Standardize the inputs first:
     the kinks lie where $|x|/\sqrt q$ is of order one. Inner products of features estimate a kernel, as RBFSampler's do.
 
     Source: bresler2020, Theorem 4. Differs from the source: all units may have one order, which is a parameter.

@@ -69,7 +69,7 @@ class Fastfood(nn.Module):
     tensor; a row of a block has variance $|v|^2\sum g^2$ over the signs, hence $\Sigma=(D\sum_{block}g^2)^{-1/2}$ and
     $E|y|^2=|v|^2$. Four bytes for each parameter are stored, little more is needed while it runs.
 
-    Source: le2013. Differs from the source: see the law fastfood-norm for the normalisation that is missing there.
+    Source: le2013. Differs from the source: see the law fastfood-norm for the normalization that is missing there.
     """
 
     def __init__(self, tensor_sizes: Sequence[int], dimension: int, generator: torch.Generator) -> None:
@@ -85,7 +85,7 @@ class Fastfood(nn.Module):
         for block, (start, end) in zip(self.blocks, pairwise(self.starts), strict=True):
             for rows in torch.split(
                 gauss[start:end], max(block, CHUNK)
-            ):  # rounded numbers are normalised, not the reverse
+            ):  # rounded numbers are normalized, not the reverse
                 g = torch.randn(len(rows) // block, block, generator=generator)
                 rows.copy_((g * (block**0.5 / g.norm(dim=1, keepdim=True))).view(-1))
         self.register_buffer("index", _narrow(index, self.width), persistent=False)
@@ -238,7 +238,7 @@ class _Entries:
 
 
 class DenseProjection(nn.Module):
-    """A Gaussian matrix with normalised columns, stored whole: the reference, for small models."""
+    """A Gaussian matrix with normalized columns, stored whole: the reference, for small models."""
 
     def __init__(self, tensor_sizes: Sequence[int], dimension: int, generator: torch.Generator) -> None:
         super().__init__()

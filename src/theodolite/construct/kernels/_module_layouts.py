@@ -8,7 +8,7 @@ from typing import Any
 from torch import fx
 
 from theodolite.theory.kernels import Attention, Average, Convolution, Flatten
-from theodolite.theory.kernels._programs import Dense, Normalised, Sum
+from theodolite.theory.kernels._programs import Dense, Normalized, Sum
 
 Program = tuple[Any, ...]
 
@@ -60,7 +60,7 @@ def as_tokens(program: Program, spread: bool = True) -> tuple[Program, bool]:
             raise ValueError(
                 "expected no convolution beside attention, got one; sequences have their channels last there"
             )
-        if isinstance(layer, Normalised) and layer.whole:
+        if isinstance(layer, Normalized) and layer.whole:
             raise ValueError(
                 "expected LayerNorm beside attention, got GroupNorm, which takes positions for channels there"
             )

@@ -15,7 +15,7 @@ from theodolite.nn import SelfAttention
 from theodolite.theory import activation_of
 from theodolite.theory._elementwise import MODULES
 from theodolite.theory.kernels import Attention, Average, Convolution, Flatten, ImageKernel, Kernel
-from theodolite.theory.kernels._programs import Dense, Nonlinear, Normalised, Sum
+from theodolite.theory.kernels._programs import Dense, Nonlinear, Normalized, Sum
 from theodolite.theory.kernels.matrix_free import KernelKind
 
 PASSED = (nn.Dropout, nn.AlphaDropout, nn.Dropout1d, nn.Dropout2d, nn.Identity)
@@ -27,7 +27,7 @@ CAN = (
     "theodolite.nn.SelfAttention are read"
 )
 
-_Layer = Dense | Nonlinear | Normalised | Sum | Convolution | Average | Flatten | Attention | Turned
+_Layer = Dense | Nonlinear | Normalized | Sum | Convolution | Average | Flatten | Attention | Turned
 _Program = tuple[_Layer, ...]
 
 
@@ -41,13 +41,13 @@ def kernel_of(
     r"""The NTK or NNGP kernel of the network that ``module`` becomes as its hidden layers grow wide.
 
     Read are Linear layers, convolutions and average pooling (then the kernel is one of images), elementwise activations,
-    residual sums, LayerNorm and GroupNorm (as initialised, behind a layer of weights or a sum; their own parameters are
+    residual sums, LayerNorm and GroupNorm (as initialized, behind a layer of weights or a sum; their own parameters are
     taken as fixed; of images LayerNorm over channels, between two permutes, or over channels and pixels together), and
     `theodolite.nn.SelfAttention` (then the kernel is one of sequences (n, length, features)); dropout counts as off. Max
     pooling, BatchNorm and attention by a softmax of random logits have no such kernel in closed form and are refused. The
     variances are those of the module's own weights, $C_w$ = fan-in times mean square, unless they are given, for all layers
     or one each in the order they are met (in attention query, key, value, output). The tangent kernel is in the NTK
-    parametrisation.
+    parametrization.
 
     >>> net = nn.Sequential(nn.Linear(3, 64), nn.ReLU(), nn.Linear(64, 1))
     >>> kernel_of(net, weight_variance=2.0, bias_variance=0.0)(torch.ones(1, 3)).item()
@@ -137,7 +137,7 @@ def _kernel(program: _Program, kind: KernelKind, *, tokens: bool) -> Kernel | Im
     return ImageKernel(spatial, kind) if images(program) else Kernel(_of_vectors(program), kind=kind)
 
 
-def _of_vectors(program: _Program) -> tuple[Dense | Nonlinear | Normalised | Sum, ...]:
+def _of_vectors(program: _Program) -> tuple[Dense | Nonlinear | Normalized | Sum, ...]:
     """The program without what only images need."""
     kept = [layer for layer in program if not isinstance(layer, Convolution | Average | Flatten | Attention | Turned)]
     return tuple(Sum(_of_vectors(p.branch), _of_vectors(p.skip)) if isinstance(p, Sum) else p for p in kept)
@@ -157,7 +157,7 @@ def _module(layer: nn.Module, name: str, before: _Program, given: list[_Given]) 
     if isinstance(layer, PASSED):
         return before
     if isinstance(layer, nn.LayerNorm | nn.GroupNorm):
-        return before_turn(before, lambda inner, turned: (*inner, _normalised(layer, name, inner, turned)))
+        return before_turn(before, lambda inner, turned: (*inner, _normalized(layer, name, inner, turned)))
     if type(layer) in MODULES:
         return before_turn(before, lambda inner, _: _activated(inner, layer, name))
     if before and isinstance(before[-1], Turned):
@@ -181,7 +181,7 @@ def _module(layer: nn.Module, name: str, before: _Program, given: list[_Given]) 
         )
     if isinstance(layer, nn.modules.batchnorm._NormBase):
         raise ValueError(
-            f"expected normalisation of each sample by itself, got {type(layer).__name__} at {name!r}, whose kernel depends "
+            f"expected normalization of each sample by itself, got {type(layer).__name__} at {name!r}, whose kernel depends "
             "on the batch or on single channels; use GroupNorm or LayerNorm"
         )
     if not list(layer.parameters()):
@@ -243,7 +243,7 @@ def _attention(layer: SelfAttention, name: str, given: list[_Given]) -> Attentio
         raise ValueError(f"{error} (at {name!r})") from error
 
 
-def _normalised(layer: nn.LayerNorm | nn.GroupNorm, name: str, before: _Program, turned: bool) -> Normalised:
+def _normalized(layer: nn.LayerNorm | nn.GroupNorm, name: str, before: _Program, turned: bool) -> Normalized:
     if not _is_gaussian(before):
         raise ValueError(
             f"expected {type(layer).__name__} behind a layer of weights or a sum, got it behind an activation or the input at "
@@ -252,18 +252,18 @@ def _normalised(layer: nn.LayerNorm | nn.GroupNorm, name: str, before: _Program,
     own: list[Tensor | None] = [getattr(layer, key, None) for key in ("weight", "bias")]
     if any(part is not None and bool((part != plain).any()) for part, plain in zip(own, (1, 0), strict=True)):
         raise ValueError(
-            f"expected {type(layer).__name__} as initialised (ones and zeros), got trained parameters at {name!r}"
+            f"expected {type(layer).__name__} as initialized (ones and zeros), got trained parameters at {name!r}"
         )
     axes = image_axes(before)
     if isinstance(layer, nn.GroupNorm):
         if turned or layer.num_groups == layer.num_channels:
             raise ValueError(f"expected GroupNorm over several channels of images, got {layer} at {name!r}; {CAN}")
-        return Normalised(float(layer.eps), whole=True)
+        return Normalized(float(layer.eps), whole=True)
     over = len(layer.normalized_shape)
     if over == 1 and (turned or not axes):
-        return Normalised(float(layer.eps))
+        return Normalized(float(layer.eps))
     if axes and not turned and over == 1 + axes:
-        return Normalised(float(layer.eps), whole=True)
+        return Normalized(float(layer.eps), whole=True)
     raise ValueError(
         f"expected LayerNorm over the channels (images between two permutes), or over channels and all pixels, got "
         f"{tuple(layer.normalized_shape)} at {name!r}; {CAN}"

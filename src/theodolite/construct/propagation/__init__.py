@@ -1,4 +1,4 @@
-"""Networks as a specification writes them, their critical initialisation, their spread over seeds."""
+"""Networks as a specification writes them, their critical initialization, their spread over seeds."""
 
 from theodolite.core.lazy import surface
 

@@ -1,4 +1,4 @@
-"""Torch networks built and initialised as a specification says."""
+"""Torch networks built and initialized as a specification says."""
 
 from __future__ import annotations
 
@@ -96,5 +96,5 @@ def _widths(spec: Mlp, width: int | None) -> tuple[int, ...]:
 
 
 def _module(activation: Activation) -> nn.Module:
-    """Torch's own module where the plain name means one, so that printing and surveys recognise it."""
+    """Torch's own module where the plain name means one, so that printing and surveys recognize it."""
     return MODULES[activation.name]() if activation.name in MODULES else Elementwise(activation)

@@ -29,5 +29,5 @@ def drift_reading(mean: Tensor, before: Tensor) -> Reading:
         where="relative, Frobenius",
         measured=drift,
         meaning=f"Its size changed by a factor {grown:.3g}, its shape by {turned:.2g} of its norm. {word} In theory the drift "
-        "of the NTK parametrisation falls as 1 over the width.",
+        "of the NTK parametrization falls as 1 over the width.",
     )

@@ -1,4 +1,4 @@
-"""What the tangent kernel of a model that does not vectorise over samples takes here, and how many of them that affords."""
+"""What the tangent kernel of a model that does not vectorize over samples takes here, and how many of them that affords."""
 
 from __future__ import annotations
 

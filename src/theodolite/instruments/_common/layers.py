@@ -22,7 +22,7 @@ class FedLayer:
     """A layer's variances and the activation that feeds it; None where there is none or it cannot be told, and why.
 
     ``chain`` is how many layers are fed one by the other through activations alone in the chain it stands in, between a sum,
-    a normalisation or the like and the next; 0 where that was not seen.
+    a normalization or the like and the next; 0 where that was not seen.
     """
 
     name: str
@@ -44,12 +44,12 @@ def layers_of(subject: Subject) -> list[FedLayer]:
     ]
 
 
-RESET = ("a sum", "a normalisation", "attention")
-"""What comes between layers of networks in which depth does not multiply: residual sums and normalisations."""
+RESET = ("a sum", "a normalization", "attention")
+"""What comes between layers of networks in which depth does not multiply: residual sums and normalizations."""
 
 
 def is_reset(seen: Sequence[Signal]) -> bool:
-    """Whether sums, normalisations or attention between its layers set the signal anew on its way."""
+    """Whether sums, normalizations or attention between its layers set the signal anew on its way."""
     return any(word in signal.between for signal in seen for word in RESET)
 
 

@@ -1,4 +1,4 @@
-"""Whether the weights have left what any initialisation draws."""
+"""Whether the weights have left what any initialization draws."""
 
 from __future__ import annotations
 

@@ -24,11 +24,11 @@ from theodolite.io.weights import Listed, Weight, Weights
 
 METADATA = ".metadata"
 KIND = "folder of torch.distributed.checkpoint"
-OPTIMISERS = {"optim", "optimizer", "optimizers", "opt"}
+OPTIMIzERS = {"optim", "optimizer", "optimizers", "opt"}
 
 
 def weights(folder: Path) -> Weights:
-    """Every tensor, by name; what belongs to an optimiser is left out."""
+    """Every tensor, by name; what belongs to an optimizer is left out."""
     try:
         found = _parts(plain(limited((folder / METADATA).read_bytes()), _no_storage))
         tensors, stored = found["state_dict_metadata"], found["storage_data"]
@@ -37,10 +37,10 @@ def weights(folder: Path) -> Weights:
         places = _places(stored)
         listed = {str(name): _parts(facts) for name, facts in tensors.items()}
         kept = {name: facts for name, facts in listed.items() if "chunks" in facts}
-        others = tuple(name for name in kept if OPTIMISERS & set(name.split(".")[:-1]))
+        others = tuple(name for name in kept if OPTIMIzERS & set(name.split(".")[:-1]))
         others = others if len(others) < len(kept) else ()
         made = {n: _weight(n, facts, places.get(n, []), folder) for n, facts in kept.items() if n not in set(others)}
-        return Listed(made, {"state of an optimiser, not weights": others})
+        return Listed(made, {"state of an optimizer, not weights": others})
     except ERRORS as error:
         raise damaged(KIND, folder / METADATA, error) from error
 

@@ -1,4 +1,4 @@
-"""What every format has in common: how it is recognised, tensors at a place in a file, and words that are safe to print."""
+"""What every format has in common: how it is recognized, tensors at a place in a file, and words that are safe to print."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ BLOCK = 1 << 24
 
 @dataclass(frozen=True)
 class Format:
-    """``recognises`` is given the first bytes and the path; ``weights`` lists the tensors without reading them.
+    """``recognizes`` is given the first bytes and the path; ``weights`` lists the tensors without reading them.
 
     Formats without a signature of their own are asked ``last``.
     """
 
     words: str
-    recognises: Callable[[bytes, Path], bool]
+    recognizes: Callable[[bytes, Path], bool]
     weights: Callable[[Path], Weights]
     last: bool = False
 

@@ -176,7 +176,7 @@ def _rebuilt_v3(storage: Any, offset: Any, size: Any, stride: Any, grad: Any, ho
 
 
 def _unsupported(*_: Any) -> Stub:
-    return Stub(None, torch.float32, fault="a quantised, sparse, nested or meta tensor")
+    return Stub(None, torch.float32, fault="a quantized, sparse, nested or meta tensor")
 
 
 def _of_type(function: Any, kind: Any, given: Any, state: Any) -> Any:

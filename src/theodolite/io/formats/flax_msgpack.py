@@ -36,7 +36,7 @@ LENGTHS = {
 }
 
 
-def recognises(head: bytes, path: Path) -> bool:
+def recognizes(head: bytes, path: Path) -> bool:
     """No signature: a map whose first key is a word; or the suffix."""
     if path.suffix.lower() == ".msgpack":
         return True
@@ -209,4 +209,4 @@ def _whole(cursor: Cursor) -> int:
     return cursor.number(FIXED[code], order="big")
 
 
-format = Format("flax", recognises, weights, last=True)
+format = Format("flax", recognizes, weights, last=True)

@@ -47,7 +47,7 @@ Floats = NDArray[np.float32]
 Raw = NDArray[np.uint8]
 
 
-def recognises(head: bytes, path: Path) -> bool:
+def recognizes(head: bytes, path: Path) -> bool:
     """By its magic number."""
     return head.startswith(b"GGUF")
 
@@ -245,4 +245,4 @@ BLOCKS: dict[int, tuple[int, int, Callable[[Raw], Floats]]] = {
 }
 """By type: numbers of a block, its bytes, and how they are unpacked."""
 
-format = Format("GGUF", recognises, weights)
+format = Format("GGUF", recognizes, weights)

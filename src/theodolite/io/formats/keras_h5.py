@@ -24,7 +24,7 @@ INSIDE = "model.weights.h5"
 LARGEST_INSIDE = 1 << 31
 
 
-def recognises(head: bytes, path: Path) -> bool:
+def recognizes(head: bytes, path: Path) -> bool:
     """By its magic number, or an archive that holds such a file."""
     if head.startswith(b"PK"):
         try:
@@ -103,4 +103,4 @@ class _DataSet:
         return torch.from_numpy(np.ascontiguousarray(array.astype(array.dtype.newbyteorder("="), copy=False)))
 
 
-format = Format("HDF5", recognises, weights)
+format = Format("HDF5", recognizes, weights)

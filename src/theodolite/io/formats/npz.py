@@ -25,7 +25,7 @@ LONGEST_HEADER = 10_000
 _WRONG = (*_zips.ERRORS, TypeError, MemoryError, SyntaxError, RecursionError, KeyError)
 
 
-def recognises(head: bytes, path: Path) -> bool:
+def recognizes(head: bytes, path: Path) -> bool:
     """A zip whose members are all arrays; a file of that suffix is one, to be named as damaged."""
     if path.suffix.lower() == ".npz":
         return True
@@ -111,4 +111,4 @@ class _Array:
         return torch.from_numpy(np.ascontiguousarray(array))
 
 
-format = Format(".npz", recognises, weights)
+format = Format(".npz", recognizes, weights)

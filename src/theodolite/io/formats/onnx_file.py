@@ -1,4 +1,4 @@
-"""ONNX: the initialisers of the graph, found in the protocol buffer by a small reader; nothing of the graph is run."""
+"""ONNX: the initializers of the graph, found in the protocol buffer by a small reader; nothing of the graph is run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from theodolite.io.formats._format import MOST_TENSORS, Format, Place, checked_s
 from theodolite.io.weights import Weight, Weights
 
 KIND = "ONNX file"
-GRAPH, INITIALISER = 7, 5
+GRAPH, INITIALIzER = 7, 5
 DIMS, TYPE, FLOATS, INT64S, NAME, RAW, DOUBLES, EXTERNAL, LOCATION = 1, 2, 4, 7, 8, 9, 10, 13, 14
 """Numbers of the fields of ModelProto, GraphProto and TensorProto."""
 
@@ -39,7 +39,7 @@ TYPES = {
 }
 
 
-def recognises(head: bytes, path: Path) -> bool:
+def recognizes(head: bytes, path: Path) -> bool:
     """No signature: a first field that is a small version, and a graph among the fields that fill the file."""
     if len(head) < 4 or head[0] != 8 or not 1 <= head[1] <= 32:
         return path.suffix.lower() == ".onnx"
@@ -51,7 +51,7 @@ def recognises(head: bytes, path: Path) -> bool:
 
 
 def weights(path: Path) -> Weights:
-    """Every initialiser, by name."""
+    """Every initializer, by name."""
     try:
         source = source_of(path)
         found: dict[str, Weight] = {}
@@ -95,7 +95,7 @@ def _tensors(cursor: Cursor) -> Iterator[_Tensor]:
         if number == GRAPH and start >= 0:
             cursor.move(start)
             for inner, place, size in _fields(cursor, start + length):
-                if inner == INITIALISER and place >= 0:
+                if inner == INITIALIzER and place >= 0:
                     cursor.move(place)
                     yield _described(cursor, place + size)
 
@@ -162,4 +162,4 @@ def _outside(name: str, shape: tuple[int, ...], dtype: torch.dtype, tensor: _Ten
     return Weight(name, shape, dtype, Place(str(beside.absolute()), offset, dtype, shape), source_of(beside))
 
 
-format = Format("ONNX", recognises, weights, last=True)
+format = Format("ONNX", recognizes, weights, last=True)

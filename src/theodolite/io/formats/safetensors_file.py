@@ -44,7 +44,7 @@ SIZES = {kind: int(name[1:].split("_")[0]) // 8 for name, kind in DTYPES.items()
 """Bytes of a number."""
 
 
-def recognises(head: bytes, path: Path) -> bool:
+def recognizes(head: bytes, path: Path) -> bool:
     """A length of eight bytes, then a brace; a file of that suffix is one whatever it begins with, to be named as damaged."""
     return path.suffix.lower() == ".safetensors" or (len(head) > 8 and head[8:9] == b"{" and head[5:8] == b"\0\0\0")
 
@@ -114,4 +114,4 @@ def _weight(name: str, facts: Any, path: Path, start: int, source: str) -> Weigh
     return Weight(name, shape, dtype, Place(str(path.absolute()), start + first, dtype, shape), source)
 
 
-format = Format("safetensors", recognises, weights)
+format = Format("safetensors", recognizes, weights)

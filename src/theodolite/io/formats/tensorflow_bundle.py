@@ -39,7 +39,7 @@ DTYPES = {
 Fields = dict[int, list[int | bytes]]
 
 
-def recognises(head: bytes, path: Path) -> bool:
+def recognizes(head: bytes, path: Path) -> bool:
     """By the number that tables end with."""
     if path.suffix != ".index" or path.stat().st_size < FOOTER:
         return path.suffix == ".index"
@@ -49,7 +49,7 @@ def recognises(head: bytes, path: Path) -> bool:
 
 
 def weights(path: Path) -> Weights:
-    """Every variable, by name; those of an optimiser and counters are left out."""
+    """Every variable, by name; those of an optimizer and counters are left out."""
     try:
         if path.stat().st_size > LARGEST:
             raise ValueError(f"an index of {path.stat().st_size:,} bytes")
@@ -65,7 +65,7 @@ def weights(path: Path) -> Weights:
                 others.append(name)
                 continue
             found[name] = _weight(name, _fields(value), path, shards)
-        return Listed(found, {"state of an optimiser or of the saving, not weights": tuple(others)})
+        return Listed(found, {"state of an optimizer or of the saving, not weights": tuple(others)})
     except (ValueError, KeyError, IndexError, OSError, OverflowError) as error:
         raise damaged(KIND, path, error) from error
 
@@ -184,4 +184,4 @@ def _messages(fields: Fields, key: int) -> list[bytes]:
     return [value for value in fields.get(key, []) if isinstance(value, bytes)]
 
 
-format = Format("TensorFlow", recognises, weights)
+format = Format("TensorFlow", recognizes, weights)

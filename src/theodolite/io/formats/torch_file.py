@@ -36,7 +36,7 @@ ERRORS = (
 )
 
 
-def recognises(head: bytes, path: Path) -> bool:
+def recognizes(head: bytes, path: Path) -> bool:
     """A zip with a data.pkl, or the old magic number; a file of one of torch's suffixes that is a zip or a pickle."""
     if head.startswith(b"PK"):
         try:
@@ -55,7 +55,7 @@ def weights(path: Path) -> Weights:
         source, (inner, within) = source_of(path), _innermost(found)
         beside = tuple(name for name, _ in leaves(found) if not name.startswith(within)) if within else ()
         made = {name: _weight(name, stub, place, source) for name, stub in _named(inner)}
-        return Listed(made, {f"outside of the {within[:-1]} that the file wraps (an optimiser, averages)": beside})
+        return Listed(made, {f"outside of the {within[:-1]} that the file wraps (an optimizer, averages)": beside})
     except ERRORS as error:
         raise damaged(KIND, path, error) from error
 
@@ -74,7 +74,7 @@ WRAPPERS = ("state_dict", "model_state_dict", "model_state", "model")
 
 
 def _innermost(loaded: Any) -> tuple[Any, str]:
-    """The state dict inside what training scripts wrap around it (epoch, optimiser and so on), and where it is in there."""
+    """The state dict inside what training scripts wrap around it (epoch, optimizer and so on), and where it is in there."""
     within = ""
     for _ in range(8):
         keys = [key for key in WRAPPERS if isinstance(loaded, dict) and isinstance(loaded.get(key), dict)]
@@ -209,4 +209,4 @@ class _Bounded:
         return found
 
 
-format = Format("torch", recognises, weights)
+format = Format("torch", recognizes, weights)

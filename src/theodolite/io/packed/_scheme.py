@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 Config = Mapping[str, object]
-"""What the folder's configuration says of its quantisation; empty where there is none."""
+"""What the folder's configuration says of its quantization; empty where there is none."""
 
 SMALL = 1 << 16
 """Entries up to which a tensor is read while the weights are listed."""

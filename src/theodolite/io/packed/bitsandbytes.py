@@ -27,7 +27,7 @@ def _eight(name: str, weights: Weights) -> Match | None:
         return None
     beside = [f"{name.removesuffix('weight')}{part}" for part in ("SCB", "weight_format")]
     used = (name, *(part for part in beside if part in weights))
-    note = "dequantised from bitsandbytes of 8 bits, a scale a row"
+    note = "dequantized from bitsandbytes of 8 bits, a scale a row"
     return matched(name, weights, used, shape=packed.shape, note=note, read=Packed(_from_eight, (packed, scale)))
 
 
@@ -49,7 +49,7 @@ def _four(name: str, weights: Weights) -> Match | None:
     found = (weights[name], *(part for part in (*parts, *nested) if part is not None))
     if len(found) not in (3, 5) or type(coarse) is not int or not isinstance(offset, int | float):
         return None
-    note = f"dequantised from bitsandbytes {facts.get('quant_type')}, blocks of {block}"
+    note = f"dequantized from bitsandbytes {facts.get('quant_type')}, blocks of {block}"
     used = (*(part.name for part in found), state.name)
     read = Packed(_from_four, found, (shape, block, coarse, float(offset)))
     return matched(name, weights, used, shape=shape, note=note, read=read)

@@ -37,7 +37,7 @@ def _words(name: str, weights: Weights) -> Match | None:
     if not bits or not is_matrix(scale, scale.kind) or scale.shape[0] != rows or columns % scale.shape[1]:
         return None
     parts = (packed, scale, *((zero,) if zero is not None else ()))
-    note = f"dequantised from compressed-tensors of {bits} bits, groups of {columns // scale.shape[1]}"
+    note = f"dequantized from compressed-tensors of {bits} bits, groups of {columns // scale.shape[1]}"
     used = (*(part.name for part in parts), shape.name)
     read = Packed(_from_words, parts, (bits, columns))
     return matched(f"{stem}weight", weights, used, shape=(rows, columns), note=note, read=read)
@@ -68,7 +68,7 @@ def _pairs(name: str, weights: Weights) -> Match | None:
     if len(scale.shape) != 2 or scale.shape[0] != rows or 0 in scale.shape or columns % scale.shape[1]:
         return None
     beside = [key for part in ("input_global_scale", "input_scale") if (key := f"{stem}{part}") in weights]
-    note = f"dequantised from float4, groups of {columns // scale.shape[1]}"
+    note = f"dequantized from float4, groups of {columns // scale.shape[1]}"
     parts = (packed, scale, *((whole,) if whole is not None else ()))
     read, used = Packed(_from_pairs, parts), (*(part.name for part in parts), *beside)
     return matched(f"{stem}weight", weights, used, shape=(rows, columns), note=note, read=read)

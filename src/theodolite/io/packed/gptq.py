@@ -48,7 +48,7 @@ def _gptq(stem: str, bits: int, parts: _Parts, weights: Weights, config: Config)
         return None
     less = 0 if config.get("checkpoint_format") == "gptq_v2" else 1
     kept = tuple(part for part in parts if part is not None)
-    note = f"dequantised from GPTQ of {bits} bits, groups of {inputs // scales.shape[0]}"
+    note = f"dequantized from GPTQ of {bits} bits, groups of {inputs // scales.shape[0]}"
     read = Packed(_from_gptq, (packed, scales, zeros, *((order,) if order else ())), (bits, less))
     used = tuple(part.name for part in kept)
     return matched(f"{stem}.weight", weights, used, shape=(outputs, inputs), note=note, read=read)
@@ -71,7 +71,7 @@ def _awq(stem: str, bits: int, parts: tuple[Weight, Weight, Weight], weights: We
     inputs, outputs = packed.shape[0], scales.shape[1]
     if bits != 4 or packed.shape[1] * 8 != outputs or inputs % scales.shape[0]:
         return None
-    note = f"dequantised from AWQ of 4 bits, groups of {inputs // scales.shape[0]}"
+    note = f"dequantized from AWQ of 4 bits, groups of {inputs // scales.shape[0]}"
     used = tuple(part.name for part in parts)
     read = Packed(_from_awq, parts)
     return matched(f"{stem}.weight", weights, used, shape=(outputs, inputs), note=note, read=read)

@@ -27,7 +27,7 @@ def scheme(name: str, weights: Weights, config: Config) -> Match | None:
         weights,
         (name, scale.name),
         shape=(experts, 32 * blocks, outputs),
-        note="dequantised from MXFP4, blocks of 32",
+        note="dequantized from MXFP4, blocks of 32",
         read=Packed(_from_blocks, (packed, scale)),
     )
 

@@ -33,7 +33,7 @@ def scheme(name: str, weights: Weights, config: Config) -> Match | None:
     if block is None:
         return None
     beside = tuple(key for each in BESIDE if (key := f"{stem}{each}") in weights)
-    note = f"dequantised from {packed.kind}, {_words(packed.shape, block)}"
+    note = f"dequantized from {packed.kind}, {_words(packed.shape, block)}"
     read = Packed(_times, (packed, scale), block)
     return matched(f"{stem}weight", weights, (name, scale.name, *beside), shape=packed.shape, note=note, read=read)
 

@@ -1,4 +1,4 @@
-"""Every quantised weight of a checkpoint as the weight it stands for; tensors of unknown schemes stay as they are."""
+"""Every quantized weight of a checkpoint as the weight it stands for; tensors of unknown schemes stay as they are."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FILES = ("config.json", "quantize_config.json", "quant_config.json")
 
 
 def unpacked(weights: Weights, config: Config) -> dict[str, Weight]:
-    """The same weights with each quantised one put together, in the place of its matrix."""
+    """The same weights with each quantized one put together, in the place of its matrix."""
     found: dict[str, Match] = {}
     for name in weights:
         match = _match(name, weights, config)
@@ -53,8 +53,8 @@ def _taken(match: Match, name: str, weights: Weights) -> bool:
     return match.weight.name != name and match.weight.name in weights
 
 
-def quantisation(path: Path) -> dict[str, Any]:
-    """What the configuration beside a checkpoint says of its quantisation; empty where there is none that can be read."""
+def quantization(path: Path) -> dict[str, Any]:
+    """What the configuration beside a checkpoint says of its quantization; empty where there is none that can be read."""
     folder = path if path.is_dir() else path.parent
     for name in FILES:
         found = _json(folder / name)

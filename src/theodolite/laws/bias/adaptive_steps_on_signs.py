@@ -8,10 +8,10 @@ from theodolite.core.law import Law
 from theodolite.core.reading import Band
 from theodolite.measure.bias import random_rotation
 from theodolite.measure.experiments import descent_weights, outside_span
-from theodolite.measure.experiments.sparse_learners import Optimiser
+from theodolite.measure.experiments.sparse_learners import Optimizer
 
 FEATURES, EXAMPLES, PROBLEMS = 32, 8, 12
-OPTIMISERS: dict[str, Optimiser] = {
+OPTIMIzERS: dict[str, Optimizer] = {
     "Adagrad": partial(torch.optim.Adagrad, lr=0.1),
     "Adam": partial(torch.optim.Adam, lr=0.05),
     "RMSprop": partial(torch.optim.RMSprop, lr=0.05),
@@ -19,21 +19,21 @@ OPTIMISERS: dict[str, Optimiser] = {
 }
 
 
-def predict(optimiser: str, examples_a_step: int, asked: str) -> Band:
-    stays = asked == "outside the span" and examples_a_step == 1 and optimiser != "Rprop"
-    return as_printed(optimiser, examples_a_step, asked) if stays else Band(low=0.05)
+def predict(optimizer: str, examples_a_step: int, asked: str) -> Band:
+    stays = asked == "outside the span" and examples_a_step == 1 and optimizer != "Rprop"
+    return as_printed(optimizer, examples_a_step, asked) if stays else Band(low=0.05)
 
 
-def as_printed(optimiser: str, examples_a_step: int, asked: str) -> Band:
+def as_printed(optimizer: str, examples_a_step: int, asked: str) -> Band:
     return Band.around(0.0, abs=1e-9)  # zero but for rounding
 
 
 def measure(
-    optimiser: str, examples_a_step: int, asked: str, *, generator: torch.Generator, entries: str = "signs"
+    optimizer: str, examples_a_step: int, asked: str, *, generator: torch.Generator, entries: str = "signs"
 ) -> list[float]:
     x = torch.randn(PROBLEMS, EXAMPLES, FEATURES, generator=generator, dtype=torch.float64)
     x, y = (x.sign() if entries == "signs" else x), x[..., 0].sign()
-    learnt = partial(descent_weights, optimiser=OPTIMISERS[optimiser], passes=6, batch_size=examples_a_step)
+    learnt = partial(descent_weights, optimizer=OPTIMIzERS[optimizer], passes=6, batch_size=examples_a_step)
     w = learnt(x, y)
     if asked == "outside the span":
         return outside_span(x, w).tolist()
@@ -53,9 +53,9 @@ law = Law(
     predict=predict,
     measure=measure,
     cases=(
-        *({"optimiser": o, "examples_a_step": 1, "asked": "outside the span"} for o in OPTIMISERS),
-        *({"optimiser": o, "examples_a_step": EXAMPLES, "asked": "outside the span"} for o in ("Adagrad", "Adam")),
-        *({"optimiser": o, "examples_a_step": 1, "asked": "rotated"} for o in ("Adagrad", "Adam")),
+        *({"optimizer": o, "examples_a_step": 1, "asked": "outside the span"} for o in OPTIMIzERS),
+        *({"optimizer": o, "examples_a_step": EXAMPLES, "asked": "outside the span"} for o in ("Adagrad", "Adam")),
+        *({"optimizer": o, "examples_a_step": 1, "asked": "rotated"} for o in ("Adagrad", "Adam")),
     ),
     repeats=1,
     resolution=30.0,  # of the others only that they leave the span: eight decades above rounding

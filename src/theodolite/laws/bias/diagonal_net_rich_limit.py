@@ -22,7 +22,7 @@ def measure(instance: int, alpha: float, *, larger: float = 1.0) -> float:
 
 
 law = Law(
-    claim="Small starts favour few large weights: the end approaches the least sum of absolute values, but only as the logarithm "
+    claim="Small starts favor few large weights: the end approaches the least sum of absolute values, but only as the logarithm "
     "of the start.",
     formula=r"\alpha\to0:\;|\beta_\infty|_1\to\min_{X\beta=y}|\beta|_1",
     assumes={"a small start": {"larger": 50.0}},

@@ -1,4 +1,4 @@
-r"""Weakly penalised by its potential, least squares ends where the diagonal network does, with an error of order $\lambda$."""
+r"""Weakly penalized by its potential, least squares ends where the diagonal network does, with an error of order $\lambda$."""
 
 import numpy as np
 
@@ -14,7 +14,7 @@ def predict(instance: int) -> float:
 
 
 def measure(instance: int, ridge: float, *, penalty: str = "the potential") -> float:
-    """The distance from the trained diagonal network of the least penalised square error, by Newton's method."""
+    """The distance from the trained diagonal network of the least penalized square error, by Newton's method."""
     x, y, shape = interpolation(instance)
     w = (SCALE * shape) ** 2
     plus, minus = np.split(flow_limit(diagonal_slope(x, y), SCALE * np.concatenate([shape, shape])), 2)
@@ -33,7 +33,7 @@ def measure(instance: int, ridge: float, *, penalty: str = "the potential") -> f
 
 
 law = Law(
-    claim="The interpolant that gradient flow finds is the end of a path of penalised solutions, as the least norm is the end of "
+    claim="The interpolant that gradient flow finds is the end of a path of penalized solutions, as the least norm is the end of "
     "ridge regression's.",
     formula=r"\arg\min|X\beta-y|^2+\lambda Q(\beta)=\arg\min_{X\beta=y}Q+O(\lambda)",
     assumes={"the penalty is the potential": {"penalty": "l2"}},

@@ -28,7 +28,7 @@ def measure(alpha: float, *, smallest: float = 0.0) -> float:
 
 law = Law(
     claim="The potential of a diagonal network grows as its start shrinks: only over the logarithm of the start does it tend to "
-    "the sum of absolute weights, so that the limit of its minimiser is that of the least sum.",
+    "the sum of absolute weights, so that the limit of its minimizer is that of the least sum.",
     formula=r"\frac{Q(\beta)}{\ln\alpha^{-2}}\to|\beta|_1,\qquad "
     r"Q=\sum|\beta_i|\Big(\ln|\beta_i|-1+\ln\frac1{\alpha^2}\Big)+o(1)",
     assumes={"a small start": {"smallest": 6.2e-11}},

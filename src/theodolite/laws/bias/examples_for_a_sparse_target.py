@@ -44,7 +44,7 @@ def measure(learner: str, k: int, *, generator: torch.Generator, turned: bool = 
             labels,
             activation="tanh",
             steps=300,
-            optimiser=partial(torch.optim.SGD, lr=0.1, momentum=0.9),
+            optimizer=partial(torch.optim.SGD, lr=0.1, momentum=0.9),
         )
         return (network_outputs(own, x / SIDE**0.5, "tanh") - y).square().mean(1)
     if learner == "gradient descent":

@@ -1,6 +1,6 @@
 r"""The mean answer of m learners with random starts loses $(1-k/d)/m$ more than their average over all starts.
 
-A lower bound on deterministic learners is one on randomised learners too where the loss is convex: by Jensen's inequality
+A lower bound on deterministic learners is one on randomized learners too where the loss is convex: by Jensen's inequality
 their average answer loses no more. For gradient descent on a linear neuron with the squared loss the difference is known: what
 examples do not fix keeps the variance of the start.
 """
@@ -44,7 +44,7 @@ def _answers(x: Tensor, y: Tensor, start: Tensor, examples: int) -> Tensor:
 
 
 law = Law(
-    claim="With a convex loss the average answer of a randomised learner loses no more than the learner; of gradient descent "
+    claim="With a convex loss the average answer of a randomized learner loses no more than the learner; of gradient descent "
     "from random starts the mean of m runs loses (1 - k/d)/m more than that average, after k of d examples.",
     formula=r"E\,L\Big(\frac1m\sum_{j\le m}\hat y_j\Big)-L(E\hat y)=\frac1m\Big(1-\frac kd\Big)\ge0",
     assumes={

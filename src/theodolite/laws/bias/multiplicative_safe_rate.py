@@ -27,12 +27,12 @@ def measure(kind: HadamardKind, d: int, *, generator: torch.Generator, relative_
     room = 1 + math.log(d)
     for _ in range(60):  # W = 1 + log d + log W, a contraction
         room = 1 + math.log(d) + math.log(room)
-    optimiser = EGU([w], lr=(1 / room if relative_lr is None else relative_lr) / largest**2)
+    optimizer = EGU([w], lr=(1 / room if relative_lr is None else relative_lr) / largest**2)
     rises, before = [], None
     for place in range(PASSES * d):
         row, label = x[:, place % d], y[:, place % d]
         w.grad = ((row * w.detach()).sum(1) - label)[:, None] * row
-        optimiser.step()
+        optimizer.step()
         entropy = w.detach().sum(1) - w.detach()[:, 0].log()
         if before is not None:
             rises.append(entropy - before)

@@ -13,11 +13,11 @@ from theodolite.construct.bias.hadamard_data import HadamardKind
 from theodolite.core.law import Law
 from theodolite.core.reading import Band
 from theodolite.measure.experiments import gaussian_start, multiplicative_weights, network_outputs, trained_networks
-from theodolite.measure.experiments.sparse_learners import Optimiser
+from theodolite.measure.experiments.sparse_learners import Optimizer
 from theodolite.theory.bias import hadamard_lower_bound
 
 NETS = 64
-OPTIMISERS: dict[str, Optimiser] = {
+OPTIMIzERS: dict[str, Optimizer] = {
     "gradient descent": partial(torch.optim.SGD, lr=0.1),
     "momentum": partial(torch.optim.SGD, lr=0.05, momentum=0.9),
     "Adam": partial(torch.optim.Adam, lr=0.01),
@@ -26,12 +26,12 @@ OPTIMISERS: dict[str, Optimiser] = {
 STEPS = {"gradient descent": 150, "momentum": 100, "Adam": 100, "Adagrad": 100}
 
 
-def predict(optimiser: str, hidden: tuple[int, ...], activation: str, d: int, k: int) -> Band:
+def predict(optimizer: str, hidden: tuple[int, ...], activation: str, d: int, k: int) -> Band:
     return Band(low=hadamard_lower_bound(k, d) - 0.02)  # the mean of the nets errs; a bound in mean, not for each draw
 
 
 def measure(
-    optimiser: str,
+    optimizer: str,
     hidden: tuple[int, ...],
     activation: str,
     d: int,
@@ -54,8 +54,8 @@ def measure(
             x[:, :k] / d**0.5,
             y[:, :k],
             activation=activation,
-            optimiser=OPTIMISERS[optimiser],
-            steps=STEPS[optimiser],
+            optimizer=OPTIMIzERS[optimizer],
+            steps=STEPS[optimizer],
         )
         outputs = network_outputs(own, x / d**0.5, activation)
     return (outputs - y).square().mean(1).tolist()
@@ -73,7 +73,7 @@ law = Law(
     predict=predict,
     measure=measure,
     cases=tuple(
-        {"optimiser": o, "hidden": h, "activation": a, "d": 32, "k": k}
+        {"optimizer": o, "hidden": h, "activation": a, "d": 32, "k": k}
         for o, h, a in (
             ("gradient descent", (16,), "tanh"),
             ("gradient descent", (16, 16, 16), "relu"),
@@ -83,8 +83,8 @@ law = Law(
         for k in (16,)
     ),
     full=tuple(
-        {"optimiser": o, "hidden": h, "activation": a, "d": 128, "k": k}
-        for o in OPTIMISERS
+        {"optimizer": o, "hidden": h, "activation": a, "d": 128, "k": k}
+        for o in OPTIMIzERS
         for h, a in (((64,), "tanh"), ((64, 64, 64), "relu"))
         for k in (32, 64, 96)
     ),

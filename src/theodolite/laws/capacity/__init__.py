@@ -1,1 +1,1 @@
-"""Capacity: memorisation by written-down networks, corrective networks, entropy and widths."""
+"""Capacity: memorization by written-down networks, corrective networks, entropy and widths."""

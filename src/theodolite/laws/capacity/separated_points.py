@@ -19,7 +19,7 @@ def measure(dimension: int, radius: float, *, generator: torch.Generator, more: 
     length = torch.rand(3000, 1, generator=generator, dtype=torch.float64) ** (1 / d)
     points = radius * length * direction / direction.norm(dim=1, keepdim=True)
     radii = greedy_cover(points, count=200).radii
-    return float((radii >= closer).sum()) + 1  # as many centres as were still that far from all before
+    return float((radii >= closer).sum()) + 1  # as many centers as were still that far from all before
 
 
 law = Law(

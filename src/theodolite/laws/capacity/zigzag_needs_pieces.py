@@ -11,7 +11,7 @@ from theodolite.theory.capacity import impossible_from
 def predict(width: int, points: int) -> Band:
     if points < impossible_from([width]):
         return Band(high=1 - 1e-7)
-    return Band(low=1 - 1e-7)  # an error below 1 would have to change sign between all neighbours; 1e-7 is the solver's
+    return Band(low=1 - 1e-7)  # an error below 1 would have to change sign between all neighbors; 1e-7 is the solver's
 
 
 def measure(width: int, points: int, *, generator: torch.Generator, fewer: int = 0, straight: bool = False) -> float:

@@ -18,21 +18,21 @@ def predict(classes: int, norm: Norm) -> float:
 
 
 def measure(classes: int, norm: Norm, *, generator: torch.Generator, rare: int = 2) -> float:
-    """A norm that no rotation changes, of the centred and scaled class means where free features and a classifier end."""
+    """A norm that no rotation changes, of the centered and scaled class means where free features and a classifier end."""
     labels = torch.arange(classes).repeat_interleave(torch.tensor([2] * (classes - 1) + [rare]))
     H = torch.randn(len(labels), classes + 2, generator=generator, dtype=torch.float64).requires_grad_()
     W = torch.randn(classes, classes + 2, generator=generator, dtype=torch.float64).requires_grad_()
-    optimiser = torch.optim.LBFGS(
+    optimizer = torch.optim.LBFGS(
         [H, W], lr=1.0, max_iter=60, tolerance_grad=1e-9, tolerance_change=1e-14, line_search_fn="strong_wolfe"
     )
 
     def closure() -> float:
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         value = cross_entropy(H @ W.T, labels) + 0.5 * DECAY * (W.square().sum() + H.square().sum() / 2)
         value.backward()  # type: ignore[no-untyped-call]
         return value.item()
 
-    optimiser.step(closure)  # type: ignore[no-untyped-call]
+    optimizer.step(closure)  # type: ignore[no-untyped-call]
     means = torch.stack([H.detach()[labels == c].mean(0) for c in range(classes)])
     return float(torch.linalg.matrix_norm(normalize(means - means.mean(0), dim=1), norm))
 

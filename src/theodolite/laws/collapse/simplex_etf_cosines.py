@@ -18,30 +18,30 @@ def orthogonal(classes: int) -> float:
 
 
 def measure(classes: int, *, generator: torch.Generator, width: int | None = None, rare: int = 2) -> float:
-    """The largest cosine of two centred class means where free features and a classifier minimise loss and decay."""
+    """The largest cosine of two centered class means where free features and a classifier minimize loss and decay."""
     d = width or classes + 2
     labels = torch.arange(classes).repeat_interleave(torch.tensor([2] * (classes - 1) + [rare]))
     H = torch.randn(len(labels), d, generator=generator, dtype=torch.float64).requires_grad_()
     W = torch.randn(classes, d, generator=generator, dtype=torch.float64).requires_grad_()
-    optimiser = torch.optim.LBFGS(
+    optimizer = torch.optim.LBFGS(
         [H, W], lr=1.0, max_iter=60, tolerance_grad=1e-9, tolerance_change=1e-14, line_search_fn="strong_wolfe"
     )
 
     def closure() -> float:
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         penalty = 0.5 * DECAY * (W.square().sum() + H.square().sum() / 2)
         value = cross_entropy(H @ W.T, labels) + penalty
         value.backward()  # type: ignore[no-untyped-call]
         return value.item()
 
-    optimiser.step(closure)  # type: ignore[no-untyped-call]
+    optimizer.step(closure)  # type: ignore[no-untyped-call]
     means = torch.stack([H.detach()[labels == c].mean(0) for c in range(classes)])
     unit = torch.nn.functional.normalize(means - means.mean(0), dim=1)
     return float((unit @ unit.T)[~torch.eye(classes, dtype=torch.bool)].max())
 
 
 law = Law(
-    claim="Free features and a linear classifier that minimise cross-entropy with weight decay put the classes on the corners "
+    claim="Free features and a linear classifier that minimize cross-entropy with weight decay put the classes on the corners "
     "of a simplex, all equally far apart; only as the number of classes grows do the corners become orthogonal.",
     formula=r"\cos(\mu_c-\mu_G,\mu_{c'}-\mu_G)=-\frac{1}{C-1}",
     assumes={

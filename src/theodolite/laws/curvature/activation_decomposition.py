@@ -30,7 +30,7 @@ def measure(activation: str, sizes: tuple[int, ...], *, generator: torch.Generat
 
 
 law = Law(
-    claim="The uncentred second moment of features is the sum of that of the class means and of the scatter within classes, "
+    claim="The uncentered second moment of features is the sum of that of the class means and of the scatter within classes, "
     "for classes of any size; its largest eigenvalue is mostly the global mean of ReLU features, not a class.",
     formula=r"\frac{1}{N}\sum hh^T=\sum_c\frac{n_c}{N}\mu_c\mu_c^T+\frac{1}{N}\sum_i(h_i-\mu_{c(i)})(h_i-\mu_{c(i)})^T",
     assumes={"classes weighted by their size": {"weights": "equal"}},

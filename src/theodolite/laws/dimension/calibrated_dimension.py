@@ -19,7 +19,7 @@ def measure(kind: str, dimension: int, *, generator: torch.Generator, calibrated
 
 
 law = Law(
-    claim="The bias of nearest neighbours in many dimensions is nearly that of a cube or a Gaussian of as many rows, and can be "
+    claim="The bias of nearest neighbors in many dimensions is nearly that of a cube or a Gaussian of as many rows, and can be "
     "taken back by them.",
     formula=r"\hat d_{cal}=b_n^{-1}(\hat d),\quad b_n(d)=E[\hat d\mid\text{cube or Gaussian of dimension }d]",
     assumes={"calibration": {"calibrated": False}, "a shape between ball, cube and Gaussian": None},

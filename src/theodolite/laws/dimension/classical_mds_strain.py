@@ -1,4 +1,4 @@
-r"""Classical scaling, and with it Isomap, minimises the strain, not the stress: only the first has no slope there."""
+r"""Classical scaling, and with it Isomap, minimizes the strain, not the stress: only the first has no slope there."""
 
 import numpy as np
 import torch
@@ -22,8 +22,8 @@ def measure(objective: str, points: int, *, generator: torch.Generator, moved: f
     D = torch.cdist(x, x, compute_mode="donot_use_mm_for_euclid_dist")
     found = torch.from_numpy(np.ascontiguousarray(classical_mds(D.numpy(), 2).coordinates))
     elsewhere = torch.randn(points, 2, generator=generator, dtype=torch.float64)
-    centring = torch.eye(points, dtype=torch.float64) - 1 / points
-    B = -0.5 * centring @ D.square() @ centring
+    centering = torch.eye(points, dtype=torch.float64) - 1 / points
+    B = -0.5 * centering @ D.square() @ centering
     upper = torch.triu_indices(points, points, 1)
 
     def slope(y: torch.Tensor) -> float:
@@ -48,7 +48,7 @@ law = Law(
     repeats=12,
     resolution=1e4,  # of the stress only that its slope is not zero: nine decades above rounding
     quantity="slope of the objective",
-    erratum="Isomap is sometimes said to minimise the stress, the misfit of the distances; it solves classical scaling, which "
-    "minimises the strain, the misfit of inner products.",
+    erratum="Isomap is sometimes said to minimize the stress, the misfit of the distances; it solves classical scaling, which "
+    "minimizes the strain, the misfit of inner products.",
     refuted=stress_is_minimal,
 )

@@ -10,7 +10,7 @@ from theodolite.core.reading import Band
 from theodolite.io.builtin_network import digits
 
 TRAINED, HIDDEN, NETS, STEPS, BATCH = 1437, 32, 4, 120, 100
-DIRECTIONS = 9  # TwoNN finds 8.9 dimensions in the digits, the maximum likelihood estimate with 20 neighbours 6.8
+DIRECTIONS = 9  # TwoNN finds 8.9 dimensions in the digits, the maximum likelihood estimate with 20 neighbors 6.8
 
 
 def predict(directions: int) -> Band:
@@ -22,10 +22,10 @@ def measure(directions: int, *, generator: torch.Generator, kept: int | None = N
     x, y = digits()
     order = torch.randperm(len(x), generator=generator)
     x, y = x[order], y[order]
-    centred = x - x[:TRAINED].mean(0)
-    basis = torch.linalg.svd(centred[:TRAINED], full_matrices=False)[2]
-    few = centred @ basis[: kept or directions].T
-    small, whole = (_scores(part / part[:TRAINED].std(), y, generator) for part in (few, centred))
+    centered = x - x[:TRAINED].mean(0)
+    basis = torch.linalg.svd(centered[:TRAINED], full_matrices=False)[2]
+    few = centered @ basis[: kept or directions].T
+    small, whole = (_scores(part / part[:TRAINED].std(), y, generator) for part in (few, centered))
     return (small / whole).tolist()  # type: ignore[no-any-return]
 
 
@@ -38,13 +38,13 @@ def _scores(x: Tensor, y: Tensor, generator: torch.Generator) -> np.ndarray:
         for fan, out in ((x.shape[1] + 1, HIDDEN), (HIDDEN + 1, 10))
     ]
     own = [weight.requires_grad_() for weight in own]
-    optimiser = torch.optim.Adam(own, lr=1e-2)
+    optimizer = torch.optim.Adam(own, lr=1e-2)
     for _ in range(STEPS):
         rows = torch.randint(TRAINED, (NETS, BATCH), generator=generator)
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         answers = _answers(own, x[rows])
         (NETS * cross_entropy(answers.flatten(0, 1), y[rows].flatten())).backward()  # type: ignore[no-untyped-call]
-        optimiser.step()
+        optimizer.step()
     said = _answers(own, x[TRAINED:].expand(NETS, -1, -1)).argmax(2)
     return np.array([matthews_corrcoef(y[TRAINED:], one) for one in said])
 

@@ -15,7 +15,7 @@ def predict(kind: str, dimension: int) -> float:
 def measure(kind: str, dimension: int, *, generator: torch.Generator, noise_variance: float = 0.0) -> Estimate:
     x = rotated(manifold(kind, 1000, dimension, generator=generator), 12, generator=generator)  # type: ignore[arg-type]
     x = x + noise_variance**0.5 * torch.randn(x.shape, generator=generator, dtype=torch.float64)
-    return dimension_correlation(x, neighbours=(5, 10))
+    return dimension_correlation(x, neighbors=(5, 10))
 
 
 law = Law(
@@ -27,7 +27,7 @@ law = Law(
     measure=measure,
     cases=tuple({"kind": k, "dimension": d} for k, d in (("torus", 1), ("sphere", 2), ("sphere", 3))),
     full=({"kind": "torus", "dimension": 2}, {"kind": "sphere", "dimension": 4}),
-    tolerance=0.06,  # eight draws err by about 1 %, and the chords of a 3-sphere at 10 neighbours bend by 1 %
+    tolerance=0.06,  # eight draws err by about 1 %, and the chords of a 3-sphere at 10 neighbors bend by 1 %
     quantity="correlation dimension",
     along="dimension",
 )

@@ -14,7 +14,7 @@ DIMENSION, DRAWS = 20, 24
 
 def predict(size: int, form: str) -> float:
     padded = next_power_of_two(size)
-    return {"normalised": size / padded, "as printed": float(size * padded), "stacked": 1.0}[form]
+    return {"normalized": size / padded, "as printed": float(size * padded), "stacked": 1.0}[form]
 
 
 def as_printed(size: int, form: str) -> float:
@@ -28,7 +28,7 @@ def measure(size: int, form: str, *, generator: torch.Generator, transforms: int
         images = [_printed(v, size, generator, transforms) / size for _ in range(DRAWS)]
     elif form == "as printed":
         images = [_printed(v, size, generator) for _ in range(DRAWS)]
-    elif form == "normalised":
+    elif form == "normalized":
         images = [fastfood_image(v, size, generator) for _ in range(DRAWS)]
     else:
         images = [_stacked(v, size, generator) for _ in range(DRAWS)]
@@ -61,7 +61,7 @@ law = Law(
     predict=predict,
     measure=measure,
     cases=tuple(
-        {"size": size, "form": form} for size in (300, 500) for form in ("normalised", "as printed", "stacked")
+        {"size": size, "form": form} for size in (300, 500) for form in ("normalized", "as printed", "stacked")
     ),
     tolerance=0.04,  # 192 draws of a squared length that varies by about sqrt(2/300): 3 errors are 0.018
     quantity="|y|² / |v|²",

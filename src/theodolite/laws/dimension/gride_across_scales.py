@@ -28,7 +28,7 @@ law = Law(
     assumes={
         "no noise": {"noise_variance": 5e-05},
         "no near-duplicates": {"copies": 1e-3},
-        "neighbours nearer than the bends": None,
+        "neighbors nearer than the bends": None,
     },
     source="denti2022",
     predict=predict,

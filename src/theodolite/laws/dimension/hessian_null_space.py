@@ -20,7 +20,7 @@ def local_covariance(dimension: int, rows: int) -> float:
 def measure(dimension: int, rows: int, *, generator: torch.Generator, wrong_by: int = 0, curved: bool = False) -> float:
     x = manifold("sphere" if curved else "arc and cube", rows, dimension, generator=generator)
     # The constants vanish always; the others are told by the largest step from one eigenvalue to the next: a thousandfold where
-    # an arc of radius 1 bends little within a neighbourhood, at most threefold on a sphere
+    # an arc of radius 1 bends little within a neighborhood, at most threefold on a sphere
     values = hessian_eigenmaps(x, dimension + wrong_by).eigenvalues[1:]
     steps = [after / max(before, 1e-12) for before, after in itertools.pairwise(values)]
     return float(2 + steps.index(max(steps)))
@@ -36,7 +36,7 @@ law = Law(
     cases=tuple({"dimension": d, "rows": 300} for d in (2, 3, 4)),
     repeats=3,
     quantity="eigenvalues that vanish",
-    erratum="Lecture notes take the local covariance of the neighbours for the Hessian; that matrix has only the constants in "
+    erratum="Lecture notes take the local covariance of the neighbors for the Hessian; that matrix has only the constants in "
     "its null space. The Hessian is estimated from products of tangent coordinates.",
     refuted=local_covariance,
 )

@@ -4,7 +4,7 @@ import torch
 
 from theodolite.core.law import Law
 from theodolite.core.reading import Band, Estimate
-from theodolite.measure.dimension import Neighbours, dimension_twonn, distinct_rows
+from theodolite.measure.dimension import Neighbors, dimension_twonn, distinct_rows
 
 
 def predict(dimension: int) -> Band:
@@ -26,13 +26,13 @@ def measure(dimension: int, *, generator: torch.Generator, edge: bool = True) ->
         squares += torch.minimum(apart, 1 - apart).square_()
     near, who = squares.topk(2, dim=1, largest=False)
     return dimension_twonn(
-        Neighbours(near.sqrt().numpy(), who.numpy(), distinct_rows(x), "all pairs"), rule="likelihood"
+        Neighbors(near.sqrt().numpy(), who.numpy(), distinct_rows(x), "all pairs"), rule="likelihood"
     )
 
 
 law = Law(
-    claim="Nearest neighbours read cubes of ten and more dimensions more than a tenth too low at 400 rows.",
-    formula=r"E[\hat d]<d\quad\text{where most rows lie within a neighbour's distance of the edge}",
+    claim="Nearest neighbors read cubes of ten and more dimensions more than a tenth too low at 400 rows.",
+    formula=r"E[\hat d]<d\quad\text{where most rows lie within a neighbor's distance of the edge}",
     assumes={"data with an edge": {"edge": False}},
     source="facco2017",
     predict=predict,

@@ -21,7 +21,7 @@ def measure(points: int, order: int, *, closed: bool = False) -> float:
 
 
 law = Law(
-    claim="Normalised by the degrees, the Laplacian of a path has the spectrum of a reflecting random walk.",
+    claim="Normalized by the degrees, the Laplacian of a path has the spectrum of a reflecting random walk.",
     formula=r"Ly=\lambda Dy,\qquad\lambda_k=1-\cos\frac{\pi k}{n-1}",
     assumes={"a path with two ends": {"closed": True}},
     source="belkin2003",

@@ -1,4 +1,4 @@
-r"""Each step of expectation maximisation for a Gaussian mixture raises the likelihood, or leaves it."""
+r"""Each step of expectation maximization for a Gaussian mixture raises the likelihood, or leaves it."""
 
 from itertools import pairwise
 
@@ -15,8 +15,8 @@ def predict(components: int) -> Band:
 
 def measure(components: int, *, generator: torch.Generator, temper: float = 1.0) -> float:
     """The largest fall of the mean log-likelihood in 25 steps from blurred true classes; 0 where it never falls."""
-    centres = 3 * torch.randn(components, 1, 3, generator=generator, dtype=torch.float64)
-    x = (centres + torch.randn(components, 80, 3, generator=generator, dtype=torch.float64)).flatten(0, 1)
+    centers = 3 * torch.randn(components, 1, 3, generator=generator, dtype=torch.float64)
+    x = (centers + torch.randn(components, 80, 3, generator=generator, dtype=torch.float64)).flatten(0, 1)
     shares = torch.eye(components, dtype=torch.float64).repeat_interleave(80, dim=0)
     shares = 0.8 * shares + 0.2 / components
     heights = []
@@ -42,7 +42,7 @@ def _log_densities(x: Tensor, shares: Tensor) -> Tensor:
 
 
 law = Law(
-    claim="Expectation maximisation never lowers the likelihood of a Gaussian mixture.",
+    claim="Expectation maximization never lowers the likelihood of a Gaussian mixture.",
     formula=r"\ell(\theta_{t+1})\ge\ell(\theta_t)",
     assumes={"shares are the posterior probabilities": {"temper": 0.38}},
     source="dempster1977",

@@ -51,6 +51,6 @@ law = Law(
     tolerance=0.05,
     repeats=8,
     quantity="dimension by TwoNN",
-    erratum="TwoNN is quoted as robust because it looks at two neighbours only; near-copies are just those two.",
+    erratum="TwoNN is quoted as robust because it looks at two neighbors only; near-copies are just those two.",
     refuted=removed,
 )

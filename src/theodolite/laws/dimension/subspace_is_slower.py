@@ -42,7 +42,7 @@ def measure(dimension: int, *, generator: torch.Generator, whole_rates: tuple[fl
 
 def _steps(model: nn.Module, rate: float, x: torch.Tensor, y: torch.Tensor) -> float:
     """Steps until the goal, the last one in part: accuracy is taken to rise in a line from step to step."""
-    optimiser = torch.optim.Adam([p for p in model.parameters() if p.requires_grad], lr=rate)
+    optimizer = torch.optim.Adam([p for p in model.parameters() if p.requires_grad], lr=rate)
     before = 0.0
     for step in range(MOST):
         answers = model(x)
@@ -50,9 +50,9 @@ def _steps(model: nn.Module, rate: float, x: torch.Tensor, y: torch.Tensor) -> f
         if seen >= GOAL:
             return step - 1 + (GOAL - before) / (seen - before)
         before = seen
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         cross_entropy(answers[:TRAINED], y[:TRAINED]).backward()  # type: ignore[no-untyped-call]
-        optimiser.step()
+        optimizer.step()
     return float(MOST)
 
 
@@ -69,7 +69,7 @@ law = Law(
     repeats=6,
     observed="no theory gives the number of steps; that one is larger is what was seen",
     quantity="log of steps in the subspace over steps of the whole",
-    erratum="That a reduced parametrisation converges in fewer steps is often supposed; on the digits it takes two to ten times "
+    erratum="That a reduced parametrization converges in fewer steps is often supposed; on the digits it takes two to ten times "
     "as many.",
     refuted=hypothesis,
 )

@@ -29,16 +29,16 @@ law = Law(
     claim="TwoNN reads the dimension of a curve, a surface or a solid from nothing but the two nearest distances of each row.",
     formula=r"P(r_2/r_1\le\mu)=1-\mu^{-d}",
     assumes={
-        "no noise at the distance of neighbours": {"noise_variance": 1.3e-08},
+        "no noise at the distance of neighbors": {"noise_variance": 1.3e-08},
         "no near-duplicates": {"copies": 1e-3},
-        "a density that is constant out to the second neighbour": None,
+        "a density that is constant out to the second neighbor": None,
     },
     source="facco2017",
     predict=predict,
     measure=measure,
     cases=tuple({"kind": k, "dimension": d} for k, d in (("torus", 1), ("sphere", 2), ("sphere", 5))),
     full=tuple({"kind": k, "dimension": d} for k, d in (("torus", 2), ("sphere", 3), ("torus", 3), ("sphere", 4))),
-    # 10 draws of 1500 rows err by 1/sqrt(15000), 1.2 times for shared neighbours and 1.4 for knowing it from 10 draws: 3 of these
+    # 10 draws of 1500 rows err by 1/sqrt(15000), 1.2 times for shared neighbors and 1.4 for knowing it from 10 draws: 3 of these
     # are 4 %, the mean itself may be as far off as 3 %, and curvature takes 2 % at d = 5
     tolerance=0.1,
     repeats=10,

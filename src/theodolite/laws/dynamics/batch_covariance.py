@@ -28,7 +28,7 @@ def _gradients(instance: int) -> np.ndarray:
 
 law = Law(
     claim="Batches in which each datum lies independently, batches without and with replacement all have the gradient as their "
-    "mean, but three different covariances; the first is not centred.",
+    "mean, but three different covariances; the first is not centered.",
     formula=r"\frac1B\Big(1-\frac Bm\Big)\overline{gg^\top},\qquad\frac{m-B}{B(m-1)}\overline{(g-\bar g)(g-\bar g)^\top},\qquad "
     r"\frac1B\overline{(g-\bar g)(g-\bar g)^\top}",
     assumes={"the sampler is the one supposed": {"drawn": "with replacement"}},

@@ -52,7 +52,7 @@ def _band(correction: np.ndarray) -> Band:
 
 law = Law(
     claim="To first order gradient flow gains a part outside the span of the data that depends on the whole path and so on the "
-    "optimiser: descent with finite steps gains another.",
+    "optimizer: descent with finite steps gains another.",
     formula=r"\theta^I_\perp(\infty)=-\Pi_\perp\sum_\alpha F_\alpha[\theta^*(K^{-1}r_0)_\alpha+\Phi K^{-1}Se_\alpha],"
     r"\quad KS+SK=r_0r_0^\top",
     assumes={"a small quadratic term": {"epsilon": 0.0032}, "gradient flow": {"lr": 0.005}},

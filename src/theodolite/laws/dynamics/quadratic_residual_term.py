@@ -6,14 +6,14 @@ from theodolite.construct.dynamics import quadratic_problem, quadratic_slope
 from theodolite.core.law import Law
 from theodolite.core.reading import Band
 from theodolite.measure.experiments import flow_limit
-from theodolite.theory.dynamics import label_deformation, linear_flow_limit, minimiser_correction
+from theodolite.theory.dynamics import label_deformation, linear_flow_limit, minimizer_correction
 
 EPSILON = 1e-4
 
 
 def predict(instance: int) -> Band:
     problem, _ = quadratic_problem(instance, parameter_count=3, samples=6)
-    return _band(minimiser_correction(problem))
+    return _band(minimizer_correction(problem))
 
 
 def without_residuals(instance: int) -> Band:

@@ -16,7 +16,7 @@ def predict(optimizer: str, momentum: float) -> float:
 def measure(
     optimizer: str, momentum: float, *, generator: torch.Generator, holding: float = 1 - 1e-15, size: float = 1e-8
 ) -> float:
-    """torch's own optimisers: the largest preconditioned curvature at which they do not grow, in steps of 1."""
+    """torch's own optimizers: the largest preconditioned curvature at which they do not grow, in steps of 1."""
     basis = torch.linalg.qr(torch.randn(5, 5, generator=generator, dtype=torch.float64))[0]
     H = (basis * torch.tensor(CURVATURES, dtype=torch.float64)) @ basis.T
     scales = torch.tensor(SCALES, dtype=torch.float64)

@@ -39,7 +39,7 @@ def measure(sampler: Sampler, lr: float, what: str, *, drawn: Sampler | None = N
 def _data() -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(SAMPLES, DIMENSION)), rng.normal(size=SAMPLES)
-    return x, y - x @ np.linalg.lstsq(x, y, rcond=None)[0]  # centred: moments about the mean lose no digits
+    return x, y - x @ np.linalg.lstsq(x, y, rcond=None)[0]  # centered: moments about the mean lose no digits
 
 
 law = Law(

@@ -14,7 +14,7 @@ def predict(optimizer: str, factor: float) -> float:
 
 
 def measure(optimizer: str, factor: float, *, generator: torch.Generator, power: float = 2.0) -> float:
-    """One update of a real optimiser, made as many times longer than the best one as the case says."""
+    """One update of a real optimizer, made as many times longer than the best one as the case says."""
     x, y = (torch.randn(32, n, generator=generator, dtype=torch.float64) for n in (6, 1))
     model = nn.Linear(6, 1, bias=False).double()
     nn.init.zeros_(model.weight)
@@ -42,7 +42,7 @@ def measure(optimizer: str, factor: float, *, generator: torch.Generator, power:
 
 law = Law(
     claim="The change of the loss over the change that the gradient predicts is 1 for small updates, 1/2 at the best length "
-    "along the update and 0 at twice that, whichever optimiser made it: two losses and a slope tell where a step stands.",
+    "along the update and 0 at twice that, whichever optimizer made it: two losses and a slope tell where a step stands.",
     formula=r"\frac{L(\theta+u)-L(\theta)}{g\cdot u}=1+\frac{u^THu}{2\,g\cdot u}=1-\frac{s}{2s_{best}}",
     assumes={"a quadratic loss": {"power": 4.0}},
     source="conn2000, section 6.1",

@@ -13,7 +13,7 @@ TERMS = 100_000
 
 
 def predict(mean: float, level: float) -> Band:
-    """Centred terms of 1 with chance mean/n: numbers, which are matrices of dimensions 1 + 1."""
+    """Centerd terms of 1 with chance mean/n: numbers, which are matrices of dimensions 1 + 1."""
     variance = mean * (1 - mean / TERMS)
 
     def rest(t: float) -> float:

@@ -26,11 +26,11 @@ def measure(samples: int, *, lr: float = 1e-3, momentum: float = 0.0) -> float:
     with torch.no_grad():
         z = net(x)
     direction = empirical_ntk(net, x) @ (y - z)
-    optimiser = torch.optim.SGD(net.parameters(), lr=lr, momentum=momentum)
+    optimizer = torch.optim.SGD(net.parameters(), lr=lr, momentum=momentum)
     for _ in range(1 if not momentum else 5):
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         (0.5 * nn.functional.mse_loss(net(x), y)).backward()  # type: ignore[no-untyped-call]
-        optimiser.step()
+        optimizer.step()
     with torch.no_grad():
         change = net(x) - z
     return float((change * direction).sum() / direction.square().sum() / lr)

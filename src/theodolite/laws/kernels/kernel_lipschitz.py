@@ -24,15 +24,15 @@ def measure(
     x = x / x.norm(dim=1, keepdim=True)
     w = torch.randn(WIDTH, INPUTS, generator=generator, dtype=torch.float64)
     a = outputs * (torch.randint(0, 2, (WIDTH,), generator=generator, dtype=torch.float64) * 2 - 1)
-    centre = x.mean(0) / x.mean(0).norm()
-    sides = (w @ centre).sign()
-    w = w + (sides * STEEPEST / steepness - w @ centre)[:, None] * centre
+    center = x.mean(0) / x.mean(0).norm()
+    sides = (w @ center).sign()
+    w = w + (sides * STEEPEST / steepness - w @ center)[:, None] * center
 
     def kernel(weights: Tensor) -> Tensor:
         slopes = steepness / torch.cosh(steepness * weights @ x.T) ** 2  # (width, samples)
         return (x @ x.T) * ((a[:, None] * slopes).T @ (a[:, None] * slopes)) / WIDTH  # type: ignore[no-any-return]
 
-    moved = w - movement * sides[:, None] * centre
+    moved = w - movement * sides[:, None] * center
     return float(torch.linalg.matrix_norm(kernel(moved) - kernel(w), ord=2))
 
 

@@ -48,7 +48,7 @@ def measure(ridge: float, *, loss: str = "sum", penalty: str = "kernel") -> floa
 
 
 law = Law(
-    claim="The regularised least squares problem over a kernel's space has one solution as a function, and its least value "
+    claim="The regularized least squares problem over a kernel's space has one solution as a function, and its least value "
     "is half the ridge times the targets' form in the inverse of kernel plus ridge.",
     formula=r"\min_f\;\frac{1}{2}\sum_i(f(x_i)-y_i)^2+\frac{\lambda}{2}\|f\|_H^2=\frac{\lambda}{2}y^{T}(K+\lambda I)^{-1}y",
     assumes={

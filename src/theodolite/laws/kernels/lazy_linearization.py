@@ -1,4 +1,4 @@
-r"""A wide network trains as its linearisation, with an error of order $1/n$ if smooth and about $n^{-0.6}$ for ReLU."""
+r"""A wide network trains as its linearization, with an error of order $1/n$ if smooth and about $n^{-0.6}$ for ReLU."""
 
 import math
 from collections.abc import Sequence
@@ -41,7 +41,7 @@ def measure(activation: str, width: int, *, generator: torch.Generator, output_s
 
 
 law = Law(
-    claim="After training, a wide network and its linearisation differ by an amount that falls as one over the width for "
+    claim="After training, a wide network and its linearization differ by an amount that falls as one over the width for "
     "smooth activations, and more slowly for ReLU, whose gates flip.",
     formula=r"\mathrm{rms}(f_T-f_T^{lin})=O(1/n)\;(\mathrm{smooth}),\quad O(n^{-0.6})\;(\mathrm{ReLU})",
     assumes={"an output of scale one over the root of the width": {"output_scale": "mean field"}},
@@ -50,7 +50,7 @@ law = Law(
     measure=measure,
     cases=tuple({"activation": a, "width": n} for a in ("tanh", "relu") for n in (48, 60, 76, 96, 120, 152, 192, 242)),
     full=({"activation": "tanh", "width": 4096}, {"activation": "relu", "width": 4096}),
-    quantity="distance to the linearised network over the residual at the start",
+    quantity="distance to the linearized network over the residual at the start",
     exponent="width",
     repeats=1,
 )

@@ -1,4 +1,4 @@
-r"""In the standard parametrisation the largest stable learning rate falls as $1/n$ in the width, not as $1/\sqrt n$."""
+r"""In the standard parametrization the largest stable learning rate falls as $1/n$ in the width, not as $1/\sqrt n$."""
 
 import torch
 from torch import Tensor

@@ -48,7 +48,7 @@ def measure(what: str, width: int, *, generator: torch.Generator, spread: str = 
 
 
 law = Law(
-    claim="In the mean-field (maximal update) parametrisation, output weights spread as 1/n, input weights may and must move "
+    claim="In the mean-field (maximal update) parametrization, output weights spread as 1/n, input weights may and must move "
     "n times faster and output weights n times slower than at width one; then features change by the same amount at "
     "every width.",
     formula=r"a_k\sim N(0,n^{-2}):\quad\eta_{in}\propto n,\quad\eta_{out}\propto\frac{1}{n},\quad|h_T-h_0|=O(1)",

@@ -41,7 +41,7 @@ def measure(hidden_layers: int, width: int, *, generator: torch.Generator, outpu
 
 law = Law(
     claim="The relative change of the tangent kernel over training falls as one over the width: wide networks in this "
-    "parametrisation train as linear models.",
+    "parametrization train as linear models.",
     formula=r"\frac{\|\Theta_T-\Theta_0\|_F}{\|\Theta_0\|_F}=O(1/n)",
     assumes={"an output of scale one over the root of the width": {"output_scale": "mean field"}},
     source="jacot2018, Theorem 2; chizat2019; lee2019",

@@ -1,4 +1,4 @@
-r"""The minimiser of a loss plus a norm penalty lies in the span of the kernel at the samples, for any loss."""
+r"""The minimizer of a loss plus a norm penalty lies in the span of the kernel at the samples, for any loss."""
 
 import torch
 
@@ -13,7 +13,7 @@ def predict(loss: str) -> Band:
 
 
 def measure(loss: str, *, generator: torch.Generator, penalty: str = "norm") -> float:
-    """The share of the minimiser's squared norm outside the span of the samples' features."""
+    """The share of the minimizer's squared norm outside the span of the samples' features."""
     phi = torch.randn(FEATURES, SAMPLES, generator=generator, dtype=torch.float64)
     y = torch.randint(0, 2, (SAMPLES,), generator=generator) * 2.0 - 1.0
 
@@ -36,7 +36,7 @@ def measure(loss: str, *, generator: torch.Generator, penalty: str = "norm") -> 
 
 
 law = Law(
-    claim="However many features there are, the regularised solution is a combination of the kernel functions at the samples: "
+    claim="However many features there are, the regularized solution is a combination of the kernel functions at the samples: "
     "what lies outside their span changes no prediction there and costs norm.",
     formula=r"f^*=\sum_ia_iK(x_i,\cdot)",
     assumes={"a penalty on the norm of the kernel's space": {"penalty": "weighted"}},

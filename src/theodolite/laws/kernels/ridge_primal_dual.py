@@ -20,7 +20,7 @@ def predict(features: int, samples: int, ridge: float) -> float:
 
 
 def measure(features: int, samples: int, ridge: float, *, loss: str = "sum", penalty: str = "square") -> float:
-    """In feature space, by minimising the regularised loss with Newton's method through autograd."""
+    """In feature space, by minimizing the regularized loss with Newton's method through autograd."""
     phi, y, new = drawn(features, samples)
     scale = 1 / samples if loss == "mean" else 1.0
 

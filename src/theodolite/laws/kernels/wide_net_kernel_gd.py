@@ -47,7 +47,7 @@ def measure(moment: str, at: str, *, generator: torch.Generator, output_scale: s
 
 
 law = Law(
-    claim="Over random initialisations the answers of a wide network after any number of gradient steps are Gaussian with a "
+    claim="Over random initializations the answers of a wide network after any number of gradient steps are Gaussian with a "
     "mean given by the tangent kernel and a variance given by it and the kernel of the untrained network.",
     formula=r"E f_t=Ay,\quad\mathrm{Var}f_t=K_{xx}-AK_{Xx}-K_{xX}A^{T}+AK_{XX}A^{T},\quad "
     r"A=\Theta_{xX}\Theta^{-1}(1-(1-\frac{\eta}{m}\Theta)^t)",

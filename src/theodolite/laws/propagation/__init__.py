@@ -1,1 +1,1 @@
-"""Signals at initialisation: how norms and angles travel through random layers, and which variances keep them."""
+"""Signals at initialization: how norms and angles travel through random layers, and which variances keep them."""

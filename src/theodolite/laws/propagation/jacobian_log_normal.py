@@ -29,8 +29,8 @@ def measure(
     g = gradient[:, 0].double()
     r = g[:, 0].square() * inputs / 2 if entry else g.square().sum(1) / 2
     logs = r[r > 0].log()
-    centred = logs if order == 1 else (logs - logs.mean()).square()
-    return Estimate(float(centred.mean()), float(centred.std()) / math.sqrt(len(logs)))
+    centered = logs if order == 1 else (logs - logs.mean()).square()
+    return Estimate(float(centered.mean()), float(centered.std()) / math.sqrt(len(logs)))
 
 
 law = Law(

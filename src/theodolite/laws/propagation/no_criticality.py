@@ -1,4 +1,4 @@
-r"""Sigmoid and softplus have no critical initialisation: $\chi_\parallel$ and $\chi_\perp$ are nowhere equal."""
+r"""Sigmoid and softplus have no critical initialization: $\chi_\parallel$ and $\chi_\perp$ are nowhere equal."""
 
 import torch
 

@@ -1,4 +1,4 @@
-r"""At initialisation a unit bends in an interval as often as if all gates in front were frozen fair coins."""
+r"""At initialization a unit bends in an interval as often as if all gates in front were frozen fair coins."""
 
 from functools import cache
 

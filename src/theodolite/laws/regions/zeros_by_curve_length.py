@@ -36,7 +36,7 @@ law = Law(
     claim="The zeros of g.h(t), g standard Gaussian, number on average the length of h/|h| on the sphere over pi: a great "
     "circle orthogonal to a random g is met by a curve in proportion to its length.",
     formula=r"E\,\#\{t:\ g\cdot h(t)=0\}=\frac1\pi\int\Big|\frac{d}{dt}\frac{h(t)}{|h(t)|}\Big|dt",
-    assumes={"centred Gaussian weights": {"mean": 0.64}},
+    assumes={"centered Gaussian weights": {"mean": 0.64}},
     source="edelman1995",
     predict=predict,
     measure=measure,

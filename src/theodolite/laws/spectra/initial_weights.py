@@ -28,7 +28,7 @@ def measure(scheme: str, *, generator: torch.Generator, scale: float = 1.0) -> T
 
 
 def _layer(scheme: str, generator: torch.Generator) -> Tensor:
-    """As torch initialises it; layers of torch draw from the global stream, which is seeded and given back."""
+    """As torch initializes it; layers of torch draw from the global stream, which is seeded and given back."""
     weight = torch.empty(SHAPE)
     if scheme == "He":
         return torch.nn.init.kaiming_uniform_(weight, nonlinearity="relu", generator=generator)

@@ -43,7 +43,7 @@ def measure(
 def _noise(shape: tuple[int, int], entries: str, planted: float, decay: float, generator: torch.Generator) -> Tensor:
     rows, columns = shape
     x = torch.randn(rows, columns, generator=generator, dtype=torch.float64)
-    if entries == "uniform":  # the default initialisation of a linear layer
+    if entries == "uniform":  # the default initialization of a linear layer
         x = 2 * torch.rand(rows, columns, generator=generator, dtype=torch.float64) - 1
     if planted:  # one direction, that many times the strength at which it begins to show
         left, right = (torch.randn(side, 1, generator=generator, dtype=torch.float64) for side in (rows, columns))

@@ -1,4 +1,4 @@
-r"""ReLU makes the spectrum of Gaussian features flatter, provided they are centred again after it."""
+r"""ReLU makes the spectrum of Gaussian features flatter, provided they are centered again after it."""
 
 import torch
 
@@ -14,12 +14,12 @@ def predict(exponent: float) -> Band:
     return Band(high=0.0)
 
 
-def measure(exponent: float, *, generator: torch.Generator, centred: bool = True) -> float:
+def measure(exponent: float, *, generator: torch.Generator, centered: bool = True) -> float:
     turn = torch.linalg.qr(torch.randn(DIMENSION, DIMENSION, generator=generator, dtype=torch.float64))[0]
     scale = torch.arange(1, DIMENSION + 1, dtype=torch.float64) ** (-exponent / 2)
     before = (torch.randn(SAMPLES, DIMENSION, generator=generator, dtype=torch.float64) * scale) @ turn.T
     after = torch.relu(before)
-    if centred:
+    if centered:
         return feature_decay(after, window=(1, DIMENSION)).alpha - feature_decay(before, window=(1, DIMENSION)).alpha
     slopes = []
     for features in (before, after):
@@ -31,9 +31,9 @@ def measure(exponent: float, *, generator: torch.Generator, centred: bool = True
 
 
 law = Law(
-    claim="ReLU lowers the rank exponent of centred Gaussian features.",
+    claim="ReLU lowers the rank exponent of centered Gaussian features.",
     formula=r"\mathrm{Cov}\,\mathrm{relu}(Y)=\tfrac14K+\sum_{k\ge2}c_k^2K^{\circ k}\quad(K\text{ of unit diagonal})",
-    assumes={"features centred after the nonlinearity": {"centred": False}},
+    assumes={"features centered after the nonlinearity": {"centered": False}},
     source="cho2009",
     predict=predict,
     measure=measure,

@@ -29,7 +29,7 @@ class Readout:
 def _linear_map(model: nn.Module, x: Tensor) -> Tensor | None:
     """The weights (outputs, d + 1), bias last, of a model that is affine in its inputs, or None where it is not.
 
-    Any parametrisation counts: a linear layer, a product of layers, a diagonal network. Told on the samples themselves:
+    Any parametrization counts: a linear layer, a product of layers, a diagonal network. Told on the samples themselves:
     $f(x)+f(x')-f(0)=f(x+x')$ to rounding, and $f(x)$ by the map found.
     """
     if x.ndim != 2 or not x.is_floating_point() or x.shape[1] > WIDEST or len(x) < 2:

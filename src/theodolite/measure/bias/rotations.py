@@ -33,7 +33,7 @@ class RotationGap:
     ``rounding``: the same for inputs changed in their last digit. ``seeds``: the root mean square difference between two
     seeds without rotation, zero where the learner is not random or turns its own start along. Then ``gap`` decides;
     otherwise ``shift`` does: how far the mean prediction moves (root mean square, relative, with what chance makes taken
-    off its square), and ``chance``, the share of relabellings of the runs that move it as far.
+    off its square), and ``chance``, the share of relabelings of the runs that move it as far.
     """
 
     gap: Estimate
@@ -177,12 +177,12 @@ def _deviation(a: Tensor, b: Tensor) -> float:
 
 
 def _in_law(plain: Tensor, turned: Tensor, generator: torch.Generator, tolerance: float) -> RotationGap:
-    """Compare two samples of prediction vectors: exact by relabelling, whatever their law, if it is one and the same."""
+    """Compare two samples of prediction vectors: exact by relabeling, whatever their law, if it is one and the same."""
     n, power = len(plain), float(plain.square().mean())
     gaps = [_deviation(a, b) for a, b in zip(turned, plain, strict=True)]
     gram = torch.cat([plain, turned]) @ torch.cat([plain, turned]).T / plain.shape[1]
 
-    def square(signs: Tensor) -> Tensor:  # (m, 2n): the square of the difference of means under each labelling
+    def square(signs: Tensor) -> Tensor:  # (m, 2n): the square of the difference of means under each labeling
         return torch.einsum("mi,ij,mj->m", signs, gram, signs) / n**2
 
     own = torch.cat([torch.ones(n), -torch.ones(n)]).double()

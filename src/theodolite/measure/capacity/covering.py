@@ -14,23 +14,23 @@ Norm = Literal["euclidean", "sup", "rms"]
 
 @dataclass(frozen=True)
 class Cover:
-    """Centres (rows of the points) in the order found; ``radii[k]`` is how far the farthest point is from the first k + 1.
+    """Centers (rows of the points) in the order found; ``radii[k]`` is how far the farthest point is from the first k + 1.
 
-    The best k + 1 balls, with centres anywhere, have a radius between half of ``radii[k]`` and ``radii[k]``.
+    The best k + 1 balls, with centers anywhere, have a radius between half of ``radii[k]`` and ``radii[k]``.
     """
 
-    centres: Tensor
+    centers: Tensor
     radii: Tensor
 
 
 def greedy_cover(points: Tensor, *, count: int, norm: Norm = "euclidean") -> Cover:
-    """Each next centre is the point farthest from all before it; ``points`` is (samples, coordinates).
+    """Each next center is the point farthest from all before it; ``points`` is (samples, coordinates).
 
-    The centres and the farthest point lie at least the radius apart, so no ball of less than half of it holds two of
+    The centers and the farthest point lie at least the radius apart, so no ball of less than half of it holds two of
     them: the radius is within a factor two of the best. Costs ``count`` passes over the points. Source: gonzalez1985.
 
     >>> cover = greedy_cover(torch.tensor([[0.0], [1.0], [4.0]]), count=3)
-    >>> cover.radii.tolist(), cover.centres.tolist()
+    >>> cover.radii.tolist(), cover.centers.tolist()
     ([4.0, 1.0, 0.0], [0, 2, 1])
     """
     if points.ndim != 2 or not len(points):
@@ -40,19 +40,19 @@ def greedy_cover(points: Tensor, *, count: int, norm: Norm = "euclidean") -> Cov
     if not 1 <= count <= len(points):
         raise ValueError(f"expected between 1 and {len(points)} balls, got {count}; take more samples")
     nearest = torch.full((len(points),), torch.inf, dtype=points.dtype, device=points.device)
-    centre, centres, radii = 0, [], []
+    center, centers, radii = 0, [], []
     for _ in range(count):
-        centres.append(centre)
-        nearest = torch.minimum(nearest, distances(points, points[centre], norm))
-        centre = int(nearest.argmax())
-        radii.append(nearest[centre])
-    return Cover(torch.tensor(centres, device=points.device), torch.stack(radii))
+        centers.append(center)
+        nearest = torch.minimum(nearest, distances(points, points[center], norm))
+        center = int(nearest.argmax())
+        radii.append(nearest[center])
+    return Cover(torch.tensor(centers, device=points.device), torch.stack(radii))
 
 
 def entropy_interval(points: Tensor, *, bits: int, norm: Norm = "euclidean") -> tuple[float, float]:
     r"""Between which values $\epsilon_n$ of the sample lies, the least radius of $2^n$ balls that cover it, n ``bits``.
 
-    How finely n bits can name a point of a data set: what any code or quantiser of that length must lose.
+    How finely n bits can name a point of a data set: what any code or quantizer of that length must lose.
 
     >>> entropy_interval(torch.linspace(0, 1, 5)[:, None], bits=1)  # the best two balls have radius 1/4
     (0.25, 0.5)
@@ -61,9 +61,9 @@ def entropy_interval(points: Tensor, *, bits: int, norm: Norm = "euclidean") -> 
     return radius / 2, radius
 
 
-def distances(points: Tensor, centre: Tensor, norm: Norm) -> Tensor:
+def distances(points: Tensor, center: Tensor, norm: Norm) -> Tensor:
     """From every point to one: the largest difference of coordinates, the root of their sum, or of their mean, of squares."""
-    gap = points - centre
+    gap = points - center
     if norm == "sup":
         return gap.abs().amax(-1)
     return gap.square().sum(-1).sqrt() if norm == "euclidean" else gap.square().mean(-1).sqrt()
@@ -150,9 +150,9 @@ def embedding(matrix: Tensor, points: Tensor) -> LinearEmbedding:
 
 def pair_distances(points: Tensor) -> Tensor:
     """Distances of all pairs: by one product of matrices where that loses no digits that count, else one by one."""
-    centred = points - points.mean(0)
-    squares = centred.square().sum(1)
+    centered = points - points.mean(0)
+    squares = centered.square().sum(1)
     rows, columns = torch.triu_indices(len(points), len(points), 1, device=points.device)
-    gaps = (squares[:, None] + squares - 2 * centred @ centred.T)[rows, columns]
+    gaps = (squares[:, None] + squares - 2 * centered @ centered.T)[rows, columns]
     exact = bool((gaps > 1e8 * torch.finfo(points.dtype).eps * squares.max()).all())
     return gaps.sqrt() if exact else torch.pdist(points)

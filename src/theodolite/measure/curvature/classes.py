@@ -95,13 +95,13 @@ def pair_structure(means: Tensor, weights: Tensor) -> Parts:
         )
     other = weights * (1 - torch.eye(C, dtype=weights.dtype, device=weights.device))
     w_class = other.sum(1)
-    centre = (other[:, :, None] * means).sum(1) / w_class.clamp_min(torch.finfo(weights.dtype).tiny)[:, None]
-    cross = other.sqrt()[:, :, None] * (means - centre[:, None])
+    center = (other[:, :, None] * means).sum(1) / w_class.clamp_min(torch.finfo(weights.dtype).tiny)[:, None]
+    cross = other.sqrt()[:, :, None] * (means - center[:, None])
     apart = ~torch.eye(C, dtype=torch.bool, device=weights.device)
     same = torch.arange(C, device=weights.device)
     return Parts(
         {
-            "class": w_class.sqrt()[:, None] * centre,
+            "class": w_class.sqrt()[:, None] * center,
             "cross": cross[apart],
             "equal": weights[same, same].sqrt()[:, None] * means[same, same],
         }
@@ -111,7 +111,7 @@ def pair_structure(means: Tensor, weights: Tensor) -> Parts:
 def activation_structure(features: Tensor, labels: Tensor) -> Parts:
     r"""$\frac{1}{N}\sum hh^T=\sum_c\frac{n_c}{N}\mu_c\mu_c^T+\frac{1}{N}\sum_i(h_i-\mu_{c(i)})(\cdot)^T$, exactly.
 
-    ``features`` (N, d), not centred; ``labels`` (N,). Source: papyan2020traces.
+    ``features`` (N, d), not centered; ``labels`` (N,). Source: papyan2020traces.
 
     >>> parts = activation_structure(torch.tensor([[1.0], [3.0], [5.0]]), torch.tensor([0, 0, 1]))
     >>> {name: round(trace, 4) for name, trace in parts.traces.items()}
@@ -207,7 +207,7 @@ def label_errors(run: Callable[[], Tensor], layer: nn.Module, *, flatten: bool =
 
 
 def outlier_gap(values: Tensor) -> tuple[int, float]:
-    """Where eigenvalues, largest first, fall most: how many lie before the largest ratio of neighbours, and that ratio.
+    """Where eigenvalues, largest first, fall most: how many lie before the largest ratio of neighbors, and that ratio.
 
     >>> outlier_gap(torch.tensor([9.0, 8.0, 2.0, 1.5]))
     (2, 4.0)

@@ -48,7 +48,7 @@ class SpectralDensity:
 
     def density(self, at: Tensor, *, bump_width: float) -> tuple[Tensor, Tensor]:
         """The density smoothed by a Gaussian of standard deviation ``bump_width``, and its standard error, at each place."""
-        found = [self.mean(lambda x, c=centre: _gauss(x - c, bump_width)) for centre in at.tolist()]  # type: ignore[misc]
+        found = [self.mean(lambda x, c=center: _gauss(x - c, bump_width)) for center in at.tolist()]  # type: ignore[misc]
         pairs = torch.tensor([(estimate.value, estimate.stderr) for estimate in found], dtype=torch.float64)
         return pairs[:, 0], pairs[:, 1]
 
@@ -72,7 +72,7 @@ def spectral_density(
     generator: torch.Generator | None = None,
     memory: int = MEMORY,
 ) -> SpectralDensity:
-    r"""Nodes and weights from ``steps`` of Lanczos with full reorthogonalisation from each of ``probes`` random vectors.
+    r"""Nodes and weights from ``steps`` of Lanczos with full reorthogonalization from each of ``probes`` random vectors.
 
     Exact, for a probe, on polynomials of degree 2 steps - 1. Eigenpairs that are ``known``, outliers say, count with their
     exact weight 1/P, and the probes see the rest alone. Source: ubaru2017; ghorbani2019.

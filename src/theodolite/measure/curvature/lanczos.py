@@ -61,7 +61,7 @@ def extreme_eigenpairs(
     start: Tensor | None = None,
     memory: int = MEMORY,
 ) -> Eigenpairs:
-    r"""The ``count`` largest (or ``lowest``) eigenvalues by Lanczos with full reorthogonalisation and thick restarts.
+    r"""The ``count`` largest (or ``lowest``) eigenvalues by Lanczos with full reorthogonalization and thick restarts.
 
     Stops when every error bound is below ``tolerance`` times the largest modulus found (1e-6 in float32, 1e-10 in
     float64), or after ``most`` products (or when ``most(products)`` says so): ``converged`` says which. Once all has
@@ -132,7 +132,7 @@ class _Krylov:
         self.pending.append((first, torch.zeros(0, dtype=torch.float64)))
 
     def step(self, *, newest: bool = False) -> None:
-        """One product: a residual joins the basis, and its image is orthogonalised against all of it, twice."""
+        """One product: a residual joins the basis, and its image is orthogonalized against all of it, twice."""
         if self.rows == self.most_rows:
             self._restart()
         vector, _ = self.pending.pop(-1 if newest else 0)
@@ -201,7 +201,7 @@ class _Krylov:
         return found
 
     def errors(self) -> Tensor:
-        """Bounds on the errors of the values sought; a gap counts only to a neighbour that is itself known."""
+        """Bounds on the errors of the values sought; a gap counts only to a neighbor that is itself known."""
         values, every = self.ritz()[0], self.residuals(self.rows)
         own = every[: self.count]
         if self.rows <= self.count:

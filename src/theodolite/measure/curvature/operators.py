@@ -233,12 +233,12 @@ def _added(sums: Tensor | None, image: Tensor, weight: float) -> Tensor:
 
 
 def _in_blocks(product: Product, vectors: Tensor, together: bool) -> Tensor:
-    """Rows together where that is wanted and the model can be vectorised over them, else one by one."""
+    """Rows together where that is wanted and the model can be vectorized over them, else one by one."""
     if together and len(vectors) > 1:
         try:
             with plain_attention():
                 return product(vectors)
-        except RuntimeError:  # an operation that cannot be vectorised
+        except RuntimeError:  # an operation that cannot be vectorized
             pass
     if len(vectors) == 1:
         return product(vectors)

@@ -44,11 +44,7 @@ from .embeddings import (
     spectral_embedding as spectral_embedding,
 )
 from .row_copies import NearCopies as NearCopies, gride_misfit as gride_misfit, near_copies as near_copies
-from .neighbour_graph import (
-    Neighbours as Neighbours,
-    nearest_neighbours as nearest_neighbours,
-    neighbours_of as neighbours_of,
-)
+from .neighbor_graph import Neighbors as Neighbors, nearest_neighbors as nearest_neighbors, neighbors_of as neighbors_of
 from .objectives import ObjectiveDimension as ObjectiveDimension, objective_dimension as objective_dimension
 from .tsne_maps import (
     tsne as tsne,

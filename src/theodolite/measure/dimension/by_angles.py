@@ -15,7 +15,7 @@ from torch import Tensor
 from theodolite.core.reading import Estimate
 from theodolite.measure.dimension.by_distances import log_ratios, shared_error
 from theodolite.measure.dimension.distinct import distinct_rows
-from theodolite.measure.dimension.neighbour_graph import Neighbours, nearest_neighbours, neighbours_of
+from theodolite.measure.dimension.neighbor_graph import Neighbors, nearest_neighbors, neighbors_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -26,42 +26,42 @@ DRAWS, GROUPS = 3, 10
 """Draws of each ball that are averaged, and groups that rows are cut into for the error of DANCo."""
 
 
-def dimension_ess(x: Any, *, neighbours: int = 30, most: int = 1000) -> Estimate:
-    r"""The expected simplex skewness: how much of the largest area two vectors from a local centre span on average.
+def dimension_ess(x: Any, *, neighbors: int = 30, most: int = 1000) -> Estimate:
+    r"""The expected simplex skewness: how much of the largest area two vectors from a local center span on average.
 
-    In each neighbourhood $s=\sum_{i<j}|v_i\wedge v_j|/\sum_{i<j}|v_i||v_j|$ of the vectors from its mean; directions without
+    In each neighborhood $s=\sum_{i<j}|v_i\wedge v_j|/\sum_{i<j}|v_i||v_j|$ of the vectors from its mean; directions without
     preference in d dimensions have $E\sin\theta=\Gamma(d/2)^2/(\Gamma(\frac{d+1}2)\Gamma(\frac{d-1}2))$, which grows with d
     and is solved for it, at any real d. Angles do not ask for a constant density along the radius, so that this falls less
     with the dimension than distances do. Source: johnsson2015, version a with d = 1.
 
-    Differs from the source: s is averaged over neighbourhoods before it is solved for d, which is bent, so that its mean over
-    neighbourhoods would be too large.
+    Differs from the source: s is averaged over neighborhoods before it is solved for d, which is bent, so that its mean over
+    neighborhoods would be too large.
 
     >>> x = torch.rand(1000, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     >>> abs(dimension_ess(x).value - 3) < 0.2
     True
     """
-    if not neighbours >= 2:
-        raise ValueError(f"expected at least 2 neighbours, got {neighbours}; pass 30, say")
-    graph = neighbours_of(x, neighbours)
+    if not neighbors >= 2:
+        raise ValueError(f"expected at least 2 neighbors, got {neighbors}; pass 30, say")
+    graph = neighbors_of(x, neighbors)
     chosen = np.linspace(0, len(graph) - 1, min(most, len(graph))).astype(np.int64)
-    near = np.concatenate([chosen[:, None], graph.indices[chosen, :neighbours]], axis=1)
+    near = np.concatenate([chosen[:, None], graph.indices[chosen, :neighbors]], axis=1)
     skewness = np.concatenate([_skewness(local) for local in _patches(graph.rows.points, near)])
     mean = float(skewness.mean())
     value = _solved(_expected_sine, mean)
     slope = (_expected_sine(1.001 * value) - _expected_sine(value)) / (0.001 * value)
     influences = (skewness - mean) / (slope * len(skewness))
     whole = len(chosen) == len(graph)
-    error = shared_error(influences, graph.indices[:, :neighbours] if whole else np.zeros((len(chosen), 0), np.int64))
-    return Estimate(value, error, float(graph.distances[chosen, neighbours - 1].mean()))
+    error = shared_error(influences, graph.indices[:, :neighbors] if whole else np.zeros((len(chosen), 0), np.int64))
+    return Estimate(value, error, float(graph.distances[chosen, neighbors - 1].mean()))
 
 
-def dimension_danco(x: Any, *, neighbours: int = 10, most: int = 1500, largest: int = 400) -> Estimate:
-    r"""DANCo: the dimension of the ball on which norms and angles of neighbours are distributed most alike.
+def dimension_danco(x: Any, *, neighbors: int = 10, most: int = 1500, largest: int = 400) -> Estimate:
+    r"""DANCo: the dimension of the ball on which norms and angles of neighbors are distributed most alike.
 
     Of the data, and of as many points drawn from balls of d = 1, 2, ..., three numbers are taken: $\hat d$ by the likelihood
     $kd\rho^{d-1}(1-\rho^d)^{k-1}$ of $\rho=r_1/r_{k+1}$, and the mean direction $\nu$ and concentration $\tau$ of the angles
-    between neighbours, fitted by von Mises' law at each row and averaged. The value is the d of least
+    between neighbors, fitted by von Mises' law at each row and averaged. The value is the d of least
     $KL(\hat d,\hat d_d)+KL(\nu,\tau;\nu_d,\tau_d)$, references interpolated between whole d. Of larger data ``most`` rows are
     drawn. The error is that of ten groups of rows. Source: ceruti2014.
 
@@ -73,19 +73,19 @@ def dimension_danco(x: Any, *, neighbours: int = 10, most: int = 1500, largest: 
     True
     """
     rows = distinct_rows(x).sample(most)
-    if not 2 <= neighbours <= len(rows) - 2:
-        raise ValueError(f"expected from 2 to {len(rows) - 2} neighbours of {len(rows)} rows, got {neighbours}")
-    graph = nearest_neighbours(rows, neighbours + 1)
-    log_ratios(graph, 1, neighbours + 1)  # refuses a lattice
-    ratios, angles = _concentration(graph, neighbours)
-    seen = _summary(ratios, angles, neighbours)
+    if not 2 <= neighbors <= len(rows) - 2:
+        raise ValueError(f"expected from 2 to {len(rows) - 2} neighbors of {len(rows)} rows, got {neighbors}")
+    graph = nearest_neighbors(rows, neighbors + 1)
+    log_ratios(graph, 1, neighbors + 1)  # refuses a lattice
+    ratios, angles = _concentration(graph, neighbors)
+    seen = _summary(ratios, angles, neighbors)
     limit = min(largest, max(2 * rows.columns, 4))
 
     def reference(d: int) -> tuple[float, float, float]:
-        return _ball_summary(d, len(rows), neighbours)
+        return _ball_summary(d, len(rows), neighbors)
 
     def loss(d: int) -> float:
-        return _divergence(seen, reference(d), neighbours)
+        return _divergence(seen, reference(d), neighbors)
 
     low, high = 1, 2
     while high < limit and loss(high) < loss(low):
@@ -96,16 +96,16 @@ def dimension_danco(x: Any, *, neighbours: int = 10, most: int = 1500, largest: 
         low, high = (low, middle + 1) if loss(middle) < loss(middle + 1) else (middle, high)
     places = np.arange(max(1, low - 2), min(high + 2, limit) + 1)
     table = np.array([reference(int(d)) for d in places])
-    value = _nearest(seen, places, table, neighbours)
+    value = _nearest(seen, places, table, neighbors)
     groups = np.array_split(np.random.default_rng(0).permutation(len(ratios)), min(GROUPS, len(ratios) // 10 or 1))
-    parts = [_nearest(_summary(ratios[g], angles[g], neighbours), places, table, neighbours) for g in groups]
+    parts = [_nearest(_summary(ratios[g], angles[g], neighbors), places, table, neighbors) for g in groups]
     error = float(np.std(parts, ddof=1) / math.sqrt(len(parts))) if len(parts) > 1 else math.nan
-    return Estimate(value, error, float(graph.distances[:, neighbours - 1].mean()))
+    return Estimate(value, error, float(graph.distances[:, neighbors - 1].mean()))
 
 
 @dataclass(frozen=True)
 class _Angles:
-    """At each row: the mean direction of the angles between its neighbours, and how concentrated they are."""
+    """At each row: the mean direction of the angles between its neighbors, and how concentrated they are."""
 
     directions: NDArray[np.float64]
     taus: NDArray[np.float64]
@@ -115,7 +115,7 @@ class _Angles:
 
 
 def _patches(points: Tensor, near: NDArray[np.int64]) -> list[Tensor]:
-    """Neighbourhoods (m, k, D) a block at a time, from their means."""
+    """Neighborhoods (m, k, D) a block at a time, from their means."""
     size = max(1, (1 << 21) // (points.shape[1] * near.shape[1]))
     found = []
     for some in torch.split(torch.from_numpy(near), size):
@@ -149,8 +149,8 @@ def _solved(growing: Callable[[float], float], target: float, *, low: float = 1.
     return math.sqrt(low * high)
 
 
-def _concentration(graph: Neighbours, count: int) -> tuple[NDArray[np.float64], _Angles]:
-    """Of every row: r_1 over r_{k+1}, and von Mises' fit to the angles between its first k neighbours."""
+def _concentration(graph: Neighbors, count: int) -> tuple[NDArray[np.float64], _Angles]:
+    """Of every row: r_1 over r_{k+1}, and von Mises' fit to the angles between its first k neighbors."""
     from scipy.special import i0e, i1e
 
     points = graph.rows.points
@@ -189,7 +189,7 @@ def _ball_summary(dimension: int, rows: int, count: int) -> tuple[float, float, 
     for _ in range(DRAWS):
         x = torch.randn(rows, dimension, generator=generator, dtype=torch.float64)
         radii = torch.rand(rows, 1, generator=generator, dtype=torch.float64) ** (1 / dimension)
-        graph = nearest_neighbours(x / x.norm(dim=1, keepdim=True) * radii, count + 1)
+        graph = nearest_neighbors(x / x.norm(dim=1, keepdim=True) * radii, count + 1)
         found.append(_summary(*_concentration(graph, count), count))
     d, direction, tau = np.mean(found, axis=0)
     return float(d), float(direction), float(tau)

@@ -1,4 +1,4 @@
-"""Intrinsic dimension from distances to nearest neighbours: TwoNN, maximum likelihood, Gride, correlation integral."""
+"""Intrinsic dimension from distances to nearest neighbors: TwoNN, maximum likelihood, Gride, correlation integral."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import torch
 
 from theodolite.core.reading import Estimate
 from theodolite.measure.dimension.distinct import distinct_rows
-from theodolite.measure.dimension.neighbour_graph import CERTAIN, Neighbours, neighbours_of
+from theodolite.measure.dimension.neighbor_graph import CERTAIN, Neighbors, neighbors_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -36,11 +36,11 @@ def twonn_fit(x: Any, *, discard: float = 0.1, rule: TwoNNRule = "line") -> TwoN
     ``line``: least squares through the origin of $-\log(1-F)$ on $\log\mu$, the largest ``discard`` of the ratios left out;
     ``likelihood``: $d=(m-1)/(\sum_{i\le m}\log\mu_i+(n-m)\log\mu_m)$, which counts those left out as larger and has the
     smaller error. The error is that of independent ratios (by the spacings of exponential order statistics, which are
-    independent), widened for the neighbours that rows share. Source: facco2017.
+    independent), widened for the neighbors that rows share. Source: facco2017.
     """
     if rule not in get_args(TwoNNRule) or not 0 <= discard < 1:
         raise ValueError(f"expected a rule among {get_args(TwoNNRule)} and 0 <= discard < 1, got {rule!r}, {discard}")
-    graph = neighbours_of(x, 2)
+    graph = neighbors_of(x, 2)
     ratios = log_ratios(graph, 1, 2)
     logs, count = np.sort(ratios), len(ratios)
     kept = min(int(count * (1 - discard)), count - 1)
@@ -62,7 +62,7 @@ def twonn_fit(x: Any, *, discard: float = 0.1, rule: TwoNNRule = "line") -> TwoN
 
 
 def dimension_twonn(x: Any, *, discard: float = 0.1, rule: TwoNNRule = "line") -> Estimate:
-    """The dimension by the ratio of the second to the first neighbour's distance: see `twonn_fit`. Source: facco2017.
+    """The dimension by the ratio of the second to the first neighbor's distance: see `twonn_fit`. Source: facco2017.
 
     >>> x = torch.rand(2000, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     >>> abs(dimension_twonn(x).value - 2) < 0.2
@@ -71,7 +71,7 @@ def dimension_twonn(x: Any, *, discard: float = 0.1, rule: TwoNNRule = "line") -
     return twonn_fit(x, discard=discard, rule=rule).estimate
 
 
-def dimension_mle(x: Any, *, neighbours: tuple[int, int] = (10, 20)) -> Estimate:
+def dimension_mle(x: Any, *, neighbors: tuple[int, int] = (10, 20)) -> Estimate:
     r"""Levina and Bickel's maximum likelihood, averaged over rows as MacKay and Ghahramani, then over k from first to last.
 
     $1/d_k=\frac1{n(k-1)}\sum_i\sum_{j<k}\log\frac{r_k(i)}{r_j(i)}$: inverse dimensions are averaged, since the mean over
@@ -81,10 +81,10 @@ def dimension_mle(x: Any, *, neighbours: tuple[int, int] = (10, 20)) -> Estimate
     >>> abs(dimension_mle(x).value - 2) < 0.15
     True
     """
-    first, last = neighbours
+    first, last = neighbors
     if not 2 <= first <= last:
-        raise ValueError(f"expected 2 <= first <= last neighbours, got {neighbours}; pass (10, 20), say")
-    graph = neighbours_of(x, last)
+        raise ValueError(f"expected 2 <= first <= last neighbors, got {neighbors}; pass (10, 20), say")
+    graph = neighbors_of(x, last)
     logs = np.log(graph.distances[:, :last])
     log_ratios(graph, 1, last)
     values, influences = [], np.zeros(len(graph))
@@ -100,10 +100,10 @@ def dimension_mle(x: Any, *, neighbours: tuple[int, int] = (10, 20)) -> Estimate
 
 
 def dimension_gride(x: Any, *, near: int = 1, far: int | None = None) -> Estimate:
-    r"""Gride: maximum likelihood from the ratio of the distances to the ``far``-th and ``near``-th neighbours.
+    r"""Gride: maximum likelihood from the ratio of the distances to the ``far``-th and ``near``-th neighbors.
 
     $\mu=r_{n_2}/r_{n_1}$ has the density $d(\mu^d-1)^{n_2-n_1-1}/(B(n_2-n_1,n_1)\mu^{(n_2-1)d+1})$, $n_2=2n_1$ unless told.
-    Larger n1 look at a larger scale. The error is that of the likelihood, widened for shared neighbours. Source: denti2022.
+    Larger n1 look at a larger scale. The error is that of the likelihood, widened for shared neighbors. Source: denti2022.
 
     >>> x = torch.rand(2000, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     >>> abs(dimension_gride(x, near=4).value - 2) < 0.15
@@ -112,7 +112,7 @@ def dimension_gride(x: Any, *, near: int = 1, far: int | None = None) -> Estimat
     far = 2 * near if far is None else far
     if not 1 <= near < far:
         raise ValueError(f"expected 1 <= near < far, got {near} and {far}; leave out far for twice near")
-    graph = neighbours_of(x, far)
+    graph = neighbors_of(x, far)
     ratios = log_ratios(graph, near, far)
     value, scores, information = _gride(ratios, near, far)
     error = max(information**-0.5, shared_error(scores / information, graph.indices[:, :far]))
@@ -120,20 +120,20 @@ def dimension_gride(x: Any, *, near: int = 1, far: int | None = None) -> Estimat
 
 
 def gride_curve(x: Any, *, largest: int = 64) -> tuple[Estimate, ...]:
-    """Gride at n1 = 1, 2, 4, ... up to ``largest``, from one pass over neighbours: the dimension across scales."""
-    if not isinstance(x, Neighbours):
+    """Gride at n1 = 1, 2, 4, ... up to ``largest``, from one pass over neighbors: the dimension across scales."""
+    if not isinstance(x, Neighbors):
         x = distinct_rows(x)
-        x = neighbours_of(x, min(2 * largest, len(x) - 1))
-    graph: Neighbours = x
+        x = neighbors_of(x, min(2 * largest, len(x) - 1))
+    graph: Neighbors = x
     steps = [2**power for power in range(32) if 2**power <= largest and 2 ** (power + 1) <= graph.count]
     return tuple(dimension_gride(graph, near=near) for near in steps)
 
 
-def dimension_correlation(x: Any, *, neighbours: tuple[int, int] = (10, 20)) -> Estimate:
+def dimension_correlation(x: Any, *, neighbors: tuple[int, int] = (10, 20)) -> Estimate:
     r"""The slope of the correlation integral between two radii: $\log(C(r_2)/C(r_1))/\log(r_2/r_1)$.
 
     $C(r)$ is the share of all pairs closer than r; the radii are the medians over rows of the distances to the two
-    ``neighbours``. Counts come from the graph, and for the few rows that have more within $r_2$ than it knows, from all
+    ``neighbors``. Counts come from the graph, and for the few rows that have more within $r_2$ than it knows, from all
     others. On a lattice the radii lie halfway between shells of equal distance and each row counts itself, so that a
     regular line reads exactly 1. Source: grassberger1983.
 
@@ -141,21 +141,21 @@ def dimension_correlation(x: Any, *, neighbours: tuple[int, int] = (10, 20)) -> 
     >>> abs(dimension_correlation(x).value - 2) < 0.2
     True
     """
-    first, last = neighbours
+    first, last = neighbors
     if not 1 <= first < last:
-        raise ValueError(f"expected 1 <= first < last neighbours, got {neighbours}; pass (10, 20), say")
-    if not isinstance(x, Neighbours):
+        raise ValueError(f"expected 1 <= first < last neighbors, got {neighbors}; pass (10, 20), say")
+    if not isinstance(x, Neighbors):
         x = distinct_rows(x)
-        x = neighbours_of(x, max(last, min(3 * last, len(x) - 1)))
-    graph = neighbours_of(x, last)
+        x = neighbors_of(x, max(last, min(3 * last, len(x) - 1)))
+    graph = neighbors_of(x, last)
     lattice = graph.ties > 0.5
-    radii = _between_shells(graph) if lattice else [float(np.median(graph.distances[:, k - 1])) for k in neighbours]
+    radii = _between_shells(graph) if lattice else [float(np.median(graph.distances[:, k - 1])) for k in neighbors]
     if not 0 < radii[0] < radii[1]:
-        raise ValueError(f"expected two radii, got {radii[0]:g} twice: data on a lattice; take other neighbours")
+        raise ValueError(f"expected two radii, got {radii[0]:g} twice: data on a lattice; take other neighbors")
     counts = _counts(graph, radii) + lattice  # (2, n)
     totals = counts.sum(1)
     if totals[0] == 0:
-        raise ValueError("expected pairs closer than the smaller radius, got none; take more neighbours")
+        raise ValueError("expected pairs closer than the smaller radius, got none; take more neighbors")
     length = math.log(radii[1] / radii[0])
     value = math.log(totals[1] / totals[0]) / length
     share = counts / totals[:, None]
@@ -164,9 +164,9 @@ def dimension_correlation(x: Any, *, neighbours: tuple[int, int] = (10, 20)) -> 
 
 
 def shared_error(influences: NDArray[np.float64], indices: NDArray[np.int64]) -> float:
-    r"""The standard error of a sum over rows whose terms share neighbours.
+    r"""The standard error of a sum over rows whose terms share neighbors.
 
-    Two rows of which a share $s_{ij}$ of k + 1 neighbours (themselves counted) is common have terms correlated by about
+    Two rows of which a share $s_{ij}$ of k + 1 neighbors (themselves counted) is common have terms correlated by about
     $s_{ij}$: $\mathrm{var}=g^\top Sg$ with $S=GG^\top/(k+1)$, G the graph with its diagonal, so that it is never negative.
     On flat tori it is 0.8 to 1.35 of the spread over draws, where the error of independent rows is 0.6 to 0.85 of it.
 
@@ -179,27 +179,27 @@ def shared_error(influences: NDArray[np.float64], indices: NDArray[np.int64]) ->
     return math.sqrt(max(independent, float((gathered**2).sum()) / (count + 1)))
 
 
-def log_ratios(graph: Neighbours, near: int, far: int) -> NDArray[np.float64]:
+def log_ratios(graph: Neighbors, near: int, far: int) -> NDArray[np.float64]:
     """The logarithm of the far-th distance over the near-th, 0 where they are equal but for rounding."""
     ratios = np.log(graph.distances[:, far - 1] / graph.distances[:, near - 1])
     ratios[ratios <= CERTAIN] = 0.0
     tied = float((ratios == 0).mean())
     if tied > 0.5:
         raise ValueError(
-            f"expected neighbours {near} and {far} at different distances, got {100 * tied:.0f} % of rows where they are "
+            f"expected neighbors {near} and {far} at different distances, got {100 * tied:.0f} % of rows where they are "
             "equal: data on a lattice; use the correlation dimension"
         )
     return ratios
 
 
-def _between_shells(graph: Neighbours) -> list[float]:
+def _between_shells(graph: Neighbors) -> list[float]:
     """Radii halfway between the first two shells of equal distance, and about the middle of those that the graph knows."""
     steps = np.sort(graph.distances, axis=None)
     shells = steps[np.concatenate([[True], steps[1:] > steps[:-1] * (1 + CERTAIN)])]
     shells = shells[shells <= np.median(graph.distances[:, -1])]
     if len(shells) < 3:
         raise ValueError(
-            f"expected neighbours at three distances or more, got {len(shells)}: all rows are equally far from each other, "
+            f"expected neighbors at three distances or more, got {len(shells)}: all rows are equally far from each other, "
             "as one-hot rows are; pass what they stand for"
         )
     middle = max(1, min(len(shells) - 2, int(np.searchsorted(shells, np.median(graph.distances[:, graph.count // 2])))))
@@ -228,7 +228,7 @@ def _gride(ratios: NDArray[np.float64], near: int, far: int) -> tuple[float, NDA
     return float(value), scores, information
 
 
-def _counts(graph: Neighbours, radii: list[float]) -> NDArray[np.float64]:
+def _counts(graph: Neighbors, radii: list[float]) -> NDArray[np.float64]:
     """How many other rows lie closer than each radius to each row."""
     counts = np.stack([(graph.distances < radius).sum(1) for radius in radii]).astype(np.float64)
     full = torch.from_numpy(np.flatnonzero(graph.distances[:, -1] < radii[1]))

@@ -14,25 +14,25 @@ from theodolite.core.reading import Estimate
 from theodolite.core.statistics import mean_estimate
 from theodolite.measure.dimension.by_distances import shared_error
 from theodolite.measure.dimension.distinct import Rows, distinct_rows
-from theodolite.measure.dimension.neighbour_graph import Neighbours, neighbours_of
+from theodolite.measure.dimension.neighbor_graph import Neighbors, neighbors_of
 from theodolite.measure.spectra import gram_eigenvalues
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-def variances(x: Any, *, standardised: bool = False) -> NDArray[np.float64]:
+def variances(x: Any, *, standardized: bool = False) -> NDArray[np.float64]:
     """The eigenvalues of the covariance, largest first, of the data or of its columns scaled to variance one.
 
     >>> variances([[3.0, 0], [-3, 0], [0, 1], [0, -1]]).round(6).tolist()
     [6.0, 0.666667]
     """
     rows = distinct_rows(x)
-    centred = rows.points - rows.points.mean(0)
-    if standardised:
-        centred = centred / centred.std(0)
-    values = gram_eigenvalues(centred).flip(0).cpu().numpy() / (len(centred) - 1)
-    if standardised:
+    centered = rows.points - rows.points.mean(0)
+    if standardized:
+        centered = centered / centered.std(0)
+    values = gram_eigenvalues(centered).flip(0).cpu().numpy() / (len(centered) - 1)
+    if standardized:
         return np.asarray(values)
     with np.errstate(over="ignore", under="ignore"):
         found = np.asarray(values * rows.scale * rows.scale)
@@ -41,7 +41,7 @@ def variances(x: Any, *, standardised: bool = False) -> NDArray[np.float64]:
     return found
 
 
-def dimension_pca(x: Any, *, share: float = 0.95, standardised: bool = False) -> Estimate:
+def dimension_pca(x: Any, *, share: float = 0.95, standardized: bool = False) -> Estimate:
     """The fewest directions that hold this ``share`` of the variance: the linear hull, whatever curves inside it.
 
     Exact for data on a linear subspace as the share goes to 1. It depends on the columns' units: on the digits 29 directions
@@ -52,7 +52,7 @@ def dimension_pca(x: Any, *, share: float = 0.95, standardised: bool = False) ->
     """
     if not 0 < share <= 1:
         raise ValueError(f"expected a share from 0 to 1, got {share}; pass 0.95, say")
-    found = variances(distinct_rows(x).unscaled(), standardised=standardised)
+    found = variances(distinct_rows(x).unscaled(), standardized=standardized)
     return Estimate(float(directions_needed(found, share)))
 
 
@@ -78,19 +78,19 @@ def dimension_participation(x: Any, *, groups: int = 20) -> Estimate:
     2.0
     """
     rows = distinct_rows(x)
-    centred = rows.points - rows.points.mean(0)
-    wide = centred.shape[1] > 2 * len(centred)
-    value = _participation(centred)
+    centered = rows.points - rows.points.mean(0)
+    wide = centered.shape[1] > 2 * len(centered)
+    value = _participation(centered)
     parts = min(groups, len(rows) // 2)
     if wide or parts < 2:
-        return Estimate(value, math.nan if parts < 2 else _half_spread(centred))
-    order = torch.randperm(len(centred), generator=torch.Generator().manual_seed(0)).to(centred.device)
+        return Estimate(value, math.nan if parts < 2 else _half_spread(centered))
+    order = torch.randperm(len(centered), generator=torch.Generator().manual_seed(0)).to(centered.device)
     pieces = order.chunk(parts)
-    total, sums = centred.T @ centred, centred.sum(0)
+    total, sums = centered.T @ centered, centered.sum(0)
     left = []
     for piece in pieces:
-        own = centred[piece]
-        count = len(centred) - len(own)
+        own = centered[piece]
+        count = len(centered) - len(own)
         mean = (sums - own.sum(0)) / count
         scatter = total - own.T @ own - count * torch.outer(mean, mean)
         left.append(float(scatter.diagonal().sum() ** 2 / scatter.square().sum()))
@@ -125,22 +125,22 @@ def dimension_parallel(x: Any, *, shuffles: int = 19, seed: int = 0) -> Estimate
 
 @dataclass(frozen=True)
 class LocalPca:
-    """Over neighbourhoods: the directions that hold the share of variance, and the participation ratio."""
+    """Over neighborhoods: the directions that hold the share of variance, and the participation ratio."""
 
     needed: Estimate
     participation: Estimate
 
 
-def local_pca(x: Any, *, neighbours: int = 30, share: float = 0.95, most: int = 1000) -> LocalPca:
-    """PCA inside the neighbourhood of each row (of at most so many rows), averaged.
+def local_pca(x: Any, *, neighbors: int = 30, share: float = 0.95, most: int = 1000) -> LocalPca:
+    """PCA inside the neighborhood of each row (of at most so many rows), averaged.
 
-    The count answers what a tangent space needs, but too few where the neighbourhood has few rows for its dimension (15 of
-    20 with 30 neighbours), too many where it curves. The participation ratio of k rows is at most k - 1. Source: fukunaga1971.
+    The count answers what a tangent space needs, but too few where the neighborhood has few rows for its dimension (15 of
+    20 with 30 neighbors), too many where it curves. The participation ratio of k rows is at most k - 1. Source: fukunaga1971.
     """
-    graph = neighbours_of(x, neighbours)
+    graph = neighbors_of(x, neighbors)
     points = graph.rows.points
     chosen = np.linspace(0, len(graph) - 1, min(most, len(graph))).astype(np.int64)
-    near = np.concatenate([chosen[:, None], graph.indices[chosen, :neighbours]], axis=1)
+    near = np.concatenate([chosen[:, None], graph.indices[chosen, :neighbors]], axis=1)
     counts, ratios = [], []
     for some in torch.split(torch.from_numpy(near), max(1, (1 << 21) // (points.shape[1] * near.shape[1]))):
         local = points[some.to(points.device)]
@@ -150,19 +150,19 @@ def local_pca(x: Any, *, neighbours: int = 30, share: float = 0.95, most: int = 
         reached = values.cumsum(1) / values.sum(1, keepdim=True)
         counts.append((reached < share - 1e-12).sum(1) + 1)
         ratios.append(values.sum(1) ** 2 / values.square().sum(1))
-    scale = float(graph.distances[chosen, neighbours - 1].mean())
+    scale = float(graph.distances[chosen, neighbors - 1].mean())
     whole = len(chosen) == len(graph)
-    return LocalPca(*(_mean_over(torch.cat(parts), graph, scale, whole, neighbours) for parts in (counts, ratios)))
+    return LocalPca(*(_mean_over(torch.cat(parts), graph, scale, whole, neighbors) for parts in (counts, ratios)))
 
 
-def dimension_local_pca(x: Any, *, neighbours: int = 30, share: float = 0.95) -> Estimate:
-    """The mean over neighbourhoods of the directions that hold this share of the variance: see `local_pca`.
+def dimension_local_pca(x: Any, *, neighbors: int = 30, share: float = 0.95) -> Estimate:
+    """The mean over neighborhoods of the directions that hold this share of the variance: see `local_pca`.
 
     >>> line = torch.linspace(0, 1, 200, dtype=torch.float64)[:, None] * torch.tensor([[1.0, 2.0, 3.0]])
     >>> dimension_local_pca(line).value
     1.0
     """
-    return local_pca(x, neighbours=neighbours, share=share).needed
+    return local_pca(x, neighbors=neighbors, share=share).needed
 
 
 @dataclass(frozen=True)
@@ -192,16 +192,16 @@ def gaussian_mixture(x: Any, *, share: float = 0.95, most: int = 2000, widest: i
     from sklearn.mixture import GaussianMixture
 
     rows = distinct_rows(x).sample(most)
-    centred = (rows.points - rows.points.mean(0)).cpu()
+    centered = (rows.points - rows.points.mean(0)).cpu()
     note = ""
-    if centred.shape[1] > widest:
-        directions = torch.linalg.svd(centred, full_matrices=False)[2][:widest]
-        held = float((centred @ directions.T).square().sum() / centred.square().sum())
-        centred, note = (
-            centred @ directions.T,
+    if centered.shape[1] > widest:
+        directions = torch.linalg.svd(centered, full_matrices=False)[2][:widest]
+        held = float((centered @ directions.T).square().sum() / centered.square().sum())
+        centered, note = (
+            centered @ directions.T,
             f"in the {widest} leading directions, {100 * held:.0f} % of the variance",
         )
-    table, scores, fits = centred.numpy(), {}, {}
+    table, scores, fits = centered.numpy(), {}, {}
     for pieces in (1, 2, 4, 8, 16):
         if len(table) < 3 * pieces * (table.shape[1] + 1):
             break
@@ -222,7 +222,7 @@ def gaussian_mixture(x: Any, *, share: float = 0.95, most: int = 2000, widest: i
     return Mixture(Estimate(float(needed)), Estimate(float(ratio)), best, scores, note, shares, rows)
 
 
-def _mean_over(values: Tensor, graph: Neighbours, scale: float, whole: bool, count: int) -> Estimate:
+def _mean_over(values: Tensor, graph: Neighbors, scale: float, whole: bool, count: int) -> Estimate:
     draws = values.double().cpu().numpy()
     if not whole:  # far apart in a large table: as good as independent
         found = mean_estimate(draws)
@@ -241,12 +241,12 @@ def directions_needed(values: NDArray[np.float64], share: float) -> int:
     return min(int((reached < share - 1e-12).sum()) + 1, len(values))
 
 
-def _participation(centred: Tensor) -> float:
-    values = gram_eigenvalues(centred)
+def _participation(centered: Tensor) -> float:
+    values = gram_eigenvalues(centered)
     return float(values.sum() ** 2 / values.square().sum())
 
 
-def _half_spread(centred: Tensor) -> float:
+def _half_spread(centered: Tensor) -> float:
     """With more columns than rows: half the difference between the two halves of the rows."""
-    halves = [_participation(part - part.mean(0)) for part in (centred[::2], centred[1::2])]
+    halves = [_participation(part - part.mean(0)) for part in (centered[::2], centered[1::2])]
     return abs(halves[0] - halves[1]) / 2

@@ -18,7 +18,7 @@ DRAWS = 3
 def dimension_calibrated(x: Any, *, most: int = 1500, largest: int = 400) -> Estimate:
     """The dimension of a cube, or of a Gaussian, of as many rows, on which TwoNN would read what it reads here.
 
-    Nearest neighbours in many dimensions sit near the edge of the data, so that TwoNN reads low: 17.6 of 20 at 1,500 rows.
+    Nearest neighbors in many dimensions sit near the edge of the data, so that TwoNN reads low: 17.6 of 20 at 1,500 rows.
     Cube and Gaussian give two answers; the value is their mean, and half their difference is part of the error. Of larger
     data ``most`` rows are drawn.
     """

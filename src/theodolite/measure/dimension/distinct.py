@@ -56,7 +56,7 @@ class Rows:
 def distinct_rows(x: Any, *, fewest: int = 4) -> Rows:
     """The distinct rows of ``x`` (samples first; further axes are flattened), constant columns left out.
 
-    Rows that repeat another one break every estimator that divides by the distance to the nearest neighbour: with one
+    Rows that repeat another one break every estimator that divides by the distance to the nearest neighbor: with one
     row in ten repeated scikit-dimension's maximum likelihood answers 0. They are removed and counted. Rows that are not
     finite are refused and named.
 

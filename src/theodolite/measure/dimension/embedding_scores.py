@@ -1,4 +1,4 @@
-"""How well two coordinates keep the neighbourhoods of the data, and the best of several embeddings by that measure."""
+"""How well two coordinates keep the neighborhoods of the data, and the best of several embeddings by that measure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class Quality:
     """An embedding in the plane and how true it is.
 
-    ``trustworthiness``: neighbours in the plane were neighbours before; ``continuity``: neighbours before are still so; 1 is
+    ``trustworthiness``: neighbors in the plane were neighbors before; ``continuity``: neighbors before are still so; 1 is
     perfect. ``residual`` is 1 - R^2 between the distances before and after. ``failure`` says why there is none.
     """
 
@@ -38,8 +38,8 @@ class Quality:
         return (self.trustworthiness + self.continuity) / 2
 
 
-def embedding_quality(points: Any, coordinates: Any, *, name: str = "", neighbours: int = 10) -> Quality:
-    """Trustworthiness and continuity over so many neighbours, and the residual variance of distances. Source: venna2001.
+def embedding_quality(points: Any, coordinates: Any, *, name: str = "", neighbors: int = 10) -> Quality:
+    """Trustworthiness and continuity over so many neighbors, and the residual variance of distances. Source: venna2001.
 
     >>> x = np.random.default_rng(0).normal(size=(60, 2))
     >>> quality = embedding_quality(x, 3 * x)
@@ -50,7 +50,7 @@ def embedding_quality(points: Any, coordinates: Any, *, name: str = "", neighbou
     from sklearn.manifold import trustworthiness
 
     x, y = np.asarray(points, dtype=np.float64), np.asarray(coordinates, dtype=np.float64)
-    near = min(neighbours, (len(x) - 1) // 2)
+    near = min(neighbors, (len(x) - 1) // 2)
     trust, kept = (float(trustworthiness(a, b, n_neighbors=near)) for a, b in ((x, y), (y, x)))
     residual = 1 - float(np.corrcoef(pdist(x), pdist(y))[0, 1]) ** 2
     return Quality(name, y, trust, kept, residual)
@@ -76,8 +76,8 @@ def planar_embeddings(x: Any, *, most: int = 600) -> Iterator[Quality]:
 def _pca(rows: Rows) -> Embedding:
     import torch
 
-    centred = rows.points - rows.points.mean(0)
-    left, singular, _ = torch.linalg.svd(centred, full_matrices=False)
+    centered = rows.points - rows.points.mean(0)
+    left, singular, _ = torch.linalg.svd(centered, full_matrices=False)
     return Embedding("PCA", (left[:, :2] * singular[:2]).cpu().numpy())
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from theodolite.measure.dimension.distinct import distinct_rows
-from theodolite.measure.dimension.neighbour_graph import Neighbours, nearest_neighbours
+from theodolite.measure.dimension.neighbor_graph import Neighbors, nearest_neighbors
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -33,7 +33,7 @@ class Embedding:
 def classical_mds(distances: Any, dimension: int | None = None) -> Embedding:
     r"""Classical scaling: coordinates $V\Lambda^{1/2}$ of the largest eigenvalues of $B=-\frac12JD^2J$, $J=I-11^\top/n$.
 
-    Exact where the distances are Euclidean; otherwise it minimises the strain $\|B-YY^\top\|$ (not the stress, the misfit of
+    Exact where the distances are Euclidean; otherwise it minimizes the strain $\|B-YY^\top\|$ (not the stress, the misfit of
     the distances themselves). Negative eigenvalues are those of distances that no Euclidean points have. Source: torgerson1952.
 
     >>> triangle = classical_mds([[0.0, 3, 4], [3, 0, 5], [4, 5, 0]])
@@ -44,7 +44,7 @@ def classical_mds(distances: Any, dimension: int | None = None) -> Embedding:
     D = np.asarray(distances, dtype=np.float64)
     if D.ndim != 2 or D.shape[0] != D.shape[1] or not np.allclose(D, D.T):
         raise ValueError(f"expected a symmetric matrix of distances, got shape {D.shape}; pass all pairs")
-    B = -0.5 * _centred(D**2)
+    B = -0.5 * _centered(D**2)
     values, vectors = np.linalg.eigh((B + B.T) / 2)
     values, vectors = values[::-1], vectors[:, ::-1]
     rank = int((values > len(D) * 1e-12 * values[0]).sum())
@@ -52,14 +52,14 @@ def classical_mds(distances: Any, dimension: int | None = None) -> Embedding:
     return Embedding("classical MDS", vectors[:, :kept] * np.sqrt(values[:kept]), tuple(values.tolist()), rank)
 
 
-def geodesic_distances(graph: Neighbours, *, neighbours: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+def geodesic_distances(graph: Neighbors, *, neighbors: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Lengths of the shortest paths over the graph, within its largest connected part, and the rows of that part."""
     from scipy.sparse import coo_matrix
     from scipy.sparse.csgraph import connected_components, shortest_path
 
     count = len(graph)
-    start = np.repeat(np.arange(count), neighbours)
-    ends, lengths = graph.indices[:, :neighbours].ravel(), graph.distances[:, :neighbours].ravel()
+    start = np.repeat(np.arange(count), neighbors)
+    ends, lengths = graph.indices[:, :neighbors].ravel(), graph.distances[:, :neighbors].ravel()
     # both directions are laid down; a sparse matrix would add an edge that stands in both lists, so the larger is kept
     links = coo_matrix((lengths, (start, ends)), shape=(count, count)).tocsr()
     links = links.maximum(links.T)
@@ -68,7 +68,7 @@ def geodesic_distances(graph: Neighbours, *, neighbours: int) -> tuple[NDArray[n
     return shortest_path(links[chosen][:, chosen], method="D", directed=False), chosen
 
 
-def isomap(x: Any, *, neighbours: int = 10, most_dimensions: int = 12, most: int = MOST) -> Embedding:
+def isomap(x: Any, *, neighbors: int = 10, most_dimensions: int = 12, most: int = MOST) -> Embedding:
     r"""Isomap: classical MDS of geodesic distances; the dimension is where the residual variance stops falling.
 
     ``residuals`` are $1-R^2(D_G,D_Y)$ for 1, 2, ... coordinates; the dimension is the last of them that took away more than
@@ -78,9 +78,9 @@ def isomap(x: Any, *, neighbours: int = 10, most_dimensions: int = 12, most: int
 
     Differs from the source: the elbow is a stated rule; the source reads it by eye.
     """
-    graph = _graph(x, neighbours, most)
-    neighbours = min(neighbours, graph.count)
-    geodesic, chosen = geodesic_distances(graph, neighbours=neighbours)
+    graph = _graph(x, neighbors, most)
+    neighbors = min(neighbors, graph.count)
+    geodesic, chosen = geodesic_distances(graph, neighbors=neighbors)
     unit = 1.0 if 1e-100 < graph.rows.scale < 1e100 else graph.rows.scale  # their squares must be numbers
     geodesic = geodesic / unit
     whole = classical_mds(geodesic, most_dimensions)
@@ -96,18 +96,18 @@ def isomap(x: Any, *, neighbours: int = 10, most_dimensions: int = 12, most: int
     return Embedding("Isomap", whole.coordinates * unit, whole.eigenvalues, found, tuple(residuals), note)
 
 
-def lle_weights(graph: Neighbours, *, neighbours: int, regularisation: float = 1e-3) -> NDArray[np.float64]:
-    """The weights, summing to one, by which each row is best made from its neighbours, (n, k). Source: roweis2000."""
+def lle_weights(graph: Neighbors, *, neighbors: int, regularization: float = 1e-3) -> NDArray[np.float64]:
+    """The weights, summing to one, by which each row is best made from its neighbors, (n, k). Source: roweis2000."""
     points = graph.rows.points
-    near = torch.from_numpy(graph.indices[:, :neighbours]).to(points.device)
+    near = torch.from_numpy(graph.indices[:, :neighbors]).to(points.device)
     weights = []
     everyone = torch.arange(len(points), device=points.device)
-    for some in torch.split(everyone, max(1, (1 << 21) // (neighbours * points.shape[1]))):
+    for some in torch.split(everyone, max(1, (1 << 21) // (neighbors * points.shape[1]))):
         apart = points[near[some]] - points[some, None]
         gram = apart @ apart.transpose(1, 2)
         trace = gram.diagonal(dim1=1, dim2=2).sum(1)
-        gram = gram + (regularisation * trace)[:, None, None] * torch.eye(
-            neighbours, dtype=gram.dtype, device=gram.device
+        gram = gram + (regularization * trace)[:, None, None] * torch.eye(
+            neighbors, dtype=gram.dtype, device=gram.device
         )
         solved = torch.linalg.solve(gram, torch.ones_like(gram[:, :, :1])).squeeze(2)
         weights.append(solved / solved.sum(1, keepdim=True))
@@ -115,20 +115,20 @@ def lle_weights(graph: Neighbours, *, neighbours: int, regularisation: float = 1
 
 
 def lle(
-    x: Any, dimension: int = 2, *, neighbours: int = 12, regularisation: float = 1e-3, most: int = MOST
+    x: Any, dimension: int = 2, *, neighbors: int = 12, regularization: float = 1e-3, most: int = MOST
 ) -> Embedding:
     r"""Locally linear embedding: eigenvectors 2 to d + 1 of $(I-W)^\top(I-W)$, scaled to $Y^\top Y=nI$.
 
     The dimension is where the eigenvalues jump by the largest factor: weak evidence, often 1 where the truth is more.
     Source: roweis2000.
     """
-    graph = _graph(x, neighbours, most)
-    neighbours, count = min(neighbours, graph.count), len(graph)
+    graph = _graph(x, neighbors, most)
+    neighbors, count = min(neighbors, graph.count), len(graph)
     if not 1 <= dimension < count:
         raise ValueError(f"expected from 1 to {count - 1} coordinates of {count} rows, got {dimension}; pass more rows")
     left = np.eye(count)
-    left[np.arange(count)[:, None], graph.indices[:, :neighbours]] -= lle_weights(
-        graph, neighbours=neighbours, regularisation=regularisation
+    left[np.arange(count)[:, None], graph.indices[:, :neighbors]] -= lle_weights(
+        graph, neighbors=neighbors, regularization=regularization
     )
     values, vectors = np.linalg.eigh(left.T @ left)
     values = values.clip(min=0.0)
@@ -137,10 +137,10 @@ def lle(
     return Embedding("LLE", coordinates, tuple(values[:16].tolist()), int(gaps.argmax()) + 1)
 
 
-def hessian_eigenmaps(x: Any, dimension: int = 2, *, neighbours: int | None = None, most: int = 600) -> Embedding:
+def hessian_eigenmaps(x: Any, dimension: int = 2, *, neighbors: int | None = None, most: int = 600) -> Embedding:
     r"""Hessian eigenmaps: the functions whose Hessian in local tangent coordinates vanishes, constant ones and d others.
 
-    In the neighbourhood of each row: tangent coordinates u by SVD, the columns $[1,u_a,u_au_b]$ made orthonormal, of which
+    In the neighborhood of each row: tangent coordinates u by SVD, the columns $[1,u_a,u_au_b]$ made orthonormal, of which
     the last d(d+1)/2 estimate the Hessian; $M=\sum H_i^\top H_i$ has a null space of dimension d + 1 if the assumed
     dimension is the true one and the manifold is flat. Source: donoho2003.
 
@@ -148,9 +148,9 @@ def hessian_eigenmaps(x: Any, dimension: int = 2, *, neighbours: int | None = No
     orthogonal to the column of ones).
     """
     d, pairs = dimension, dimension * (dimension + 1) // 2
-    k = neighbours or max(12, 2 * (1 + d + pairs))
+    k = neighbors or max(12, 2 * (1 + d + pairs))
     if k <= 1 + d + pairs:
-        raise ValueError(f"expected more than {1 + d + pairs} neighbours for {d} dimensions, got {k}; take more")
+        raise ValueError(f"expected more than {1 + d + pairs} neighbors for {d} dimensions, got {k}; take more")
     graph = _graph(x, k, most)
     if k >= len(graph):
         raise ValueError(f"expected more than {k} rows, got {len(graph)}; assume fewer dimensions")
@@ -180,7 +180,7 @@ def dimension_hessian(x: Any, *, largest: int = 4, most: int = 600) -> tuple[int
     """The assumed dimension whose null space of d + 1 functions is parted best from the rest, and each one's gap.
 
     0 where no gap exceeds 10: the manifold is not flat, or has another dimension. One dimension is not asked about (a second
-    difference over many neighbours also removes functions that oscillate), nor all columns (there any data is flat).
+    difference over many neighbors also removes functions that oscillate), nor all columns (there any data is flat).
     """
     rows = distinct_rows(x).sample(most)
     gaps = {d: _null_gap(hessian_eigenmaps(rows, d, most=most), d) for d in range(2, min(largest + 1, rows.columns))}
@@ -207,23 +207,23 @@ def laplacian_eigenmaps(affinities: Any, dimension: int = 2) -> Embedding:
     return Embedding("spectral", vectors[:, 1 : dimension + 1], tuple(values.clip(min=0.0).tolist()))
 
 
-def spectral_embedding(x: Any, dimension: int = 2, *, neighbours: int = 12, most: int = MOST) -> Embedding:
-    """Laplacian eigenmaps of the graph of nearest neighbours, each link of weight one. Source: belkin2003."""
-    graph = _graph(x, neighbours, most)
-    neighbours = min(neighbours, graph.count)
+def spectral_embedding(x: Any, dimension: int = 2, *, neighbors: int = 12, most: int = MOST) -> Embedding:
+    """Laplacian eigenmaps of the graph of nearest neighbors, each link of weight one. Source: belkin2003."""
+    graph = _graph(x, neighbors, most)
+    neighbors = min(neighbors, graph.count)
     W = np.zeros((len(graph), len(graph)))
-    W[np.arange(len(graph))[:, None], graph.indices[:, :neighbours]] = 1.0
+    W[np.arange(len(graph))[:, None], graph.indices[:, :neighbors]] = 1.0
     return laplacian_eigenmaps(np.maximum(W, W.T), dimension)
 
 
-def _graph(x: Any, neighbours: int, most: int) -> Neighbours:
-    if isinstance(x, Neighbours) and len(x) <= most and x.count >= neighbours:
+def _graph(x: Any, neighbors: int, most: int) -> Neighbors:
+    if isinstance(x, Neighbors) and len(x) <= most and x.count >= neighbors:
         return x
-    rows = (x.rows if isinstance(x, Neighbours) else distinct_rows(x)).sample(most)
-    return nearest_neighbours(rows, min(neighbours, len(rows) - 1))
+    rows = (x.rows if isinstance(x, Neighbors) else distinct_rows(x)).sample(most)
+    return nearest_neighbors(rows, min(neighbors, len(rows) - 1))
 
 
-def _centred(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+def _centered(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
     rows, columns = matrix.mean(1, keepdims=True), matrix.mean(0, keepdims=True)
     return np.asarray(matrix - rows - columns + matrix.mean())
 

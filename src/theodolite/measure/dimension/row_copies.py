@@ -11,7 +11,7 @@ import torch
 
 from theodolite.measure.dimension.by_distances import gride_curve
 from theodolite.measure.dimension.distinct import Rows, distinct_rows
-from theodolite.measure.dimension.neighbour_graph import Neighbours, nearest_neighbours, neighbours_of
+from theodolite.measure.dimension.neighbor_graph import Neighbors, nearest_neighbors, neighbors_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -36,7 +36,7 @@ def gride_misfit(x: Any, *, near: int = 1) -> float:
     r"""How far the ratios are from the law they are read by: the largest distance between distribution functions.
 
     On a manifold $\mu^{-d}$, $\mu=r_{2n}/r_n$, has the distribution Beta(n, n), whatever d. Bends and edges hardly change
-    that at the nearest neighbours; rows that come in groups do, since $\mu$ jumps where a group ends. Source: denti2022.
+    that at the nearest neighbors; rows that come in groups do, since $\mu$ jumps where a group ends. Source: denti2022.
 
     >>> x = torch.rand(2000, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     >>> gride_misfit(x) < 0.05
@@ -46,7 +46,7 @@ def gride_misfit(x: Any, *, near: int = 1) -> float:
 
     from theodolite.measure.dimension.by_distances import dimension_gride
 
-    graph = neighbours_of(x, 2 * near)
+    graph = neighbors_of(x, 2 * near)
     value = dimension_gride(graph, near=near).value
     shares = np.sort((graph.distances[:, 2 * near - 1] / graph.distances[:, near - 1]) ** -value)
     law = beta.cdf(shares, near, near)
@@ -57,12 +57,12 @@ def gride_misfit(x: Any, *, near: int = 1) -> float:
 def near_copies(x: Any, *, largest: int = 4) -> NearCopies | None:
     """The near-duplicates that rule the smallest scales, None where none do.
 
-    Two signs together: the dimension doubles at least from its lowest (looked for up to the ``largest`` neighbour) to larger
+    Two signs together: the dimension doubles at least from its lowest (looked for up to the ``largest`` neighbor) to larger
     scales, and where it is lowest the ratios do not obey the law they are read by. A rise alone is no sign: a surface that
     bends back on itself, as a helix or a roll, meets itself at larger scales, and there the smallest scale is the one to go
     by.
     """
-    graph = x if isinstance(x, Neighbours) else _graph(x, 128)
+    graph = x if isinstance(x, Neighbors) else _graph(x, 128)
     curve = gride_curve(graph)
     within = curve[: max(1, largest.bit_length())]
     if len(curve) < 2:
@@ -83,9 +83,9 @@ def near_copies(x: Any, *, largest: int = 4) -> NearCopies | None:
     return NearCopies(radius, copied, thinned, misfit)
 
 
-def _graph(x: Any, count: int) -> Neighbours:
+def _graph(x: Any, count: int) -> Neighbors:
     rows = distinct_rows(x)
-    return nearest_neighbours(rows, min(count, len(rows) - 1))
+    return nearest_neighbors(rows, min(count, len(rows) - 1))
 
 
 def _between(distances: NDArray[np.float64]) -> float:
@@ -98,7 +98,7 @@ def _between(distances: NDArray[np.float64]) -> float:
     return float(np.exp((logs[place] + logs[place + 1]) / 2))
 
 
-def _apart(graph: Neighbours, radius: float) -> tuple[NDArray[np.int64], float]:
+def _apart(graph: Neighbors, radius: float) -> tuple[NDArray[np.int64], float]:
     """Rows taken in order, each leaving out those closer than the radius; and the share of rows that have such ones."""
     close = graph.distances < radius
     left_out = np.zeros(len(graph), dtype=bool)

@@ -21,7 +21,7 @@ def tsne_affinities(x: Any, *, perplexity: float = 30.0) -> Tensor:
     """
     points = distinct_rows(x).points
     if not 1 <= perplexity < len(points) - 1:
-        raise ValueError(f"expected a perplexity from 1 to {len(points) - 2}, got {perplexity}; it counts neighbours")
+        raise ValueError(f"expected a perplexity from 1 to {len(points) - 2}, got {perplexity}; it counts neighbors")
     squares = torch.cdist(points, points, compute_mode="donot_use_mm_for_euclid_dist").square()
     squares.fill_diagonal_(torch.inf)
     squares = squares - squares.min(1, keepdim=True).values

@@ -85,7 +85,7 @@ def gradient_moments(model: nn.Module, loss: Loss, data: Any) -> GradientMoments
 def group_moments(model: nn.Module, loss: Loss, batches: Iterable[Batch]) -> GradientMoments | None:
     r"""The same two numbers from the gradients of small batches of one size, for models in which samples meet.
 
-    Batch normalisation makes the loss of a sample depend on its batch, so gradients of single samples are not those of
+    Batch normalization makes the loss of a sample depend on its batch, so gradients of single samples are not those of
     training. With B samples a batch $\mathrm{tr}\,\Sigma=B\,\mathrm{tr}\,\mathrm{cov}(g_B)$. None for fewer than three batches.
     """
     rows, sizes = [], []
@@ -132,21 +132,21 @@ def _with_errors(whole: Tensor, left: Tensor, samples: int) -> GradientMoments:
 
 
 def _blocks(point: Point, data: Any, block: int) -> Iterator[list[Tensor]]:
-    """Gradients of single samples, (block, entries) of each parameter; vectorised where the model can be."""
+    """Gradients of single samples, (block, entries) of each parameter; vectorized where the model can be."""
     own = point.parameters
     for batch in point.batches(data):
         for start in range(0, len(batch), block):
             part = _cut(batch, slice(start, start + block))
             try:
-                yield _vectorised(point, own, part)
-            except (RuntimeError, ValueError, IndexError):  # a model or loss that cannot be vectorised over samples
+                yield _vectorized(point, own, part)
+            except (RuntimeError, ValueError, IndexError):  # a model or loss that cannot be vectorized over samples
                 single = [_single(point, _cut(part, slice(i, i + 1))) for i in range(len(part))]
                 yield [torch.stack(rows) for rows in zip(*single, strict=True)]
 
 
-def _vectorised(point: Point, own: dict[str, Tensor], batch: Batch) -> list[Tensor]:
+def _vectorized(point: Point, own: dict[str, Tensor], batch: Batch) -> list[Tensor]:
     if any(isinstance(value, PackedSequence) for value in (*batch.inputs, *batch.keywords.values())):
-        raise ValueError("expected a row a sample to vectorise over, got packed sequences; take them one by one")
+        raise ValueError("expected a row a sample to vectorize over, got packed sequences; take them one by one")
     tensors = [value for value in (*batch.inputs, *batch.keywords.values(), batch.target) if isinstance(value, Tensor)]
 
     def value(parameters: dict[str, Tensor], members: list[Tensor]) -> Tensor:

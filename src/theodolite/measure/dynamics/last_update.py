@@ -215,7 +215,7 @@ def _product(a: Sequence[Tensor], b: Sequence[Tensor]) -> Tensor:
 
 
 def _groups(sizes: Sequence[int]) -> list[list[int]]:
-    """Neighbouring places whose sizes are together at most `CHUNK`, or a single one.
+    """Neighboring places whose sizes are together at most `CHUNK`, or a single one.
 
     >>> [len(group) for group in _groups([CHUNK - 1, 1, 5, 2 * CHUNK, 3])]
     [2, 1, 1, 1]

@@ -63,7 +63,7 @@ def sgd_run(
 
     ``steps`` are those to settle, not kept, and those kept. The same call gives the same run. All data are held together,
     so they should fit in memory. $b'=\beta b+\nabla L^B$, $\theta'=\theta-\eta b'$. A run that would take more than
-    ``patience`` seconds, as its first ten steps tell, is refused. Batch normalisation goes by the batch, as in training.
+    ``patience`` seconds, as its first ten steps tell, is refused. Batch normalization goes by the batch, as in training.
     """
     with batch_statistics(model):
         point = point_of(model, loss)
@@ -72,12 +72,12 @@ def sgd_run(
     generator = torch.Generator().manual_seed(0)
     velocity = [torch.zeros_like(p) for p in own]
     kept: list[tuple[float, float, float]] = []
-    centre = [p.detach().clone() for p in own]
+    center = [p.detach().clone() for p in own]
     started = time.perf_counter()
     with untouched(model), batch_statistics(model):
         for step in range(sum(steps)):
             if step == steps[0]:
-                centre = [p.detach().clone() for p in own]
+                center = [p.detach().clone() for p in own]
             if step == TRIAL:
                 _check_pace(time.perf_counter() - started, sum(steps), patience)
             if progress is not None and step % 100 == 0:
@@ -87,7 +87,7 @@ def sgd_run(
             value = loss(point.output(part), part.target)
             slopes = torch.autograd.grad(value, own, materialize_grads=True)
             with torch.no_grad():
-                pull = _dot([p - c for p, c in zip(own, centre, strict=True)], slopes)
+                pull = _dot([p - c for p, c in zip(own, center, strict=True)], slopes)
                 velocity = [sgd.momentum * b + g for b, g in zip(velocity, slopes, strict=True)]
                 for p, b in zip(own, velocity, strict=True):
                     p.sub_(b, alpha=sgd.lr)

@@ -1,4 +1,4 @@
-"""Training tried out on a copy: the same optimiser on the same kind of batches, with one thing changed, for a few steps."""
+"""Training tried out on a copy: the same optimizer on the same kind of batches, with one thing changed, for a few steps."""
 
 from __future__ import annotations
 
@@ -55,10 +55,10 @@ def trial_run(
     change: Callable[[nn.Module, torch.optim.Optimizer], None] | None = None,
     most_seconds: float = math.inf,
 ) -> TrialRun:
-    """Take one step on each of the ``training`` batches, on copies of model and optimiser, after ``change`` was made to them.
+    """Take one step on each of the ``training`` batches, on copies of model and optimizer, after ``change`` was made to them.
 
     The loss before and after is on the ``held_out`` batches, in training mode as a step sees it; neither the model nor its
-    buffers, its optimiser or the random state are changed. A run that takes longer than ``most_seconds`` stops early.
+    buffers, its optimizer or the random state are changed. A run that takes longer than ``most_seconds`` stops early.
     """
     started = Stopwatch()
     with untouched(None):
@@ -92,7 +92,7 @@ def trial_run(
 
 
 def copied_training(model: nn.Module, optimizer: torch.optim.Optimizer) -> tuple[nn.Module, torch.optim.Optimizer]:
-    """A model and its optimiser, copied together so that the copy steps the copy; hooks of the optimiser are left behind."""
+    """A model and its optimizer, copied together so that the copy steps the copy; hooks of the optimizer are left behind."""
     held = [p for group in optimizer.param_groups for p in group["params"]]
     gradients = [(p, p.grad) for p in {id(p): p for p in (*model.parameters(), *held)}.values()]
     own = {

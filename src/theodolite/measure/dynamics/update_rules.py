@@ -1,4 +1,4 @@
-r"""What an optimiser does with a gradient, read from its groups and its state: step, momentum, decay, and its preconditioner."""
+r"""What an optimizer does with a gradient, read from its groups and its state: step, momentum, decay, and its preconditioner."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class UpdateRule:
 
     ``lr`` is the largest of the groups; ``gains`` maps each parameter's name to its $P^{-1}$, groups of smaller steps scaled by
     their share, and 0 for parameters that no group holds. ``decay`` is weight decay that shrinks the weights, ``penalties`` that
-    which joins each parameter's gradient. ``kind`` is None where this optimiser's edge is not known, with ``why`` in words.
+    which joins each parameter's gradient. ``kind`` is None where this optimizer's edge is not known, with ``why`` in words.
     """
 
     name: str
@@ -63,7 +63,7 @@ class _Told:
 
 
 def bare_optimizer(optimizer: Any) -> Any:
-    """The optimiser itself where accelerate or Lightning wrap it."""
+    """The optimizer itself where accelerate or Lightning wrap it."""
     while not isinstance(optimizer, torch.optim.Optimizer) or "Accelerated" in type(optimizer).__name__:
         inner = getattr(optimizer, "optimizer", None)
         if inner is None or inner is optimizer:
@@ -73,7 +73,7 @@ def bare_optimizer(optimizer: Any) -> Any:
 
 
 def update_rule(optimizer: torch.optim.Optimizer, model: nn.Module) -> UpdateRule:
-    """How the optimiser would turn gradients into steps now, for the model's parameters by name.
+    """How the optimizer would turn gradients into steps now, for the model's parameters by name.
 
     Known: SGD, Adam, AdamW, Adamax, RAdam, RMSprop, Adagrad, Adadelta, theodolite's multiplicative updates, and sign updates
     (Lion and the like).
@@ -92,7 +92,7 @@ def update_rule(optimizer: torch.optim.Optimizer, model: nn.Module) -> UpdateRul
     if not lr > 0:
         return UpdateRule(name, lr, why="its groups have no lr" if math.isnan(lr) else "the step is zero now")
     if any(group.get("maximize") for group in groups):
-        return UpdateRule(name, lr, why="it maximises")
+        return UpdateRule(name, lr, why="it maximizes")
     try:
         told = [_READ[family][0](group) for group in groups]
     except KeyError as missing:
@@ -158,7 +158,7 @@ class Preconditioned:
 
 
 def preconditioned(operator: Operator, rule: UpdateRule) -> Operator | Preconditioned:
-    r"""The Hessian as the optimiser sees it: $P^{-1/2}(H+\rho)P^{-1/2}$; the operator itself where P is 1.
+    r"""The Hessian as the optimizer sees it: $P^{-1/2}(H+\rho)P^{-1/2}$; the operator itself where P is 1.
 
     >>> from theodolite.measure.curvature import hessian
     >>> layer = nn.Linear(1, 1, bias=False)

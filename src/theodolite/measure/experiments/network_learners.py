@@ -1,4 +1,4 @@
-"""Fully connected networks trained on small problems, many side by side, with any elementwise optimiser."""
+"""Fully connected networks trained on small problems, many side by side, with any elementwise optimizer."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from theodolite.measure.experiments.descent import named_activation
-from theodolite.measure.experiments.sparse_learners import Optimiser
+from theodolite.measure.experiments.sparse_learners import Optimizer
 
 GAINS = {"tanh": 1.0, "relu": 2.0, "linear": 1.0}
 Slopes = Callable[[list[Tensor], list[Tensor]], list[Tensor]]
@@ -47,13 +47,13 @@ def trained_networks(
     y: Tensor,
     *,
     activation: str,
-    optimiser: Optimiser,
+    optimizer: Optimizer,
     steps: int,
     gradient_map: Slopes | None = None,
 ) -> list[Tensor]:
     """Weights after full-batch steps on half the mean square of each network, from (count, k, d) and (count, k)."""
     own = [nn.Parameter(part.clone()) for part in start]
-    stepping = optimiser(own)
+    stepping = optimizer(own)
 
     def closure() -> Any:
         loss = 0.5 * (network_outputs(own, x, activation) - y).square().mean(1).sum()

@@ -1,4 +1,4 @@
-"""Real optimisers on quadratics: the largest gain at which they stay bounded, many gains side by side in one tensor."""
+"""Real optimizers on quadratics: the largest gain at which they stay bounded, many gains side by side in one tensor."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import torch
 from torch import Tensor
 
 Maker = Callable[[torch.nn.Parameter, Tensor], torch.optim.Optimizer]
-"""An optimiser of step 1 for points (k, d), made so that its gain in row k is that number times the inverse preconditioner."""
+"""An optimizer of step 1 for points (k, d), made so that its gain in row k is that number times the inverse preconditioner."""
 
 
 def largest_stable_gain(
     make: Maker, hessian: Tensor, start: Tensor, *, bracket: tuple[float, float], steps: int = 400
 ) -> float:
-    """The gain at which an optimiser on the quadratic of this Hessian begins to grow, by two grids, even in the logarithm.
+    """The gain at which an optimizer on the quadratic of this Hessian begins to grow, by two grids, even in the logarithm.
 
     Growth is told by the largest norms over the third and the last quarter of the steps, or by a thousandfold norm: gradients
     are held below 1000, so that a second moment that hardly moves is not moved by a run that has left.

@@ -9,19 +9,19 @@ import torch
 from torch import Tensor
 
 from theodolite.measure.experiments.network_learners import Slopes, gaussian_start, network_outputs, trained_networks
-from theodolite.measure.experiments.sparse_learners import Optimiser, least_squares_weights, multiplicative_weights
+from theodolite.measure.experiments.sparse_learners import Optimizer, least_squares_weights, multiplicative_weights
 
 Learner = Callable[..., Tensor]
 STEPS, WIDTH = 5, 8
 
 
 def _network_learner(
-    optimiser: Optimiser,
+    optimizer: Optimizer,
     *,
     gradient_map: Callable[[], Slopes] | None = None,
     input_map: Callable[[Tensor], Tensor] | None = None,
 ) -> Learner:
-    """A tanh network of one hidden layer, some steps of an optimiser; its Gaussian first layer turns with the data."""
+    """A tanh network of one hidden layer, some steps of an optimizer; its Gaussian first layer turns with the data."""
 
     def learn(x: Tensor, y: Tensor, test: Tensor, *, seed: int, rotation: Tensor | None = None) -> Tensor:
         generator = torch.Generator().manual_seed(seed)
@@ -29,7 +29,7 @@ def _network_learner(
         fed, asked = (x, test) if input_map is None else (input_map(x), input_map(test))
         along = gradient_map() if gradient_map is not None else None
         own = trained_networks(
-            own, fed[None], y[None], activation="tanh", optimiser=optimiser, steps=STEPS, gradient_map=along
+            own, fed[None], y[None], activation="tanh", optimizer=optimizer, steps=STEPS, gradient_map=along
         )
         return network_outputs(own, asked[None], "tanh")[0]
 
@@ -46,7 +46,7 @@ def _linear_learner(weights: Callable[[Tensor, Tensor], Tensor]) -> Learner:
 
 
 def ridge_weights(x: Tensor, y: Tensor) -> Tensor:
-    """Ridge regression, where Newton's method on the penalised square ends in one step."""
+    """Ridge regression, where Newton's method on the penalized square ends in one step."""
     return torch.as_tensor(torch.linalg.solve(x.T @ x + torch.eye(x.shape[1], dtype=x.dtype), x.T @ y))
 
 
@@ -79,7 +79,7 @@ def _lasso_weights(x: Tensor, y: Tensor) -> Tensor:
 
 
 def _layer_normed(x: Tensor) -> Tensor:
-    """Each row centred and scaled, as by LayerNorm on the input."""
+    """Each row centered and scaled, as by LayerNorm on the input."""
     return (x - x.mean(1, keepdim=True)) / x.std(1, keepdim=True)
 
 
@@ -89,11 +89,11 @@ def _root_mean_square_normed(x: Tensor) -> Tensor:
 
 
 def _capped(x: Tensor) -> Tensor:
-    """Each feature cut at one root mean square of all: any map feature by feature, such as standardisation, is alike."""
+    """Each feature cut at one root mean square of all: any map feature by feature, such as standardization, is alike."""
     return x.clamp(-1.0, 1.0)
 
 
-def _normalised_slopes() -> Slopes:
+def _normalized_slopes() -> Slopes:
     """Gradients over their common norm."""
     return lambda own, slopes: [g / torch.cat([s.flatten() for s in slopes]).norm() for g in slopes]
 
@@ -155,7 +155,7 @@ INVARIANT: dict[str, Learner] = {
     "momentum": _network_learner(partial(SGD, lr=0.2, momentum=0.9)),
     "Nesterov": _network_learner(partial(SGD, lr=0.2, momentum=0.9, nesterov=True)),
     "weight decay": _network_learner(partial(SGD, lr=0.3, weight_decay=0.1)),
-    "normalised": _network_learner(partial(SGD, lr=0.3), gradient_map=_normalised_slopes),
+    "normalized": _network_learner(partial(SGD, lr=0.3), gradient_map=_normalized_slopes),
     "LARS": _network_learner(partial(SGD, lr=1.0), gradient_map=_layerwise_slopes),
     "Muon": _network_learner(partial(SGD, lr=1.0), gradient_map=_polar_slopes),
     "Shampoo": _network_learner(partial(SGD, lr=0.3), gradient_map=_shampoo_slopes),

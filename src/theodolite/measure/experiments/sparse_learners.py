@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from theodolite.nn import Squares
 from theodolite.optim import EGU, EGUpm
 
-Optimiser = Callable[[Iterable[Tensor]], torch.optim.Optimizer]
+Optimizer = Callable[[Iterable[Tensor]], torch.optim.Optimizer]
 
 MULTIPLICATIVE = ("egu", "egupm", "spindly", "spindlypm")
 
@@ -40,13 +40,13 @@ def multiplicative_weights(
         squares = Squares(initial_weight**0.5, positive=update == "spindly")
         parts = squares.right_inverse(w if squares.positive else torch.zeros_like(w))
         own = [nn.Parameter(part) for part in ([parts] if isinstance(parts, Tensor) else parts)]
-        optimiser: torch.optim.Optimizer = torch.optim.SGD(own, lr=lr / 4)
+        optimizer: torch.optim.Optimizer = torch.optim.SGD(own, lr=lr / 4)
     elif update == "egu":
         own = [nn.Parameter(w)]
-        optimiser = EGU(own, lr=lr)
+        optimizer = EGU(own, lr=lr)
     else:
         own = [nn.Parameter(torch.zeros_like(w))]
-        optimiser = EGUpm(own, lr=lr, beta=2 * initial_weight)
+        optimizer = EGUpm(own, lr=lr, beta=2 * initial_weight)
     for _ in range(steps):
         with torch.no_grad():
             w = squares(*own) if update.startswith("spindly") else own[0]
@@ -56,17 +56,17 @@ def multiplicative_weights(
                     p.grad = sign * p * slope
             else:
                 own[0].grad = slope
-            optimiser.step()
+            optimizer.step()
     with torch.no_grad():
         return squares(*own) if update.startswith("spindly") else own[0].detach()
 
 
 def descent_weights(
-    x: Tensor, y: Tensor, *, optimiser: Optimiser, passes: int = 1, batch_size: int | None = None
+    x: Tensor, y: Tensor, *, optimizer: Optimizer, passes: int = 1, batch_size: int | None = None
 ) -> Tensor:
-    """Weights from zero after passes by an elementwise optimiser, ``batch_size`` examples a step (None: all)."""
+    """Weights from zero after passes by an elementwise optimizer, ``batch_size`` examples a step (None: all)."""
     w = nn.Parameter(torch.zeros(x.shape[0], x.shape[2], dtype=x.dtype))
-    stepping = optimiser([w])
+    stepping = optimizer([w])
     size = batch_size or x.shape[1]
     for _ in range(passes):
         for place in range(0, x.shape[1], size):

@@ -73,7 +73,7 @@ def descended(
 def linearly_descended(
     forward: Forward, parameters: Sequence[Tensor], targets: Tensor, *, rates: Sequence[float], steps: int
 ) -> Tensor:
-    r"""Outputs (nets, m) after the same descent of the networks' linearisation at ``parameters``.
+    r"""Outputs (nets, m) after the same descent of the networks' linearization at ``parameters``.
 
     By the kernels $\Theta=\sum\eta J J^\top$ on the batch: $z'=z-\frac1m\Theta(z-y)$, exactly.
     """

@@ -20,7 +20,7 @@ from theodolite.measure.functional import Inputs, Parameters, Stateless, as_batc
 
 CONVOLUTIONS = (F.conv1d, F.conv2d)
 ONE_BY_ONE = 32
-"""Outputs up to which each is propagated back by itself: in less memory, and by operations that need not vectorise."""
+"""Outputs up to which each is propagated back by itself: in less memory, and by operations that need not vectorize."""
 HARMLESS = ("__get__", "dim", "size", "numel", "stride", "is_floating_point", "is_contiguous", "__len__")
 
 
@@ -175,7 +175,7 @@ def _widths(use: Use, weight: Tensor) -> tuple[int, int]:
 def factors(net: Stateless, structure: LayerStructure, x: Inputs, *, part: slice = slice(None)) -> Factors:
     """The factors of every sample of a batch, for all outputs or a ``part`` of them.
 
-    Each sample is run alone (vectorised), so that nothing need be assumed of how a model orders its axes.
+    Each sample is run alone (vectorized), so that nothing need be assumed of how a model orders its axes.
     """
     held = {name: tensor.detach() for name, tensor in net.parameters.items()}
     names, n = {id(tensor): name for name, tensor in held.items()}, count(x)

@@ -18,7 +18,7 @@ MEMORY = 1 << 30
 """Bytes that intermediate results may take unless told otherwise; the kernel itself comes on top."""
 
 REFUSALS = (RuntimeError, NotImplementedError, ValueError, IndexError)
-"""What is raised where a model does not vectorise over samples."""
+"""What is raised where a model does not vectorize over samples."""
 
 _Method = Literal["layers", "jacobian"]
 
@@ -128,7 +128,7 @@ def ntk_plan(
             "jacobian",
             1,
             structure.outputs,
-            f"the model does not vectorise over samples: {refusal}",
+            f"the model does not vectorize over samples: {refusal}",
             (),
             tuple(net.parameters),
             left,
@@ -180,10 +180,10 @@ def kernel_drift(before: Tensor, after: Tensor) -> float:
     return float((after - before).norm() / before.norm())
 
 
-def kernel_alignment(kernel: Tensor, targets: Tensor, *, centred: bool = True) -> float:
+def kernel_alignment(kernel: Tensor, targets: Tensor, *, centered: bool = True) -> float:
     r"""$\langle K,YY^\top\rangle_F/\|K\|_F\|YY^\top\|_F$: how much a kernel looks like the labels' own, at most 1.
 
-    ``targets`` are (n, C), or whole numbers (n,) that stand for classes. ``centred`` takes both about their means, so
+    ``targets`` are (n, C), or whole numbers (n,) that stand for classes. ``centered`` takes both about their means, so
     that a constant part counts for nothing. Source: cristianini2001; cortes2012.
 
     >>> y = torch.tensor([[1.0], [-1.0]])
@@ -191,7 +191,7 @@ def kernel_alignment(kernel: Tensor, targets: Tensor, *, centred: bool = True) -
     1.0
     """
     K, Y = kernel.double(), target_rows(targets).to(kernel.device)
-    if centred:
+    if centered:
         Y = Y - Y.mean(0)
         K = K - K.mean(0) - K.mean(1, keepdim=True) + K.mean()
     gram = Y @ Y.T
@@ -288,7 +288,7 @@ def _checked(rates: Mapping[str, float], model: nn.Module) -> Mapping[str, float
 
 
 def _refusal(net: Stateless, structure: LayerStructure, x: Inputs) -> str | None:
-    """Why the model cannot be vectorised over samples, if it cannot; tried on one sample and one output."""
+    """Why the model cannot be vectorized over samples, if it cannot; tried on one sample and one output."""
     try:
         factors(net, structure, rows(x, slice(0, 1)), part=slice(0, 1))
     except REFUSALS as error:

@@ -15,20 +15,20 @@ RANGE_SHARE = 0.1
 class InputScales:
     """Inputs as a whole (``mean_square``, ``offset``, ``scale``) and by column: ``spread`` is the ratio of large to small ranges.
 
-    Between the 10th and the 90th hundredth of the columns that vary (1 where there are fewer than two). ``centre`` and ``width``
-    are the statistics to standardise by; they have the shape of one sample, or can be broadcast to it.
+    Between the 10th and the 90th hundredth of the columns that vary (1 where there are fewer than two). ``center`` and ``width``
+    are the statistics to standardize by; they have the shape of one sample, or can be broadcast to it.
     """
 
     mean_square: float
     offset: float
     scale: float
     spread: float
-    centre: Tensor
+    center: Tensor
     width: Tensor
 
-    def standardised(self, x: Tensor) -> Tensor:
-        """Inputs less their centre, over their width."""
-        return ((x.float() - self.centre) / self.width).to(x.dtype)
+    def standardized(self, x: Tensor) -> Tensor:
+        """Inputs less their center, over their width."""
+        return ((x.float() - self.center) / self.width).to(x.dtype)
 
 
 def input_scales(x: Tensor) -> InputScales:
@@ -36,7 +36,7 @@ def input_scales(x: Tensor) -> InputScales:
 
     >>> x = torch.tensor([[0.0, 0.0], [2.0, 2000.0]])
     >>> found = input_scales(x)
-    >>> round(found.spread), found.standardised(x)[0]
+    >>> round(found.spread), found.standardized(x)[0]
     (251, tensor([-1., -1.]))
     """
     values = x.detach().double()
@@ -55,7 +55,7 @@ def input_scales(x: Tensor) -> InputScales:
         shape[axis - 1] = -1
         deviation = torch.maximum(columns.std(1, correction=0), RANGE_SHARE * ranges)
         width = torch.where(alive, deviation, torch.ones_like(deviation)).reshape(shape)
-        centre = columns.mean(1).reshape(shape)
+        center = columns.mean(1).reshape(shape)
     else:
-        centre, width = values.new_tensor(mean), values.new_tensor(std if std > 0 else 1.0)
-    return InputScales(float(values.square().mean()), mean, std, spread, centre.float(), width.float())
+        center, width = values.new_tensor(mean), values.new_tensor(std if std > 0 else 1.0)
+    return InputScales(float(values.square().mean()), mean, std, spread, center.float(), width.float())

@@ -206,9 +206,9 @@ def _signal(z: Tensor) -> tuple[float, float, float]:
     total = float(rows.square().mean())
     if not math.isfinite(total) or total == 0.0 or len(rows) < 2:
         return total, math.nan if total else 0.0, math.nan
-    centred = rows - rows.mean(0)
-    unlike = float(centred.square().mean()) / total * len(rows) / (len(rows) - 1)
-    values = torch.linalg.eigvalsh(centred @ centred.mT).clamp(min=0)
+    centered = rows - rows.mean(0)
+    unlike = float(centered.square().mean()) / total * len(rows) / (len(rows) - 1)
+    values = torch.linalg.eigvalsh(centered @ centered.mT).clamp(min=0)
     rank = float(values.sum() ** 2 / values.square().sum()) if bool(values.any()) else 0.0
     return total, unlike, rank
 

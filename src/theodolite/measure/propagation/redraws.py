@@ -1,4 +1,4 @@
-"""A copy of a model, initialised afresh many times: how gradients differ between draws of the weights."""
+"""A copy of a model, initialized afresh many times: how gradients differ between draws of the weights."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FEWEST = 10
 
 @dataclass(frozen=True)
 class GradientDraws:
-    """Squared norms of input gradients (draws, inputs), and the names of modules that could not be initialised afresh."""
+    """Squared norms of input gradients (draws, inputs), and the names of modules that could not be initialized afresh."""
 
     squares: Tensor
     kept: tuple[str, ...]
@@ -34,9 +34,9 @@ def redrawn_gradients(
     seed: int = 0,
     ended: Callable[[], bool] = bool,
 ) -> GradientDraws:
-    """Squared norms of the gradient of the first output by each sample, for freshly initialised copies of the model.
+    """Squared norms of the gradient of the first output by each sample, for freshly initialized copies of the model.
 
-    Every module with ``reset_parameters`` is initialised as its own code does; others keep their weights and are named.
+    Every module with ``reset_parameters`` is initialized as its own code does; others keep their weights and are named.
     The model given is not touched: it is copied once. In evaluation mode, so samples do not mix. Once `FEWEST` draws are
     made, ``ended()`` may end them.
     """
@@ -71,9 +71,9 @@ def log_spread(squares: Tensor) -> tuple[float, float]:
         raise ValueError(
             f"expected at least 8 draws with gradients, got {len(alive)} of {len(squares)}; the network is mostly dead: widen it"
         )
-    centred = alive.log() - alive.log().mean(0)
-    n = len(centred)
-    parts = centred.square()
+    centered = alive.log() - alive.log().mean(0)
+    n = len(centered)
+    parts = centered.square()
     total = parts.sum(0)
     whole = float((total / (n - 1)).mean())
     # leaving one draw out of a variance: its square counts n/(n-1) times

@@ -196,7 +196,7 @@ def _step(func: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -
     if "dropout" in name and not (kwargs.get("training", args[2] if len(args) > 2 else True)):
         return None
     if name not in ACTIVATIONS:
-        kinds = [words for part, words in (("norm", "a normalisation"), ("pool", "pooling")) if part in name]
+        kinds = [words for part, words in (("norm", "a normalization"), ("pool", "pooling")) if part in name]
         words = kinds[0] if kinds else WORDS.get(name)
         return SignalStep(f"{words} ({name})" if words else name)
     plain = getattr(F, name, None) or getattr(torch, name, None) or func

@@ -72,7 +72,7 @@ def _not_sums() -> tuple[type[nn.Module], ...]:
 
 
 def mean_square(tensor: Tensor | NDArray[Any], scale: float = 1.0) -> Estimate:
-    """The mean square times ``scale`` with its standard error; initialisations have mean zero. NaN of no numbers."""
+    """The mean square times ``scale`` with its standard error; initializations have mean zero. NaN of no numbers."""
     if is_tensor(tensor) and tensor.device.type not in ("cpu", "mps"):
         squares = tensor.detach().to(torch.float64).square().flatten() * scale
         error = squares.std(correction=0) / squares.numel() ** 0.5 if squares.numel() > 1 else squares.new_tensor(0.0)

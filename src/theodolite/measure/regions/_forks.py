@@ -60,13 +60,13 @@ class Fork:
             places = anew.nonzero().flatten()
             signal, some = self.signal.index_select(0, parent[places]), cells.take(places.cpu().numpy())
             out.index_copy_(
-                0, places, _behind_layer(self.bend, self.dense, signal, self.bend.piece(some.at_centre(signal)))
+                0, places, _behind_layer(self.bend, self.dense, signal, self.bend.piece(some.at_center(signal)))
             )
         count = torch.where(anew, 0, self.count[parent])
         child = torch.repeat_interleave(count)
         at = torch.arange(len(child), device=child.device) + (self.start[parent] - count.cumsum(0) + count)[child]
         lines, before = self.lines[at], self.piece[at]
-        now = self.bend.piece(cells.at_centre_of(child, lines))
+        now = self.bend.piece(cells.at_center_of(child, lines))
         moved = (now != before).nonzero().flatten()
         child, unit, lines = child[moved], self.unit[at[moved]], lines[moved].unsqueeze(2)
         change = self.bend.applied(lines, now[moved].unsqueeze(1)) - self.bend.applied(

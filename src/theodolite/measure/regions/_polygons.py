@@ -31,15 +31,15 @@ class Polygons:
         """Some of them."""
         return Polygons(self.corners[places], self.count[places])
 
-    def centres(self) -> Array:
+    def centers(self) -> Array:
         """The mean of each one's corners, (C, 2)."""
         weight = np.arange(self.corners.shape[1]) < self.count[:, None]
-        centres: Array = np.einsum("ckx,ck->cx", self.corners, weight / self.count[:, None])
-        return centres
+        centers: Array = np.einsum("ckx,ck->cx", self.corners, weight / self.count[:, None])
+        return centers
 
-    def radii(self, centres: Array) -> Array:
-        """The distance from the centre to the farthest corner."""
-        offset = self.corners - centres[:, None]
+    def radii(self, centers: Array) -> Array:
+        """The distance from the center to the farthest corner."""
+        offset = self.corners - centers[:, None]
         radii: Array = np.sqrt(np.einsum("ckx,ckx->ck", offset, offset).max(1))
         return radii
 
@@ -179,8 +179,8 @@ def _split_by_lines(polygons: Polygons, lines: Array) -> tuple[Polygons, Array]:
 
 def _split_by_windows(polygons: Polygons, members: Array) -> tuple[Polygons, Array]:
     """The parts on which one of the members is the largest, of those polygons on which not one is so throughout."""
-    centre = polygons.centres()
-    value = members[:, 0] + members[:, 1] * centre[:, :1] + members[:, 2] * centre[:, 1:]
+    center = polygons.centers()
+    value = members[:, 0] + members[:, 1] * center[:, :1] + members[:, 2] * center[:, 1:]
     top = np.take_along_axis(members, value.argmax(1)[:, None, None], 2)
     contested = np.zeros(len(polygons), dtype=bool)
     for k in range(members.shape[2]):
@@ -217,8 +217,8 @@ def _left_over(parts: Polygons, parent: Array, start: Array, length: Array, form
     cell = np.repeat(np.arange(len(parts)), count)
     within = np.arange(len(cell)) - np.repeat(np.cumsum(count) - count, count)
     chosen = start[parent[cell]] + BLOCK + within
-    centre = parts.centres()
-    radius, middle, own = parts.radii(centre)[cell], centre[cell], forms[chosen]
+    center = parts.centers()
+    radius, middle, own = parts.radii(center)[cell], center[cell], forms[chosen]
     if own.ndim == 2:
         near = may_cross(own.T, middle.T, radius)
     else:
@@ -228,8 +228,8 @@ def _left_over(parts: Polygons, parent: Array, start: Array, length: Array, form
     return cell[near], chosen[near]
 
 
-def may_cross(line: Any, centre: Any, radius: Any) -> Any:
-    """Whether a line comes nearer to a centre than the radius, never so where it is none: of numpy arrays or of tensors."""
+def may_cross(line: Any, center: Any, radius: Any) -> Any:
+    """Whether a line comes nearer to a center than the radius, never so where it is none: of numpy arrays or of tensors."""
     constant, a, b = line
-    value = constant + a * centre[0] + b * centre[1]
+    value = constant + a * center[0] + b * center[1]
     return value * value < (a * a + b * b) * (radius * radius * (1 + 1e-6))

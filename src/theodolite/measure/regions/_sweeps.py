@@ -29,10 +29,10 @@ class Cells(Protocol):
     def roots(self) -> Tensor:
         """Which of the slices given each cell belongs to, (C,)."""
 
-    def at_centre(self, signal: Tensor) -> Tensor:
+    def at_center(self, signal: Tensor) -> Tensor:
         """The values (C, ...) of affine maps (C, rows, ...) at a point inside each cell."""
 
-    def at_centre_of(self, places: Tensor, signal: Tensor) -> Tensor:
+    def at_center_of(self, places: Tensor, signal: Tensor) -> Tensor:
         """The values (P,) of one affine map each, (P, rows), at points inside the cells at these places."""
 
     def cut_by_knots(self, bend: Bend, signal: Tensor) -> tuple[Iterator[tuple[Self, Tensor]], Crossing | None]:
@@ -117,9 +117,9 @@ def _behind(program: PiecewiseProgram, part: _Part) -> dict[int, Tensor]:
     kept = {slot: held.index_select(0, parent) for slot, held in live.items() if last[slot] >= place or slot == source}
     signal = kept[source]
     if isinstance(does, Bend):
-        kept[place] = does.applied(signal, does.piece(cells.at_centre(signal)), spent=last[source] < place)
+        kept[place] = does.applied(signal, does.piece(cells.at_center(signal)), spent=last[source] < place)
     else:
-        kept[place] = does.applied(signal, cells.at_centre(signal))
+        kept[place] = does.applied(signal, cells.at_center(signal))
     return {slot: held for slot, held in kept.items() if last[slot] >= place}
 
 

@@ -90,7 +90,7 @@ def _unit(rows: Array) -> tuple[Array, Array]:
 
 
 def largest_ball(cell: Cell, *, reach: float = 1e6) -> tuple[Array, float]:
-    """The centre and radius of the largest ball in a cell (its inradius); a cell of infinite inradius ends at ``reach``."""
+    """The center and radius of the largest ball in a cell (its inradius); a cell of infinite inradius ends at ``reach``."""
     from scipy.optimize import linprog
 
     size = len(cell.point)

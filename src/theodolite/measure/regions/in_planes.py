@@ -58,44 +58,44 @@ class PlaneRegions:
         return corners
 
     def patterns(self) -> Tensor:
-        """The activation pattern of every cell: which piece of each bend its centre lies on, (C, units)."""
+        """The activation pattern of every cell: which piece of each bend its center lies on, (C, units)."""
         with torch.no_grad():
-            centres = self.plane.points(self.cells.centres())
-            return torch.cat([activation_patterns(self.program, part) for part in torch.split(centres, 4096)])
+            centers = self.plane.points(self.cells.centers())
+            return torch.cat([activation_patterns(self.program, part) for part in torch.split(centers, 4096)])
 
 
 @dataclass(frozen=True)
 class PlaneCells:
-    """Polygons of a slice with their centres and radii, as `swept` asks for them."""
+    """Polygons of a slice with their centers and radii, as `swept` asks for them."""
 
     polygons: Polygons
-    centre: Tensor
+    center: Tensor
     radius: Tensor
 
     @classmethod
     def around(cls, polygons: Polygons, device: torch.device) -> PlaneCells:
         """The cells of these polygons."""
-        centre = polygons.centres()
-        return cls(polygons, torch.from_numpy(centre).to(device), torch.from_numpy(polygons.radii(centre)).to(device))
+        center = polygons.centers()
+        return cls(polygons, torch.from_numpy(center).to(device), torch.from_numpy(polygons.radii(center)).to(device))
 
     def __len__(self) -> int:
         return len(self.polygons)
 
     def take(self, places: Any) -> PlaneCells:
         """The cells at these places."""
-        return PlaneCells(self.polygons.take(places), self.centre[places], self.radius[places])
+        return PlaneCells(self.polygons.take(places), self.center[places], self.radius[places])
 
     def roots(self) -> Tensor:
         """All lie in one slice."""
-        return torch.zeros(len(self), dtype=torch.long, device=self.centre.device)
+        return torch.zeros(len(self), dtype=torch.long, device=self.center.device)
 
-    def at_centre(self, signal: Tensor) -> Tensor:
-        """The values of affine maps (C, 3, ...) at the centres."""
-        return _at(self.centre, signal)
+    def at_center(self, signal: Tensor) -> Tensor:
+        """The values of affine maps (C, 3, ...) at the centers."""
+        return _at(self.center, signal)
 
-    def at_centre_of(self, places: Tensor, signal: Tensor) -> Tensor:
-        """The values of one affine map each, (P, 3), at the centres of the cells at these places."""
-        return _at(self.centre[places], signal)
+    def at_center_of(self, places: Tensor, signal: Tensor) -> Tensor:
+        """The values of one affine map each, (P, 3), at the centers of the cells at these places."""
+        return _at(self.center[places], signal)
 
     def cut_by_knots(self, bend: Bend, signal: Tensor) -> tuple[Iterator[tuple[PlaneCells, Tensor]], Crossing]:
         """Cut by the zero lines of every unit less each of its knots."""
@@ -106,7 +106,7 @@ class PlaneCells:
             own = flat[some]
             steep = own[:, 1].square().addcmul_(own[:, 2], own[:, 2])
             reach = steep.mul_((self.radius[some].square() * (1 + 1e-6)).unsqueeze(1))
-            middle = _at(self.centre[some], own)
+            middle = _at(self.center[some], own)
             pieces.append(bend.piece(middle))
             for place, knot in enumerate(bend.knots):
                 near = ((middle - knot).square_() < reach).nonzero()  # never where a unit is constant
@@ -125,16 +125,16 @@ class PlaneCells:
 
     def cut_by_windows(self, candidates: Tensor) -> Iterator[tuple[PlaneCells, Tensor]]:
         """Cut where the largest member of a window changes."""
-        best = self.at_centre(candidates).argmax(-1)[:, None, :, None].expand(-1, 3, -1, 1)
+        best = self.at_center(candidates).argmax(-1)[:, None, :, None].expand(-1, 3, -1, 1)
         less = candidates.gather(3, best) - candidates
-        centre = (self.centre[:, 0, None, None], self.centre[:, 1, None, None])
-        contested = may_cross((less[:, 0], less[:, 1], less[:, 2]), centre, self.radius[:, None, None]).any(-1)
+        center = (self.center[:, 0, None, None], self.center[:, 1, None, None])
+        contested = may_cross((less[:, 0], less[:, 1], less[:, 2]), center, self.radius[:, None, None]).any(-1)
         cell, window = contested.nonzero(as_tuple=True)
         members = candidates[cell, :, window].cpu().numpy()  # (P, 3, m)
         return self._replaced(cut(self.polygons, cell.cpu().numpy(), members))
 
     def _replaced(self, chunks: Iterator[tuple[Polygons, Array]]) -> Iterator[tuple[PlaneCells, Tensor]]:
-        device = self.centre.device
+        device = self.center.device
         for polygons, parent in chunks:
             yield PlaneCells.around(polygons, device), torch.from_numpy(parent).to(device)
 
@@ -214,9 +214,9 @@ def _told_parts(
         cells, maps = found[0].polygons, found[1].mT.contiguous()  # (C, outputs, 3)
         if number == 0:
             some = np.linspace(0, len(cells) - 1, 16).astype(int)
-            centre = cells.take(some).centres()
-            ones = torch.from_numpy(np.column_stack([np.ones(len(some)), centre])).to(maps.device)
-            check_maps(program, plane.points(centre), torch.einsum("cok,ck->co", maps[torch.from_numpy(some)], ones))
+            center = cells.take(some).centers()
+            ones = torch.from_numpy(np.column_stack([np.ones(len(some)), center])).to(maps.device)
+            check_maps(program, plane.points(center), torch.einsum("cok,ck->co", maps[torch.from_numpy(some)], ones))
         yield PlaneRegions(cells, maps, plane, program)
 
 

@@ -72,7 +72,7 @@ class Intervals:
         """The line of each cell."""
         return self.root
 
-    def centre(self) -> Tensor:
+    def center(self) -> Tensor:
         """A place inside each cell."""
         low_end, high_end = self.low.isinf(), self.high.isinf()
         middle = 0.5 * (self.low + self.high)
@@ -80,14 +80,14 @@ class Intervals:
         middle = torch.where(high_end & ~low_end, self.low + self.low.abs().clamp(min=1), middle)
         return torch.where(low_end & high_end, torch.zeros_like(middle), middle)
 
-    def at_centre(self, signal: Tensor) -> Tensor:
-        """The values of affine maps (C, 2, ...) at the centres."""
-        t = self.centre().reshape(-1, *(1,) * (signal.ndim - 2))
+    def at_center(self, signal: Tensor) -> Tensor:
+        """The values of affine maps (C, 2, ...) at the centers."""
+        t = self.center().reshape(-1, *(1,) * (signal.ndim - 2))
         return signal[:, 0] + t * signal[:, 1]
 
-    def at_centre_of(self, places: Tensor, signal: Tensor) -> Tensor:
-        """The values of one affine map each, (P, 2), at the centres of the cells at these places."""
-        return signal[:, 0] + self.centre()[places] * signal[:, 1]
+    def at_center_of(self, places: Tensor, signal: Tensor) -> Tensor:
+        """The values of one affine map each, (P, 2), at the centers of the cells at these places."""
+        return signal[:, 0] + self.center()[places] * signal[:, 1]
 
     def cut_by_knots(self, bend: Bend, signal: Tensor) -> tuple[Iterator[tuple[Intervals, Tensor]], None]:
         """Cut where a unit crosses a knot."""
@@ -176,8 +176,8 @@ def regions_on_lines(model: nn.Module, starts: Tensor, ends: Tensor, *, whole: b
     with torch.no_grad():
         some = torch.linspace(0, len(cells) - 1, 16).long().to(cells.root.device)
         part = cells.take(some)
-        t = part.centre().reshape(-1, *(1,) * (starts.ndim - 1))
-        check_maps(program, starts[part.root] + t * (ends - starts)[part.root], part.at_centre(maps[some]))
+        t = part.center().reshape(-1, *(1,) * (starts.ndim - 1))
+        check_maps(program, starts[part.root] + t * (ends - starts)[part.root], part.at_center(maps[some]))
     counts = torch.bincount(cells.root, minlength=len(starts)).tolist()
     found = []
     for low, high, own in zip(*(torch.split(part, counts) for part in (cells.low, cells.high, maps)), strict=True):

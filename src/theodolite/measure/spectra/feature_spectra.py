@@ -38,9 +38,9 @@ def feature_rows(features: Tensor, *, positions: Literal["pooled", "each"] = "po
 
 @dataclass(frozen=True)
 class FeatureCovariance:
-    """Count, mean and centred scatter of features seen so far, in float64; adding two gives that of both together.
+    """Count, mean and centered scatter of features seen so far, in float64; adding two gives that of both together.
 
-    Each batch is centred by its own mean before its products are summed, so that a large common offset costs no digits.
+    Each batch is centered by its own mean before its products are summed, so that a large common offset costs no digits.
     Source: chan1983.
 
     >>> x = torch.arange(12.0).reshape(6, 2) ** 2
@@ -86,7 +86,7 @@ class FeatureDecay:
     r"""The rank exponent of a feature spectrum, $\lambda_k\propto k^{-\alpha}$ over the ranks of ``window``.
 
     ``stderr`` is that of the regression, which takes its residuals as independent; ``low`` and ``high`` are the smallest
-    and largest exponents over neighbouring windows (either end halved or doubled), and usually the honest error.
+    and largest exponents over neighboring windows (either end halved or doubled), and usually the honest error.
     ``note`` says what limits the spectrum; where there is no fit ``alpha`` is not a number and ``note`` says why.
     """
 
@@ -106,7 +106,7 @@ class FeatureDecay:
 def feature_decay(
     features: Tensor | FeatureCovariance, *, window: tuple[int, int] = (11, 100), rule: DecayRule = "least squares"
 ) -> FeatureDecay:
-    r"""alpha-ReQ: weighted least squares of log eigenvalue on log rank of the centred covariance.
+    r"""alpha-ReQ: weighted least squares of log eigenvalue on log rank of the centered covariance.
 
     Weights 1/rank over the ranks from ``window[0]`` to ``window[1]``, both included, as far as the spectrum reaches; the
     window moves the answer (1.66 to 2.55 has been seen on one layer), so it is part of it. Of n samples at most n - 1

@@ -66,7 +66,7 @@ def weight_matrices(
     >>> weight_matrices("conv.weight", torch.zeros(8, 3, 5, 5))[0].matrix.shape
     torch.Size([8, 75])
     >>> weight_matrices("layer.weight", torch.zeros(2, 2, dtype=torch.int8))[0].reason
-    'stored as int8; quantised weights need their scales: dequantise first'
+    'stored as int8; quantized weights need their scales: dequantize first'
     """
     if tensor.ndim < 2:
         return ()
@@ -85,9 +85,9 @@ def _refusal(tensor: Any) -> str:
         return "stored as bool: a mask, not weights"
     if kind in WHOLE:
         return f"stored as {kind}: indices, counts or packed weights; unpack them first if they are weights"
-    quantised = is_tensor(tensor) and tensor.is_quantized
-    if quantised or not kind.startswith(("float", "bfloat", "complex")):
-        return f"stored as {kind}; quantised weights need their scales: dequantise first"
+    quantized = is_tensor(tensor) and tensor.is_quantized
+    if quantized or not kind.startswith(("float", "bfloat", "complex")):
+        return f"stored as {kind}; quantized weights need their scales: dequantize first"
     if kind.startswith(("complex", "float4")):
         return f"stored as {kind}, for which no spectrum is taken"
     if is_tensor(tensor) and tensor.is_meta:

@@ -35,7 +35,7 @@ class Comparison:
 
 
 def likelihood_ratio(eigenvalues: Any, fit: PowerLaw, *, rival: Rival) -> Comparison:
-    r"""Vuong's normalised log-likelihood ratio of the power law against a rival, both on the values from xmin on.
+    r"""Vuong's normalized log-likelihood ratio of the power law against a rival, both on the values from xmin on.
 
     With $y=\log(x/x_{\min})\ge0$ the rivals are: exponential in x, rate $\lambda$, parameters $(\lambda,)$; log-normal
     cut at xmin, $e^{-by-cy^2}$, parameters $(\mu,\sigma)$; truncated power law, $x^{-\alpha}e^{-\lambda x}$, parameters
@@ -55,13 +55,13 @@ def likelihood_ratio(eigenvalues: Any, fit: PowerLaw, *, rival: Rival) -> Compar
     power = math.log(a) - a * y  # log-densities of y
     if rival == "exponential":
         rate = 1 / float(x.mean() - 1)
-        ratio = _normalised(power - (math.log(rate) - rate * (x - 1) + y))
+        ratio = _normalized(power - (math.log(rate) - rate * (x - 1) + y))
         return Comparison(rival, ratio, math.erfc(abs(ratio) / math.sqrt(2)), (rate / fit.xmin,))
     shape = np.square if rival == "log-normal" else np.expm1
     b, c, log_total = _tilted_exponential(y, shape, a)
     gain = float(np.sum(-b * y - c * shape(y) - log_total - power))
     p_value = 0.5 * math.erfc(math.sqrt(max(gain, 0.0))) if c > 0 else 1.0
-    ratio = _normalised(power + b * y + c * shape(y) + log_total)
+    ratio = _normalized(power + b * y + c * shape(y) + log_total)
     return Comparison(rival, ratio, p_value, _named(rival, b, c, fit))
 
 
@@ -72,7 +72,7 @@ def _named(rival: Rival, b: float, c: float, fit: PowerLaw) -> tuple[float, ...]
     return (1 + b, c / fit.xmin)
 
 
-def _normalised(differences: Floats) -> float:
+def _normalized(differences: Floats) -> float:
     spread = float(differences.std())
     size = float(np.abs(differences).max())
     return float(differences.sum() / (math.sqrt(differences.size) * spread)) if spread > 1e-12 * (1 + size) else 0.0
@@ -132,6 +132,6 @@ def _family(b: float, c: float, shape: Callable[[Any], Any], seen: Floats) -> tu
     total = mass.sum()
     statistics = np.stack([y, shape(y)])
     mean = statistics @ mass / total
-    centred = statistics - mean[:, None]
-    spread = (centred * (mass / total)) @ centred.T
+    centered = statistics - mean[:, None]
+    spread = (centered * (mass / total)) @ centered.T
     return float(-b * seen[0] - c * seen[1] - math.log(total) - top), mean, spread

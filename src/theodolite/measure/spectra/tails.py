@@ -214,7 +214,7 @@ def _least_distance(
 
     The distance at any one place bounds the whole from below. Places spread over the tail start the bounds; then the
     threshold of least bound is measured in full, and the place of its largest gap becomes a probe for all that can
-    still win. Neighbouring thresholds have their largest gap at the same place, so a few rounds leave nothing. With a ``limit``
+    still win. Neighboring thresholds have their largest gap at the same place, so a few rounds leave nothing. With a ``limit``
     the first threshold below it will do, and where there is none the distance is infinite.
     """
     bound = _probed(logs, rate, survival, two_sided)

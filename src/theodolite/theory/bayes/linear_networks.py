@@ -53,7 +53,7 @@ def log_evidence(net: LinearNet, *, samples: int, norm2: float, log_det: float =
     +\ln G(\|\theta_*\|^2/M\,|\,\frac P2,\frac{n_1}2,\dots)$ is the density of the P targets under the prior.
     ``samples`` is P, ``norm2`` $\|\theta_*\|^2=y^\top(XX^\top)^{-1}y$, ``log_det`` $\ln\det XX^\top$.
     Source: hanin2023.
-    Differs from the source: normalised as a density of the targets, argument $\|\theta_*\|^2/M$ with M as above.
+    Differs from the source: normalized as a density of the targets, argument $\|\theta_*\|^2/M$ with M as above.
 
     >>> found = log_evidence(LinearNet(4), samples=2, norm2=3.0)  # no hidden layer: a Gaussian of variance 1/4
     >>> abs(found.value - (-math.log(2 * math.pi / 4) - 3.0 / (2 / 4))) < 1e-13

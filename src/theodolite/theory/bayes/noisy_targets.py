@@ -101,8 +101,8 @@ def _first_range(net: LinearNet, spectrum: Array, squares: Array, noise: float) 
     from scipy.special import digamma, polygamma
 
     halves = np.array([n / 2 for n in net.widths])
-    centre = net.log_scale - math.log(2) + float(digamma(halves).sum())
+    center = net.log_scale - math.log(2) + float(digamma(halves).sum())
     spread = math.sqrt(float(polygamma(1, halves).sum()))
-    wide = centre + np.linspace(-60, 60, 481)
+    wide = center + np.linspace(-60, 60, 481)
     best = float(wide[np.argmax(log_likelihood(wide, spectrum, squares, noise_variance=noise))])
-    return min(centre, max(best, centre - 40)) - 8 * spread, max(centre, min(best, centre + 40)) + 8 * spread
+    return min(center, max(best, center - 40)) - 8 * spread, max(center, min(best, center + 40)) + 8 * spread

@@ -1,4 +1,4 @@
-r"""Which interpolant a diagonal network finds: flow on $\beta=\theta_+^2-\theta_-^2$ minimises a potential set by its start.
+r"""Which interpolant a diagonal network finds: flow on $\beta=\theta_+^2-\theta_-^2$ minimizes a potential set by its start.
 
 From $\theta_\pm=\alpha\theta_0$ the flow on $\frac12|X\beta-y|^2$ keeps $\theta_+\theta_-$, moves as
 $\beta=2\alpha^2\theta_0^2\sinh(-4X^\top\int r)$, and ends, if it interpolates, at the least

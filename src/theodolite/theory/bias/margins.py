@@ -40,7 +40,7 @@ def widest_margin(x: Array, labels: Array | None = None, *, intercept: str = "no
     r"""The least $\frac12|w|^2$ with $y_i(w\cdot x_i+b)\geq1$ and its multipliers, to rounding. Source: cortes1995.
 
     ``intercept`` is ``"none"``, ``"free"`` (the support vector machine) or ``"homogeneous"``, $|w|^2+b^2$, which is what gradient
-    flow with a trained bias minimises. Without a free bias $|w|^2=\sum a_i=1/\gamma^2$. Labels are -1 and 1; without them
+    flow with a trained bias minimizes. Without a free bias $|w|^2=\sum a_i=1/\gamma^2$. Labels are -1 and 1; without them
     rows are taken as $y_ix_i$. Differs from the source: support vectors are those with $a_i\neq0$.
 
     >>> found = widest_margin(np.array([[3.0], [-10.0]]), np.array([1, -1]), intercept="free")
@@ -183,16 +183,16 @@ def _free_intercept(x: Array, y: Array) -> Margin:
     ups, downs = np.flatnonzero(y > 0), np.flatnonzero(y < 0)
     if not len(ups) or not len(downs):
         raise ValueError("expected samples of both classes, got one class; a free bias alone separates it")
-    centred = x - x.mean(0)
-    toward = centred[ups].mean(0) - centred[downs].mean(0)
+    centered = x - x.mean(0)
+    toward = centered[ups].mean(0) - centered[downs].mean(0)
     pairs: dict[tuple[int, int], None] = {}
     for _ in range(len(x) + 50):
-        first = ups[np.argsort(centred[ups] @ toward, kind="stable")[:8]]
-        second = downs[np.argsort(-(centred[downs] @ toward), kind="stable")[:8]]
+        first = ups[np.argsort(centered[ups] @ toward, kind="stable")[:8]]
+        second = downs[np.argsort(-(centered[downs] @ toward), kind="stable")[:8]]
         known = len(pairs)
         pairs.update({(int(i), int(j)): None for i in first for j in second})
         held = np.array(list(pairs))
-        near = _least_distance(0.5 * (centred[held[:, 0]] - centred[held[:, 1]]))
+        near = _least_distance(0.5 * (centered[held[:, 0]] - centered[held[:, 1]]))
         toward = near.weight
         if len(pairs) == known:
             break
@@ -200,7 +200,7 @@ def _free_intercept(x: Array, y: Array) -> Margin:
     for (i, j), weight in zip(held, near.multipliers, strict=True):
         a[i] += 0.5 * weight
         a[j] += 0.5 * weight
-    low, high = (centred[ups] @ toward).min(), (centred[downs] @ toward).max()
+    low, high = (centered[ups] @ toward).min(), (centered[downs] @ toward).max()
     if not low > high:
         raise ValueError(
             f"expected classes that a plane separates, got {len(x)} samples in {x.shape[1]} dimensions that none does; "
@@ -208,7 +208,7 @@ def _free_intercept(x: Array, y: Array) -> Margin:
         )
     support = tuple(np.flatnonzero(a > SUPPORT * a.max()).tolist())
     try:
-        exact = _free_bias(centred * y[:, None], y, support)
+        exact = _free_bias(centered * y[:, None], y, support)
     except ValueError:  # a support that rounding blurs: what the pairs gave stands
         exact = Margin(toward, a, support, generic=False, bias=float(-0.5 * (low + high)))
     return Margin(exact.weight, exact.multipliers, support, exact.generic, float(exact.bias - exact.weight @ x.mean(0)))

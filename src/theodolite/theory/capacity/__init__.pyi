@@ -4,7 +4,7 @@ from .corrective_networks import (
     cosine_density as cosine_density,
     dual_kernel as dual_kernel,
     dual_scale as dual_scale,
-    memorisation_bounds as memorisation_bounds,
+    memorization_bounds as memorization_bounds,
     polynomial_units as polynomial_units,
     separation as separation,
     smoothed_cosine_density as smoothed_cosine_density,

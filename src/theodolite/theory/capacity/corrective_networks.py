@@ -154,14 +154,14 @@ def _unit_moment(t: Tensor, alpha: Tensor, phase: Tensor) -> Tensor:
     return 4 * (rise + alpha**4 * (length**3 / 6 + wave / 2))
 
 
-def memorisation_bounds(samples: int, dimension: int, theta: float) -> dict[str, float]:
-    r"""Units that published theorems ask for to memorise n points of dimension d, $\theta$ apart, without constants and logs.
+def memorization_bounds(samples: int, dimension: int, theta: float) -> dict[str, float]:
+    r"""Units that published theorems ask for to memorize n points of dimension d, $\theta$ apart, without constants and logs.
 
     For comparison only: assumptions differ (random data, gradient descent, several layers), and no constant is known.
 
     Source: allenzhu2019; du2019; ji2020; oymak2020; song2019; daniely2019; kawaguchi2019; bresler2020.
 
-    >>> round(memorisation_bounds(100, 10, 0.5)["Bresler and Nagaraj 2020: n / theta^4"])
+    >>> round(memorization_bounds(100, 10, 0.5)["Bresler and Nagaraj 2020: n / theta^4"])
     1600
     """
     n, d = float(samples), float(dimension)

@@ -52,7 +52,7 @@ def construction_capacity(
 ) -> int:
     r"""Points that `construct.capacity.memorize` can hold in two hidden layers: $2d_1\lfloor d_2/4d_y\rfloor$ for ReLU.
 
-    Neighbouring groups of points share a boundary, so that a group costs one ReLU of the first layer and not two; for
+    Neighboring groups of points share a boundary, so that a group costs one ReLU of the first layer and not two; for
     hard-tanh it is $2d_1\lfloor d_2/2d_y\rfloor$, and $d_1$ need not be even.
     Differs from the source: twice the theorem's number for ReLU.
 
@@ -66,7 +66,7 @@ def construction_capacity(
 def certain_capacity(widths: Sequence[int], *, activation: MemorizingActivation = "relu", outputs: int = 1) -> int:
     """Points with any distinct inputs and any targets that hidden layers of these widths certainly can fit.
 
-    One layer of d units fits d + 1 points. Of more layers the best two neighbours count: those before carry the projection,
+    One layer of d units fits d + 1 points. Of more layers the best two neighbors count: those before carry the projection,
     those after the outputs, one unit each.
 
     >>> certain_capacity([7]), certain_capacity([200, 200]), certain_capacity([3, 3])

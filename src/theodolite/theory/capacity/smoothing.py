@@ -1,4 +1,4 @@
-"""SReLU: the ReLU averaged over a B-spline, as smooth as one likes and a ReLU still outside a neighbourhood of zero."""
+"""SReLU: the ReLU averaged over a B-spline, as smooth as one likes and a ReLU still outside a neighborhood of zero."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 
 def simplex_cosine(classes: int) -> float:
-    r"""$-1/(C-1)$: the cosine between any two corners of a centred simplex of C equal, equally spread vectors.
+    r"""$-1/(C-1)$: the cosine between any two corners of a centered simplex of C equal, equally spread vectors.
 
     C unit vectors that sum to zero with equal pairwise cosines c obey $0=|\sum v|^2=C+C(C-1)c$. Source: papyan2020.
 

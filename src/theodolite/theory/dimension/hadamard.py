@@ -18,7 +18,7 @@ def hadamard_transform(x: Tensor, *, scale: float = 1.0) -> Tensor:
     r"""$scale\cdot Hx$ along the last axis, $H$ the Sylvester-Hadamard matrix of $\pm1$: $H_{ij}=(-1)^{|i\,\&\,j|}$.
 
     The last axis has a power of two entries, any axes may come before it, on any device. ``scale=L**-0.5`` makes it
-    orthogonal and its own inverse. Half precision is summed in float32. It can be differentiated, vectorised (vmap) and
+    orthogonal and its own inverse. Half precision is summed in float32. It can be differentiated, vectorized (vmap) and
     pushed forward (jvp); it is its own transpose.
 
     Source: fino1976. Differs from the source: digits of base 16 instead of butterflies, block by block, as products.

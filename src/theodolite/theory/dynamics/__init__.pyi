@@ -41,7 +41,7 @@ from .quadratic_models import (
     feature_drift as feature_drift,
     label_deformation as label_deformation,
     linear_flow_limit as linear_flow_limit,
-    minimiser_correction as minimiser_correction,
+    minimizer_correction as minimizer_correction,
     parallel_correction as parallel_correction,
     perpendicular_correction as perpendicular_correction,
 )

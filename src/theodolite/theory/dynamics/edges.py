@@ -1,6 +1,6 @@
-r"""The edge of stability of every optimiser: where its linearised update stops shrinking an error, and what a last update says.
+r"""The edge of stability of every optimizer: where its linearized update stops shrinking an error, and what a last update says.
 
-Near a minimum an optimiser with a slowly moving diagonal preconditioner P makes $x_{t+1}=(1-\eta\omega)x_t-\eta P^{-1}(Fg)_t$,
+Near a minimum an optimizer with a slowly moving diagonal preconditioner P makes $x_{t+1}=(1-\eta\omega)x_t-\eta P^{-1}(Fg)_t$,
 with gradients $g=Hx$, a linear filter F of them (momentum) and decoupled weight decay $\omega$. Along an eigenvector of
 $P^{-1}H$ with curvature $\lambda$ the root that first leaves the unit circle is -1, so that the edge is
 $\lambda=(2-\eta\omega)/(\eta F(-1))$.
@@ -17,7 +17,7 @@ MomentumKind = Literal["heavy-ball", "nesterov", "averaged", "sign"]
 
 
 def update_edge(lr: float, *, momentum: float = 0.0, kind: MomentumKind = "heavy-ball", decay: float = 0.0) -> float:
-    r"""The preconditioned curvature $\lambda_{\max}(P^{-1}H)$ at which an optimiser's updates stop being stable.
+    r"""The preconditioned curvature $\lambda_{\max}(P^{-1}H)$ at which an optimizer's updates stop being stable.
 
     Heavy ball: $F(-1)=1/(1+\beta)$ and the edge is $(2+2\beta)/\eta$. Nesterov: $F(-1)=(1+2\beta)/(1+\beta)$ and
     $(2+2\beta)/\eta(1+2\beta)$. Averaged, as in Adam: $F(-1)=(1-\beta)/(1+\beta)$ and $(2+2\beta)/\eta(1-\beta)$. Decoupled

@@ -57,7 +57,7 @@ class Moment:
     """What decides a phase, at one step: loss, curvature and its error, step, and what is left of the tangent kernel.
 
     ``alive`` is the norm of the tangent kernel, as far as it tells samples apart, over that at the start; ``drift`` its
-    relative change; ``edge`` the (preconditioned) curvature that the optimiser bears, (2 + 2 momentum) / lr unless told;
+    relative change; ``edge`` the (preconditioned) curvature that the optimizer bears, (2 + 2 momentum) / lr unless told;
     ``peak`` the highest loss seen since the moment before, where it was looked for, and ``bounce`` the largest factor by which it
     rose meanwhile above its lowest. None where it was not measured.
     """
@@ -81,7 +81,7 @@ class Moment:
 
     @property
     def bearable(self) -> float | None:
-        """The curvature at the edge of the step: ``edge`` where the optimiser has its own, else that of descent."""
+        """The curvature at the edge of the step: ``edge`` where the optimizer has its own, else that of descent."""
         if self.edge is not None:
             return self.edge
         return step_size_edge(self.lr, momentum=self.momentum) if self.lr else None

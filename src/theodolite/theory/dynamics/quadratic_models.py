@@ -77,23 +77,23 @@ def parallel_correction(problem: QuadraticProblem, start: Array) -> Array:
     if largest > FITS:
         raise ValueError(
             f"expected targets that the linear model fits, got a residual of {largest:.2g} of them; "
-            "minimiser_correction holds without interpolation"
+            "minimizer_correction holds without interpolation"
         )
     return np.asarray(np.linalg.pinv(problem.features.T) @ label_deformation(problem, limit))
 
 
-def minimiser_correction(problem: QuadraticProblem) -> Array:
+def minimizer_correction(problem: QuadraticProblem) -> Array:
     r"""$\theta^I=-A^{-1}\sum_\alpha[F_\alpha\theta^Fr_\alpha+\frac12\Phi_\alpha\,\theta^{F\top}F_\alpha\theta^F]$.
 
     For invertible $A=\Phi\Phi^\top$; $r_\alpha=\Phi_\alpha\cdot\theta^F-y_\alpha$ need not vanish. Where A is singular and
-    residuals are not zero there is in general no minimiser near $\theta^F$. Differs from the source: which drops the term in r.
+    residuals are not zero there is in general no minimizer near $\theta^F$. Differs from the source: which drops the term in r.
     """
     limit = linear_flow_limit(problem.features, problem.targets, np.zeros(len(problem.features)))
     A = problem.features @ problem.features.T
     if np.linalg.cond(A) > 1e12:
         raise ValueError(
             "expected features that span the parameters, got a singular matrix; with residuals that are not zero there is in "
-            "general no minimiser near the linear one; where there are none use parallel_correction"
+            "general no minimizer near the linear one; where there are none use parallel_correction"
         )
     r = problem.features.T @ limit - problem.targets
     pull = np.einsum("aij,j,a->i", problem.second_derivatives, limit, r)

@@ -24,7 +24,7 @@ def batch_scatter(
 
     ``scatter`` is $\mathrm{tr}\,\Sigma=\frac{1}{m-1}\sum|g_i-\bar g|^2$, ``squared_mean`` is $|\bar g|^2$. Without replacement
     $\frac{1}{B}(1-\frac{B}{m})\mathrm{tr}\,\Sigma$; with replacement $\frac{1}{B}\frac{m-1}{m}\mathrm{tr}\,\Sigma$; each sample
-    *independent* with probability B/m, divided by B: $\frac{1}{B}(1-\frac{B}{m})\frac{1}{m}\sum|g_i|^2$, which is not centred.
+    *independent* with probability B/m, divided by B: $\frac{1}{B}(1-\frac{B}{m})\frac{1}{m}\sum|g_i|^2$, which is not centered.
     Without ``samples`` m is infinite.
 
     >>> batch_scatter(2.0, batch_size=2, samples=4), batch_scatter(2.0, batch_size=2, samples=4, sampler="with replacement")

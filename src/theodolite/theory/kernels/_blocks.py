@@ -18,7 +18,7 @@ class Scratch:
         self._free: dict[tuple[torch.Size, torch.dtype], list[Tensor]] = {}
 
     def like(self, block: Tensor, shape: torch.Size | None = None) -> Tensor:
-        """An uninitialised block of the same shape, or of another."""
+        """An uninitialized block of the same shape, or of another."""
         shape = block.shape if shape is None else shape
         spare = self._free.get((shape, block.dtype))
         return spare.pop() if spare else torch.empty(shape, dtype=block.dtype, device=block.device)

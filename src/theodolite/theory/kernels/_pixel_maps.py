@@ -12,9 +12,9 @@ from torch import Tensor
 from theodolite.theory.kernels._blocks import Scratch
 from theodolite.theory.kernels._duals.maps import Dual, Pairs
 from theodolite.theory.kernels._gpu import attempt
-from theodolite.theory.kernels._programs import Dense, Nonlinear, Normalised, Sum, behind, dual_of, has_closed_form
+from theodolite.theory.kernels._programs import Dense, Nonlinear, Normalized, Sum, behind, dual_of, has_closed_form
 from theodolite.theory.kernels._signals import Gauges, PixelKernels, Sides
-from theodolite.theory.kernels._token_maps import attended, normalised, weighted
+from theodolite.theory.kernels._token_maps import attended, normalized, weighted
 from theodolite.theory.kernels.image_layers import Attention, Average, Convolution, Flatten, ImageProgram
 
 NEAR = 1e-6
@@ -48,7 +48,7 @@ def through(
 
 
 def _behind(
-    layer: Convolution | Average | Attention | Flatten | Dense | Nonlinear | Normalised,
+    layer: Convolution | Average | Attention | Flatten | Dense | Nonlinear | Normalized,
     signal: PixelKernels,
     sides: Sides,
     tangent: bool,
@@ -59,8 +59,8 @@ def _behind(
         return _nonlinear(layer, signal, sides)
     if isinstance(layer, Flatten):
         return replace(signal, flat=True)
-    if isinstance(layer, Normalised):
-        return normalised(layer, signal, sides)
+    if isinstance(layer, Normalized):
+        return normalized(layer, signal, sides)
     if isinstance(layer, Attention):
         return attended(layer, signal, sides, tangent)
     if isinstance(layer, Convolution) and (found := _convolved_on_gpu(layer, signal, sides, tangent)) is not None:
@@ -89,7 +89,7 @@ def mixes(program: ImageProgram) -> bool:
 def asks(program: ImageProgram) -> bool:
     """Whether some layer has to know what images are with themselves."""
     return any(
-        isinstance(p, Nonlinear | Normalised)
+        isinstance(p, Nonlinear | Normalized)
         or (isinstance(p, Attention) and p.key is None)
         or (isinstance(p, Sum) and (asks(p.branch) or asks(p.skip)))
         for p in program

@@ -20,7 +20,7 @@ from theodolite.theory.kernels._duals.series import series_dual
 class Dense:
     r"""A linear layer: weights $N(0,C_w/\mathrm{fan\,in})$, biases $N(0,C_b)$, with their rates of learning.
 
-    Rates of None are the variances: the NTK parametrisation. The map is $K\to C_b+C_wK$ and
+    Rates of None are the variances: the NTK parametrization. The map is $K\to C_b+C_wK$ and
     $\Theta\to\lambda_b+\lambda_wK+C_w\Theta$.
     """
 
@@ -50,10 +50,10 @@ class Nonlinear:
 
 
 @dataclass(frozen=True)
-class Normalised:
-    r"""Layer normalisation of a signal of mean zero: $K\to K/\sqrt{(q+\epsilon)(q'+\epsilon)}$, the same for $\Theta$.
+class Normalized:
+    r"""Layer normalization of a signal of mean zero: $K\to K/\sqrt{(q+\epsilon)(q'+\epsilon)}$, the same for $\Theta$.
 
-    q is the variance of a pixel's channels; of a ``whole`` image the mean over its pixels, as group normalisation has it.
+    q is the variance of a pixel's channels; of a ``whole`` image the mean over its pixels, as group normalization has it.
     """
 
     epsilon: float = 0.0
@@ -68,8 +68,8 @@ class Sum:
     skip: tuple[Any, ...] = ()
 
 
-Program = tuple[Dense | Nonlinear | Normalised | Sum, ...]
-Layers = Sequence[Dense | Nonlinear | Normalised | Sum]
+Program = tuple[Dense | Nonlinear | Normalized | Sum, ...]
+Layers = Sequence[Dense | Nonlinear | Normalized | Sum]
 
 
 def program_of(spec: Mlp | Layers, *, weight_rate: float | None = None, bias_rate: float | None = None) -> Program:
@@ -83,7 +83,7 @@ def program_of(spec: Mlp | Layers, *, weight_rate: float | None = None, bias_rat
         first, *others = (made[pair] for pair in spec.variances_of(None))
         between = Nonlinear(spec.sigma)
         return (first, *(layer for dense in others for layer in (between, dense)))
-    found: list[Dense | Nonlinear | Normalised | Sum] = []
+    found: list[Dense | Nonlinear | Normalized | Sum] = []
     for layer in spec:
         if isinstance(layer, Dense):
             weight = layer.weight_rate if weight_rate is None else weight_rate
@@ -92,11 +92,11 @@ def program_of(spec: Mlp | Layers, *, weight_rate: float | None = None, bias_rat
         elif isinstance(layer, Sum):
             parts = [program_of(p, weight_rate=weight_rate, bias_rate=bias_rate) for p in (layer.branch, layer.skip)]
             found.append(Sum(*parts))
-        elif isinstance(layer, Nonlinear | Normalised):
+        elif isinstance(layer, Nonlinear | Normalized):
             found.append(layer)
         else:
             raise TypeError(
-                f"expected an Mlp or a sequence of Dense, Nonlinear, Normalised and Sum, got {type(layer).__name__} in it"
+                f"expected an Mlp or a sequence of Dense, Nonlinear, Normalized and Sum, got {type(layer).__name__} in it"
             )
     return tuple(found)
 
@@ -147,7 +147,7 @@ def has_closed_form(activation: Activation) -> bool:
 
 @dataclass(frozen=True)
 class DualStep:
-    """What a nonlinearity or a normalisation needs to know of the points: their variances, and the dual for them."""
+    """What a nonlinearity or a normalization needs to know of the points: their variances, and the dual for them."""
 
     variances: Tensor  # (n,) float64, of all points
     constant: float | None  # the one variance of all points, if it is one
@@ -191,7 +191,7 @@ def _diagonal(program: Program, q: Tensor, ntk: Tensor, steps: list[DualStep]) -
                 continue
             low, high = (float(q.min()), float(q.max())) if q.numel() else (1.0, 1.0)
             constant = high if high - low <= SPREAD * high else None
-            if isinstance(layer, Normalised):
+            if isinstance(layer, Normalized):
                 steps.append(DualStep(q, constant, None))
                 q, ntk = q / (q + layer.epsilon), ntk / (q + layer.epsilon)
                 q, ntk = torch.nan_to_num(q, nan=0.0), torch.nan_to_num(ntk, nan=0.0)
@@ -262,7 +262,7 @@ def _pairs(program: Program, steps: Iterator[DualStep], at: Pairs, ntk: Tensor) 
             first, one = _pairs(layer.branch, steps, at, ntk)
             second, two = _pairs(layer.skip, steps, at, ntk)
             at, ntk = _added(first, second), one + two
-        elif isinstance(layer, Normalised):
+        elif isinstance(layer, Normalized):
             next(steps)
             a, b = at.a + layer.epsilon, at.b + layer.epsilon
             a, b = torch.where(a > 0, a, 1.0), torch.where(b > 0, b, 1.0)

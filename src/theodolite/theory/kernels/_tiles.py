@@ -28,7 +28,7 @@ class Vectors:
 
     @classmethod
     def of(cls, variances: Tensor, dual: Dual | None, epsilon: float, like: Tensor) -> Vectors:
-        """The vectors of a nonlinearity, or (no dual) of a normalisation."""
+        """The vectors of a nonlinearity, or (no dual) of a normalization."""
         scale = (variances + epsilon).sqrt() if dual is None else dual.scale(variances)
         gains = (None, None) if dual is None else (dual.gain(variances), dual.slope_gain(variances))
         trimmed = [None if g is None or bool((g == 1).all()) else g.to(like) for g in gains]
@@ -42,7 +42,7 @@ class Vectors:
 
 @dataclass(frozen=True)
 class TileStep:
-    """A nonlinearity or normalisation, ready for tiles: vectors of both sides, or one number for all points."""
+    """A nonlinearity or normalization, ready for tiles: vectors of both sides, or one number for all points."""
 
     dual: Dual | None
     constant: float | None
@@ -109,7 +109,7 @@ class TileRun:
                 step = self.steps[self.position]
                 self.position += 1
                 t = self.apart(k, t)
-                k, t = self._nonlinear(step, k, t) if isinstance(layer, Nonlinear) else self._normalised(step, k, t)
+                k, t = self._nonlinear(step, k, t) if isinstance(layer, Nonlinear) else self._normalized(step, k, t)
         return k, t
 
     def _dense(self, layer: Dense, k: Part, t: Part | None, tangent: bool) -> tuple[Part, Part | None]:
@@ -176,7 +176,7 @@ class TileRun:
         if not (float(low) >= -limit and float(high) <= limit):
             self.near.append(~(r.abs() <= limit))
 
-    def _normalised(self, step: TileStep, k: Part, t: Part | None) -> tuple[Part, Part | None]:
+    def _normalized(self, step: TileStep, k: Part, t: Part | None) -> tuple[Part, Part | None]:
         if step.constant is not None:
             return k.times(step.factors[0]), None if t is None else t.times(step.factors[0])
         for part in (k, t):

@@ -20,7 +20,7 @@ from theodolite.theory.kernels._programs import (
     Dense,
     KernelDiagonals,
     Nonlinear,
-    Normalised,
+    Normalized,
     Program,
     Sum,
     diagonal_of,
@@ -92,7 +92,7 @@ class TilePlan:
     program: Program
     x: Tensor
     y: Tensor
-    row_scale: Tensor | None  # what the results are multiplied by, for a homogeneous network of normalised points
+    row_scale: Tensor | None  # what the results are multiplied by, for a homogeneous network of normalized points
     column_scale: Tensor | None
     diagonal: KernelDiagonals  # of the rows, then (unless symmetric) of the columns
     steps: tuple[TileStep, ...]
@@ -297,7 +297,7 @@ def _plan(program: Program, x: Tensor, other: Tensor | None) -> TilePlan:
         scales = roots[sides[0]].to(x), roots[sides[1]].to(x)
     else:
         whole = inner = diagonal_of(program, squares)
-    epsilons = [layer.epsilon if isinstance(layer, Normalised) else 0.0 for layer in _flat(program)]
+    epsilons = [layer.epsilon if isinstance(layer, Normalized) else 0.0 for layer in _flat(program)]
     made: dict[tuple[int, float], TileStep] = {}  # by the step itself: deep networks at a fixed point repeat one
     for step, e in zip(inner.steps, epsilons, strict=True):
         if (id(step), e) not in made:
@@ -315,7 +315,7 @@ def _divided(x: Tensor, by: Tensor) -> Tensor:
     return found
 
 
-def _flat(program: Program) -> Iterator[Nonlinear | Normalised]:
+def _flat(program: Program) -> Iterator[Nonlinear | Normalized]:
     """The layers that have a step, in the order of the steps."""
     for layer in program:
         if isinstance(layer, Sum):

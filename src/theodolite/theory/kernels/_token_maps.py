@@ -1,4 +1,4 @@
-"""The maps of attention and of normalisation on the kernels of pairs of images or of sequences."""
+"""The maps of attention and of normalization on the kernels of pairs of images or of sequences."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from theodolite.theory.kernels._blocks import constant
-from theodolite.theory.kernels._programs import Dense, Normalised
+from theodolite.theory.kernels._programs import Dense, Normalized
 from theodolite.theory.kernels._signals import PixelKernels, Sides
 from theodolite.theory.kernels.image_layers import Attention
 
@@ -26,7 +26,7 @@ def weighted(layer: Dense, signal: PixelKernels, sides: Sides, tangent: bool, *,
     return replace(signal, k=k, t=t, distance=None if signal.distance is None else scale * signal.distance)
 
 
-def normalised(layer: Normalised, signal: PixelKernels, sides: Sides) -> PixelKernels:
+def normalized(layer: Normalized, signal: PixelKernels, sides: Sides) -> PixelKernels:
     """Every pixel over its own deviation, or the whole image over that of all its pixels."""
 
     def inverse(variances: Tensor) -> Tensor:

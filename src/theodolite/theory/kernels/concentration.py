@@ -6,7 +6,7 @@ import math
 
 
 def matrix_bernstein_tail(deviation: float, *, variance: float, bound: float, dimensions: int) -> float:
-    r"""$P(\|\sum S_j\|\geq t)\leq(d_1+d_2)\exp\frac{-t^2/2}{U+Rt/3}$ for independent centred matrices with $\|S_j\|\leq R$.
+    r"""$P(\|\sum S_j\|\geq t)\leq(d_1+d_2)\exp\frac{-t^2/2}{U+Rt/3}$ for independent centered matrices with $\|S_j\|\leq R$.
 
     ``variance`` is $U=\max(\|\sum E SS^\top\|,\|\sum E S^\top S\|)$, ``bound`` R, ``dimensions`` $d_1+d_2$. At most 1.
     Source: tropp2015, Theorem 1.6.1.

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 def relu_ntk_mean(hidden_layers: int, mean_square: float) -> float:
     r"""$E\,\Theta(x,x)=2(L+1)\|x\|^2/n_0$ at any widths, for L hidden layers; ``mean_square`` is $\|x\|^2/n_0$.
 
-    Each of the L + 1 matrices adds $2\|x\|^2/n_0$, the last one too. NTK parametrisation (rates $C_w/$fan-in).
+    Each of the L + 1 matrices adds $2\|x\|^2/n_0$, the last one too. NTK parametrization (rates $C_w/$fan-in).
     Source: hanin2020.
 
     >>> relu_ntk_mean(1, 0.5)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from theodolite.theory.kernels._programs import Dense, Nonlinear, Normalised, Sum
+from theodolite.theory.kernels._programs import Dense, Nonlinear, Normalized, Sum
 
 
 @dataclass(frozen=True)
@@ -66,5 +66,5 @@ class Attention:
             )
 
 
-ImageProgram = tuple[Convolution | Average | Attention | Flatten | Dense | Nonlinear | Normalised | Sum, ...]
+ImageProgram = tuple[Convolution | Average | Attention | Flatten | Dense | Nonlinear | Normalized | Sum, ...]
 """Layers in order."""

@@ -75,7 +75,7 @@ class Ridge:
 
 
 def kernel_ridge(kernel: Tensor, y: Tensor, *, ridge: float) -> Ridge:
-    r"""Kernel ridge regression: the minimiser of $\frac12\sum_i(f(x_i)-y_i)^2+\frac\lambda2|f|_H^2$.
+    r"""Kernel ridge regression: the minimizer of $\frac12\sum_i(f(x_i)-y_i)^2+\frac\lambda2|f|_H^2$.
 
     ``y`` is (n,) or (n, outputs). With a mean in place of the sum use $n\lambda$. Source: rasmussen2006, section 6.2.
 

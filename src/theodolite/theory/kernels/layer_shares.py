@@ -50,7 +50,7 @@ def tangent_shares(spec: Mlp, covariance: Covariance) -> tuple[Share, ...]:
 def tangent_pair(
     spec: Mlp, covariance: Covariance, *, weight_rate: float | None = None, bias_rate: float | None = None
 ) -> Covariance:
-    r"""$(\Theta_{11},\Theta_{22},\Theta_{12})$ of two inputs; rates default to $C_w$ and $C_b$ (NTK parametrisation).
+    r"""$(\Theta_{11},\Theta_{22},\Theta_{12})$ of two inputs; rates default to $C_w$ and $C_b$ (NTK parametrization).
 
     >>> tangent_pair(Mlp(2, "relu", 2.0), (1.0, 1.0, 1.0))
     (3.0, 3.0, 3.0)

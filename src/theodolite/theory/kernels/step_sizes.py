@@ -65,7 +65,7 @@ def learning_rates(
     of inputs they are thought of as a common part and Gaussian parts of their own, of ``mean_square`` $|x|^2/n_0$ and
     ``cosine`` c, and the top direction is one of two: the constant, $\lambda/m=\Theta(c)+(\Theta(1)-\Theta(c))/m$, which
     wins when inputs have much in common, or the linear functions, $\Theta'(c)(1-c)(1+\sqrt{n_0/m})^2/n_0$ and what is left
-    over m, which win for centred inputs and odd activations. Weights may move as 1/fan-in, biases as 1: so the single rate
+    over m, which win for centered inputs and odd activations. Weights may move as 1/fan-in, biases as 1: so the single rate
     falls as 1/width. Of the r directions that share the top, random layers of n units stretch the longest by about
     $(1+\sqrt{r/n})^2$, and between draws it varies by about $\sqrt{L/n}$: the single rate is divided by
     $(1+\sqrt{\max(r,L)/n})^2$, while ``largest`` is that of infinite width. Where the kernel overflows, or the activation

@@ -24,9 +24,9 @@ def mlp_kernels(
 
     $K^{(1)}=C_b+C_w\,x\cdot x'/n_0$, $K^{(l+1)}=C_b+C_wE\,\sigma\sigma$; $\Theta^{(1)}=\lambda_b+\lambda_w\,x\cdot x'/n_0$,
     $\Theta^{(l+1)}=\lambda_b+\lambda_wE\,\sigma\sigma+C_wE\,\sigma'\sigma'\,\Theta^{(l)}$, with rates
-    $\lambda_w,\lambda_b$ that default to $C_w,C_b$: the NTK parametrisation.
+    $\lambda_w,\lambda_b$ that default to $C_w,C_b$: the NTK parametrization.
 
-    ``spec`` is an `Mlp`, or a sequence of `Dense`, `Nonlinear`, `Normalised` and `Sum` layers (`dense_layers` writes one
+    ``spec`` is an `Mlp`, or a sequence of `Dense`, `Nonlinear`, `Normalized` and `Sum` layers (`dense_layers` writes one
     whose variances and activations differ from layer to layer). ``x`` is float32 or float64 on any device; the result
     is of that kind. Exact for repeated, near-parallel and antiparallel points: in float64 to about 1e-13, in float32 to
     about 1e-6 of the largest entry. Memory: the two results and a few tiles. With ``precision="fast"`` a network of rectifiers

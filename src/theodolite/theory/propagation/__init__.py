@@ -1,4 +1,4 @@
-"""Signals at initialisation: maps of variance and angle, criticality, depth scales, random ReLU paths."""
+"""Signals at initialization: maps of variance and angle, criticality, depth scales, random ReLU paths."""
 
 from theodolite.core.lazy import surface
 

@@ -25,7 +25,7 @@ UNSEEN = 1e-8
 
 @dataclass(frozen=True)
 class Criticality:
-    """A critical initialisation; its numbers are None where there is none, and ``fixed_point`` where any variance is.
+    """A critical initialization; its numbers are None where there is none, and ``fixed_point`` where any variance is.
 
     ``reason`` is one sentence that says why.
     """
@@ -49,7 +49,7 @@ def criticality(activation: Source) -> Criticality:
     - zero fixed point: $\sigma(0)=0$ with a slope there, $C_b=0$, $C_w=2/(\sigma'(0^-)^2+\sigma'(0^+)^2)$, and the
       variance decreases to 0 (were it to grow, as for GELU, this would be no criticality);
     - half-stable: $K^*>0$, found as a root of $\langle\sigma\sigma''\rangle$ by bracketing. Iterating the variance map
-      instead finds a neighbouring fixed point (3.035 for GELU, whose critical one is 3.562). Of several roots the
+      instead finds a neighboring fixed point (3.035 for GELU, whose critical one is 3.562). Of several roots the
       smallest counts;
     - none: the numbers are None.
 

@@ -150,7 +150,7 @@ def spread_words(hidden_layers: int, width: float, log_variance: float, *, relu:
     )
     if wide <= width:
         return f"{seen} The layers are wide enough; few inputs spread it."
-    return f"{seen} Seeds will differ in the step they bear; widen to {wide}, or use normalisation or residual paths."
+    return f"{seen} Seeds will differ in the step they bear; widen to {wide}, or use normalization or residual paths."
 
 
 def _gated(A: float, B: float, n: int, fan_in: int, kurtosis: float) -> tuple[float, float]:

@@ -152,7 +152,7 @@ def phase(activation: Source, *, weight_variance: float, bias_variance: float = 
     factor e (positive, infinite at criticality; when exploding, the layers in which they grow by e).
     ``limiting_correlation`` is None where the limit depends on the inputs.
 
-    The half-stable critical points of GELU and SiLU have a neighbouring fixed point to which signals drift, over many
+    The half-stable critical points of GELU and SiLU have a neighboring fixed point to which signals drift, over many
     thousand layers, unless ``variance`` is the critical one: give that to see the critical phase.
 
     Source: schoenholz2017, section 3.

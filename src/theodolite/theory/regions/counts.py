@@ -1,4 +1,4 @@
-"""How many linear regions a ReLU network has: at most, in general position, and on average at initialisation."""
+"""How many linear regions a ReLU network has: at most, in general position, and on average at initialization."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def _alive(width: int, biases: bool) -> float:
 
 
 def interval_breakpoints(width: int, *, bias_variance: float, low: float, high: float, layer: int = 1) -> float:
-    r"""The mean number of zeros in [low, high] of the units of a layer of a net of one input at He initialisation.
+    r"""The mean number of zeros in [low, high] of the units of a layer of a net of one input at He initialization.
 
     $$\frac{n}{\pi}\Big[\arctan\frac{\sqrt2x}{\sqrt l\,\sigma_b}\Big]$$: exact for l = 1, the limit of wide layers for l > 1.
 
@@ -100,7 +100,7 @@ def interval_breakpoints(width: int, *, bias_variance: float, low: float, high: 
 
 
 def interval_bound(neurons: int, *, bias_variance: float, length: float) -> float:
-    r"""At most $N|I|/(\sqrt\pi\,\sigma_b)$ breakpoints on average in an interval, at He initialisation, for any depth.
+    r"""At most $N|I|/(\sqrt\pi\,\sigma_b)$ breakpoints on average in an interval, at He initialization, for any depth.
 
     The largest density of a bias times $E|z'|\le\sqrt2$. Source: hanin2019, here with its constant.
 
@@ -115,7 +115,7 @@ def interval_bound(neurons: int, *, bias_variance: float, length: float) -> floa
 def frozen_gate_breakpoints(
     widths: Sequence[int], *, bias_variance: float, low: float, high: float, draws: int = 4000, seed: int = 0
 ) -> Estimate:
-    r"""The mean number of breakpoints in [low, high] of a net of one input at He initialisation: exact at any widths.
+    r"""The mean number of breakpoints in [low, high] of a net of one input at He initialization: exact at any widths.
 
     It is the sum over units of the chance that the unit's zero lies there when every gate in front is an independent
     frozen fair coin. Given the layer in front, value and slope of a unit are Gaussian with some covariance $K$, and the

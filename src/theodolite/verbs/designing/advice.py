@@ -1,4 +1,4 @@
-"""Before training: which initialisation, how deep a signal lives under it, and how large a step may be."""
+"""Before training: which initialization, how deep a signal lives under it, and how large a step may be."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Design(ShownAnswers):
-    """The critical point of an activation, the usual initialisations beside it, and a test of each at this size.
+    """The critical point of an activation, the usual initializations beside it, and a test of each at this size.
 
-    ``rates`` are the step sizes that theory allows under the first initialisation, and ``kernel`` is what the tangent kernel
+    ``rates`` are the step sizes that theory allows under the first initialization, and ``kernel`` is what the tangent kernel
     of that infinitely wide network says of learning the data, where there is any.
     """
 
@@ -47,7 +47,7 @@ class Design(ShownAnswers):
         """Random networks of this depth and width, measured beside theory."""
         from theodolite import __version__
 
-        facts = {"critical initialisation": self.criticality.reason, "made with": f"theodolite {__version__}"}
+        facts = {"critical initialization": self.criticality.reason, "made with": f"theodolite {__version__}"}
         return Sheet(self.title, self.answers, facts=facts)
 
     @cached_property
@@ -58,7 +58,7 @@ class Design(ShownAnswers):
         return diagnosis_of_design(self)
 
     def opening(self) -> Opening:
-        """The diagnosis, the initialisations side by side, and step sizes in words."""
+        """The diagnosis, the initializations side by side, and step sizes in words."""
         from theodolite.report.opening import Opening
         from theodolite.report.overview import design_tables, step_words
 
@@ -78,7 +78,7 @@ class Design(ShownAnswers):
             "depth": self.depth,
             "width": self.width,
             "criticality": asdict(self.criticality),
-            "initialisations": [asdict(option) for option in self.options],
+            "initializations": [asdict(option) for option in self.options],
             "learning_rates": asdict(self.rates),
             "kernel": self.kernel and asdict(self.kernel),
             "capacity": self.capacity and asdict(self.capacity),
@@ -140,11 +140,11 @@ def _kernel(spec: Any, x: Any, y: Any) -> KernelLearning | None:
     rows, targets = x[:512].flatten(1).double(), y[:512]
     if not targets.is_floating_point():
         targets = torch.nn.functional.one_hot(targets.long()).double()
-    centred = targets.double() - targets.double().mean(0)
-    if not centred.any():  # nothing to learn
+    centered = targets.double() - targets.double().mean(0)
+    if not centered.any():  # nothing to learn
         return None
     kernels = mlp_kernels(spec, rows, weight_rate=1.0, bias_rate=1.0)
-    return kernel_learning(kernels.ntk.numpy(), centred.reshape(len(rows), -1).numpy())
+    return kernel_learning(kernels.ntk.numpy(), centered.reshape(len(rows), -1).numpy())
 
 
 _SIGNALS = Question(

@@ -1,4 +1,4 @@
-"""What theory and random networks of this size say will go wrong, under the advised and the usual initialisations."""
+"""What theory and random networks of this size say will go wrong, under the advised and the usual initializations."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 CHECKED = ("signal-vanishes", "signal-explodes", "inputs-merge")
 UNASKED = "PyTorch default"
-"""The initialisation that a network has where nobody asked for one."""
+"""The initialization that a network has where nobody asked for one."""
 
 
 def diagnosis_of_design(design: Design) -> Diagnosis:
-    """The findings at this depth and width: critical under the advised initialisation, a warning under the default one."""
+    """The findings at this depth and width: critical under the advised initialization, a warning under the default one."""
     from theodolite.verbs.diagnosis import Diagnosis
 
     told: dict[str, list[tuple[str, str, Reading]]] = {}
@@ -62,13 +62,13 @@ def _finding(design: Design, name: str, found: list[tuple[str, str, Reading]]) -
     if advised in ways:
         remedy = f"fewer than {design.depth} layers, a residual path around them, or another activation"
     else:
-        remedy, suggested = f"th.initialise_(model, {design.activation!r})", {"initialise_": design.activation}
-        said += f"; under {advised} initialisation of networks of this size that does not happen"
+        remedy, suggested = f"th.initialize_(model, {design.activation!r})", {"initialize_": design.activation}
+        said += f"; under {advised} initialization of networks of this size that does not happen"
     return Finding(
         name=name,
         severity=severity,
         where=", ".join(ways),
-        says=f"{CLAIMS[name]} under {' and '.join(ways)} initialisation: over {design.depth} layers of {design.width} units "
+        says=f"{CLAIMS[name]} under {' and '.join(ways)} initialization: over {design.depth} layers of {design.width} units "
         f"{said}.",
         remedy=remedy,
         suggested=suggested,

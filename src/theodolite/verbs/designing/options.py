@@ -1,4 +1,4 @@
-"""The usual ways to initialise, and the inputs that they are tried on."""
+"""The usual ways to initialize, and the inputs that they are tried on."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Option:
-    """One way to initialise: its variances and what theory says of signals under it."""
+    """One way to initialize: its variances and what theory says of signals under it."""
 
     name: str
     weight_variance: float
@@ -34,7 +34,7 @@ def options_of(sigma: Any, point: Criticality, width: int) -> Iterator[Option]:
 
 
 def network_of(sigma: Any, option: Option, depth: int) -> Any:
-    """The network of that depth under this initialisation, as theory knows it."""
+    """The network of that depth under this initialization, as theory knows it."""
     from theodolite.theory import Mlp
 
     return Mlp(depth, sigma, option.weight_variance, option.bias_variance)

@@ -11,7 +11,7 @@ from theodolite.core.statistics import mean_estimate
 from theodolite.verbs.designing.options import Option, network_of, rates_of
 
 NETS, SEED = 256, 0
-"""How many random networks of the asked width are drawn for each initialisation, and the seed of the draws."""
+"""How many random networks of the asked width are drawn for each initialization, and the seed of the draws."""
 
 
 MOST = 1e150

@@ -15,7 +15,7 @@ def above_noise(x: Any) -> Estimate:
     rows = distinct_rows(x)
     n = len(rows) - 1
     middle, spread = noise_edge(n, rows.columns) if rows.columns > 1 else (float(n), 0.0)
-    values = n * variances(rows, standardised=True)
+    values = n * variances(rows, standardized=True)
     return Estimate(float((values > middle + tracy_widom_quantile(0.99) * spread).sum()))
 
 

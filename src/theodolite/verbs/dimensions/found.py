@@ -10,7 +10,7 @@ from theodolite.core.question import Answer, Question, Skipped
 from theodolite.core.reading import Band, Estimate, Reading, Series
 
 if TYPE_CHECKING:
-    from theodolite.measure.dimension import NearCopies, Neighbours
+    from theodolite.measure.dimension import NearCopies, Neighbors
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Plane:
 class Found:
     """What the steps of the work have found so far."""
 
-    graph: Neighbours | None = None
+    graph: Neighbors | None = None
     rank: int = 0
     values: dict[str, Estimate] = field(default_factory=dict)
     readings: dict[str, list[Reading]] = field(default_factory=dict)
@@ -64,15 +64,15 @@ class Found:
 
 
 _QUANTITIES = {
-    "neighbours": "dimension by nearest neighbours",
+    "neighbors": "dimension by nearest neighbors",
     "scales": "dimension across scales (Gride)",
     "variance": "dimension by variance",
     "manifold": "dimension by local geometry",
 }
 _FAMILIES = {
-    "neighbours": Question(
-        name="nearest neighbours",
-        question="How fast does the number of neighbours grow with distance?",
+    "neighbors": Question(
+        name="nearest neighbors",
+        question="How fast does the number of neighbors grow with distance?",
         cost="free",
         laws=("twonn-ratio", "mle-unbiased", "high-dimension-bias"),
     ),

@@ -141,7 +141,7 @@ def dimension(
 ) -> Dimension | Estimate:
     """The intrinsic dimension of the rows of ``x``: by one ``method`` an `Estimate`, without one all of them side by side.
 
-    ``x`` is an array, tensor or frame, samples first. ``labels`` colour the picture. Rows that repeat another one and
+    ``x`` is an array, tensor or frame, samples first. ``labels`` color the picture. Rows that repeat another one and
     constant columns are removed first.
 
     >>> import torch, theodolite as th
@@ -168,7 +168,7 @@ def dimension(
     facts = {
         "rows": f"{rows.given:,} given, {len(rows):,} distinct",
         "columns": f"{rows.columns + rows.constant} given, {rows.columns} that vary",
-        "neighbours": f"{graph.count} of each row, by {graph.method}",
+        "neighbors": f"{graph.count} of each row, by {graph.method}",
         "notes": "; ".join(graph.notes) or "none",
         "time": f"{time.perf_counter() - started:.1f} s",
     }

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from theodolite.measure.dimension import Neighbours
+    from theodolite.measure.dimension import Neighbors
 
 LARGEST = 128
-"""Neighbours in the shared graph: Gride up to its 64th and 128th."""
+"""Neighbors in the shared graph: Gride up to its 64th and 128th."""
 WITHOUT_COPIES = "TwoNN, calibrated, without near-duplicates"
 
 
@@ -35,7 +35,7 @@ def steps_of(rows: Any, state: Found, labels: Any, picture: bool) -> list[Callab
 
     steps: dict[str, Callable[[], None]] = {
         "variance": lambda: _variance(rows, state),
-        "nearest neighbours": lambda: _graph(rows, state),
+        "nearest neighbors": lambda: _graph(rows, state),
         "TwoNN": lambda: _twonn(state),
         "MLE": lambda: _mle(state),
         "correlation dimension": lambda: _correlation(state),
@@ -96,9 +96,9 @@ def _variance(rows: Any, state: Found) -> None:
 
 
 def _graph(rows: Any, state: Found) -> None:
-    from theodolite.measure.dimension import nearest_neighbours
+    from theodolite.measure.dimension import nearest_neighbors
 
-    state.graph = nearest_neighbours(rows, min(LARGEST, len(rows) - 1))
+    state.graph = nearest_neighbors(rows, min(LARGEST, len(rows) - 1))
 
 
 def _twonn(state: Found) -> None:
@@ -116,7 +116,7 @@ def _twonn(state: Found) -> None:
         line_label=f"slope {fit.estimate.value:.2f}",
     )
     state.add(
-        "neighbours",
+        "neighbors",
         "TwoNN",
         fit.estimate,
         "Ratio of the two nearest distances: the smallest scale there is. The "
@@ -131,10 +131,10 @@ def _mle(state: Found) -> None:
 
     assert state.graph is not None
     state.add(
-        "neighbours",
+        "neighbors",
         "MLE, k = 10 to 20",
-        dimension_mle(state.graph, neighbours=_few(state.graph, 10, 20)),
-        "Maximum likelihood over 10 to 20 neighbours: a larger scale, a smaller error, more bias by edges.",
+        dimension_mle(state.graph, neighbors=_few(state.graph, 10, 20)),
+        "Maximum likelihood over 10 to 20 neighbors: a larger scale, a smaller error, more bias by edges.",
     )
 
 
@@ -143,14 +143,14 @@ def _correlation(state: Found) -> None:
 
     assert state.graph is not None
     state.add(
-        "neighbours",
+        "neighbors",
         "correlation dimension",
-        dimension_correlation(state.graph, neighbours=_few(state.graph, 10, 20)),
+        dimension_correlation(state.graph, neighbors=_few(state.graph, 10, 20)),
         "How the number of close pairs grows with distance; dense regions weigh most.",
     )
 
 
-def _few(graph: Neighbours, first: int, last: int) -> tuple[int, int]:
+def _few(graph: Neighbors, first: int, last: int) -> tuple[int, int]:
     return min(first, graph.count // 2), min(last, graph.count)
 
 
@@ -170,7 +170,7 @@ def _scales(state: Found) -> None:
     for power, found in enumerate(curve):
         near = 2**power
         state.add(
-            "scales", f"neighbours {near} and {2 * near}", found, "Gride: the dimension seen at this distance.", series
+            "scales", f"neighbors {near} and {2 * near}", found, "Gride: the dimension seen at this distance.", series
         )
 
 
@@ -181,7 +181,7 @@ def _copies(state: Found) -> None:
     state.copies = found = near_copies(state.graph)
     if found is not None:
         state.add(
-            "neighbours",
+            "neighbors",
             WITHOUT_COPIES,
             dimension_calibrated(found.rows),
             f"As calibrated TwoNN, one row of each group closer than {found.radius:.3g}: {len(found.rows):,} rows.",
@@ -192,7 +192,7 @@ def _calibrated(rows: Any, state: Found) -> None:
     from theodolite.measure.dimension import dimension_calibrated
 
     state.add(
-        "neighbours",
+        "neighbors",
         "TwoNN, calibrated",
         dimension_calibrated(rows),
         "The dimension of a cube or Gaussian of as many rows (at most 1,500) that TwoNN would read the same; the "
@@ -207,14 +207,14 @@ def _angles(rows: Any, state: Found) -> None:
     state.add(
         "manifold",
         "ESS",
-        dimension_ess(state.graph, neighbours=min(30, state.graph.count)),
-        "Expected simplex skewness: angles among 30 neighbours, little biased by edges, much by bends.",
+        dimension_ess(state.graph, neighbors=min(30, state.graph.count)),
+        "Expected simplex skewness: angles among 30 neighbors, little biased by edges, much by bends.",
     )
     state.add(
         "manifold",
         "DANCo",
         dimension_danco(rows),
-        "Norms and angles of 10 neighbours beside balls of as many rows (at most 1,500).",
+        "Norms and angles of 10 neighbors beside balls of as many rows (at most 1,500).",
     )
 
 
@@ -223,18 +223,15 @@ def _local(state: Found) -> None:
 
     assert state.graph is not None
     near = min(30, state.graph.count)
-    found = local_pca(state.graph, neighbours=near)
+    found = local_pca(state.graph, neighbors=near)
     state.add(
-        "manifold",
-        "local PCA 95 %",
-        found.needed,
-        f"Directions that hold 95 % of the variance among {near} neighbours.",
+        "manifold", "local PCA 95 %", found.needed, f"Directions that hold 95 % of the variance among {near} neighbors."
     )
     state.add(
         "manifold",
         "local participation ratio",
         found.participation,
-        f"As if so many directions shared the variance; {near} neighbours show {near - 1} at most.",
+        f"As if so many directions shared the variance; {near} neighbors show {near - 1} at most.",
     )
 
 
@@ -268,7 +265,7 @@ def _mixture(rows: Any, state: Found) -> None:
 def _isomap(rows: Any, state: Found) -> None:
     from theodolite.measure.dimension import isomap
 
-    found = isomap(rows, neighbours=min(10, len(rows) - 1))
+    found = isomap(rows, neighbors=min(10, len(rows) - 1))
     series = Series(
         x=tuple(float(d) for d in range(1, len(found.residuals) + 1)),
         measured=found.residuals,
@@ -290,7 +287,7 @@ def _lle(rows: Any, state: Found) -> None:
     state.add(
         "manifold",
         "LLE",
-        Estimate(float(lle(rows, neighbours=min(12, len(rows) - 1)).dimension)),
+        Estimate(float(lle(rows, neighbors=min(12, len(rows) - 1)).dimension)),
         "Where the eigenvalues jump most: weak evidence.",
     )
 

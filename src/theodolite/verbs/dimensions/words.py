@@ -27,13 +27,13 @@ def explained(
     equally far the linear hull. No number exceeds that hull.
     """
     names = (WITHOUT_COPIES, "TwoNN, calibrated", "correlation dimension")
-    by_neighbours = [values[name] for name in names if name in values]
-    best = by_neighbours[0] if by_neighbours else Estimate(float(state.rank), math.nan)
+    by_neighbors = [values[name] for name in names if name in values]
+    best = by_neighbors[0] if by_neighbors else Estimate(float(state.rank), math.nan)
     best = replace(best, value=min(best.value, float(state.rank)))
     sentences = [f"{note[0].upper()}{note[1:]}." for note in notes]
-    if not by_neighbours:
+    if not by_neighbors:
         sentences.append(
-            "No estimator by neighbours has an answer here: the number given is that of the linear hull, which the dimension "
+            "No estimator by neighbors has an answer here: the number given is that of the linear hull, which the dimension "
             "cannot exceed."
         )
     sentences += _scale_words(state, best)
@@ -87,7 +87,7 @@ def _size_words(values: Mapping[str, Estimate], rows: int, copies: bool) -> Iter
     if raw and raw.value > limit:
         yield (
             f"Counting pairs cannot show a dimension above 2 log10(rows) = {limit:.1f} (Eckmann and Ruelle): the correlation "
-            "dimension and large neighbourhoods fall short here, and every number rests on the calibration."
+            "dimension and large neighborhoods fall short here, and every number rests on the calibration."
         )
     elif raw and mle and not _above(raw, mle) and not _above(mle, raw):
         yield "TwoNN and maximum likelihood agree within their errors."
@@ -106,7 +106,7 @@ def _hull_words(values: Mapping[str, Estimate], best: Estimate, rank: int) -> It
     elif hull.value < best.value - max(1.0, 3 * best.stderr):
         yield (
             f"{hull.value:.0f} directions hold 95 % of the variance, fewer than the {best.value:.1f} dimensions seen among "
-            "neighbours: thin directions, such as noise, count for neighbours but not for variance."
+            "neighbors: thin directions, such as noise, count for neighbors but not for variance."
         )
     else:
         yield f"The linear hull ({hull.value:.0f} directions for 95 %) has about as many dimensions: the data is nearly flat."

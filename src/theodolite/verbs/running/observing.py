@@ -1,8 +1,8 @@
 """What the first steps of a script show, and the watch once they have.
 
-Torch's own global hooks show which module is run and which optimiser steps; thin wrappers around the losses of
-torch.nn.functional and around backward show what is compared with what. Once model, batch, loss and optimiser are known, only the
-hooks of the optimiser are left. Where the loss cannot be called again, the values that backward was called on are watched alone.
+Torch's own global hooks show which module is run and which optimizer steps; thin wrappers around the losses of
+torch.nn.functional and around backward show what is compared with what. Once model, batch, loss and optimizer are known, only the
+hooks of the optimizer are left. Where the loss cannot be called again, the values that backward was called on are watched alone.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _forget(hook: int) -> None:
 
 @dataclass
 class SeenOptimizer:
-    """An optimiser that takes steps: how many so far, and the values that backward was called on before the last of them."""
+    """An optimizer that takes steps: how many so far, and the values that backward was called on before the last of them."""
 
     optimizer: Any
     size: int
@@ -133,7 +133,7 @@ class Observer:
     def _end_without(self) -> None:
         found = sorted((seen for seen in self._seen.values() if seen.records), key=lambda seen: -seen.size)
         if not found:
-            said("nothing was watched: no optimiser was seen to take steps on a loss")
+            said("nothing was watched: no optimizer was seen to take steps on a loss")
             return
         told = {
             "steps": found[0].steps,
@@ -254,7 +254,7 @@ class Observer:
     def _told_value(self, seen: SeenOptimizer) -> None:
         """A look at the losses of the last backward passes, where nothing more can be had.
 
-        Where several optimisers take turns, as in a game of two networks, a loss that rises is no sign of trouble.
+        Where several optimizers take turns, as in a game of two networks, a loss that rises is no sign of trouble.
         """
         value = statistics.median(float(v) for v in seen.values)
         seen.records.append(Record(seen.steps, facts={"loss": value, "step_loss": value}))

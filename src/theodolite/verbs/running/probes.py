@@ -129,7 +129,7 @@ def loss_in(output: Any) -> Tensor | None:
 def _part(call: SeenLoss, roots: Sequence[Tensor]) -> str:
     """In words, where backward was called on more than this loss, as on a sum with a penalty."""
     whole = not roots or any(_is_multiple(root, call.value) for root in roots)
-    return "" if whole else " (a part of what it minimises)"
+    return "" if whole else " (a part of what it minimizes)"
 
 
 def _is_multiple(root: Tensor, value: Tensor) -> bool:

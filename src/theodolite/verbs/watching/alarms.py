@@ -94,10 +94,10 @@ def findings_of_run(
     """What the looks so far say is wrong, worst first; what a thinned look left out stands as it was read last.
 
     ``left_out`` are names of parameters that no step changes, by the reason: ``in no group`` or ``without a gradient``. Of an
-    optimiser that maximises a loss that rises says nothing.
+    optimizer that maximizes a loss that rises says nothing.
     """
     records = [*records[:-1], *last_standing(records)]
-    rises = () if events.get("maximises") else _too_large(records)
+    rises = () if events.get("maximizes") else _too_large(records)
     found = [*rises, *_dead(records), *_overfits(records), *_kept(events), *_left_out(left_out or {})]
     return tuple(sorted(found, key=lambda finding: SEVERITIES.index(finding.severity)))
 
@@ -190,7 +190,7 @@ def _overfits(records: Sequence[Record]) -> Iterator[Finding]:
             severity="warning",
             says=f"the held-out loss was {held[place]:.3g} at step {told[place].step} and is {held[-1]:.3g}, while that of the "
             "probe still falls.",
-            remedy=f"keep the weights of step {told[place].step}, or regularise",
+            remedy=f"keep the weights of step {told[place].step}, or regularize",
             suggested={"stop_at": told[place].step},
         )
 
@@ -212,7 +212,7 @@ def _left_out(names: Mapping[str, Sequence[str]]) -> Iterator[Finding]:
     if not told:
         return
     missing = list(told.get(MISSING, ()))
-    remedies = ["add them to the optimiser"] if missing else []
+    remedies = ["add them to the optimizer"] if missing else []
     remedies += ["let the loss depend on them"] if told.get(IDLE) else []
     yield Finding(
         name="not-in-optimizer",

@@ -41,7 +41,7 @@ FindingListener = Listener
 
 
 class Beside:
-    """Hooks on the optimiser and the model of a watch, its alarms, its writer and its page; silent on all processes but one."""
+    """Hooks on the optimizer and the model of a watch, its alarms, its writer and its page; silent on all processes but one."""
 
     def __init__(self, model: nn.Module, outer: nn.Module, optimizer: Any, autocast: torch.dtype | None) -> None:
         check_whole(model)
@@ -109,9 +109,9 @@ class Beside:
             missing, without = parameters_left_out(self.model, self.optimizer, pulled=pulled)
             if (
                 self.events is not None and self.events.steps
-            ):  # another optimiser may hold them: only what stays is named
+            ):  # another optimizer may hold them: only what stays is named
                 left_out = {MISSING: [n for n in missing if stays(self.model, origin, n)], IDLE: without}
-            events["maximises"] = float(any(group.get("maximize") for group in self.optimizer.param_groups))
+            events["maximizes"] = float(any(group.get("maximize") for group in self.optimizer.param_groups))
         found = list(findings_of_run(watch.records, events=events, left_out=left_out))
         for place, finding in enumerate(found):
             if finding.name == "step-too-large" and finding.name not in self.alarms.standing:

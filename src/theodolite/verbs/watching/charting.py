@@ -1,4 +1,4 @@
-"""What a watch knows of a run, as the chart that ailments are judged by: optimiser, history, events, weights at the start."""
+"""What a watch knows of a run, as the chart that ailments are judged by: optimizer, history, events, weights at the start."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class OptimizerEvents:
-    """Counts steps of an optimiser, and those after which the gradient was not cleared before the next was added to it.
+    """Counts steps of an optimizer, and those after which the gradient was not cleared before the next was added to it.
 
     ``passes`` is how many backward passes the last step was accumulated from.
 

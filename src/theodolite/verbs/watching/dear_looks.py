@@ -15,7 +15,7 @@ from theodolite.theory.dynamics import batch_scatter, dissipation
 from theodolite.verbs.watching.scene import Scene
 
 BLOCKS, SHORTEST, LONGEST = 8, 20, 400
-"""Blocks of looks for the balance of SGD, looks for the centre of the weights and again before anything is said, and most."""
+"""Blocks of looks for the balance of SGD, looks for the center of the weights and again before anything is said, and most."""
 
 
 def subspace_readings(scene: Scene) -> Iterator[Reading]:
@@ -31,7 +31,7 @@ def subspace_readings(scene: Scene) -> Iterator[Reading]:
         expected=Band(max(0.0, chance - 3 * spread), min(1.0, chance + 3 * spread)),
         against="chance",
         meaning=f"Of the squared gradient on the probe {100 * share:.0f} % lies along the {count} steepest directions; of a "
-        f"random one {100 * chance:.2g} %. With small full-batch steps it is near zero, since these are minimised first; noise "
+        f"random one {100 * chance:.2g} %. With small full-batch steps it is near zero, since these are minimized first; noise "
         "of batches and the edge of stability bring it up.",
     )
     values = torch.tensor(top.values, dtype=torch.float64)
@@ -56,7 +56,7 @@ def balance_readings(scene: Scene) -> Iterator[Reading]:
     if how.size is None or subject.lr is None:
         raise ValueError("expected the batch size and step of training, got none; pass batch_size=... and lr=...")
     if subject.momentum:
-        raise ValueError("expected SGD without momentum, got momentum, whose balance needs the optimiser's own state")
+        raise ValueError("expected SGD without momentum, got momentum, whose balance needs the optimizer's own state")
     if scene.rule is not None and not (scene.rule.plain and scene.rule.kind == "heavy-ball"):
         raise ValueError(f"expected plain SGD, got {scene.rule.name}, whose balance of pull and noise is another")
     assert subject.model is not None and subject.loss is not None
@@ -64,8 +64,8 @@ def balance_readings(scene: Scene) -> Iterator[Reading]:
     if found is None:
         return
     here = trainable_vector(subject.model)
-    centre = carried.centre = here if carried.centre is None else carried.centre
-    pull = float(((here - centre).double() * scene.slope.gradient.double()).sum())
+    center = carried.center = here if carried.center is None else carried.center
+    pull = float(((here - center).double() * scene.slope.gradient.double()).sum())
     noise = batch_scatter(
         found.scatter.value, found.squared_mean.value, batch_size=how.size, samples=how.samples, sampler=how.sampler
     )
@@ -78,9 +78,9 @@ def balance_readings(scene: Scene) -> Iterator[Reading]:
         raise ValueError(
             f"expected a steady loss, got one that changed by {trend.value:.3g} ± {trend.stderr:.2g}: drifting, not stationary"
         )
-    if carried.settling < SHORTEST:  # any centre is right on average; the mean of the weights is the least noisy
+    if carried.settling < SHORTEST:  # any center is right on average; the mean of the weights is the least noisy
         carried.settling += 1
-        carried.centre = centre + (here - centre) / carried.settling
+        carried.center = center + (here - center) / carried.settling
         if carried.settling == SHORTEST:
             carried.window = []
     if trend is None or carried.settling < SHORTEST or len(carried.window) < SHORTEST:

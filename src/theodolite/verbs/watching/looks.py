@@ -43,7 +43,7 @@ def _loss(scene: Scene) -> Iterator[Reading]:
     else:
         seen = scene.slope.loss
         scene.facts["gradient"] = scene.slope.norm
-    loss = loss_as_evaluated(scene.subject) if scene.normalised else seen
+    loss = loss_as_evaluated(scene.subject) if scene.normalized else seen
     scene.facts |= {"loss": loss, "step_loss": seen}
     finite = math.isfinite(seen)
     yield Reading(
@@ -51,11 +51,11 @@ def _loss(scene: Scene) -> Iterator[Reading]:
         measured=loss,
         meaning="In evaluation mode, always on the same samples." if finite else "The loss is not finite.",
     )
-    if scene.normalised:
+    if scene.normalized:
         yield Reading(
             quantity="loss on the probe, as the step sees it",
             measured=seen,
-            meaning="Batch normalisation by the batch's own statistics, as in training; dropout off.",
+            meaning="Batch normalization by the batch's own statistics, as in training; dropout off.",
         )
     if finite and not scene.bare:
         norm = scene.slope.norm
@@ -73,7 +73,7 @@ def _when(scene: Scene) -> str:
 
 
 def _mode(scene: Scene) -> str:
-    return " As the step sees it: batch normalisation by the batch's own statistics." if scene.normalised else ""
+    return " As the step sees it: batch normalization by the batch's own statistics." if scene.normalized else ""
 
 
 TRUST = "measured over predicted change of the loss by the last step"
@@ -85,7 +85,7 @@ def _last_step(scene: Scene) -> Iterator[Reading]:
     if training.optimizer is None:
         return
     if not training.before:
-        raise ValueError("expected a step of the optimiser before this look, got none yet; nothing is said of it")
+        raise ValueError("expected a step of the optimizer before this look, got none yet; nothing is said of it")
     effect = scene.effect
     if effect.length == 0:
         raise ValueError(

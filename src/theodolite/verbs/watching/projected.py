@@ -63,5 +63,5 @@ def _kernels(model: Any, x: Any) -> Tensor:
 
 def _telling(kernel: Tensor) -> Tensor:
     K = kernel
-    centred: Tensor = K - K.mean(0) - K.mean(1, keepdim=True) + K.mean()
-    return centred.square().sum().sqrt()
+    centered: Tensor = K - K.mean(0) - K.mean(1, keepdim=True) + K.mean()
+    return centered.square().sum().sqrt()

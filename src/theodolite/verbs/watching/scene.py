@@ -15,7 +15,7 @@ from theodolite.core.subject import Subject
 from theodolite.instruments._common.classes import classes_of
 from theodolite.io.batches import Batch, Batches
 from theodolite.io.streams import memory_given_back
-from theodolite.measure import batch_statistics, normalises_batches
+from theodolite.measure import batch_statistics, normalizes_batches
 from theodolite.measure.curvature import Eigenpairs, Operator, Symmetric, extreme_eigenpairs, hessian_again
 from theodolite.measure.curvature.sides import largest_beside  # not through the package's door, which holds arguments
 from theodolite.measure.dynamics import (
@@ -80,7 +80,7 @@ class Carried:
     sample_bytes: float | None = None
     most_bytes: int = 0
     after_look: int = 0
-    centre: Tensor | None = field(default=None, repr=False)
+    center: Tensor | None = field(default=None, repr=False)
     settling: int = 0
     window: list[tuple[float, float, float]] = field(default_factory=list)
 
@@ -94,7 +94,7 @@ class Carried:
 
     def forget_window(self) -> None:
         """Begin the search for stationarity anew."""
-        self.centre, self.settling, self.window = None, 0, []
+        self.center, self.settling, self.window = None, 0, []
 
 
 @dataclass
@@ -114,16 +114,16 @@ class Scene:
 
     @contextlib.contextmanager
     def stepping(self) -> Iterator[None]:
-        """As a step sees the model: batch normalisation by the batch's own statistics; nothing is changed by it."""
+        """As a step sees the model: batch normalization by the batch's own statistics; nothing is changed by it."""
         assert self.subject.model is not None
-        with batch_statistics(self.subject.model) if self.normalised else contextlib.nullcontext():
+        with batch_statistics(self.subject.model) if self.normalized else contextlib.nullcontext():
             yield
 
     @cached_property
-    def normalised(self) -> bool:
-        """Whether the step sees another function than evaluation: batch normalisation, and batches of more than one."""
+    def normalized(self) -> bool:
+        """Whether the step sees another function than evaluation: batch normalization, and batches of more than one."""
         assert self.subject.model is not None
-        return normalises_batches(self.subject.model) and all(len(batch) > 1 for batch in self.subject.data)
+        return normalizes_batches(self.subject.model) and all(len(batch) > 1 for batch in self.subject.data)
 
     @cached_property
     def effect(self) -> UpdateEffect:
@@ -162,7 +162,7 @@ class Scene:
 
     @cached_property
     def rule(self) -> UpdateRule | None:
-        """What the optimiser does with a gradient now; None where none was told."""
+        """What the optimizer does with a gradient now; None where none was told."""
         if self.training.optimizer is None:
             return None
         assert self.subject.model is not None
@@ -170,7 +170,7 @@ class Scene:
 
     @cached_property
     def edge(self) -> float | None:
-        """The curvature that steps bear: the optimiser's own edge, or that of descent with the step told; None: not known."""
+        """The curvature that steps bear: the optimizer's own edge, or that of descent with the step told; None: not known."""
         rule = self.rule
         if rule is None:
             lr = self.subject.lr
@@ -191,7 +191,7 @@ class Scene:
         most = carried.most_bytes or most_bytes(self.subject.model)
         left = room_beside(self.subject.model, most, VECTORS * 4 * parameters)
         memory = max(self.memory, int(left)) if math.isfinite(left) else self.memory
-        if parameters >= LARGE and not self.normalised:
+        if parameters >= LARGE and not self.normalized:
             data = Batches(_in_parts(self.subject.batches(), max(1, MICRO_WORK // parameters)), self.subject.model)
         with self.stepping():
             own, loss = self.subject.model, self.subject.loss
@@ -201,7 +201,7 @@ class Scene:
 
     @cached_property
     def seen_curvature(self) -> Symmetric:
-        """The Hessian as the optimiser sees it: divided on both sides by the root of its preconditioner."""
+        """The Hessian as the optimizer sees it: divided on both sides by the root of its preconditioner."""
         rule = self.rule
         if rule is None or rule.kind is None or not self.scaled:
             return self.operator
@@ -214,7 +214,7 @@ class Scene:
 
     @cached_property
     def scaled(self) -> bool:
-        """Whether the optimiser sees another curvature than the Hessian's."""
+        """Whether the optimizer sees another curvature than the Hessian's."""
         rule = self.rule
         return rule is not None and rule.kind is not None and not (rule.plain and not rule.penalty)
 

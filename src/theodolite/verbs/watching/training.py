@@ -16,7 +16,7 @@ from theodolite.measure.dynamics import AccumulatedNoise
 
 
 class LastStep:
-    """The weights before the optimiser's last step, copied only while a look is near; `release` gives the memory back.
+    """The weights before the optimizer's last step, copied only while a look is near; `release` gives the memory back.
 
     ``pulled`` names the parameters that had a gradient at such a step: afterwards it may be cleared.
     """
@@ -110,7 +110,7 @@ def check_whole(model: nn.Module) -> None:
 
 @dataclass(frozen=True)
 class Training:
-    """What a look knows of the training around it: the optimiser, the weights before its last step, the precision, and noise."""
+    """What a look knows of the training around it: the optimizer, the weights before its last step, the precision, and noise."""
 
     optimizer: torch.optim.Optimizer | None = None
     before: Mapping[str, Tensor] = field(default_factory=dict, repr=False)
@@ -119,7 +119,7 @@ class Training:
 
 
 def bytes_of(model: nn.Module, optimizer: torch.optim.Optimizer | None) -> int:
-    """What training keeps on its device for this model: weights, gradients and the optimiser's state."""
+    """What training keeps on its device for this model: weights, gradients and the optimizer's state."""
     own = sum(p.numel() * p.element_size() for p in model.parameters())
     held = 0
     if optimizer is not None:

@@ -47,7 +47,7 @@ class Watch(ShownAnswers):
     standard in the mean: what is dear is read at some of them, and at once where something looks wrong; with
     ``budget=math.inf``, and by `look`, everything is read. With ``out`` each record is on disk when it is taken, `live.html`
     there shows the run so far, and a run that starts again with the same folder goes on there, with the weights it first
-    started from: looked at after the optimiser's step and before its state is saved, with the same looks as if nothing had
+    started from: looked at after the optimizer's step and before its state is saved, with the same looks as if nothing had
     happened (those that are whole).
     ``writer`` is a TensorBoard writer, a run of wandb or aim, mlflow, or any function of numbers and a step; ``page_at`` is
     another place for the page, which is written anew at every look and reloads itself.
@@ -116,7 +116,7 @@ class Watch(ShownAnswers):
         self._steps = 0
 
     def __call__(self, step: int, *, lr: float | None = None, momentum: float = 0.0) -> Record | None:
-        """Take a look if one is due; ``lr`` and ``momentum`` are those of the optimiser now, where the watch was not given it."""
+        """Take a look if one is due; ``lr`` and ``momentum`` are those of the optimizer now, where the watch was not given it."""
         if self._beside.silent:
             return None
         if self._seen is None or step < self._seen:

@@ -64,7 +64,7 @@ def _sum(powers: Array, coefficients: Array) -> Array:
 def hermite_expansion(activation: Activation, deviations: Array) -> tuple[Expansion, Array, Array]:
     r"""The expansion at these standard deviations, with $\langle\sigma^2\rangle$ and $\langle\sigma'^2\rangle$.
 
-    Normalised Hermite functions, integrated by Gauss-Legendre panels that end at every kink.
+    Normalized Hermite functions, integrated by Gauss-Legendre panels that end at every kink.
     """
     kinks = kinks_of(activation, 9.0 * float(deviations.max()))
     edges = [np.array([-REACH, 0.0, REACH]), *(place / deviations for place, _, _ in kinks)]

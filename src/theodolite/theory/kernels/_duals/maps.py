@@ -272,7 +272,7 @@ CLOSED: dict[str, tuple[Callable[[Tensor], Tensor], Dual]] = {
 
 
 def known_dual(function: Callable[[Tensor], Tensor]) -> Dual | None:
-    """The closed form of a function that is recognised by its values on a grid, or None.
+    """The closed form of a function that is recognized by its values on a grid, or None.
 
     >>> known_dual(lambda z: z.clamp(min=0)).slopes
     (1.0, 0.0)

@@ -1,4 +1,4 @@
-"""The shared graph of nearest neighbours against all pairs, on data that breaks products and trees."""
+"""The shared graph of nearest neighbors against all pairs, on data that breaks products and trees."""
 
 import sys
 
@@ -7,7 +7,7 @@ import pytest
 import torch
 from scipy.spatial.distance import cdist
 
-from theodolite.measure.dimension import distinct_rows, nearest_neighbours, neighbours_of
+from theodolite.measure.dimension import distinct_rows, nearest_neighbors, neighbors_of
 
 METHODS = ("auto", "tree", "products", "blocks")
 
@@ -37,9 +37,9 @@ TABLES = {
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("table", TABLES)
-def test_neighbours_are_those_of_all_pairs(table, method):
+def test_neighbors_are_those_of_all_pairs(table, method):
     x = TABLES[table]
-    graph = nearest_neighbours(x, 12, method=method)
+    graph = nearest_neighbors(x, 12, method=method)
     points = x[graph.rows.kept.numpy()].astype(np.float64)
     unit = np.abs(points).max() if table == "scaled by 1e-170" else 1.0  # scipy's squares would underflow
     apart = cdist(points / unit, points / unit) * unit
@@ -51,8 +51,8 @@ def test_neighbours_are_those_of_all_pairs(table, method):
 
 
 def test_the_tree_is_chosen_where_the_data_spans_few_directions():
-    assert nearest_neighbours(TABLES["flat"], 3).method == "kd-tree in 5 dimensions"
-    assert nearest_neighbours(TABLES["full rank"], 3).method == "matrix products"
+    assert nearest_neighbors(TABLES["flat"], 3).method == "kd-tree in 5 dimensions"
+    assert nearest_neighbors(TABLES["full rank"], 3).method == "matrix products"
 
 
 def test_noise_in_all_columns_and_rows_far_outside_keep_the_tree_exact():
@@ -60,8 +60,8 @@ def test_noise_in_all_columns_and_rows_far_outside_keep_the_tree_exact():
     x = np.zeros((1500, 30))
     x[:, :3] = rng.uniform(size=(1500, 3))
     x += 1e-3 * rng.normal(size=x.shape)
-    x[1:11, 3:] += 0.2 * rng.normal(size=(10, 27))  # their neighbours are not those of the plane: settled one by one
-    found = nearest_neighbours(x, 2)
+    x[1:11, 3:] += 0.2 * rng.normal(size=(10, 27))  # their neighbors are not those of the plane: settled one by one
+    found = nearest_neighbors(x, 2)
     everyone = cdist(x, x)
     np.fill_diagonal(everyone, np.inf)
     assert found.method == "kd-tree in 3 dimensions"
@@ -85,12 +85,12 @@ def test_minus_zero_is_zero():
 @pytest.mark.parametrize(("dtype", "word"), [(torch.float16, "11 binary digits"), (torch.int32, "whole numbers")])
 def test_coarse_numbers_are_said(dtype, word):
     x = (10 * torch.from_numpy(flat())).to(dtype)
-    assert any(word in note for note in nearest_neighbours(x, 3).notes)
+    assert any(word in note for note in nearest_neighbors(x, 3).notes)
 
 
 def test_ties_are_said():
     lattice = np.stack(np.meshgrid(np.arange(12), np.arange(12)), -1).reshape(-1, 2)
-    assert nearest_neighbours(lattice, 4).ties == 1.0
+    assert nearest_neighbors(lattice, 4).ties == 1.0
 
 
 def test_bad_rows_are_named():
@@ -103,35 +103,35 @@ def test_bad_rows_are_named():
     with pytest.raises(TypeError, match="expected real numbers"):
         distinct_rows(np.array([["a"], ["b"]]))
     with pytest.raises(ValueError, match="expected from 1 to 399"):
-        nearest_neighbours(flat(), 400)
+        nearest_neighbors(flat(), 400)
     with pytest.raises(ValueError, match="expected a method"):
-        nearest_neighbours(flat(), 4, method="quick")
-    with pytest.raises(ValueError, match="at least 9 neighbours"):
-        neighbours_of(nearest_neighbours(flat(), 4), 9)
+        nearest_neighbors(flat(), 4, method="quick")
+    with pytest.raises(ValueError, match="at least 9 neighbors"):
+        neighbors_of(nearest_neighbors(flat(), 4), 9)
 
 
-def test_approximate_neighbours_need_their_package(monkeypatch):
+def test_approximate_neighbors_need_their_package(monkeypatch):
     monkeypatch.setitem(sys.modules, "pynndescent", None)
     with pytest.raises(ImportError, match="expected pynndescent"):
-        nearest_neighbours(flat(), 4, method="approximate")
+        nearest_neighbors(flat(), 4, method="approximate")
 
 
-def test_approximate_neighbours_tell_their_recall(monkeypatch):
+def test_approximate_neighbors_tell_their_recall(monkeypatch):
     class Library:
         class NNDescent:
             def __init__(self, table, n_neighbors, random_state):
                 apart = cdist(table, table)
                 order = apart.argsort(1)
-                order[::2, 5:17] = order[::2, -12:]  # half of the rows are given the wrong far neighbours
+                order[::2, 5:17] = order[::2, -12:]  # half of the rows are given the wrong far neighbors
                 self.neighbor_graph = order[:, :n_neighbors].astype(np.int32), None
 
     monkeypatch.setitem(sys.modules, "pynndescent", Library)
-    graph = nearest_neighbours(flat(), 8, method="approximate")
+    graph = nearest_neighbors(flat(), 8, method="approximate")
     assert 0.6 < graph.recall < 0.9
     assert any("% are the true ones" in note for note in graph.notes)
 
 
 def test_the_users_precision_of_products_is_left_alone():
     before = torch.get_float32_matmul_precision()
-    nearest_neighbours(flat(), 4, method="blocks")
+    nearest_neighbors(flat(), 4, method="blocks")
     assert torch.get_float32_matmul_precision() == before

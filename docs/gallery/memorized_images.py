@@ -1,4 +1,4 @@
-"""Memorising every image of MNIST by construction.
+"""Memorizing every image of MNIST by construction.
 
 A theorem writes the weights down; nothing is trained. All training labels are right, also where they were drawn by lot, and new
 images are answered at chance: to hold is not to learn. Where MNIST is not at hand, scikit-learn's digits are used.

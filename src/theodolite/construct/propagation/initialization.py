@@ -1,4 +1,4 @@
-"""Critical initialisation of any module, in place."""
+"""Critical initialization of any module, in place."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LAYERS = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.ConvTranspose1d, nn.Con
 
 
 @dataclass(frozen=True)
-class Initialised:
+class Initialized:
     """Which layers were set to criticality, and which were left as they were, with the reason."""
 
     criticality: Criticality
@@ -24,9 +24,9 @@ class Initialised:
 
 
 @torch.no_grad()
-def initialise_(
+def initialize_(
     model: nn.Module, activation: Any, *, mean_square: float | None = None, generator: torch.Generator | None = None
-) -> Initialised:
+) -> Initialized:
     r"""Set the weights of linear and convolutional layers to $N(0, C_w/\text{fan in})$ and biases to $N(0, C_b)$.
 
     $(C_w, C_b)$ is the critical point of ``activation``. With ``mean_square``, the mean of $|x|^2/n_0$ over the data,
@@ -35,14 +35,14 @@ def initialise_(
     which. Source: roberts2022, chapter 5; he2015 for ReLU.
 
     >>> model = nn.Sequential(nn.Linear(400, 500), nn.ReLU(), nn.Linear(500, 500))
-    >>> done = initialise_(model, "relu", generator=torch.Generator().manual_seed(0))
+    >>> done = initialize_(model, "relu", generator=torch.Generator().manual_seed(0))
     >>> done.layers, round(500 * model[2].weight.var().item(), 1)
     (('0', '2'), 2.0)
     """
     point = criticality(activation)
     if point.weight_variance is None or point.bias_variance is None:
         raise ValueError(
-            f"expected an activation that has a critical initialisation, got {activation!r}: {point.reason}"
+            f"expected an activation that has a critical initialization, got {activation!r}: {point.reason}"
         )
     done: list[str] = []
     left: dict[str, str] = {}
@@ -63,7 +63,7 @@ def initialise_(
             _fill(layer, variance, point.bias_variance, generator)
             taken[id(layer.weight)] = name
             done.append(name)
-    return Initialised(point, tuple(done), left)
+    return Initialized(point, tuple(done), left)
 
 
 def _reason_to_leave(layer: nn.Module, taken: dict[int, str]) -> str:
@@ -71,7 +71,7 @@ def _reason_to_leave(layer: nn.Module, taken: dict[int, str]) -> str:
         matrices = any(p.ndim >= 2 for p in layer.parameters(recurse=False))
         return f"{type(layer).__name__} is not a linear or convolutional layer" if matrices else ""
     if not isinstance(layer.weight, nn.Parameter):
-        return "its weight is computed by a parametrisation"
+        return "its weight is computed by a parametrization"
     if id(layer.weight) in taken:
         return f"shares its weight with {taken[id(layer.weight)]}"
     return "" if layer.weight.requires_grad else "frozen"

@@ -1,4 +1,4 @@
-"""Kernels of attention and of normalisation, against wide random networks drawn and differentiated by torch itself."""
+"""Kernels of attention and of normalization, against wide random networks drawn and differentiated by torch itself."""
 
 import pytest
 import torch
@@ -7,7 +7,7 @@ from torch import nn
 from theodolite.construct.kernels import kernel_of
 from theodolite.nn import SelfAttention
 from theodolite.theory.kernels import Attention, Average, Convolution, Flatten, ImageKernel
-from theodolite.theory.kernels._programs import Dense, Nonlinear, Normalised, Sum
+from theodolite.theory.kernels._programs import Dense, Nonlinear, Normalized, Sum
 
 C_W, C_B = 1.5, 0.1
 IMAGES = torch.randn(3, 2, 4, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
@@ -31,7 +31,7 @@ class Permuted(nn.Module):
 
 
 class Block(nn.Module):
-    """One block of a transformer: attention and an MLP, each on a normalised copy, added to what there was."""
+    """One block of a transformer: attention and an MLP, each on a normalized copy, added to what there was."""
 
     def __init__(self, width, **how):
         super().__init__()
@@ -81,7 +81,7 @@ NETS = {
 
 
 def drawn(make, x, *, draws, generator):
-    """NNGP and NTK of random networks, (draws, n, n) each; gradients scaled as the NTK parametrisation has them."""
+    """NNGP and NTK of random networks, (draws, n, n) each; gradients scaled as the NTK parametrization has them."""
     outputs, tangents = [], []
     for _ in range(draws):
         net = make().double()
@@ -143,7 +143,7 @@ def test_each_weight_matrix_of_attention_adds_its_own_kernel():
 def test_layers_are_read_as_they_are():
     net = Block(16)
     program = kernel_of(net, weight_variance=2.0, bias_variance=0.3).program
-    dense, relu, norm = Dense(2.0, 0.3), program[2].skip[2], Normalised(1e-5)
+    dense, relu, norm = Dense(2.0, 0.3), program[2].skip[2], Normalized(1e-5)
     assert isinstance(relu, Nonlinear) and relu.activation.name == "relu"
     each = Convolution(dense, (1,), (1,), (0,), (1,))
     attention = Attention(Dense(2.0), Dense(2.0), Dense(2.0))

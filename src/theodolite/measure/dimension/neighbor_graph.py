@@ -1,4 +1,4 @@
-"""The exact nearest neighbours of every row, found once and shared by all estimators of dimension."""
+"""The exact nearest neighbors of every row, found once and shared by all estimators of dimension."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _Method = Literal["auto", "tree", "products", "blocks", "approximate"]
 CERTAIN = 1e-9
-"""The relative error of a squared distance up to which a row's neighbours count as found."""
+"""The relative error of a squared distance up to which a row's neighbors count as found."""
 SMALL_RANK, LARGEST_RANK, MANY = 6, 10, 20_000
 """A tree beats matrix products up to so many dimensions, and up to a few more where there are many rows."""
 PROBES = 32
@@ -28,10 +28,10 @@ AT_ONCE = 2048
 
 
 @dataclass(frozen=True)
-class Neighbours:
+class Neighbors:
     """The nearest other rows of every distinct row, nearest first, with distances in the units of the data.
 
-    ``method`` says how they were found; ``recall`` is the share of true neighbours among them, 1 unless approximate.
+    ``method`` says how they were found; ``recall`` is the share of true neighbors among them, 1 unless approximate.
     """
 
     distances: NDArray[np.float64] = field(repr=False)  # (n, k)
@@ -45,12 +45,12 @@ class Neighbours:
 
     @property
     def count(self) -> int:
-        """How many neighbours of each row are known."""
+        """How many neighbors of each row are known."""
         return int(self.distances.shape[1])
 
     @property
     def ties(self) -> float:
-        """The share of rows whose two nearest neighbours are equally far, as on a lattice."""
+        """The share of rows whose two nearest neighbors are equally far, as on a lattice."""
         near = self.distances
         return float((near[:, 1] <= near[:, 0] * (1 + CERTAIN)).mean()) if self.count > 1 else 0.0
 
@@ -59,11 +59,9 @@ class Neighbours:
         """What limits the answer, in words."""
         own = list(self.rows.notes)
         if self.ties > 0.01:
-            own.append(
-                f"{100 * self.ties:.0f} % of rows have two nearest neighbours at one distance: data on a lattice"
-            )
+            own.append(f"{100 * self.ties:.0f} % of rows have two nearest neighbors at one distance: data on a lattice")
         if self.recall < 1:
-            own.append(f"approximate neighbours, of which {100 * self.recall:.1f} % are the true ones")
+            own.append(f"approximate neighbors, of which {100 * self.recall:.1f} % are the true ones")
         return tuple(own)
 
 
@@ -77,78 +75,78 @@ class _Found:
     error: Tensor  # (m,)
 
 
-def nearest_neighbours(x: Any, count: int = 20, *, method: _Method = "auto") -> Neighbours:
+def nearest_neighbors(x: Any, count: int = 20, *, method: _Method = "auto") -> Neighbors:
     r"""The ``count`` nearest other rows of every distinct row of ``x``, exact unless asked otherwise.
 
     A few more candidates than asked for are found fast, by a kd-tree in the few directions that tell rows apart or by
-    matrix products $|a|^2+|b|^2-2a\cdot b$ of centred rows. Each row's candidates are accepted only where the known
-    error of that method cannot have lost a neighbour; distances that cancellation has touched are taken again from
+    matrix products $|a|^2+|b|^2-2a\cdot b$ of centered rows. Each row's candidates are accepted only where the known
+    error of that method cannot have lost a neighbor; distances that cancellation has touched are taken again from
     differences, and rows that remain in doubt are compared with all others directly. Shifts of 1e5 and scales of 1e-8
     therefore change nothing but rounding.
 
     ``method``: ``tree``, ``products`` (scikit-learn's fused search, CPU), ``blocks`` (torch, any device), ``approximate``
     (pynndescent, for more rows than a person will wait for; its recall is measured on a sample), or ``auto``.
 
-    >>> nearest_neighbours([[0.0], [1.0], [3.0], [7.0]], 2).distances.tolist()
+    >>> nearest_neighbors([[0.0], [1.0], [3.0], [7.0]], 2).distances.tolist()
     [[1.0, 3.0], [1.0, 2.0], [2.0, 3.0], [4.0, 6.0]]
     """
     if method not in get_args(_Method):
         raise ValueError(f"expected a method among {get_args(_Method)}, got {method!r}; choose one of them")
     rows = distinct_rows(x)
     if not 1 <= count < len(rows):
-        raise ValueError(f"expected from 1 to {len(rows) - 1} neighbours, got {count}; the rows are {len(rows)}")
+        raise ValueError(f"expected from 1 to {len(rows) - 1} neighbors, got {count}; the rows are {len(rows)}")
     points = rows.points
     if method == "approximate":
         return _approximate(rows, count)
     wanted = min(len(rows) - 1, count + max(8, count // 8))
-    centred = points - points.mean(0)
+    centered = points - points.mean(0)
     most = 2 * LARGEST_RANK if method == "tree" else LARGEST_RANK if len(points) >= MANY else SMALL_RANK
-    leading = _leading(centred, count, wanted, most) if method in ("auto", "tree") else None
+    leading = _leading(centered, count, wanted, most) if method in ("auto", "tree") else None
     if leading is not None:
-        found, how = _tree(centred, *leading), f"kd-tree in {leading[0].shape[1]} dimensions"
+        found, how = _tree(centered, *leading), f"kd-tree in {leading[0].shape[1]} dimensions"
     elif method == "blocks" or points.device.type != "cpu":
-        found, how = _blocks(centred, wanted), f"blocked products on {points.device.type}"
+        found, how = _blocks(centered, wanted), f"blocked products on {points.device.type}"
     else:
-        found, how = _products(centred, wanted), "matrix products"
-    del centred
+        found, how = _products(centered, wanted), "matrix products"
+    del centered
     squares, indices = _settled(points, found, count)
     distances = squares.sqrt_().mul_(rows.scale)
-    return Neighbours(distances.cpu().numpy(), indices.cpu().numpy(), rows, how)
+    return Neighbors(distances.cpu().numpy(), indices.cpu().numpy(), rows, how)
 
 
-def neighbours_of(x: Any, count: int) -> Neighbours:
-    """A graph with at least ``count`` neighbours: the one given, where it is one and has them."""
-    if not isinstance(x, Neighbours):
-        return nearest_neighbours(x, count)
+def neighbors_of(x: Any, count: int) -> Neighbors:
+    """A graph with at least ``count`` neighbors: the one given, where it is one and has them."""
+    if not isinstance(x, Neighbors):
+        return nearest_neighbors(x, count)
     if x.count < count:
-        raise ValueError(f"expected a graph of at least {count} neighbours, got one of {x.count}; ask for more there")
+        raise ValueError(f"expected a graph of at least {count} neighbors, got one of {x.count}; ask for more there")
     return x
 
 
-def _leading(centred: Tensor, count: int, wanted: int, most: int) -> tuple[Tensor, int] | None:
-    """The fewest directions in which a tree finds the neighbours, and how many candidates to ask it for.
+def _leading(centered: Tensor, count: int, wanted: int, most: int) -> tuple[Tensor, int] | None:
+    """The fewest directions in which a tree finds the neighbors, and how many candidates to ask it for.
 
-    Rows are never nearer than they are in a subspace: a row's neighbours are among the rows that are nearer there than
-    its last true neighbour. How many these are is counted for some rows, with the first directions of the principal
+    Rows are never nearer than they are in a subspace: a row's neighbors are among the rows that are nearer there than
+    its last true neighbor. How many these are is counted for some rows, with the first directions of the principal
     components; None where up to ``most`` directions leave too many. Others than those tried are settled one by one.
     """
-    if centred.shape[1] <= 3:
-        return torch.eye(centred.shape[1], dtype=centred.dtype, device=centred.device), wanted
-    some = centred[:: max(1, len(centred) // 256)][:400]
+    if centered.shape[1] <= 3:
+        return torch.eye(centered.shape[1], dtype=centered.dtype, device=centered.device), wanted
+    some = centered[:: max(1, len(centered) // 256)][:400]
     directions = torch.linalg.svd(some, full_matrices=False).Vh[:most].T
-    inside, needed = centred @ directions, torch.zeros(directions.shape[1], device=centred.device)
-    for row in range(0, len(centred), max(1, len(centred) // PROBES)):
-        edge = (centred - centred[row]).square_().sum(1).kthvalue(count + 1).values * (1 + 1e-9)
+    inside, needed = centered @ directions, torch.zeros(directions.shape[1], device=centered.device)
+    for row in range(0, len(centered), max(1, len(centered) // PROBES)):
+        edge = (centered - centered[row]).square_().sum(1).kthvalue(count + 1).values * (1 + 1e-9)
         among = (inside - inside[row]).square_().cumsum(1) <= edge
         needed = torch.maximum(needed, among.sum(0))
     enough = (needed <= 2 * wanted).nonzero().flatten()
     if not len(enough):
         return None
     rank = int(enough[0])
-    return directions[:, : rank + 1], min(len(centred) - 1, max(wanted, int(1.5 * needed[rank])))
+    return directions[:, : rank + 1], min(len(centered) - 1, max(wanted, int(1.5 * needed[rank])))
 
 
-def _tree(centred: Tensor, basis: Tensor, wanted: int) -> _Found:
+def _tree(centered: Tensor, basis: Tensor, wanted: int) -> _Found:
     """Distances in a subspace are never longer than the true ones, and shorter by no more than what lies outside it.
 
     So no row that was not found is nearer than the last one found, and where what lies outside matters the distances of
@@ -156,11 +154,11 @@ def _tree(centred: Tensor, basis: Tensor, wanted: int) -> _Found:
     """
     from scipy.spatial import cKDTree
 
-    inside = centred @ basis
-    outside = max(float((part - part @ basis @ basis.T).square().sum(1).max()) for part in _parts(centred))
+    inside = centered @ basis
+    outside = max(float((part - part @ basis @ basis.T).square().sum(1).max()) for part in _parts(centered))
     places = inside.cpu().numpy()
     tree = cKDTree(places)
-    rounding = 64 * torch.finfo(torch.float64).eps * float(centred.square().sum(1).max()) ** 0.5
+    rounding = 64 * torch.finfo(torch.float64).eps * float(centered.square().sum(1).max()) ** 0.5
 
     def search(some: slice) -> _Found:
         near, who = tree.query(places[some], k=wanted + 1, workers=torch.get_num_threads())
@@ -169,35 +167,35 @@ def _tree(centred: Tensor, basis: Tensor, wanted: int) -> _Found:
         squares, mine = torch.from_numpy(near).square_(), torch.arange(len(places))[some]
         return replace(_without_self(_places(who), squares, 4 * outside + slight, mine), beyond=squares[:, -1] - slight)
 
-    return _in_parts(search, len(places), AT_ONCE, centred.device)
+    return _in_parts(search, len(places), AT_ONCE, centered.device)
 
 
-def _products(centred: Tensor, wanted: int) -> _Found:
+def _products(centered: Tensor, wanted: int) -> _Found:
     from sklearn.neighbors import NearestNeighbors
 
-    table = np.ascontiguousarray(centred.numpy())
+    table = np.ascontiguousarray(centered.numpy())
     library = NearestNeighbors(n_neighbors=wanted + 1, algorithm="brute").fit(table)
-    lengths = centred.square().sum(1)
+    lengths = centered.square().sum(1)
 
     def search(some: slice) -> _Found:
         near, who = library.kneighbors(table[some])
-        error = _product_error(lengths[some], lengths, centred.shape[1], torch.float64)
+        error = _product_error(lengths[some], lengths, centered.shape[1], torch.float64)
         return _without_self(_places(who), torch.from_numpy(near).square_(), error, torch.arange(len(table))[some])
 
-    return _in_parts(search, len(table), AT_ONCE, centred.device)
+    return _in_parts(search, len(table), AT_ONCE, centered.device)
 
 
-def _blocks(centred: Tensor, wanted: int) -> _Found:
+def _blocks(centered: Tensor, wanted: int) -> _Found:
     """In float32 on the tensor's own device; what that cannot decide is settled later, row by row."""
-    single = centred.float()
+    single = centered.float()
     lengths = single.square().sum(1)
-    exact = centred.square().sum(1)
+    exact = centered.square().sum(1)
     everyone = torch.arange(len(single), device=single.device)
 
     def search(some: slice) -> _Found:
         squares = torch.addmm(lengths[None, :], single[some], single.T, alpha=-2).add_(lengths[some, None])
         near, who = squares.clamp_(min=0.0).topk(wanted + 1, dim=1, largest=False)
-        error = _product_error(exact[some], exact, centred.shape[1], torch.float32)
+        error = _product_error(exact[some], exact, centered.shape[1], torch.float32)
         return _without_self(who, near.double(), error, everyone[some])
 
     with exact_products():
@@ -236,7 +234,7 @@ def _without_self(who: Tensor, squares: Tensor, error: Tensor, mine: Tensor) -> 
 
 
 def _settled(points: Tensor, found: _Found, count: int) -> tuple[Tensor, Tensor]:
-    """Squared distances and places of the true neighbours."""
+    """Squared distances and places of the true neighbors."""
     doubtful = found.squares[:, 0] * 0.1 * CERTAIN < found.error  # cancellation may have touched them
     squares, indices = found.squares, found.indices
     for some in _row_parts(doubtful, found.indices.shape[1] * points.shape[1]):
@@ -265,15 +263,15 @@ def _parts(table: Tensor) -> tuple[Tensor, ...]:
     return torch.split(table, max(1, BLOCK // table.shape[1]))
 
 
-def _approximate(rows: Rows, count: int) -> Neighbours:
-    """By pynndescent, with exact distances, and the share of true neighbours found for 400 rows."""
+def _approximate(rows: Rows, count: int) -> Neighbors:
+    """By pynndescent, with exact distances, and the share of true neighbors found for 400 rows."""
     import importlib
 
     try:
         library = importlib.import_module("pynndescent")
     except ImportError as error:
         raise ImportError(
-            "expected pynndescent for approximate neighbours, got none; pip install pynndescent"
+            "expected pynndescent for approximate neighbors, got none; pip install pynndescent"
         ) from error
     points = rows.points.cpu()
     table = (points - points.mean(0)).float().numpy()
@@ -289,7 +287,7 @@ def _approximate(rows: Rows, count: int) -> Neighbours:
     edge = direct.topk(count, dim=1, largest=False).values[:, -1:]
     recall = float((squares[some].sqrt() <= edge * (1 + CERTAIN)).double().mean())
     distances = squares.sqrt().mul_(rows.scale)
-    return Neighbours(distances.numpy(), indices.numpy(), rows, "pynndescent", recall)
+    return Neighbors(distances.numpy(), indices.numpy(), rows, "pynndescent", recall)
 
 
 def _exact(points: Tensor, candidates: Tensor, count: int) -> tuple[Tensor, Tensor]:

@@ -26,7 +26,7 @@ def measure(inputs: int, *, generator: torch.Generator, units: float = 1.1, twin
 
 
 law = Law(
-    claim="Least squares over 1.1 n units whose kinks lie between the points memorises any labels, also on a line.",
+    claim="Least squares over 1.1 n units whose kinks lie between the points memorizes any labels, also on a line.",
     formula=r"N\ge1.1\,n\;\Rightarrow\;\min_b\sum_j\Bigl(y_j-\sum_{i\le N}b_i(w_i\cdot z_j-T_i)_+\Bigr)^2=0",
     assumes={"as many units as points": {"units": 0.95}},
     source="bresler2020",

@@ -1,4 +1,4 @@
-"""Quantised files of the libraries that own the schemes (tests/io/files): the weights that those libraries make of them."""
+"""Quantized files of the libraries that own the schemes (tests/io/files): the weights that those libraries make of them."""
 
 from pathlib import Path
 
@@ -14,12 +14,12 @@ FOLDERS = sorted(path.parent.name for path in FILES.glob("*/expected.safetensors
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
-def test_a_quantised_weight_is_the_one_its_library_makes_of_it(folder):
+def test_a_quantized_weight_is_the_one_its_library_makes_of_it(folder):
     expected = load_file(FILES / folder / "expected.safetensors")["a.weight"]
     found = checkpoint(FILES / folder / "model.safetensors")
     assert list(found) == ["a.weight"]
     assert found["a.weight"].shape == tuple(expected.shape)
-    assert found["a.weight"].note.startswith("dequantised from ")
+    assert found["a.weight"].note.startswith("dequantized from ")
     read = found["a.weight"].read()
     assert read.dtype == torch.float32
     # auto-gptq keeps its scales in half precision beside weights that were rounded before; the library's float4 is bfloat16
@@ -90,14 +90,14 @@ def test_mxfp4_experts_as_transformers_unpacks_them(tmp_path):
     assert torch.equal(found.read(), expected)
 
 
-def test_the_survey_of_a_quantised_file_is_that_of_its_weights(tmp_path):
-    quantised = th.survey(FILES / "bitsandbytes-nf4" / "model.safetensors", cost="free")
+def test_the_survey_of_a_quantized_file_is_that_of_its_weights(tmp_path):
+    quantized = th.survey(FILES / "bitsandbytes-nf4" / "model.safetensors", cost="free")
     plain = th.survey(FILES / "bitsandbytes-nf4" / "expected.safetensors", cost="free")
     rows = [
-        [{k: v for k, v in row.items() if k != "meaning"} for row in result.rows()] for result in (quantised, plain)
+        [{k: v for k, v in row.items() if k != "meaning"} for row in result.rows()] for result in (quantized, plain)
     ]
     assert rows[0] == rows[1]
-    assert any("equantised from bitsandbytes nf4" in row["meaning"] for row in quantised.rows())
+    assert any("equantized from bitsandbytes nf4" in row["meaning"] for row in quantized.rows())
 
 
 def test_tensors_of_an_unknown_scheme_stay_and_are_named(tmp_path):

@@ -4,7 +4,7 @@ For each layer the variance of its weights times their fan-in, C_w, and the vari
 critical values of the activation that feeds it. The band of C_w is the one in which a signal changes by less than a factor
 e over the whole depth; that of C_b the one that shifts the variance by less than its scale over the whole depth. With the
 weights from before training (the subject's origin) these are read, otherwise the weights as they are now: where their
-spectra show that they were trained, leaving the band is what training did, and no fault of the initialisation.
+spectra show that they were trained, leaving the band is what training did, and no fault of the initialization.
 """
 
 from __future__ import annotations
@@ -57,12 +57,12 @@ def _band_of(subject: Subject) -> Against:
 
 
 def _beside_a_path(reading: Reading, layer: FedLayer) -> Reading:
-    """Without a band: criticality speaks of layers that follow each other, not of what sums and normalisations set anew."""
+    """Without a band: criticality speaks of layers that follow each other, not of what sums and normalizations set anew."""
     many = f"{layer.chain} layers follow each other" if layer.chain > 1 else "No other layer follows it directly"
     return replace(
         reading,
         expected=None,
-        meaning=f"{many}: then a sum or a normalisation sets the signal anew, so a critical value does not bind here. What "
+        meaning=f"{many}: then a sum or a normalization sets the signal anew, so a critical value does not bind here. What "
         "the path as a whole does to a signal is measured: see the instrument signal.",
     )
 
@@ -97,7 +97,7 @@ def _advice(ratio: float, band: Band) -> str:
     if low <= ratio <= high:
         return "Nothing to change."
     trouble = "signals and gradients fade" if ratio < 1 else "signals and gradients grow"
-    return f"In a plain chain of such layers {trouble} with depth; theodolite.initialise_ draws critical weights."
+    return f"In a plain chain of such layers {trouble} with depth; theodolite.initialize_ draws critical weights."
 
 
 def _bias_reading(layer: FedLayer, point: Criticality | None, hidden: int, when: str) -> Reading:
@@ -124,8 +124,8 @@ def _bias_words(variance: float, band: Band) -> str:
     if variance in band:
         return "Nothing to change."
     if variance > band.high:
-        return "Larger ones make inputs alike; theodolite.initialise_ draws critical ones."
-    return "Smaller ones let the signal fade; theodolite.initialise_ draws critical ones."
+        return "Larger ones make inputs alike; theodolite.initialize_ draws critical ones."
+    return "Smaller ones let the signal fade; theodolite.initialize_ draws critical ones."
 
 
 def _depth_scales(layers: Sequence[FedLayer], hidden: int) -> Iterator[Reading]:
@@ -153,7 +153,7 @@ def _depth_scales(layers: Sequence[FedLayer], hidden: int) -> Iterator[Reading]:
 
 
 _ENOUGH = "Nothing to change."
-_SHORT = "The first layers cannot be heard at the end; try theodolite.initialise_."
+_SHORT = "The first layers cannot be heard at the end; try theodolite.initialize_."
 
 
 def _phase_words(name: str, scale: float, hidden: int) -> str:

@@ -1,6 +1,6 @@
 """Time of a step of the multiplicative updates beside torch's own, as ratios to Adam, on one thread.
 
-Two problems: one linear layer of 10,000 inputs, and a network of four layers. Every round times all optimisers one after
+Two problems: one linear layer of 10,000 inputs, and a network of four layers. Every round times all optimizers one after
 the other, so that a machine's load falls on all alike; processor time, the median over rounds.
 """
 
@@ -47,8 +47,8 @@ def timed(work, calls):
 
 def rows(build, spindly, x, *, calls, rounds):
     made = []
-    for name, model, optimiser in contestants(build, spindly):
-        stepping = optimiser(list(model.parameters()))
+    for name, model, optimizer in contestants(build, spindly):
+        stepping = optimizer(list(model.parameters()))
 
         def whole(model=model, stepping=stepping):
             stepping.zero_grad()

@@ -1,4 +1,4 @@
-r"""The units that memorise n points in practice are as many as the points, however many points and wherever they are."""
+r"""The units that memorize n points in practice are as many as the points, however many points and wherever they are."""
 
 import torch
 

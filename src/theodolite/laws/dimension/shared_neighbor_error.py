@@ -1,4 +1,4 @@
-r"""Rows share neighbours: the textbook error of Gride is a third too small, and the overlap of the lists tells so."""
+r"""Rows share neighbors: the textbook error of Gride is a third too small, and the overlap of the lists tells so."""
 
 import numpy as np
 import torch
@@ -6,7 +6,7 @@ import torch
 from theodolite.construct.dimension import manifold
 from theodolite.core.law import Law
 from theodolite.core.reading import Band
-from theodolite.measure.dimension import Neighbours, dimension_gride, nearest_neighbours
+from theodolite.measure.dimension import Neighbors, dimension_gride, nearest_neighbors
 
 ROWS, NEAR, DRAWS = 160, 12, 60
 
@@ -18,19 +18,19 @@ def predict(dimension: int) -> Band:
 
 
 def measure(dimension: int, *, generator: torch.Generator, shared: bool = True) -> list[float]:
-    """Squares over the mean of the draws, not over the truth: over 24 of 160 neighbours a circle is bent."""
+    """Squares over the mean of the draws, not over the truth: over 24 of 160 neighbors a circle is bent."""
     found = []
     for _ in range(DRAWS):
-        graph = nearest_neighbours(manifold("torus", ROWS, dimension, generator=generator), 2 * NEAR)
-        if not shared:  # a graph that names no neighbours: distances alone
-            graph = Neighbours(graph.distances, np.zeros((ROWS, 0), dtype=np.int64), graph.rows, graph.method)
+        graph = nearest_neighbors(manifold("torus", ROWS, dimension, generator=generator), 2 * NEAR)
+        if not shared:  # a graph that names no neighbors: distances alone
+            graph = Neighbors(graph.distances, np.zeros((ROWS, 0), dtype=np.int64), graph.rows, graph.method)
         found.append(dimension_gride(graph, near=NEAR))
     mean = sum(estimate.value for estimate in found) / DRAWS
     return [DRAWS / (DRAWS - 1) * ((estimate.value - mean) / estimate.stderr) ** 2 for estimate in found]
 
 
 law = Law(
-    claim="The error that counts shared neighbours is the spread of the estimate over draws.",
+    claim="The error that counts shared neighbors is the spread of the estimate over draws.",
     formula=r"\mathrm{var}=g^\top\frac{GG^\top}{k+1}g",
     assumes={"overlap is counted": {"shared": False}},
     source="denti2022",

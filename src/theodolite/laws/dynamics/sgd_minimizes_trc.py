@@ -57,6 +57,6 @@ law = Law(
     repeats=1,
     quantity="mean variance of the gradient along the run",
     along="unevenness",
-    erratum="That SGD minimises tr C says too much: it visits every place of the floor, the quiet ones longer.",
+    erratum="That SGD minimizes tr C says too much: it visits every place of the floor, the quiet ones longer.",
     refuted=the_least,
 )

@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch import nn
 
-from theodolite.construct.propagation import initialise_
+from theodolite.construct.propagation import initialize_
 from theodolite.theory.propagation import criticality
 
 
@@ -12,7 +12,7 @@ def seeded(seed=0):
 
 def test_linear_layers_reach_the_critical_variances():
     model = nn.Sequential(nn.Linear(300, 400), nn.GELU(), nn.Linear(400, 500))
-    done = initialise_(model, "gelu", generator=seeded())
+    done = initialize_(model, "gelu", generator=seeded())
     point = criticality("gelu")
     for layer in (model[0], model[2]):
         share = layer.in_features * layer.weight.var().item() / point.weight_variance
@@ -25,13 +25,13 @@ def test_linear_layers_reach_the_critical_variances():
 @pytest.mark.parametrize("kind", [nn.Conv1d, nn.Conv2d, nn.Conv3d])
 def test_convolutions_count_their_taps(kind):
     layer = kind(16, 32, 3, groups=2, bias=False)
-    initialise_(layer, "relu", generator=seeded())
+    initialize_(layer, "relu", generator=seeded())
     assert layer.weight[0].numel() * layer.weight.var().item() == pytest.approx(2.0, rel=0.15)
 
 
 def test_transposed_convolutions_keep_the_power_of_a_signal():
     layer = nn.ConvTranspose2d(64, 64, 4, stride=2, padding=1, bias=False)
-    initialise_(layer, "identity", generator=seeded())
+    initialize_(layer, "identity", generator=seeded())
     x = torch.randn(8, 64, 16, 16, generator=seeded(1))
     assert layer(x)[..., 4:-4, 4:-4].square().mean().item() == pytest.approx(1.0, rel=0.1)
 
@@ -43,14 +43,14 @@ def test_a_deep_network_passes_signals_at_criticality_and_not_otherwise():
     x = torch.randn(16, 256, generator=seeded())
     # C_w = 1/3, C_b = 1/(3 * 256): only the biases are left, K = C_b / (1 - C_w / 2) = 1.6e-3, and half of it behind ReLU
     assert model(x).square().mean() < 2e-3
-    initialise_(model, "relu", generator=seeded(1))
+    initialize_(model, "relu", generator=seeded(1))
     assert 0.05 < model(x).square().mean() < 5
 
 
 def test_the_first_layer_can_aim_at_the_fixed_point():
     model = nn.Sequential(nn.Linear(500, 500), nn.GELU(), nn.Linear(500, 500))
     x = 10 * torch.randn(200, 500, generator=seeded())
-    initialise_(model, "gelu", mean_square=x.square().mean().item(), generator=seeded(1))
+    initialize_(model, "gelu", mean_square=x.square().mean().item(), generator=seeded(1))
     for depth in (1, 3):
         assert model[:depth](x).square().mean().item() == pytest.approx(criticality("gelu").fixed_point, rel=0.15)
 
@@ -68,7 +68,7 @@ def test_what_is_frozen_tied_or_unknown_is_left_and_named():
 
     model = Net()
     before = {name: p.clone() for name, p in model.named_parameters()}
-    done = initialise_(model, "tanh", generator=seeded())
+    done = initialize_(model, "tanh", generator=seeded())
     assert done.layers == ("a",)
     assert {"embed", "frozen", "b", "head", "normed"} <= set(done.untouched)
     changed = {name for name, p in model.named_parameters() if not torch.equal(p, before[name])}
@@ -78,15 +78,15 @@ def test_what_is_frozen_tied_or_unknown_is_left_and_named():
 def test_precision_and_global_randomness_are_respected():
     half, single = nn.Linear(50, 50).to(torch.bfloat16), nn.Linear(50, 50)
     before = torch.get_rng_state()
-    initialise_(half, "relu", generator=seeded())
-    initialise_(single, "relu", generator=seeded())
+    initialize_(half, "relu", generator=seeded())
+    initialize_(single, "relu", generator=seeded())
     assert half.weight.dtype == torch.bfloat16
     assert torch.equal(half.weight, single.weight.to(torch.bfloat16))
     assert torch.equal(before, torch.get_rng_state())
 
 
 def test_bad_input_gets_one_clear_line():
-    with pytest.raises(ValueError, match="expected an activation that has a critical initialisation"):
-        initialise_(nn.Linear(2, 2), "sigmoid")
+    with pytest.raises(ValueError, match="expected an activation that has a critical initialization"):
+        initialize_(nn.Linear(2, 2), "sigmoid")
     with pytest.raises(ValueError, match="expected a positive mean square"):
-        initialise_(nn.Linear(2, 2), "gelu", mean_square=0.0)
+        initialize_(nn.Linear(2, 2), "gelu", mean_square=0.0)

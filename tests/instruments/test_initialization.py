@@ -13,7 +13,7 @@ def deep(depth=20, width=128, activation=nn.ReLU):
 
 def statuses(model, quantity, **facts):
     return [
-        r.status for r in th.read("initialisation", model, **facts) if quantity in r.quantity and r.where != "0.weight"
+        r.status for r in th.read("initialization", model, **facts) if quantity in r.quantity and r.where != "0.weight"
     ]
 
 
@@ -26,7 +26,7 @@ def test_the_default_of_pytorch_is_below_and_criticality_agrees():
     model = deep(width=256)  # each C_w is known to 0.6 %, within a band of 5 %
     assert set(statuses(model, "C_w")) == {"below"}
     assert statuses(model, "depth scale") == ["below"]
-    th.initialise_(model, "relu", generator=torch.Generator().manual_seed(0))
+    th.initialize_(model, "relu", generator=torch.Generator().manual_seed(0))
     assert set(statuses(model, "C_w")) <= {"agrees", "inconclusive"}
     assert statuses(model, "C_w").count("agrees") >= 18
     assert statuses(model, "depth scale") == ["agrees"]
@@ -56,11 +56,11 @@ def test_the_activation_is_seen_in_the_forward_pass():
     assert th.criticality(layers_of(subject)[2].activation).kind == "half-stable"
 
 
-def test_a_normalisation_between_is_said():
+def test_a_normalization_between_is_said():
     model = nn.Sequential(nn.Linear(8, 16), nn.LayerNorm(16), nn.ReLU(), nn.Linear(16, 4))
     (last,) = [
         r
-        for r in th.read("initialisation", model, data=torch.randn(16, 8))
+        for r in th.read("initialization", model, data=torch.randn(16, 8))
         if r.where == "3.weight" and "C_w" in r.quantity
     ]
     assert last.status == "no reference"
@@ -69,8 +69,8 @@ def test_a_normalisation_between_is_said():
 
 def test_a_checkpoint_without_a_name_for_its_activation_has_no_reference(tmp_path):
     torch.save(deep(2).state_dict(), tmp_path / "m.pt")
-    assert {r.status for r in th.read("initialisation", tmp_path / "m.pt")} == {"no reference"}
-    named = th.read("initialisation", tmp_path / "m.pt", activation="relu")
+    assert {r.status for r in th.read("initialization", tmp_path / "m.pt")} == {"no reference"}
+    named = th.read("initialization", tmp_path / "m.pt", activation="relu")
     assert "below" in {r.status for r in named}
 
 
@@ -79,13 +79,13 @@ def test_weights_from_before_training_are_read_where_they_are_known():
     start = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     with torch.no_grad():
         model[2].weight.mul_(3)
-    now = {r.where: r.measured for r in th.read("initialisation", model) if "C_w" in r.quantity}
-    then = {r.where: r.measured for r in th.read("initialisation", model, origin=start) if "C_w" in r.quantity}
+    now = {r.where: r.measured for r in th.read("initialization", model) if "C_w" in r.quantity}
+    then = {r.where: r.measured for r in th.read("initialization", model, origin=start) if "C_w" in r.quantity}
     assert now["2.weight"] == pytest.approx(9 * then["2.weight"], rel=1e-5)
 
 
 def test_an_activation_without_criticality_is_explained():
-    readings = th.read("initialisation", deep(2, activation=nn.Sigmoid), data=torch.randn(8, 128))
+    readings = th.read("initialization", deep(2, activation=nn.Sigmoid), data=torch.randn(8, 128))
     assert any("never both 1" in r.meaning for r in readings)
 
 
@@ -103,26 +103,26 @@ def stack(seed, *, depth, width=48, activation=nn.Tanh):
 def test_an_untrained_network_of_200_layers_is_left_alone():
     """Seven quantities of 200 layers each, every family left alone at 98 %."""
     model, x = stack(0, depth=200, activation=nn.ReLU)
-    found = [r for name in ("rank", "signal", "initialisation") for r in th.read(name, model, data=x)]
+    found = [r for name in ("rank", "signal", "initialization") for r in th.read(name, model, data=x)]
     assert len(found) > 1000
     assert [r for r in found if r.alarming or r.status == "not random"] == []
 
 
-def test_trained_weights_have_left_the_initialisation_and_that_is_no_alarm():
+def test_trained_weights_have_left_the_initialization_and_that_is_no_alarm():
     model, _ = stack(0, depth=6)
     with torch.no_grad():
         for layer in model[::2]:
             layer.weight.mul_(1.6)
     assert {"above"} <= set(statuses(model, "C_w"))
     with torch.no_grad():
-        for layer in model[::2]:  # a direction that no initialisation draws
+        for layer in model[::2]:  # a direction that no initialization draws
             layer.weight.add_(
                 1.5
                 * torch.outer(*(torch.nn.functional.normalize(v, dim=0) for v in (layer.weight[:, 0], layer.weight[0])))
             )
-    found = [r for r in th.read("initialisation", model) if r.expected is not None]
+    found = [r for r in th.read("initialization", model) if r.expected is not None]
     assert {r.against for r in found} == {"chance"}
     assert not any(r.alarming for r in found)
     assert "not random" in {r.status for r in found}
-    with_origin = th.read("initialisation", model, origin=stack(0, depth=6)[0])
+    with_origin = th.read("initialization", model, origin=stack(0, depth=6)[0])
     assert {r.against for r in with_origin} == {"health"}
