@@ -24,7 +24,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from theodolite.core.late import kind_of
+from theodolite.core.lazy_torch import kind_of
 from theodolite.core.subject import Subject
 from theodolite.io.adapters import adapter
 from theodolite.io.checkpoints import checkpoint

@@ -27,7 +27,7 @@ from safetensors.torch import save_file
 
 import theodolite as th
 from theodolite.instruments._common import spectra, tails
-from theodolite.io import checkpoints, streams
+from theodolite.io import checkpoints, overlapped_work
 from theodolite.measure.spectra import eigenvalues
 
 WIDTHS = {"8B": (4096, 1024, 14336), "70B": (8192, 1024, 28672)}
@@ -116,7 +116,7 @@ def watched(clock: Clock) -> None:
 
 def surveyed(folder: Path, device: str, threads: int, *, split: bool) -> dict[str, Any]:
     """One survey with its page in this process."""
-    streams.THREADS = threads
+    overlapped_work.THREADS = threads
     torch.linalg.eigvalsh(torch.eye(64, dtype=torch.float64, device=device))  # handles are made here
     clock = Clock(device)
     if split:
@@ -159,7 +159,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--folder", type=Path)
     parser.add_argument("--device", default="cuda")
-    parser.add_argument("--threads", type=int, default=streams.THREADS)
+    parser.add_argument("--threads", type=int, default=overlapped_work.THREADS)
     parser.add_argument("--layers", type=int, default=32)
     parser.add_argument("--words", type=int, default=WORDS)
     parser.add_argument("--shrink", type=int, default=1, help="divide widths, for a rehearsal")

@@ -19,7 +19,7 @@ from survey_networks import NAMES, network
 from torch.nn.functional import cross_entropy
 
 import theodolite as th
-from theodolite.core.purse import STEPS, STEPS_EACH
+from theodolite.core.survey_budget import STEPS, STEPS_EACH
 
 
 def waited(device: str) -> float:

@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 
 from theodolite import catalogue
-from theodolite.core.sources import sources
+from theodolite.core.source_digest import sources
 
 RESULTS = Path(__file__).resolve().parent / "results" / "sweep.jsonl"
 SEEDS = range(5)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import theodolite
-from theodolite.core.lazy import public_names
+from theodolite.core.lazy_exports import public_names
 
 ROOT = Path(theodolite.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import theodolite
-from theodolite.core.lazy import public_names
+from theodolite.core.lazy_exports import public_names
 
 ROOT = Path(theodolite.__file__).parent
 STUBS = sorted(path for room in ("theory", "measure", "construct") for path in (ROOT / room).glob("*/__init__.pyi"))

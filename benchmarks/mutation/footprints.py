@@ -15,7 +15,7 @@ from pathlib import Path
 
 from theodolite import catalogue
 from theodolite.core.law import Law
-from theodolite.core.sources import sources
+from theodolite.core.source_digest import sources
 
 Lines = dict[str, list[int]]
 LIMIT = 120  # seconds of waiting for one law

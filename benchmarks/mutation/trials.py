@@ -18,7 +18,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from theodolite.core.sources import sources
+from theodolite.core.source_digest import sources
 
 from .footprints import Footprint
 from .sites import Mutant

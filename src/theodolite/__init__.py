@@ -3,7 +3,7 @@
 The public surface is in the stub beside this file; names are loaded when first used, so that the command line answers at once.
 """
 
-from theodolite.core.lazy import surface
+from theodolite.core.lazy_exports import surface
 
 __version__ = "0.1.0"
 __getattr__, __dir__, __all__ = surface(__name__)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from theodolite.core.budget import Allowance, Pace, budget_seconds
-from theodolite.core.purse import LEAST, Purse
 from theodolite.core.statistics import left_out_errors, parted_error
+from theodolite.core.survey_budget import LEAST, SurveyBudget
 
 
 @pytest.mark.parametrize(
@@ -33,19 +33,19 @@ def test_samples_fit_the_time_left_and_never_exceed_the_data():
 
 
 def test_what_costs_more_than_is_left_is_refused_with_its_price():
-    purse = Purse.opened("10s").priced({"cheap": 0.0, "dear": 340.0, "fair": 2.0})
-    assert purse.refusal("cheap") == purse.refusal("fair") == ""
-    assert "would take 340 s" in purse.refusal("dear")
-    assert "--budget 410s" in purse.refusal("dear")
-    assert Purse.opened(None).priced({"dear": 1e9}).refusal("dear") == ""
+    shared = SurveyBudget.opened("10s").priced({"cheap": 0.0, "dear": 340.0, "fair": 2.0})
+    assert shared.refusal("cheap") == shared.refusal("fair") == ""
+    assert "would take 340 s" in shared.refusal("dear")
+    assert "--budget 410s" in shared.refusal("dear")
+    assert SurveyBudget.opened(None).priced({"dear": 1e9}).refusal("dear") == ""
 
 
 def test_what_one_leaves_is_for_those_after_it():
-    purse = Purse.opened("10s").priced({"a": 1.0, "b": 1.0, "c": 6.0})
-    assert purse.allowance("a", None).seconds == pytest.approx(10 / 3, rel=0.05)
-    assert purse.allowance("b", None).seconds == pytest.approx(10 / 2, rel=0.05)  # a used next to nothing
-    assert purse.allowance("c", None).seconds == pytest.approx(10, rel=0.05)
-    assert Purse.opened(None).priced({"a": 1.0}).allowance("a", 7) == Allowance(samples=7)
+    shared = SurveyBudget.opened("10s").priced({"a": 1.0, "b": 1.0, "c": 6.0})
+    assert shared.allowance("a", None).seconds == pytest.approx(10 / 3, rel=0.05)
+    assert shared.allowance("b", None).seconds == pytest.approx(10 / 2, rel=0.05)  # a used next to nothing
+    assert shared.allowance("c", None).seconds == pytest.approx(10, rel=0.05)
+    assert SurveyBudget.opened(None).priced({"a": 1.0}).allowance("a", 7) == Allowance(samples=7)
 
 
 def test_errors_of_thinned_data_cover_the_whole_as_often_as_they_say():
@@ -80,16 +80,16 @@ def test_errors_by_parts_vanish_with_what_is_left_out():
     ],
 )
 def test_work_is_capped_in_steps_of_training(budget, step, whole, each):
-    purse = Purse.opened(budget).priced({"one": 0.0}, step=step)
-    assert purse.spare() == pytest.approx(whole, rel=0.01)
-    assert purse.allowance("one", None).seconds == pytest.approx(each, rel=0.01)
+    shared = SurveyBudget.opened(budget).priced({"one": 0.0}, step=step)
+    assert shared.spare() == pytest.approx(whole, rel=0.01)
+    assert shared.allowance("one", None).seconds == pytest.approx(each, rel=0.01)
 
 
 def test_steps_that_are_used_up_refuse_nothing_that_the_budget_pays():
-    purse = Purse.opened("60s").priced({"dear": 30.0, "cheap": 0.0}, step=1e-4)
-    assert purse.refusal("dear") == ""
-    assert purse.allowance("dear", None).seconds == pytest.approx(33.0, rel=0.01)  # at the least what it takes
-    late = Purse(60.0, purse.until - 20.0).priced({"cheap": 0.0}, step=1e-4)  # twenty seconds on
+    shared = SurveyBudget.opened("60s").priced({"dear": 30.0, "cheap": 0.0}, step=1e-4)
+    assert shared.refusal("dear") == ""
+    assert shared.allowance("dear", None).seconds == pytest.approx(33.0, rel=0.01)  # at the least what it takes
+    late = SurveyBudget(60.0, shared.until - 20.0).priced({"cheap": 0.0}, step=1e-4)  # twenty seconds on
     assert late.spare() == 0.0
     assert late.allowance("cheap", None).seconds == pytest.approx(LEAST, rel=0.01)
 
@@ -104,9 +104,9 @@ def test_a_pass_has_a_start_that_few_samples_pay_too():
 
 
 def test_a_second_look_is_taken_where_time_was_left_and_it_would_be_longer():
-    purse = Purse.opened("60s").priced({"wide": 0.0}, step=1e-4)  # ten seconds are ample
-    assert purse.second(0.5, 1, None).seconds == pytest.approx(3.0, rel=0.01)
-    assert purse.second(0.5, 2, 7).samples == 7
-    assert purse.second(2.5, 1, None) is None  # no longer than the first
-    assert Purse(60.0, purse.until - 20.0).priced({"wide": 0.0}, step=1e-4).second(0.1, 1, None) is None
-    assert Purse.opened(None).second(0.1, 1, None) is None
+    shared = SurveyBudget.opened("60s").priced({"wide": 0.0}, step=1e-4)  # ten seconds are ample
+    assert shared.second(0.5, 1, None).seconds == pytest.approx(3.0, rel=0.01)
+    assert shared.second(0.5, 2, 7).samples == 7
+    assert shared.second(2.5, 1, None) is None  # no longer than the first
+    assert SurveyBudget(60.0, shared.until - 20.0).priced({"wide": 0.0}, step=1e-4).second(0.1, 1, None) is None
+    assert SurveyBudget.opened(None).second(0.1, 1, None) is None

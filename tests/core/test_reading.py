@@ -3,9 +3,9 @@ import math
 import pytest
 import torch
 
-from theodolite.core.families import in_families
+from theodolite.core.multiple_comparisons import in_families
 from theodolite.core.reading import Band, Reading, Series
-from theodolite.core.reading_rows import reading_of, row_of
+from theodolite.core.reading_table import reading_of, row_of
 
 
 @pytest.mark.parametrize(

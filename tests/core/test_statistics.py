@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from theodolite.core.intervals import share_error, skewed_error
 from theodolite.core.reading import Estimate
+from theodolite.core.standard_errors import share_error, skewed_error
 from theodolite.core.statistics import batch_estimate, log_slope, mean_estimate, pooled_estimate, student_inflation
 
 

@@ -17,7 +17,7 @@ import theodolite as th
 from theodolite.instruments._common import weights
 from theodolite.instruments._common.weights import _groups, _Order
 from theodolite.io.checkpoints import checkpoint
-from theodolite.io.streams import overlapped
+from theodolite.io.overlapped_work import overlapped
 from theodolite.io.workers import completed, one_thread
 
 

@@ -21,7 +21,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from theodolite.core.lazy import public_names
+from theodolite.core.lazy_exports import public_names
 from theodolite.theory import Mlp
 
 ROOTS = ("theory", "measure")

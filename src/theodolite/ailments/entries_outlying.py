@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from theodolite.ailments._common.chart import Chart, at_weights, seen
 from theodolite.ailments._common.weight_facts import WeightFacts, is_table
 from theodolite.core.ailment import Ailment, Finding, Severity
-from theodolite.core.late import torch
+from theodolite.core.lazy_torch import torch
 from theodolite.core.state import untouched
 from theodolite.io.weights import owners_of
 from theodolite.measure.spectra.entry_tails import BODY, MOST_DETACHED, EntryTail

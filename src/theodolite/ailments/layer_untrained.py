@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from theodolite.ailments._common.chart import Chart, seen
 from theodolite.ailments._common.weight_facts import LEAST_ENTRIES, WeightFacts, is_table
 from theodolite.core.ailment import Ailment, Finding
-from theodolite.core.late import torch
+from theodolite.core.lazy_torch import torch
 from theodolite.io.weights import owners_of
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from theodolite.ailments._common.chart import Chart, seen
 from theodolite.ailments._common.weight_facts import WeightFacts
 from theodolite.core.ailment import Ailment, Finding
-from theodolite.core.late import torch
+from theodolite.core.lazy_torch import torch
 
 if TYPE_CHECKING:
     from torch import nn

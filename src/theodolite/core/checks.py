@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from theodolite.core.late import is_tensor, kind_of, torch
+from theodolite.core.lazy_torch import is_tensor, kind_of, torch
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

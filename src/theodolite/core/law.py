@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from theodolite.core.law_resolution import largest_factor, least_resolution
 from theodolite.core.randomness import case_generator
 from theodolite.core.reading import Band, Estimate, Reading, Series
-from theodolite.core.resolution import largest_factor, least_resolution
 from theodolite.core.statistics import log_slope, pooled_estimate
 
 Case = Mapping[str, Any]

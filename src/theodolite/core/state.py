@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from theodolite.core.late import torch
+from theodolite.core.lazy_torch import torch
 
 if TYPE_CHECKING:
     from torch import nn

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from theodolite.core.budget import Allowance
 from theodolite.core.checks import check_finite, check_forward, check_loss
-from theodolite.core.late import is_module
+from theodolite.core.lazy_torch import is_module
+from theodolite.core.model_wrappers import as_batches, bare_model, prepared
 from theodolite.core.state import untouched
-from theodolite.core.wrappers import as_batches, bare_model, prepared
 from theodolite.io.store import Store
 from theodolite.io.weights import Weights, are_weights, weights_of
 

@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 from theodolite.core.instrument import Instrument
-from theodolite.core.intervals import share_error
 from theodolite.core.reading import Band, Reading
+from theodolite.core.standard_errors import share_error
 from theodolite.core.subject import Subject
 from theodolite.instruments._common.layers import layers_of, signals_of
 from theodolite.instruments._common.samples import spread_samples

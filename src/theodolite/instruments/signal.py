@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 
 import torch
 
-from theodolite.core.families import widened
 from theodolite.core.instrument import Instrument
+from theodolite.core.multiple_comparisons import widened
 from theodolite.core.reading import Band, Reading
 from theodolite.core.statistics import mean_estimate
 from theodolite.core.subject import Subject

@@ -14,8 +14,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from theodolite.core.families import widened
 from theodolite.core.instrument import Instrument
+from theodolite.core.multiple_comparisons import widened
 from theodolite.core.reading import FAMILY, Band, Reading, Series
 from theodolite.core.statistics import holm
 from theodolite.core.subject import Subject

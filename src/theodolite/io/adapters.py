@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from theodolite.core.late import torch
+from theodolite.core.lazy_torch import torch
 from theodolite.io.formats._format import unreadable
 from theodolite.io.weights import Listed, Weight, Weights, left_out
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from theodolite.core.late import is_module, torch
+from theodolite.core.lazy_torch import is_module, torch
 from theodolite.core.subject import Subject
 from theodolite.io.adapters import Adapted, adapter, configuration, merged
 from theodolite.io.checkpoints import KINDS, checkpoint, numbers, one_line

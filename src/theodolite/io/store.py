@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from theodolite.io.claims import claim
 from theodolite.io.files import json_ready, write_atomically
+from theodolite.io.folder_lock import claim
 
 if TYPE_CHECKING:
     import numpy as np

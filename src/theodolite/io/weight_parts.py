@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from theodolite.core.late import is_tensor, torch
+from theodolite.core.lazy_torch import is_tensor, torch
 
 if TYPE_CHECKING:
     from torch import Tensor, nn

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from theodolite.core.checks import check_finite, check_made
-from theodolite.core.late import dtype_of, is_module, is_tensor, kind_of, torch
+from theodolite.core.lazy_torch import dtype_of, is_module, is_tensor, kind_of, torch
 from theodolite.io.files import said
 
 if TYPE_CHECKING:

@@ -3,6 +3,6 @@
 A folder a topic; what several topics share lies beside the folders.
 """
 
-from theodolite.core.lazy import surface
+from theodolite.core.lazy_exports import surface
 
 __getattr__, __dir__, __all__ = surface(__name__)

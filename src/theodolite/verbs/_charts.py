@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from theodolite.ailments._common.chart import Chart
 from theodolite.ailments._common.weight_facts import WeightFacts, facts_of_row
-from theodolite.core.late import is_module
+from theodolite.core.lazy_torch import is_module
+from theodolite.core.model_wrappers import bare_model, prepared
 from theodolite.core.subject import Subject
-from theodolite.core.wrappers import bare_model, prepared
 from theodolite.io.weights import state_of, weights_of
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from theodolite.core.reading_rows import COLUMNS, csv_text, row_of
+from theodolite.core.reading_table import COLUMNS, csv_text, row_of
 from theodolite.io.documents import stamped
 from theodolite.io.files import json_ready, json_text, write_atomically
 

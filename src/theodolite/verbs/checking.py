@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from theodolite import catalogue
 from theodolite.core.law import Law, Size, Verdict
 from theodolite.core.reading import Estimate
-from theodolite.core.reading_rows import COLUMNS, known_number, row_of
-from theodolite.core.sources import sources
+from theodolite.core.reading_table import COLUMNS, known_number, row_of
+from theodolite.core.source_digest import sources
 from theodolite.io.files import write_atomically
 from theodolite.io.store import Store
 from theodolite.io.workers import Backend, Processes, completed, one_thread

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from theodolite.core.ailment import SEVERITIES, Finding, Severity
-from theodolite.core.reading_rows import row_of
+from theodolite.core.reading_table import row_of
 from theodolite.verbs._shown import Shown
 
 if TYPE_CHECKING:

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from theodolite import catalogue
-from theodolite.core.families import in_families
-from theodolite.core.purse import Purse
+from theodolite.core.multiple_comparisons import in_families
 from theodolite.core.question import Answer, Cost, Question, Skipped
-from theodolite.core.reading_rows import row_of
+from theodolite.core.reading_table import row_of
+from theodolite.core.survey_budget import SurveyBudget
 from theodolite.io.workers import Backend, completed
 from theodolite.verbs._beside import facts_of, nothing_read, says_nothing, skips_of, unread
 from theodolite.verbs._subjects import subject_of
@@ -59,8 +59,8 @@ def survey(
     names = tuple(catalogue.question(name).name for name in instruments) or catalogue.instrument_names()
     reasons = {name: _reason_to_skip(name, subject, cost) for name in names}
     ready = [name for name in names if not reasons[name]]
-    purse = Purse.opened(budget, jobs)
-    results = _results(subject, ready, purse, jobs=jobs, backend=backend)
+    shared = SurveyBudget.opened(budget, jobs)
+    results = _results(subject, ready, shared, jobs=jobs, backend=backend)
     answers = tuple(result for result in results if isinstance(result, Answer))
     if subject.faults and not answers:
         raise ValueError(next(iter(subject.faults.values())))
@@ -72,13 +72,13 @@ def survey(
     skipped += [Skipped(f"weights {name}", reason) for name, reason in subject.faults.items()]
     skipped += skips_of(unsurveyed)
     facts_seen = facts_of(subject, time.perf_counter() - started)
-    remaining = min(LONGEST, max(SHORTEST, purse.left()))
+    remaining = min(LONGEST, max(SHORTEST, shared.left()))
     found = Survey(subject.name, answers, tuple(skipped), facts_seen, dict(subject.faults), subject, remaining)
     return replace(found, unsurveyed=unsurveyed, validation=validation)
 
 
 def _results(
-    subject: Subject, ready: Sequence[str], purse: Purse, *, jobs: int, backend: Backend
+    subject: Subject, ready: Sequence[str], shared: SurveyBudget, *, jobs: int, backend: Backend
 ) -> list[Answer | Skipped]:
     """Weights read once, the data visited once, then instrument by instrument, the cheapest first."""
     from theodolite.report.progress import tracked
@@ -89,30 +89,32 @@ def _results(
         jobs, backend = 1, "loky"
     results: dict[str, Answer | Skipped] = {name: Skipped(name, NOTHING) for name in ready if not _finds(name, subject)}
     questions = [catalogue.question(name) for name in ready if name not in results]
-    purse = _priced(purse, subject, questions)
+    shared = _priced(shared, subject, questions)
     if any("features" in question.sees for question in questions):
-        for _ in tracked(["data"], total=1, label="visiting the data", left=purse.left):
-            _visit(subject, purse)
+        for _ in tracked(["data"], total=1, label="visiting the data", left=shared.left):
+            _visit(subject, shared)
     order = get_args(Cost)
-    queue = sorted(purse.prices, key=lambda name: (purse.prices[name], order.index(catalogue.question(name).cost)))
-    work = completed(_answer, [(name, subject, purse) for name in queue], jobs=jobs, backend=backend)
+    queue = sorted(shared.prices, key=lambda name: (shared.prices[name], order.index(catalogue.question(name).cost)))
+    work = completed(_answer, [(name, subject, shared) for name in queue], jobs=jobs, backend=backend)
     inner = subject.progress if jobs == 1 else None
     for index, (result, faults) in tracked(
-        work, total=len(queue), label="reading instruments", inner=inner, left=purse.left
+        work, total=len(queue), label="reading instruments", inner=inner, left=shared.left
     ):
         results[queue[index]] = result
         subject.faults.update(faults)
-    results.update(_looked_again([result for result in results.values() if isinstance(result, Answer)], subject, purse))
+    results.update(
+        _looked_again([result for result in results.values() if isinstance(result, Answer)], subject, shared)
+    )
     return [results[name] for name in sorted(ready, key=lambda n: order.index(catalogue.question(n).cost))]
 
 
-def _looked_again(answers: Sequence[Answer], subject: Subject, purse: Purse) -> dict[str, Answer]:
+def _looked_again(answers: Sequence[Answer], subject: Subject, shared: SurveyBudget) -> dict[str, Answer]:
     """Answers with an error above its number, once more, where seconds are left that were thought to be enough without."""
     wide = [answer for answer in answers if "gradient" in answer.question.sees or "product" in answer.question.sees]
     wide = sorted((answer for answer in wide if answer.unknown), key=lambda answer: answer.seconds)
     found = {}
     for place, answer in enumerate(wide):
-        allowance = purse.second(answer.seconds, len(wide) - place, subject.allowance.samples)
+        allowance = shared.second(answer.seconds, len(wide) - place, subject.allowance.samples)
         if allowance is None:
             continue
         started = time.perf_counter()
@@ -189,34 +191,34 @@ def _finds(name: str, subject: Subject) -> bool:
     return True
 
 
-def _priced(purse: Purse, subject: Subject, questions: Sequence[Question]) -> Purse:
+def _priced(shared: SurveyBudget, subject: Subject, questions: Sequence[Question]) -> SurveyBudget:
     """With what each instrument takes at the least, from the pace of single passes here, and what a step takes."""
     kinds = {kind for question in questions for kind in question.sees} - {"features"}
     if not kinds or subject.model is None or subject.data is None:
-        return purse.priced({question.name: 0.0 for question in questions})
+        return shared.priced({question.name: 0.0 for question in questions})
     from theodolite.instruments._common.visit import pace_of
 
     pace = pace_of(subject, *sorted(kinds))
     step = pace.step() if "gradient" in kinds else 0.0
-    return purse.priced({question.name: pace.price(question.sees) for question in questions}, step=step)
+    return shared.priced({question.name: pace.price(question.sees) for question in questions}, step=step)
 
 
-def _visit(subject: Subject, purse: Purse) -> None:
+def _visit(subject: Subject, shared: SurveyBudget) -> None:
     """The features of all layers, seen once; what goes wrong there is said by the instruments that ask for them."""
     from theodolite.instruments._common.visit import features_of
 
     with contextlib.suppress(Exception):
-        features_of(subject.within(purse.visit(subject.allowance.samples)))
+        features_of(subject.within(shared.visit(subject.allowance.samples)))
 
 
-def _answer(name: str, subject: Subject, purse: Purse) -> tuple[Answer | Skipped, dict[str, str]]:
+def _answer(name: str, subject: Subject, shared: SurveyBudget) -> tuple[Answer | Skipped, dict[str, str]]:
     """What the instrument says, and the tensors it could not read (a worker's own subject is lost when it ends)."""
     started = time.perf_counter()
-    refusal = purse.refusal(name)
+    refusal = shared.refusal(name)
     if refusal:
         return Skipped(name, refusal), subject.faults
     try:
-        readings = read(name, subject.within(purse.allowance(name, subject.allowance.samples)))
+        readings = read(name, subject.within(shared.allowance(name, subject.allowance.samples)))
     except Exception as error:  # one instrument that fails must not lose the others
         return Skipped(name, _reason(error, name)), subject.faults
     if not readings:

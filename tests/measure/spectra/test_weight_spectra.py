@@ -247,7 +247,7 @@ def test_bulk_wants_all_eigenvalues():
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_magnitudes_are_the_same_where_the_tensor_is_and_in_memory(dtype):
     """What a GPU is asked for, asked of a tensor here; no entries tie but those that are rounded alike."""
-    from theodolite.core.late import array_of
+    from theodolite.core.lazy_torch import array_of
     from theodolite.measure.spectra import entry_tails
 
     w = torch.randn(60, 50, generator=torch.Generator().manual_seed(0)).to(dtype)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from theodolite.ailments._common.weight_facts import WeightFacts, weight_facts
 from theodolite.core.budget import Stopwatch
-from theodolite.core.late import is_tensor, torch
+from theodolite.core.lazy_torch import is_tensor, torch
 from theodolite.core.reading import Reading
 from theodolite.core.state import untouched
 from theodolite.io.weights import Weights, weights_of

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from theodolite.core.late import array_of, is_elsewhere, is_tensor, kind_of, spacing, torch
-from theodolite.core.reading_rows import known_number
-from theodolite.io.streams import overlapped
+from theodolite.core.lazy_torch import array_of, is_elsewhere, is_tensor, kind_of, spacing, torch
+from theodolite.core.reading_table import known_number
+from theodolite.io.overlapped_work import overlapped
 from theodolite.io.weight_parts import InHand, WeightPart
 from theodolite.io.weights import Weights
 from theodolite.measure.spectra.entry_tails import EntryTail, entry_tail, top_singular_value

@@ -1,5 +1,5 @@
 """Data whose target is one of many features."""
 
-from theodolite.core.lazy import surface
+from theodolite.core.lazy_exports import surface
 
 __getattr__, __dir__, __all__ = surface(__name__)

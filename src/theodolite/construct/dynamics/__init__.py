@@ -1,5 +1,5 @@
 """Quadratic models of networks, trained in their place, and small problems with a known answer."""
 
-from theodolite.core.lazy import surface
+from theodolite.core.lazy_exports import surface
 
 __getattr__, __dir__, __all__ = surface(__name__)

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from theodolite.core.reading_rows import known_number
+from theodolite.core.reading_table import known_number
 from theodolite.core.subject import Subject
 from theodolite.instruments._common.weights import weighed
 from theodolite.io.weight_parts import InHand, WeightPart

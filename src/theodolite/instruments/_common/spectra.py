@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from theodolite.core.late import array_of, is_tensor, kind_of, torch
+from theodolite.core.lazy_torch import array_of, is_tensor, kind_of, torch
 from theodolite.core.subject import Subject
 from theodolite.instruments._common.weights import weighed
 from theodolite.io.weight_parts import InHand, WeightPart

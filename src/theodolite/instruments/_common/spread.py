@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from theodolite.core.late import kind_of
+from theodolite.core.lazy_torch import kind_of
 from theodolite.io.weight_parts import InHand, WeightPart
 from theodolite.measure.propagation.weight_spread import fan_in, mean_square, sums_inputs
 

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from theodolite.core.late import array_of
+from theodolite.core.lazy_torch import array_of
 from theodolite.core.randomness import case_random
-from theodolite.core.reading_rows import known_number
+from theodolite.core.reading_table import known_number
 from theodolite.core.subject import Subject
 from theodolite.instruments._common.spectra import eigenvalues_of, matrices_of
 from theodolite.instruments._common.weights import weighed

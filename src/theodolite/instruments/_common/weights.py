@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from theodolite.core.subject import Subject
 from theodolite.io.files import said
-from theodolite.io.forks import forked, may_fork
+from theodolite.io.overlapped_work import MOST_CORES, memory_given_back, one_core_each, overlapped, spare_cores
+from theodolite.io.process_pool import forked, may_fork
 from theodolite.io.store import Stored
-from theodolite.io.streams import MOST_CORES, memory_given_back, one_core_each, overlapped, spare_cores
 from theodolite.io.weight_parts import InHand, WeightPart
 from theodolite.io.weights import Weight, owners_of, readable
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from theodolite.core.late import dtype_of, kind_of, torch
+from theodolite.core.lazy_torch import dtype_of, kind_of, torch
 from theodolite.io.files import printable
 from theodolite.io.weights import Weight, Weights
 

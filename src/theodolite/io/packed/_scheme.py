@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from theodolite.core.late import torch
+from theodolite.core.lazy_torch import torch
 from theodolite.io.weights import Weight, Weights
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import json
 import math
 from typing import TYPE_CHECKING
 
-from theodolite.core.late import torch
+from theodolite.core.lazy_torch import torch
 from theodolite.io.formats._format import checked_shape
 from theodolite.io.packed._scheme import SMALL, Config, Match, Packed, is_matrix, matched, nibbles
 from theodolite.io.weights import Weight, Weights

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from theodolite.core.late import torch
+from theodolite.core.lazy_torch import torch
 from theodolite.io.formats._format import checked_shape
 from theodolite.io.packed._scheme import FP4, Config, Match, Packed, fields, is_matrix, matched, nibbles
 from theodolite.io.weights import Weights

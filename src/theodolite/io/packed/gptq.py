@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from theodolite.core.late import torch
+from theodolite.core.lazy_torch import torch
 from theodolite.io.packed._scheme import Config, Match, Packed, fields, is_matrix, matched, whole_bits
 from theodolite.io.weights import Weight, Weights
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from theodolite.core.late import torch
+from theodolite.core.lazy_torch import torch
 from theodolite.io.packed._scheme import FP4, Config, Match, Packed, matched, nibbles
 from theodolite.io.weights import Weights
 

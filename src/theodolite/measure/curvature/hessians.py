@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.autograd.graph import GradientEdge, get_gradient_edge
 
 from theodolite.io.batches import Batch
-from theodolite.io.streams import memory_given_back
+from theodolite.io.overlapped_work import memory_given_back
 from theodolite.measure.curvature.lanczos import Eigenpairs, extreme_eigenpairs
 from theodolite.measure.curvature.operators import (
     MEMORY,

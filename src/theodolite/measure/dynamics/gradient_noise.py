@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
-from theodolite.core.intervals import skewed_error
 from theodolite.core.reading import SIGMAS, Estimate
+from theodolite.core.standard_errors import skewed_error
 from theodolite.core.state import untouched
 from theodolite.io.batches import Batch
 from theodolite.measure.curvature import Point, point_of

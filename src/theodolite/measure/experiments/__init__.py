@@ -1,5 +1,5 @@
 """What only laws run: ensembles of random networks, flows, chains, and learners of small problems."""
 
-from theodolite.core.lazy import surface
+from theodolite.core.lazy_exports import surface
 
 __getattr__, __dir__, __all__ = surface(__name__)

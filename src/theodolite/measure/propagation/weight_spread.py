@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from theodolite.core.late import array_of, is_tensor, kind_of, torch
+from theodolite.core.lazy_torch import array_of, is_tensor, kind_of, torch
 from theodolite.core.reading import Estimate
 from theodolite.io.weights import Weight, Weights, owners_of, readable
 

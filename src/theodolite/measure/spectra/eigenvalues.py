@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from theodolite.core.late import array_of, is_tensor, torch
+from theodolite.core.lazy_torch import array_of, is_tensor, torch
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from theodolite.core.late import array_of, is_tensor, torch
+from theodolite.core.lazy_torch import array_of, is_tensor, torch
 from theodolite.core.randomness import numpy_random
 from theodolite.measure.spectra.eigenvalues import gram_eigenvalues
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from theodolite.core.late import array_of, is_elsewhere
+from theodolite.core.lazy_torch import array_of, is_elsewhere
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

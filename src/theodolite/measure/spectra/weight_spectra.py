@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from theodolite.core.late import spacing
+from theodolite.core.lazy_torch import spacing
 from theodolite.measure.spectra.eigenvalues import gram_eigenvalues
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from theodolite.core.wrappers import bare_model
+from theodolite.core.model_wrappers import bare_model
 from theodolite.measure import first_tensor
 
 LOSSES = (

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from theodolite.core.reading import Reading
-from theodolite.core.reading_rows import known_number, reading_of, row_of
+from theodolite.core.reading_table import known_number, reading_of, row_of
 from theodolite.io.store import Store
 from theodolite.theory.dynamics import Moment
 

@@ -14,7 +14,7 @@ from torch import Tensor
 from theodolite.core.subject import Subject
 from theodolite.instruments._common.classes import classes_of
 from theodolite.io.batches import Batch, Batches
-from theodolite.io.streams import memory_given_back
+from theodolite.io.overlapped_work import memory_given_back
 from theodolite.measure import batch_statistics, normalizes_batches
 from theodolite.measure.curvature import Eigenpairs, Operator, Symmetric, extreme_eigenpairs, hessian_again
 from theodolite.measure.curvature.sides import largest_beside  # not through the package's door, which holds arguments

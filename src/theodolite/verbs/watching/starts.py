@@ -11,11 +11,11 @@ import torch
 from torch import Tensor, nn
 
 from theodolite.core.checks import NotFiniteError
+from theodolite.core.model_wrappers import bare_model
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
-from theodolite.core.wrappers import bare_model
 from theodolite.io.files import write_atomically
-from theodolite.io.on_disk import OnDisk
+from theodolite.io.tensors_on_disk import OnDisk
 from theodolite.io.weights import weights_of
 from theodolite.verbs.watching.scene import LARGE
 

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from theodolite.core.reading_rows import COLUMNS
+from theodolite.core.reading_table import COLUMNS
 from theodolite.theory.dynamics import TrainingPhase, training_phase
 from theodolite.verbs._shown import Sheet, ShownAnswers
 from theodolite.verbs.watching.beside import Beside, FindingListener, Findings, StopOn

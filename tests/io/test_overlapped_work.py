@@ -7,7 +7,7 @@ import torch
 
 from theodolite.io.formats import _format
 from theodolite.io.formats._format import Place
-from theodolite.io.streams import memory_given_back, one_core_each, overlapped, spare_cores
+from theodolite.io.overlapped_work import memory_given_back, one_core_each, overlapped, spare_cores
 
 
 @pytest.mark.parametrize(

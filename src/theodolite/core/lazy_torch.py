@@ -1,7 +1,7 @@
 """Torch, loaded when something of it is first asked for: what reads a checkpoint of plain arrays never asks.
 
 Importing torch takes longer than most surveys of a file. Modules that may do without it write
-``from theodolite.core.late import torch`` and use it as ever.
+``from theodolite.core.lazy_torch import torch`` and use it as ever.
 """
 
 from __future__ import annotations

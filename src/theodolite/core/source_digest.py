@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from theodolite.core.lazy import public_names
+from theodolite.core.lazy_exports import public_names
 
 _DOTTED = re.compile(r"\w+(\.\w+)+\.?")
 _FILE = re.compile(r"[\w-]+\.\w+")

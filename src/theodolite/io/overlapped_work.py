@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from theodolite.core.late import torch
+from theodolite.core.lazy_torch import torch
 
 Task = TypeVar("Task")
 Found = TypeVar("Found")

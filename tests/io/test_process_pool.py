@@ -24,7 +24,7 @@ def test_every_task_is_done_once_by_two_processes_and_comes_in_order():
     found = told(
         """
         import os, time
-        from theodolite.io.forks import forked, may_fork
+        from theodolite.io.process_pool import forked, may_fork
         assert may_fork()
         def work(n):
             time.sleep(0.02 if n else 0.1)
@@ -42,7 +42,7 @@ def test_what_a_lost_copy_had_taken_is_done_here_and_an_error_is_that_of_the_tas
     found = told(
         """
         import os, time
-        from theodolite.io.forks import forked
+        from theodolite.io.process_pool import forked
         first = os.getpid()
         def work(n):
             time.sleep(0.01)
@@ -68,8 +68,8 @@ def test_no_copy_is_left_where_nobody_asks_for_the_rest_and_none_keeps_the_lock_
     found = told(
         f"""
         import os, pathlib, time
-        from theodolite.io.claims import claim, _claimed
-        from theodolite.io.forks import forked
+        from theodolite.io.folder_lock import claim, _claimed
+        from theodolite.io.process_pool import forked
         class Holder: pass
         holder = Holder()
         claim(pathlib.Path({str(tmp_path)!r}), holder)
@@ -93,7 +93,7 @@ def test_no_copy_is_left_where_nobody_asks_for_the_rest_and_none_keeps_the_lock_
 def test_a_process_that_has_loaded_torch_is_not_copied():
     import torch
 
-    from theodolite.io.forks import forked, may_fork
+    from theodolite.io.process_pool import forked, may_fork
 
     assert torch is not None
     assert not may_fork()

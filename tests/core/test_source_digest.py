@@ -9,7 +9,7 @@ import pytest
 
 import theodolite
 from theodolite import catalogue
-from theodolite.core.sources import Sources
+from theodolite.core.source_digest import Sources
 
 ROOT = Path(theodolite.__file__).parent
 PACKAGE = {

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 import theodolite as th
-from theodolite.io.on_disk import OnDisk
+from theodolite.io.tensors_on_disk import OnDisk
 from theodolite.verbs.watching import starts
 
 

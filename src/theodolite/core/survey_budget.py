@@ -29,7 +29,7 @@ AGAIN, MORE = 0.3, 1.5
 
 
 @dataclass
-class Purse:
+class SurveyBudget:
     """The budget of a survey, shared out: what an instrument leaves of its share is for those after it.
 
     Precision that took a thousand steps of training to buy is enough: where these are shorter than the budget, shares are
@@ -45,12 +45,12 @@ class Purse:
     waiting: set[str] = field(default_factory=set)
 
     @classmethod
-    def opened(cls, budget: str | float | None, workers: int = 1) -> Purse:
+    def opened(cls, budget: str | float | None, workers: int = 1) -> SurveyBudget:
         """A budget from now on."""
         seconds = budget_seconds(budget)
         return cls(seconds, time.time() + seconds, max(1, workers))
 
-    def priced(self, prices: Mapping[str, float], *, step: float = 0.0) -> Purse:
+    def priced(self, prices: Mapping[str, float], *, step: float = 0.0) -> SurveyBudget:
         """With what each instrument takes at the least, and what a step of training takes (0: not known)."""
         return replace(self, step=step, prices=prices, waiting=set(prices))
 

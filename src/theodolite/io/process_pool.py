@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
-from theodolite.io.claims import let_go
+from theodolite.io.folder_lock import let_go
 
 Task = TypeVar("Task")
 Found = TypeVar("Found")

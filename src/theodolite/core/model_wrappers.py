@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from theodolite.core.late import is_module, torch
+from theodolite.core.lazy_torch import is_module, torch
 
 if TYPE_CHECKING:
     from torch import nn
