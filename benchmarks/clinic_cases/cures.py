@@ -21,8 +21,8 @@ TYPED = {
     "loss": "loss",
     "shuffle": "shuffle",
 }
-OPTIMIzER = ("lr", "steps", "batch_size", "weight_decay", "clip", "momentum", "dropout", "statistics_momentum", "dtype")
-NUMBERS = frozenset((*OPTIMIzER, "initialize", "activation", "weight_variance", "bias_variance"))
+OPTIMIZER = ("lr", "steps", "batch_size", "weight_decay", "clip", "momentum", "dropout", "statistics_momentum", "dtype")
+NUMBERS = frozenset((*OPTIMIZER, "initialize", "activation", "weight_variance", "bias_variance"))
 """What a suggestion may hold that is a number to type or an initialization."""
 
 Edit = Callable[[nn.Module], nn.Module | None]

@@ -16,7 +16,7 @@ from theodolite.measure.experiments import gaussian_start, network_outputs, trai
 from theodolite.report.progress import tracked
 
 SIDE, BITS = 32, 5
-OPTIMIzERS = {
+OPTIMIZERS = {
     "gradient descent": (partial(torch.optim.SGD, lr=0.1, momentum=0.9), 300),
     "Adam": (partial(torch.optim.Adam, lr=0.01), 300),
 }
@@ -58,10 +58,10 @@ def two_sided_residual(generator):
 def main():
     generator = torch.Generator().manual_seed(0)
     maps, lowest = feature_maps(generator), None
-    work = [(name, how, seen) for name in maps for how in OPTIMIzERS for seen in (8, 16, 24)]
+    work = [(name, how, seen) for name in maps for how in OPTIMIZERS for seen in (8, 16, 24)]
     print(f"{'features':16}{'optimizer':18}{'k':>4}{'mean loss':>11}{'1 - k/d':>9}{'learnt':>8}")
     for name, how, seen in tracked(work, total=len(work), label="networks"):
-        loss, learnt = mean_loss(maps[name], seen, *OPTIMIzERS[how], generator)
+        loss, learnt = mean_loss(maps[name], seen, *OPTIMIZERS[how], generator)
         print(f"{name:16}{how:18}{seen:4d}{loss:11.3f}{1 - seen / SIDE:9.3f}{learnt:5d}/{SIDE}")
         lowest = min(filter(None, (lowest, (loss - 1 + seen / SIDE, name, how, seen))))
     print(

@@ -121,9 +121,9 @@ def question(name: str) -> Question:
 
 @functools.cache
 def ailment_facts(name: str) -> Mapping[str, Any]:
-    """What the ailment of that name needs and explains, read from its file without importing it."""
+    """What the ailment of that name asks and needs, and whether it can be seen live, read from its file without importing it."""
     facts = _literals(entry(name).path, "ailment") or vars(ailment(name))
-    return {"signs": (), "explains": (), **facts}
+    return {**facts, "live": "while_training=" in entry(name).path.read_text(encoding="utf-8")}
 
 
 def law_names(chosen: Iterable[str] = ()) -> tuple[str, ...]:
@@ -196,7 +196,7 @@ def _docstring(path: Path) -> str:
     return ast.get_docstring(ast.parse(text)) or ""
 
 
-FUNCTIONS = ("read", "finds", "judge", "examples")
+FUNCTIONS = ("read", "finds", "judge", "interventions", "sign", "while_training")
 
 
 def _literals(path: Path, kind: str) -> dict[str, Any] | None:

@@ -2,7 +2,7 @@ r"""Are classes so unlike in number that the rare ones are lost?
 
 The counts are exact; an interval (Wilson's, three standard errors) says what they tell of the source. That some classes are
 rare is no fault: it is one where the network gives them up. So with at least seven of the commonest class to one of the
-rarest, and a network that has learnt its classes' shares (a loss no worse than that of the best constant answer), the share
+rarest, and a network that has learned its classes' shares (a loss no worse than that of the best constant answer), the share
 of samples answered rightly is taken for the commonest class and for those of less than a fifth of its size, on held-out data
 where there are any. A warning where the rare ones are behind by 0.15, and by three standard errors (chance
 exceeds them once in 700); else a note.
@@ -14,28 +14,41 @@ import math
 from collections.abc import Iterator, Sequence
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from theodolite.ailments._common.chart import Chart, seen
-from theodolite.ailments._common.samples import all_targets, answered_classes, classes_in, is_random_order, sample_of
-from theodolite.core.ailment import Ailment, Finding
+from theodolite.core.ailment import Ailment, Finding, evidence
 from theodolite.core.state import untouched
+from theodolite.core.subject import Subject
+from theodolite.evidence.batches import all_targets, batches, sample_of, validation_batches
+from theodolite.evidence.kernel_machine import answered_classes, classes_in, is_random_order
+from theodolite.evidence.start import was_trained
+from theodolite.evidence.task import constant_loss, members_of, scores, task
 from theodolite.io.batches import Batch
 
 UNBALANCED, RARE = 7.0, 0.2
 BEHIND = 0.15
 """How far the rare classes' share of right answers must lie behind that of the commonest."""
+MOST_PLACES, BEHIND_PLACES = 20, 0.6
+"""Of classes at many places (pixels): at most so many, and so far behind, for neighbors in a sample are alike."""
 
 
-def judge(chart: Chart) -> Iterator[Finding]:
-    classes = classes_in(all_targets(chart))
-    if classes is None or len(classes) < 50:
+def judge(subject: Subject) -> Iterator[Finding]:
+    targets = all_targets(subject)
+    alone = _one_target(targets)
+    if alone:
+        yield alone
+        return
+    classes = classes_in(targets)
+    if classes is None:
+        yield from _of_places(subject)
+        return
+    if len(classes) < 50:
         return
     counts = torch.bincount(classes.cpu())
     present = counts[counts > 0]
     if len(present) < 2 or not float(present.max()) >= UNBALANCED * float(present.min()):
         return
-    read = sample_of(chart.batches)
+    read = sample_of(batches(subject))
     whole = read is None or read.target is None or len(classes) > len(read)
     if not whole and not is_random_order(classes):
         return
@@ -46,17 +59,17 @@ def judge(chart: Chart) -> Iterator[Finding]:
         f"Class {common} has {share:.1%} ± {error:.1%} of {len(classes)} samples, class {rarest} has {int(counts[rarest])} "
         f"({float(counts[common]) / float(counts[rarest]):.0f} to 1)."
     )
-    lost = _recalls(chart, counts, common)
-    evidence = [
-        seen("share of the commonest class", share, stderr=error / 3),
-        seen("samples of the rarest class", int(counts[rarest])),
+    lost = _recalls(subject, counts, common)
+    readings = [
+        evidence("share of the commonest class", share, stderr=error / 3),
+        evidence("samples of the rarest class", int(counts[rarest])),
     ]
     if lost is not None:
         commonest, rare, uncertain, balanced, part = lost
         said += f" On {part} data {commonest:.0%} of class {common} are answered rightly and {rare:.0%} of the rare classes."
-        evidence += [
-            seen("right answers among rare classes", rare, stderr=uncertain),
-            seen("balanced accuracy", balanced),
+        readings += [
+            evidence("right answers among rare classes", rare, stderr=uncertain),
+            evidence("balanced accuracy", balanced),
         ]
     harmed = lost is not None and lost[0] - lost[1] >= max(BEHIND, 3 * lost[2])
     yield Finding(
@@ -65,7 +78,64 @@ def judge(chart: Chart) -> Iterator[Finding]:
         says=said + (" The rare ones are given up." if harmed else ""),
         remedy="loss weights: weight = len(y) / (classes * torch.bincount(y)); or "
         "torch.utils.data.WeightedRandomSampler(weight[y], len(y)); judge by balanced accuracy",
-        evidence=tuple(evidence),
+        evidence=tuple(readings),
+    )
+
+
+def _one_target(targets: Tensor | None) -> Finding | None:
+    """Every sample has the same target: there is nothing to learn."""
+    if targets is None or len(targets) < 20 or not targets.numel():
+        return None
+    if targets.is_floating_point() and targets.ndim > 1 and targets[0].numel() > 1:
+        return None
+    if not bool((targets == targets.flatten()[0]).all()):
+        return None
+    return Finding(
+        severity="critical",
+        where="targets",
+        says=f"All {len(targets):,} targets are {float(targets.flatten()[0]):g}: there is nothing to learn, and a network that "
+        "ignores its input is perfect.",
+        remedy="look at how the targets were made: were they scaled, rounded or overwritten?",
+        evidence=(evidence("different targets", 1),),
+    )
+
+
+def _of_places(subject: Subject) -> Iterator[Finding]:
+    """Targets with a class at each place (pixels, tokens), of which rare ones are never answered."""
+    meant, model = task(subject), subject.model
+    if meant.kind != "classes" or model is None or not was_trained(subject):
+        return
+    some = validation_batches(subject) or batches(subject)
+    right, wanted = [], []
+    with untouched(model), torch.no_grad():
+        for batch in some:
+            answer = subject.answer(batch)
+            hits, own = meant.right(answer, batch.target), meant.classes_of(batch.target)
+            if hits is None or own is None or len(hits) != len(own) or not members_of(answer):
+                return
+            right.append(hits.reshape(-1))
+            wanted.append(own)
+    hits, classes = torch.cat(right), torch.cat(wanted)
+    counts = torch.bincount(classes)
+    common = int(counts.argmax())
+    rare = counts < RARE * counts[common]
+    few = int((counts > 0).sum())
+    of_rare = rare[classes]
+    if few > MOST_PLACES or not bool(of_rare.any()) or float(counts[common]) < UNBALANCED * float(counts[rare].sum()):
+        return
+    found, lost = float(hits[classes == common].double().mean()), float(hits[of_rare].double().mean())
+    if found - lost < BEHIND_PLACES:
+        return
+    yield Finding(
+        severity="warning",
+        where="targets",
+        says=f"The rare classes are given up: class {common} has {float(counts[common]) / len(classes):.1%} of all places and "
+        f"{found:.0%} of them are right, the others have {float(of_rare.double().mean()):.1%} and {lost:.0%} are right.",
+        remedy="loss weights: weight = places / (classes * torch.bincount(y.flatten())); judge by recall of each class",
+        evidence=(
+            evidence("right answers among rare classes", lost),
+            evidence("right answers of the commonest", found),
+        ),
     )
 
 
@@ -77,13 +147,16 @@ def _wilson(count: int, total: int) -> tuple[float, float]:
     return (share + z * z / (2 * total)) / scale, half
 
 
-def _recalls(chart: Chart, counts: Tensor, common: int) -> tuple[float, float, float, float, str] | None:
+def _recalls(subject: Subject, counts: Tensor, common: int) -> tuple[float, float, float, float, str] | None:
     """Right answers of the commonest class and of rare ones, the error of these, their mean over classes, and on which data."""
-    if chart.model is None or chart.fit is None or not chart.fit.training.loss <= 1.02 * chart.chance:
+    own = scores(subject)[0]
+    if subject.model is None or own is None or not own.loss <= 1.02 * constant_loss(subject):
         return None
-    batches, part = (chart.held_out, "held-out") if chart.held_out else (chart.batches, "training")
-    with untouched(chart.model), torch.no_grad():
-        right = _right(chart, batches)
+    some, part = (
+        (validation_batches(subject), "held-out") if validation_batches(subject) else (batches(subject), "training")
+    )
+    with untouched(subject.model), torch.no_grad():
+        right = _right(subject, some)
     if right is None:
         return None
     classes, hits = right
@@ -100,10 +173,10 @@ def _recalls(chart: Chart, counts: Tensor, common: int) -> tuple[float, float, f
     return float(hits[of_common].double().mean()), share, error, balanced, part
 
 
-def _right(chart: Chart, batches: Sequence[Batch]) -> tuple[Tensor, Tensor] | None:
-    assert chart.model is not None
-    answers = [chart.answer(chart.model, batch) for batch in batches]
-    sample = sample_of(batches)
+def _right(subject: Subject, some: Sequence[Batch]) -> tuple[Tensor, Tensor] | None:
+    assert subject.model is not None
+    answers = [subject.answer(batch) for batch in some]
+    sample = sample_of(some)
     classes = None if sample is None else classes_in(sample.target)
     if classes is None or not all(isinstance(answer, Tensor) and answer.ndim <= 2 for answer in answers):
         return None
@@ -111,52 +184,4 @@ def _right(chart: Chart, batches: Sequence[Batch]) -> tuple[Tensor, Tensor] | No
     return (classes.cpu(), (told == classes).cpu()) if told is not None and len(told) == len(classes) else None
 
 
-def _case(seed: int, rare: float, *, separable: bool, steps: int = 80) -> dict[str, object]:
-    torch.manual_seed(seed)
-
-    def draw(n: int) -> tuple[Tensor, Tensor]:
-        y = (torch.rand(n) < rare).long()
-        x = torch.randn(n, 6)
-        x[:, 0] += y * (6.0 if separable else 0.7)
-        return x, y
-
-    data, validation = draw(1200), draw(1200)
-    model = nn.Sequential(nn.Linear(6, 16), nn.ReLU(), nn.Linear(16, 2))
-    optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
-    for _ in range(steps):
-        optimizer.zero_grad()
-        nn.functional.cross_entropy(model(data[0]), data[1]).backward()  # type: ignore[no-untyped-call]
-        optimizer.step()
-    return {
-        "model": model,
-        "data": data,
-        "validation": validation,
-        "loss": nn.functional.cross_entropy,
-        "optimizer": optimizer,
-    }
-
-
-def rare_class_given_up(seed: int) -> dict[str, object]:
-    return _case(seed, 0.04, separable=False)
-
-
-def rare_class_learnt(seed: int) -> dict[str, object]:
-    return _case(seed, 0.05, separable=True, steps=200)
-
-
-def balanced(seed: int) -> dict[str, object]:
-    return _case(seed, 0.5, separable=False)
-
-
-def not_yet_trained(seed: int) -> dict[str, object]:
-    return _case(seed, 0.05, separable=False, steps=0)
-
-
-ailment = Ailment(
-    question="Are rare classes lost?",
-    needs={"model", "data", "loss"},
-    signs=("batches", "held_out", "fit", "chance"),
-    judge=judge,
-    examples={"sick": (rare_class_given_up,), "healthy": (rare_class_learnt, balanced, not_yet_trained)},
-    explains=("loss-stalls", "memorises-noise", "overfits"),
-)
+ailment = Ailment(question="Are rare classes lost?", needs={"model", "data", "loss"}, judge=judge)

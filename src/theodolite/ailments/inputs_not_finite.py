@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from theodolite.ailments._common.chart import Chart, seen
-from theodolite.ailments._common.samples import whole_columns
-from theodolite.core.ailment import Ailment, Finding
+from theodolite.core.ailment import Ailment, Finding, evidence
 from theodolite.core.state import untouched
+from theodolite.core.subject import Subject
+from theodolite.evidence.batches import batches, validation_batches, whole_columns
 from theodolite.io.batches import Batch
 
 
@@ -34,9 +34,9 @@ class _Hole:
     batch: Batch
 
 
-def judge(chart: Chart) -> Iterator[Finding]:
-    holes = [*_holes(chart.batches, held_out=False), *_holes(chart.held_out, held_out=True)]
-    whole = _whole(chart.data)
+def judge(subject: Subject) -> Iterator[Finding]:
+    holes = [*_holes(batches(subject), held_out=False), *_holes(validation_batches(subject), held_out=True)]
+    whole = _whole(subject.data)
     if not holes and not whole:
         return
     if holes:
@@ -47,14 +47,14 @@ def judge(chart: Chart) -> Iterator[Finding]:
         places = f"{len(holes)} such place{'s' * (len(holes) > 1)}"
         said = (
             f"{source} {first.place} (counted from 0) holds {first.count} {numbers} NaN or infinite in its {first.part}; "
-            f"{places} in {len(chart.batches) + len(chart.held_out)} batches read ({total} of {samples})."
+            f"{places} in {len(batches(subject)) + len(validation_batches(subject))} batches read ({total} of {samples})."
         )
         where = f"{source} {first.place}, {first.part}"
     else:
         said, where, total = whole, "data", 1
     if whole and holes:
         said += f" {whole}"
-    mended = bool(holes) and all(_is_mended(chart, hole.batch) for hole in holes[:4])
+    mended = bool(holes) and all(_is_mended(subject, hole.batch) for hole in holes[:4])
     yield Finding(
         severity="note" if mended else "critical",
         where=where,
@@ -63,12 +63,12 @@ def judge(chart: Chart) -> Iterator[Finding]:
         + (" The loss is finite all the same." if mended else " One such batch turns every weight into NaN."),
         remedy="find the rows: (~torch.isfinite(x)).flatten(1).any(1).nonzero(); leave them out, or x = torch.nan_to_num(x) "
         "after scaling",
-        evidence=(seen("numbers that are not finite", total, where=where),),
+        evidence=(evidence("numbers that are not finite", total, where=where),),
     )
 
 
-def _holes(batches: tuple[Batch, ...], *, held_out: bool) -> Iterator[_Hole]:
-    for place, batch in enumerate(batches):
+def _holes(whole: tuple[Batch, ...], *, held_out: bool) -> Iterator[_Hole]:
+    for place, batch in enumerate(whole):
         named: list[tuple[str, Any]] = [("inputs", value) for value in batch.inputs]
         named += [(f"input {name}", value) for name, value in batch.keywords.items() if "mask" not in name.lower()]
         for part, value in (*named, ("targets", batch.target)):
@@ -89,56 +89,15 @@ def _whole(data: Any) -> str:
     return ""
 
 
-def _is_mended(chart: Chart, batch: Batch) -> bool:
+def _is_mended(subject: Subject, batch: Batch) -> bool:
     """Whether the loss of this batch is a number although the batch is not."""
-    if chart.model is None or not chart.has("loss"):
+    if subject.model is None or not subject.has("loss"):
         return False
     try:
-        with untouched(chart.model), torch.no_grad():
-            return math.isfinite(float(chart.loss_on(chart.model, batch)))
+        with untouched(subject.model), torch.no_grad():
+            return math.isfinite(float(subject.loss_on(batch)))
     except (RuntimeError, ValueError, TypeError, IndexError):
         return False
 
 
-def _case(seed: int, value: float | None, *, targets: bool = False, filled: bool = False) -> dict[str, object]:
-    torch.manual_seed(seed)
-    x, y = torch.randn(256, 8), torch.randn(256, 1)
-    if value is not None:
-        (y if targets else x)[100 + seed, 0] = value
-    layers = [nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 1)]
-    model = nn.Sequential(*([_Filled()] if filled else []), *layers)
-    return {"model": model, "data": (x, y), "loss": nn.functional.mse_loss}
-
-
-class _Filled(nn.Module):
-    """What is missing becomes 0."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        """The inputs, finite."""
-        return torch.nan_to_num(x)
-
-
-def nan_in_inputs(seed: int) -> dict[str, object]:
-    return _case(seed, math.nan)
-
-
-def infinite_targets(seed: int) -> dict[str, object]:
-    return _case(seed, math.inf, targets=True)
-
-
-def finite(seed: int) -> dict[str, object]:
-    return _case(seed, 1e6)
-
-
-def filled_by_the_model(seed: int) -> dict[str, object]:
-    return _case(seed, math.nan, filled=True)
-
-
-ailment = Ailment(
-    question="Are all inputs and targets numbers?",
-    needs={"data"},
-    signs=("batches", "held_out"),
-    judge=judge,
-    examples={"sick": (nan_in_inputs, infinite_targets), "healthy": (finite, filled_by_the_model)},
-    explains=("weights-not-finite", "loss-stalls", "step-too-large", "gradient-explodes", "signal-explodes"),
-)
+ailment = Ailment(question="Are all inputs and targets numbers?", needs={"data"}, judge=judge)

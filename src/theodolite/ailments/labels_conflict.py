@@ -12,11 +12,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from theodolite.ailments._common.chart import Chart, seen
-from theodolite.ailments._common.samples import Sample, classes_in, sample_of, whole_columns
-from theodolite.core.ailment import Ailment, Finding, Severity
+from theodolite.core.ailment import Ailment, Finding, Severity, evidence
+from theodolite.core.subject import Subject
+from theodolite.evidence.batches import Sample, batches, sample_of, whole_columns
+from theodolite.evidence.kernel_machine import classes_in
 
 SHARE, FLOOR, DISTINCT = 0.05, 0.02, 0.5
 """Least shares of samples in conflict, of the error's floor and of distinct rows: with fewer, inputs repeat by nature."""
@@ -24,8 +25,8 @@ SHARE, FLOOR, DISTINCT = 0.05, 0.02, 0.5
 MOST_NUMBERS = 50_000_000
 
 
-def judge(chart: Chart) -> Iterator[Finding]:
-    sample = _sample(chart)
+def judge(subject: Subject) -> Iterator[Finding]:
+    sample = _sample(subject)
     if sample is None or sample.target is None or len(sample) < 20:
         return
     if not all(bool(torch.isfinite(x).all()) for x in sample.inputs):
@@ -63,19 +64,19 @@ def judge(chart: Chart) -> Iterator[Finding]:
         remedy="_, group = torch.unique(x.flatten(1), dim=0, return_inverse=True) names the copies: keep one target each (the "
         "commonest, or the mean), or add the input that tells them apart",
         evidence=(
-            seen("share of samples in conflict", share),
-            seen("floor under the error", floor),
-            seen("share of distinct inputs", distinct / len(groups)),
+            evidence("share of samples in conflict", share),
+            evidence("floor under the error", floor),
+            evidence("share of distinct inputs", distinct / len(groups)),
         ),
     )
 
 
-def _sample(chart: Chart) -> Sample | None:
+def _sample(subject: Subject) -> Sample | None:
     """All data where it lies in memory and is not too large, else what was read."""
-    whole = whole_columns(chart.data)
+    whole = whole_columns(subject.data)
     if whole is not None and len(whole) > 1 and sum(column.numel() for column in whole) <= MOST_NUMBERS:
         return Sample(whole[:-1], whole[-1])
-    return sample_of(chart.batches)
+    return sample_of(batches(subject))
 
 
 def _groups(inputs: tuple[Tensor, ...]) -> Tensor:
@@ -121,52 +122,4 @@ def _numbers(groups: Tensor, distinct: int, rows: Tensor) -> tuple[Tensor, float
     return mixed[groups], float(rest.square().sum()) / total if total > 0 else 0.0
 
 
-def _case(seed: int, copies: int, *, kind: str = "classes", agree: bool = False) -> dict[str, object]:
-    torch.manual_seed(seed)
-    x = torch.randn(300, 8)
-    y = (x[:, 0] > 0).long() + (x[:, 1] > 0).long()
-    if copies:
-        x[-copies:] = x[:copies]
-        y[-copies:] = y[:copies] if agree else (y[:copies] + 1) % 3
-    numbers = kind == "numbers"
-    model = nn.Linear(8, 1 if numbers else 3)
-    target = y[:, None].float() * 1.5 + 0.25 if numbers else y
-    loss = nn.functional.mse_loss if numbers else nn.functional.cross_entropy
-    return {"model": model, "data": (x, target), "loss": loss}
-
-
-def copied_under_other_labels(seed: int) -> dict[str, object]:
-    return _case(seed, 60)
-
-
-def copied_with_other_numbers(seed: int) -> dict[str, object]:
-    return _case(seed, 60, kind="numbers")
-
-
-def copies_agree(seed: int) -> dict[str, object]:
-    return _case(seed, 60, agree=True)
-
-
-def all_distinct(seed: int) -> dict[str, object]:
-    return _case(seed, 0)
-
-
-def categories(seed: int) -> dict[str, object]:
-    """Three yes-or-no columns: inputs repeat by nature."""
-    torch.manual_seed(seed)
-    x = torch.randint(0, 2, (300, 3)).float()
-    y = (torch.rand(300) < 0.2 + 0.6 * x[:, 0]).long()
-    return {"model": nn.Linear(3, 2), "data": (x, y), "loss": nn.functional.cross_entropy}
-
-
-ailment = Ailment(
-    question="Do equal inputs have equal answers?",
-    needs={"data"},
-    signs=("batches",),
-    judge=judge,
-    examples={
-        "sick": (copied_under_other_labels, copied_with_other_numbers),
-        "healthy": (copies_agree, all_distinct, categories),
-    },
-    explains=("loss-stalls", "memorises-noise", "overfits"),
-)
+ailment = Ailment(question="Do equal inputs have equal answers?", needs={"data"}, judge=judge)

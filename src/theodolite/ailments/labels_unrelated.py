@@ -16,62 +16,80 @@ import math
 from collections.abc import Iterator
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from theodolite.ailments._common.arms import arm, gain
-from theodolite.ailments._common.chart import Chart, seen
-from theodolite.ailments._common.relation import Relation, correlations, relation_of
-from theodolite.ailments._common.samples import classes_in, sample_of
-from theodolite.core.ailment import Ailment, Finding, Severity
+from theodolite.core.ailment import Ailment, Finding, Severity, evidence
 from theodolite.core.state import untouched
+from theodolite.core.subject import Subject
+from theodolite.evidence.batches import batches, sample_of, validation_batches
+from theodolite.evidence.kernel_machine import Relation, classes_in, correlations, relation_of
+from theodolite.evidence.start import was_trained
+from theodolite.evidence.task import constant_loss, scores, skill, task
+from theodolite.evidence.trial import AS_IT_IS, Trial, judged_constant
 
 LEAST_SAMPLES, POWER = 200, 0.2
 WEAK = 0.2
 """The correlation of answers with targets below which a relation is weak."""
+STEPS = 60
+"""Steps of a training on a copy that must learn something."""
 
 
-def judge(chart: Chart) -> Iterator[Finding]:
-    sample = sample_of(chart.batches)
+def judge(subject: Subject) -> Iterator[Finding]:
+    sample = sample_of(batches(subject))
     if sample is None or len(sample) < LEAST_SAMPLES or not all(bool(torch.isfinite(x).all()) for x in sample.inputs):
         return
-    told = _own_correlation(chart)
+    told = _own_correlation(subject)
     if told is not None and told[0] > WEAK:  # the network itself tells enough: no need for the other witness
         return
     relation = relation_of(sample)
-    if relation is None or relation.visible > POWER or relation.correlation >= WEAK:
+    if relation is None:
+        yield from _of_places(subject)
+        return
+    if relation.visible > POWER or relation.correlation >= WEAK:
         return
     nothing = relation.p_value > 0.01 or relation.correlation - relation.null < relation.visible
     if told is not None:
         nothing = nothing and told[0] < 3 * told[1]
         yield _finding(
-            relation, f"the network's answers {told[0]:.2f} ± {told[1]:.2f} on held-out data", nothing=nothing
+            relation, f"the network's answers by {told[0]:.2f} ± {told[1]:.2f} on held-out data", nothing=nothing
         )
         return
-    short = _trial_share(chart)
-    if nothing and short is not None and short[0] <= 3 * short[1]:
+    learned = _learned_by_a_copy(subject)
+    if nothing and learned is not None and learned <= 0:
         yield _finding(
-            relation,
-            f"a short training on a copy takes off {max(0.0, short[0]):.1%} ± {short[1]:.1%} of a constant "
-            "answer's loss",
-            nothing=False,
+            relation, "a short training on a copy learned nothing that holds on other samples", nothing=False
         )
 
 
-def _own_correlation(chart: Chart) -> tuple[float, float] | None:
-    """That of a trained network's answers with held-out targets, and its error; None where it cannot be told."""
-    if chart.model is None or chart.fit is None or len(chart.held_out) == 0:
-        return None
-    trained = (
-        bool(chart.history) or chart.origin is not None or (chart.optimizer is not None and bool(chart.optimizer.state))
+def _of_places(subject: Subject) -> Iterator[Finding]:
+    """Targets with many places (pixels, tokens): a trained network that does no better than ignoring the input on other data."""
+    training, held = scores(subject)
+    if not was_trained(subject) or training is None or held is None or task(subject).kind == "unknown":
+        return
+    constant = judged_constant(subject)
+    own, other = skill(subject, training, constant_loss(subject)), skill(subject, held, constant)
+    if own > WEAK or other > 0.02 or held.samples < 50:
+        return
+    yield Finding(
+        severity="warning",
+        where="targets",
+        says=f"The network learns nothing about its targets that holds on other data: held-out loss {held.loss:.3g}, "
+        f"{constant:.3g} when ignoring the input. Targets may belong to other inputs.",
+        remedy="look at ten pairs by eye; check that inputs and targets were shuffled, sorted or joined together, with one index",
+        evidence=(evidence("loss on held-out data", held.loss, stderr=held.stderr),),
     )
-    if not trained and chart.fit.training.loss >= 0.98 * chart.chance:
+
+
+def _own_correlation(subject: Subject) -> tuple[float, float] | None:
+    """That of a trained network's answers with held-out targets, and its error; None where it cannot be told."""
+    if subject.model is None or not validation_batches(subject) or not was_trained(subject):
         return None
-    held_out = sample_of(chart.held_out)
+    held_out = sample_of(validation_batches(subject))
     target = None if held_out is None else held_out.target
     if target is None or len(target) < 50:
         return None
-    with untouched(chart.model), torch.no_grad():
-        answers = [chart.answer(chart.model, batch) for batch in chart.held_out]
+    with untouched(subject.model), torch.no_grad():
+        answers = [subject.answer(batch) for batch in validation_batches(subject)]
     if not all(isinstance(answer, Tensor) and answer.ndim <= 2 for answer in answers):
         return None
     answer = torch.cat(answers).double()
@@ -88,12 +106,15 @@ def _own_correlation(chart: Chart) -> tuple[float, float] | None:
     return float(correlations(answer, truth)), 1 / math.sqrt(len(truth))
 
 
-def _trial_share(chart: Chart) -> tuple[float, float] | None:
-    """What a short training from here tells of batches it has not seen, beyond a constant answer."""
-    run = arm(chart)
-    if run is None or not chart.chance > 0:
+def _learned_by_a_copy(subject: Subject) -> float | None:
+    """By how many standard errors a short training on a copy beats ignoring the input on samples it has not seen."""
+    if subject.optimizer is None or not subject.has("loss"):
         return None
-    return gain(tuple(loss / chart.chance for loss in run.held_out), (1.0,) * len(run.held_out))
+    score = Trial(subject, AS_IT_IS).advance(STEPS).score()
+    constant = judged_constant(subject)
+    if score is None or not math.isfinite(constant):
+        return None
+    return constant - score.loss - 3 * score.stderr
 
 
 def _finding(relation: Relation, witness: str, *, nothing: bool) -> Finding:
@@ -105,68 +126,14 @@ def _finding(relation: Relation, witness: str, *, nothing: bool) -> Finding:
         where="targets",
         says=f"{what}: a kernel machine's answers correlate with them by {relation.correlation:.2f} (permuted {of}: "
         f"{relation.null:.2f} ± {relation.null_error:.2f}, p = {relation.p_value:.2g}; {relation.visible:.2f} would be seen with "
-        f"{relation.samples} samples), and {witness}. What is learnt beyond that is learnt by heart.",
+        f"{relation.samples} samples), and {witness}. What a network fits beyond that is memorized.",
         remedy="look at ten pairs by eye; check that inputs and targets were shuffled, sorted or joined together, with one index",
         evidence=(
-            seen("correlation of a kernel machine's answers", relation.correlation, stderr=relation.null_error),
-            seen("the same with permuted targets", relation.null, stderr=relation.null_error),
-            seen("p-value of the permutations", relation.p_value),
+            evidence("correlation of a kernel machine's answers", relation.correlation, stderr=relation.null_error),
+            evidence("the same with permuted targets", relation.null, stderr=relation.null_error),
+            evidence("p-value of the permutations", relation.p_value),
         ),
     )
 
 
-def _case(seed: int, related: float, *, steps: int = 60) -> dict[str, object]:
-    """Three classes of 600 samples, a share of the labels at their own place."""
-    generator = torch.Generator().manual_seed(seed)
-
-    def draw(n: int) -> tuple[Tensor, Tensor]:
-        x = torch.randn(n, 10, generator=generator)
-        y = (x[:, 0] + x[:, 1] > 0).long() + (x[:, 2] > 0.3).long()
-        mixed = torch.rand(n, generator=generator) > related
-        return x, torch.where(mixed, y[torch.randperm(n, generator=generator)], y)
-
-    data, validation = draw(600), draw(600)
-    torch.manual_seed(seed)
-    model = nn.Sequential(nn.Linear(10, 64), nn.ReLU(), nn.Linear(64, 3))
-    optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
-    for _ in range(steps):
-        optimizer.zero_grad()
-        nn.functional.cross_entropy(model(data[0]), data[1]).backward()  # type: ignore[no-untyped-call]
-        optimizer.step()
-    return {
-        "model": model,
-        "data": data,
-        "validation": validation,
-        "loss": nn.functional.cross_entropy,
-        "optimizer": optimizer,
-    }
-
-
-def shuffled(seed: int) -> dict[str, object]:
-    return _case(seed, 0.0)
-
-
-def shuffled_not_yet_trained(seed: int) -> dict[str, object]:
-    return _case(seed, 0.0, steps=0)
-
-
-def related(seed: int) -> dict[str, object]:
-    return _case(seed, 1.0)
-
-
-def half_noise(seed: int) -> dict[str, object]:
-    return _case(seed, 0.6)
-
-
-def related_not_yet_trained(seed: int) -> dict[str, object]:
-    return _case(seed, 1.0, steps=0)
-
-
-ailment = Ailment(
-    question="Do inputs say anything about targets?",
-    needs={"model", "data", "loss"},
-    signs=("batches", "held_out", "fit", "chance"),
-    judge=judge,
-    examples={"sick": (shuffled, shuffled_not_yet_trained), "healthy": (related, half_noise, related_not_yet_trained)},
-    explains=("memorises-noise", "overfits", "loss-stalls", "step-too-small", "trained-too-short", "batch-noise"),
-)
+ailment = Ailment(question="Do inputs say anything about targets?", needs={"model", "data", "loss"}, judge=judge)

@@ -13,26 +13,29 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from theodolite.ailments._common.chart import Chart
-from theodolite.ailments._common.examples import digits_like
-from theodolite.ailments._common.network import is_fit
 from theodolite.core.ailment import Ailment, Finding
 from theodolite.core.state import untouched
+from theodolite.core.subject import Subject
+from theodolite.evidence.batches import batches
+from theodolite.evidence.signals import signals
+from theodolite.evidence.task import skill
+from theodolite.evidence.trial import judged_constant, present_score
+from theodolite.io.batches import Batch
 
 
-def judge(chart: Chart) -> Iterator[Finding]:
-    signs = chart.now
-    if signs is None or chart.model is None:
+def judge(subject: Subject) -> Iterator[Finding]:
+    signs = signals(subject)
+    if signs is None or subject.model is None:
         return
     suspects = [*signs.untouched, *signs.zero]
-    reached = any(p.requires_grad for p in chart.model.parameters()) and signs.gradient_norm > 0
+    reached = any(p.requires_grad for p in subject.model.parameters()) and signs.gradient_norm > 0
     if not suspects or not reached:
         return
-    cut, unused = cut_off(chart, suspects)
-    held = None if chart.optimizer is None else {id(p) for g in chart.optimizer.param_groups for p in g["params"]}
-    own = dict(chart.model.named_parameters())
+    cut, unused = cut_off(subject, suspects)
+    held = None if subject.optimizer is None else {id(p) for g in subject.optimizer.param_groups for p in g["params"]}
+    own = dict(subject.model.named_parameters())
     if held is not None:
         cut, unused = ([n for n in names if id(own[n]) in held] for names in (cut, unused))
     for names, words in (
@@ -47,7 +50,7 @@ def judge(chart: Chart) -> Iterator[Finding]:
                 severity="note"
                 if not harm
                 else "warning"
-                if is_fit(chart, 0.1) or numbers < 0.5 * _size(own)
+                if skill(subject, present_score(subject), judged_constant(subject)) > 0.1 or numbers < 0.5 * _size(own)
                 else "critical",
                 where=names[0].rpartition(".")[0],
                 says=f"{len(names)} parameters ({numbers} numbers: {told}) are cut off: {words}.",
@@ -61,29 +64,29 @@ def _size(own: dict[str, nn.Parameter]) -> int:
     return sum(p.numel() for p in own.values() if p.requires_grad)
 
 
-def cut_off(chart: Chart, suspects: Sequence[str]) -> tuple[list[str], list[str]]:
+def cut_off(subject: Subject, suspects: Sequence[str]) -> tuple[list[str], list[str]]:
     """Of the suspects, those that the loss depends on without a gradient, and those that it does not depend on."""
-    assert chart.model is not None
-    with untouched(chart.model):
-        model = copy.deepcopy(chart.model).train()
+    assert subject.model is not None
+    with untouched(subject.model):
+        model = copy.deepcopy(subject.model).train()
         _shaken(model, [name for name, _ in model.named_parameters()], 0.02)
-        batches = chart.batches[:2]
+        few = batches(subject)[:2]
         still = set(suspects)
-        for batch in batches:
-            still -= _with_gradient(chart, model, batch)
+        for batch in few:
+            still -= _with_gradient(subject, model, batch)
         # one bias in front of a normalization, or of keys in attention, has no effect by its place: whole modules count
         matrices = {name.rpartition(".")[0] for name in still if dict(model.named_parameters())[name].ndim >= 2}
         still = {name for name in still if name.rpartition(".")[0] in matrices}
         if not still:
             return [], []
         order = [name for name in suspects if name in still]
-        before = _loss(chart, model, batches[0])
+        before = _loss(subject, model, few[0])
         used = []
         for owner in dict.fromkeys(name.rpartition(".")[0] for name in order):
             names = [name for name in order if name.rpartition(".")[0] == owner]
             kept = {name: dict(model.named_parameters())[name].detach().clone() for name in names}
             _shaken(model, names, 1.0)
-            if _loss(chart, model, batches[0]) != before:
+            if _loss(subject, model, few[0]) != before:
                 used += names
             with torch.no_grad():
                 for name, value in kept.items():
@@ -91,11 +94,11 @@ def cut_off(chart: Chart, suspects: Sequence[str]) -> tuple[list[str], list[str]
     return used, [name for name in order if name not in used]
 
 
-def _with_gradient(chart: Chart, model: nn.Module, batch: object) -> set[str]:
+def _with_gradient(subject: Subject, model: nn.Module, batch: Batch) -> set[str]:
     own = {name: p for name, p in model.named_parameters() if p.requires_grad}
     torch.manual_seed(0)
     with torch.enable_grad():
-        value = chart.loss_on(model, batch)  # type: ignore[arg-type]
+        value = subject.loss_on(batch, model)
         if not value.requires_grad:
             return set(own)
         slopes: tuple[Any, ...] = torch.autograd.grad(value, list(own.values()), allow_unused=True)
@@ -103,9 +106,9 @@ def _with_gradient(chart: Chart, model: nn.Module, batch: object) -> set[str]:
 
 
 @torch.no_grad()
-def _loss(chart: Chart, model: nn.Module, batch: object) -> float:
+def _loss(subject: Subject, model: nn.Module, batch: Batch) -> float:
     torch.manual_seed(0)  # the same dropout masks each time
-    return float(chart.loss_on(model, batch))  # type: ignore[arg-type]
+    return float(subject.loss_on(batch, model))
 
 
 @torch.no_grad()
@@ -121,38 +124,4 @@ def _shaken(model: nn.Module, names: Sequence[str], share: float) -> None:
         value.add_((share * size * torch.randn(value.shape, generator=generator)).to(value))
 
 
-class _Cut(nn.Module):
-    def forward(self, x: Tensor) -> Tensor:
-        return x.detach()
-
-
-def _sick(seed: int) -> dict[str, object]:
-    return digits_like(seed, lambda: nn.Sequential(nn.Linear(16, 32), nn.ReLU(), _Cut(), nn.Linear(32, 4)))
-
-
-def _zero_head(seed: int) -> dict[str, object]:
-    def make() -> nn.Module:
-        last = nn.Linear(32, 4)
-        nn.init.zeros_(last.weight)
-        return nn.Sequential(nn.Linear(16, 32), nn.ReLU(), last)
-
-    return digits_like(seed, make)
-
-
-def _frozen(seed: int) -> dict[str, object]:
-    def make() -> nn.Module:
-        model = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 4))
-        model[0].requires_grad_(False)
-        return model
-
-    return digits_like(seed, make)
-
-
-ailment = Ailment(
-    question="Are there layers that no gradient reaches?",
-    needs={"model", "data", "loss"},
-    signs=("now",),
-    judge=judge,
-    examples={"sick": (_sick,), "healthy": (_zero_head, _frozen)},
-    explains=("layer-untrained", "loss-stalls"),
-)
+ailment = Ailment(question="Are there layers that no gradient reaches?", needs={"model", "data", "loss"}, judge=judge)

@@ -10,15 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from theodolite.ailments._common.chart import Chart, seen
-from theodolite.ailments._common.weight_facts import WeightFacts
-from theodolite.core.ailment import Ailment, Finding
-from theodolite.core.lazy_torch import torch
-
-if TYPE_CHECKING:
-    from torch import nn
+from theodolite.core.ailment import Ailment, Finding, evidence
+from theodolite.core.subject import Subject
+from theodolite.evidence.weights import WeightFacts, weight_facts
 
 TIED = re.compile(r"embed|wte|wpe|lm_head|shared|position|pos_|mask|inv_freq", re.IGNORECASE)
 ON_PURPOSE = re.compile(
@@ -28,17 +23,17 @@ STILL = 1e-6
 """A relative distance from the origin that is rounding."""
 
 
-def judge(chart: Chart) -> Iterator[Finding]:
-    own = {} if chart.model is None else dict(chart.model.named_parameters())
+def judge(subject: Subject) -> Iterator[Finding]:
+    own = {} if subject.model is None else dict(subject.model.named_parameters())
     groups: dict[tuple[str, tuple[int, ...]], list[WeightFacts]] = {}
-    for facts in chart.weight_facts.values():
+    for facts in weight_facts(subject).values():
         frozen = facts.name in own and not own[facts.name].requires_grad
         if facts.digest and facts.values > 2 and facts.entries >= 16 and not frozen and not _is_meant(facts.name):
             groups.setdefault((facts.digest, facts.shape), []).append(facts)
-    copies = [group for group in groups.values() if len(_apart(chart, group)) > 1]
+    copies = [group for group in groups.values() if len(_apart(subject, group)) > 1]
     if not copies:
         return
-    harmful = [group for group in copies if not _is_a_start(chart, group[0])]
+    harmful = [group for group in copies if not _is_a_start(subject, group[0])]
     shown = harmful or copies
     largest = max(shown, key=lambda group: group[0].entries)
     names = ", ".join(facts.name for facts in largest[:4]) + (", ..." if len(largest) > 4 else "")
@@ -55,7 +50,7 @@ def judge(chart: Chart) -> Iterator[Finding]:
         + meaning,
         remedy=f"load {largest[1].name} from its own checkpoint, or draw it anew and train it; if it is meant to be shared, "
         "use one module twice",
-        evidence=tuple(seen("tensors with equal values", len(group), where=group[0].name) for group in shown[:20]),
+        evidence=tuple(evidence("tensors with equal values", len(group), where=group[0].name) for group in shown[:20]),
     )
 
 
@@ -63,61 +58,27 @@ def _is_meant(name: str) -> bool:
     return bool(TIED.search(name) or ON_PURPOSE.search(name))
 
 
-def _apart(chart: Chart, group: list[WeightFacts]) -> set[int]:
+def _apart(subject: Subject, group: list[WeightFacts]) -> set[int]:
     """The places in memory: tensors that share one are tied."""
     held = (
-        [chart.weights[facts.name].read() for facts in group] if len(group) > 1 else []
+        [subject.weights[facts.name].read() for facts in group] if len(group) > 1 else []
     )  # held: no address is used twice
     return {tensor.data_ptr() for tensor in held}
 
 
-def _is_a_start(chart: Chart, facts: WeightFacts) -> bool:
+def _is_a_start(subject: Subject, facts: WeightFacts) -> bool:
     if facts.moved is not None:
         return facts.moved <= STILL
     if facts.start:
         return True
-    if chart.model is None or chart.history or (chart.optimizer is not None and chart.optimizer.state):
+    if (
+        subject.model is None
+        or (subject.run is not None and subject.run.moments)
+        or (subject.optimizer is not None and subject.optimizer.state)
+    ):
         return False
-    # a model of which no more is known: Gaussian noise, in a network of which nothing seems learnt, may be a start too
-    return facts.normal and not any(other.learnt for other in chart.weight_facts.values())
+    # a model of which no more is known: Gaussian noise, in a network of which nothing seems learned, may be a start too
+    return facts.normal and not any(other.learned for other in weight_facts(subject).values())
 
 
-def _trained(seed: int) -> tuple[nn.Sequential, torch.optim.Optimizer]:
-    torch.manual_seed(seed)
-    model = torch.nn.Sequential(
-        torch.nn.Linear(20, 20), torch.nn.ReLU(), torch.nn.Linear(20, 20), torch.nn.ReLU(), torch.nn.Linear(20, 1)
-    )
-    x = torch.randn(256, 20)
-    y = x[:, :1] * x[:, 1:2]
-    optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
-    for _ in range(150):
-        optimizer.zero_grad()
-        (model(x) - y).square().mean().backward()
-        optimizer.step()
-    return model, optimizer
-
-
-def copied_by_mistake(seed: int) -> dict[str, object]:
-    model, optimizer = _trained(seed)
-    model[2].load_state_dict(model[0].state_dict())
-    return {"model": model, "optimizer": optimizer}
-
-
-def trained_apart(seed: int) -> dict[str, object]:
-    model, optimizer = _trained(seed)
-    return {"model": model, "optimizer": optimizer}
-
-
-def fresh_encoder(seed: int) -> dict[str, object]:
-    torch.manual_seed(seed)
-    layer = torch.nn.TransformerEncoderLayer(16, 2, 32, batch_first=True)
-    return {"model": torch.nn.TransformerEncoder(layer, 3, enable_nested_tensor=False)}
-
-
-ailment = Ailment(
-    question="Are layers copies of each other?",
-    needs={"weights"},
-    signs=("weight_facts",),
-    judge=judge,
-    examples={"sick": (copied_by_mistake,), "healthy": (trained_apart, fresh_encoder)},
-)
+ailment = Ailment(question="Are layers copies of each other?", needs={"weights"}, judge=judge)

@@ -1,75 +1,96 @@
 """Are there trainable parameters with a gradient that no group of the optimizer holds?
 
 Exact: a parameter that no group holds never changes. One that does not require a gradient is frozen on purpose and is not named.
-How much it matters is tried: the same training with those parameters in a group of their own.
+How much it matters is tried: the same training with those parameters in the optimizer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
 
 import torch
 from torch import nn
 
-from theodolite.ailments._common.chart import Chart, seen
-from theodolite.ailments._common.patients import patient
-from theodolite.ailments._common.trials import SHORT, beside, does_well, steps_made
-from theodolite.core.ailment import Ailment, Finding
+from theodolite.core.ailment import Ailment, Finding, evidence
+from theodolite.core.run import Run
+from theodolite.core.subject import Subject
+from theodolite.evidence.experiment import Intervention, Outcome, finding_of
+from theodolite.evidence.signals import parameters_held, signals
+from theodolite.evidence.start import origin_tensors
+from theodolite.evidence.trial import Change
 
-LEAST, MUCH = 0.05, 0.2
-"""What adding the parameters must take off the loss for their absence to be more than a note; and where the model does well."""
 NAMED = 4
+MISSING, IDLE = "in no group", "without a gradient"
+"""Why a step does not change a parameter."""
 
 
-def judge(chart: Chart) -> Iterator[Finding]:
-    assert chart.model is not None and chart.optimizer is not None
-    held = {id(p) for group in chart.optimizer.param_groups for p in group["params"]}
-    own = {name: p for name, p in chart.model.named_parameters() if p.requires_grad}
-    signs = chart.now
+def _missing(subject: Subject) -> list[str]:
+    """The trainable parameters with a gradient that no group holds and that nobody else has moved."""
+    assert subject.model is not None
+    held, signs = parameters_held(subject), signals(subject)
     idle = set() if signs is None else {*signs.untouched, *signs.zero}
-    missing = {n: p for n, p in own.items() if id(p) not in held and n not in idle and not _moved(chart, n, p)}
-    if not missing:
-        return
-    share = sum(p.numel() for p in missing.values()) / sum(p.numel() for p in own.values())
-    names = list(missing)
-    shown = ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED} more" if len(names) > NAMED else "")
-    none = not any(id(p) in held for p in chart.model.parameters())
-    tried = None if none else beside(chart, "all in optimizer", _with_all(names), steps=SHORT)
-    matters = tried is not None and tried.is_better(LEAST)
-    whole = " None of the model's parameters is in it: no step changes the model." if none else ""
-    gained = (
-        ""
-        if not matters or tried is None
-        else (
-            f" With them, {len(tried.changed.losses)} steps on a copy take the loss to {tried.changed.after:.3g} "
-            f"instead of {tried.as_it_is.after:.3g}."
-        )
-    )
-    fails = tried is not None and matters and not tried.as_it_is.certain > 0
-    much = matters and tried is not None and tried.is_better(MUCH)
-    note = not matters or (steps_made(chart) > 0 and does_well(chart) and not much)
-    yield Finding(
-        severity="critical" if none or fails else "note" if note else "warning",
-        where=names[0],
-        says=f"{len(names)} trainable parameter{'s' * (len(names) > 1)} ({share:.0%} of the numbers) are in no group of the "
-        f"optimizer and stay as they are: {shown}.{whole}{gained}",
-        remedy="optimizer = "
-        + type(chart.optimizer).__name__
-        + "(model.parameters(), ...), made after the last layer was "
-        "added; p.requires_grad_(False) for those that are to stay",
-        suggested={"add_to_optimizer": names},
-        evidence=(seen("share of trainable numbers in no group", share),),
-    )
+    own = {name: p for name, p in subject.model.named_parameters() if p.requires_grad}
+    return [n for n, p in own.items() if id(p) not in held and n not in idle and not _moved(subject, n, p)]
 
 
-def _moved(chart: Chart, name: str, parameter: torch.Tensor) -> bool:
+def _moved(subject: Subject, name: str, parameter: torch.Tensor) -> bool:
     """Whether a parameter is not what it was at the start: another optimizer holds it."""
-    start = None if chart.origin is None else chart.origin.get(name)
+    start = (origin_tensors(subject) or {}).get(name)
     return start is not None and not torch.equal(start.to(parameter), parameter.detach())
 
 
-def _with_all(names: list[str]) -> Any:
+def _says(subject: Subject, names: Sequence[str]) -> str:
+    assert subject.model is not None
+    own = dict(subject.model.named_parameters())
+    trainable = sum(p.numel() for p in own.values() if p.requires_grad)
+    share = sum(own[name].numel() for name in names) / max(1, trainable)
+    plural = "parameters are" if len(names) > 1 else "parameter is"
+    return (
+        f"{len(names)} trainable {plural} in no group of the optimizer and never changes ({share:.0%} of the numbers): "
+        f"{_few(names)}."
+    )
+
+
+def judge(subject: Subject) -> Iterator[Finding]:
+    assert subject.model is not None
+    names = _missing(subject)
+    if not names:
+        return
+    held = parameters_held(subject)
+    none = not any(id(p) in held for p in subject.model.parameters())
+    whole = " None of the model's parameters is in it: no step changes the model." if none else ""
+    yield Finding(
+        severity="critical" if none else "note",
+        where=names[0],
+        says=_says(subject, names) + whole,
+        remedy=_remedy(subject),
+        suggested={"add_to_optimizer": names},
+        evidence=(evidence("parameters in no group", len(names)),),
+    )
+
+
+def _remedy(subject: Subject) -> str:
+    kind = type(subject.optimizer).__name__
+    return (
+        f"optimizer = {kind}(model.parameters(), ...), made after the last layer was added; p.requires_grad_(False) for those "
+        "that are to stay"
+    )
+
+
+def interventions(subject: Subject) -> Iterator[Intervention]:
+    """The same training with all parameters in the optimizer."""
+    names = _missing(subject)
+    if names:
+        yield Intervention(Change("all in optimizer", prepare=_with_all(names)), _found(names), rank=4, sign=True)
+
+
+def _found(names: list[str]) -> Callable[[Outcome], Finding]:
+    return lambda outcome: finding_of(
+        outcome, _says(outcome.subject, names), _remedy(outcome.subject), {"add_to_optimizer": names}, where=names[0]
+    )
+
+
+def _with_all(names: list[str]) -> Callable[[nn.Module, torch.optim.Optimizer], None]:
     def change(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
         own = dict(model.named_parameters())
         first = optimizer.param_groups[0]
@@ -79,28 +100,29 @@ def _with_all(names: list[str]) -> Any:
     return change
 
 
-def _without_first(seed: int) -> Mapping[str, Any]:
-    return patient(seed, lambda own: torch.optim.SGD(list(own)[4:], 0.1), steps=150)
+def while_training(run: Run) -> Iterator[Finding]:
+    told = {why: own for why, own in run.left_out.items() if own}
+    if not told:
+        return
+    missing = list(told.get(MISSING, ()))
+    remedies = ["add them to the optimizer"] if missing else []
+    remedies += ["let the loss depend on them"] if told.get(IDLE) else []
+    yield Finding(
+        severity="note",
+        says=f"trainable parameters that no step changes: {', '.join(f'{_few(own)} ({why})' for why, own in told.items())}.",
+        remedy=f"{', '.join(remedies)}, or p.requires_grad_(False)",
+        suggested={"add_to_optimizer": missing} if missing else {},
+    )
 
 
-def _frozen(seed: int) -> Mapping[str, Any]:
-    found = patient(seed, lambda own: torch.optim.SGD(list(own)[2:], 0.1), steps=150)
-    for p in list(found["model"].parameters())[:2]:
-        p.requires_grad_(False)
-    return found
+def _few(names: Sequence[str]) -> str:
+    return ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED} more" if len(names) > NAMED else "")
 
 
 ailment = Ailment(
     question="Are trainable parameters missing from the optimizer?",
     needs={"model", "data", "loss", "optimizer"},
-    signs=("now", "trial"),
     judge=judge,
-    examples={
-        "sick": (
-            _without_first,
-            lambda seed: patient(seed, lambda own: torch.optim.Adam([nn.Parameter(torch.ones(1))])),
-        ),
-        "healthy": (_frozen, lambda seed: patient(seed, lambda own: torch.optim.Adam(own, 1e-3))),
-    },
-    explains=("loss-stalls", "layer-untrained", "trained-too-short", "too-narrow", "rank-lost", "step-too-small"),
+    interventions=interventions,
+    while_training=while_training,
 )

@@ -1,8 +1,8 @@
-r"""Does the signal grow from layer to layer until the answers are absurdly large?
+r"""Does the signal grow so much on its way that the first answers are absurd?
 
-A mean square changes by $C_w\langle\sigma'^2\rangle$ a layer, which is 1 at the critical variance; finite width alone makes a
-factor of $e^{\pm4\sqrt{\sum5/n_l}}$ in one draw of 30000. Growth is named only with its harm: the loss of the first answers
-lies far above that of the best constant answer, and training from the critical initialization does clearly better.
+At a critical initialization the mean square of a signal stays as it is; with weights of variance $gC_w$ it grows $g$-fold a
+layer. The sign is a hundredfold growth from input to output, beyond four deviations of what finite width explains (one draw in
+30000 exceeds them), where no bounded activation stops it. The critical initialization, tried on a copy, decides.
 """
 
 from __future__ import annotations
@@ -10,77 +10,44 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from theodolite.ailments._common.chart import Chart, seen
-from theodolite.ailments._common.examples import fresh, fresh_residual, stack
-from theodolite.ailments._common.network import activation_in, learnt, reinitialized, remedy_for, severity, width_spread
-from theodolite.ailments._common.trials import LONG, longer_trial, told
-from theodolite.core.ailment import Ailment, Finding
+from theodolite.core.ailment import Ailment
+from theodolite.core.subject import Subject
+from theodolite.evidence.depth_remedies import depth_interventions
+from theodolite.evidence.experiment import Intervention
+from theodolite.evidence.signals import signals, signals_at_start, width_spread
+from theodolite.measure.propagation.one_pass import VitalSigns
 
 GROWN = 100.0
-"""The factor from the input's mean square to the output's from which on growth is looked into."""
-
-ABSURD, SURELY = 3.0, 30.0
-"""The first loss beside that of the best constant answer: looked into, and absurd whatever a trial says."""
-
-BETTER = 0.3
-LEARNS = 0.7
 
 
-def judge(chart: Chart) -> Iterator[Finding]:
-    signs = chart.start
-    if signs is None or len(signs.layers) < 2 or min(learnt(chart), learnt(chart, held_out=True)) >= 0.9:
-        return
+def _growth(signs: VitalSigns | None) -> float:
+    """The mean square of the outputs beside that of the inputs, where that is beyond width's own spread; else 0."""
+    if signs is None or len(signs.layers) < 2 or any(layer.bounded for layer in signs.layers[:-1]):
+        return 0.0
     first, last = signs.layers[0], signs.layers[-1]
-    if any(layer.bounded for layer in signs.layers[:-1]) or not first.input_square > 0 or not chart.chance > 0:
-        return  # behind a bounded activation nothing grows: its units saturate
-    grown, loss = last.mean_square / first.input_square, signs.loss / chart.chance
-    late = chart.origin is None and chart.was_trained  # the first answers are not known: the loss has come down since
-    if not grown > GROWN or math.log(grown) < 4 * width_spread(signs) or not (loss > ABSURD or late):
-        return
-    tried = reinitialized(chart)
-    better = tried is not None and tried.is_better(BETTER)
-    if late and not (better and _trains_from_other_weights(chart)):
-        return
-    if not better and (loss < SURELY or (tried is not None and not tried.changed.after < 0.1 * tried.as_it_is.after)):
-        return
-    text, suggested = remedy_for(activation_in(signs))
-    proof = told(tried, "From the critical initialization")
-    yield Finding(
-        severity=severity(chart),
-        says=f"The signal explodes: its mean square grows by a factor of {grown:.2g} over {len(signs.layers)} layers, "
-        f"and the first "
-        f"loss is {signs.loss:.3g}, where a constant answer has {chart.chance:.3g}.{proof}",
-        remedy=text,
-        suggested=suggested,
-        evidence=(
-            seen("mean square of the output beside the input's", grown, where=last.name),
-            seen("first loss beside a constant answer's", loss),
-        ),
-    )
+    grown = last.mean_square / first.input_square if first.input_square > 0 else 0.0
+    return grown if grown > GROWN and math.log(grown) > 4 * width_spread(signs) else 0.0
 
 
-def _trains_from_other_weights(chart: Chart) -> bool:
-    """Whether the same training comes down from weights as layers draw them: then its start was at fault, not its step."""
-    plain = longer_trial(chart, steps=LONG)
-    return plain is not None and plain.after < LEARNS * chart.chance
+def sign(subject: Subject) -> bool:
+    """Whether the signal grows a hundredfold."""
+    return _growth(signals(subject)) > 0
+
+
+def interventions(subject: Subject) -> Iterator[Intervention]:
+    """The critical initialization."""
+    signs = signals_at_start(subject)
+    grown = _growth(signs)
+    if signs is None or not grown:
+        return
+    says = f"The signal explodes: its mean square grows {grown:.2g}-fold over {len(signs.layers)} layers before the first step."
+    yield from depth_interventions(subject, says, rank=17, where=signs.layers[-1].name)
 
 
 ailment = Ailment(
-    question="Does the signal explode on its way through the layers?",
+    question="Does the signal explode?",
     needs={"model", "data", "loss"},
-    signs=("start", "fit", "trial"),
-    judge=judge,
-    examples={
-        "sick": (fresh("weights too large", lambda: stack(10, weight_variance=12.0)),),
-        "healthy": (fresh("critical weights", lambda: stack(10, weight_variance=2.0)), fresh_residual(6)),
-    },
-    explains=(
-        "gradient-explodes",
-        "step-too-large",
-        "units-dead",
-        "loss-stalls",
-        "trained-too-short",
-        "step-too-small",
-    ),
+    interventions=interventions,
+    sign=sign,
     laws=("relu-critical",),
 )

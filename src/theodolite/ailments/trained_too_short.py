@@ -1,70 +1,45 @@
-"""Did the run end while the loss was still falling fast, so that more steps are what is missing?
+"""Did the run end while it was still learning fast, so that more steps are what is missing?
 
-The run is taken up again on a copy, from where it ended, with the step it began with: where up to four times as many
-steps (or as many as time allows) take clearly more off the loss, on training data and on held-out data, the run was too short.
-What is gained must be a tenth of the loss of a constant answer (0.06, on held-out data too, where most was learnt),
-beyond three standard errors over 8 parts of the data or more, which chance exceeds once in 100, on both; a run within noise of
-its end never shows it.
+The run is taken up again on a copy, from where it ended, with the largest step that it had. It was too short where at most four
+times as many steps recover what it has lost on held-out data; a run within noise of its end never shows it. Where its schedule
+has taken the step away, it is the schedule that ended it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
-import torch
-
-from theodolite.ailments._common.chart import Chart, seen
-from theodolite.ailments._common.patients import patient
-from theodolite.ailments._common.trials import gone_on, run_in_words, step_left, steps_made
 from theodolite.core.ailment import Ailment, Finding
+from theodolite.core.subject import Subject
+from theodolite.evidence.experiment import Intervention, Outcome, finding_of
+from theodolite.evidence.start import after_steps, lr_left, steps_are_known, steps_made, was_trained
+from theodolite.evidence.trial import Change
 
-AGAIN = 6
+MORE = 6
 """The run is suggested to be so many times as long."""
-DEAD = 0.05
+SHORT, STRETCH = 300, 4.0
+"""Runs of at most so many steps are gone on with for so many times as many."""
+GONE = 0.05
 """Below that share of its largest, the step was taken away by its schedule: more steps would not do."""
 
 
-def judge(chart: Chart) -> Iterator[Finding]:
-    if step_left(chart) < DEAD:
+def interventions(subject: Subject) -> Iterator[Intervention]:
+    """The run gone on with."""
+    if not was_trained(subject) or not steps_are_known(subject) or lr_left(subject) < GONE:
         return
-    on = gone_on(chart)
-    if on is None:
-        return
-    made, training = steps_made(chart), on.training
-    known = run_in_words(chart) != "after training"
-    ended = f" {run_in_words(chart)}" if known else ""
-    more = int(AGAIN * max(made, len(training.losses)))
-    yield Finding(
-        severity="warning",
-        says=f"The run ended{ended} while the loss was falling: {len(training.losses)} more on a copy take it from "
-        f"{training.before:.3g} to {training.after:.3g}{on.held}.",
-        remedy=f"train for {more}{'' if known else ' more'} steps or more",
-        suggested={"steps": more},
-        evidence=(
-            seen("loss at the end", training.before),
-            seen(f"loss after {len(training.losses)} more steps", training.after, stderr=training.stderr),
-        ),
-    )
+    stretch = STRETCH if steps_made(subject) <= SHORT else 1.0
+    yield Intervention(Change("more steps", from_here=True, stretch=stretch), _found, rank=60)
 
 
-def _adam(lr: float) -> Any:
-    return lambda own: torch.optim.Adam(own, lr)
+def _found(outcome: Outcome) -> Finding:
+    subject, made = outcome.subject, steps_made(outcome.subject)
+    more = int(MORE * max(made, outcome.trial.steps))
+    ended = f"The run ended {after_steps(subject)} while it was still learning."
+    return finding_of(outcome, ended, f"train for {more:,} steps or more", {"steps": more})
 
 
 ailment = Ailment(
     question="Did the run end too early?",
-    needs={"model", "data", "loss", "optimizer"},
-    signs=("trial",),
-    judge=judge,
-    examples={
-        "sick": (
-            lambda seed: patient(seed, _adam(1e-3), steps=30),
-            lambda seed: patient(seed, lambda own: torch.optim.SGD(own, 0.1), steps=30),
-        ),
-        "healthy": (
-            lambda seed: patient(seed, _adam(1e-3), steps=400),
-            lambda seed: patient(seed, _adam(3e-3), steps=200, noise=0.6),
-        ),
-    },
+    needs={"model", "data", "loss", "optimizer", "run"},
+    interventions=interventions,
 )

@@ -9,19 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import torch
-from torch import nn
-
-from theodolite.ailments._common.chart import Chart, seen
-from theodolite.ailments._common.examples import digits_like, stack
-from theodolite.ailments._common.network import activation_in, remedy_for
-from theodolite.core.ailment import Ailment, Finding
+from theodolite.core.ailment import Ailment, Finding, evidence
+from theodolite.core.subject import Subject
+from theodolite.evidence.depth_remedies import remedy_for
+from theodolite.evidence.signals import activation_in, signals
 
 MANY, ALL = 0.5, 0.9
 
 
-def judge(chart: Chart) -> Iterator[Finding]:
-    signs = chart.now
+def judge(subject: Subject) -> Iterator[Finding]:
+    signs = signals(subject)
     if signs is None:
         return
     found = {
@@ -29,7 +26,7 @@ def judge(chart: Chart) -> Iterator[Finding]:
         for layer in signs.layers[:-1]
         if layer.copies >= MANY and layer.units > 2
     }
-    sizes = dict(chart.model.named_parameters()) if chart.model is not None else {}
+    sizes = dict(subject.model.named_parameters()) if subject.model is not None else {}
     last = signs.layers[-1].name if signs.layers else ""
     for name in signs.alike:
         owner = name.rpartition(".")[0]
@@ -49,48 +46,10 @@ def judge(chart: Chart) -> Iterator[Finding]:
         f"gradient{others}. No step of training can tell them apart.",
         remedy=f"{text}: random weights, never a constant",
         suggested=suggested,
-        evidence=tuple(seen("share of units that copy another", value[0], where=name) for name, value in found.items()),
+        evidence=tuple(
+            evidence("share of units that copy another", value[0], where=name) for name, value in found.items()
+        ),
     )
 
 
-def _sick(seed: int) -> dict[str, object]:
-    given = digits_like(seed, lambda: stack(2), lr=1e-2)
-    with torch.no_grad():
-        for parameter in given["model"].parameters():
-            parameter.fill_(0.01)
-    return given
-
-
-def _zero_head(seed: int) -> dict[str, object]:
-    given = digits_like(seed, lambda: stack(2), lr=1e-2)
-    with torch.no_grad():
-        given["model"][-1].weight.zero_()
-    return given
-
-
-def _plain(seed: int) -> dict[str, object]:
-    return digits_like(seed, lambda: stack(2, activation=nn.Tanh), lr=1e-2)
-
-
-ailment = Ailment(
-    question="Are units copies of each other?",
-    needs={"model", "data", "loss"},
-    signs=("now",),
-    judge=judge,
-    examples={"sick": (_sick,), "healthy": (_zero_head, _plain)},
-    explains=(
-        "rank-lost",
-        "too-narrow",
-        "gradient-vanishes",
-        "signal-vanishes",
-        "signal-explodes",
-        "inputs-merge",
-        "loss-stalls",
-        "layer-cut-off",
-        "units-dead",
-        "layers-identical",
-        "layer-untrained",
-        "trained-too-short",
-        "step-too-small",
-    ),
-)
+ailment = Ailment(question="Are units copies of each other?", needs={"model", "data", "loss"}, judge=judge)

@@ -3,90 +3,92 @@ r"""Do units answer nothing, whatever the input, so that no gradient can wake th
 A unit is dead where its activation has no slope on any of 256 samples. At a critical initialization a ReLU is open on half of
 a Gaussian input, so that a unit is shut on all of n independent samples with probability $2^{-n}$; samples that are alike shut
 more, and healthy networks have been seen to lose a third of a layer, deep plain ones half at the start. So a share is not
-enough: the model has not learnt its data, and either a whole layer is shut, which cuts off everything before it, or training
-from the critical initialization does clearly better. Dead units that harm nothing are a note. The trial is won by chance once
-in 100 (three standard errors over 8 parts of the data or more).
+enough: seven tenths of a layer are a sign, and training from the critical initialization, tried on a copy, decides. A whole
+layer that is shut, with no gradient behind it, is a fact.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
-import torch
-
-from theodolite.ailments._common.chart import Chart, seen
-from theodolite.ailments._common.examples import digits_like, fresh, fresh_residual, stack
-from theodolite.ailments._common.network import activation_in, is_fit, learnt, reinitialized, remedy_for
-from theodolite.ailments._common.trials import told
-from theodolite.core.ailment import Ailment, Finding
-from theodolite.measure.propagation.one_pass import LayerSigns
+from theodolite.core.ailment import Ailment, Finding, evidence
+from theodolite.core.run import Run
+from theodolite.core.subject import Subject
+from theodolite.evidence.depth_remedies import depth_interventions, remedy_for
+from theodolite.evidence.experiment import Intervention
+from theodolite.evidence.signals import activation_in, signals, signals_at_start
+from theodolite.evidence.task import skill
+from theodolite.evidence.trial import judged_constant, present_score
+from theodolite.measure.propagation.one_pass import LayerSigns, VitalSigns
 
 MANY, ALL = 0.7, 0.98
-BETTER = 0.2
+GONE = 1e-9
+"""A tangent kernel beside its start below which no weight makes a difference any more."""
 
 
-def judge(chart: Chart) -> Iterator[Finding]:
-    if chart.now is None:
-        return
-    layers = [layer for layer in chart.now.layers[:-1] if (layer.dead or 0.0) >= MANY and layer.units > 1]
-    if not layers:
+def _dead(signs: VitalSigns | None) -> list[LayerSigns]:
+    layers = () if signs is None else signs.layers[:-1]
+    return [layer for layer in layers if (layer.dead or 0.0) >= MANY and layer.units > 1]
+
+
+def sign(subject: Subject) -> bool:
+    """Whether a layer has lost most of its units."""
+    return bool(_dead(signals(subject)))
+
+
+def judge(subject: Subject) -> Iterator[Finding]:
+    signs = signals(subject)
+    layers = _dead(signs)
+    if not layers or signs is None:
         return
     worst = max(layers, key=lambda layer: layer.dead or 0.0)
-    dead = worst.dead or 0.0
-    severity, proof = "note", " It has learnt its data all the same."
-    if not is_fit(chart, 0.8):
-        tried = reinitialized(chart)
-        better = tried is not None and tried.is_better(BETTER)
-        cut = dead >= ALL and not worst.gradient_norm
-        proof = " No gradient passes them."
-        if cut or better:
-            severity = "critical" if cut or not learnt(chart) > 0.1 else "warning"
-        elif tried is None and not is_fit(chart, 0.1):
-            severity = "warning"
-        proof += told(tried if better else None, "From the critical initialization")
-    yield _finding(chart, layers, severity, proof)
-
-
-def _finding(chart: Chart, layers: list[LayerSigns], severity: str, proof: str) -> Finding:
-    assert chart.now is not None
-    worst = max(layers, key=lambda layer: layer.dead or 0.0)
-    others = "" if len(layers) == 1 else f", and {MANY:.0%} or more in {len(layers) - 1} other layers"
-    text, suggested = remedy_for(activation_in(chart.now))
-    return Finding(
-        severity=severity,  # type: ignore[arg-type]
+    learned = skill(subject, present_score(subject), judged_constant(subject))
+    shut = (worst.dead or 0.0) >= ALL and not worst.gradient_norm and not learned > 0.1
+    text, suggested = remedy_for(activation_in(signs))
+    yield Finding(
+        severity="critical" if shut else "note",
         where=worst.name,
-        says=f"{worst.dead or 0.0:.0%} of the {worst.units} units behind layer {worst.name} are dead: their "
-        f"{worst.activation} is flat on "
-        f"every sample{others}.{proof}",
-        remedy=f"{text}; where they died in training, a smaller step",
+        says=_says(layers) + (" No gradient passes them, and nothing was learned." if shut else ""),
+        remedy=f"{text}; where they died in training, a smaller lr",
         suggested=suggested,
-        evidence=tuple(seen("share of dead units", layer.dead or 0.0, where=layer.name) for layer in layers),
+        evidence=tuple(evidence("share of dead units", layer.dead or 0.0, where=layer.name) for layer in layers),
     )
 
 
-def _sick(seed: int) -> dict[str, object]:
-    given = digits_like(seed, lambda: stack(2), lr=1e-3)
-    with torch.no_grad():
-        given["model"][0].bias.fill_(-30.0)
-    return given
+def _says(layers: list[LayerSigns]) -> str:
+    worst = max(layers, key=lambda layer: layer.dead or 0.0)
+    others = "" if len(layers) == 1 else f", and at least {MANY:.0%} in {len(layers) - 1} other layers"
+    return (
+        f"{worst.dead or 0.0:.0%} of the {worst.units} units after layer {worst.name} are dead: their {worst.activation} is "
+        f"flat on every sample{others}."
+    )
+
+
+def interventions(subject: Subject) -> Iterator[Intervention]:
+    """The critical initialization, where units were dead before the first step or the start is not known."""
+    layers = _dead(signals_at_start(subject))
+    if layers:
+        yield from depth_interventions(subject, _says(layers), rank=16, where=layers[0].name)
+
+
+def while_training(run: Run) -> Iterator[Finding]:
+    facts = run.moments[-1].facts if run.moments else {}
+    alive, gradient = facts.get("alive", math.nan), facts.get("gradient", math.nan)
+    if alive <= GONE or (gradient == 0 and facts.get("step_loss", 0.0) > 0 and len(run.moments) > 1):
+        yield Finding(
+            severity="critical",
+            says="no weight makes a difference between samples any more: the network is dead.",
+            remedy="start again with a smaller lr",
+        )
 
 
 ailment = Ailment(
     question="Are units dead?",
     needs={"model", "data", "loss"},
-    signs=("now", "fit", "trial"),
     judge=judge,
-    examples={"sick": (_sick,), "healthy": (fresh("plain", lambda: stack(2)), fresh_residual(4))},
-    explains=(
-        "gradient-vanishes",
-        "loss-stalls",
-        "rank-lost",
-        "inputs-merge",
-        "layer-cut-off",
-        "too-narrow",
-        "layer-untrained",
-        "trained-too-short",
-        "step-too-small",
-    ),
+    interventions=interventions,
+    sign=sign,
+    while_training=while_training,
     laws=("relu-critical",),
 )

@@ -10,10 +10,10 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from theodolite.ailments._common.chart import Chart, seen
-from theodolite.ailments._common.weight_facts import WeightFacts
-from theodolite.core.ailment import Ailment, Finding
+from theodolite.core.ailment import Ailment, Finding, evidence
 from theodolite.core.lazy_torch import torch
+from theodolite.core.subject import Subject
+from theodolite.evidence.weights import WeightFacts, weight_facts
 
 if TYPE_CHECKING:
     from torch import nn
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 SHOWN = 3
 
 
-def judge(chart: Chart) -> Iterator[Finding]:
-    sick = [facts for facts in chart.weight_facts.values() if (facts.nan or facts.infinite) and not _is_mask(facts)]
-    sick += _running_statistics(chart.model)
+def judge(subject: Subject) -> Iterator[Finding]:
+    sick = [facts for facts in weight_facts(subject).values() if (facts.nan or facts.infinite) and not _is_mask(facts)]
+    sick += _running_statistics(subject.model)
     if not sick:
         return
     worst = max(sick, key=lambda facts: (facts.nan + facts.infinite) / facts.entries)
@@ -32,10 +32,10 @@ def judge(chart: Chart) -> Iterator[Finding]:
     yield Finding(
         severity="critical",
         where=worst.name,
-        says=f"Weights are not numbers in {len(sick)} of {max(len(chart.weight_facts), len(sick))} tensors: {named}{more}."
-        f"{_when(chart)} Every answer that uses them is NaN.",
+        says=f"Weights are not numbers in {len(sick)} of {max(len(weight_facts(subject)), len(sick))} tensors: {named}{more}."
+        f"{_when(subject)} Every answer that uses them is NaN.",
         remedy="go back to the last checkpoint that is finite; torch.autograd.set_detect_anomaly(True) names the operation",
-        evidence=tuple(seen("weights that are not finite", f.nan + f.infinite, where=f.name) for f in sick[:20]),
+        evidence=tuple(evidence("weights that are not finite", f.nan + f.infinite, where=f.name) for f in sick[:20]),
     )
 
 
@@ -57,44 +57,17 @@ def _running_statistics(model: nn.Module | None) -> list[WeightFacts]:
     return found
 
 
-def _when(chart: Chart) -> str:
-    for moment in chart.history:
-        if math.isinf(moment.loss) or (math.isnan(moment.loss) and moment is not chart.history[0]):
+def sign(subject: Subject) -> bool:
+    """Whether some weight is not a number."""
+    return any((facts.nan or facts.infinite) and not _is_mask(facts) for facts in weight_facts(subject).values())
+
+
+def _when(subject: Subject) -> str:
+    moments = () if subject.run is None else subject.run.moments
+    for moment in moments:
+        if math.isinf(moment.loss) or (math.isnan(moment.loss) and moment is not moments[0]):
             return f" The loss was first not finite at step {moment.step}."
-    if chart.origin is not None and all(bool(torch.isfinite(t).all()) for t in chart.origin.values()):
-        return " They were finite before training."
     return ""
 
 
-def with_nan(seed: int) -> dict[str, object]:
-    torch.manual_seed(seed)
-    model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 2))
-    with torch.no_grad():
-        model.get_parameter("2.weight")[1, 3] = math.nan
-    return {"model": model}
-
-
-def after_a_blow_up(seed: int) -> dict[str, object]:
-    torch.manual_seed(seed)
-    model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.BatchNorm1d(16), torch.nn.Linear(16, 2))
-    with torch.no_grad():
-        model.get_buffer("1.running_var").fill_(math.inf)
-    return {"model": model}
-
-
-def with_large_weights(seed: int) -> dict[str, object]:
-    torch.manual_seed(seed)
-    model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 2))
-    with torch.no_grad():
-        model.get_parameter("0.weight").mul_(1e30)
-    return {"model": model}
-
-
-ailment = Ailment(
-    question="Are all weights numbers?",
-    needs={"weights"},
-    signs=("weight_facts",),
-    judge=judge,
-    examples={"sick": (with_nan, after_a_blow_up), "healthy": (with_large_weights,)},
-    explains=("loss-stalls", "units-dead"),
-)
+ailment = Ailment(question="Are all weights numbers?", needs={"weights"}, judge=judge, sign=sign)

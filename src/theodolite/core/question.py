@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from theodolite.core.reading import Reading
     from theodolite.core.subject import Subject
 
-Need = Literal["weights", "model", "data", "loss", "lr", "origin", "adapter"]
+Need = Literal["weights", "model", "data", "loss", "lr", "optimizer", "validation", "origin", "adapter", "run"]
 Cost = Literal["free", "forward", "backward", "hvp", "train"]
 Sight = Literal["features", "forward", "gradient", "product"]
 

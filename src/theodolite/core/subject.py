@@ -19,6 +19,7 @@ from theodolite.io.weights import Weights, are_weights, weights_of
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
+    from theodolite.core.run import Run
     from theodolite.io.batches import Batch
 
 
@@ -40,7 +41,9 @@ class Subject:
     ``model`` may be compiled or wrapped for several devices: what is inside is read. Layers that wait for their first batch
     are made from the data, on a copy. ``data`` is a DataLoader, a Dataset, tensors, a DataFrame, the path of an .npz, or any
     collection of batches that can be read again (see `Batches`).
-    ``origin`` is the model, or its state dict, as it was before training. Of a bare checkpoint ``model`` is None and
+    ``optimizer`` is the one that trains it (its step size and momentum are then the subject's), ``validation`` held-out data,
+    ``origin`` the model, or its state dict, as it was before training, ``run`` what is known of its training so far. Of a bare
+    checkpoint ``model`` is None and
     ``weights`` maps names to `Weight`; it is not read when made: tensors that turn out missing, damaged or not finite
     are named in ``faults`` as they are met. Of an adapter of low rank ``adapter`` has the factors of each module, and the
     weights are those of its file, or with a base the ones it changes. ``activation`` names what weights do not show.
@@ -54,7 +57,10 @@ class Subject:
     loss: Callable[[Any, Any], Tensor] | None = None
     lr: float | None = None
     momentum: float = 0.0
+    optimizer: Any = None
+    validation: Any = None
     origin: Any = None
+    run: Run | None = None
     activation: str | None = None
     adapter: Mapping[str, Any] | None = None
     weights: Weights = field(default_factory=dict)
@@ -71,6 +77,8 @@ class Subject:
         if model is not None and not is_module(model):
             raise TypeError(f"expected an nn.Module, got {type(model).__name__}; a path or weights go to th.survey")
         self._set(model=model)
+        if self.optimizer is not None and self.lr is None:
+            self._set(**_step_of(self.optimizer))
         if model is None and (self.data is not None or not self.weights):
             raise ValueError("expected a model to run the data through, got none; pass the nn.Module")
         if self.lr is not None and not self.lr > 0:
@@ -92,7 +100,9 @@ class Subject:
     def has(self, need: str) -> bool:
         """Whether the subject can give what an instrument needs."""
         if need == "loss":
-            return self.loss is not None and self.data is not None and self.data.first().target is not None
+            return self.loss is not None and self.has("data") and self.data.first().target is not None
+        if need == "data":
+            return self.data is not None and not self.data.empty
         return bool(self.weights) if need == "weights" else getattr(self, need) is not None
 
     def storing(self, folder: Path) -> Subject:
@@ -123,12 +133,27 @@ class Subject:
         assert self.model is not None, "an instrument that runs the model must say so in its needs"
         return self.model(*batch.inputs, **batch.keywords)
 
-    def loss_on(self, batch: Batch) -> Tensor:
-        """The user's loss on a batch; of an answer with named parts the loss is given ``logits``."""
+    def answer(self, batch: Batch, model: nn.Module | None = None) -> Any:
+        """What the loss is given: all that the model (or a copy of it) answers, or its ``logits`` where parts have names."""
+        found = self.output(batch) if model is None else model(*batch.inputs, **batch.keywords)
+        return found["logits"] if isinstance(found, Mapping) and "logits" in found else found
+
+    def loss_on(self, batch: Batch, model: nn.Module | None = None) -> Tensor:
+        """The user's loss of the model, or of a copy of it, on a batch."""
         assert self.loss is not None, "an instrument that uses the loss must say so in its needs"
-        answer = self.output(batch)
-        named = isinstance(answer, Mapping) and "logits" in answer
-        return self.loss(answer["logits"] if named else answer, batch.target)
+        return self.loss(self.answer(batch, model), batch.target)
+
+    def once(self, name: str, measured: Callable[[], Any]) -> Any:
+        """A fact about the subject, measured when first asked for and kept."""
+        if name not in self.seen:
+            self.seen[name] = measured()
+        return self.seen[name]
+
+    def at(self, model: nn.Module) -> Subject:
+        """The same subject with another model of the same kind in its place, of which nothing was measured yet."""
+        same = copy.copy(self)
+        same._set(model=model, weights=weights_of(model), seen={})
+        return same
 
     def _set(self, **values: Any) -> None:
         for key, value in values.items():
@@ -146,3 +171,12 @@ class Subject:
                 self.seen["random"] = note
             if self.loss is not None and batch.target is not None:
                 check_loss(self.loss_on, batch)
+
+
+def _step_of(optimizer: Any) -> dict[str, float | None]:
+    """The step size of the group that takes the largest steps, and the momentum (of Adam its first beta)."""
+    groups = optimizer.param_groups
+    lr = max((float(group.get("lr", 0.0)) for group in groups), default=0.0)
+    first = groups[0] if groups else {}
+    betas = first.get("betas") or (0.0,)
+    return {"lr": lr or None, "momentum": float(first.get("momentum", betas[0]) or 0.0)}

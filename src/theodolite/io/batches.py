@@ -100,6 +100,12 @@ class Batches:
             if isinstance(own, torch.Generator) and before is not None:
                 own.set_state(before)
 
+    @property
+    def empty(self) -> bool:
+        """Whether there is no sample at all."""
+        batch = next(iter(self), None)
+        return batch is None or not batch.tensors() or not len(batch)
+
     def first(self) -> Batch:
         """The first batch, or a clear error where there is none."""
         batch = next(iter(self), None)

@@ -69,8 +69,8 @@ def _lines(finding: Any) -> Iterator[Text]:
     yield Text.assemble(f"{remedy_verb(finding.remedy)}: ", (printable(finding.remedy), "bold"))
     if finding.leads_to:
         yield Text(f"it explains {', '.join(finding.leads_to)}", style="dim")
-    if finding.rightness:
-        yield Text(finding.rightness, style="dim")
+    if finding.precision:
+        yield Text(finding.precision, style="dim")
 
 
 def diagnosis_page(diagnosis: Any) -> str:

@@ -96,11 +96,7 @@ def explanation(
 
     if isinstance(subject, Ailment):
         kind, asked, home = "ailment", subject.question, subject.judge.__module__
-        rows = [
-            ("needs", ", ".join(sorted(subject.needs))),
-            ("explains", ", ".join(subject.explains)),
-            ("rests on", ", ".join(subject.laws)),
-        ]
+        rows = [("needs", ", ".join(sorted(subject.needs))), ("rests on", ", ".join(subject.laws))]
     elif isinstance(subject, Law):
         kind, asked = "law" + (f" · {subject.topic}" if subject.topic else ""), subject.claim
         rows = _law_rows(subject, references or {})

@@ -10,8 +10,8 @@ from theodolite.report.opening import StripCell, StripLayer
 from theodolite.report.words import plain
 
 if TYPE_CHECKING:
-    from theodolite.ailments._common.chart import Chart
     from theodolite.core.reading import Reading
+    from theodolite.core.subject import Subject
 
 FAR = 1e4
 """A factor by which a sick network's number may change over the layers before it is colored."""
@@ -28,11 +28,15 @@ MOST = 400
 """Layers that are drawn; of more, evenly spread ones."""
 
 
-def strip_of(chart: Chart, readings: Sequence[Reading], *, healthy: bool) -> tuple[StripLayer, ...]:
+def strip_of(subject: Subject, readings: Sequence[Reading], *, healthy: bool) -> tuple[StripLayer, ...]:
     """The layers in the order in which they ran; of weights alone, the matrices in the order of their file."""
-    signs = chart.now
+    if subject.model is None:
+        return _weight_strip(subject, readings)
+    from theodolite.evidence.signals import signals
+
+    signs = signals(subject)
     if signs is None or not signs.layers:
-        return _weight_strip(chart, readings) if chart.model is None else ()
+        return ()
     layers = signs.layers[:: math.ceil(len(signs.layers) / MOST)]
     rows = {
         "signal": [layer.mean_square for layer in layers],
@@ -49,12 +53,12 @@ def strip_of(chart: Chart, readings: Sequence[Reading], *, healthy: bool) -> tup
         for place, (name, values) in enumerate(rows.items())
     }
     return tuple(
-        StripLayer(layer.name, _kind(chart, layer), tuple(own[place] for own in cells.values()))
+        StripLayer(layer.name, _kind(subject, layer), tuple(own[place] for own in cells.values()))
         for place, layer in enumerate(layers)
     )
 
 
-def _weight_strip(chart: Chart, readings: Sequence[Reading]) -> tuple[StripLayer, ...]:
+def _weight_strip(subject: Subject, readings: Sequence[Reading]) -> tuple[StripLayer, ...]:
     """The matrices that instruments have read; empty where these are fewer than two."""
     told: dict[str, dict[str, float]] = {name: {} for name in READ}
     for reading in readings:
@@ -62,7 +66,7 @@ def _weight_strip(chart: Chart, readings: Sequence[Reading]) -> tuple[StripLayer
             if reading.quantity == quantity:
                 told[name][reading.where] = reading.measured
     rows = {name: values for name, values in told.items() if values}
-    names = [name for name in chart.weights if any(name in values for values in rows.values())]
+    names = [name for name in subject.weights if any(name in values for values in rows.values())]
     names = names[:: math.ceil(len(names) / MOST) or 1]
     cells = {row: _cells(row, [values.get(name, math.nan) for name in names], None) for row, values in rows.items()}
     if len(names) < 2:
@@ -70,7 +74,7 @@ def _weight_strip(chart: Chart, readings: Sequence[Reading]) -> tuple[StripLayer
     return tuple(
         StripLayer(
             _layer(name) or name,
-            " × ".join(map(str, chart.weights[name].shape)),
+            " × ".join(map(str, subject.weights[name].shape)),
             tuple(row[place] for row in cells.values()),
         )
         for place, name in enumerate(names)
@@ -86,8 +90,8 @@ def _layer(where: str) -> str:
     return where.removesuffix(".weight").removesuffix("weight")
 
 
-def _kind(chart: Chart, layer: Any) -> str:
-    weight = chart.weights.get(f"{layer.name}.weight".lstrip("."))
+def _kind(subject: Subject, layer: Any) -> str:
+    weight = subject.weights.get(f"{layer.name}.weight".lstrip("."))
     return str(layer.kind) if weight is None else f"{layer.kind} {' × '.join(str(side) for side in weight.shape)}"
 
 

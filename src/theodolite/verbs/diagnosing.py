@@ -1,67 +1,219 @@
-"""Every ailment judged from one chart."""
+"""How a diagnosis is made: exact facts first, then the experiment, then what is left.
+
+Every ailment whose needs are met is asked for facts; one that raises is a line in what could not be judged, and the others stand.
+Then all their interventions are tried on copies of the training, and the smallest that recovers what was lost gives the cause;
+the signs that are gone in the cured copy are what it leads to. Work is counted, so that findings do not depend on the machine.
+"""
 
 from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Mapping
-from dataclasses import replace
+import math
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from importlib import resources
+from typing import Any
 
 from theodolite import catalogue
-from theodolite.ailments._common.chart import Chart
-from theodolite.core.ailment import Ailment, Finding, in_order
+from theodolite.core.ailment import SEVERITIES, Ailment, Finding, worst_first
+from theodolite.core.run import Run
+from theodolite.core.subject import Subject
 
-FALLBACK = "loss-stalls"
-"""What is said where nothing else explains a run: whatever is found explains it."""
+LAST = "loss-stalls"
+"""What is said of a run where nothing else was found."""
+
+LEAST_WORK, TIMES = 2.0, 6.0
+"""Nominal seconds that a diagnosis may take in any case, and how much longer than its budget by the clock."""
+
+isolated = True
+"""Whether an ailment that raises is a line among what could not be judged; tests set it False, so that it raises."""
 
 
-def all_ailments() -> tuple[Ailment, ...]:
-    """Every ailment, by the order of their names."""
-    return tuple(catalogue.ailment(name) for name in catalogue.ailment_names())
+@dataclass
+class Judgement:
+    """Findings, the ailments that were judged, and those that could not be, with the reason."""
+
+    findings: list[Finding] = field(default_factory=list)
+    judged: list[str] = field(default_factory=list)
+    unjudged: dict[str, str] = field(default_factory=dict)
+    unfinished: bool = False
+    seconds: float = 0.0
+
+    @contextmanager
+    def asking(self, name: str) -> Iterator[None]:
+        """What is raised inside is said in a line, and the rest goes on."""
+        from theodolite.evidence.work import OutOfTimeError
+
+        try:
+            yield
+        except OutOfTimeError:
+            self.unfinished = True
+            self.unjudged[name] = "the time was up"
+        except Exception as error:
+            if not isolated:
+                raise
+            said = " ".join(str(error).split())[:200] or type(error).__name__
+            self.unjudged[name] = f"could not be judged: {type(error).__name__}: {said}"
 
 
-def findings_of(chart: Chart) -> tuple[Finding, ...]:
-    """The findings of all ailments whose needs the chart meets, worst first, consequences within their causes."""
+def judgement_of(subject: Subject, *, budget: float) -> Judgement:
+    """All that can be found of the subject within a budget of nominal seconds."""
+    began = time.perf_counter()
+    found = Judgement()
     names = catalogue.ailment_names()
-    found = [
-        replace(finding, name=name)
-        for name in sorted(names, key=_dearness)
-        if not missing_for(name, chart)
-        for finding in catalogue.ailment(name).judge(chart)
-    ]
-    found.sort(key=lambda finding: finding.name)
-    shown = in_order(found, {name: (*catalogue.ailment_facts(name)["explains"], *_fallback(name)) for name in names})
-    return tuple(replace(finding, rightness=rightness(finding)) for finding in shown)
+    needs = {name: _missing(name, subject) for name in names}
+    for name, missing in needs.items():
+        if missing:
+            found.unjudged[name] = f"needs {', '.join(missing)}"
+    able = [catalogue.ailment(name) for name, missing in needs.items() if not missing]
+    with _prepared(subject, budget):
+        _facts(subject, able, found)
+        if subject.model is not None and any(one.interventions is not None for one in able):
+            _experiment(subject, able, found)
+        if not any(finding.severity != "note" for finding in found.findings):
+            for one in able:
+                if one.name == LAST:
+                    _ask(one, subject, found)
+    found.judged = [one.name for one in able if one.name not in found.unjudged]
+    merged = _merged(found.findings)
+    found.findings = [replace(finding, precision=precision_of(finding)) for finding in worst_first(merged)]
+    found.seconds = time.perf_counter() - began
+    return found
 
 
-def missing_for(name: str, chart: Chart) -> list[str]:
-    """What the ailment of that name needs and the chart has not."""
-    return sorted(need for need in catalogue.ailment_facts(name)["needs"] if not chart.has(need))
+def alarms_of(run: Run) -> tuple[Finding, ...]:
+    """What the looks of a run say is wrong while it trains, worst first."""
+    found = []
+    for name in catalogue.ailment_names():
+        if not catalogue.ailment_facts(name)["live"]:
+            continue
+        one = catalogue.ailment(name)
+        if one.while_training is not None:
+            found += [replace(finding, name=name) for finding in one.while_training(run)]
+    return worst_first(found)
 
 
-def _dearness(name: str) -> tuple[bool, bool, str]:
-    """What costs little comes first, and of trials those of the step: where time runs out, the rarest are left."""
-    return "trial" in catalogue.ailment_facts(name)["signs"], not name.startswith("step-"), name
+@contextmanager
+def _prepared(subject: Subject, budget: float) -> Iterator[None]:
+    """Set the budget of work, and one thread: sums in another order would be other numbers."""
+    if subject.model is None:
+        yield
+        return
+    import torch
+
+    from theodolite.evidence.batches import price
+    from theodolite.evidence.start import steps_made
+    from theodolite.evidence.work import Work
+
+    subject.seen["work"] = Work()
+    work = LEAST_WORK
+    if subject.has("data"):
+        size = min(256, len(subject.data.first()))
+        work = max(work, steps_made(subject) * price(subject).step(size))
+    work = min(budget, work)
+    subject.seen["work"] = Work(work, TIMES * max(work, LEAST_WORK) if math.isfinite(budget) else math.inf)
+    before = torch.get_num_threads()
+    one = all(p.device.type == "cpu" for p in subject.model.parameters())
+    try:
+        if one and before != 1:
+            torch.set_num_threads(1)
+        yield
+    finally:
+        if one and before != 1:
+            torch.set_num_threads(before)
 
 
-def rightness(finding: Finding) -> str:
-    """How often such an alarm was right in the clinic, in words; nothing of a note, nor where none was raised there."""
-    right, raised = clinic_counts().get(finding.name, (0, 0))
-    times = "time" if raised == 1 else "times"
-    return (
-        f"right {right} of {raised} {times} in test runs whose fault was known"
-        if raised and finding.severity != "note"
-        else ""
-    )
+def _missing(name: str, subject: Subject) -> list[str]:
+    return sorted(need for need in catalogue.ailment_facts(name)["needs"] if not subject.has(need))
+
+
+def _facts(subject: Subject, able: Iterable[Ailment], found: Judgement) -> None:
+    for one in able:
+        if one.judge is not None and one.name != LAST:
+            _ask(one, subject, found)
+
+
+def _ask(one: Ailment, subject: Subject, found: Judgement) -> None:
+    assert one.judge is not None
+    with found.asking(one.name):
+        found.findings += [replace(finding, name=one.name) for finding in one.judge(subject)]
+
+
+def _experiment(subject: Subject, able: list[Ailment], found: Judgement) -> None:
+    """Try all interventions, unless an exact fact already says that the training is not what it is meant to be."""
+    from theodolite.evidence.experiment import Intervention, experiment
+
+    signs = {one.name for one in able if one.sign is not None}
+    if any(finding.severity == "critical" and finding.name not in signs for finding in found.findings):
+        return
+    pool: list[Intervention] = []
+    for one in able:
+        if one.interventions is not None:
+            with found.asking(one.name):
+                pool += [replace(i, ailment=one.name) for i in one.interventions(subject)]
+    with found.asking("the experiment"):
+        made = subject.seen["experiment"] = experiment(subject, pool)
+        if made.why_not:
+            found.unjudged["the experiment"] = made.why_not
+        if made.cause is None:
+            return
+        cause = made.cause
+        finding = replace(cause.intervention.finding(cause), name=cause.intervention.ailment)
+        gone = _gone(subject, able, cause.trial.model, finding.name)
+        found.findings = [f for f in found.findings if f.name not in gone]
+        found.findings.append(replace(finding, leads_to=gone))
+
+
+def _gone(subject: Subject, able: Iterable[Ailment], cured: Any, cause: str) -> tuple[str, ...]:
+    """The signs that show in the network and not in the cured copy."""
+    other = subject.at(cured)
+    for name in ("work", "batches", "split", "price", "task", "validation batches", "validation parts"):
+        if name in subject.seen:
+            other.seen[name] = subject.seen[name]
+    found = []
+    for one in able:
+        if one.sign is None or one.name == cause:
+            continue
+        try:
+            if one.sign(subject) and not one.sign(other):
+                found.append(one.name)
+        except (RuntimeError, ValueError, TypeError, IndexError):
+            if not isolated:
+                raise
+    return tuple(sorted(found))
+
+
+def _merged(findings: Iterable[Finding]) -> list[Finding]:
+    """One finding a name: the worst."""
+    kept: dict[str, Finding] = {}
+    for finding in findings:
+        other = kept.get(finding.name)
+        if other is None or SEVERITIES.index(finding.severity) < SEVERITIES.index(other.severity):
+            kept[finding.name] = finding
+    return list(kept.values())
+
+
+def precision_of(finding: Finding) -> str:
+    """How often such a finding was right on runs whose fault was known, in words; nothing of a note."""
+    right, raised = counted_findings().get(finding.name, (0, 0))
+    if not raised or finding.severity == "note":
+        return ""
+    low, high = _wilson(right, raised)
+    return f"right in {right} of {raised} test runs whose fault was known ({low:.0%} to {high:.0%})"
+
+
+def _wilson(count: int, total: int, sigmas: float = 2.0) -> tuple[float, float]:
+    share, scale = count / total, 1 + sigmas**2 / total
+    middle = (share + sigmas**2 / (2 * total)) / scale
+    half = sigmas * math.sqrt(share * (1 - share) / total + sigmas**2 / (4 * total**2)) / scale
+    return max(0.0, middle - half), min(1.0, middle + half)
 
 
 @functools.cache
-def clinic_counts() -> Mapping[str, tuple[int, int]]:
-    """Of each ailment how often its alarm was right and how often it was raised, on runs that no threshold was chosen on."""
-    file = resources.files("theodolite.ailments._common") / "clinic.json"
+def counted_findings() -> Mapping[str, tuple[int, int]]:
+    """Of each ailment how often its finding was right and how often it was raised, on runs that no threshold was chosen on."""
+    file = resources.files("theodolite.evidence") / "clinic.json"
     return {name: (right, raised) for name, (right, raised) in json.loads(file.read_text()).items()}
-
-
-def _fallback(name: str) -> tuple[str, ...]:
-    return () if name == FALLBACK or FALLBACK in catalogue.ailment_facts(name)["explains"] else (FALLBACK,)

@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from theodolite.core.ailment import SEVERITIES, Finding, Severity
+from theodolite.core.budget import budget_seconds
 from theodolite.core.reading_table import row_of
 from theodolite.verbs._shown import Shown
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from theodolite.ailments._common.chart import Chart
+    from theodolite.core.subject import Subject
 
 
 @dataclass(frozen=True)
 class Diagnosis(Shown):
     """The findings of one subject or run, worst first; ``healthy`` where none is worse than a note.
 
-    ``checked`` names the ailments that were looked for, ``unchecked`` the others with what would be needed to look for them.
+    ``checked`` names the ailments that were judged, ``unchecked`` the others with what they would need, or why they could not be
+    judged; ``unfinished`` says that the clock ended it early.
     """
 
     columns: ClassVar[tuple[str, ...]] = ("name", "severity", "where", "says", "remedy", "suggested", "leads_to")
@@ -34,30 +35,38 @@ class Diagnosis(Shown):
     unchecked: Mapping[str, str] = field(default_factory=dict)
     scores: Mapping[str, float] = field(default_factory=dict)
     facts: Mapping[str, str] = field(default_factory=dict)
+    unfinished: bool = False
+
+    @property
+    def judged(self) -> bool:
+        """Whether anything about how the model learns or answers could be judged, and was judged to the end."""
+        return bool(self.checked) and not self.unfinished
 
     @property
     def healthy(self) -> bool:
-        """Nothing was found that is worse than a note."""
-        return all(finding.severity == "note" for finding in self.findings)
+        """Something was judged, and nothing was found that is worse than a note."""
+        return self.judged and all(finding.severity == "note" for finding in self.findings)
 
     @property
     def headline(self) -> str:
         """The whole diagnosis in one sentence."""
-        if not self.healthy:
-            worst = self.findings[0]
+        bad = [finding for finding in self.findings if finding.severity != "note"]
+        if bad:
+            worst = bad[0]
             also = f" It explains {_several(worst.leads_to)} too." if worst.leads_to else ""
             return f"{worst.severity.capitalize()}: {worst.says}{also}"
         if not self.checked:
-            return "Nothing could be looked for: pass data and a loss."
-        loss, constant = (
-            self.scores.get(name, math.nan) for name in ("training loss", "loss of the best constant answer")
-        )
-        if loss >= constant:  # an untrained network: healthy is what it is, but nobody should think that it has learnt
+            return "Nothing was judged: pass data and a loss."
+        if self.unfinished:
+            total = len(self.checked) + len(self.unchecked)
+            return f"Not finished: {len(self.checked)} of {total} ways to fail were judged; pass a larger budget."
+        loss, constant = (self.scores.get(name, math.nan) for name in ("training loss", IGNORING))
+        if loss >= constant:  # an untrained network: healthy is what it is, but nobody should think that it has learned
             return (
-                f"Nothing learnt yet, and no fault found: the training loss {loss:.3g} is not below the {constant:.3g} of an "
-                f"answer that ignores its input; {len(self.checked)} ways to fail were looked for."
+                f"No fault found, and nothing learned yet: the training loss is {loss:.3g}, and {constant:.3g} when ignoring the "
+                f"input; {len(self.checked)} ways to fail were judged."
             )
-        return f"Healthy: {len(self.checked)} ways to fail were looked for and none was found."
+        return f"Healthy: none of {len(self.checked)} ways to fail was found."
 
     def meets(self, level: Severity) -> bool:
         """Whether some finding is as bad as that, or worse."""
@@ -80,6 +89,7 @@ class Diagnosis(Shown):
             "scores": dict(self.scores),
             "checked": list(self.checked),
             "unchecked": dict(self.unchecked),
+            "unfinished": self.unfinished,
             "facts": dict(self.facts),
         }
 
@@ -108,14 +118,19 @@ def diagnose(
     loss: Callable[[Any, Any], Any] | None = None,
     optimizer: Any = None,
     validation: Any = None,
-    budget: str | float = "25s",
-    **more: Any,
+    origin: Any = None,
+    steps: int | None = None,
+    lr: float | None = None,
+    device: str | None = None,
+    name: str = "",
+    budget: str | float | None = "25s",
 ) -> Diagnosis:
     """What is wrong with a model, its data or its training, how that is known, and what to type.
 
-    ``target`` is an nn.Module, a Subject, or the path of a checkpoint. With an ``optimizer`` remedies are tried out on copies
-    before they are given; ``validation`` is held-out data. ``more``: ``origin`` (weights before training), ``steps`` (how many
-    were planned or made), ``name``. Nothing of the user's is changed.
+    ``target`` is an nn.Module, a Subject, a state dict, or the path of a checkpoint. With an ``optimizer`` (or a step size
+    ``lr``, for plain descent) remedies are tried out on copies of the training before they are given; ``validation`` is held-out
+    data, ``origin`` the weights before training, ``steps`` how many were made or are planned. ``budget`` bounds the work, counted
+    and not timed: the same input gives the same findings on any machine. Nothing of the user's is changed.
 
     >>> import torch, theodolite as th
     >>> model = torch.nn.Linear(3, 2)
@@ -124,61 +139,63 @@ def diagnose(
     >>> th.diagnose(model, data=(x, torch.zeros(40).long()), loss=torch.nn.functional.cross_entropy).findings[0].name
     'inputs-not-finite'
     """
-    from theodolite.verbs._charts import chart_of
+    from theodolite.core.run import Run
+    from theodolite.verbs.subjects import subject_to_judge
 
-    name = str(more.pop("name", ""))
-    chart, called = chart_of(
-        target, data=data, loss=loss, optimizer=optimizer, validation=validation, budget=seconds_of(budget), **more
+    run = None if steps is None else Run(steps=steps)
+    subject = subject_to_judge(
+        target,
+        data=data,
+        loss=loss,
+        optimizer=optimizer,
+        validation=validation,
+        origin=origin,
+        lr=lr,
+        device=device,
+        run=run,
     )
-    return diagnosis_of(chart, name or called)
+    return diagnosis_of(subject, name or subject.name, budget=budget_seconds(budget))
 
 
-def diagnosis_of(chart: Chart, name: str) -> Diagnosis:
-    """Every ailment whose needs are met, judged from one chart."""
-    from theodolite import __version__, catalogue
-    from theodolite.verbs.diagnosing import findings_of, missing_for
+def diagnosis_of(subject: Subject, name: str, *, budget: float = 25.0) -> Diagnosis:
+    """Every ailment whose needs are met, judged of one subject."""
+    from theodolite import __version__
+    from theodolite.verbs.diagnosing import judgement_of
 
-    started = time.perf_counter()
-    findings = findings_of(chart)
-    missing = {name: missing_for(name, chart) for name in catalogue.ailment_names()}
-    seconds = time.perf_counter() - started
+    found = judgement_of(subject, budget=budget)
     return Diagnosis(
         name,
-        findings,
-        tuple(ailment for ailment, needs in missing.items() if not needs),
-        {ailment: f"needs {', '.join(needs)}" for ailment, needs in missing.items() if needs},
-        _scores(chart),
-        {"time": f"{seconds:.1f} s", "made with": f"theodolite {__version__}"},
+        tuple(found.findings),
+        tuple(found.judged),
+        found.unjudged,
+        _scores(subject),
+        {"time": f"{found.seconds:.1f} s", "made with": f"theodolite {__version__}"},
+        found.unfinished,
     )
 
 
-def seconds_of(budget: str | float | None) -> float:
-    """A time as people write it, in seconds: ``"60s"``, ``"2m"``, ``45`` or None for no limit.
-
-    >>> seconds_of("2m"), seconds_of("45s"), seconds_of(7)
-    (120.0, 45.0, 7.0)
-    """
-    if budget is None:
-        return math.inf
-    text = str(budget).strip().lower()
-    unit = {"s": 1.0, "m": 60.0, "h": 3600.0}.get(text[-1:])
-    try:
-        value = float(text[:-1]) * unit if unit else float(text)
-    except ValueError:
-        value = math.nan
-    if not value > 0:
-        raise ValueError(f"expected a time such as 60s or 2m, got {budget!r}; pass a positive one")
-    return value
+IGNORING = "loss when ignoring the input"
 
 
-def _scores(chart: Chart) -> dict[str, float]:
-    fit = chart.fit
-    if fit is None:
+def _scores(subject: Subject) -> dict[str, float]:
+    if subject.model is None or not subject.has("loss"):
         return {}
-    found = {"training loss": fit.training.loss, "training accuracy": fit.training.accuracy}
-    if fit.validation is not None:
-        found |= {"validation loss": fit.validation.loss, "validation accuracy": fit.validation.accuracy}
-    found["loss of the best constant answer"] = chart.chance
+    from theodolite.evidence.task import constant_loss, scores
+
+    try:
+        training, held = scores(subject)
+        constant = constant_loss(subject)
+    except Exception:  # a loss that refuses its data: the findings say so
+        return {}
+    found: dict[str, float] = {}
+    for word, score in (("training", training), ("validation", held)):
+        if score is not None:
+            found |= {
+                f"{word} loss": score.loss,
+                f"{word} accuracy": score.accuracy,
+                f"{word} samples": float(score.samples),
+            }
+    found[IGNORING] = constant
     return {name: value for name, value in found.items() if value == value}
 
 

@@ -17,7 +17,8 @@ from theodolite.core.reading_table import row_of
 from theodolite.core.survey_budget import SurveyBudget
 from theodolite.io.workers import Backend, completed
 from theodolite.verbs._beside import facts_of, nothing_read, says_nothing, skips_of, unread
-from theodolite.verbs._subjects import subject_of
+from theodolite.verbs.diagnosis import diagnosis_of
+from theodolite.verbs.subjects import subject_of, subject_to_judge
 from theodolite.verbs.surveys import Survey
 
 if TYPE_CHECKING:
@@ -52,7 +53,6 @@ def survey(
     on where it stopped.
     """
     started = time.perf_counter()
-    validation = facts.pop("validation", None)
     subject = subject_of(target, **facts)
     if out is not None:
         subject = subject.storing(Path(out))
@@ -73,8 +73,21 @@ def survey(
     skipped += skips_of(unsurveyed)
     facts_seen = facts_of(subject, time.perf_counter() - started)
     remaining = min(LONGEST, max(SHORTEST, shared.left()))
-    found = Survey(subject.name, answers, tuple(skipped), facts_seen, dict(subject.faults), subject, remaining)
-    return replace(found, unsurveyed=unsurveyed, validation=validation)
+    judged = diagnosis_of(_to_judge(subject), subject.name, budget=remaining)
+    faults = dict(subject.faults)
+    return Survey(subject.name, answers, tuple(skipped), facts_seen, faults, subject, unsurveyed, judged)
+
+
+def _to_judge(subject: Subject) -> Subject:
+    """The subject of the diagnosis; what a pass over the weights of a checkpoint has found of each tensor is known there."""
+    if subject.model is not None:
+        return subject_to_judge(subject)
+    from theodolite.evidence.weights import facts_of_row
+    from theodolite.instruments._common.weights import seen_before
+
+    rows = seen_before(subject, "weight_facts")
+    subject.seen["known weight facts"] = {name: facts_of_row(row) for name, row in rows.items() if row is not None}
+    return subject
 
 
 def _results(

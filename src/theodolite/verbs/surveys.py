@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from functools import cached_property
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from theodolite.core.question import Answer, Skipped
 from theodolite.io.weights import owners_of
 from theodolite.verbs._shown import Sheet, ShownAnswers
+from theodolite.verbs.diagnosis import Diagnosis
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from theodolite.ailments._common.chart import Chart
     from theodolite.core.subject import Subject
     from theodolite.report.opening import Opening
-    from theodolite.verbs.diagnosis import Diagnosis
 
 
 @dataclass(frozen=True)
@@ -26,8 +24,8 @@ class Survey(ShownAnswers):
     """The readings of one subject, in any form a person or a program may want them.
 
     ``faults`` names the tensors of a checkpoint that could not be read, and why; ``unsurveyed`` has for each other reason the
-    names of those that no reading speaks of. ``surveyed`` is the subject itself, from
-    which, with held-out data in ``validation``, `diagnosis` is made when it is first asked for, in the ``remaining`` seconds.
+    names of those that no reading speaks of. ``surveyed`` is the subject itself; ``diagnosis`` says what is wrong with it, how
+    that is known, and what to type.
     """
 
     kind: ClassVar[str] = "survey"
@@ -38,9 +36,8 @@ class Survey(ShownAnswers):
     facts: Mapping[str, str] = field(default_factory=dict)
     faults: Mapping[str, str] = field(default_factory=dict)
     surveyed: Subject | None = field(default=None, repr=False, compare=False)
-    remaining: float = 30.0
     unsurveyed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    validation: Any = field(default=None, repr=False, compare=False)
+    diagnosis: Diagnosis = field(default_factory=lambda: Diagnosis("", ()), repr=False, compare=False)
 
     def sheet(self) -> Sheet:
         """The subject's name, its answers, what was skipped, and the facts beside them."""
@@ -48,23 +45,6 @@ class Survey(ShownAnswers):
         name = (PurePath(self.subject).name if alone else "") or self.subject
         facts = {"read from": self.subject, **self.facts} if name != self.subject else self.facts
         return Sheet(f"Survey of {name}", self.answers, self.skipped, facts)
-
-    @cached_property
-    def _chart(self) -> Chart | None:
-        if self.surveyed is None:
-            return None
-        from theodolite.verbs._charts import chart_of
-
-        return chart_of(self.surveyed, budget=self.remaining, validation=self.validation)[0]
-
-    @cached_property
-    def diagnosis(self) -> Diagnosis:
-        """What is wrong with the subject, how that is known, and what to type; made when it is first asked for."""
-        from theodolite.verbs.diagnosis import Diagnosis, diagnosis_of
-
-        if self._chart is None:
-            return Diagnosis(self.subject, ())
-        return diagnosis_of(self._chart, self.subject)
 
     def table(self, *, detailed: bool = True) -> RenderableType:
         """For the terminal, the diagnosis first: every reading, or one row a quantity."""
@@ -100,7 +80,7 @@ class Survey(ShownAnswers):
         from theodolite.verbs._strips import strip_of
 
         found = self.diagnosis
-        strip = () if self._chart is None else strip_of(self._chart, self.readings, healthy=found.healthy)
+        strip = () if self.surveyed is None else strip_of(self.surveyed, self.readings, healthy=found.healthy)
         return Opening(found, strip)
 
     def document(self) -> dict[str, Any]:

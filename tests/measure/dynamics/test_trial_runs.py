@@ -10,7 +10,7 @@ from torch.nn.functional import cross_entropy
 
 from theodolite.measure.dynamics import copied_training, trial_run
 
-OPTIMIzERS = {
+OPTIMIZERS = {
     "sgd": lambda own: torch.optim.SGD(own, 0.1),
     "momentum": lambda own: torch.optim.SGD(own, 0.05, momentum=0.9, nesterov=True, weight_decay=1e-4),
     "adam": lambda own: torch.optim.Adam(own, 1e-2),
@@ -73,10 +73,10 @@ def same(a, b):
 
 
 @pytest.mark.parametrize("split", [False, True], ids=["one group", "two groups"])
-@pytest.mark.parametrize("name", OPTIMIzERS)
+@pytest.mark.parametrize("name", OPTIMIZERS)
 def test_everything_is_left_bit_for_bit(name, split):
     model = network()
-    optimizer = OPTIMIzERS[name](groups(model) if split else model.parameters())
+    optimizer = OPTIMIZERS[name](groups(model) if split else model.parameters())
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 50)
     calls = []
     model.register_forward_hook(lambda *_: calls.append("forward"))
@@ -90,12 +90,12 @@ def test_everything_is_left_bit_for_bit(name, split):
     assert "step" not in calls and len(found.losses) == 12
 
 
-@pytest.mark.parametrize("name", OPTIMIzERS)
+@pytest.mark.parametrize("name", OPTIMIZERS)
 def test_a_copy_goes_on_as_the_original_would_have(name):
     """State, parameter groups and weights are all there: without dropout the copy's steps are the original's, bit for bit."""
     model = network()
     model[3].p = 0.0
-    optimizer = OPTIMIzERS[name](groups(model))
+    optimizer = OPTIMIZERS[name](groups(model))
     schedule = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.9)
     stepped(model, optimizer, batches(4), schedule)
     copied, stepper = copied_training(model, optimizer)

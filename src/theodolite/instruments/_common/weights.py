@@ -1,7 +1,7 @@
 """One pass over the weights: all that was asked of a tensor is computed while it is in memory, and kept by its name.
 
 What can be asked under a name, such as ``spectra``, is the `WeightPart` called ``of_weight`` in the file ``spectra.py`` here;
-``weight_facts``, which a diagnosis rests on, is in the file of that name among the ailments.
+``weight_facts``, which a diagnosis rests on, is that of `theodolite.evidence.weights`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from theodolite.core.subject import Subject
+from theodolite.evidence.weights import of_weight
 from theodolite.io.files import said
 from theodolite.io.overlapped_work import MOST_CORES, memory_given_back, one_core_each, overlapped, spare_cores
 from theodolite.io.process_pool import forked, may_fork
@@ -209,8 +210,9 @@ def _found(held: InHand, parts: tuple[str, ...]) -> _Result:
 def _part(name: str) -> WeightPart:
     if not name:
         return _FINITE
-    room = "ailments" if name == "weight_facts" else "instruments"
-    found: WeightPart = importlib.import_module(f"theodolite.{room}._common.{name}").of_weight
+    if name == "weight_facts":
+        return of_weight
+    found: WeightPart = importlib.import_module(f"theodolite.instruments._common.{name}").of_weight
     return found
 
 

@@ -24,7 +24,7 @@ from theodolite.io.weights import Listed, Weight, Weights
 
 METADATA = ".metadata"
 KIND = "folder of torch.distributed.checkpoint"
-OPTIMIzERS = {"optim", "optimizer", "optimizers", "opt"}
+OPTIMIZERS = {"optim", "optimizer", "optimizers", "opt"}
 
 
 def weights(folder: Path) -> Weights:
@@ -37,7 +37,7 @@ def weights(folder: Path) -> Weights:
         places = _places(stored)
         listed = {str(name): _parts(facts) for name, facts in tensors.items()}
         kept = {name: facts for name, facts in listed.items() if "chunks" in facts}
-        others = tuple(name for name in kept if OPTIMIzERS & set(name.split(".")[:-1]))
+        others = tuple(name for name in kept if OPTIMIZERS & set(name.split(".")[:-1]))
         others = others if len(others) < len(kept) else ()
         made = {n: _weight(n, facts, places.get(n, []), folder) for n, facts in kept.items() if n not in set(others)}
         return Listed(made, {"state of an optimizer, not weights": others})

@@ -11,7 +11,7 @@ from theodolite.measure.experiments import descent_weights, outside_span
 from theodolite.measure.experiments.sparse_learners import Optimizer
 
 FEATURES, EXAMPLES, PROBLEMS = 32, 8, 12
-OPTIMIzERS: dict[str, Optimizer] = {
+OPTIMIZERS: dict[str, Optimizer] = {
     "Adagrad": partial(torch.optim.Adagrad, lr=0.1),
     "Adam": partial(torch.optim.Adam, lr=0.05),
     "RMSprop": partial(torch.optim.RMSprop, lr=0.05),
@@ -33,7 +33,7 @@ def measure(
 ) -> list[float]:
     x = torch.randn(PROBLEMS, EXAMPLES, FEATURES, generator=generator, dtype=torch.float64)
     x, y = (x.sign() if entries == "signs" else x), x[..., 0].sign()
-    learnt = partial(descent_weights, optimizer=OPTIMIzERS[optimizer], passes=6, batch_size=examples_a_step)
+    learnt = partial(descent_weights, optimizer=OPTIMIZERS[optimizer], passes=6, batch_size=examples_a_step)
     w = learnt(x, y)
     if asked == "outside the span":
         return outside_span(x, w).tolist()
@@ -53,7 +53,7 @@ law = Law(
     predict=predict,
     measure=measure,
     cases=(
-        *({"optimizer": o, "examples_a_step": 1, "asked": "outside the span"} for o in OPTIMIzERS),
+        *({"optimizer": o, "examples_a_step": 1, "asked": "outside the span"} for o in OPTIMIZERS),
         *({"optimizer": o, "examples_a_step": EXAMPLES, "asked": "outside the span"} for o in ("Adagrad", "Adam")),
         *({"optimizer": o, "examples_a_step": 1, "asked": "rotated"} for o in ("Adagrad", "Adam")),
     ),

@@ -17,7 +17,7 @@ from theodolite.measure.experiments.sparse_learners import Optimizer
 from theodolite.theory.bias import hadamard_lower_bound
 
 NETS = 64
-OPTIMIzERS: dict[str, Optimizer] = {
+OPTIMIZERS: dict[str, Optimizer] = {
     "gradient descent": partial(torch.optim.SGD, lr=0.1),
     "momentum": partial(torch.optim.SGD, lr=0.05, momentum=0.9),
     "Adam": partial(torch.optim.Adam, lr=0.01),
@@ -54,7 +54,7 @@ def measure(
             x[:, :k] / d**0.5,
             y[:, :k],
             activation=activation,
-            optimizer=OPTIMIzERS[optimizer],
+            optimizer=OPTIMIZERS[optimizer],
             steps=STEPS[optimizer],
         )
         outputs = network_outputs(own, x / d**0.5, activation)
@@ -84,7 +84,7 @@ law = Law(
     ),
     full=tuple(
         {"optimizer": o, "hidden": h, "activation": a, "d": 128, "k": k}
-        for o in OPTIMIzERS
+        for o in OPTIMIZERS
         for h, a in (((64,), "tanh"), ((64, 64, 64), "relu"))
         for k in (32, 64, 96)
     ),

@@ -20,14 +20,17 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
+from theodolite.core.run import Run
 from theodolite.io.files import json_ready, write_atomically
 from theodolite.report.diagnosis import SHOWN, remedy_verb
+from theodolite.verbs.diagnosing import alarms_of
 from theodolite.verbs.running.probes import LOSSES, SeenForward, SeenLoss, probe_of, seen_loss
-from theodolite.verbs.watching.alarms import Alarms, findings_of_run
+from theodolite.verbs.watching.alarms import Alarms
 from theodolite.verbs.watching.records import Record
 from theodolite.verbs.watching.scene import Level
 from theodolite.verbs.watching.training import autocast_now, is_silent
 from theodolite.verbs.watching.watch import Watch
+from theodolite.verbs.watching.watched_run import moment_of
 
 PATIENCE, KEPT, AVERAGED = 20, 4, 5
 """Steps after which the loss is taken for one that cannot be called again; calls of losses, and values of it, that are kept."""
@@ -259,5 +262,5 @@ class Observer:
         value = statistics.median(float(v) for v in seen.values)
         seen.records.append(Record(seen.steps, facts={"loss": value, "step_loss": value}))
         if len(self._seen) == 1 or not math.isfinite(value):
-            lines = self._alarms.told(seen.steps, findings_of_run(seen.records, events={}))
+            lines = self._alarms.told(seen.steps, alarms_of(Run(tuple(map(moment_of, seen.records)))))
             seen.records[-1] = replace(seen.records[-1], alarms=tuple(lines))

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from theodolite.core.reading import Reading
 from theodolite.measure.dynamics import AccumulatedNoise, accumulated_noise
-from theodolite.verbs.watching.charting import OptimizerEvents
+from theodolite.verbs.watching.optimizer_events import OptimizerEvents
 
 if TYPE_CHECKING:
     from theodolite.verbs.watching.scene import Scene

@@ -14,11 +14,12 @@ from theodolite.core.ailment import Finding, Severity
 from theodolite.core.state import untouched
 from theodolite.io.files import write_atomically
 from theodolite.measure.dynamics import bare_optimizer, parameters_left_out
+from theodolite.verbs.diagnosing import alarms_of
 from theodolite.verbs.watching.accumulation import MicroBatches
-from theodolite.verbs.watching.alarms import IDLE, LOG, MISSING, Alarms, Listener, findings_of_run
-from theodolite.verbs.watching.charting import OptimizerEvents, tried_step
+from theodolite.verbs.watching.alarms import LOG, Alarms, Listener
 from theodolite.verbs.watching.glances import Glances
 from theodolite.verbs.watching.layers import stays
+from theodolite.verbs.watching.optimizer_events import OptimizerEvents
 from theodolite.verbs.watching.records import Record
 from theodolite.verbs.watching.training import (
     LastStep,
@@ -30,6 +31,8 @@ from theodolite.verbs.watching.training import (
     is_silent,
     quiet_backends,
 )
+from theodolite.verbs.watching.training_batches import TrainingBatches
+from theodolite.verbs.watching.watched_run import run_of, tried_step
 from theodolite.verbs.watching.writers import scalar_writer, write_scalars
 
 if TYPE_CHECKING:
@@ -53,6 +56,7 @@ class Beside:
         if self.optimizer is not None and self.events is not None and not self.silent:
             self.micro = MicroBatches(model, self.optimizer, self.events)
         self.precision = TrainingPrecision(outer, autocast)
+        self.batches: TrainingBatches | None = None
         self.alarms, self.glances = Alarms(), Glances()
         self.writer: Any = None
         self.pages: tuple[Path, ...] = ()
@@ -80,7 +84,15 @@ class Beside:
     def looking(self, training: Training) -> Iterator[None]:
         """The model, its buffers, gradients and modes and all random states are as before when this ends."""
         precision = in_precision(self.model, training.precision)
-        with untouched(self.model), torch.enable_grad(), precision, quiet_backends():
+        aside = contextlib.nullcontext() if self.batches is None else self.batches.aside()
+        with aside, untouched(self.model), torch.enable_grad(), precision, quiet_backends():
+            yield
+
+    @contextlib.contextmanager
+    def judging(self) -> Iterator[None]:
+        """In the precision of training; trials on copies are no training of the user's."""
+        aside = contextlib.nullcontext() if self.batches is None else self.batches.aside()
+        with aside, in_precision(self.model, self._autocast()), quiet_backends():
             yield
 
     def expect(self, near: bool) -> None:
@@ -102,17 +114,14 @@ class Beside:
 
         A step newly found too large has its remedy tried on small copies.
         """
-        events = {} if self.events is None else dict(self.events.counts())
-        left_out: dict[str, list[str]] = {}
-        if self.optimizer is not None:
+        left_out: dict[str, tuple[str, ...]] = {}
+        if self.optimizer is not None and self.events is not None and self.events.steps:
             pulled = set() if self.last is None else self.last.pulled
             missing, without = parameters_left_out(self.model, self.optimizer, pulled=pulled)
-            if (
-                self.events is not None and self.events.steps
-            ):  # another optimizer may hold them: only what stays is named
-                left_out = {MISSING: [n for n in missing if stays(self.model, origin, n)], IDLE: without}
-            events["maximizes"] = float(any(group.get("maximize") for group in self.optimizer.param_groups))
-        found = list(findings_of_run(watch.records, events=events, left_out=left_out))
+            # another optimizer may hold them: only what stays is named
+            kept = tuple(n for n in missing if stays(self.model, origin, n))
+            left_out = {"in no group": kept, "without a gradient": tuple(without)}
+        found = list(alarms_of(run_of(watch, left_out)))
         for place, finding in enumerate(found):
             if finding.name == "step-too-large" and finding.name not in self.alarms.standing:
                 found[place] = tried_step(watch, origin, finding)
@@ -135,6 +144,6 @@ class Beside:
 
     def close(self) -> None:
         """Take away every hook."""
-        for seen in (self.events, self.last, self.micro, self.precision):
+        for seen in (self.events, self.last, self.micro, self.precision, self.batches):
             if seen is not None:
                 seen.remove()

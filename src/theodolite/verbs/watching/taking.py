@@ -10,12 +10,12 @@ from theodolite.core.reading import Reading
 from theodolite.core.subject import Subject
 from theodolite.io.batches import Batch
 from theodolite.verbs.watching.beside import Beside
-from theodolite.verbs.watching.charting import facts_beside
 from theodolite.verbs.watching.looks import LOOKS, Look, is_dear, looks_of, trouble_in
 from theodolite.verbs.watching.records import THINNED, Record, thinned_note
 from theodolite.verbs.watching.scene import Batching, Carried, Level, Scene
 from theodolite.verbs.watching.thinning import Size, Thinning, doubt
 from theodolite.verbs.watching.training import most_bytes
+from theodolite.verbs.watching.watched_run import facts_beside
 
 
 @dataclass

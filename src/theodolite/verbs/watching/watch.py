@@ -17,13 +17,15 @@ from theodolite.core.reading_table import COLUMNS
 from theodolite.theory.dynamics import TrainingPhase, training_phase
 from theodolite.verbs._shown import Sheet, ShownAnswers
 from theodolite.verbs.watching.beside import Beside, FindingListener, Findings, StopOn
-from theodolite.verbs.watching.charting import chart_of, held_out_batches, optimizer_lr, optimizer_momentum
 from theodolite.verbs.watching.history import answers_of, facts_of, history_of, skipped_of
+from theodolite.verbs.watching.optimizer_events import optimizer_lr, optimizer_momentum
 from theodolite.verbs.watching.records import Record, StoredRecords
 from theodolite.verbs.watching.scene import LEVELS, Batching, Carried, Level
 from theodolite.verbs.watching.starts import kept_probe, starting_weights, wait_for, watched_model, watched_subject
 from theodolite.verbs.watching.taking import Taking
 from theodolite.verbs.watching.thinning import Thinning
+from theodolite.verbs.watching.training_batches import TrainingBatches
+from theodolite.verbs.watching.watched_run import held_out_batches, subject_of_run
 
 if TYPE_CHECKING:
     from theodolite.report.opening import Opening
@@ -52,7 +54,8 @@ class Watch(ShownAnswers):
     ``writer`` is a TensorBoard writer, a run of wandb or aim, mlflow, or any function of numbers and a step; ``page_at`` is
     another place for the page, which is written anew at every look and reloads itself.
     With ``optimizer`` its step size, momentum, decay, groups and state are read at each look, and `diagnosis` can tell what is
-    wrong and what to type; ``validation`` is held-out data, whose loss and accuracy each look records. A finding that appears
+    wrong and what to type; ``validation`` is held-out data, whose loss and accuracy each look records; ``data`` is what it is
+    trained on, of which the watch otherwise keeps some batches as they pass through the model. A finding that appears
     is one line in the log of theodolite, ``on_finding(step, finding)`` hears it, and ``stop_on="critical"`` raises `Stopped`.
     ``autocast`` is the precision that training runs in, seen by itself once a forward pass was made.
     """
@@ -62,6 +65,7 @@ class Watch(ShownAnswers):
     probe: Any
     optimizer: torch.optim.Optimizer | None = None
     validation: Any = None
+    data: Any = None
     loss: Callable[[Any, Any], Tensor] = cross_entropy
     every: int | Literal["auto"] = 100
     level: Level = "standard"
@@ -91,6 +95,8 @@ class Watch(ShownAnswers):
         self.subject = watched_subject(self.model, self.probe, self.loss, self.name)
         if not self.subject.has("loss"):
             raise ValueError("expected a probe with a target for the loss, got inputs alone; pass (inputs, target)")
+        if not self._beside.silent:
+            self._beside.batches = TrainingBatches(self.model, self.loss)
         folder = None if self.out is None or self._beside.silent else Path(self.out)
         self._stored = StoredRecords(folder)
         self._carried = Carried(starting_weights(self.model, folder))
@@ -184,6 +190,11 @@ class Watch(ShownAnswers):
         """What the looks so far say is wrong, worst first: what was told while it ran. `diagnosis` looks for more, on copies."""
         return tuple(self._beside.alarms.standing.values())
 
+    @property
+    def training_batches(self) -> TrainingBatches | None:
+        """What was seen of the batches that training puts through the model."""
+        return self._beside.batches
+
     def close(self) -> None:
         """Take away every hook; what was read stays."""
         self._beside.close()
@@ -200,7 +211,9 @@ class Watch(ShownAnswers):
 
         now = (len(self.records), self._seen)
         if self._diagnosed is None or self._diagnosed[0] != now:  # it is dear: made once for each state of the run
-            self._diagnosed = now, diagnosis_of(chart_of(self, self._carried.origin), self.subject.name)
+            with self._beside.judging():
+                subject = subject_of_run(self, self._carried.origin)
+                self._diagnosed = now, diagnosis_of(subject, self.subject.name)
         return self._diagnosed[1]
 
     @property

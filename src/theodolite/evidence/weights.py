@@ -13,9 +13,9 @@ import numpy as np
 
 from theodolite.core.lazy_torch import array_of, is_elsewhere, is_tensor, kind_of, spacing, torch
 from theodolite.core.reading_table import known_number
+from theodolite.core.subject import Subject
 from theodolite.io.overlapped_work import overlapped
 from theodolite.io.weight_parts import InHand, WeightPart
-from theodolite.io.weights import Weights
 from theodolite.measure.spectra.entry_tails import EntryTail, entry_tail, top_singular_value
 from theodolite.theory.spectra.entry_nulls import initial_bounds, kolmogorov_distance, largest_uniform_shortfall
 from theodolite.theory.spectra.noise import noise_edge
@@ -34,14 +34,14 @@ DIGESTED = 1 << 16
 """Entries of a tensor that are digested."""
 
 FLUCTUATIONS = 6.0
-"""A squared singular value so many fluctuations above the edge of noise was learnt; of noise 1 in 10000 is there."""
+"""A squared singular value so many fluctuations above the edge of noise was learned; of noise 1 in 10000 is there."""
 
 
 @dataclass(frozen=True)
 class WeightFacts:
     """One tensor: its numbers that are none, a digest of its values, its tail, and the initialization it still has.
 
-    ``start`` names the uniform law that all entries follow up to its very bound (empty: none); ``learnt`` says that a singular
+    ``start`` names the uniform law that all entries follow up to its very bound (empty: none); ``learned`` says that a singular
     value stands above what noise of this size gives, ``normal`` that the kurtosis is a Gaussian's; ``moved`` is the distance from
     the origin beside its norm (None: not known).
     """
@@ -55,28 +55,32 @@ class WeightFacts:
     values: int = 0
     tail: EntryTail | None = None
     start: str = ""
-    learnt: bool = False
+    learned: bool = False
     normal: bool = False
     moved: float | None = None
 
 
-def weight_facts(
-    weights: Weights, origin: Mapping[str, Tensor] | None, known: Mapping[str, WeightFacts] | None = None
-) -> dict[str, WeightFacts]:
-    """The facts of every floating tensor that can be read; those ``known`` from a pass over the weights are taken."""
-    told = known or {}
+def weight_facts(subject: Subject) -> dict[str, WeightFacts]:
+    """The facts of every floating tensor of a model or checkpoint that can be read, each read once."""
+    found: dict[str, WeightFacts] = subject.once("weight facts", lambda: _all_facts(subject))
+    return found
+
+
+def _all_facts(subject: Subject) -> dict[str, WeightFacts]:
+    weights, told = subject.weights, subject.seen.get("known weight facts", {})
     floating = [name for name, weight in weights.items() if weight.floating]
+    origin = subject.origin if subject.model is not None and subject.origin else {}
 
     def facts(name: str) -> WeightFacts | None:
         if name in told:
-            return told[name]
+            return told[name]  # type: ignore[no-any-return]
         try:
             values = weights[name].values()
         except (OSError, RuntimeError, ValueError, KeyError, EOFError):  # a missing shard, a truncated file
             return None
         if 0 in values.shape or (is_tensor(values) and values.layout != torch.strided):
             return None
-        return _facts(name, values, None if origin is None else origin.get(name))
+        return _facts(name, values, origin[name].read() if name in origin else None)
 
     device = next((weight.device for weight in weights.values()), "cpu")
     return {found.name: found for found in overlapped(facts, floating, device=device) if found is not None}
@@ -139,8 +143,8 @@ def _facts(name: str, values: Any, origin: Tensor | None, largest: float | None 
         return facts
     kind = kind_of(values.dtype)
     rounding = spacing(kind) if "float8" not in kind else 0.25
-    drawn, learnt = _start(facts.shape, plain, rounding), _has_learnt(plain, largest)
-    return replace(facts, tail=entry_tail(plain), start=drawn, learnt=learnt, normal=_is_normal(plain))
+    drawn, learned = _start(facts.shape, plain, rounding), _has_learned(plain, largest)
+    return replace(facts, tail=entry_tail(plain), start=drawn, learned=learned, normal=_is_normal(plain))
 
 
 def _few(plain: Any, count: int) -> NDArray[Any]:
@@ -194,7 +198,7 @@ def _start(shape: tuple[int, ...], plain: Any, rounding: float) -> str:
     return ""
 
 
-def _has_learnt(plain: Any, largest: float | None) -> bool:
+def _has_learned(plain: Any, largest: float | None) -> bool:
     """Whether a singular value stands above all that noise with these entries would have."""
     rows = plain.reshape(len(plain), -1)
     if min(rows.shape) < 4:
@@ -220,6 +224,52 @@ def _is_normal(plain: Any) -> bool:
     spread = float(squares.mean())
     kurtosis = float(np.square(squares).mean()) / spread**2 if spread else math.nan
     return abs(kurtosis - 3.0) <= 4 * math.sqrt(24 / len(few))
+
+
+DRAWN = 0.2
+"""How far the spread of entries may be from that of PyTorch's draw, as a share, for that draw to have been their start."""
+OUTSIDE = 0.05
+"""The share of entries outside the range of the draw beyond which they were drawn from something else; of a Gaussian 0.08 are."""
+FEWEST_DRAWN = 24
+"""Entries of a layer from which on they are judged."""
+
+
+def has_left(weight: Tensor) -> bool:
+    """Whether the entries of a matrix are not those of PyTorch's draw; False where that cannot be told."""
+    return weight.dtype == torch.float32 and _left(weight.detach().reshape(-1), _bound(weight))
+
+
+def entries_over(weight: Tensor) -> int:
+    """How many entries of a matrix are over the bound of PyTorch's draw."""
+    return int((weight.detach().abs() > _bound(weight) * (1 + 1e-5)).sum())
+
+
+def _bound(weight: Tensor) -> float:
+    return 1.0 / math.sqrt(weight[0].numel())
+
+
+def _left(entries: Tensor, bound: float) -> bool:
+    """Whether entries that were drawn uniformly within a bound have since been moved."""
+    if len(entries) < FEWEST_DRAWN or entries.device.type != "cpu" or not bool(torch.isfinite(entries).all()):
+        return False
+    outside = float((entries.abs() > bound * (1 + 1e-5)).float().mean())
+    if outside > OUTSIDE or abs(float(entries.std()) * math.sqrt(3.0) / bound - 1.0) > DRAWN:
+        return False
+    return bool(_as_drawn(entries, bound).float().mean() < 0.9)
+
+
+def _as_drawn(entries: Tensor, bound: float) -> Tensor:
+    """Which entries PyTorch's uniform draw within a bound can give."""
+    half = torch.tensor(bound, dtype=torch.float32)
+    nearest = ((entries.double() / half.double() + 1.0) * 2.0**23).round()
+    found = torch.zeros_like(entries, dtype=torch.bool)
+    for shift in (-1.0, 0.0, 1.0):
+        share = (nearest + shift) * 2.0**-24
+        found |= share.float() * (2 * half) - half == entries
+        found |= (
+            share * 2 * half.double() - half.double()
+        ).float() == entries  # where sum and product are one operation
+    return found
 
 
 of_weight = WeightPart(_find, version=1)

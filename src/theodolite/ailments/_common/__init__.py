@@ -1,1 +1,0 @@
-"""What several ailments share: the chart, scores, trials, and what each measures of samples, outputs and weights."""

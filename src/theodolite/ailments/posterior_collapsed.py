@@ -1,0 +1,65 @@
+"""Does the encoder say nothing: has its posterior collapsed onto the prior?
+
+An answer of three parts, of which two have the same shape and are not compared with the target, is a mean and a log variance of
+a code. After training the code is idle where its means do not vary with the input and its variance is one: then the decoder can
+only answer with a constant, and the reconstruction explains nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+from theodolite.core.ailment import Ailment, Finding, evidence
+from theodolite.core.state import untouched
+from theodolite.core.subject import Subject
+from theodolite.evidence.batches import batches
+from theodolite.evidence.start import was_trained
+from theodolite.evidence.task import is_finite, members_of, scores, task
+
+IDLE = 0.05
+"""The variance of a code's mean over inputs, beside its own variance, below which it says nothing."""
+UNIT = 0.3
+"""How far the mean log variance of an idle code may be from 0."""
+
+
+def judge(subject: Subject) -> Iterator[Finding]:
+    if subject.model is None or not was_trained(subject) or not is_finite(subject):
+        return
+    with untouched(subject.model), torch.no_grad():
+        answers = [members_of(subject.answer(batch)) for batch in batches(subject)[:8]]
+    code = _code(answers, task(subject).member)
+    if code is None:
+        return
+    mean, log_variance = code
+    said = mean.var(0) / (mean.var(0) + log_variance.exp().mean(0))
+    active = int((said > IDLE).sum())
+    if active or float(log_variance.mean().abs()) > UNIT:
+        return
+    own = scores(subject)[0]
+    loss = "" if own is None else f" The loss is {own.loss:.3g}."
+    yield Finding(
+        severity="critical",
+        where="code",
+        says=f"The posterior has collapsed: none of the {mean.shape[1]} units of the code varies with the input (at most "
+        f"{float(said.max()):.1%} of its variance), so the decoder answers every input alike.{loss}",
+        remedy="a smaller weight of the divergence from the prior: begin at 0 and raise it slowly (annealing), or leave each "
+        "unit a few tenths of a nat free",
+        suggested={"kl_weight": 0.01},
+        evidence=(evidence("largest share of variance that a unit of the code carries", float(said.max())),),
+    )
+
+
+def _code(answers: list[list[Tensor]], target: int) -> tuple[Tensor, Tensor] | None:
+    """The mean and the log variance of a code, where an answer has just two more tensors of one shape (n, units)."""
+    first = answers[0] if answers else []
+    others = [place for place in range(len(first)) if place != target]
+    if len(others) != 2 or any(first[p].ndim != 2 for p in others) or first[others[0]].shape != first[others[1]].shape:
+        return None
+    mean, log_variance = (torch.cat([parts[p] for parts in answers]).double() for p in others)
+    return mean, log_variance
+
+
+ailment = Ailment(question="Has the posterior collapsed?", needs={"model", "data", "loss"}, judge=judge)

@@ -1,0 +1,151 @@
+r"""Does the model see what it is asked to predict?
+
+Exact, in two ways. Inputs that hold the target: place by place of a sequence, shifted or not, or as a column of a table, the
+target equals the input everywhere it counts. Answers that look ahead: where the target of one place is the input of a later
+one (next-token prediction), inputs of later places are changed and answers of earlier ones must not move. A model that sees
+its target learns to copy it, and its loss says nothing about what it will do in use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from theodolite.core.ailment import Ailment, Finding, evidence
+from theodolite.core.state import untouched
+from theodolite.core.subject import Subject
+from theodolite.evidence.batches import Sample, batches, first_rows, sample_of
+from theodolite.evidence.task import members_of, scores, task
+from theodolite.io.batches import Batch
+
+SAME = 0.99
+"""The share of places at which input and target must be equal: data have a few repetitions of their own."""
+ROWS, FEWEST = 16, 32
+MOVED = 1e-4
+"""A change of answers, beside their size, that is more than rounding."""
+
+
+@dataclass(frozen=True)
+class _Match:
+    """Targets are inputs so many places further on; the share of places where that is so."""
+
+    shift: int
+    share: float
+
+
+def judge(subject: Subject) -> Iterator[Finding]:
+    sample = sample_of(batches(subject))
+    if sample is None or sample.target is None or len(sample) < FEWEST:
+        return
+    x = sample.inputs[0]
+    if not x.is_floating_point() and sample.target.shape == x.shape and x.ndim == 2:
+        yield from _sequence(subject, sample, x)
+    else:
+        yield from _column(subject, sample)
+
+
+def _sequence(subject: Subject, sample: Sample, x: Tensor) -> Iterator[Finding]:
+    assert sample.target is not None
+    match = _best_match(subject, x, sample.target)
+    if match is None:
+        return
+    own = scores(subject)[0]
+    reached = "" if own is None else f" The training loss stands at {own.loss:.3g} because of it."
+    if match.shift == 0:
+        yield Finding(
+            severity="critical",
+            where="targets",
+            says=f"The target is the input itself at {match.share:.0%} of the places that count: the model is asked to copy what "
+            f"it sees.{reached}",
+            remedy="shift the labels by one place: inputs = tokens[:, :-1], targets = tokens[:, 1:]; of a masked model hide the "
+            "input where the label counts",
+            suggested={"shift_labels": 1},
+            evidence=(evidence("share of places where target and input are equal", match.share),),
+        )
+        return
+    leak = _looks_ahead(subject, match.shift)
+    if leak is None:
+        return
+    place, seen = leak
+    yield Finding(
+        severity="critical",
+        where=f"place {place}",
+        says=f"The model sees what it must predict: the target at each place is the input {match.shift} further on, and changing "
+        f"the input at place {seen} changes the answer at place {place}.{reached}",
+        remedy="a causal mask: F.scaled_dot_product_attention(q, k, v, is_causal=True), or nn.Transformer with is_causal=True",
+        suggested={"causal_mask": True},
+        evidence=(evidence("places ahead that an answer sees", float(seen - place)),),
+    )
+
+
+def _best_match(subject: Subject, x: Tensor, target: Tensor) -> _Match | None:
+    """By how many places targets are inputs shifted to the front, among those that count."""
+    ignored = task(subject).ignored
+    found = []
+    for shift in range(min(4, x.shape[1])):
+        ahead, wanted = x[:, shift:], target[:, : x.shape[1] - shift]
+        counts = torch.ones_like(wanted, dtype=torch.bool)
+        for value in ignored:
+            counts &= wanted != value
+        if int(counts.sum()) >= FEWEST:
+            found.append(_Match(shift, float((ahead == wanted)[counts].double().mean())))
+    best = max(found, key=lambda m: m.share, default=None)
+    return best if best is not None and best.share >= SAME else None
+
+
+@torch.no_grad()
+def _looks_ahead(subject: Subject, shift: int) -> tuple[int, int] | None:
+    """A place and a later one whose input moves its answer, at a distance at which that input is what the place must say."""
+    assert subject.model is not None
+    batch = first_rows(batches(subject)[0], ROWS)
+    if len(batch.inputs) + len(batch.keywords) != len(batch.tensors()) or not batch.tensors():
+        return None
+    x = batch.tensors()[0]
+    length = x.shape[1]
+    if length <= shift:
+        return None
+    with untouched(subject.model):
+        before = members_of(subject.answer(batch))[task(subject).member]
+        if before.ndim < 3 or before.shape[1] != length:
+            return None
+        for seen in (length - 1, length // 2):
+            changed = x.clone()
+            changed[:, seen] = x.roll(1, 0)[:, seen].where(x.roll(1, 0)[:, seen] != x[:, seen], x[:, seen - 1])
+            after = members_of(subject.answer(_with_first(batch, changed)))[task(subject).member]
+            place = seen - shift
+            rows = changed[:, seen] != x[:, seen]
+            moved = (after - before)[rows][:, place].abs()
+            if moved.numel() and float(moved.max()) > MOVED * float(before.abs().max()):
+                return place, seen
+    return None
+
+
+def _with_first(batch: Batch, x: Tensor) -> Batch:
+    if batch.inputs:
+        return Batch((x, *batch.inputs[1:]), batch.keywords, batch.target)
+    name = next(name for name, value in batch.keywords.items() if isinstance(value, Tensor))
+    return Batch((), {**batch.keywords, name: x}, batch.target)
+
+
+def _column(subject: Subject, sample: Sample) -> Iterator[Finding]:
+    """A column of a table that is the target."""
+    x, y = sample.numbers, sample.target
+    if x is None or y is None or x.ndim != 2 or y.numel() != len(y) or len(torch.unique(y)) < 2:
+        return
+    truth = y.reshape(-1).double()
+    same = [c for c in range(x.shape[1]) if torch.equal(x[:, c].double(), truth)]
+    if same and len(same) <= x.shape[1] // 2:  # more than half: then the input is made of nothing else
+        yield Finding(
+            severity="critical",
+            where=f"column {same[0]}",
+            says=f"Column {same[0]} of the inputs is the target itself, in all {len(truth):,} samples.",
+            remedy=f"leave column {same[0]} out of the inputs",
+            suggested={"drop_column": same[0]},
+            evidence=(evidence("columns that are the target", len(same)),),
+        )
+
+
+ailment = Ailment(question="Does the model see its target?", needs={"model", "data", "loss"}, judge=judge)

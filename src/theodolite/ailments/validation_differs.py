@@ -1,0 +1,88 @@
+r"""Do the validation data come from another distribution than the training data?
+
+A two-sample test of the inputs, against a split of the training data: each column's mean and spread (and the share of each
+token) in training and in validation, in standard errors, beside the largest that random halves of the training data show. It is
+named where inputs differ by far more than a split does, by at least half a standard deviation, and the network does worse there.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+from theodolite.core.ailment import Ailment, Finding, evidence
+from theodolite.core.subject import Subject
+from theodolite.evidence.batches import batches, sample_of, validation_batches
+from theodolite.evidence.task import constant_loss, scores, skill, validation_constant
+
+FAR = 0.5
+"""Standard deviations of the training data by which a mean must have moved, or the logarithm of the spread."""
+TIMES = 3.0
+"""How many times the largest difference of random halves it must be."""
+SPLITS, COLUMNS, FEWEST = 20, 256, 40
+WORSE = 0.2
+"""The share of its skill on training data that the network must lack on validation data."""
+
+
+def judge(subject: Subject) -> Iterator[Finding]:
+    own, other = sample_of(batches(subject)), sample_of(validation_batches(subject))
+    x, v = (None, None) if own is None or other is None else (own.numbers, other.numbers)
+    if x is None or v is None or x.shape[1:] != v.shape[1:] or min(len(x), len(v)) < FEWEST:
+        return
+    rows, held = _columns(x), _columns(v)
+    if not bool(torch.isfinite(rows).all() & torch.isfinite(held).all()):
+        return
+    moved, column = _difference(rows, held)
+    generator = torch.Generator().manual_seed(0)
+    null = 0.0
+    for _ in range(SPLITS):
+        order = torch.randperm(len(rows), generator=generator)
+        cut = min(len(held), len(rows) // 2)
+        null = max(null, _difference(rows[order[cut:]], rows[order[:cut]])[0])
+    if moved < max(FAR, TIMES * null) or not _does_worse(subject):
+        return
+    mean, spread = float(rows[:, column].mean()), float(rows[:, column].std())
+    there, width = float(held[:, column].mean()), float(held[:, column].std())
+    yield Finding(
+        severity="warning",
+        where="validation inputs",
+        says=f"The validation data differ from the training data: one column has mean {mean:.3g} and standard deviation "
+        f"{spread:.3g} in training, {there:.3g} and {width:.3g} in validation (apart by {moved:.1f} standard deviations; random "
+        f"halves of the training data by {null:.2g} at most).",
+        remedy="scale and prepare both in the same way, and split at random; where the world has changed, train on newer data",
+        evidence=(
+            evidence("largest difference in standard deviations", moved),
+            evidence("the same of random halves", null),
+        ),
+    )
+
+
+def _columns(x: Tensor) -> Tensor:
+    rows = x.flatten(1).double().cpu()
+    return rows[:, :: max(1, rows.shape[1] // COLUMNS)]
+
+
+def _difference(one: Tensor, other: Tensor) -> tuple[float, int]:
+    """The largest move of a mean in standard deviations, or of a logarithm of the spread, and its column."""
+    size = one.std(0).clamp(min=1e-3 * float(one.std()) + 1e-300)
+    means = (other.mean(0) - one.mean(0)).abs() / size
+    widths = (
+        (other.std(0).clamp(min=1e-300) / size).log().abs().where(other.std(0) > 1e-3 * size, torch.zeros_like(size))
+    )
+    both = torch.maximum(means, widths)
+    return float(both.max()), int(both.argmax())
+
+
+def _does_worse(subject: Subject) -> bool:
+    training, held = scores(subject)
+    if training is None or held is None:
+        return False
+    here, there = skill(subject, training, constant_loss(subject)), skill(subject, held, validation_constant(subject))
+    gap = held.loss - training.loss > WORSE * abs(constant_loss(subject))
+    return not math.isnan(here) and (there < (1 - WORSE) * here or gap)
+
+
+ailment = Ailment(question="Do validation data differ?", needs={"model", "data", "loss", "validation"}, judge=judge)

@@ -1,0 +1,39 @@
+"""The run so far: what looks at a training have told of it, and what was counted between them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class RunMoment:
+    """One look of a run: what was told of it at that step; not a number where nothing was."""
+
+    step: int
+    loss: float = math.nan
+    validation_loss: float = math.nan
+    accuracy: float = math.nan
+    validation_accuracy: float = math.nan
+    lr: float = math.nan
+    facts: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Run:
+    """``moments`` in the order of their steps, and ``events`` that were counted (such as ``"gradient kept"``).
+
+    ``left_out`` names parameters that no step changes, by the reason. ``steps`` is how many steps were made, or are planned
+    where there is no moment yet; None where nobody said.
+    """
+
+    moments: tuple[RunMoment, ...] = ()
+    events: Mapping[str, float] = field(default_factory=dict)
+    left_out: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    steps: int | None = None
+
+    @property
+    def last_step(self) -> int:
+        """The step of the last look; 0 where there was none."""
+        return max((moment.step for moment in self.moments), default=0)

@@ -1,0 +1,301 @@
+"""The samples that a subject is judged by: some of its batches, what is held out of them, and whole columns of samples."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from theodolite.core.lazy_torch import is_tensor
+from theodolite.core.state import untouched
+from theodolite.core.subject import Subject
+from theodolite.evidence.work import Price, counted_price, work_of
+from theodolite.io.batches import Batch, Batches
+
+MOST_BATCHES, MOST_SAMPLES = 512, 4096
+"""What is kept of the data for all measurements together."""
+
+BATCH = 64
+"""Samples of a batch where the data are columns and nobody said how training cuts them."""
+
+A_PASS, A_STEP, LEAST_ROWS = 0.04, 0.004, 8
+"""Shares of the budget that a pass of all samples and a step may take; batches are made no smaller than so many samples."""
+
+PARTS, LEAST_PART = 16, 4
+"""Held-out data are cut into so many parts, of at least so many samples, that the error of their mean can be told."""
+
+FEW = 24
+"""With fewer samples than this nothing can be held out: what is trained on is what is judged."""
+
+
+def batches(subject: Subject) -> tuple[Batch, ...]:
+    """Some batches of the data, as training has them, on the model's device; batches are thinned where a step is dear."""
+    found: tuple[Batch, ...] = subject.once("batches", lambda: _read(subject, subject.data))
+    return found
+
+
+def validation_batches(subject: Subject) -> tuple[Batch, ...]:
+    """Some batches of the validation data."""
+    found: tuple[Batch, ...] = subject.once("validation batches", lambda: _read(subject, subject.validation))
+    return found
+
+
+def price(subject: Subject) -> Price:
+    """What a pass through the model costs, counted once on the first batch."""
+
+    def counted() -> Price:
+        model = subject.model
+        if model is None or not subject.has("data"):
+            return Price(0.0, 0.0)
+        batch = first_rows(subject.data.first().on(model), BATCH)
+        with untouched(model):
+            return counted_price(model, lambda: subject.answer(batch), len(batch))
+
+    found: Price = subject.once("price", counted)
+    return found
+
+
+def is_thinned(subject: Subject) -> bool:
+    """Whether batches were made smaller than training has them, so that steps can be afforded."""
+    batches(subject)
+    return bool(subject.seen.get("thinned"))
+
+
+def batch_size(subject: Subject) -> int | None:
+    """Samples of a batch as training has them; None where that is not known."""
+    if subject.run is not None and subject.run.events.get("batch size", math.nan) > 0:
+        return int(subject.run.events["batch size"])
+    source = getattr(subject.data, "source", None)
+    if source is None or _in_memory(source) is not None:
+        return None
+    few = batches(subject)
+    return len(few[0]) if few and not is_thinned(subject) else None
+
+
+def _read(subject: Subject, data: Any) -> tuple[Batch, ...]:
+    model = subject.model
+    if data is None or model is None:
+        return ()
+    kept: list[Batch] = []
+    samples, cost = 0, price(subject)
+    with untouched(None):
+        for read in _in_training_order(subject, data):
+            batch = read.on(model)
+            if not len(batch):
+                continue
+            least = max(LEAST_ROWS, _affordable(subject, cost, A_STEP / 3))
+            kept.append(first_rows(batch, least))
+            subject.seen["thinned"] = subject.seen.get("thinned") or len(kept[-1]) < len(batch)
+            samples += len(kept[-1])
+            enough = samples >= min(MOST_SAMPLES, _affordable(subject, cost, A_PASS)) and len(kept) > 3
+            if len(kept) >= MOST_BATCHES or enough:
+                break
+    return tuple(kept)
+
+
+def _affordable(subject: Subject, cost: Price, share: float) -> int:
+    budget = work_of(subject).budget
+    room = share * budget - cost.start
+    return (
+        MOST_SAMPLES if cost.sample <= 0 or math.isinf(budget) else max(1, int(min(room / cost.sample, MOST_SAMPLES)))
+    )
+
+
+def _in_training_order(subject: Subject, data: Any) -> Iterable[Batch]:
+    """Batches as a loader gives them; columns in memory are dealt out at random, as a loader that shuffles would."""
+    assert subject.model is not None
+    source = data.source if isinstance(data, Batches) else data
+    columns = _in_memory(source)
+    size = BATCH
+    if subject.run is not None and subject.run.events.get("batch size", math.nan) > 0:
+        size = int(subject.run.events["batch size"])
+    if columns is None:
+        return data if isinstance(data, Batches) else Batches(data, subject.model)
+    count = len(columns[0])
+    if any(len(column) != count for column in columns):
+        return Batches(source, subject.model)  # which says what is wrong
+    order = torch.randperm(count, generator=torch.Generator().manual_seed(0))[: max(MOST_SAMPLES, size)]
+    return Batches(tuple(column[order] for column in columns), subject.model, batch_size=min(size, max(1, count)))
+
+
+def _in_memory(source: Any) -> tuple[Tensor, ...] | None:
+    """The columns of data that are tensors or arrays, inputs first; None of anything else."""
+    if isinstance(source, Tensor | np.ndarray):
+        source = (source,)
+    if not isinstance(source, tuple) or not source or not all(isinstance(m, Tensor | np.ndarray) for m in source):
+        return None
+    found = tuple(m if is_tensor(m) else torch.as_tensor(m) for m in source)
+    return found if all(m.ndim for m in found) else None
+
+
+def training_and_held_out(subject: Subject) -> tuple[Sequence[Batch], Sequence[Batch]]:
+    """The batches that trials step on, and parts of those held out, spread over the data; the same split for every trial."""
+    found: tuple[Sequence[Batch], Sequence[Batch]] = subject.once("split", lambda: _split(batches(subject)))
+    return found
+
+
+def _split(whole: Sequence[Batch]) -> tuple[Sequence[Batch], Sequence[Batch]]:
+    if not all(_is_rows(batch) for batch in whole):
+        return (whole, whole) if len(whole) < 4 else ([b for i, b in enumerate(whole) if i % 4], whole[::4])
+    keys = [_row_keys(batch) for batch in whole]
+    total, distinct = sum(map(len, keys)), len({key for part in keys for key in part})
+    if distinct < FEW:
+        return whole, parts(whole, PARTS)
+    if len(whole) >= 8 and distinct == total:  # every fourth batch: training batches stay as they are
+        return [b for i, b in enumerate(whole) if i % 4], parts(whole[::4], PARTS)
+    return _split_by_row(whole, keys)
+
+
+def _split_by_row(whole: Sequence[Batch], keys: Sequence[Sequence[bytes]]) -> tuple[Sequence[Batch], Sequence[Batch]]:
+    """A quarter of the distinct samples is held out wherever they occur: epochs, and data themselves, repeat samples."""
+    order = list(dict.fromkeys(key for part in keys for key in part))
+    aside = set(order[::4])
+    training, held, told = [], [], set()
+    for batch, part in zip(whole, keys, strict=True):
+        stays = torch.tensor([key not in aside for key in part])
+        new = torch.tensor([key in aside and not (key in told or told.add(key)) for key in part])  # type: ignore[func-returns-value]
+        training += [batch.picked(stays)] if bool(stays.any()) else []
+        held += [batch.picked(new)] if bool(new.any()) else []
+    size = max(map(len, whole))
+    together = joined(held)
+    one = joined(training)
+    cut = [rows_of(one[0], slice(a, a + size)) for a in range(0, len(one[0]), size)] if one else training
+    return cut, parts(together or held, PARTS)
+
+
+def _row_keys(batch: Batch) -> list[bytes]:
+    """What tells the samples of a batch apart: all their numbers."""
+    members = [*batch.inputs, *batch.keywords.values(), batch.target]
+    flat = [t.detach().reshape(len(batch), -1).cpu().contiguous() for t in members]
+    rows = torch.cat([(t.to(torch.uint8) if t.dtype == torch.bool else t.view(torch.uint8)) for t in flat], 1).numpy()
+    return [row.tobytes() for row in rows]
+
+
+def validation_parts(subject: Subject) -> Sequence[Batch]:
+    """The validation data, cut into parts where its batches are few."""
+    found: Sequence[Batch] = subject.once("validation parts", lambda: parts(validation_batches(subject), PARTS))
+    return found
+
+
+def parts(whole: Sequence[Batch], count: int) -> Sequence[Batch]:
+    """Batches cut so that there are about so many."""
+    if not whole or len(whole) >= count:
+        return whole
+    each = math.ceil(count / len(whole))
+    return [part for batch in whole for part in _parts_of(batch, each)]
+
+
+def _parts_of(batch: Batch, count: int) -> list[Batch]:
+    n = len(batch)
+    count = min(count, n // LEAST_PART if n >= PARTS * LEAST_PART else n)
+    if count < 2 or not _is_rows(batch):
+        return [batch]
+    edges = [round(i * n / count) for i in range(count + 1)]
+    return [rows_of(batch, slice(a, b)) for a, b in itertools.pairwise(edges)]
+
+
+def _is_rows(batch: Batch) -> bool:
+    """Whether all of a batch is one row a sample."""
+    tensors = [*batch.tensors(), batch.target]
+    whole = len(batch.tensors()) == len(batch.inputs) + len(batch.keywords)
+    return whole and all(isinstance(t, Tensor) and t.ndim and len(t) == len(batch) for t in tensors)
+
+
+def rows_of(batch: Batch, part: Any) -> Batch:
+    """Some samples of a batch, in the order asked for."""
+    keywords = {name: value[part] for name, value in batch.keywords.items()}
+    target = batch.target[part] if isinstance(batch.target, Tensor) else batch.target
+    return Batch(tuple(value[part] for value in batch.inputs), keywords, target)
+
+
+def first_rows(batch: Batch, rows: int) -> Batch:
+    """The first samples of a batch, where all its tensors have one row a sample; else all of it."""
+    return batch if len(batch) <= rows or not _is_rows(batch) else rows_of(batch, slice(0, rows))
+
+
+def joined(whole: Sequence[Batch], fold: int | None = None) -> list[Batch]:
+    """Batches joined by so many, or all of them; none where their tensors do not fit together."""
+    fold = fold or len(whole)
+    found = []
+    for start in range(0, len(whole) - fold + 1, fold):
+        few = whole[start : start + fold]
+        first = few[0]
+        if not all(_is_rows(b) for b in few):
+            return []
+        try:
+            keywords = {name: torch.cat([b.keywords[name] for b in few]) for name in first.keywords}
+            inputs = tuple(torch.cat([b.inputs[i] for b in few]) for i in range(len(first.inputs)))
+            found.append(Batch(inputs, keywords, torch.cat([b.target for b in few])))
+        except (RuntimeError, KeyError, IndexError):
+            return []
+    return found
+
+
+def shuffled(whole: Sequence[Batch], count: int) -> list[Batch]:
+    """All samples of some batches, dealt out anew to so many; none where their tensors do not fit together."""
+    one = joined(whole)
+    if not one:
+        return []
+    order = torch.randperm(len(one[0]), generator=torch.Generator().manual_seed(0)).to(one[0].target.device)
+    return _parts_of(rows_of(one[0], order), count)
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """``inputs`` are all tensors that the model is given, each (n, ...); ``target`` is (n, ...) or None."""
+
+    inputs: tuple[Tensor, ...]
+    target: Tensor | None
+
+    def __len__(self) -> int:
+        return len(self.inputs[0])
+
+    @property
+    def numbers(self) -> Tensor | None:
+        """The one floating input, where there is just one that is more than a mask."""
+        floating = [x for x in self.inputs if x.is_floating_point() and x.ndim > 1]
+        return floating[0] if len(floating) == 1 else None
+
+
+def sample_of(whole: Sequence[Batch]) -> Sample | None:
+    """Batches joined where their tensors fit together; those that do not fit to the first are left out."""
+    if not whole or not whole[0].tensors():
+        return None
+    first = whole[0]
+    shapes = [t.shape[1:] for t in first.tensors()]
+    if any(t.ndim < 1 or len(t) != len(first) for t in first.tensors()):
+        return None
+    same = [b for b in whole if [t.shape[1:] for t in b.tensors()] == shapes]
+    inputs = tuple(torch.cat([b.tensors()[i].detach() for b in same]) for i in range(len(shapes)))
+    targets = [b.target for b in same]
+    like = targets[0]
+    fits = isinstance(like, Tensor) and like.ndim > 0 and len(like) == len(first)
+    fits = fits and all(isinstance(t, Tensor) and t.shape[1:] == like.shape[1:] for t in targets)
+    return Sample(inputs, torch.cat(targets) if fits else None)
+
+
+def whole_columns(data: Any) -> tuple[Tensor, ...] | None:
+    """All of the data, where it lies in memory as tensors; None where it must be read sample by sample."""
+    data = data.source if isinstance(data, Batches) else data
+    data = getattr(data, "dataset", data)
+    members = getattr(data, "tensors", data)
+    return _in_memory(members) if isinstance(members, tuple) else None
+
+
+def all_targets(subject: Subject) -> Tensor | None:
+    """The targets of all samples where they are at hand, else of those that were read."""
+    whole = whole_columns(subject.data)
+    if whole is not None and len(whole) > 1:
+        return whole[-1]
+    source = subject.data.source if isinstance(subject.data, Batches) else subject.data
+    kept = getattr(getattr(source, "dataset", None), "targets", None)
+    if isinstance(kept, Tensor | list) and len(kept) and not isinstance(kept[0], str):
+        return torch.as_tensor(kept)
+    sample = sample_of(batches(subject))
+    return None if sample is None else sample.target

@@ -1,0 +1,337 @@
+"""The pool of interventions, each tried on a copy of the user's training; the cause is the smallest that recovers most.
+
+All arms begin with a quarter of the steps; the better half goes on to half of them, the best few to all (successive halving).
+What the run has lost is the share of the skill of the best arm that it has not. A run near its best arm is healthy, whatever
+its signs look like.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from theodolite.core.ailment import Finding, Severity, evidence
+from theodolite.core.reading import Reading
+from theodolite.core.subject import Subject
+from theodolite.evidence.batches import BATCH, price, training_and_held_out
+from theodolite.evidence.start import steps_are_known, steps_made
+from theodolite.evidence.task import Score, majority, skill
+from theodolite.evidence.trial import (
+    AS_IT_IS,
+    Change,
+    Gain,
+    Trial,
+    gain_of,
+    judged_constant,
+    judged_parts,
+    present_score,
+)
+from theodolite.evidence.work import work_of
+
+WORTH = 0.2
+"""The share of attainable skill whose loss is worth an alarm: between the best steps of a grid, a factor of 3 apart, runs
+that learn lose up to a tenth, so that twice that is not what another seed or step would give."""
+
+MOST = 0.7
+"""A cause recovers at least this share of what the best arm recovers."""
+
+CRITICAL = 0.5
+"""Half of what could be learned is lost."""
+
+WELL = 0.9
+"""A run that has gone so much of the way to a perfect answer can have lost little: nothing is tried."""
+
+SHORT, LONG = 300, 1000
+"""Steps of the longest trial of a run that was not made yet, and of any."""
+
+ROUNDS = 6.0
+"""Steps of all arms together beside those of the longest: twelve arms at a quarter, six at a half, three at the whole."""
+
+COMES_DOWN = 0.7
+"""The share of its first losses below which a training has come down."""
+
+HORIZON = 20_000
+"""Steps that are taken to be planned where nobody said: a run that comes down slowly may have them before it."""
+
+
+@dataclass(frozen=True)
+class Intervention:
+    """A change that may cure an ailment, and the finding that it gives where it does.
+
+    ``rank`` says how much is changed: of those that recover as much the lowest is the cause. ``sign``: something measured asks
+    for it. ``after`` names another arm that must have helped before this one is worth a trial. ``alike``: its losses can be
+    compared with those of the run.
+    """
+
+    change: Change
+    finding: Callable[[Outcome], Finding]
+    rank: int = 50
+    sign: bool = False
+    after: str = ""
+    alike: bool = True
+    ailment: str = ""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """An intervention that was tried: the trial with it, the one without, and what the run has lost beside it."""
+
+    subject: Subject
+    intervention: Intervention
+    trial: Trial
+    plain: Trial
+    gain: Gain
+    reference: Score | None
+    after_run: bool
+
+    @property
+    def severity(self) -> Severity:
+        """Critical where the run is no better than ignoring the input, or has lost most of what it could have learned."""
+        learned = skill(self.subject, self.reference, judged_constant(self.subject))
+        nothing = self.reference is None or learned <= 0.02
+        return "critical" if nothing or (self.gain.lost >= CRITICAL and not learned >= CRITICAL) else "warning"
+
+    @property
+    def tried(self) -> str:
+        """The trial in words."""
+        mine = self.trial.score()
+        other = self.plain.score()
+        without = "the loss was not finite without" if other is None else f"{_told(other)} without"
+        ended = "" if mine is None else _told(mine)
+        run = (
+            f"; the run itself stands at {_told(self.reference)}"
+            if self.after_run and self.reference is not None
+            else ""
+        )
+        return f"Tried on a copy: {ended} after {self.trial.steps} steps, {without}{run}."
+
+    @property
+    def readings(self) -> tuple[Reading, ...]:
+        """The losses of both trials."""
+        mine, other = self.trial.score(), self.plain.score()
+        rows = [("loss of the trial as it is", other), (f"loss of the trial, {self.trial.change.name}", mine)]
+        return tuple(evidence(name, s.loss, stderr=s.stderr) for name, s in rows if s is not None)
+
+
+def _told(score: Score) -> str:
+    if score.accuracy == score.accuracy:
+        return f"loss {score.loss:.3g} (accuracy {score.accuracy:.0%})"
+    return f"loss {score.loss:.3g}"
+
+
+@dataclass
+class Experiment:
+    """Arms by the name of their change, what they are compared with, and the cause where one was found."""
+
+    subject: Subject
+    arms: dict[str, Trial] = field(default_factory=dict)
+    outcomes: list[Outcome] = field(default_factory=list)
+    cause: Outcome | None = None
+    why_not: str = ""
+    reproduced: bool = True
+
+    @property
+    def plain(self) -> Trial | None:
+        """The training as it is, on a copy."""
+        return self.arms.get(AS_IT_IS.name)
+
+    def trial(self, change: Change, steps: int) -> Trial:
+        """The arm of that change, taken on to so many steps."""
+        if change.name not in self.arms:
+            self.arms[change.name] = Trial(self.subject, change)
+        return self.arms[change.name].advance(max(1, round(change.stretch * steps)))
+
+
+def has_won(subject: Subject) -> bool:
+    """Whether nearly all was won that can be, on held-out data where there are any: then nothing can have cost it much."""
+    return skill(subject, present_score(subject), judged_constant(subject)) >= WELL
+
+
+def experiment(subject: Subject, interventions: Iterable[Intervention]) -> Experiment:
+    """Try all of them, and find the cause of what was lost, if anything was."""
+    found = Experiment(subject)
+    if subject.model is None or subject.optimizer is None or not subject.has("loss"):
+        found.why_not = "trials need a model, data with targets, a loss and an optimizer"
+        return found
+    made = steps_made(subject)
+    if made and has_won(subject):
+        return found
+    pool = list(interventions)
+    longest = longest_trial(subject)
+    if longest < 8:
+        found.why_not = "a step costs too much for trials within this budget"
+        return found
+    try:
+        plain = found.trial(AS_IT_IS, longest // 4)
+    except (RuntimeError, ValueError, TypeError, NotImplementedError) as error:
+        found.why_not = f"the training cannot be copied ({type(error).__name__}: {' '.join(str(error).split())[:100]})"
+        return found
+    if plain.broken:
+        found.why_not = f"a copy of the training does not run ({plain.broken})"
+        return found
+    arms = _halved(found, pool, longest)
+    _decide(found, arms, made)
+    return found
+
+
+def longest_trial(subject: Subject) -> int:
+    """Steps that the best arms are taken to, within the budget; the run's own where that is fewer."""
+    training, _ = training_and_held_out(subject)
+    if not training:
+        return 0
+    size = max(map(len, training))
+    each = price(subject).step(size)
+    made = steps_made(subject)
+    wanted = min(made, LONG) if made and steps_are_known(subject) else SHORT
+    return int(min(max(wanted, 40), work_of(subject).left / (ROUNDS * each)))
+
+
+def _halved(found: Experiment, pool: list[Intervention], longest: int) -> list[Intervention]:
+    """The interventions that were taken to the end."""
+    alive: list[Intervention] = []
+    for one in sorted(pool, key=lambda i: i.rank):
+        if one.after and not _helped(found, one.after):
+            continue
+        try:
+            found.trial(one.change, longest // 4)
+        except (RuntimeError, ValueError, TypeError, NotImplementedError, AttributeError, IndexError):
+            continue  # the change cannot be made to this network
+        alive.append(one)
+    for steps, kept in ((longest // 4, 6), (longest // 2, 3)):
+        alive.sort(key=lambda i: _merit(found, i), reverse=True)
+        alive = _kept(alive, kept)
+        goal = longest // 2 if steps == longest // 4 else longest
+        found.trial(AS_IT_IS, goal)
+        for one in alive:
+            found.trial(one.change, goal)
+    return alive
+
+
+def _kept(ranked: list[Intervention], count: int) -> list[Intervention]:
+    """The best few arms; several interventions may share one arm."""
+    names = list(dict.fromkeys(one.change.name for one in ranked))[:count]
+    return [one for one in ranked if one.change.name in names]
+
+
+def _helped(found: Experiment, name: str) -> bool:
+    """Whether an arm went no worse than the training as it is, or that one goes nowhere."""
+    arm, plain = found.arms.get(name), found.plain
+    if arm is None or plain is None or arm.diverged:
+        return arm is not None and plain is not None and plain.diverged and arm.change.lr < 1
+    mine, other = arm.score(), plain.score()
+    if mine is None:
+        return False
+    if other is None or skill(found.subject, other, judged_constant(found.subject)) <= 0.05:
+        return True
+    return mine.loss < other.loss
+
+
+def _merit(found: Experiment, one: Intervention) -> float:
+    """The skill that an arm has so far; of the first loss of a plain copy where none can be told."""
+    score = found.arms[one.change.name].score()
+    if score is None:
+        return -math.inf
+    constant = judged_constant(found.subject)
+    if not one.alike:
+        common = majority(found.subject)
+        return (
+            (score.accuracy - common) / (1 - common) if common < 1 and score.accuracy == score.accuracy else -math.inf
+        )
+    if math.isfinite(constant) and constant:
+        by_accuracy = skill(found.subject, replace(score, loss=math.inf), constant)
+        return max((constant - score.loss) / abs(constant), by_accuracy if by_accuracy == by_accuracy else -math.inf)
+    return -score.loss
+
+
+def _decide(found: Experiment, arms: list[Intervention], made: int) -> None:
+    subject, plain = found.subject, found.plain
+    assert plain is not None
+    control, run = plain.score(), present_score(subject) if made else None
+    reference = control
+    if made:
+        ahead = gain_of(subject, control, run)
+        found.reproduced = not ahead.is_worth(WORTH)
+        reference = _better(run, control)
+    for one in arms:
+        trial = found.arms[one.change.name]
+        gain = gain_of(subject, trial.score(), reference, losses_alike=one.alike)
+        if reference is None:  # what comes down where the run blows up is a cure, however far it has to go
+            gain = Gain(1.0, math.nan, math.inf) if _comes_down(trial) else Gain(0.0, math.nan, 0.0)
+        found.outcomes.append(Outcome(subject, one, trial, plain, gain, run if made else reference, bool(made)))
+    worthy = [o for o in found.outcomes if _counts(found, o, made)]
+    if not worthy:
+        return
+    best = max(o.gain.lost for o in worthy)
+    enough = [o for o in worthy if o.gain.lost >= MOST * best]
+    found.cause = min(enough, key=lambda o: (o.intervention.rank, -o.gain.lost))
+
+
+def _comes_down(trial: Trial) -> bool:
+    """Whether the last quarter of a trial lies clearly below its first steps."""
+    cut = max(1, trial.steps // 4)
+    if trial.diverged or trial.steps < 4:
+        return False
+    first, last = (sum(part) / len(part) for part in (trial.losses[: max(1, cut // 4)], trial.losses[-cut:]))
+    return last < COMES_DOWN * first
+
+
+def _better(one: Score | None, other: Score | None) -> Score | None:
+    if one is None or other is None:
+        return one or other
+    by_loss = one if one.loss <= other.loss else other
+    if one.accuracy != one.accuracy:
+        return by_loss
+    top = max(one.accuracy, other.accuracy)
+    return replace(by_loss, accuracy=top, shares=(one if one.accuracy == top else other).shares)
+
+
+def _counts(found: Experiment, outcome: Outcome, made: int) -> bool:
+    """Whether what an arm recovers is worth an alarm; before a run only what no number of steps would make up for."""
+    if not outcome.gain.is_worth(WORTH):
+        return False
+    if made or outcome.intervention.sign:
+        return True
+    plain = found.plain
+    assert plain is not None
+    control = plain.score()
+    if control is None:
+        return True
+    return not _gets_there(found, plain, control, outcome)
+
+
+def _gets_there(found: Experiment, plain: Trial, control: Score, outcome: Outcome) -> bool:
+    """Whether the training as it is comes down so that the steps to come would take it where the other arm is."""
+    other = outcome.trial.score()
+    constant = judged_constant(found.subject)
+    if other is None or not math.isfinite(constant):
+        return True
+    first = sum(plain.losses[: max(1, plain.steps // 8)]) / max(1, plain.steps // 8)
+    last = sum(plain.losses[-max(1, plain.steps // 8) :]) / max(1, plain.steps // 8)
+    planned = found.subject.run.steps if found.subject.run is not None and found.subject.run.steps else HORIZON
+    fall = max(0.0, first - last) / max(1, plain.steps) * planned
+    return first - fall <= other.loss or skill(found.subject, control, constant) >= CRITICAL
+
+
+def default_batch(subject: Subject) -> int:
+    """Samples of a training batch, as trials have them."""
+    training, _ = training_and_held_out(subject)
+    return max(map(len, training), default=BATCH)
+
+
+def parts_judged(subject: Subject) -> int:
+    """Samples that trials are judged on."""
+    return sum(map(len, judged_parts(subject)))
+
+
+def finding_of(outcome: Outcome, says: str, remedy: str, suggested: dict[str, Any], *, where: str = "") -> Finding:
+    """The finding of a tried intervention: what was seen, then what the trial showed."""
+    return Finding(
+        severity=outcome.severity,
+        where=where,
+        says=f"{says} {outcome.tried}",
+        remedy=remedy,
+        suggested=suggested,
+        evidence=outcome.readings,
+    )

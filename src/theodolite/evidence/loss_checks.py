@@ -1,0 +1,224 @@
+"""What a loss does, measured on outputs drawn for it: whether it listens to them, to whom a target belongs, what it likes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from theodolite.core.state import untouched
+from theodolite.core.subject import Subject
+from theodolite.evidence.batches import batches, first_rows, sample_of
+from theodolite.evidence.output_tail import FEW, least_loss
+from theodolite.evidence.task import SAME, drawn_outputs, output_shapes, quiet
+from theodolite.io.batches import Batch
+
+MOST_CLASSES = 100
+
+
+def drawn_answers(subject: Subject) -> list[Tensor]:
+    """Outputs for the first batch drawn at random, three times; none where the answer is not one tensor of some rows."""
+    assert subject.model is not None
+    batch = batches(subject)[0]
+    with untouched(subject.model), torch.no_grad(), quiet():
+        own = subject.answer(batch)
+    if not isinstance(own, Tensor) or not own.is_floating_point() or own.ndim < 1 or len(own) < 4:
+        return []
+    return [drawn[0] for drawn in drawn_outputs(own, batch.target, 3)]
+
+
+def _values(subject: Subject, answers: list[Tensor], target: Any) -> list[float]:
+    assert subject.loss is not None
+    with quiet(), torch.no_grad():
+        return [float(subject.loss(answer, target)) for answer in answers]
+
+
+def _equal(first: float, second: float) -> bool:
+    return abs(first - second) <= SAME * max(abs(first), abs(second))
+
+
+def is_blind(subject: Subject, answers: list[Tensor]) -> bool:
+    """Whether the loss is the same whatever the answers are."""
+    first, *rest = _values(subject, answers, batches(subject)[0].target)
+    return math.isfinite(first) and all(_equal(first, other) for other in rest)
+
+
+def is_dealt_out(subject: Subject, answers: list[Tensor]) -> bool:
+    """Whether the loss stays when targets are dealt out anew among samples, although it changes with them otherwise."""
+    target = batches(subject)[0].target
+    if target.ndim == 0 or len(target) < 4 or bool((target == target[:1]).all()):
+        return False
+    generator = torch.Generator().manual_seed(0)
+    first = _values(subject, answers, target)
+    for _ in range(3):
+        order = torch.randperm(len(target), generator=generator).to(target.device)
+        if not all(_equal(a, b) for a, b in zip(first, _values(subject, answers, target[order]), strict=True)):
+            return False
+    # a loss that never looks at its targets (made for learning without labels) is something else
+    alone = _values(subject, answers, target[:1].expand_as(target).contiguous())
+    return not all(_equal(a, b) for a, b in zip(first, alone, strict=True))
+
+
+def is_linear(subject: Subject, answers: list[Tensor]) -> bool:
+    """Whether the loss of classes is linear in answers that are no logarithms of probabilities, so that it has no least value."""
+    target = batches(subject)[0].target
+    if target.is_floating_point() or answers[0].ndim != target.ndim + 1 or _is_logarithm(answers[0]):
+        return False
+    one, other, _ = answers
+    ends, middle = _values(subject, [one, other], target), _values(subject, [(one + other) / 2], target)[0]
+    return math.isfinite(middle) and abs(middle - sum(ends) / 2) <= SAME * max(map(abs, (*ends, middle)))
+
+
+def _is_logarithm(answers: Tensor) -> bool:
+    return answers.shape[-1] > 1 and bool((answers.float().exp().sum(-1) - 1).abs().max() < 1e-3)
+
+
+def class_numbers(subject: Subject) -> Tensor | None:
+    """All targets as classes 0, 1, ..., where they are such: integers, few and without gaps, one a sample, three at least."""
+    targets = [b.target for b in batches(subject)]
+    if not all(isinstance(t, Tensor) and (t.ndim == 1 or (t.ndim == 2 and t.shape[1] == 1)) for t in targets):
+        return None
+    whole = torch.cat([t.reshape(-1) for t in targets])
+    if whole.is_floating_point():
+        if not bool((whole == whole.round()).all()):
+            return None
+        whole = whole.long()
+    kinds = torch.unique(whole)
+    fits = 3 <= len(kinds) <= MOST_CLASSES and int(kinds[0]) == 0 and int(kinds[-1]) == len(kinds) - 1
+    return whole if fits and len(whole) >= 10 * len(kinds) else None
+
+
+def likes_the_number(subject: Subject, like: Tensor) -> bool:
+    """Whether outputs that descend on the loss freely go to the number of the class, or as near as they can be let."""
+    assert subject.loss is not None
+    loss, batch = subject.loss, first_rows(batches(subject)[0], FEW)
+    start, target = like[: len(batch)].clone(), batch.target
+    found: list[Tensor] = []
+
+    def value(answer: Tensor) -> Tensor:
+        found[:] = [answer.detach()]
+        return loss(answer, target)
+
+    try:
+        least_loss(value, start)
+    except (RuntimeError, ValueError, IndexError):
+        return False
+    numbers = target.reshape(len(batch), *[1] * (start.ndim - 1)).to(start)
+    spread = float(numbers.float().std())
+    return spread > 0 and float((found[0] - numbers).float().square().mean()) ** 0.5 < 0.25 * spread
+
+
+def is_past_its_range(subject: Subject) -> bool:
+    """Whether targets lie where the loss rewards outputs without end: binary cross-entropy with a target of 2, say."""
+    assert subject.loss is not None
+    batch = first_rows(batches(subject)[0], FEW)
+    target = batch.target
+    answers = drawn_answers(subject)
+    if not answers or not target.is_floating_point() or answers[0].numel() != batches(subject)[0].target.numel():
+        return False
+    far = target > 1.0 + 1e-6
+    if not bool(far.any()):
+        return False
+    shape = output_shapes(answers[0])[-1]
+    like = answers[0][: len(batch)]
+    top = torch.where(far.reshape(like.shape), torch.full_like(like, 12.0), torch.zeros_like(like))
+    try:
+        zero, high = (_values(subject, [shape(z)], target)[0] for z in (torch.zeros_like(like), top))
+    except (RuntimeError, ValueError, IndexError):
+        return False
+    numbers = [float(((shape(z) - target.reshape(like.shape)).square()).mean()) for z in (torch.zeros_like(like), top)]
+    return high < -abs(zero) and numbers[1] > 0  # a negative loss where perfect answers have none
+
+
+def as_classes_and_numbers(subject: Subject, labels: Tensor) -> tuple[float, float, float] | None:
+    """Held-out accuracy of least squares on the inputs, for classes and for their numbers (rounded), and the standard error."""
+    sample = sample_of(batches(subject))
+    x = None if sample is None else sample.numbers
+    if x is None or len(x) != len(labels):
+        return None
+    x = x.flatten(1).double()
+    x = x[:, :: max(1, x.shape[1] // 512)]
+    x = (x - x.mean(0)) / x.std(0).clamp(min=1e-9)
+    x = torch.cat([x, torch.ones_like(x[:, :1])], 1)
+    half = torch.arange(len(x), device=x.device) % 2 == 0
+    wanted = torch.cat([F.one_hot(labels).double(), labels.double().unsqueeze(1)], 1)
+    gram = x[half].mT @ x[half]
+    ridge = 1e-2 * gram.diagonal().mean() * torch.eye(len(gram), dtype=gram.dtype, device=gram.device)
+    answers = x[~half] @ torch.linalg.solve(gram + ridge, x[half].mT @ wanted[half])
+    right = labels[~half]
+    classes = float((answers[:, :-1].argmax(1) == right).double().mean())
+    numbers = float((answers[:, -1].round() == right).double().mean())
+    return classes, numbers, math.sqrt(0.5 / max(1, len(right)))
+
+
+def class_labels_of(target: Any) -> Tensor | None:
+    """Class numbers (n,): whole numbers, one-hot rows, or nothing but zeros and ones; else None."""
+    if not isinstance(target, Tensor) or target.ndim < 1 or target.ndim > 2:
+        return None
+    if not target.is_floating_point():
+        return target.long().reshape(-1) if target.ndim == 1 or target.shape[1] == 1 else None
+    if not bool(((target == 0) | (target == 1)).all()):
+        return None
+    if target.ndim == 1 or target.shape[1] == 1:
+        return target.reshape(-1).long()
+    return target.argmax(1) if bool((target.sum(1) == 1).all()) else None
+
+
+def cross_entropy_for(subject: Subject) -> Callable[[Tensor, Any], Tensor] | None:
+    """The cross-entropy that fits outputs and classes here, whether these are plain, probabilities or their logarithms."""
+    assert subject.model is not None
+    batch = batches(subject)[0]
+    with untouched(subject.model), torch.no_grad(), quiet():
+        own = subject.answer(batch)
+    labels = class_labels_of(batch.target)
+    if labels is None or not isinstance(own, Tensor) or len(own) != len(labels) or own.ndim > 2:
+        return None
+    single = own.ndim == 1 or own.shape[1] == 1
+    every = [class_labels_of(b.target) for b in batches(subject)]
+    top = max((int(part.max()) for part in every if part is not None), default=0)
+    if top >= (2 if single else own.shape[1]) or int(labels.min()) < 0:
+        return None
+    chances = bool((own >= 0).all()) and bool((own <= 1).all())
+    mixed = not single and bool((own.float().sum(-1) - 1).abs().max() < 1e-3)
+
+    def entropy(answer: Tensor, target: Any) -> Tensor:
+        classes = class_labels_of(target)
+        assert classes is not None
+        inside = answer.clamp(1e-6, 1 - 1e-6)
+        scores = answer if not chances else inside.log() if mixed else torch.logit(inside)
+        if single:
+            return F.binary_cross_entropy_with_logits(scores.reshape(-1), classes.to(scores.dtype))
+        return F.cross_entropy(scores, classes)
+
+    return entropy
+
+
+def entropy_loss(subject: Subject, entropy: Callable[[Tensor, Any], Tensor]) -> Callable[[nn.Module, Batch], Tensor]:
+    """The same as a loss of a model on a batch."""
+
+    def loss(model: nn.Module, batch: Batch) -> Tensor:
+        return entropy(subject.answer(batch, model), batch.target)
+
+    return loss
+
+
+def agrees_with_cross_entropy(subject: Subject, answers: list[Tensor]) -> bool:
+    """Whether the loss rises and falls with cross-entropy on outputs drawn at random, or cannot be compared with it."""
+    entropy, target = cross_entropy_for(subject), batches(subject)[0].target
+    if entropy is None:
+        return True
+    generator, shape = torch.Generator().manual_seed(1), output_shapes(answers[0])[-1]
+    many = [shape(torch.randn(answers[0].shape, generator=generator)).to(answers[0]) for _ in range(24)]
+    own, like = _values(subject, many, target), [float(entropy(answer, target)) for answer in many]
+    table = torch.tensor([own, like], dtype=torch.float64)
+    if not bool(torch.isfinite(table).all()) or float(torch.corrcoef(table)[0, 1]) > 0.97:
+        return True
+    try:  # cross-entropy itself, given probabilities for logits: then the outputs are at fault, not the loss
+        plain = [float(F.cross_entropy(answer, target)) for answer in many]
+    except (RuntimeError, ValueError, IndexError, TypeError):
+        return False
+    return all(_equal(a, b) for a, b in zip(own, plain, strict=True))

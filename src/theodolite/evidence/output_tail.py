@@ -1,0 +1,174 @@
+"""What lies between the last layer and the loss: the answers that can be reached there, and the least loss among them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from theodolite.core.state import untouched
+from theodolite.core.subject import Subject
+from theodolite.evidence.batches import batches, first_rows, joined, price
+from theodolite.evidence.signals import signals
+from theodolite.evidence.task import members_of, quiet, rebuilt, size_of, task
+from theodolite.evidence.work import work_of
+from theodolite.io.batches import Batch
+
+FEW, STEPS = 128, 80
+
+
+@dataclass(frozen=True)
+class OutputTail:
+    """Everything behind the last layer, as a function of that layer's output; ``plain`` where it changes no number.
+
+    ``given`` is the layer's own output, ``answer`` what the model makes of it, of whose tensors ``member`` is the one that the
+    targets belong to.
+    """
+
+    layer: str
+    batch: Batch
+    given: Tensor
+    answer: Any
+    member: int
+    whole: Callable[[Tensor], Any]
+    loss: Callable[[Any, Any], Tensor]
+
+    @property
+    def outputs(self) -> Tensor:
+        """The model's own outputs."""
+        return members_of(self.answer)[self.member]
+
+    def run(self, z: Tensor) -> Tensor:
+        """The outputs with other numbers in place of the last layer's."""
+        return members_of(self.whole(z))[self.member]
+
+    def loss_of(self, outputs: Tensor) -> Tensor:
+        """The loss of other outputs, all else as the model answers it."""
+        others = members_of(self.answer)
+        given = [outputs if place == self.member else t for place, t in enumerate(others)]
+        return self.loss(rebuilt(self.answer, given), self.batch.target)
+
+    @property
+    def plain(self) -> bool:
+        """Whether the answer is the layer's output, in whatever shape."""
+        if self.given.numel() != self.outputs.numel():
+            return False
+        with torch.no_grad():  # also where an activation happens to pass all of the layer's own numbers
+            return all(torch.equal(z.reshape(-1), self.run(z).reshape(-1)) for z in (self.given, -1 - 3 * self.given))
+
+
+def output_tail(subject: Subject) -> OutputTail | None:
+    """The tail behind the layer that ran last; None where it holds weights of its own or nothing can be told."""
+    found: OutputTail | None = subject.once("output tail", lambda: _tail(subject))
+    return found
+
+
+def _tail(subject: Subject) -> OutputTail | None:
+    model, loss, signs = subject.model, subject.loss, signals(subject)
+    if model is None or loss is None or signs is None or not signs.layers:
+        return None
+    few = _few(subject)
+    some = list(batches(subject)[: max(1, few // max(1, len(batches(subject)[0])))])
+    together = joined(some) or [some[0]]
+    name, batch = signs.layers[-1].name, first_rows(together[0], few)
+    layer = model.get_submodule(name)
+    kept: list[Any] = []
+
+    def whole(z: Tensor) -> Any:
+        hook = layer.register_forward_hook(lambda module, args, output: z)
+        try:
+            with untouched(model):
+                return subject.answer(batch)
+        finally:
+            hook.remove()
+
+    with untouched(model), torch.no_grad(), quiet():
+        hook = layer.register_forward_hook(lambda module, args, output: kept.append(output))
+        answer = subject.answer(batch)
+        hook.remove()
+    member = task(subject).member
+    if len(kept) != 1 or not isinstance(kept[0], Tensor) or len(members_of(answer)) <= member:
+        return None
+    tail = OutputTail(name, batch, kept[0].detach(), answer, member, whole, loss)
+    return tail if tail.plain or not _has_weights(model, tail) else None
+
+
+def _few(subject: Subject) -> int:
+    """Samples with which all descents on answers, each step a pass through the model, stay within a tenth of the budget."""
+    passes = 2 * STEPS * max(price(subject).sample, 1e-12)
+    return max(2, int(min(FEW, 0.1 * work_of(subject).budget / passes)))
+
+
+def _has_weights(model: nn.Module, tail: OutputTail) -> bool:
+    with torch.enable_grad(), quiet():
+        z = tail.given.clone().requires_grad_()
+        answers = tail.run(z)
+        own = [p for p in model.parameters() if p.requires_grad]
+        if not answers.requires_grad:
+            return True
+        slopes: tuple[Any, ...] = torch.autograd.grad(answers.sum(), [*own, z], allow_unused=True)
+    return slopes[-1] is None or any(slope is not None for slope in slopes[:-1])
+
+
+@torch.no_grad()
+def is_entrywise(tail: OutputTail) -> bool:
+    """Whether each answer depends on its own entry of the last layer's output alone."""
+    if tail.given.shape != tail.outputs.shape:
+        return False
+    changed = tail.given.clone()
+    changed[..., 0] += 1 + changed[..., 0].abs()
+    before, after = tail.run(tail.given), tail.run(changed)
+    return tail.given.shape[-1] == 1 or bool(torch.equal(before[..., 1:], after[..., 1:]))
+
+
+@torch.no_grad()
+def reach(tail: OutputTail) -> tuple[float, float]:
+    """The least and the largest output, with the last layer's numbers drawn at scales up to a million."""
+    generator = torch.Generator().manual_seed(0)
+    draws = torch.randn(tail.given.shape, generator=generator).to(tail.given)
+    answers = [tail.run(scale * draws) for scale in (1.0, 30.0, 1e3, 1e6)]
+    return min(float(a.min()) for a in answers), max(float(a.max()) for a in answers)
+
+
+def floors(tail: OutputTail) -> tuple[float, float]:
+    """The least loss within reach of the tail, and the least loss of any output of its shape."""
+    size = size_of(tail.batch.target)
+    try:
+        free = least_loss(tail.loss_of, tail.outputs, size=size)
+    except (RuntimeError, ValueError):  # the loss takes nothing but probabilities
+        free = least_loss(tail.loss_of, tail.outputs.clamp(0.01, 0.99), within=(1e-6, 1 - 1e-6))
+    if is_entrywise(
+        tail
+    ):  # then the range is all that matters, and a descent cannot get stuck where the function is flat
+        return least_loss(tail.loss_of, tail.outputs, within=reach(tail), size=size), free
+    return least_loss(lambda z: tail.loss_of(tail.run(z)), tail.given, size=size), free
+
+
+def least_loss(
+    loss: Callable[[Tensor], Tensor], start: Tensor, *, within: tuple[float, float] | None = None, size: float = 1.0
+) -> float:
+    """The least value of a function of a tensor, from a start, by a descent that can walk far but not out of bounds.
+
+    ``size`` is how far it may have to walk: that of the targets, say.
+    """
+    with torch.enable_grad(), quiet():
+        z = start.detach().clone().float()
+        z = (z if within is None else z.clamp(*within)).requires_grad_()
+        walker = torch.optim.Adam([z], lr=0.5 * size)
+        best = float("inf")
+        for step in range(STEPS):
+            if step == STEPS // 2:
+                walker.param_groups[0]["lr"] = 0.1 * size
+            walker.zero_grad()
+            value = loss(z.to(start.dtype))
+            best = min(best, float(value.detach()))
+            torch.autograd.backward(value)
+            walker.step()
+            if within is not None:
+                with torch.no_grad():
+                    z.clamp_(*within)
+        with torch.no_grad():
+            return min(best, float(loss(z.to(start.dtype))))

@@ -1,0 +1,504 @@
+"""What a model's outputs and targets mean, found by experiment on the loss, and how well a model does at it.
+
+Outputs are drawn at random, and the gradient of the loss in them tells classes from numbers: of a class the loss pulls just
+one output up at each place that counts, and that is the output of the target. So the axis of the classes, the places that
+count and the targets that are ignored are seen, not read off names and shapes. Where the experiment does not tell, the task is
+unknown and nothing is judged by its accuracy.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from theodolite.core.checks import tensors_in
+from theodolite.core.state import untouched
+from theodolite.core.subject import Subject
+from theodolite.evidence.batches import batches, first_rows, price, training_and_held_out, validation_parts
+from theodolite.evidence.work import work_of
+from theodolite.io.batches import Batch
+
+Kind = Literal["classes", "labels", "numbers", "unknown"]
+ROWS = 64
+"""Samples that the loss is asked about."""
+SAME = 1e-5
+"""A relative difference of two float32 losses that is rounding."""
+FITTED, SEARCH = 2048, 60
+"""Samples that the best constant answer is fitted on, and steps of its search."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """``kind`` of the targets; of classes the ``axis`` of an answer that holds them, and the targets that are ``ignored``.
+
+    ``member`` says which tensor of an answer of several the targets belong to. ``labels`` are answers that are right or wrong
+    one by one: those above ``threshold`` say yes. ``summed``: the loss is a sum over samples, not a mean. ``why`` says what
+    could not be told.
+    """
+
+    kind: Kind
+    member: int = 0
+    axis: int = -1
+    ignored: tuple[int, ...] = ()
+    threshold: float = 0.0
+    summed: bool = False
+    one_hot: bool = False
+    why: str = ""
+
+    def right(self, answer: Any, target: Tensor) -> Tensor | None:
+        """At each place that counts, whether the answer is right; None where answers are not right or wrong."""
+        if self.kind not in ("classes", "labels"):
+            return None
+        output = members_of(answer)[self.member]
+        if self.kind == "labels":
+            wanted = target.reshape(output.shape) if target.numel() == output.numel() else target
+            if wanted.shape != output.shape:
+                return None
+            return ((output > self.threshold) == (wanted > 0.5)).reshape(-1)
+        told = output.argmax(self.axis)
+        wanted = target.argmax(self.axis) if self.one_hot else target.reshape(told.shape).long()
+        counts = torch.ones_like(wanted, dtype=torch.bool)
+        for value in self.ignored:
+            counts &= wanted != value
+        return (told == wanted)[counts]
+
+    def classes_of(self, target: Tensor) -> Tensor | None:
+        """The class of every place that counts; None where targets are not classes."""
+        if self.kind not in ("classes", "labels"):
+            return None
+        if self.kind == "labels":
+            return (target > 0.5).long().reshape(-1)
+        wanted = (target.argmax(self.axis) if self.one_hot else target.long()).reshape(-1)
+        for value in self.ignored:
+            wanted = wanted[wanted != value]
+        return wanted
+
+
+@dataclass(frozen=True)
+class Score:
+    """How well a model does on some parts of the data: the loss a place that counts, and the share of right answers.
+
+    ``losses``, ``shares`` and ``weights`` are those of the parts one by one: loss, share of right answers, places.
+    """
+
+    loss: float
+    accuracy: float
+    samples: int
+    losses: tuple[float, ...]
+    shares: tuple[float, ...]
+    weights: tuple[float, ...]
+
+    @property
+    def stderr(self) -> float:
+        """The standard error of the loss, from part to part."""
+        return _weighted_error(self.losses, self.weights)
+
+    @property
+    def accuracy_error(self) -> float:
+        """The binomial standard error of the accuracy, that of one half a sample more right and wrong."""
+        n = sum(self.weights)
+        share = (self.accuracy * n + 0.5) / (n + 1) if n else 0.5
+        return math.sqrt(share * (1 - share) / max(1.0, n))
+
+
+def task(subject: Subject) -> Task:
+    """What outputs and targets mean here."""
+    found: Task = subject.once("task", lambda: _found(subject))
+    return found
+
+
+def scores(subject: Subject) -> tuple[Score | None, Score | None]:
+    """Those on the data that the model is trained on, and on validation data, in evaluation mode; None where there are none."""
+    found: tuple[Score | None, Score | None] = subject.once("scores", lambda: _scores(subject))
+    return found
+
+
+def _scores(subject: Subject) -> tuple[Score | None, Score | None]:
+    if subject.model is None or not subject.has("loss") or not is_finite(subject):
+        return None, None
+    training, held_out = training_and_held_out(subject)
+    own = training if held_out is training else [*training, *held_out]
+    return score_of(subject, own), score_of(subject, validation_parts(subject))
+
+
+def score_of(
+    subject: Subject,
+    parts: Sequence[Batch],
+    model: nn.Module | None = None,
+    *,
+    loss: Callable[[nn.Module, Batch], Tensor] | None = None,
+) -> Score | None:
+    """The score of the subject's model, or of a copy of it, on some parts of the data, in evaluation mode."""
+    one = subject.model if model is None else model
+    if one is None or not parts or subject.loss is None:
+        return None
+    meant = task(subject)
+    losses, shares, weights, samples = [], [], [], 0
+    with untouched(one), torch.no_grad(), quiet():
+        torch.manual_seed(1)
+        for batch in parts:
+            work_of(subject).spend(price(subject).forward(len(batch)))
+            answer = subject.answer(batch, one)
+            value = float(subject.loss(answer, batch.target) if loss is None else loss(one, batch))
+            right = meant.right(answer, batch.target)
+            places = len(batch) if right is None else right.numel()
+            if not places:  # every place is ignored
+                continue
+            losses.append(value / len(batch) if meant.summed else value)
+            shares.append(math.nan if right is None else float(right.double().mean()))
+            weights.append(float(places))
+            samples += len(batch)
+    if not losses:
+        return None
+    total = sum(weights)
+    mean = sum(a * w for a, w in zip(losses, weights, strict=True)) / total
+    accuracy = sum(a * w for a, w in zip(shares, weights, strict=True)) / total
+    return Score(mean, accuracy, samples, tuple(losses), tuple(shares), tuple(weights))
+
+
+def is_finite(subject: Subject) -> bool:
+    """Whether weights, inputs and targets are all finite; what is learned is measured only then."""
+
+    def measured() -> bool:
+        tensors = [t for batch in batches(subject) for t in (*batch.tensors(), batch.target)]
+        own = [] if subject.model is None else list(subject.model.parameters())
+        floating = (t for t in (*tensors, *own) if isinstance(t, Tensor) and t.is_floating_point())
+        return all(bool(torch.isfinite(t).all()) for t in floating)
+
+    return bool(subject.once("finite", measured))
+
+
+def majority(subject: Subject) -> float:
+    """The share of the commonest class among the places that count; not a number where targets are not classes."""
+
+    def measured() -> float:
+        meant = task(subject)
+        found = [meant.classes_of(b.target) for b in batches(subject) if isinstance(b.target, Tensor)]
+        known = [part for part in found if part is not None and len(part) and int(part.min()) >= 0]
+        if not known:
+            return math.nan
+        counts = torch.bincount(torch.cat(known))
+        return float(counts.max() / counts.sum())
+
+    return float(subject.once("majority", measured))
+
+
+def _found(subject: Subject) -> Task:
+    if subject.model is None or subject.loss is None or not batches(subject):
+        return Task("unknown", why="there is no model, no loss or no data")
+    batch = first_rows(batches(subject)[0], ROWS)
+    target = batch.target
+    with untouched(subject.model), torch.no_grad(), quiet():
+        answer = subject.answer(batch)
+    own = members_of(answer)
+    if not own or not isinstance(target, Tensor) or not target.numel():
+        return Task("unknown", why="the target or the answer is not a tensor")
+    try:
+        drawn, slopes = _slopes(subject.loss, answer, target)
+    except Exception as error:
+        return Task("unknown", why=f"the loss refuses drawn outputs ({type(error).__name__})")
+    summed = _is_sum(subject.loss, answer, drawn, target)
+    for member, (z, slope) in enumerate(zip(drawn, slopes, strict=True)):
+        if slope is None or not bool(slope.any()):
+            continue
+        found = _kind_of(subject.loss, answer, member, z, slope, target)
+        if found is not None:
+            return Task(**{"member": member, "summed": summed, **found})
+    return Task(
+        "unknown", summed=summed, why="the gradient of the loss in the outputs fits neither classes nor numbers"
+    )
+
+
+def _kind_of(loss: Any, answer: Any, member: int, z: Tensor, slope: Tensor, target: Tensor) -> dict[str, Any] | None:
+    binary = bool(((target == 0) | (target == 1)).all())
+    if not target.is_floating_point():
+        for axis in range(z.ndim - 1, 0, -1):
+            if z.shape[axis] > 1 and z.shape[:axis] + z.shape[axis + 1 :] == target.shape:
+                found = _classes_on(axis, slope, target)
+                if found is not None:
+                    return found
+        if z.numel() == target.numel() and binary:
+            return {"kind": "labels", "threshold": _threshold(loss, answer, member, target)}
+        return {"kind": "numbers"} if z.numel() == target.numel() else None
+    if z.numel() != target.numel():
+        return None
+    if not binary:
+        return {"kind": "numbers"}
+    if z.shape == target.shape and z.ndim > 1 and z.shape[-1] > 1 and bool((target.sum(-1) == 1).all()):
+        return {"kind": "classes", "axis": z.ndim - 1, "one_hot": True}
+    return {"kind": "labels", "threshold": _threshold(loss, answer, member, target)}
+
+
+def _classes_on(axis: int, slope: Tensor, target: Tensor) -> dict[str, Any] | None:
+    """Classes on this axis, where at each place that counts the output of the target is the one that is pulled up most."""
+    counts = slope.abs().amax(axis) > 0
+    if not bool(counts.any()) or not bool((slope.argmin(axis) == target)[counts].double().mean() > 0.99):
+        return None
+    aside = torch.unique(target[~counts]).tolist()
+    ignored = tuple(int(v) for v in aside if not bool((target[counts] == v).any()))
+    return {"kind": "classes", "axis": axis, "ignored": ignored}
+
+
+def _threshold(loss: Any, answer: Any, member: int, target: Tensor) -> float:
+    """Where yes begins: 0 where ever larger outputs are ever better for a yes, one half where 1 is best."""
+    yes = torch.ones_like(target)
+    own = members_of(answer)
+
+    def at(level: float) -> float:
+        filled = [torch.full_like(t, level) if i == member else t for i, t in enumerate(own)]
+        return float(loss(rebuilt(answer, filled), yes))
+
+    try:
+        with torch.no_grad(), quiet():
+            return 0.0 if at(4.0) < at(1.0) else 0.5
+    except Exception:  # it takes nothing but probabilities
+        return 0.5
+
+
+def _is_sum(loss: Any, answer: Any, drawn: list[Tensor], target: Tensor) -> bool:
+    """Whether the loss of a batch and its copy together is that of both added."""
+    try:
+        with torch.no_grad(), quiet():
+            one = float(loss(rebuilt(answer, drawn), target))
+            twice = float(loss(rebuilt(answer, [torch.cat([z, z]) for z in drawn]), torch.cat([target, target])))
+    except Exception:
+        return False
+    return abs(twice - 2 * one) <= 1e-3 * abs(twice) and abs(twice) > 0
+
+
+def _slopes(loss: Any, answer: Any, target: Tensor) -> tuple[list[Tensor], list[Tensor | None]]:
+    drawn = drawn_outputs(answer, target)[0]
+    free = [z.detach().clone().requires_grad_() for z in drawn]
+    with torch.enable_grad(), quiet():
+        value = loss(rebuilt(answer, free), target)
+        found = torch.autograd.grad(value.sum(), free, allow_unused=True)
+    return [z.detach() for z in free], list(found)
+
+
+def drawn_outputs(answer: Any, target: Any, count: int = 1) -> list[list[Tensor]]:
+    """Outputs drawn at random in the range of the model's own: plain numbers, probabilities, or their logarithms."""
+    generator = torch.Generator().manual_seed(0)
+    size = size_of(target)  # beside targets of a million, outputs of unit size are rounded away
+    own = members_of(answer)
+    return [
+        [output_shapes(t)[-1](size * torch.randn(t.shape, generator=generator)).to(t) for t in own]
+        for _ in range(count)
+    ]
+
+
+def size_of(target: Any) -> float:
+    """How large numbers are that a loss may ask for; at least 1, and 1 where targets are no numbers."""
+    if not isinstance(target, Tensor) or not target.is_floating_point() or not target.numel():
+        return 1.0
+    few = target.detach().abs().float().reshape(-1)[:: max(1, target.numel() // 100_000)]
+    return max(1.0, float(few.quantile(0.9)))
+
+
+Shape = Callable[[Tensor], Tensor]
+
+
+def output_shapes(own: Tensor) -> list[Shape]:
+    """The functions that take any numbers to outputs like these: themselves, probabilities, or their logarithms alone."""
+    plain: Shape = lambda z: z  # noqa: E731
+    rows = own.detach().float()
+    wide = own.ndim > 1 and own.shape[-1] > 1
+    if wide and bool((rows.exp().sum(-1) - 1).abs().max() < 1e-3):
+        return [lambda z: z.log_softmax(-1)]
+    if not own.numel() or bool((rows < 0).any()) or bool((rows > 1).any()):
+        return [plain]
+    if wide and bool((rows.sum(-1) - 1).abs().max() < 1e-3):
+        return [plain, lambda z: z.softmax(-1)]
+    return [plain, torch.sigmoid]
+
+
+def members_of(answer: Any) -> list[Tensor]:
+    """The floating tensors of an answer, however it is nested."""
+    return [t for t in tensors_in(answer) if t.is_floating_point() and t.ndim]
+
+
+def rebuilt(answer: Any, members: Sequence[Tensor]) -> Any:
+    """An answer like this one with other tensors in the places of its own."""
+    waiting = iter(members)
+
+    def built(part: Any) -> Any:
+        if isinstance(part, Tensor):
+            return next(waiting) if part.is_floating_point() and part.ndim else part
+        if isinstance(part, Mapping):
+            return {name: built(value) for name, value in part.items()}
+        if isinstance(part, tuple) and hasattr(part, "_fields"):
+            return type(part)(*(built(value) for value in part))
+        return type(part)(built(value) for value in part) if isinstance(part, tuple | list) else part
+
+    return built(answer)
+
+
+def constant_loss(subject: Subject, on: Sequence[Batch] | None = None) -> float:
+    """The loss of the best answer that ignores its input, fitted on training batches and read on others; else not a number.
+
+    One answer for all places where targets are classes; of numbers the better of one for each place and one for all.
+    """
+    if on is not None:
+        return _constant_on(subject, on)
+
+    def measured() -> float:
+        training, held_out = training_and_held_out(subject)
+        return _constant_on(subject, held_out or training)
+
+    return float(subject.once("constant loss", measured))
+
+
+def validation_constant(subject: Subject) -> float:
+    """The same on validation data; that of the training data where there are none."""
+    parts = validation_parts(subject)
+    if not parts:
+        return constant_loss(subject)
+    return float(subject.once("validation constant", lambda: _constant_on(subject, parts)))
+
+
+def _constant_on(subject: Subject, parts: Sequence[Batch]) -> float:
+    found = [_mean_of(subject, answer, parts) for answer in best_constants(subject)]
+    return min((value for value in found if math.isfinite(value)), default=math.nan)
+
+
+def best_constants(subject: Subject) -> list[Callable[[int], Any]]:
+    """The best answers that ignore their input, each a function of how many samples are answered."""
+    found: list[Callable[[int], Any]] = subject.once("constants", lambda: _fitted_constants(subject))
+    return found
+
+
+def _fitted_constants(subject: Subject) -> list[Callable[[int], Any]]:
+    if subject.model is None or not subject.has("loss"):
+        return []
+    training, _ = training_and_held_out(subject)
+    few, samples = [], 0
+    for batch in training:
+        few.append(batch)
+        samples += len(batch)
+        if samples >= FITTED:
+            break
+    with untouched(subject.model), torch.no_grad(), quiet():
+        like = subject.answer(first_rows(few[0], 2))
+    own = members_of(like)
+    if not own:
+        return []
+    kinds = output_shapes(own[task(subject).member])
+    ways = [False, True] if task(subject).kind == "numbers" and any(t.ndim > 2 for t in own) else [None]
+    found = [_fitted(subject, like, shape, few, way) for shape in kinds for way in ways]
+    return [answer for answer in found if answer is not None]
+
+
+def _fitted(
+    subject: Subject, like: Any, shape: Shape, few: Sequence[Batch], shared: bool | None
+) -> Callable[[int], Any] | None:
+    meant, own = task(subject), members_of(like)
+    free: list[Tensor] = []
+    for member, t in enumerate(own):
+        sizes = [1, *t.shape[1:]]
+        if meant.kind == "classes" and member == meant.member:
+            sizes = [size if place == meant.axis % t.ndim else 1 for place, size in enumerate(t.shape)]
+        elif shared and member == meant.member:
+            sizes = [1, *(1 for _ in t.shape[1:-1]), t.shape[-1]]
+        free.append(torch.zeros(sizes, dtype=torch.float32, device=t.device))
+    _begin_at_the_mean(free[meant.member], few)
+    for z in free:
+        z.requires_grad_()
+
+    def answer(count: int, times: float = 1.0) -> Any:
+        given = []
+        for member, (z, t) in enumerate(zip(free, own, strict=True)):
+            value = shape(times * z) if member == meant.member else times * z
+            given.append(value.to(t.dtype).expand(count, *t.shape[1:]))
+        return rebuilt(like, given)
+
+    def mean(times: float = 1.0) -> Tensor:
+        assert subject.loss is not None
+        values = [subject.loss(answer(len(b), times), b.target).float() / _per(subject, b) for b in few]
+        return sum(values) / len(values)  # type: ignore[return-value]
+
+    seeker = torch.optim.LBFGS(free, max_iter=SEARCH, line_search_fn="strong_wolfe")
+
+    def closure() -> Tensor:
+        seeker.zero_grad()
+        value = mean()
+        torch.autograd.backward(value)
+        return value
+
+    try:
+        with torch.enable_grad(), quiet():
+            seeker.step(closure)  # type: ignore[no-untyped-call]
+        with torch.no_grad(), quiet():
+            least, beyond = float(mean()), float(mean(2.0))
+    except Exception:  # the loss refuses such answers
+        return None
+    if not math.isfinite(least) or beyond < least - 0.5 * abs(least):
+        return None  # a loss that falls without end has no least
+    return lambda count: answer(count)
+
+
+def _begin_at_the_mean(free: Tensor, few: Sequence[Batch]) -> None:
+    """The search begins at the mean of targets that have the shape of answers: it may lie far off."""
+    targets = [b.target for b in few]
+    if all(isinstance(t, Tensor) and t.is_floating_point() and t.ndim == free.ndim for t in targets):
+        whole = torch.cat(targets).double()
+        if whole.shape[1:] == free.shape[1:]:
+            free.copy_(whole.mean(0, keepdim=True))
+
+
+def _per(subject: Subject, batch: Batch) -> float:
+    return float(len(batch)) if task(subject).summed else 1.0
+
+
+def _mean_of(subject: Subject, answer: Callable[[int], Any], parts: Sequence[Batch]) -> float:
+    assert subject.loss is not None
+    total = weight = 0.0
+    with torch.no_grad(), quiet():
+        for batch in parts:
+            try:
+                value = float(subject.loss(answer(len(batch)), batch.target)) / _per(subject, batch)
+            except Exception:
+                return math.nan
+            found = task(subject).classes_of(batch.target) if isinstance(batch.target, Tensor) else None
+            places = float(len(batch) if found is None else len(found))
+            total, weight = total + value * places if places else total, weight + places
+    return total / weight if weight else math.nan
+
+
+def skill(subject: Subject, score: Score | None, constant: float, best: float = 0.0) -> float:
+    """The share of the way from ignoring the input to the best known loss that a score has gone, or of right answers.
+
+    The better of the two where both can be told; not a number where neither can.
+    """
+    if score is None:
+        return math.nan
+    shares = []
+    if math.isfinite(constant) and constant > best:
+        shares.append((constant - score.loss) / (constant - best) if math.isfinite(score.loss) else -math.inf)
+    common = majority(subject)
+    if score.accuracy == score.accuracy and common < 1:
+        shares.append((score.accuracy - common) / (1 - common))
+    return max(shares, default=math.nan)
+
+
+def _weighted_error(values: Sequence[float], weights: Sequence[float]) -> float:
+    if len(values) < 2:
+        return 0.0
+    v, w = torch.tensor(values, dtype=torch.float64), torch.tensor(weights, dtype=torch.float64)
+    share = w / w.sum()
+    mean = (share * v).sum()
+    n = len(values)
+    return float(((share * (v - mean)).square().sum() * n / (n - 1)).sqrt())
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Without the warnings that a doubtful loss gives: they were given already."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield

@@ -1,0 +1,265 @@
+"""The user's training with one thing changed, on a copy: their batches, their optimizer and schedule, from their own start.
+
+Two trials are compared in pairs, part by part of data that neither was trained on. Work is counted beforehand, so that a trial
+makes the same steps on every machine; nothing of the user's is touched.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from theodolite.core.state import untouched
+from theodolite.core.subject import Subject
+from theodolite.evidence.batches import price, training_and_held_out, validation_parts
+from theodolite.evidence.start import base_lr, beginning, largest_lr, load, schedule
+from theodolite.evidence.task import Score, constant_loss, majority, quiet, score_of, validation_constant
+from theodolite.evidence.work import work_of
+from theodolite.io.batches import Batch
+from theodolite.measure.dynamics.trial_runs import copied_training
+
+SURE = 3.0
+"""Standard errors by which two trials must differ: chance does so once in 200 with 16 parts (Student's t)."""
+
+WORST = 3.0
+"""Losses beyond so many times that of ignoring the input are as bad as those: how far a lost run is lost says nothing."""
+
+Loss = Callable[[nn.Module, Batch], Tensor]
+
+
+@dataclass(frozen=True)
+class Change:
+    """One thing that a trial does differently; every part is left as the user has it where it is None.
+
+    ``prepare`` changes the copies of model and optimizer before the first step, ``lr`` multiplies every step size, ``rows``
+    changes each batch, in training and in judging, ``order`` the sequence of training batches, ``loss`` what a step descends on,
+    ``network`` builds another network in place of the copy. ``units`` brings losses into those of the user where ``rows`` has
+    changed them. ``from_here``: the run is gone on with, from its present weights, in place of begun again. ``scored_by`` is
+    another loss that the copy is judged by, ``stretch`` how many steps it makes beside those of other trials.
+    """
+
+    name: str
+    prepare: Callable[[nn.Module, torch.optim.Optimizer], None] | None = None
+    lr: float = 1.0
+    rows: Callable[[Batch], Batch] | None = None
+    order: Callable[[Sequence[Batch]], Sequence[Batch]] | None = None
+    loss: Loss | None = None
+    network: Callable[[], nn.Module | None] | None = None
+    units: float = 1.0
+    from_here: bool = False
+    scored_by: Loss | None = None
+    stretch: float = 1.0
+
+    def at_lr(self, factor: float) -> Change:
+        """The same with another step size."""
+        return replace(self, name=f"{self.name}, lr x {factor:g}", lr=self.lr * factor)
+
+
+AS_IT_IS = Change("as it is")
+
+
+class Trial:
+    """A training on a copy that can be taken further; `score` is read on data that no step was taken on."""
+
+    def __init__(self, subject: Subject, change: Change) -> None:
+        assert subject.model is not None and subject.optimizer is not None
+        self.subject, self.change = subject, change
+        self.losses: list[float] = []
+        self.broken = ""
+        self._scores: dict[int, Score | None] = {}
+        with untouched(None):
+            torch.manual_seed(0)
+            self.model, self.optimizer = copied_training(subject.model, subject.optimizer)
+            start = None if change.from_here else beginning(subject)
+            if start is not None:
+                load(self.model, start)
+                self.optimizer.state.clear()
+            if change.network is not None:
+                self._replace_network(change.network)
+            self._restart_lr()
+            self.model.train()
+            if change.prepare is not None:
+                change.prepare(self.model, self.optimizer)
+            self._random = torch.get_rng_state()
+        self._base = [float(group.get("lr", 0.0)) for group in self.optimizer.param_groups]
+        training, _ = training_and_held_out(subject)
+        self._batches = list(training if change.order is None else change.order(training))
+        if change.rows is not None:
+            self._batches = [change.rows(batch) for batch in self._batches]
+
+    def _replace_network(self, build: Callable[[], nn.Module | None]) -> None:
+        """Another network with an optimizer of the same kind and settings; those of the first group are every parameter's."""
+        built = build()
+        if built is None:
+            raise ValueError("expected a network of another size, got none: it cannot be built")
+        own = self.optimizer.param_groups[0]
+        settings = {key: value for key, value in own.items() if key not in ("params", "param_names")}
+        kind: Any = type(self.optimizer)
+        self.model = built
+        self.optimizer = kind([p for p in built.parameters() if p.requires_grad], lr=settings.get("lr", 1e-3))
+        self.optimizer.param_groups[0].update(settings)
+
+    def _restart_lr(self) -> None:
+        """The largest step of the run: a schedule may have ended at nothing."""
+        top = max((base_lr(group) for group in self.optimizer.param_groups), default=0.0)
+        most = largest_lr(self.subject)
+        for group in self.optimizer.param_groups:
+            if "lr" in group:
+                group["lr"] = base_lr(group) * (most / top if top > 0 and most > 0 else 1.0) * self.change.lr
+
+    @property
+    def steps(self) -> int:
+        """Steps made so far."""
+        return len(self.losses)
+
+    @property
+    def diverged(self) -> bool:
+        """Whether it has ended in numbers that are not finite, or could not be made."""
+        return bool(self.broken) or (bool(self.losses) and not math.isfinite(self.losses[-1]))
+
+    def advance(self, steps: int) -> Trial:
+        """Take it on to that many steps in all; it ends where the loss is no number."""
+        wanted = steps - self.steps
+        if wanted <= 0 or self.diverged or not self._batches:
+            return self
+        subject, loss = self.subject, self.change.loss
+        rates = None if self.change.from_here else schedule(subject, steps)
+        work, cost = work_of(subject), price(subject)
+        with untouched(None), torch.enable_grad(), quiet():
+            torch.set_rng_state(self._random)
+            for _ in range(wanted):
+                batch = self._batches[self.steps % len(self._batches)]
+                work.spend(cost.step(len(batch)))
+                if rates is not None:
+                    for group, base in zip(self.optimizer.param_groups, self._base, strict=True):
+                        group["lr"] = base * rates[self.steps]
+                for parameter in self.model.parameters():  # also those that no group holds
+                    parameter.grad = None
+                try:
+                    value = subject.loss_on(batch, self.model) if loss is None else loss(self.model, batch)
+                    self.losses.append(float(value.detach()))
+                    if not math.isfinite(self.losses[-1]):
+                        break
+                    torch.autograd.backward(value)
+                    self.optimizer.step()
+                except (RuntimeError, ValueError, TypeError, IndexError, AttributeError) as error:
+                    self.broken = f"{type(error).__name__}: {' '.join(str(error).split())[:120]}"
+                    break
+            self._random = torch.get_rng_state()
+        return self
+
+    def score(self) -> Score | None:
+        """How well the copy does now on the parts that trials are judged by; None where it has diverged."""
+        if self.diverged:
+            return None
+        if self.steps not in self._scores:
+            self._scores[self.steps] = self.score_on(judged_parts(self.subject))
+        found = self._scores[self.steps]
+        return found if found is not None and math.isfinite(found.loss) else None
+
+    def score_on(self, parts: Sequence[Batch]) -> Score | None:
+        """How well the copy does on some parts of the data, in the user's units."""
+        change = self.change
+        if change.rows is not None:
+            parts = [change.rows(batch) for batch in parts]
+        try:
+            found = score_of(self.subject, parts, self.model, loss=change.scored_by)
+        except (RuntimeError, ValueError, TypeError, IndexError, AttributeError):
+            return None
+        if found is None or change.units == 1.0:
+            return found
+        return replace(found, loss=found.loss * change.units, losses=tuple(v * change.units for v in found.losses))
+
+
+def judged_parts(subject: Subject) -> Sequence[Batch]:
+    """Data that no trial is trained on: the validation data, else what is held out of the training data."""
+    return validation_parts(subject) or training_and_held_out(subject)[1]
+
+
+def judged_constant(subject: Subject) -> float:
+    """The loss when ignoring the input on the same data."""
+    return validation_constant(subject) if validation_parts(subject) else constant_loss(subject)
+
+
+def present_score(subject: Subject) -> Score | None:
+    """How well the model does now on the parts that trials are judged by."""
+
+    def measured() -> Score | None:
+        try:
+            found = score_of(subject, judged_parts(subject))
+        except (RuntimeError, ValueError, TypeError, IndexError):
+            return None
+        return found if found is not None and math.isfinite(found.loss) else None
+
+    found: Score | None = subject.once("present score", measured)
+    return found
+
+
+@dataclass(frozen=True)
+class Gain:
+    """What one training is ahead of another: the share of what the better one has learned that the other has not.
+
+    ``by_loss`` counts from the loss when ignoring the input, ``by_accuracy`` from the share of the commonest class; ``lost`` is
+    the smaller of the two. ``sure`` is the difference in standard errors, part by part.
+    """
+
+    by_loss: float
+    by_accuracy: float
+    sure: float
+    points: float = field(default=math.nan)
+
+    @property
+    def lost(self) -> float:
+        """The share of attainable skill that the worse one has lost."""
+        known = [v for v in (self.by_loss, self.by_accuracy) if not math.isnan(v)]
+        return min(known, default=0.0)
+
+    def is_worth(self, share: float) -> bool:
+        """Whether at least that share was lost, beyond chance."""
+        return self.lost >= share and self.sure > SURE
+
+
+def gain_of(subject: Subject, better: Score | None, worse: Score | None, *, losses_alike: bool = True) -> Gain:
+    """By how much the first is ahead of the second; a run that blew up (None) has learned nothing."""
+    if better is None:
+        return Gain(-math.inf, math.nan, -math.inf)
+    constant, common = judged_constant(subject), majority(subject)
+    if worse is None:
+        loss_share = (constant - better.loss) / abs(constant) if math.isfinite(constant) and constant else 1.0
+        learned = loss_share if losses_alike else math.nan
+        if better.accuracy == better.accuracy and common < 1 and not losses_alike:
+            learned = (better.accuracy - common) / (1 - common)
+        return Gain(1.0 if learned > 0.02 else 0.0, math.nan, math.inf if learned > 0.02 else 0.0)
+    by_loss = math.nan
+    if losses_alike and math.isfinite(constant):
+        room = constant - better.loss
+        by_loss = min(1.0, (worse.loss - better.loss) / room) if room > 0 else -math.inf
+    by_accuracy, points = math.nan, better.accuracy - worse.accuracy
+    if points == points and common < 1 and better.accuracy > common:
+        by_accuracy = min(1.0, points / (better.accuracy - common))
+    elif points == points:
+        by_accuracy = -math.inf if points < 0 else math.nan
+    sure = [_paired(better.losses, worse.losses, better.weights, constant)] if losses_alike else []
+    if points == points:
+        sure.append(_paired(worse.shares, better.shares, better.weights, math.inf))
+    return Gain(by_loss, by_accuracy, max(sure, default=0.0), points)
+
+
+def _paired(low: Sequence[float], high: Sequence[float], weights: Sequence[float], constant: float) -> float:
+    """How many standard errors the second lies above the first, part by part."""
+    if len(low) != len(high) or len(low) < 2:
+        return 0.0
+    a, b = torch.tensor(low, dtype=torch.float64), torch.tensor(high, dtype=torch.float64)
+    if math.isfinite(constant) and constant > 0:
+        a, b = a.clamp(max=WORST * constant), b.clamp(max=WORST * constant)
+    w = torch.tensor(weights, dtype=torch.float64)
+    share = w / w.sum()
+    apart = b - a
+    mean, n = float((share * apart).sum()), len(apart)
+    error = float(((share * (apart - mean)).square().sum() * n / (n - 1)).sqrt())
+    return mean / error if error > 0 else math.copysign(math.inf, mean) if mean else 0.0

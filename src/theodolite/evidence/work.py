@@ -1,0 +1,111 @@
+"""Work is counted, not timed, so that findings do not depend on the load of the machine, its threads or its clock.
+
+A pass through the model has a nominal price in seconds: so many operations, each with the overhead of a call, and so many
+floating-point operations at the pace of one core (or of a GPU). The price is counted once; everything that is bought with a
+diagnosis' budget is paid in it. Only a limit of the clock, far beyond the budget, may end a diagnosis early, and then it says so.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.flop_counter import flop_registry
+
+from theodolite.core.subject import Subject
+
+CALL, PACE = {"cpu": 9e-6, "cuda": 9e-6}, {"cpu": 1e10, "cuda": 2e13}
+"""Seconds of one operation of any size and operations a second, of one core and of one GPU: a unit, not a measurement."""
+
+PASSES = 3
+"""A step is a forward pass and a backward pass, which does twice the work of one."""
+
+STEP = 2e-4
+"""Seconds of an optimizer's step beside its passes, whatever the model."""
+
+
+@dataclass
+class Work:
+    """A budget in nominal seconds, what was spent of it, and a limit of the clock."""
+
+    budget: float = math.inf
+    limit: float = math.inf
+    spent: float = 0.0
+    began: float = field(default_factory=time.perf_counter)
+    ended_early: bool = False
+
+    @property
+    def left(self) -> float:
+        """Nominal seconds that are left."""
+        return max(0.0, self.budget - self.spent)
+
+    def spend(self, seconds: float) -> None:
+        """Pay for work that is about to be done."""
+        self.spent += seconds
+        if time.perf_counter() - self.began > self.limit:
+            self.ended_early = True
+            raise OutOfTimeError(f"expected to end within {self.limit:.0f} s by the clock; pass a larger budget")
+
+
+class OutOfTimeError(RuntimeError):
+    """The limit of the clock was met: what was judged until then stands, the rest was not judged."""
+
+
+def work_of(subject: Subject) -> Work:
+    """The subject's account; without end where nobody set a budget."""
+    found: Work = subject.once("work", Work)
+    return found
+
+
+@dataclass(frozen=True)
+class Price:
+    """Nominal seconds of a forward pass: ``start`` whatever the batch, ``sample`` more for each sample."""
+
+    start: float
+    sample: float
+
+    def forward(self, samples: int) -> float:
+        """A forward pass of so many samples."""
+        return self.start + samples * self.sample
+
+    def step(self, samples: int) -> float:
+        """A step of training on so many samples."""
+        return STEP + PASSES * self.forward(samples)
+
+
+def counted_price(model: nn.Module, run: Callable[[], Any], samples: int) -> Price:
+    """The price of ``run()``, a forward pass of so many samples; that of its parameters where it cannot be counted."""
+    device = next((p.device.type for p in model.parameters()), "cpu")
+    call, pace = CALL.get(device, CALL["cuda"]), PACE.get(device, PACE["cuda"])
+    counter = _Counter()
+    try:
+        with torch.no_grad(), counter:
+            run()
+    except Exception:  # a model that refuses to be counted is priced by its size
+        size = sum(p.numel() for p in model.parameters())
+        return Price(call * 4 * len(list(model.modules())), 2.0 * size / pace)
+    return Price(call * counter.calls, (counter.flops + 4 * counter.numbers) / pace / max(1, samples))
+
+
+class _Counter(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Counts operations, those of floating point, and the numbers that come out."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.calls = self.flops = self.numbers = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        out = func(*args, **(kwargs or {}))
+        self.calls += 1
+        packet = getattr(func, "_overloadpacket", None)
+        if packet in flop_registry:
+            self.flops += int(flop_registry[packet](*args, **(kwargs or {}), out_val=out))
+        if isinstance(out, Tensor):
+            self.numbers += out.numel()
+        return out

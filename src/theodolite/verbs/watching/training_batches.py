@@ -1,0 +1,189 @@
+"""A small reservoir of what training really puts through the model, so that trials are trained on the run's own batches.
+
+Inputs are seen by a hook on the model. The target is not: it is looked for among the tensors that the function which called the
+model holds, and accepted only where the user's loss with it gives the very gradient in the outputs that training sends back.
+Where none does, inputs still tell the size of a batch. Nothing is changed, and once the reservoir is full nothing is done.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from theodolite.core.checks import tensors_in
+from theodolite.io.batches import Batch
+
+MOST_BATCHES, MOST_SAMPLES, MOST_BYTES = 512, 4096, 1 << 26
+"""What is kept at most."""
+FRAMES, TRIES = 4, 3
+"""Callers that are looked into, and batches after which a target that was not found is not looked for any more."""
+ALIKE = 0.9999
+"""The cosine of two gradients that are the same but for rounding and a factor (scaled losses, accumulated batches)."""
+
+Path = tuple[int, str, Any]
+"""Where a target was found: the caller, the name of its variable, and the key inside it (None: the variable itself)."""
+
+
+class TrainingBatches:
+    """Batches in the order in which training had them, until there are enough."""
+
+    def __init__(self, model: nn.Module, loss: Callable[[Any, Any], Tensor]) -> None:
+        self.kept: list[Batch] = []
+        self.sizes: Counter[int] = Counter()
+        self._loss, self._failed, self._idle = loss, 0, False
+        self._samples = self._bytes = 0
+        self._path: Path | None = None
+        self._handle: Any = model.register_forward_hook(self._ran, with_kwargs=True)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> TrainingBatches:
+        """A copy of the model is no training of the user's: its hook does nothing."""
+        other = object.__new__(TrainingBatches)
+        other._idle, other.kept, other.sizes = True, [], Counter()
+        return other
+
+    @property
+    def batch_size(self) -> int | None:
+        """The size that most batches had; None where none was seen."""
+        return self.sizes.most_common(1)[0][0] if self.sizes else None
+
+    def remove(self) -> None:
+        """Watch no longer; what was seen stays."""
+        if self._handle is not None:
+            self._handle.remove()
+            self._handle = None
+
+    @contextlib.contextmanager
+    def aside(self) -> Iterator[None]:
+        """For a look of our own, which is no training."""
+        before, self._idle = self._idle, True
+        try:
+            yield
+        finally:
+            self._idle = before
+
+    def _ran(self, module: nn.Module, args: tuple[Any, ...], keywords: Mapping[str, Any], output: Any) -> None:
+        if self._idle or torch.compiler.is_compiling() or not module.training or not torch.is_grad_enabled():
+            return
+        members = [t for t in tensors_in(output) if t.requires_grad and t.is_floating_point()]
+        batch = Batch(tuple(args), dict(keywords))
+        if not members or not len(batch):
+            return
+        self.sizes[len(batch)] += 1
+        enough = self._samples >= MOST_SAMPLES or len(self.kept) >= MOST_BATCHES or self._bytes >= MOST_BYTES
+        if enough or self._failed >= TRIES:
+            if self.sizes.total() > MOST_BATCHES:
+                self.remove()
+            return
+        found = list(_candidates(sys._getframe(1), len(batch)))
+        if self._path is not None:
+            target = next((t for path, t in found if path == self._path), None)
+            if target is not None:
+                self._keep(batch, target)
+            return
+        self._prove(batch, found, output, members)
+
+    def _prove(self, batch: Batch, found: list[tuple[Path, Tensor]], output: Any, members: list[Tensor]) -> None:
+        """Ask the gradient that comes back which of the tensors is the target."""
+        waiting = [(path, tensor.detach().clone()) for path, tensor in found]
+        inputs = Batch(_cloned(batch.inputs), {name: _cloned(value) for name, value in batch.keywords.items()})
+        answer = _detached(output)
+
+        def back(gradient: Tensor) -> None:
+            if self._path is None:
+                with self.aside():
+                    self._ask(inputs, waiting, answer, gradient.detach())
+
+        members[0].register_hook(back)  # type: ignore[no-untyped-call]
+        self._failed += 1
+
+    def _ask(self, batch: Batch, found: list[tuple[Path, Tensor]], answer: Any, arrived: Tensor) -> None:
+        for path, target in found:
+            slope = _slope(self._loss, answer, target)
+            if slope is None or slope.shape != arrived.shape:
+                continue
+            a, b = slope.double().reshape(-1), arrived.double().reshape(-1)
+            size = float(a.norm() * b.norm())
+            if size > 0 and float(a @ b) > ALIKE * size:
+                self._path, self._failed = path, 0
+                self._keep(batch, target)
+                return
+
+    def _keep(self, batch: Batch, target: Tensor) -> None:
+        whole = Batch(
+            _cloned(batch.inputs),
+            {name: _cloned(value) for name, value in batch.keywords.items()},
+            target.detach().clone(),
+        )
+        self.kept.append(whole)
+        self._samples += len(whole)
+        self._bytes += sum(t.numel() * t.element_size() for t in (*whole.tensors(), whole.target))
+
+
+def _candidates(frame: Any, count: int) -> Iterator[tuple[Path, Tensor]]:
+    """Tensors of a batch's length that the callers hold, nearest first; torch's own frames are passed over."""
+    depth = 0
+    while frame is not None and depth < FRAMES:
+        if "torch" not in frame.f_globals.get("__name__", "").split("."):
+            for name, value in list(frame.f_locals.items()):
+                yield from _members(depth, name, value, count)
+            depth += 1
+        frame = frame.f_back
+
+
+def _members(depth: int, name: str, value: Any, count: int) -> Iterator[tuple[Path, Tensor]]:
+    def fits(tensor: Any) -> bool:
+        return isinstance(tensor, Tensor) and tensor.ndim > 0 and len(tensor) == count and not tensor.requires_grad
+
+    if fits(value):
+        yield (depth, name, None), value
+    elif isinstance(value, Mapping):
+        yield from (((depth, name, key), t) for key, t in value.items() if fits(t))
+    elif isinstance(value, tuple | list) and len(value) <= 8:
+        yield from (((depth, name, place), t) for place, t in enumerate(value) if fits(t))
+
+
+def _slope(loss: Any, answer: Any, target: Tensor) -> Tensor | None:
+    """The gradient of the loss with this target in the first output; None where it does not take it."""
+    import warnings
+
+    leaves = [t for t in tensors_in(answer) if t.is_floating_point()]
+    free = [t.clone().requires_grad_() for t in leaves]
+    order = iter(free)
+
+    def built(part: Any) -> Any:
+        if isinstance(part, Tensor):
+            return next(order) if part.is_floating_point() else part
+        if isinstance(part, Mapping):
+            return {name: built(value) for name, value in part.items()}
+        return type(part)(built(value) for value in part) if isinstance(part, tuple | list) else part
+
+    given = built(answer)
+    given = given["logits"] if isinstance(given, Mapping) and "logits" in given else given
+    try:
+        with torch.enable_grad(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            value = loss(given, target)
+            found: tuple[Tensor | None, ...] = torch.autograd.grad(value, free, allow_unused=True)
+    except Exception:  # not what the loss takes
+        return None
+    return found[0]
+
+
+def _cloned(value: Any) -> Any:
+    if isinstance(value, Tensor):
+        return value.detach().clone()
+    return tuple(_cloned(member) for member in value) if isinstance(value, tuple) else value
+
+
+def _detached(answer: Any) -> Any:
+    if isinstance(answer, Tensor):
+        return answer.detach().clone()
+    if isinstance(answer, Mapping):
+        return {name: _detached(value) for name, value in answer.items()}
+    return type(answer)(_detached(value) for value in answer) if isinstance(answer, tuple | list) else answer

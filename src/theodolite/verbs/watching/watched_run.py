@@ -1,0 +1,140 @@
+"""What a watch knows of a run: the run so far, and the subject that a diagnosis is made of."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+from theodolite.core.ailment import Finding
+from theodolite.core.run import Run, RunMoment
+from theodolite.core.state import untouched
+from theodolite.core.subject import Subject
+from theodolite.io.batches import Batch, Batches
+from theodolite.verbs.watching.layers import layer_facts, starting_entries
+from theodolite.verbs.watching.records import Record, last_standing
+
+if TYPE_CHECKING:
+    from theodolite.verbs.watching.scene import Scene
+    from theodolite.verbs.watching.watch import Watch
+
+LARGEST_TRIED, WORK, STEPS = 1 << 21, 2.0, 60
+"""Models of up to so many parameters have a remedy tried on copies while they train; nominal seconds and steps of that."""
+CALM, FALLS = 1.2, 0.98
+"""A trial is calm whose loss is never above this multiple of its start, and ends below that one."""
+
+
+def run_of(watch: Watch, left_out: Mapping[str, tuple[str, ...]] | None = None) -> Run:
+    """The looks of a watch as the run so far; what a thinned look left out stands as it was read last."""
+    records = [*watch.records[:-1], *last_standing(watch.records)]
+    events = {} if watch.events is None else dict(watch.events.counts())
+    if watch.optimizer is not None:
+        events["maximizes"] = float(any(group.get("maximize") for group in watch.optimizer.param_groups))
+    seen = watch.training_batches
+    size = watch.batch_size or (None if seen is None else seen.batch_size)
+    events["batch size"] = float(size or math.nan)
+    return Run(tuple(map(moment_of, records)), events, left_out or {})
+
+
+def subject_of_run(watch: Watch, origin: Mapping[str, Tensor]) -> Subject:
+    """The subject of a run: the model as it is now, the batches that it is trained on, and all that the looks have told.
+
+    Data that the user passed come first, then what the reservoir has seen of training, then the probe.
+    """
+    seen, data = watch.training_batches, watch.data
+    if data is None and seen is not None and seen.kept:
+        data = _as_given(seen.kept)
+    return Subject(
+        watch.model,
+        data=watch.subject.data if data is None else data,
+        loss=watch.loss,
+        optimizer=watch.optimizer,
+        validation=watch.validation,
+        origin=origin,
+        run=run_of(watch),
+        name=watch.subject.name,
+        checked=False,
+    )
+
+
+def _as_given(batches: Sequence[Batch]) -> list[Any]:
+    """Batches as a loader would give them."""
+    if batches[0].keywords:
+        return [{**batch.keywords, "labels": batch.target} for batch in batches]
+    return [(*batch.inputs, batch.target) for batch in batches]
+
+
+def tried_step(watch: Watch, origin: Mapping[str, Tensor], finding: Finding) -> Finding:
+    """The finding with a step that was tried out on copies, where one could be and did better; else as it is."""
+    from theodolite.evidence.start import largest_lr
+    from theodolite.evidence.trial import Change, Trial
+    from theodolite.evidence.work import Work
+
+    if watch.optimizer is None or sum(p.numel() for p in watch.model.parameters()) > LARGEST_TRIED:
+        return finding
+    try:
+        subject = subject_of_run(watch, origin)
+        subject.seen["work"] = Work(WORK)
+        for factor in (0.1, 0.03, 0.01, 1e-3, 1e-4):
+            losses = Trial(subject, Change(f"lr x {factor:g}", lr=factor)).advance(STEPS).losses
+            cut = max(1, len(losses) // 4)
+            first, last = sum(losses[:cut]) / cut, sum(losses[-cut:]) / cut
+            if last < FALLS * first and max(losses) < CALM * max(first, losses[0]):
+                lr = float(f"{factor * largest_lr(subject):.2g}")
+                return replace(finding, remedy=f"lr at most {lr:g} (tried on a copy)", suggested={"lr": lr})
+    except Exception:  # whatever fails on copies, training goes on
+        return finding
+    return finding
+
+
+def held_out_batches(validation: Any, model: nn.Module) -> tuple[Batch, ...]:
+    """The validation data as batches on the model's device, read once."""
+    if validation is None:
+        return ()
+    with untouched(None):
+        return tuple(batch.on(model) for batch in Batches(validation, model))
+
+
+def facts_beside(scene: Scene, held_out: Sequence[Batch]) -> dict[str, float]:
+    """What each look notes beside its readings: accuracy and held-out loss, and each layer's gradient and way so far."""
+    assert scene.subject.model is not None
+    carried = scene.carried
+    if carried.entries is None:
+        carried.entries = starting_entries(scene.subject.model, carried.origin)
+    slopes = None if scene.bare else scene.slope.parts
+    layers = layer_facts(scene.subject.model, slopes, carried.entries, carried.ways)
+    return {**scores_of(scene.subject, held_out), **layers}
+
+
+def scores_of(subject: Subject, held_out: Sequence[Batch]) -> Mapping[str, float]:
+    """Loss and accuracy on held-out data and accuracy on the probe, in evaluation mode; what cannot be told is left out."""
+    from theodolite.evidence.task import score_of
+
+    model = subject.model
+    if model is None or subject.loss is None or not held_out:
+        return {}
+    with torch.no_grad():
+        probe = score_of(subject, [batch.on(model) for batch in subject.data])
+        held = score_of(subject, held_out)
+    found = {} if probe is None else {"accuracy": probe.accuracy}
+    if held is not None:
+        found |= {"validation_loss": held.loss, "validation_accuracy": held.accuracy}
+    return {name: value for name, value in found.items() if not math.isnan(value)}
+
+
+def moment_of(record: Record) -> RunMoment:
+    """One record of a watch as a moment of the run."""
+    facts = record.facts
+    return RunMoment(
+        record.step,
+        loss=facts.get("loss", math.nan),
+        validation_loss=facts.get("validation_loss", math.nan),
+        accuracy=facts.get("accuracy", math.nan),
+        validation_accuracy=facts.get("validation_accuracy", math.nan),
+        lr=math.nan if record.lr is None else record.lr,
+        facts=facts,
+    )
