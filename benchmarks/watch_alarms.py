@@ -22,7 +22,7 @@ from torch.nn.functional import cross_entropy
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
 import theodolite as th
-from theodolite.verbs.watching import charting, thinning
+from theodolite.verbs.watching import thinning, watched_run
 
 STEPS, EVERY, BATCH, CLASSES = 100, 5, 32, 4
 
@@ -137,7 +137,7 @@ def main():
     options = parser.parse_args()
     logging.getLogger("theodolite").setLevel(logging.CRITICAL)
     thinning.FREE = 0.0 if options.thin else thinning.FREE
-    charting.LARGEST_TRIED = 0  # when the alarm comes is asked here, not which step it advises
+    watched_run.LARGEST_TRIED = 0  # when the alarm comes is asked here, not which step it advises
     rows = table(range(options.seeds), options.every)
     for kind in FACTORS:
         own = [row for row in rows if row[0] == kind]

@@ -28,7 +28,7 @@ from torch.nn.functional import cross_entropy, mse_loss
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
 import theodolite as th
-from theodolite.verbs.watching import charting, thinning
+from theodolite.verbs.watching import thinning, watched_run
 
 SAMPLES, INPUTS, CLASSES, LOOKS, ATTEMPTS = 32, 5, 3, 12, 300
 THROW = 25
@@ -306,7 +306,7 @@ def case(phase, number, thin=False):
     torch.set_num_threads(1)
     logging.getLogger("theodolite").setLevel(logging.CRITICAL)
     thinning.FREE = 0.0 if thin else thinning.FREE
-    charting.LARGEST_TRIED = 0  # the phase is asked here, not which step is advised
+    watched_run.LARGEST_TRIED = 0  # the phase is asked here, not which step is advised
     for attempt in range(ATTEMPTS):
         seed = number + 50 * attempt
         if truth(record(made(phase, seed))) == phase:

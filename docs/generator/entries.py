@@ -3,37 +3,23 @@
 from __future__ import annotations
 
 import html
+import importlib
+import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from generator.pages import Page, words_of
 from theodolite import catalogue
-from theodolite.ailments._common.chart import Chart
 from theodolite.report.diagnosis import MARKS, remedy_verb
 from theodolite.report.formulas import prose
 from theodolite.report.text import COSTS
 from theodolite.report.unicode_math import unicode_formula, unicode_prose
 from theodolite.report.views import Row, reading_row
-from theodolite.verbs.diagnosing import clinic_counts
+from theodolite.verbs.diagnosing import counted_findings
 
 CLINIC = Path(__file__).resolve().parent.parent / "clinic.md"
 
-
-SIGNS = {
-    "weight_facts": "the weights alone",
-    "batches": "the data",
-    "held_out": "held-out data",
-    "fit": "losses and accuracies",
-    "chance": "the loss of an answer that ignores its input",
-    "start": "signals and gradients of each layer at the first weights",
-    "now": "signals and gradients of each layer at the present weights",
-    "trial": "steps of training on a copy",
-    "events": "what the watch saw at each step",
-    "history": "the looks of a run",
-}
-"""What each sign that ailments name is, for a reader."""
 
 BUDGET = "12s"
 """Of the survey whose readings the pages of instruments show."""
@@ -69,14 +55,27 @@ def instrument_pages(readings: Mapping[str, str]) -> list[Page]:
 
 
 def sick_findings() -> dict[str, str]:
-    """What each ailment says of a network that has it, the first of its examples, made now."""
+    """What each ailment says of a network that has it, the first of its tests' examples, made now."""
+    sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
+    from fixtures.judging import alarms
+
     found = {}
     for name in catalogue.ailment_names():
-        ailment = catalogue.ailment(name)
-        judged = next(iter(ailment.judge(Chart(**ailment.examples["sick"][0](0)))), None)
-        if judged is not None:
-            found[name] = finding_article(replace(judged, name=name), "For example")
+        example = importlib.import_module(f"ailments.test_{name.replace('-', '_')}")  # the tests' own networks
+        judged = alarms(name, example.SICK[0](0))
+        if judged:
+            found[name] = finding_article(judged[0], "For example")
     return found
+
+
+def _judged_by(ailment: Any) -> str:
+    """The ways in which an ailment is judged, for a reader."""
+    ways = {
+        "exact facts and statistics": ailment.judge,
+        "training on a copy with one thing changed": ailment.interventions,
+        "the looks of a run while it trains": ailment.while_training,
+    }
+    return "; ".join(words for words, way in ways.items() if way is not None)
 
 
 def builtin_readings() -> dict[str, str]:
@@ -186,8 +185,7 @@ def _ailment(entry: catalogue.CatalogueEntry, example: str) -> str:
         ailment.question,
         {
             "needs": _needs(ailment.needs),
-            "judged by": "; ".join(SIGNS[sign] for sign in ailment.signs),
-            "explains": _links(ailment.explains, "ailments"),
+            "judged by": _judged_by(ailment),
             "rests on": _links(ailment.laws, "laws"),
             "in the clinic": clinic_figures(entry.name),
         },
@@ -212,7 +210,7 @@ def clinic_figures(name: str) -> str:
         for own, runs, found, _, first, cured in _clinic_rows()
         if own == name
     ]
-    right, raised = clinic_counts().get(name, (0, 0))
+    right, raised = counted_findings().get(name, (0, 0))
     told += [f"{right} of {raised} alarm{'s' if raised != 1 else ''} right"] if raised else []
     return "; ".join(told)
 

@@ -174,7 +174,7 @@ def _explain(options: argparse.Namespace) -> int:
     if options.json:
         from theodolite.io.files import json_ready
 
-        hidden = ("predict", "measure", "refuted", "read", "judge", "examples")
+        hidden = ("predict", "measure", "refuted", "read", "judge", "interventions", "sign", "while_training")
         facts: dict[str, Any] = {key: value for key, value in vars(subject).items() if key not in hidden}
         if entry.kind == "law":
             facts["reference"] = catalogue.references().get(facts["source"].partition(",")[0], "")

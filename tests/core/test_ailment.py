@@ -1,24 +1,21 @@
-"""The order in which findings are shown: causes before consequences, the worst first."""
+"""Findings: the order in which they are shown, and what an ailment may need."""
 
-from theodolite.core.ailment import Finding, in_order
+import pytest
 
-
-def finding(name, severity="warning"):
-    return Finding(name=name, severity=severity, says=name, remedy="")
+from theodolite.core.ailment import Ailment, Finding, worst_first
 
 
-def test_a_cause_hides_what_it_explains_and_takes_its_rank():
-    shown = in_order([finding("slow", "critical"), finding("narrow")], {"narrow": ("slow",)})
-    assert [(f.name, f.severity, f.leads_to) for f in shown] == [("narrow", "critical", ("slow",))]
+def finding(name, severity="warning", leads_to=()):
+    return Finding(name=name, severity=severity, says=name, remedy="", leads_to=leads_to)
 
 
-def test_of_two_that_explain_each_other_the_worse_is_shown():
-    explains = {"one": ("other",), "other": ("one",)}
-    shown = in_order([finding("one"), finding("other", "critical"), finding("third")], explains)
-    assert [f.name for f in shown] == ["other", "third"]
-    assert shown[0].leads_to == ("one",)
+def test_the_worst_comes_first_and_of_equals_what_explains_most():
+    found = [finding("odd", "note"), finding("one"), finding("cause", leads_to=("one",)), finding("bad", "critical")]
+    assert [f.name for f in worst_first(found)] == ["bad", "cause", "one", "odd"]
 
 
-def test_what_is_only_noted_explains_nothing():
-    shown = in_order([finding("odd", "note"), finding("slow")], {"odd": ("slow",)})
-    assert [f.name for f in shown] == ["slow", "odd"]
+def test_an_unknown_severity_or_need_is_refused():
+    with pytest.raises(ValueError, match="expected a severity"):
+        finding("odd", "grave")
+    with pytest.raises(ValueError, match="expected needs"):
+        Ailment(question="?", needs={"luck"})

@@ -13,11 +13,14 @@ from torch.nn.functional import cross_entropy
 
 import theodolite as th
 from theodolite.core.ailment import Finding
+from theodolite.core.run import Run
 from theodolite.theory.dynamics import Moment, training_phase
+from theodolite.verbs.diagnosing import alarms_of
 from theodolite.verbs.diagnosis import Diagnosis
-from theodolite.verbs.watching.alarms import Alarms, Stopped, findings_of_run, line_of
+from theodolite.verbs.watching.alarms import Alarms, Stopped, line_of
 from theodolite.verbs.watching.history import dashboard_of, findings_began
-from theodolite.verbs.watching.records import Record
+from theodolite.verbs.watching.records import Record, last_standing
+from theodolite.verbs.watching.watched_run import moment_of
 
 PATH = Path(__file__).parents[2] / "benchmarks" / "watch_alarms.py"
 
@@ -91,6 +94,10 @@ def test_training_stops_where_it_is_told_to():
     assert caught.value.finding.suggested["lr"] < 50
 
 
+def findings_of_run(records, events):
+    return alarms_of(Run(tuple(map(moment_of, [*records[:-1], *last_standing(records)])), events))
+
+
 def records(losses, **facts):
     return [
         Record(step, lr=0.1, facts={"loss": loss, "step_loss": loss, **{k: v[step] for k, v in facts.items()}})
@@ -116,7 +123,7 @@ def test_noise_near_a_minimum_is_no_alarm_and_a_loss_that_comes_back_is_a_warnin
 
 
 def test_overfitting_kept_gradients_and_dead_networks_are_told():
-    fit = records([2.0, 1.0, 0.5, 0.3, 0.2], validation_loss=[2.0, 1.2, 1.1, 1.4, 1.5])
+    fit = records([2.0, 1.0, 0.5, 0.3, 0.2], validation_loss=[2.0, 1.2, 1.1, 1.5, 1.6])
     (finding,) = findings_of_run(fit, events={})
     assert finding.name == "overfits" and finding.suggested == {"stop_at": 2}
     assert not findings_of_run(records([2.0, 1.0, 0.5], validation_loss=[2.0, 1.2, 1.3]), events={})

@@ -8,8 +8,11 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 import theodolite as th
-from theodolite.ailments._common.patients import clouds, network
-from theodolite.verbs.watching.charting import OptimizerEvents, chart_of
+from fixtures.trained import clouds, network
+from theodolite.evidence.batches import batches
+from theodolite.evidence.start import origin_tensors, steps_made
+from theodolite.verbs.watching.optimizer_events import OptimizerEvents
+from theodolite.verbs.watching.watched_run import subject_of_run
 
 
 def trained(optimizer_of, *, clear, steps=120, every=20, accumulate=1, schedule_of=None, watching=True):
@@ -112,13 +115,16 @@ def test_held_out_scores_are_recorded_at_each_look():
     assert last["accuracy"] > 0.8
 
 
-def test_the_chart_holds_start_history_and_steps():
+def test_the_subject_holds_start_run_and_the_batches_of_training():
     _, optimizer, watch = trained(descent, clear=zero)
-    chart = chart_of(watch, watch._carried.origin)
-    assert chart.steps == 120 and [m.step for m in chart.history] == list(range(0, 121, 20))
-    assert chart.history[-1].validation_accuracy > 0.8
-    torch.testing.assert_close(chart.origin["0.weight"], network(0)[0].weight.detach())
-    assert chart.optimizer is optimizer and len(chart.batches[0]) == 32
+    subject = subject_of_run(watch, watch._carried.origin)
+    assert steps_made(subject) == 120 and [m.step for m in subject.run.moments] == list(range(0, 121, 20))
+    assert subject.run.moments[-1].validation_accuracy > 0.8
+    torch.testing.assert_close(origin_tensors(subject)["0.weight"], network(0)[0].weight.detach())
+    assert subject.optimizer is optimizer
+    first = batches(subject)[0]
+    x, y = clouds(0, 1024)
+    assert torch.equal(first.inputs[0], x[:32]) and torch.equal(first.target, y[:32])
 
 
 def test_a_healthy_run_has_no_finding_and_a_hot_one_has_its_cause_first():

@@ -8,12 +8,14 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 import theodolite as th
+from theodolite.core import run as runs
+from theodolite.verbs.diagnosing import alarms_of
 from theodolite.verbs.watching import watch as watching
-from theodolite.verbs.watching.alarms import findings_of_run
 from theodolite.verbs.watching.history import answers_of, history_of, skipped_of
-from theodolite.verbs.watching.records import THINNED, Record, left_out, thinned_note
+from theodolite.verbs.watching.records import THINNED, Record, last_standing, left_out, thinned_note
 from theodolite.verbs.watching.scene import Carried, Scene
 from theodolite.verbs.watching.thinning import DANGER, DOUBT, FIRST, FREE, PLANNED, RAREST, Thinning, doubt
+from theodolite.verbs.watching.watched_run import moment_of
 
 LAST_STEP = "measured over predicted change of the loss by the last step"
 
@@ -173,6 +175,10 @@ def test_what_could_not_be_read_at_the_last_whole_look_is_still_told():
     assert [skip.instrument for skip in skipped_of([Record(10, notes=(note,)), thin])] == ["sharpness"]
 
 
+def findings_of_run(records, events):
+    return alarms_of(runs.Run(tuple(map(moment_of, [*records[:-1], *last_standing(records)])), events))
+
+
 def looked(step, loss, **facts):
     return Record(step, 0.1, facts={"loss": loss, "step_loss": loss, **facts})
 
@@ -182,7 +188,7 @@ def test_a_finding_does_not_go_away_because_a_look_was_thinned():
     records = [looked(0, 1.0), looked(10, 1.3, **overshot), looked(20, 1.3, thinned=2.0)]
     found = findings_of_run(records, events={})
     assert [finding.name for finding in found] == ["step-too-large"]
-    assert "the step before step 10 changed it" in found[0].says
+    assert "the last step changed it by +1" in found[0].says
     dead = [looked(0, 1.0, alive=1.0), looked(10, 1.0, alive=0.0), looked(20, 1.0, thinned=1.0)]
     assert [finding.name for finding in findings_of_run(dead, events={})] == ["units-dead"]
 

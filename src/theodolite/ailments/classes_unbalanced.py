@@ -22,12 +22,15 @@ from theodolite.core.subject import Subject
 from theodolite.evidence.batches import all_targets, batches, sample_of, validation_batches
 from theodolite.evidence.kernel_machine import answered_classes, classes_in, is_random_order
 from theodolite.evidence.start import was_trained
-from theodolite.evidence.task import constant_loss, members_of, scores, task
+from theodolite.evidence.task import constant_loss, members_of, scores, skill, task
+from theodolite.evidence.trial import judged_constant, present_score
 from theodolite.io.batches import Batch
 
 UNBALANCED, RARE = 7.0, 0.2
 BEHIND = 0.15
 """How far the rare classes' share of right answers must lie behind that of the commonest."""
+LEARNED = 0.02
+"""Skill from which on something was learned."""
 MOST_PLACES, BEHIND_PLACES = 20, 0.6
 """Of classes at many places (pixels): at most so many, and so far behind, for neighbors in a sample are alike."""
 
@@ -71,7 +74,10 @@ def judge(subject: Subject) -> Iterator[Finding]:
             evidence("right answers among rare classes", rare, stderr=uncertain),
             evidence("balanced accuracy", balanced),
         ]
-    harmed = lost is not None and lost[0] - lost[1] >= max(BEHIND, 3 * lost[2])
+    learned = skill(
+        subject, present_score(subject), judged_constant(subject)
+    )  # nothing learned at all is another matter
+    harmed = lost is not None and lost[0] - lost[1] >= max(BEHIND, 3 * lost[2]) and learned > LEARNED
     yield Finding(
         severity="warning" if harmed else "note",
         where=f"class {rarest}",

@@ -28,6 +28,10 @@ LARGE, SMALL, SPREAD = 10.0, 0.05, 10.0
 """Mean squares of inputs, and ratios of column ranges, beyond which they are not scaled."""
 
 
+DECADES = 1e3
+"""How many times its median the largest of a column must be for a logarithm to be tried."""
+
+
 def unscaled_inputs(subject: Subject) -> InputScales | None:
     """The scales of inputs that are far from unit size, or whose columns differ much; None of others."""
 
@@ -65,6 +69,47 @@ def interventions(subject: Subject) -> Iterator[Intervention]:
     change = Change("inputs standardized", rows=standardized_rows(scales))
     yield Intervention(change, lambda outcome: _found(outcome, scales), rank=10, sign=True)
     yield Intervention(change.at_lr(10.0), lambda outcome: _found(outcome, scales), rank=11, sign=True)
+    logged = _on_a_log_scale(subject)
+    if logged is not None:
+        yield Intervention(Change("inputs on a log scale", rows=logged), _found_logs, rank=13, sign=True)
+
+
+def _on_a_log_scale(subject: Subject) -> Any:
+    """The change of a batch to standardized logarithms, where inputs are positive and spread over decades; else None."""
+    sample = sample_of(batches(subject))
+    x = None if sample is None else sample.numbers
+    if x is None or x.ndim != 2 or bool((x < 0).any()):
+        return None
+    middle = x.double().quantile(0.5, dim=0).clamp(min=1e-300) if len(x) < 100_000 else x.double().mean(0)
+    wide = x.double().amax(0) > DECADES * middle.clamp(min=1.0)
+    if not bool(wide.any()):
+        return None
+    scales = input_scales(torch.where(wide, x.double().log1p(), x.double()).to(x.dtype))
+    inner = standardized_rows(scales)
+
+    def rows(batch: Batch) -> Batch:
+        def logged(value: Any) -> Any:
+            floating = isinstance(value, Tensor) and value.is_floating_point() and value.ndim > 1
+            return (
+                torch.where(wide, value.double().clamp(min=0).log1p(), value.double()).to(value.dtype)
+                if floating
+                else value
+            )
+
+        keywords = {name: logged(value) for name, value in batch.keywords.items()}
+        return inner(replace(batch, inputs=tuple(map(logged, batch.inputs)), keywords=keywords))  # type: ignore[no-any-return]
+
+    return rows
+
+
+def _found_logs(outcome: Outcome) -> Finding:
+    return finding_of(
+        outcome,
+        "Inputs are not scaled: they spread over many decades, so that a few large ones drown all others.",
+        "x = torch.log1p(x), then (x - x_train.mean(0)) / x_train.std(0)",
+        {"standardize": "logarithms of inputs"},
+        where="inputs",
+    )
 
 
 def _found(outcome: Outcome, scales: InputScales) -> Finding:

@@ -32,11 +32,9 @@ def interventions(subject: Subject) -> Iterator[Intervention]:
     assert subject.model is not None
     decay, drop = decay_of(subject), max((m.p for m in _dropouts(subject.model)), default=0.0)
     if decay:
-        yield Intervention(
-            Change("weight_decay 0", prepare=with_decay(0.0)), _found("weight_decay", decay), rank=20, sign=True
-        )
+        yield Intervention(Change("weight_decay 0", prepare=with_decay(0.0)), _found("weight_decay", decay), rank=20)
     if drop > max(DROPOUTS):
-        yield Intervention(Change("dropout 0", prepare=with_dropout(0.0)), _found("dropout", drop), rank=21, sign=True)
+        yield Intervention(Change("dropout 0", prepare=with_dropout(0.0)), _found("dropout", drop), rank=21)
 
 
 def _found(kind: str, value: float) -> Callable[[Outcome], Finding]:

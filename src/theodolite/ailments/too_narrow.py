@@ -105,7 +105,7 @@ def _wider(subject: Subject) -> Iterator[Intervention]:
     name = min(list(numbers)[:-1], key=lambda one: numbers[one], default=None)
     if name is None or numbers[name] > MOST or not numbers[name] < HALF * need:
         return
-    times = math.ceil(WIDER / max(1, numbers[name]))
+    times = max(2, math.ceil(WIDER / max(1, numbers[name])))
 
     def build() -> nn.Module | None:
         torch.manual_seed(0)

@@ -15,18 +15,20 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from theodolite.core.ailment import Ailment
+from theodolite.core.ailment import Ailment, Finding, evidence
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import batches
-from theodolite.evidence.depth_remedies import depth_interventions
+from theodolite.evidence.depth_remedies import depth_interventions, remedy_for
 from theodolite.evidence.experiment import Intervention
-from theodolite.evidence.signals import signals, signals_at_start
+from theodolite.evidence.signals import activation_in, signals, signals_at_start
 from theodolite.evidence.start import at_weights, origin_tensors
+from theodolite.evidence.task import skill
+from theodolite.evidence.trial import judged_constant, present_score
 from theodolite.measure.propagation.one_pass import VitalSigns
 from theodolite.measure.propagation.recurrent_gates import recurrent_saturation
 
-MANY = 0.5
+MANY, ALL = 0.5, 0.98
 
 
 def _flat(signs: VitalSigns | None) -> dict[str, float]:
@@ -39,6 +41,25 @@ def _flat(signs: VitalSigns | None) -> dict[str, float]:
 def sign(subject: Subject) -> bool:
     """Whether a layer's activations are flat on most samples."""
     return bool(_flat(signals(subject)))
+
+
+def judge(subject: Subject) -> Iterator[Finding]:
+    signs = signals(subject)
+    shut = {name: share for name, share in _flat(signs).items() if share >= ALL}
+    if signs is None or not shut or skill(subject, present_score(subject), judged_constant(subject)) > 0.1:
+        return
+    where, share = next(iter(shut.items()))
+    text, suggested = remedy_for(activation_in(signs))
+    size = signs.layers[0].input_square
+    yield Finding(
+        severity="critical",
+        where=where,
+        says=f"Units are saturated: after {where} the activation is flat for {share:.0%} of units and samples, so that no "
+        f"gradient passes and nothing is learned (the mean square of the inputs is {size:.3g}).",
+        remedy=f"inputs of mean 0 and variance 1 (of numbers over many decades their logarithm), and {text}",
+        suggested=suggested,
+        evidence=tuple(evidence("share of saturated units and samples", v, where=name) for name, v in shut.items()),
+    )
 
 
 def interventions(subject: Subject) -> Iterator[Intervention]:
@@ -74,5 +95,9 @@ def _recurrent(subject: Subject) -> dict[str, float]:
 
 
 ailment = Ailment(
-    question="Are units saturated?", needs={"model", "data", "loss"}, interventions=interventions, sign=sign
+    question="Are units saturated?",
+    needs={"model", "data", "loss"},
+    judge=judge,
+    interventions=interventions,
+    sign=sign,
 )

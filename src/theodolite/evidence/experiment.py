@@ -30,9 +30,9 @@ from theodolite.evidence.trial import (
 )
 from theodolite.evidence.work import work_of
 
-WORTH = 0.2
-"""The share of attainable skill whose loss is worth an alarm: between the best steps of a grid, a factor of 3 apart, runs
-that learn lose up to a tenth, so that twice that is not what another seed or step would give."""
+WORTH = 0.1
+"""The share of attainable skill whose loss is worth an alarm: a run that keeps nine tenths of it has lost nothing that people
+would change a script for, and less is what another seed gives."""
 
 MOST = 0.7
 """A cause recovers at least this share of what the best arm recovers."""
@@ -40,14 +40,22 @@ MOST = 0.7
 CRITICAL = 0.5
 """Half of what could be learned is lost."""
 
+NOTHING = 0.02
+"""A skill of which nobody would say that something was learned; a change of the loss, beside that when ignoring the input, that
+is no change."""
+
 WELL = 0.9
 """A run that has gone so much of the way to a perfect answer can have lost little: nothing is tried."""
 
 SHORT, LONG = 300, 1000
 """Steps of the longest trial of a run that was not made yet, and of any."""
 
-ROUNDS = 6.0
-"""Steps of all arms together beside those of the longest: twelve arms at a quarter, six at a half, three at the whole."""
+ROUNDS = 9.0
+"""Steps of all arms together beside those of the longest: twelve arms at a quarter, six at a half, three at the whole, the
+training as it is, and one or two around the best step."""
+
+ENOUGH = 100
+"""Steps of a trial before which a training that was not made yet is not judged by being slower than another."""
 
 COMES_DOWN = 0.7
 """The share of its first losses below which a training has come down."""
@@ -90,7 +98,7 @@ class Outcome:
     def severity(self) -> Severity:
         """Critical where the run is no better than ignoring the input, or has lost most of what it could have learned."""
         learned = skill(self.subject, self.reference, judged_constant(self.subject))
-        nothing = self.reference is None or learned <= 0.02
+        nothing = self.reference is None or learned <= NOTHING
         return "critical" if nothing or (self.gain.lost >= CRITICAL and not learned >= CRITICAL) else "warning"
 
     @property
@@ -223,9 +231,9 @@ def _helped(found: Experiment, name: str) -> bool:
     mine, other = arm.score(), plain.score()
     if mine is None:
         return False
-    if other is None or skill(found.subject, other, judged_constant(found.subject)) <= 0.05:
-        return True
-    return mine.loss < other.loss
+    constant = judged_constant(found.subject)
+    slack = NOTHING * abs(constant) if math.isfinite(constant) else 0.0
+    return other is None or mine.loss <= other.loss + slack
 
 
 def _merit(found: Experiment, one: Intervention) -> float:
@@ -239,10 +247,7 @@ def _merit(found: Experiment, one: Intervention) -> float:
         return (
             (score.accuracy - common) / (1 - common) if common < 1 and score.accuracy == score.accuracy else -math.inf
         )
-    if math.isfinite(constant) and constant:
-        by_accuracy = skill(found.subject, replace(score, loss=math.inf), constant)
-        return max((constant - score.loss) / abs(constant), by_accuracy if by_accuracy == by_accuracy else -math.inf)
-    return -score.loss
+    return (constant - score.loss) / abs(constant) if math.isfinite(constant) and constant else -score.loss
 
 
 def _decide(found: Experiment, arms: list[Intervention], made: int) -> None:
@@ -291,12 +296,14 @@ def _counts(found: Experiment, outcome: Outcome, made: int) -> bool:
     """Whether what an arm recovers is worth an alarm; before a run only what no number of steps would make up for."""
     if not outcome.gain.is_worth(WORTH):
         return False
-    if made or outcome.intervention.sign:
-        return True
     plain = found.plain
     assert plain is not None
     control = plain.score()
-    if control is None:
+    if made or control is None:
+        return True
+    if plain.steps < ENOUGH:  # the first steps of a training tell little
+        return False
+    if outcome.intervention.sign:
         return True
     return not _gets_there(found, plain, control, outcome)
 
@@ -307,7 +314,7 @@ def _gets_there(found: Experiment, plain: Trial, control: Score, outcome: Outcom
     constant = judged_constant(found.subject)
     if other is None or not math.isfinite(constant):
         return True
-    first = sum(plain.losses[: max(1, plain.steps // 8)]) / max(1, plain.steps // 8)
+    first = plain.losses[0]
     last = sum(plain.losses[-max(1, plain.steps // 8) :]) / max(1, plain.steps // 8)
     planned = found.subject.run.steps if found.subject.run is not None and found.subject.run.steps else HORIZON
     fall = max(0.0, first - last) / max(1, plain.steps) * planned

@@ -311,8 +311,10 @@ def output_shapes(own: Tensor) -> list[Shape]:
     wide = own.ndim > 1 and own.shape[-1] > 1
     if wide and bool((rows.exp().sum(-1) - 1).abs().max() < 1e-3):
         return [lambda z: z.log_softmax(-1)]
-    if not own.numel() or bool((rows < 0).any()) or bool((rows > 1).any()):
+    if not own.numel() or bool((rows < 0).any()):
         return [plain]
+    if bool((rows > 1).any()):  # never below zero: a loss may take nothing else
+        return [plain, nn.functional.softplus]
     if wide and bool((rows.sum(-1) - 1).abs().max() < 1e-3):
         return [plain, lambda z: z.softmax(-1)]
     return [plain, torch.sigmoid]

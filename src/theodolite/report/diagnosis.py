@@ -14,8 +14,14 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.text import Text
 
-MARKS: Mapping[str, str] = {"critical": "✖", "warning": "▲", "note": "○", "healthy": "✓"}
-STYLES: Mapping[str, str] = {"critical": "bold red", "warning": "yellow", "note": "dim", "healthy": "green"}
+MARKS: Mapping[str, str] = {"critical": "✖", "warning": "▲", "note": "○", "healthy": "✓", "unjudged": "–"}
+STYLES: Mapping[str, str] = {
+    "critical": "bold red",
+    "warning": "yellow",
+    "note": "dim",
+    "healthy": "green",
+    "unjudged": "dim",
+}
 LONGEST = 90
 """Letters of a headline; what a finding says first may be longer, and its name is then taken."""
 SHOWN = 3
@@ -28,12 +34,12 @@ def diagnosis_text(diagnosis: Any) -> RenderableType:
     from rich.padding import Padding
     from rich.text import Text
 
-    state = "healthy" if diagnosis.healthy else diagnosis.findings[0].severity
+    state = state_of(diagnosis)
     parts: list[RenderableType] = [
         Text.assemble((f"{MARKS[state]} ", STYLES[state]), (printable(_title(diagnosis)), "bold"))
     ]
     if diagnosis.scores:
-        parts.append(Text(_score_words(diagnosis.scores)))
+        parts.append(Text("; ".join(score_lines(diagnosis.scores))))
     if diagnosis.healthy and diagnosis.checked:
         parts.append(Text(_why(diagnosis), style="dim"))
     for finding in diagnosis.findings[:SHOWN]:
@@ -49,7 +55,15 @@ def diagnosis_text(diagnosis: Any) -> RenderableType:
     rest = diagnosis.findings[SHOWN:]
     if rest:
         parts += [Text(""), Text(f"and {len(rest)} more: {', '.join(finding.name for finding in rest)}", style="dim")]
+    failed = {name: why for name, why in diagnosis.unchecked.items() if not why.startswith("needs ")}
+    parts += [Text(""), *(Text(f"{name}: {why}", style="dim") for name, why in failed.items())] if failed else []
     return Group(*parts)
+
+
+def state_of(diagnosis: Any) -> str:
+    """The severity of the worst finding, ``healthy``, or ``unjudged`` where too little was judged to say so."""
+    worst = diagnosis.findings[0].severity if diagnosis.findings else "note"
+    return str(worst) if worst != "note" else "healthy" if diagnosis.healthy else "unjudged"
 
 
 def place_words(where: str) -> str:
@@ -87,10 +101,10 @@ def views(diagnosis: Any) -> dict[str, Any]:
     """What the templates show of a diagnosis."""
     return {
         "verdict": _title(diagnosis),
-        "state": "healthy" if diagnosis.healthy else diagnosis.findings[0].severity,
+        "state": state_of(diagnosis),
         "marks": MARKS,
         "findings": [_finding(finding) for finding in diagnosis.findings],
-        "scores": [(name, _score(name, value)) for name, value in diagnosis.scores.items()],
+        "scores": [line.split(": ", 1) for line in score_lines(diagnosis.scores)],
         "checked": diagnosis.checked,
         "unchecked": diagnosis.unchecked,
         "facts": diagnosis.facts,
@@ -133,7 +147,7 @@ def clause(finding: Any) -> str:
 
 def _title(diagnosis: Any) -> str:
     """The first sentence: of a sick network what the worst finding says first; its reasons stand below."""
-    if diagnosis.healthy:
+    if state_of(diagnosis) in ("healthy", "unjudged"):
         return str(diagnosis.headline)
     worst = diagnosis.findings[0]
     more = len(diagnosis.findings) - 1
@@ -143,12 +157,20 @@ def _title(diagnosis: Any) -> str:
 
 def _why(diagnosis: Any) -> str:
     listed: Sequence[str] = diagnosis.checked
-    return f"Looked for: {', '.join(listed[:8])}" + (f" and {len(listed) - 8} more." if len(listed) > 8 else ".")
+    return f"Judged: {', '.join(listed[:8])}" + (f" and {len(listed) - 8} more." if len(listed) > 8 else ".")
 
 
-def _score_words(scores: Mapping[str, float]) -> str:
-    return "; ".join(f"{name} {_score(name, value)}" for name, value in scores.items())
+def score_lines(scores: Mapping[str, float]) -> list[str]:
+    """How well the network does, each line with its number of samples.
 
-
-def _score(name: str, value: float) -> str:
-    return f"{value:.1%}" if "accuracy" in name else plain(value, digits=3)
+    >>> score_lines({"training loss": 0.5, "training accuracy": 0.9, "training samples": 1400.0, "loss when ignoring it": 2.3})
+    ['training: loss 0.5, accuracy 90.0% (1,400 samples)', 'loss when ignoring it: 2.3']
+    """
+    lines, rest = [], dict(scores)
+    for word in ("training", "validation"):
+        loss, accuracy, samples = (rest.pop(f"{word} {kind}", None) for kind in ("loss", "accuracy", "samples"))
+        if loss is not None:
+            right = "" if accuracy is None else f", accuracy {accuracy:.1%}"
+            count = "" if samples is None else f" ({samples:,.0f} samples)"
+            lines.append(f"{word}: loss {plain(loss, digits=3)}{right}{count}")
+    return lines + [f"{name}: {plain(value, digits=3)}" for name, value in rest.items()]

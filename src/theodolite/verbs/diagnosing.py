@@ -25,8 +25,12 @@ from theodolite.core.subject import Subject
 LAST = "loss-stalls"
 """What is said of a run where nothing else was found."""
 
-LEAST_WORK, TIMES = 2.0, 6.0
-"""Nominal seconds that a diagnosis may take in any case, and how much longer than its budget by the clock."""
+LEAST_WORK = 2.0
+"""Nominal seconds that a diagnosis may take in any case."""
+
+LIMIT, TIMES = 120.0, 30.0
+"""Seconds by the clock that end a diagnosis, and the multiple of its work where that is more: far beyond what a machine under
+load takes, so that only one that hangs is cut short."""
 
 isolated = True
 """Whether an ailment that raises is a line among what could not be judged; tests set it False, so that it raises."""
@@ -114,7 +118,7 @@ def _prepared(subject: Subject, budget: float) -> Iterator[None]:
         size = min(256, len(subject.data.first()))
         work = max(work, steps_made(subject) * price(subject).step(size))
     work = min(budget, work)
-    subject.seen["work"] = Work(work, TIMES * max(work, LEAST_WORK) if math.isfinite(budget) else math.inf)
+    subject.seen["work"] = Work(work, max(LIMIT, TIMES * work) if math.isfinite(budget) else math.inf)
     before = torch.get_num_threads()
     one = all(p.device.type == "cpu" for p in subject.model.parameters())
     try:

@@ -1,0 +1,65 @@
+"""Are classes so unlike in number that the rare ones are lost?"""
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from fixtures.judging import alarms
+
+
+def _case(seed: int, rare: float, *, separable: bool, steps: int = 80) -> dict[str, object]:
+    torch.manual_seed(seed)
+
+    def draw(n: int) -> tuple[Tensor, Tensor]:
+        y = (torch.rand(n) < rare).long()
+        x = torch.randn(n, 6)
+        x[:, 0] += y * (6.0 if separable else 0.7)
+        return x, y
+
+    data, validation = draw(1200), draw(1200)
+    model = nn.Sequential(nn.Linear(6, 16), nn.ReLU(), nn.Linear(16, 2))
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+    for _ in range(steps):
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(data[0]), data[1]).backward()
+        optimizer.step()
+    return {
+        "model": model,
+        "data": data,
+        "validation": validation,
+        "loss": nn.functional.cross_entropy,
+        "optimizer": optimizer,
+    }
+
+
+def rare_class_given_up(seed: int) -> dict[str, object]:
+    return _case(seed, 0.04, separable=False)
+
+
+def rare_class_learned(seed: int) -> dict[str, object]:
+    return _case(seed, 0.05, separable=True, steps=200)
+
+
+def balanced(seed: int) -> dict[str, object]:
+    return _case(seed, 0.5, separable=False)
+
+
+def not_yet_trained(seed: int) -> dict[str, object]:
+    return _case(seed, 0.05, separable=False, steps=0)
+
+
+SICK = (rare_class_given_up,)
+HEALTHY = (rare_class_learned, balanced, not_yet_trained)
+
+
+@pytest.mark.parametrize("build", SICK)
+def test_the_sick_are_found(build):
+    found = alarms("classes-unbalanced", build(0))
+    assert found
+    assert found[0].says and found[0].remedy
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("build", HEALTHY)
+def test_the_healthy_are_left_alone(build, seed):
+    assert not alarms("classes-unbalanced", build(seed))

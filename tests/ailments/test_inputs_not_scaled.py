@@ -1,0 +1,58 @@
+"""Are inputs so large, so far from zero or so unlike in scale that training suffers?"""
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from fixtures.judging import alarms
+
+
+def _digits(scale: float, offset: float) -> tuple[Tensor, Tensor]:
+    """Ten noisy patterns of 64 pixels in [0, 1], in other units."""
+    generator = torch.Generator().manual_seed(5)
+    patterns = (torch.rand(10, 64, generator=generator) > 0.6).float()
+    y = torch.randint(0, 10, (768,), generator=generator)
+    x = (patterns[y] + 0.35 * torch.randn(768, 64, generator=generator)).clamp(0, 1)
+    return x * scale + offset, y
+
+
+def _case(seed: int, x: Tensor, y: Tensor, *, norm: bool = False) -> dict[str, object]:
+    torch.manual_seed(seed)
+    first = [nn.BatchNorm1d(x.shape[1])] if norm else []
+    model = nn.Sequential(*first, nn.Linear(x.shape[1], 48), nn.ReLU(), nn.Linear(48, 48), nn.ReLU(), nn.Linear(48, 10))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.02, momentum=0.9)
+    return {"model": model, "data": (x, y), "loss": nn.functional.cross_entropy, "optimizer": optimizer}
+
+
+def raw_pixels(seed: int) -> dict[str, object]:
+    return _case(seed, *_digits(255.0, 0.0))
+
+
+def columns_in_units(seed: int) -> dict[str, object]:
+    x, y = _digits(1.0, 0.0)
+    return _case(seed, x * torch.logspace(0, 4, 64), y)
+
+
+def pixels_in_the_unit_interval(seed: int) -> dict[str, object]:
+    return _case(seed, *_digits(1.0, 0.0))
+
+
+def normalized_first(seed: int) -> dict[str, object]:
+    return _case(seed, *_digits(255.0, 0.0), norm=True)
+
+
+SICK = (raw_pixels, columns_in_units)
+HEALTHY = (pixels_in_the_unit_interval, normalized_first)
+
+
+@pytest.mark.parametrize("build", SICK)
+def test_the_sick_are_found(build):
+    found = alarms("inputs-not-scaled", build(0))
+    assert found
+    assert found[0].says and found[0].remedy
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("build", HEALTHY)
+def test_the_healthy_are_left_alone(build, seed):
+    assert not alarms("inputs-not-scaled", build(seed))

@@ -1,0 +1,56 @@
+"""Are layers copies of each other that should not be?"""
+
+import pytest
+import torch
+from torch import nn
+
+from fixtures.judging import alarms
+
+
+def _trained(seed: int) -> tuple[nn.Sequential, torch.optim.Optimizer]:
+    torch.manual_seed(seed)
+    model = torch.nn.Sequential(
+        torch.nn.Linear(20, 20), torch.nn.ReLU(), torch.nn.Linear(20, 20), torch.nn.ReLU(), torch.nn.Linear(20, 1)
+    )
+    x = torch.randn(256, 20)
+    y = x[:, :1] * x[:, 1:2]
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+    for _ in range(150):
+        optimizer.zero_grad()
+        (model(x) - y).square().mean().backward()
+        optimizer.step()
+    return model, optimizer
+
+
+def copied_by_mistake(seed: int) -> dict[str, object]:
+    model, optimizer = _trained(seed)
+    model[2].load_state_dict(model[0].state_dict())
+    return {"model": model, "optimizer": optimizer}
+
+
+def trained_apart(seed: int) -> dict[str, object]:
+    model, optimizer = _trained(seed)
+    return {"model": model, "optimizer": optimizer}
+
+
+def fresh_encoder(seed: int) -> dict[str, object]:
+    torch.manual_seed(seed)
+    layer = torch.nn.TransformerEncoderLayer(16, 2, 32, batch_first=True)
+    return {"model": torch.nn.TransformerEncoder(layer, 3, enable_nested_tensor=False)}
+
+
+SICK = (copied_by_mistake,)
+HEALTHY = (trained_apart, fresh_encoder)
+
+
+@pytest.mark.parametrize("build", SICK)
+def test_the_sick_are_found(build):
+    found = alarms("layers-identical", build(0))
+    assert found
+    assert found[0].says and found[0].remedy
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("build", HEALTHY)
+def test_the_healthy_are_left_alone(build, seed):
+    assert not alarms("layers-identical", build(seed))

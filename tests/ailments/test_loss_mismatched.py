@@ -1,0 +1,65 @@
+"""Does the loss ask for something else than the targets mean?"""
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from fixtures.fresh import digits_like, number_like, stack
+from fixtures.judging import alarms
+
+
+def _broadcast(seed: int) -> dict[str, object]:
+    given = number_like(
+        seed, lambda: torch.nn.Sequential(torch.nn.Linear(16, 32), torch.nn.ReLU(), torch.nn.Linear(32, 1))
+    )
+    return {
+        **given,
+        "data": [(x, y.squeeze(1)) for x, y in given["data"]],
+        "loss": lambda a, t: (a - t).square().mean(),
+    }
+
+
+def _numbers(seed: int) -> dict[str, object]:
+    given = digits_like(
+        seed, lambda: torch.nn.Sequential(torch.nn.Linear(16, 32), torch.nn.ReLU(), torch.nn.Linear(32, 1))
+    )
+    return {**given, "loss": lambda a, t: F.mse_loss(a.squeeze(-1), t.float())}
+
+
+def _single(seed: int) -> dict[str, object]:
+    given = digits_like(
+        seed, lambda: torch.nn.Sequential(torch.nn.Linear(16, 32), torch.nn.ReLU(), torch.nn.Linear(32, 1))
+    )
+    return {**given, "data": [(x, torch.zeros_like(y)) for x, y in given["data"]]}
+
+
+def _plain(seed: int) -> dict[str, object]:
+    return digits_like(seed, lambda: stack(2))
+
+
+def _regression(seed: int) -> dict[str, object]:
+    return number_like(
+        seed, lambda: torch.nn.Sequential(torch.nn.Linear(16, 32), torch.nn.ReLU(), torch.nn.Linear(32, 1))
+    )
+
+
+def _counts(seed: int) -> dict[str, object]:
+    given = _regression(seed)
+    return {**given, "data": [(x, (2 * y + 4).round().clamp(0, 8)) for x, y in given["data"]]}
+
+
+SICK = (_broadcast, _numbers, _single)
+HEALTHY = (_plain, _regression, _counts)
+
+
+@pytest.mark.parametrize("build", SICK)
+def test_the_sick_are_found(build):
+    found = alarms("loss-mismatched", build(0))
+    assert found
+    assert found[0].says and found[0].remedy
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("build", HEALTHY)
+def test_the_healthy_are_left_alone(build, seed):
+    assert not alarms("loss-mismatched", build(seed))

@@ -1,0 +1,48 @@
+"""Has the loss stopped high: its schedule took the step away, nothing was learned, or far less than a kernel machine learns?"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+import torch
+
+from fixtures.judging import alarms
+from fixtures.trained import batches_of, clouds, network, patient, trained
+
+
+def _unlearnable(seed: int) -> Mapping[str, Any]:
+    """Labels drawn at random and batches that never come twice."""
+    return patient(seed, lambda own: torch.optim.SGD(own, 0.02), steps=60, samples=2048, noise=1.0)
+
+
+def _scheduled(decay: float, lr: float = 1e-3, steps: int = 300) -> Any:
+    def build(seed: int) -> Mapping[str, Any]:
+        x, y = clouds(seed, 1024)
+        model = network(seed)
+        stepper = torch.optim.Adam(model.parameters(), lr)
+        schedule = torch.optim.lr_scheduler.ExponentialLR(stepper, decay)
+        held = clouds(seed + 1000, 512)
+        return trained(model, stepper, batches_of(x, y, 32), validation=held, steps=steps, schedule=schedule.step)
+
+    return build
+
+
+SICK = (_unlearnable, _scheduled(0.8), _scheduled(0.95))
+HEALTHY = (
+    _scheduled(0.98, lr=1e-2),
+    lambda seed: patient(seed, lambda own: torch.optim.SGD(own, 0.1)),
+    lambda seed: patient(seed, lambda own: torch.optim.SGD(own, 0.1), noise=0.7),
+)
+
+
+@pytest.mark.parametrize("build", SICK)
+def test_the_sick_are_found(build):
+    found = alarms("loss-stalls", build(0))
+    assert found
+    assert found[0].says and found[0].remedy
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("build", HEALTHY)
+def test_the_healthy_are_left_alone(build, seed):
+    assert not alarms("loss-stalls", build(seed))

@@ -1,0 +1,39 @@
+"""Are there trainable parameters with a gradient that no group of the optimizer holds?"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from fixtures.judging import alarms
+from fixtures.trained import patient
+
+
+def _without_first(seed: int) -> Mapping[str, Any]:
+    return patient(seed, lambda own: torch.optim.SGD(list(own)[4:], 0.1), steps=150)
+
+
+def _frozen(seed: int) -> Mapping[str, Any]:
+    found = patient(seed, lambda own: torch.optim.SGD(list(own)[2:], 0.1), steps=150)
+    for p in list(found["model"].parameters())[:2]:
+        p.requires_grad_(False)
+    return found
+
+
+SICK = (_without_first, lambda seed: patient(seed, lambda own: torch.optim.Adam([nn.Parameter(torch.ones(1))])))
+HEALTHY = (_frozen, lambda seed: patient(seed, lambda own: torch.optim.Adam(own, 1e-3)))
+
+
+@pytest.mark.parametrize("build", SICK)
+def test_the_sick_are_found(build):
+    found = alarms("not-in-optimizer", build(0))
+    assert found
+    assert found[0].says and found[0].remedy
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("build", HEALTHY)
+def test_the_healthy_are_left_alone(build, seed):
+    assert not alarms("not-in-optimizer", build(seed))

@@ -1,0 +1,69 @@
+"""Can the outputs not reach what the loss asks for?"""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from fixtures.fresh import digits_like, number_like, stack
+from fixtures.judging import alarms
+
+
+def _softmax(seed: int) -> dict[str, object]:
+    return digits_like(seed, lambda: nn.Sequential(stack(1), nn.Softmax(-1)))
+
+
+def _single(seed: int) -> dict[str, object]:
+    """A softmax of one number is always 1."""
+    given = number_like(seed, lambda: nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 1), nn.Softmax(-1)))
+    return {**given, "data": [(x, (y > 0).float()) for x, y in given["data"]], "loss": F.binary_cross_entropy}
+
+
+def _far(seed: int) -> dict[str, object]:
+    """Prices of some hundreds, asked of a sigmoid."""
+    given = number_like(seed, lambda: nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 1), nn.Sigmoid()))
+    return {**given, "data": [(x, 150 + 70 * y) for x, y in given["data"]]}
+
+
+def _relu(seed: int) -> dict[str, object]:
+    return digits_like(seed, lambda: nn.Sequential(stack(1), nn.ReLU()), lr=1e-2)
+
+
+def _tanh(seed: int) -> dict[str, object]:
+    return number_like(seed, lambda: nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 1), nn.Tanh()))
+
+
+def _positive(seed: int) -> dict[str, object]:
+    given = number_like(seed, lambda: nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 1), nn.ReLU()))
+    return {**given, "data": [(x, y.abs()) for x, y in given["data"]]}
+
+
+def _log_softmax(seed: int) -> dict[str, object]:
+    return digits_like(seed, lambda: nn.Sequential(stack(1), nn.LogSoftmax(-1)), loss=F.nll_loss)
+
+
+def _within(seed: int) -> dict[str, object]:
+    given = number_like(seed, lambda: nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 1), nn.Tanh()))
+    return {**given, "data": [(x, 0.8 * torch.tanh(y)) for x, y in given["data"]]}
+
+
+def _sigmoid(seed: int) -> dict[str, object]:
+    given = number_like(seed, lambda: nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 1), nn.Sigmoid()))
+    return {**given, "data": [(x, (y > 0).float()) for x, y in given["data"]], "loss": F.binary_cross_entropy}
+
+
+SICK = (_softmax, _relu, _tanh, _single, _far)
+HEALTHY = (_log_softmax, _within, _sigmoid, _positive)
+
+
+@pytest.mark.parametrize("build", SICK)
+def test_the_sick_are_found(build):
+    found = alarms("outputs-squashed", build(0))
+    assert found
+    assert found[0].says and found[0].remedy
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("build", HEALTHY)
+def test_the_healthy_are_left_alone(build, seed):
+    assert not alarms("outputs-squashed", build(seed))

@@ -1,0 +1,22 @@
+"""Does the signal grow from layer to layer until the answers are absurdly large?"""
+
+import pytest
+
+from fixtures.fresh import fresh, fresh_residual, stack
+from fixtures.judging import alarms
+
+SICK = (fresh("weights too large", lambda: stack(10, weight_variance=12.0)),)
+HEALTHY = (fresh("critical weights", lambda: stack(10, weight_variance=2.0)), fresh_residual(6))
+
+
+@pytest.mark.parametrize("build", SICK)
+def test_the_sick_are_found(build):
+    found = alarms("signal-explodes", build(0))
+    assert found
+    assert found[0].says and found[0].remedy
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("build", HEALTHY)
+def test_the_healthy_are_left_alone(build, seed):
+    assert not alarms("signal-explodes", build(seed))

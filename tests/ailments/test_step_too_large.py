@@ -1,0 +1,38 @@
+"""Is the step so large that training does not come down, although a smaller one would?"""
+
+from typing import Any
+
+import pytest
+import torch
+
+from fixtures.judging import alarms
+from fixtures.trained import patient
+
+
+def _descent(lr: float, momentum: float = 0.0) -> Any:
+    return lambda own: torch.optim.SGD(own, lr, momentum=momentum)
+
+
+SICK = (
+    lambda seed: patient(seed, _descent(30.0)),
+    lambda seed: patient(seed, _descent(30.0), steps=0),
+    lambda seed: patient(seed, lambda own: torch.optim.Adam(own, 1.0)),
+)
+HEALTHY = (
+    lambda seed: patient(seed, _descent(0.5)),
+    lambda seed: patient(seed, _descent(0.1, 0.9), steps=0),
+    lambda seed: patient(seed, lambda own: torch.optim.Adam(own, 1e-2), noise=0.3),
+)
+
+
+@pytest.mark.parametrize("build", SICK)
+def test_the_sick_are_found(build):
+    found = alarms("step-too-large", build(0))
+    assert found
+    assert found[0].says and found[0].remedy
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("build", HEALTHY)
+def test_the_healthy_are_left_alone(build, seed):
+    assert not alarms("step-too-large", build(seed))

@@ -1,0 +1,51 @@
+"""Are regression targets so large or so far from zero that the outputs cannot reach them in the steps there are?"""
+
+import pytest
+import torch
+from torch import nn
+
+from fixtures.judging import alarms
+
+
+def _case(seed: int, scale: float, offset: float, *, adam: bool) -> dict[str, object]:
+    generator = torch.Generator().manual_seed(11)
+    x = torch.randn(768, 10, generator=generator)
+    y = x[:, :1] + torch.sin(x[:, 1:2]) + 0.1 * torch.randn(768, 1, generator=generator)
+    torch.manual_seed(seed)
+    model = nn.Sequential(nn.Linear(10, 48), nn.ReLU(), nn.Linear(48, 1))
+    kind = torch.optim.Adam(model.parameters(), lr=5e-3) if adam else torch.optim.SGD(model.parameters(), lr=0.05)
+    return {"model": model, "data": (x, y * scale + offset), "loss": nn.functional.mse_loss, "optimizer": kind}
+
+
+def house_prices(seed: int) -> dict[str, object]:
+    return _case(seed, 8e4, 2e5, adam=True)
+
+
+def gradients_too_large(seed: int) -> dict[str, object]:
+    return _case(seed, 300.0, 1000.0, adam=False)
+
+
+def unit_size(seed: int) -> dict[str, object]:
+    return _case(seed, 1.0, 0.0, adam=True)
+
+
+def degrees(seed: int) -> dict[str, object]:
+    """Targets of standard deviation 3 about 2: reached without help."""
+    return _case(seed, 3.0, 2.0, adam=True)
+
+
+SICK = (house_prices, gradients_too_large)
+HEALTHY = (unit_size, degrees)
+
+
+@pytest.mark.parametrize("build", SICK)
+def test_the_sick_are_found(build):
+    found = alarms("targets-not-scaled", build(0))
+    assert found
+    assert found[0].says and found[0].remedy
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("build", HEALTHY)
+def test_the_healthy_are_left_alone(build, seed):
+    assert not alarms("targets-not-scaled", build(seed))

@@ -1,0 +1,31 @@
+"""Do units answer nothing, whatever the input, so that no gradient can wake them?"""
+
+import pytest
+import torch
+
+from fixtures.fresh import digits_like, fresh, fresh_residual, stack
+from fixtures.judging import alarms
+
+
+def _sick(seed: int) -> dict[str, object]:
+    given = digits_like(seed, lambda: stack(2), lr=1e-3)
+    with torch.no_grad():
+        given["model"][0].bias.fill_(-30.0)
+    return given
+
+
+SICK = (_sick,)
+HEALTHY = (fresh("plain", lambda: stack(2)), fresh_residual(4))
+
+
+@pytest.mark.parametrize("build", SICK)
+def test_the_sick_are_found(build):
+    found = alarms("units-dead", build(0))
+    assert found
+    assert found[0].says and found[0].remedy
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("build", HEALTHY)
+def test_the_healthy_are_left_alone(build, seed):
+    assert not alarms("units-dead", build(seed))

@@ -1,0 +1,23 @@
+"""Do bounded activations sit in their flat ends, where no gradient passes?"""
+
+import pytest
+from torch import nn
+
+from fixtures.fresh import fresh, stack
+from fixtures.judging import alarms
+
+SICK = (fresh("tanh with large weights", lambda: stack(3, activation=nn.Tanh, weight_variance=200.0)),)
+HEALTHY = (fresh("tanh", lambda: stack(3, activation=nn.Tanh)), fresh("relu", lambda: stack(3)))
+
+
+@pytest.mark.parametrize("build", SICK)
+def test_the_sick_are_found(build):
+    found = alarms("units-saturated", build(0))
+    assert found
+    assert found[0].says and found[0].remedy
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("build", HEALTHY)
+def test_the_healthy_are_left_alone(build, seed):
+    assert not alarms("units-saturated", build(seed))
