@@ -393,7 +393,24 @@ def _fitted_constants(subject: Subject) -> list[Callable[[int], Any]]:
     kinds = output_shapes(own[task(subject).member])
     ways = [False, True] if task(subject).kind == "numbers" and any(t.ndim > 2 for t in own) else [None]
     found = [_fitted(subject, like, shape, few, way) for shape in kinds for way in ways]
-    return [answer for answer in found if answer is not None]
+    return [answer for answer in (*found, _shares(subject, like, training)) if answer is not None]
+
+
+def _shares(subject: Subject, like: Any, training: Sequence[Batch]) -> Callable[[int], Any] | None:
+    """The logarithms of the classes' shares, each counted once more than it was seen: rare ones may come up elsewhere."""
+    meant, own = task(subject), members_of(like)
+    output = own[meant.member]
+    if meant.kind != "classes" or len(own) > 1 or len(output_shapes(output)) > 1:
+        return None
+    classes = output.shape[meant.axis]
+    known = [meant.classes_of(b.target) for b in training]
+    found = torch.cat([part for part in known if part is not None])
+    if not len(found) or int(found.min()) < 0 or int(found.max()) >= classes:
+        return None
+    shares = torch.bincount(found, minlength=classes).double() + 1
+    sizes = [classes if place == meant.axis % output.ndim else 1 for place in range(output.ndim)]
+    logits = (shares / shares.sum()).log().to(output).reshape(sizes)
+    return lambda count: rebuilt(like, [logits.expand(count, *output.shape[1:])])
 
 
 def _fitted(

@@ -1,0 +1,52 @@
+"""Do places count that hold nothing but padding?"""
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from fixtures.judging import alarms
+
+PADDING, WORDS = 0, 30
+
+
+class Answers(nn.Module):
+    """A word to each word."""
+
+    def __init__(self):
+        super().__init__()
+        self.table, self.head = nn.Embedding(WORDS, 8), nn.Linear(8, WORDS)
+
+    def forward(self, x):
+        return self.head(self.table(x))
+
+
+def given(ignored):
+    torch.manual_seed(0)
+    g = torch.Generator().manual_seed(0)
+    x = torch.randint(1, WORDS, (100, 20), generator=g)
+    lengths = torch.randint(2, 12, (100, 1), generator=g)
+    x = torch.where(torch.arange(20) < lengths, x, torch.full_like(x, PADDING))
+
+    def loss(o, y):
+        return F.cross_entropy(o.flatten(0, 1), y.flatten(), ignore_index=ignored)
+
+    return {
+        "model": Answers(),
+        "data": (x, x.roll(-1, 1).where(x.roll(-1, 1) != PADDING, torch.zeros_like(x))),
+        "loss": loss,
+    }
+
+
+SICK = (lambda seed: given(-100),)
+
+
+def test_padding_that_counts_is_named_with_the_index_to_ignore():
+    (found,) = alarms("padding-counted", given(-100))
+    assert found.suggested == {"ignore_index": PADDING}
+
+
+def test_padding_that_is_left_out_and_words_that_are_merely_common_are_let_alone():
+    assert not alarms("padding-counted", given(PADDING))
+    common = given(-100)
+    x, y = torch.randint(0, 2, (2, 100, 20), generator=torch.Generator().manual_seed(1))
+    assert not alarms("padding-counted", {**common, "data": (x, y)})

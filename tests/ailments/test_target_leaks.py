@@ -1,0 +1,84 @@
+"""Does the model see what it is asked to predict?"""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from fixtures.judging import alarms
+
+VOCABULARY, LENGTH = 20, 12
+
+
+class Attends(nn.Module):
+    """One layer of attention over tokens."""
+
+    def __init__(self, causal):
+        super().__init__()
+        self.causal, self.table = causal, nn.Embedding(VOCABULARY, 16)
+        self.qkv, self.head = nn.Linear(16, 48), nn.Linear(16, VOCABULARY)
+
+    def forward(self, x):
+        q, k, v = self.qkv(self.table(x)).chunk(3, -1)
+        return self.head(F.scaled_dot_product_attention(q, k, v, is_causal=self.causal))
+
+
+def tokens(o, y):
+    return F.cross_entropy(o.flatten(0, 1), y.flatten(), ignore_index=-100)
+
+
+def given(causal, edit=lambda x, y: (x, y)):
+    torch.manual_seed(0)
+    text = torch.randint(0, VOCABULARY, (200, LENGTH + 1), generator=torch.Generator().manual_seed(0))
+    model = Attends(causal)
+    return {
+        "model": model,
+        "data": edit(text[:, :-1], text[:, 1:]),
+        "loss": tokens,
+        "optimizer": torch.optim.Adam(model.parameters()),
+    }
+
+
+def masked(x, y, *, hide):
+    g = torch.Generator().manual_seed(1)
+    places = torch.rand(x.shape, generator=g) < 0.3
+    labels = torch.where(places, x, torch.full_like(x, -100))
+    return torch.where(places, torch.full_like(x, VOCABULARY - 1), x) if hide else x, labels
+
+
+def table(seed, leaks):
+    torch.manual_seed(seed)
+    x = torch.randn(200, 5)
+    y = (x[:, 0] + x[:, 1] > 0).float()
+    if leaks:
+        x = torch.cat([x, y[:, None]], 1)
+    return {"model": nn.Linear(x.shape[1], 1), "data": (x, y[:, None]), "loss": F.binary_cross_entropy_with_logits}
+
+
+SICK = (
+    lambda seed: given(False),
+    lambda seed: given(True, lambda x, y: (x, x)),
+    lambda seed: given(False, lambda x, y: masked(x, y, hide=False)),
+    lambda seed: table(seed, True),
+)
+HEALTHY = (
+    lambda seed: given(True),
+    lambda seed: given(False, lambda x, y: masked(x, y, hide=True)),
+    lambda seed: table(seed, False),
+)
+
+
+@pytest.mark.parametrize("build", SICK)
+def test_the_sick_are_found(build):
+    (found,) = alarms("target-leaks", build(0))
+    assert found.severity == "critical"
+
+
+@pytest.mark.parametrize("build", HEALTHY)
+def test_the_healthy_are_left_alone(build):
+    assert not alarms("target-leaks", build(0))
+
+
+def test_it_says_which_place_sees_which():
+    (found,) = alarms("target-leaks", given(False))
+    assert f"changing the input at place {LENGTH - 1} changes the answer at place {LENGTH - 2}" in found.says

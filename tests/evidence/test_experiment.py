@@ -1,0 +1,47 @@
+"""The cause is the smallest intervention that recovers most; a run near its best arm has none."""
+
+import torch
+
+from fixtures.judging import subject_of
+from fixtures.trained import patient
+from theodolite import catalogue
+from theodolite.evidence.experiment import experiment, has_won, longest_trial
+from theodolite.evidence.work import Work, work_of
+
+
+def pool(subject, *names):
+    found = []
+    for name in names or ("step-too-large", "step-too-small", "batch-noise", "trained-too-short", "inputs-not-scaled"):
+        found += list(catalogue.ailment(name).interventions(subject))
+    return found
+
+
+def test_a_run_that_has_won_is_not_tried():
+    subject = subject_of(patient(0, lambda own: torch.optim.Adam(own, 3e-3)))
+    assert has_won(subject)
+    made = experiment(subject, pool(subject))
+    assert made.cause is None and not made.arms
+
+
+def test_a_hot_run_and_a_cold_one_have_their_cause():
+    hot = subject_of(patient(0, lambda own: torch.optim.SGD(own, 30.0)))
+    cause = experiment(hot, pool(hot)).cause
+    assert cause.intervention.change.lr < 1 and cause.severity == "critical"
+    cold = subject_of(patient(0, lambda own: torch.optim.SGD(own, 1e-4)))
+    assert experiment(cold, pool(cold)).cause.intervention.change.lr > 1
+
+
+def test_labels_that_cannot_be_learned_have_no_cause():
+    subject = subject_of(patient(0, lambda own: torch.optim.SGD(own, 0.05), steps=100, noise=1.0))
+    assert experiment(subject, pool(subject)).cause is None
+
+
+def test_trials_end_within_their_work_and_say_when_a_step_is_too_dear():
+    subject = subject_of(patient(0, lambda own: torch.optim.SGD(own, 1e-4)))
+    subject.seen["work"] = Work(0.5)
+    experiment(subject, pool(subject))
+    assert work_of(subject).spent < 1.0
+    poor = subject_of(patient(0, lambda own: torch.optim.SGD(own, 1e-4)))
+    poor.seen["work"] = Work(0.01)
+    assert longest_trial(poor) < 8
+    assert "costs too much" in experiment(poor, pool(poor)).why_not

@@ -1,0 +1,113 @@
+"""What outputs and targets mean, found from the loss: against tasks whose meaning is known, and scores against brute force."""
+
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from theodolite.core.subject import Subject
+from theodolite.evidence.batches import batches, training_and_held_out
+from theodolite.evidence.task import constant_loss, majority, score_of, skill, task
+
+G = torch.Generator().manual_seed(0)
+
+
+class Reshaped(nn.Module):
+    """A linear map whose outputs have the shape asked for."""
+
+    def __init__(self, *shape, parts=1):
+        super().__init__()
+        self.shape, self.parts = shape, parts
+        self.linear = nn.Linear(4, parts * math.prod(shape))
+
+    def forward(self, x):
+        out = self.linear(x).view(len(x), self.parts, *self.shape)
+        return out[:, 0] if self.parts == 1 else tuple(out.unbind(1))
+
+
+def subject(model, y, loss, n=96):
+    torch.manual_seed(0)
+    x = torch.randn(n, 4, generator=torch.Generator().manual_seed(1))
+    return Subject(model, data=(x, y), loss=loss, checked=False)
+
+
+def tokens(o, y):
+    return F.cross_entropy(o.flatten(0, 1), y.flatten(), ignore_index=-100)
+
+
+def test_classes_are_found_on_whatever_axis_they_lie():
+    y = torch.randint(0, 3, (96,), generator=G)
+    assert (
+        task(subject(Reshaped(3), y, F.cross_entropy)).kind,
+        task(subject(Reshaped(3), y, F.cross_entropy)).axis,
+    ) == ("classes", 1)
+    pixels = torch.randint(0, 3, (96, 5, 5), generator=G)
+    assert task(subject(Reshaped(3, 5, 5), pixels, F.cross_entropy)).axis == 1
+    words = torch.randint(0, 7, (96, 6), generator=G)
+    found = task(subject(Reshaped(6, 7), words, tokens))
+    assert (found.kind, found.axis) == ("classes", 2)
+
+
+def test_targets_that_the_loss_leaves_out_do_not_count():
+    words = torch.randint(0, 7, (96, 6), generator=G)
+    words[torch.rand(96, 6, generator=G) < 0.5] = -100
+    one = subject(Reshaped(6, 7), words, tokens)
+    assert task(one).ignored == (-100,)
+    found = score_of(one, batches(one))
+    answer = torch.cat([one.answer(b) for b in batches(one)])
+    target = torch.cat([b.target for b in batches(one)])
+    counts = target != -100
+    assert found.accuracy == pytest.approx(float((answer.argmax(-1) == target)[counts].double().mean()))
+    assert found.loss == pytest.approx(float(tokens(answer.detach(), target)), rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("loss", "threshold"),
+    [
+        (F.binary_cross_entropy_with_logits, 0.0),
+        (F.mse_loss, 0.5),
+        (lambda o, y: F.binary_cross_entropy(o.sigmoid(), y), 0.0),
+    ],
+)
+def test_yes_begins_where_the_loss_says(loss, threshold):
+    y = torch.randint(0, 2, (96, 1), generator=G).float()
+    found = task(subject(Reshaped(1), y, loss))
+    assert (found.kind, found.threshold) == ("labels", threshold)
+
+
+def test_numbers_tuples_sums_and_what_cannot_be_told():
+    y = torch.randn(96, 2, generator=G)
+    assert task(subject(Reshaped(2), y, F.mse_loss)).kind == "numbers"
+    two = subject(Reshaped(2, parts=2), y, lambda o, t: F.mse_loss(o[1], t) + o[0].square().mean())
+    assert (task(two).kind, task(two).member) in (("numbers", 0), ("numbers", 1))
+    assert task(subject(Reshaped(2), y, lambda o, t: (o - t).square().sum())).summed
+    assert task(subject(Reshaped(5), y, lambda o, t: o.square().mean())).kind == "unknown"
+
+
+def test_the_loss_when_ignoring_the_input_is_that_of_the_shares_or_of_the_mean():
+    y = (torch.rand(4000, generator=G) < 0.2).long()
+    one = subject(Reshaped(2), y, F.cross_entropy, n=4000)
+    entropy = -(0.2 * math.log(0.2) + 0.8 * math.log(0.8))
+    assert constant_loss(one) == pytest.approx(entropy, rel=0.06)
+    assert majority(one) == pytest.approx(0.8, abs=0.02)
+    numbers = 5000 + 700 * torch.randn(2000, 1, generator=G)
+    other = subject(Reshaped(1), numbers, F.mse_loss, n=2000)
+    _, held = training_and_held_out(other)
+    assert constant_loss(other) == pytest.approx(float(torch.cat([b.target for b in held]).var()), rel=0.05)
+
+
+def test_one_answer_serves_all_places_of_a_text():
+    """Fitted place by place, four sequences of 64 would be told by heart."""
+    words = torch.randint(0, 50, (8, 64), generator=G)
+    one = subject(Reshaped(64, 50), words, tokens, n=8)
+    assert constant_loss(one) > 3.0
+
+
+def test_skill_is_the_better_of_loss_and_accuracy():
+    y = torch.randint(0, 2, (96,), generator=G)
+    one = subject(Reshaped(2), y, F.cross_entropy)
+    found = score_of(one, batches(one))
+    assert skill(one, found, found.loss) >= (found.accuracy - majority(one)) / (1 - majority(one))
+    assert math.isnan(skill(one, None, 1.0))

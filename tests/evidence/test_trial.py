@@ -1,0 +1,101 @@
+"""A trial is the user's own training: step for step the same numbers, and nothing of theirs is touched."""
+
+import copy
+
+import pytest
+import torch
+from torch.nn.functional import cross_entropy
+
+from fixtures.judging import subject_of
+from fixtures.trained import batches_of, clouds, network, patient
+from theodolite.evidence.batches import training_and_held_out
+from theodolite.evidence.trial import AS_IT_IS, Change, Trial, gain_of, judged_parts, present_score
+
+
+def fresh(lr=0.1, **more):
+    return patient(0, lambda own: torch.optim.SGD(own, lr, momentum=0.9), steps=0, **more)
+
+
+def test_the_plain_copy_takes_the_very_steps_of_the_users_loop():
+    given = fresh()
+    subject = subject_of(given)
+    training, _ = training_and_held_out(subject)
+    trial = Trial(subject, AS_IT_IS).advance(20)
+    model = network(0)
+    optimizer = torch.optim.SGD(model.parameters(), 0.1, momentum=0.9)
+    for step in range(20):
+        batch = training[step % len(training)]
+        optimizer.zero_grad()
+        cross_entropy(model(*batch.inputs), batch.target).backward()
+        optimizer.step()
+    for mine, other in zip(trial.model.parameters(), model.parameters(), strict=True):
+        assert torch.equal(mine, other)
+
+
+def test_a_trial_taken_further_is_the_one_made_at_once_dropout_included():
+    def drops():
+        return subject_of(patient(0, lambda own: torch.optim.Adam(own, 1e-2), lambda: torch.nn.Dropout(0.5), steps=0))
+
+    twice = Trial(drops(), AS_IT_IS).advance(7).advance(15)
+    assert twice.losses == Trial(drops(), AS_IT_IS).advance(15).losses
+
+
+def test_nothing_of_the_users_is_touched():
+    given = patient(0, lambda own: torch.optim.Adam(own, 1e-2), steps=30)
+    before = copy.deepcopy((given["model"].state_dict(), given["optimizer"].state_dict()))
+    state = torch.get_rng_state()
+    subject = subject_of(given)
+    Trial(subject, Change("lr x 10", lr=10.0)).advance(10).score()
+    Trial(subject, Change("more", from_here=True)).advance(10).score()
+    assert torch.equal(state, torch.get_rng_state())
+    after = (given["model"].state_dict(), given["optimizer"].state_dict())
+    assert all(torch.equal(before[0][k], after[0][k]) for k in before[0])
+    assert str(before[1]) == str(after[1])
+
+
+def test_a_run_begins_at_its_own_start_with_its_own_schedule():
+    x, y = clouds(0, 512)
+    model = network(0)
+    origin = {k: v.clone() for k, v in model.state_dict().items()}
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    warm = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda i: min(1.0, (i + 1) / 10))
+    from theodolite.core.run import RunMoment
+
+    moments = []
+    for step in range(20):
+        xb, yb = x[:32], y[:32]
+        optimizer.zero_grad()
+        cross_entropy(model(xb), yb).backward()
+        moments.append(RunMoment(step, loss=1.0, lr=optimizer.param_groups[0]["lr"]))
+        optimizer.step()
+        warm.step()
+    given = {
+        "model": model,
+        "data": batches_of(x, y, 32),
+        "loss": cross_entropy,
+        "optimizer": optimizer,
+        "origin": origin,
+    }
+    trial = Trial(subject_of({**given, "history": tuple(moments)}), AS_IT_IS)
+    assert torch.equal(trial.model[0].weight, origin["0.weight"])
+    rates = []
+    for step in range(1, 13):
+        trial.advance(step)
+        rates.append(trial.optimizer.param_groups[0]["lr"])
+    assert rates[:3] == pytest.approx([0.01, 0.02, 0.03]) and rates[-1] == pytest.approx(0.1)
+
+
+def test_a_gain_is_the_share_of_what_the_better_one_has_learned():
+    subject = subject_of(patient(0, lambda own: torch.optim.Adam(own, 1e-2), steps=200))
+    good, bad = present_score(subject), Trial(subject, AS_IT_IS).advance(1).score()
+    gain = gain_of(subject, good, bad)
+    assert gain.lost > 0.8 and gain.sure > 3 and gain.is_worth(0.1)
+    assert gain_of(subject, good, good).lost == 0.0
+    assert gain_of(subject, bad, good).lost < 0
+    assert gain_of(subject, good, None).is_worth(0.1)
+    assert sum(map(len, judged_parts(subject))) == 512
+
+
+def test_a_training_that_blows_up_is_over_and_has_no_score():
+    trial = Trial(subject_of(fresh(lr=1e30)), AS_IT_IS).advance(50)
+    assert trial.diverged and trial.steps < 50 and trial.score() is None

@@ -1,0 +1,35 @@
+"""Work is counted: prices do not depend on the clock, and the limit of the clock is said."""
+
+import pytest
+import torch
+from torch import nn
+
+from theodolite.evidence.work import OutOfTimeError, Price, Work, counted_price
+
+
+def priced(width, samples=32):
+    model = nn.Sequential(nn.Linear(8, width), nn.ReLU(), nn.Linear(width, 2))
+    x = torch.randn(samples, 8)
+    return counted_price(model, lambda: model(x), samples)
+
+
+def test_a_price_is_the_same_each_time_and_grows_with_the_network():
+    assert priced(64) == priced(64)
+    assert priced(512).sample > 4 * priced(64).sample
+    assert priced(64).step(64) > priced(64).step(32) > priced(64).forward(32)
+
+
+def test_a_model_that_refuses_to_be_counted_is_priced_by_its_size():
+    def broken():
+        raise RuntimeError("no")
+
+    assert counted_price(nn.Linear(100, 100), broken, 4).sample > 0
+
+
+def test_what_is_spent_is_gone_and_the_clock_ends_it():
+    work = Work(2.0)
+    work.spend(1.5)
+    assert work.left == 0.5
+    with pytest.raises(OutOfTimeError):
+        Work(2.0, limit=-1.0).spend(0.1)
+    assert Price(1.0, 0.5).forward(4) == 3.0

@@ -1,0 +1,85 @@
+"""The reservoir of a watch: the batches that training really had, targets proven by the gradient, and nothing disturbed."""
+
+import copy
+
+import pytest
+import torch
+from torch import nn
+from torch.nn.functional import cross_entropy, mse_loss
+
+from fixtures.trained import clouds, network
+from theodolite.verbs.watching.training_batches import TrainingBatches
+
+
+def loop(model, batches, loss=cross_entropy, scale=1.0):
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    for features, wanted in batches:
+        decoy = wanted.flip(0)  # of the same shape and type, and not the target
+        optimizer.zero_grad()
+        (scale * loss(model(features), wanted)).backward()
+        optimizer.step()
+    return decoy
+
+
+def some(count=6, size=16):
+    x, y = clouds(0, count * size)
+    return [(x[i : i + size], y[i : i + size]) for i in range(0, count * size, size)]
+
+
+@pytest.mark.parametrize("scale", [1.0, 0.25])
+def test_inputs_and_targets_are_those_of_training(scale):
+    model = network(0)
+    seen = TrainingBatches(model, cross_entropy)
+    loop(model, some(), scale=scale)
+    assert seen.batch_size == 16 and len(seen.kept) == 6
+    for kept, (x, y) in zip(seen.kept, some(), strict=True):
+        assert torch.equal(kept.inputs[0], x) and torch.equal(kept.target, y)
+
+
+def test_weights_are_bit_identical_with_and_without():
+    plain, watched = network(0), network(0)
+    TrainingBatches(watched, cross_entropy)
+    loop(plain, some())
+    loop(watched, some())
+    assert all(torch.equal(a, b) for a, b in zip(plain.parameters(), watched.parameters(), strict=True))
+
+
+def test_a_target_that_no_variable_holds_is_not_made_up():
+    model = network(0)
+    seen = TrainingBatches(model, lambda o, y: mse_loss(o, y))  # not the loss that training uses
+    loop(model, some())
+    assert not seen.kept and seen.batch_size == 16
+
+
+def test_evaluation_looks_and_copies_are_no_training():
+    model = network(0)
+    seen = TrainingBatches(model, cross_entropy)
+    x, y = clouds(0, 16)
+    with torch.no_grad():
+        model(x)
+    with seen.aside():
+        cross_entropy(model(x), y).backward()
+    copied = copy.deepcopy(model)
+    cross_entropy(copied(x), y).backward()
+    assert not seen.sizes and not seen.kept
+
+
+def test_dictionaries_tuples_and_keywords_are_seen():
+    class Named(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = network(0)
+
+        def forward(self, features, scale=None):
+            return self.inner(features * scale)
+
+    model = Named()
+    seen = TrainingBatches(model, cross_entropy)
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    for x, y in some(3):
+        batch = {"x": x, "labels": y}
+        optimizer.zero_grad()
+        cross_entropy(model(batch["x"], scale=torch.ones(len(x), 1)), batch["labels"]).backward()
+        optimizer.step()
+    assert len(seen.kept) == 3 and set(seen.kept[0].keywords) == {"scale"}
+    assert torch.equal(seen.kept[2].target, some(3)[2][1])
