@@ -12,13 +12,13 @@ import numpy as np
 import torch
 from matplotlib.figure import Figure
 from sklearn.datasets import make_moons
+from theodolite.report.regions import draw_regions
 from torch import nn
 from torch.nn.functional import cross_entropy
 
 from theodolite.io.builtin_network import digits
 from theodolite.measure.regions import regions_in_polygon, regions_on_line, regions_on_lines, slice_through
 from theodolite.measure.regions._sweeps import activation_patterns
-from theodolite.report.regions import draw_regions
 from theodolite.theory.regions import line_regions, origin_cell_sides
 
 

@@ -6,13 +6,13 @@ from dataclasses import replace
 from xml.etree import ElementTree
 
 import pytest
+from theodolite.report.plots import plots_of
+from theodolite.report.small_figures import small_figure
 
 from theodolite.core.law import Law
 from theodolite.core.reading import Band, Reading, Series
 from theodolite.report.figures import series_figure, verdict_figure
 from theodolite.report.formulas import formula, prose
-from theodolite.report.plots import plots_of
-from theodolite.report.small_figures import small_figure
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -1,7 +1,8 @@
 """Figures of many readings: those that left their band are drawn in full, the others small."""
 
-from theodolite.core.reading import Band, Reading, Series
 from theodolite.report.plots import FEW_FIGURES, plots_of
+
+from theodolite.core.reading import Band, Reading, Series
 
 
 def readings(count, outside=()):

@@ -96,8 +96,8 @@ class Survey(ShownAnswers):
 
     def opening(self) -> Opening:
         """The diagnosis, and the network as one strip."""
+        from theodolite.report.layer_strip import strip_of
         from theodolite.report.opening import Opening
-        from theodolite.verbs._strips import strip_of
 
         found = self.diagnosis
         strip = () if self._chart is None else strip_of(self._chart, self.readings, healthy=found.healthy)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from theodolite.report.drawing.scales import Scale
 from theodolite.report.opening import StripCell, StripLayer
 from theodolite.report.words import plain
 
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
 
 FAR = 1e4
 """A factor by which a sick network's number may change over the layers before it is colored."""
+
+ROOM = 10**0.5
+"""A factor up and down from the middle layer that a row has room for, though its layers be alike."""
 
 READ = {
     "change": "size of the change over the size at the start",
@@ -93,16 +97,15 @@ def _kind(chart: Chart, layer: Any) -> str:
 
 def _cells(row: str, values: Sequence[float], start: float | None) -> list[StripCell]:
     """Heights on a logarithmic scale; wrong is what has come far from where it starts: the first layer, a gradient's the last."""
-    logs = sorted(math.log10(value) for value in values if value > 0 and math.isfinite(value))
-    middle = logs[len(logs) // 2] if logs else 0.0
-    low, high = (min(logs[0], middle - 0.5), max(logs[-1], middle + 0.5)) if logs else (0.0, 1.0)
+    seen = sorted(value for value in values if value > 0 and math.isfinite(value))
+    middle = seen[len(seen) // 2] if seen else 1.0
+    scale = Scale(min(*seen, middle / ROOM), max(*seen, middle * ROOM), log=True)
     found = []
     for value in values:
         if math.isnan(value):
             found.append(StripCell(row, "not read", 0.0))
             continue
-        known = value > 0 and math.isfinite(value)
-        height = (math.log10(value) - low) / (high - low) if known else float(value > 0)
-        far = start is not None and not (known and start / FAR <= value <= start * FAR)
+        height = scale.share(value) if scale.shows(value) else float(value > 0)
+        far = start is not None and not (scale.shows(value) and start / FAR <= value <= start * FAR)
         found.append(StripCell(row, plain(value, digits=3), round(0.06 + 0.94 * height, 3), far))
     return found
