@@ -21,6 +21,9 @@ FEW_FIGURES, FIRST, MANY_PLACES, MOST_FIGURES = 8, 3, 60, 100
 """Up to so many figures of a quantity are all drawn in full and stand open; of more the first to be seen are, and the others
 small; of more places than can be named at an axis too. Of hundreds those to be seen first are drawn, the others counted."""
 
+WEDGE = 20
+"""Parts in which the area between two slopes is drawn."""
+
 ERRORS = "measured ± 1 standard error"
 
 
@@ -275,7 +278,7 @@ def _exponent_chart(verdict: Verdict, wrong: Sequence[Reading | None], labels: t
     refuted: list[Mark] = []
     for place, (curve, (reading, _, other)) in enumerate(zip(curves, drawn, strict=True)):
         group = place if len(curves) > 1 else -1
-        lines = _slope_lines(curve, group, reading, other)
+        lines = _slope_lines(curve, group, y, reading, other)
         marks += [*lines, *curve.marks(group)]
         told = [mark for mark in lines if mark.label]
         refuted += [mark for mark in told if isinstance(mark, Line) and mark.color == "wrong"]
@@ -302,32 +305,35 @@ def _bare_curve(reading: Reading, series: Series) -> Curve:
     )
 
 
-def _slope_lines(curve: Curve, group: int, reading: Reading, wrong: Reading | None) -> list[Mark]:
+def _slope_lines(curve: Curve, group: int, y: Scale, reading: Reading, wrong: Reading | None) -> list[Mark]:
     """The straight lines through the middle of the points, with what the legend says of them."""
     logs = [(math.log(x), math.log(y)) for x, y in zip(curve.x, curve.measured, strict=True) if x > 0 < y < math.inf]
     if not logs:
         return []
-    center = tuple(sum(pair[axis] for pair in logs) / len(logs) for axis in (0, 1))
-    ends = [min(x for x, _ in logs) - 0.05, max(x for x, _ in logs) + 0.05]
-    x, color = [math.exp(end) for end in ends], group_color(group)
+    center = [sum(pair[axis] for pair in logs) / len(logs) for axis in (0, 1)]
+    ends = min(x for x, _ in logs) - 0.05, max(x for x, _ in logs) + 0.05
+    across = [ends[0] + (ends[1] - ends[0]) * part / WEDGE for part in range(WEDGE + 1)]
+    color = group_color(group)
 
-    def line(slope: float) -> list[float]:
-        return [math.exp(center[1] + slope * (end - center[0])) for end in ends]
+    def line(slope: float, color: str, style: str, label: str) -> Line:
+        heights = [min(max(center[1] + slope * (end - center[0]), math.log(y.low)), math.log(y.high)) for end in ends]
+        cut = [
+            center[0] + (height - center[1]) / slope if slope else end
+            for height, end in zip(heights, ends, strict=True)
+        ]
+        return Line([math.exp(v) for v in cut], [math.exp(v) for v in heights], color, style, label)
 
     marks: list[Mark] = []
     theory, expected = (color if group >= 0 else "theory"), reading.expected
     if expected and math.isfinite(expected.middle):
-        slopes = [v for v in (expected.low, expected.high) if math.isfinite(v)]
-        left, right = (sorted(pair) for pair in zip(line(slopes[0]), line(slopes[-1]), strict=True))
-        tip, height = math.exp(center[0]), math.exp(center[1])  # where the slopes cross
-        marks.append(Area([x[0], tip, x[1]], [left[0], height, right[0]], [left[1], height, right[1]], theory))
-        marks.append(Line(x, line(expected.middle), theory, label=f"theory: {_slope_words(expected)}"))
-    fit = f"fit: slope {number(reading.measured, reading.stderr)}"
-    marks.append(Line(x, line(reading.measured), color, "dotted", label=fit))
+        low, high = (v if math.isfinite(v) else expected.middle for v in (expected.low, expected.high))
+        sides = [sorted(math.exp(center[1] + v * (x - center[0])) for v in (low, high)) for x in across]
+        marks.append(Area([math.exp(x) for x in across], *zip(*sides, strict=True), theory, edged=False))
+        marks.append(line(expected.middle, theory, "", f"theory: {_slope_words(expected)}"))
+    marks.append(line(reading.measured, color, "dotted", f"fit: slope {number(reading.measured, reading.stderr)}"))
     if wrong and wrong.expected and math.isfinite(wrong.expected.middle):
         slope = wrong.expected.middle
-        words = f"form in print: slope {plain(slope, digits=4)}"
-        marks.append(Line(x, line(slope), "wrong", "dashed", label=words))
+        marks.append(line(slope, "wrong", "dashed", f"form in print: slope {plain(slope, digits=4)}"))
     return marks
 
 

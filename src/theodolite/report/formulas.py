@@ -19,7 +19,7 @@ _ACCENTS = {"hat": "^", "widehat": "^", "bar": "¯", "overline": "¯", "tilde": 
 _ACCENTS |= {"dot": "˙", "ddot": "¨", "vec": "→"}
 _BELOW = {"sum", "prod", "max", "min", "sup", "inf", "lim", "arg"}
 """Signs and functions whose lower script stands below them where there is room."""
-_GREEK_AND_LETTERS = {"ell", "infty", "partial", "nabla", "emptyset", "top", "perp", "star", "ast", "dagger", "prime"}
+_LETTERS = {"ell", "infty", "partial", "nabla", "emptyset", "top", "perp", "star", "ast", "dagger", "prime"}
 _OPENING, _CLOSING, _BARS = frozenset("([{⟨⌊⌈"), frozenset(")]}⟩⌋⌉"), frozenset("|‖")
 _ENDS = (*_CLOSING, *_BARS, "!")
 
@@ -170,10 +170,9 @@ class _Reader:
         if name not in SIGNS:
             raise ValueError(f"expected a command that is known, got {name!r}")
         sign = SIGNS[name]
-        letter = sign.isalpha() or name in _GREEK_AND_LETTERS
-        if name in ("sum", "prod", "int"):
-            return f"<mo>{sign}</mo>"
-        return f"<mi>{sign}</mi>" if letter else _sign(sign, infix=infix)
+        if name[0].isupper() and sign.isalpha():
+            return f'<mi mathvariant="normal">{sign}</mi>'
+        return f"<mi>{sign}</mi>" if sign.isalpha() or name in _LETTERS else _sign(sign, infix=infix)
 
     def fence(self, size: str = "") -> str:
         """The bracket behind `left`, `right` or a size; as tall as what it stands around unless a size is given."""
@@ -198,7 +197,7 @@ def _sign(sign: str, *, infix: bool) -> str:
     """An operator; brackets keep their size, and a sign with nothing before it stands close to what follows."""
     if sign in _OPENING | _CLOSING:
         return f'<mo stretchy="false">{sign}</mo>'
-    if sign in _BARS:
+    if sign in _BARS or sign == "/":
         return f'<mo stretchy="false" lspace="0" rspace="0">{sign}</mo>'
     shown = {"-": "−", "*": "∗", "~": "\u00a0"}.get(sign, escape(sign))
     return f'<mo form="prefix">{shown}</mo>' if shown in "−+±∓" and not infix else f"<mo>{shown}</mo>"

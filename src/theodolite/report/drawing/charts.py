@@ -112,13 +112,14 @@ class Line:
 
 @dataclass(frozen=True)
 class Area:
-    """What lies between two curves, with its edges; nothing where ``low`` is above ``high``."""
+    """What lies between two curves, ``edged`` by them; nothing where ``low`` is above ``high``."""
 
     x: Values = ()
     low: Values = ()
     high: Values = ()
     color: str = "theory"
     label: str = ""
+    edged: bool = True
 
     def drawn(self, frame: Frame) -> str:
         """The area, clipped to the axes, and those parts of its edges that lie within."""
@@ -133,7 +134,8 @@ class Area:
         low, high = [max(v, frame.y.low) for v in low], [min(v, frame.y.high) for v in high]
         wide = any(a < b for a, b in zip(low, high, strict=True))
         around = joined(frame.places([*x, *reversed(x)], [*low, *reversed(high)])) + "Z" if wide else ""
-        edges = "".join(self._edge(frame, x, values) for values in ((low, high) if low != high else (low,)))
+        sides = ((low, high) if low != high else (low,)) if self.edged else ()
+        edges = "".join(self._edge(frame, x, values) for values in sides)
         return path(around, "area", self.color) + path(edges, "line thin", self.color)
 
     @staticmethod
@@ -206,7 +208,7 @@ class Chart:
         legend, rows = _legend(self.keys, left)
         top = 12.0 + 16 * rows
         frame = Frame(self.x, self.y, left, WIDTH - max(12.0, last), top, top + PLOT)
-        names = min(80.0, 0.57 * LETTER * letters) + 6 if slanted else 14.0
+        names = min(86.0, 0.6 * LETTER * letters + 10) if slanted else 14.0
         tall = frame.bottom + names + (22 if self.x_label else 8)
         parts = [*_axes(frame, upright, below, slanted=slanted), *(mark.drawn(frame) for mark in self.marks), *legend]
         middle = (frame.top + frame.bottom) / 2

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
 
+from theodolite.io.files import write_atomically
 from theodolite.report.drawing.charts import Frame
 from theodolite.report.drawing.scales import Scale
 from theodolite.report.drawing.shapes import GROUPS, LETTER, Point, flowing, group_color, markers, path, picture, text
+
+if TYPE_CHECKING:
+    from theodolite.measure.regions import PlaneRegions
 
 WIDTH, HEIGHT, ENLARGED = 430.0, 330.0, 1.32
 MOST_CLASSES, SHADES, FINE = 12, 5, 4
@@ -49,6 +55,30 @@ def cells_figure(
     scaled = f'<g transform="scale({1 / FINE})">{"".join(cells)}</g>'
     said = spoken or f"{len(polygons)} cells of a plane through {len(points)} inputs"
     return picture([scaled, rings, dots], (WIDTH, HEIGHT), said, enlarged=ENLARGED)
+
+
+def region_figure(
+    found: PlaneRegions,
+    path: str | Path,
+    *,
+    groups: Sequence[int] | None = None,
+    points: Iterable[Sequence[float]] = (),
+) -> Path:
+    """The linear regions of a slice, written to an SVG file: the color of a cell is that of its ``group``, such as a class.
+
+    ``points`` (P, 2) are marked, in the coordinates of the slice.
+    """
+    from theodolite.report.html import picture_file  # which draws with this package
+
+    target = Path(path)
+    if target.suffix != ".svg":
+        raise ValueError(
+            f"expected a path that ends in .svg, got {str(path)!r}; a browser shows and prints such a file"
+        )
+    polygons = [[(float(u), float(v)) for u, v in found.polygon(k)] for k in range(found.regions)]
+    marked = [(float(u), float(v)) for u, v in points]
+    svg = cells_figure(polygons, [0] * found.regions if groups is None else groups, marked)
+    return write_atomically(target, picture_file(svg))
 
 
 def _outline(corners: Sequence[tuple[int, int]]) -> str:
