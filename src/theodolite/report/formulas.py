@@ -70,11 +70,10 @@ class _Reader:
             if token.isspace() or name in _IGNORED:
                 continue
             if name == "rm":
-                return [*found, _roman(self.upright(until))]
+                return [*found, _roman(self.upright(until).strip())]
             node = self.scripted(self.atom(token, infix=infix), below=name in _BELOW)
-            if name in FUNCTIONS:
-                node = (_THIN if infix else "") + node + ("" if self.next_is("(", "[", "\\left", "") else _THIN)
-            found.append(node)
+            around = name in FUNCTIONS and not self.next_is("(", "[", "\\left", "}", "")
+            found += [*([_THIN] if infix and name in FUNCTIONS else []), node, *([_THIN] if around else [])]
             infix = not node.startswith("<mo") or any(f">{mark}</mo>" in node for mark in _ENDS)
         if until and (not self.tokens or self.tokens.pop() != until):
             raise ValueError(f"expected {until!r}, got the end of the formula")

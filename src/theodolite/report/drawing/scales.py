@@ -50,7 +50,7 @@ class Scale:
             places = range(0, len(self.names), step)
             return [(float(at), shortened(printable(self.names[at]), NAME_LETTERS)) for at in places]
         values = self.own or (_round_powers if self.log else _round_numbers)(self.low, self.high, most)
-        return [(value, plain(value, digits=4)) for value in values]
+        return list(zip(values, _tick_words(values), strict=True))
 
 
 def scale_of(values: Iterable[float], *, log: bool = False, margin: float = 0.04) -> Scale:
@@ -90,6 +90,20 @@ def is_wide(values: Sequence[float]) -> bool:
     ratios = [b / a for a, b in pairwise(steps)]
     even = len(ratios) >= 2 and max(ratios) < 1.1 * min(ratios) and steps[-1] >= 8 * steps[0]
     return steps[-1] > 100 * steps[0] or even
+
+
+def _tick_words(values: Sequence[float]) -> list[str]:
+    """Numbers with as many digits as tell them apart; a power of ten as such.
+
+    >>> _tick_words([0.01, 1e5]), _tick_words([100000.0, 100000.5])
+    (['0.01', '10⁵'], ['100000', '100000.5'])
+    """
+    words: list[str] = []
+    for digits in (4, 6, 8, 12):
+        words = [long.removeprefix("1×") for long in (plain(value, digits=digits) for value in values)]
+        if len(set(words)) == len(values):
+            break
+    return words
 
 
 def _round_powers(low: float, high: float, most: int) -> list[float]:
