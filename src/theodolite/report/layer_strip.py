@@ -49,7 +49,7 @@ def strip_of(chart: Chart, readings: Sequence[Reading], *, healthy: bool) -> tup
         if told:
             rows[name] = [told.get(layer.name, math.nan) for layer in layers]
     cells = {
-        name: _cells(name, values, None if healthy or place >= own else values[-(name == "gradient")])
+        name: cells_of(name, values, None if healthy or place >= own else values[-(name == "gradient")])
         for place, (name, values) in enumerate(rows.items())
     }
     return tuple(
@@ -68,7 +68,7 @@ def _weight_strip(chart: Chart, readings: Sequence[Reading]) -> tuple[StripLayer
     rows = {name: values for name, values in told.items() if values}
     names = [name for name in chart.weights if any(name in values for values in rows.values())]
     names = names[:: math.ceil(len(names) / MOST) or 1]
-    cells = {row: _cells(row, [values.get(name, math.nan) for name in names], None) for row, values in rows.items()}
+    cells = {row: cells_of(row, [values.get(name, math.nan) for name in names], None) for row, values in rows.items()}
     if len(names) < 2:
         return ()
     return tuple(
@@ -95,11 +95,11 @@ def _kind(chart: Chart, layer: Any) -> str:
     return str(layer.kind) if weight is None else f"{layer.kind} {' × '.join(str(side) for side in weight.shape)}"
 
 
-def _cells(row: str, values: Sequence[float], start: float | None) -> list[StripCell]:
+def cells_of(row: str, values: Sequence[float], start: float | None) -> list[StripCell]:
     """Heights on a logarithmic scale; wrong is what has come far from where it starts: the first layer, a gradient's the last."""
-    seen = sorted(value for value in values if value > 0 and math.isfinite(value))
-    middle = seen[len(seen) // 2] if seen else 1.0
-    scale = Scale(min(*seen, middle / ROOM), max(*seen, middle * ROOM), log=True)
+    seen = sorted(value for value in values if value > 0 and math.isfinite(value)) or [1.0]
+    middle = seen[len(seen) // 2]
+    scale = Scale(min(seen[0], middle / ROOM), max(seen[-1], middle * ROOM), log=True)
     found = []
     for value in values:
         if math.isnan(value):
