@@ -288,7 +288,8 @@ def _axes(
 def _legend(keys: Sequence[Mark], left: float) -> tuple[list[str], int]:
     """The signs with their words in lines above the plot, and how many lines these are."""
     widths = [38 + LETTER * len(mark.label) for mark in keys]
-    places = flowing(widths, min(left, 40.0) if sum(widths) > WIDTH - left else left, WIDTH)
+    start = min(left, max(4.0, WIDTH - max(widths, default=0.0)))  # a long label begins further to the left
+    places = flowing(widths, start, WIDTH)
     parts = []
     for mark, (x, line) in zip(keys, places, strict=True):
         y = 10.0 + 16 * line
