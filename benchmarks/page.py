@@ -1,7 +1,7 @@
 """Bytes and seconds of three pages: the survey of the built-in network, a run's, and the atlas of three laws.
 
-What the pages show is measured first and not counted. The first time is that of a fresh process, which loads what drawing
-needs; the second is the best of five more. Run with ``--json`` for the figures alone, ``--out DIR`` to keep the pages.
+What the pages show is measured first and not counted. Times are processor seconds: the first is that of a fresh process,
+which loads what drawing needs; the second is the best of five more. Run with ``--json`` for the figures alone, ``--out DIR`` to keep the pages.
 """
 
 import argparse
@@ -56,9 +56,9 @@ def measured(make):
     """The files, the seconds of the first making, and the best of five more."""
     times = []
     for _ in range(6):
-        start = time.perf_counter()
+        start = time.process_time()
         files = make()
-        times.append(time.perf_counter() - start)
+        times.append(time.process_time() - start)
     return files, times[0], min(times[1:])
 
 

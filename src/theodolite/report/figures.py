@@ -259,7 +259,8 @@ def _scales(curves: Sequence[Curve], names: Sequence[str], logs: tuple[bool, boo
     bars = [bar for bar in bars if math.isfinite(bar)]
     positive = [v for v in ys if v > 0]
     if logs[1] and positive:
-        bars = [bar for bar in bars if bar >= min(positive) / 10]
+        floor = min(positive) / 10
+        bars = [bar for bar in bars if bar >= floor]
     x = named_scale(names) if names else scale_of(xs, log=logs[0])
     return replace(x, own=own_ticks(xs, x)), scale_of((*ys, *bars), log=logs[1] and bool(positive), margin=0.08)
 

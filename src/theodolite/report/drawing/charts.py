@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from theodolite.report.drawing.scales import Scale
 from theodolite.report.drawing.shapes import (
@@ -51,7 +51,9 @@ class Frame:
 
     def places(self, x: Values, y: Values) -> list[Point]:
         """Points of the paper."""
-        return [(self.across(a), self.down(b)) for a, b in zip(x, y, strict=True)]
+        left, wide, bottom, tall = self.left, self.right - self.left, self.bottom, self.bottom - self.top
+        shares = zip(self.x.shares(x), self.y.shares(y), strict=True)
+        return [(left + a * wide, bottom - b * tall) for a, b in shares]
 
 
 @dataclass(frozen=True)
@@ -66,13 +68,14 @@ class Points:
 
     def drawn(self, frame: Frame) -> str:
         """The bars below, the marks above."""
-        bars, seen = [], self.shown(frame)
-        for place in seen if self.errors else ():
-            value, error = self.y[place], self.errors[place]
-            if math.isfinite(error) and error > 0:
-                ends = frame.down(max(value - error, frame.y.low)), frame.down(value + error)
-                bars.append(f"M{short(frame.across(self.x[place]))},{short(ends[0])}V{short(ends[1])}")
+        seen = self.shown(frame)
         marks = markers(frame.places([self.x[k] for k in seen], [self.y[k] for k in seen]), self.group)
+        errors = self.errors or [0.0] * len(self.x)
+        sure = [k for k in seen if math.isfinite(errors[k]) and errors[k] > 0]
+        x = [self.x[k] for k in sure]
+        low = frame.places(x, [max(self.y[k] - errors[k], frame.y.low) for k in sure])
+        high = frame.places(x, [self.y[k] + errors[k] for k in sure])
+        bars = [f"M{short(a)},{short(b)}V{short(c)}" for (a, b), (_, c) in zip(low, high, strict=True)]
         return path("".join(bars), "bar", group_color(self.group)) + marks
 
     def shown(self, frame: Frame) -> list[int]:
@@ -134,20 +137,20 @@ class Area:
         low, high = [max(v, frame.y.low) for v in low], [min(v, frame.y.high) for v in high]
         wide = any(a < b for a, b in zip(low, high, strict=True))
         around = joined(frame.places([*x, *reversed(x)], [*low, *reversed(high)])) + "Z" if wide else ""
-        sides = ((low, high) if low != high else (low,)) if self.edged else ()
+        sides = (low, high) if wide and self.edged else () if wide else (low,)
         edges = "".join(self._edge(frame, x, values) for values in sides)
         return path(around, "area", self.color) + path(edges, "line thin", self.color)
 
     @staticmethod
     def _edge(frame: Frame, x: Values, values: Values) -> str:
         """The edge, but for where it was clipped."""
-        runs: list[list[tuple[float, float]]] = [[]]
-        for place, value in zip(x, values, strict=True):
+        runs: list[list[Point]] = [[]]
+        for value, place in zip(values, frame.places(x, values), strict=True):
             if frame.y.low < value < frame.y.high:
-                runs[-1].append((frame.across(place), frame.down(value)))
+                runs[-1].append(place)
             elif runs[-1]:
                 runs.append([])
-        return "".join(joined(run) for run in runs)
+        return "".join(map(joined, runs))
 
     def key(self, x: float, y: float) -> str:
         """The sign in the legend."""
@@ -219,14 +222,20 @@ class Chart:
         return picture(parts, (WIDTH, tall), self.spoken, enlarged=ENLARGED)
 
     def small(self, words: str) -> str:
-        """The figure without ticks, for pages that have hundreds; the words below say from where to where it goes."""
+        """The figure without ticks and error bars, for pages that have hundreds; the words say from where to where it goes."""
         wide, tall = SMALL
         frame = Frame(self.x, self.y, SMALL_EDGE, wide - SMALL_EDGE, SMALL_EDGE, tall - SMALL_BELOW)
         sides = path(f"M{short(frame.left)},{short(frame.top)}V{short(frame.bottom)}H{short(frame.right)}", "axis")
+        marks = [_bare(mark).drawn(frame) for mark in self.marks]
         line = text(SMALL_EDGE, tall - 10, shortened(words, 72))
-        return picture(
-            [sides, *(mark.drawn(frame) for mark in self.marks), line], SMALL, self.spoken, "th-figure th-few"
-        )
+        return picture([sides, *marks, line], SMALL, self.spoken, "th-figure th-few")
+
+
+def _bare(mark: Mark) -> Mark:
+    """The mark as a small figure shows it: a point without its bar, an area without edges."""
+    if isinstance(mark, Points):
+        return replace(mark, errors=())
+    return replace(mark, edged=False) if isinstance(mark, Area) else mark
 
 
 def thinned(places: list[int], x: Values, values: Values, scale: Scale) -> list[int]:

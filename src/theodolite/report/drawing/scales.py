@@ -35,13 +35,19 @@ class Scale:
         >>> Scale(0.0, 4.0).share(1.0), Scale(1.0, 100.0, log=True).share(10.0), Scale(0.0, 1.0).share(9.0)
         (0.25, 0.5, 1.02)
         """
+        return self.shares([value])[0]
+
+    def shares(self, values: Sequence[float]) -> list[float]:
+        """How far along the axis each value is."""
         low, high = self.low, self.high
         if self.log:
-            value, low, high = (math.log10(max(v, 1e-300)) for v in (value, low, high))
-        if low == high:
-            return 0.5
-        share = (value / 2 - low / 2) / (high / 2 - low / 2)  # halves: a difference of huge numbers would overflow
-        return min(max(share, -0.02), 1.02)
+            low, high = math.log10(low), math.log10(high)
+            values = [math.log10(value) if value > 1e-300 else -300.0 for value in values]
+        half = high / 2 - low / 2  # halves: a difference of huge numbers would overflow
+        if half == 0:
+            return [0.5] * len(values)
+        low /= 2
+        return [min(max((value / 2 - low) / half, -0.02), 1.02) for value in values]
 
     def ticks(self, most: int = 7) -> list[tuple[float, str]]:
         """The numbers or names that stand at the axis, each with its words."""
