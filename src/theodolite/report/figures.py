@@ -287,8 +287,9 @@ def _exponent_chart(verdict: Verdict, wrong: Sequence[Reading | None], labels: t
             keys += [mark for mark in told if mark not in refuted]
         else:
             slope = _slope_words(reading.expected).removeprefix("slope ")
-            label = f"{printable(curve.label)}: fit: slope {number(reading.measured, reading.stderr)}, theory {slope}"
-            keys.append(Line(color=group_color(group), mark=group, label=shortened(label, 62)))
+            fit = f": fit: slope {number(reading.measured, reading.stderr)}, theory {slope}"
+            label = shortened(printable(curve.label), max(66 - len(fit), 12)) + fit
+            keys.append(Line(color=group_color(group), mark=group, label=label))
     once = {mark.label: mark for mark in refuted}
     x_label, y_label, spoken = (printable(label) for label in labels)
     return Chart(x, y, marks, [*keys, *once.values()], x_label, y_label, spoken)
