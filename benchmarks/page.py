@@ -1,7 +1,8 @@
 """Bytes and seconds of three pages: the survey of the built-in network, a run's, and the atlas of three laws.
 
 What the pages show is measured first and not counted. Times are processor seconds: the first is that of a fresh process,
-which loads what drawing needs; the second is the best of five more. Run with ``--json`` for the figures alone, ``--out DIR`` to keep the pages.
+which loads what drawing needs; the second is the best of five more. Run with ``--json`` for the figures alone, and with
+``--out DIR`` to keep the pages.
 """
 
 import argparse

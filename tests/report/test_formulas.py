@@ -38,6 +38,7 @@ def read(tex):
         (r"\binom{n}{k}", "row(( frac(n k) ))"),
         (r"2\ln x", "2 space ln space x"),
         (r"\exp(x)", "exp ( x )"),
+        (r"\mathrm{d\theta}", "dθ"),
     ],
 )
 def test_a_formula_has_the_structure_of_its_tex(tex, structure):
@@ -61,6 +62,8 @@ def test_every_formula_of_the_catalogue_has_as_many_parts_as_its_elements_take()
 def test_a_sign_before_a_number_stands_close_and_one_between_two_apart():
     signs = [node for node in ElementTree.fromstring(formula("-1-(-2)=-x")).iter("mo") if node.text == "−"]
     assert [node.get("form") for node in signs] == ["prefix", None, "prefix", "prefix"]
+    (minus,) = (node for node in ElementTree.fromstring(formula(r"\hat x-y")).iter("mo") if node.text == "−")
+    assert minus.get("form") is None
 
 
 def test_only_brackets_that_ask_for_it_grow():

@@ -74,7 +74,8 @@ class _Reader:
             node = self.scripted(self.atom(token, infix=infix), below=name in _BELOW)
             around = name in FUNCTIONS and not self.next_is("(", "[", "\\left", "}", "")
             found += [*([_THIN] if infix and name in FUNCTIONS else []), node, *([_THIN] if around else [])]
-            infix = not node.startswith("<mo") or any(f">{mark}</mo>" in node for mark in _ENDS)
+            if not node.startswith("<mspace"):
+                infix = not node.startswith(("<mo>", "<mo ")) or any(f">{mark}</mo>" in node for mark in _ENDS)
         if until and (not self.tokens or self.tokens.pop() != until):
             raise ValueError(f"expected {until!r}, got the end of the formula")
         return found
@@ -186,10 +187,18 @@ def _grouped(nodes: list[str]) -> str:
 
 def _roman(words: str) -> str:
     """Upright letters: a name, or words with their spaces."""
-    plain = re.sub(r"\\(?=[ ,;&#%_{}])|\\[a-z]+", "", words)
+    plain = re.sub(r"\\([A-Za-z]+|.)", _letter, words)
     if " " in words:
         return f"<mtext>{escape(plain)}</mtext>".replace(" ", "\u00a0")
     return f'<mi mathvariant="normal">{escape(plain)}</mi>'
+
+
+def _letter(found: re.Match[str]) -> str:
+    """The letter or sign that a command within words stands for."""
+    sign = SIGNS.get(found[1], " " if found[1] in _SPACES else None)
+    if sign is None:
+        raise ValueError(f"expected letters, got the command {found[0]!r}")
+    return sign
 
 
 def _sign(sign: str, *, infix: bool) -> str:
