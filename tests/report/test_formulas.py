@@ -39,6 +39,7 @@ def read(tex):
         (r"2\ln x", "2 space ln space x"),
         (r"\exp(x)", "exp ( x )"),
         (r"\mathrm{d\theta}", "dθ"),
+        ("^2", "sup(space 2)"),
     ],
 )
 def test_a_formula_has_the_structure_of_its_tex(tex, structure):
@@ -77,7 +78,7 @@ def test_limits_stand_below_where_there_is_room():
 
 
 @pytest.mark.parametrize(
-    "tex", [r"\begin{cases}a\\b\end{cases}", "a$b", "", r"\unknown{x}", r"\frac{a", r"\frac{a}", "a}", "^2", r"\left(a"]
+    "tex", [r"\begin{cases}a\\b\end{cases}", "a$b", "", r"\unknown{x}", r"\frac{a", r"\frac{a}", "a}", r"\left(a"]
 )
 def test_what_cannot_be_read_is_shown_as_it_is(tex):
     assert formula(tex).startswith('<code class="th-tex">')

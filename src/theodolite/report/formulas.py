@@ -136,8 +136,11 @@ class _Reader:
             return self.command(token[1:].rstrip("*"), infix=infix)
         if token[0].isdigit():
             return f"<mn>{token}</mn>"
-        if token in ("^", "_", "&", "#"):
-            raise ValueError(f"expected something before a script, got {token!r}")
+        if token in ("&", "#"):
+            raise ValueError(f"expected a sign, got {token!r}, which stands for something else in TeX")
+        if token in ("^", "_"):  # a script of what stands before the formula
+            self.tokens.append(token)
+            return "<mrow></mrow>"
         return f"<mi>{escape(token)}</mi>" if token.isalpha() else _sign(token, infix=infix)
 
     def command(self, name: str, *, infix: bool) -> str:
