@@ -206,7 +206,7 @@ def test_every_figure_has_size(opened, name, width):
     page = opened(name, width=width)
     page.evaluate("document.querySelectorAll('details').forEach(d => { d.open = true; })")
     sizes = page.evaluate(
-        "[...document.querySelectorAll('svg.th-figure, math.th-formula')].map(f => f.getBoundingClientRect())"
+        "[...document.querySelectorAll('svg.th-figure, math')].map(f => f.getBoundingClientRect())"
         ".map(box => [box.width, box.height])"
     )
     assert len(sizes) >= (5 if name == "survey" else 2)

@@ -21,6 +21,11 @@ _BELOW = {"sum", "prod", "max", "min", "sup", "inf", "lim", "arg"}
 """Signs and functions whose lower script stands below them where there is room."""
 _LETTERS = {"ell", "infty", "partial", "nabla", "emptyset", "top", "perp", "star", "ast", "dagger", "prime"}
 _OPENING, _CLOSING, _BARS = frozenset("([{⟨⌊⌈"), frozenset(")]}⟩⌋⌉"), frozenset("|‖")
+_RELATIONS = frozenset("=≤≥≈∼→⇒∝≠≡")
+_MARK = re.compile(r"(?:<ms[a-z]+>)?<mo[^>]*>(.)</mo>")
+_WIDE = tuple(f'<mspace width="{width}"/>' for width in ("1em", "2em"))
+LONG, SHORT = 9, 3
+"""A formula of more parts may break before a sign such as =, where more than a few stand before it."""
 _ENDS = (*_CLOSING, *_BARS, "!")
 
 
@@ -35,11 +40,14 @@ def formula(tex: str, *, display: bool = False) -> str:
     try:
         if not source or "$" in source:
             raise ValueError(f"expected a formula without dollar signs, got {source!r}")
-        body = _Reader(source).whole()
+        pieces = _pieces(_Reader(source).whole())
     except ValueError:
         return f'<code class="th-tex">{escape(source)}</code>'
     style = ' displaystyle="true"' if display else ""
-    return f'<math class="th-formula"{style} alttext="{escape(source)}">{body}</math>'
+    if len(pieces) == 1:
+        return f'<math class="th-formula"{style} alttext="{escape(source)}">{pieces[0]}</math>'
+    body = " ".join(f"<math{style}>{piece}</math>" for piece in pieces)
+    return f'<span class="th-formula" role="math" aria-label="{escape(source)}">{body}</span>'
 
 
 def prose(text: str) -> str:
@@ -54,11 +62,11 @@ class _Reader:
     def __init__(self, source: str) -> None:
         self.tokens = _TOKEN.findall(source)[::-1]
 
-    def whole(self) -> str:
-        body = "".join(self.row())
+    def whole(self) -> list[str]:
+        nodes = self.row()
         if self.tokens:
             raise ValueError("expected braces in pairs, got a closing one too many")
-        return body
+        return nodes
 
     def row(self, until: str = "") -> list[str]:
         """Everything up to the token that ends it, which is taken, or up to the end of the formula."""
@@ -182,6 +190,21 @@ class _Reader:
         token = self.tokens.pop() if self.tokens else "."
         sign = SIGNS.get(token[1:], token[1:]) if token.startswith("\\") else token
         return "" if sign == "." else f'<mo stretchy="true"{size}>{escape(sign)}</mo>'
+
+
+def _pieces(nodes: list[str]) -> list[str]:
+    """The formula in pieces between which a line may end: at wide spaces, and in a long one before signs such as =."""
+    pieces: list[list[str]] = [[]]
+    depth = 0
+    for node in nodes:
+        found = _MARK.match(node)
+        mark = found[1] if found else ""
+        relation = depth == 0 and mark in _RELATIONS and len(nodes) > LONG and len(pieces[-1]) > SHORT
+        if relation or (pieces[-1] and pieces[-1][-1] in _WIDE):
+            pieces.append([])
+        pieces[-1].append(node)
+        depth += (mark in _OPENING) - (mark in _CLOSING)
+    return ["".join(piece) for piece in pieces]
 
 
 def _grouped(nodes: list[str]) -> str:
