@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from theodolite.report.drawing.charts import Chart, Line, Mark, Points
+from theodolite.report.drawing.charts import Figure, Mark, Points, Polyline
 from theodolite.report.drawing.scales import Scale, scale_of
 from theodolite.report.drawing.shapes import group_color
 from theodolite.report.html import picture_file
@@ -38,13 +38,13 @@ def picture() -> str:
     for group, (name, units) in enumerate(sorted(curves().items(), key=lambda pair: -pair[1][-1])):
         inside = [(float(n), u) for n, u in zip(POINTS, units, strict=True) if 1 <= u <= MOST]
         x, y = [n for n, _ in inside], [u for _, u in inside]
-        marks += [Line(x, y, group_color(group)), Points(x, y, group=group)]
+        marks += [Polyline(x, y, group_color(group)), Points(x, y, group=group)]
         beyond = "" if len(inside) > 1 else " (beyond the figure)"
-        keys.append(Line(color=group_color(group), mark=group, label=name + beyond))
-    seen = Line(POINTS, POINTS, "ink", "dashed", "seen: least squares on random units, N = n")
+        keys.append(Polyline(color=group_color(group), mark=group, label=name + beyond))
+    seen = Polyline(POINTS, POINTS, "ink", "dashed", "seen: least squares on random units, N = n")
     scales = scale_of(POINTS, log=True), Scale(1.0, MOST, log=True)
     labels = f"points n of {INPUTS} inputs, {THETA} apart", "units, constants and logarithms left out"
-    return picture_file(Chart(*scales, [*marks, seen], [*keys, seen], *labels, spoken=TITLE).svg()) + "\n"
+    return picture_file(Figure(*scales, [*marks, seen], [*keys, seen], *labels, spoken=TITLE).svg()) + "\n"
 
 
 if __name__ == "__main__":

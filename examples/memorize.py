@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 import theodolite as th
-from theodolite.report.drawing.charts import Bars, Chart, Line, Points
+from theodolite.report.drawing.charts import Bars, Figure, Points, Polyline
 from theodolite.report.drawing.scales import Scale, named_scale
 from theodolite.report.sites import document_page
 
@@ -63,8 +63,10 @@ def figure(path, name, nets, x, y):
         Bars(places, [100] * len(labels), "c0", "images it was given", width=0.4, beside=-0.2),
         Bars(places, [100 * nets[key][1] for key in labels], "c1", "new images", width=0.4, beside=0.2),
     ]
-    chance = Line(places, [10] * len(labels), "ink", "dotted", "chance")
-    right = Chart(named_scale(labels), Scale(0, 100), [*bars, chance], [*bars, chance], y_label="right, %", spoken=name)
+    chance = Polyline(places, [10] * len(labels), "ink", "dotted", "chance")
+    right = Figure(
+        named_scale(labels), Scale(0, 100), [*bars, chance], [*bars, chance], y_label="right, %", spoken=name
+    )
     net = nets["true labels"][0]
     same = np.flatnonzero(y == y[0])[:2]
     share = np.linspace(0, 1, 2001)
@@ -74,7 +76,7 @@ def figure(path, name, nets, x, y):
     told = np.where(answers.max(1) > 0.5, answers.argmax(1), np.nan)
     turns = np.flatnonzero(np.diff(told, prepend=np.nan) != 0)  # where the answer changes
     ends = Points([0, 1], [y[0]] * 2, group=1, label=f"two images of a {y[0]}")
-    way = Chart(
+    way = Figure(
         Scale(-0.02, 1.02),
         Scale(-0.5, 9.5),
         [Points(share[turns], told[turns]), ends],

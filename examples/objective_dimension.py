@@ -17,7 +17,7 @@ from torch.nn.functional import cross_entropy
 
 import theodolite as th
 from theodolite.io.builtin_network import digits
-from theodolite.report.drawing.charts import Chart, Line, Points
+from theodolite.report.drawing.charts import Figure, Points, Polyline
 from theodolite.report.drawing.scales import Scale, scale_of
 from theodolite.report.sites import document_page
 
@@ -110,12 +110,12 @@ def drawn(results, path):
         x = scale_of([value for some in points for value in some.x], log=True)
         ends = [x.low, x.high]
         lines = [
-            Line(ends, [result.full.value] * 2, "ink", label="full training"),
-            Line(ends, [result.target] * 2, "ink", "dashed", "90 % of it"),
+            Polyline(ends, [result.full.value] * 2, "ink", label="full training"),
+            Polyline(ends, [result.target] * 2, "ink", "dashed", "90 % of it"),
         ]
-        marks = [*lines, *(Line(some.x, some.y, f"c{some.group}") for some in points), *points]
+        marks = [*lines, *(Polyline(some.x, some.y, f"c{some.group}") for some in points), *points]
         labels = {"x_label": "dimension of the subspace", "y_label": "test accuracy", "spoken": title}
-        parts.append(f"<h2>{title}</h2>{Chart(x, Scale(0, 1.06), marks, [*points, *lines], **labels).svg()}")
+        parts.append(f"<h2>{title}</h2>{Figure(x, Scale(0, 1.06), marks, [*points, *lines], **labels).svg()}")
     path.write_text(document_page("Dimension of objectives", "".join(parts)), encoding="utf-8")
 
 

@@ -17,7 +17,7 @@ from torch import nn
 
 from theodolite.nn import Spindly
 from theodolite.optim import EGUpm
-from theodolite.report.drawing.charts import Bars, Chart
+from theodolite.report.drawing.charts import Bars, Figure
 from theodolite.report.drawing.scales import named_scale, scale_of
 from theodolite.report.progress import tracked
 from theodolite.report.sites import document_page
@@ -148,7 +148,7 @@ def figure(results, path):
         usual = [place for place, name in enumerate(names) if name in ("SGD", "Adam")]
         rest = [place for place in range(len(names)) if place not in usual]
         bars = [Bars(places, [errors[k] for k in places], color) for places, color in ((usual, "c5"), (rest, "c0"))]
-        chart = Chart(named_scale(names), scale_of([0.0, *errors], margin=0.0), bars, y_label=score, spoken=title)
+        chart = Figure(named_scale(names), scale_of([0.0, *errors], margin=0.0), bars, y_label=score, spoken=title)
         parts.append(f"<h2>{title}</h2>{chart.svg()}")
     path.write_text(document_page("Sparse targets", "".join(["<h1>Sparse targets</h1>", *parts])), encoding="utf-8")
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from theodolite.report.drawing.charts import Frame, Line
+from theodolite.report.drawing.charts import Canvas, Polyline
 from theodolite.report.drawing.scales import Scale, scale_of
 from theodolite.report.drawing.shapes import LETTER, group_color, path, picture, short, text
 from theodolite.report.words import plain, printable, shortened
@@ -68,9 +68,9 @@ class Room:
         """Where panels end."""
         return self.wide - RIGHT
 
-    def frame(self, across: Scale, top: float, up: Scale | None = None) -> Frame:
+    def canvas(self, across: Scale, top: float, up: Scale | None = None) -> Canvas:
         """Where a part that begins at the ``top`` has its numbers."""
-        return Frame(across, up or Scale(0.0, 1.0), self.left, self.right, top + self.above, top + self.above + PANEL)
+        return Canvas(across, up or Scale(0.0, 1.0), self.left, self.right, top + self.above, top + self.above + PANEL)
 
 
 DESK, PHONE = Room("wide", WIDE, LEFT, 0.0), Room("narrow", 360.0, 8.0, 20.0)
@@ -100,16 +100,16 @@ class Dashboard:
             parts += _panel(panel, self.steps, steps, room, top)
             top += room.above + PANEL + GAP
         for heat in self.heats:
-            drawn, tall = _heat(heat, self.steps, room.frame(steps, top))
+            drawn, tall = _heat(heat, self.steps, room.canvas(steps, top))
             parts += [*_words(heat.name, heat.keys(tall, room), top, room), *drawn]
             top += room.above + tall + GAP
-        frame = room.frame(steps, top)
-        parts += _phases(self.phases, frame, top)
+        canvas = room.canvas(steps, top)
+        parts += _phases(self.phases, canvas, top)
         top += 30 + room.above
         for step, words, bad in self.marks:
-            parts.append(path(f"M{short(frame.across(step))},0V{top:.0f}", "bad" if bad else "mark-line", title=words))
-        parts += _step_axis(frame, top, room)
-        below = list(_named(self.marks, frame, top + 24, room))
+            parts.append(path(f"M{short(canvas.across(step))},0V{top:.0f}", "bad" if bad else "mark-line", title=words))
+        parts += _step_axis(canvas, top, room)
+        below = list(_named(self.marks, canvas, top + 24, room))
         tall = top + 26 + (15.0 * len(below) + 6 if below else 0)
         said = f"The run from step {plain(steps.low)} to {plain(steps.high)}: " + ", ".join(p.name for p in self.panels)
         return picture([*parts, *below], (room.wide, tall), said, f"th-figure th-dashboard th-{room.name}")
@@ -118,19 +118,21 @@ class Dashboard:
 def _panel(panel: Panel, steps: Sequence[float], across: Scale, room: Room, top: float) -> list[str]:
     known = [v for line in panel.lines for v in line.values if math.isfinite(v)]
     logs = bool(known) and min(known) > 0 and max(known) > 20 * min(known)
-    frame = room.frame(across, top, scale_of(known, log=logs))
-    ticks = [(frame.down(value), words) for value, words in frame.y.ticks(4)]
-    left, right = short(frame.left), short(frame.right)
-    ground = f"M{left},{short(frame.top)}H{right}V{short(frame.bottom)}H{left}z"
+    canvas = room.canvas(across, top, scale_of(known, log=logs))
+    ticks = [(canvas.down(value), words) for value, words in canvas.y.ticks(4)]
+    left, right = short(canvas.left), short(canvas.right)
+    ground = f"M{left},{short(canvas.top)}H{right}V{short(canvas.bottom)}H{left}z"
     parts = [path(ground, "ground"), path("".join(f"M{left},{short(y)}H{right}" for y, _ in ticks), "grid")]
     for number, line in enumerate(panel.lines):
         style = "dashed" if line.dashed else ""
-        parts.append(Line(steps, line.values, group_color(number), style, title=line.label).drawn(frame))
+        parts.append(Polyline(steps, line.values, group_color(number), style, title=line.label).drawn(canvas))
     keys = [f"{'┄' if line.dashed else '━'} {shortened(printable(line.label), 22)}" for line in panel.lines]
     if room.above:  # inside the panel, where there is no room beside it
-        parts += [text(frame.left + 3, y - 2 if y - 2 > frame.top + 9 else y + 10, words, "soft") for y, words in ticks]
+        parts += [
+            text(canvas.left + 3, y - 2 if y - 2 > canvas.top + 9 else y + 10, words, "soft") for y, words in ticks
+        ]
     else:
-        parts += [text(frame.left - 6, y + 4, words, "soft end") for y, words in ticks]
+        parts += [text(canvas.left - 6, y + 4, words, "soft end") for y, words in ticks]
     return [*parts, *_words(panel.name, keys, top, room, colored=True)]
 
 
@@ -145,11 +147,11 @@ def _words(name: str, keys: Sequence[str], top: float, room: Room, *, colored: b
     return parts
 
 
-def _heat(heat: Heat, steps: Sequence[float], frame: Frame) -> tuple[list[str], float]:
+def _heat(heat: Heat, steps: Sequence[float], canvas: Canvas) -> tuple[list[str], float]:
     """Cells from light to dark over the decades seen, and how tall they are; what is not finite is red, zero is empty."""
     keep = range(0, len(heat.layers), math.ceil(len(heat.layers) / MOST_ROWS))
     columns = range(0, len(steps), math.ceil(len(steps) / MOST_COLUMNS))
-    edges = [*(frame.across(steps[column]) for column in columns), frame.right + 4]
+    edges = [*(canvas.across(steps[column]) for column in columns), canvas.right + 4]
     tall = max(ROW * len(keep), 40.0)
     each = tall / max(len(keep), 1)
     scale, shades = heat.scale(), dict[str, list[str]]()
@@ -159,29 +161,29 @@ def _heat(heat: Heat, steps: Sequence[float], frame: Frame) -> tuple[list[str], 
             if value == 0:
                 continue
             dark = f"heat heat{round(HEATS * scale.share(value))}" if scale.shows(value) else "bad"
-            x, y, wide = edges[column], frame.top + each * number, edges[column + 1] - edges[column]
+            x, y, wide = edges[column], canvas.top + each * number, edges[column + 1] - edges[column]
             cell = f"M{short(x)},{short(y)}h{short(wide)}v{short(each)}h{short(-wide)}z"
             shades.setdefault(dark, []).append(cell)
     return [path("".join(own), dark) for dark, own in shades.items()], tall
 
 
-def _phases(phases: Sequence[tuple[float, str]], frame: Frame, top: float) -> Iterator[str]:
+def _phases(phases: Sequence[tuple[float, str]], canvas: Canvas, top: float) -> Iterator[str]:
     yield text(0, top + 15, "phase", "name")
     for place, (step, name) in enumerate(phases):
-        left = frame.across(step)
-        right = frame.across(phases[place + 1][0] if place + 1 < len(phases) else frame.x.high)
+        left = canvas.across(step)
+        right = canvas.across(phases[place + 1][0] if place + 1 < len(phases) else canvas.x.high)
         kind = "bad" if name in BAD else "wild" if name in ("catapult", "edge") else "calm"
         wide = max(right - left, 2.0)
-        box = f"M{short(left)},{short(frame.top)}h{short(wide)}v22h{short(-wide)}z"
+        box = f"M{short(left)},{short(canvas.top)}h{short(wide)}v22h{short(-wide)}z"
         yield path(box, kind, title=f"{name} from step {plain(step)}")
         if wide > 7.5 * len(name) + 6:
-            yield text(left + 4, frame.top + 15, name, f"on-{kind}")
+            yield text(left + 4, canvas.top + 15, name, f"on-{kind}")
 
 
-def _named(marks: Sequence[tuple[float, str, bool]], frame: Frame, top: float, room: Room) -> Iterator[str]:
+def _named(marks: Sequence[tuple[float, str, bool]], canvas: Canvas, top: float, room: Room) -> Iterator[str]:
     """The marks under the axis, each in a line, with its first words where it lies."""
     for number, (step, words, bad) in enumerate(marks[:MOST_MARKS]):
-        place, down = frame.across(step), top + 15 * number + 10
+        place, down = canvas.across(step), top + 15 * number + 10
         end = place > (room.left + room.wide) / 2
         space = int((place if end else room.wide - place) / LETTER) - 2
         said = shortened(printable(_first_words(words)), min(60, space))
@@ -202,8 +204,8 @@ def _first_words(words: str) -> str:
     return ": ".join(parts[:2]) if parts[0].startswith("step ") else parts[0] if len(parts) > 1 else words
 
 
-def _step_axis(frame: Frame, top: float, room: Room) -> Iterator[str]:
-    low, high = frame.x.low, frame.x.high
+def _step_axis(canvas: Canvas, top: float, room: Room) -> Iterator[str]:
+    low, high = canvas.x.low, canvas.x.high
     ticks = sorted({round(low + share * (high - low)) for share in (0, 0.25, 0.5, 0.75, 1)})
     if room.above:  # the ends stand inside, and the first says what they are
         yield text(room.left, top + 16, f"step {plain(ticks[0])}", "soft")
@@ -212,4 +214,4 @@ def _step_axis(frame: Frame, top: float, room: Room) -> Iterator[str]:
     else:
         yield text(0, top + 16, "step", "name")
     for tick in ticks:
-        yield text(frame.across(tick), top + 16, plain(tick), "soft middle")
+        yield text(canvas.across(tick), top + 16, plain(tick), "soft middle")

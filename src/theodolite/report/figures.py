@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from theodolite.core.reading import CellPicture, Reading, Series
-from theodolite.report.drawing.charts import MOST_POINTS, Area, Chart, Line, Mark, Points
+from theodolite.report.drawing.charts import MOST_POINTS, Area, Figure, Mark, Points, Polyline
 from theodolite.report.drawing.scales import Scale, is_wide, named_scale, own_ticks, scale_of
 from theodolite.report.drawing.shapes import group_color
 from theodolite.report.words import WORST, case_words, expectation, number, plain, printable, shortened
@@ -63,7 +63,7 @@ class Curve:
         theory = group_color(group) if group >= 0 else "theory"
         return [
             Area(self.x, self.low, self.high, theory),
-            *([Line(self.x, self.wrong, "wrong", "dashed")] if self.wrong else []),
+            *([Polyline(self.x, self.wrong, "wrong", "dashed")] if self.wrong else []),
             Points(self.x, self.measured, self.stderr, group),
         ]
 
@@ -74,13 +74,13 @@ def series_figure(series: Series, *, titled: bool = True) -> str:
         from theodolite.report.drawing.planes import cells_figure  # few pages have one
 
         return cells_figure(series.polygons, series.groups, series.points)
-    chart = _series_chart(series)
+    chart = _series_figure(series)
     return (chart if titled else replace(chart, y_label="")).svg()
 
 
 def small_figure(series: Series) -> str:
     """A series without ticks: the ends of its axes stand below it in numbers."""
-    chart = _series_chart(series)
+    chart = _series_figure(series)
     across, up = _ends(() if chart.x.names else series.x), _ends((*series.measured, *series.low, *series.high))
     return chart.small(f"{series.x_label or 'place'}{across}; {series.y_label or 'measured'}{up}")
 
@@ -90,7 +90,7 @@ def _ends(values: Iterable[float | str]) -> str:
     return f" {plain(min(finite), digits=3)} to {plain(max(finite), digits=3)}" if finite else ""
 
 
-def _series_chart(series: Series) -> Chart:
+def _series_figure(series: Series) -> Figure:
     names = tuple(str(x) for x in series.x) if series.x and isinstance(series.x[0], str) else ()
     x = [float(place) for place in range(len(names))] if names else [float(value) for value in series.x]
     low, high, count = series.low, series.high, len(x)
@@ -106,7 +106,7 @@ def _series_chart(series: Series) -> Chart:
     )
     logs = "x" in series.log and not names, "y" in series.log
     spoken = f"{series.y_label or 'measured'} against {series.x_label or 'place'}"
-    return _chart([curve], names, logs, (series.x_label, series.y_label, spoken))
+    return _figure([curve], names, logs, (series.x_label, series.y_label, spoken))
 
 
 def verdict_figure(verdict: Verdict) -> str:
@@ -116,7 +116,7 @@ def verdict_figure(verdict: Verdict) -> str:
     spoken = f"{law.name}: {name}, prediction and measurement"
     wrong: Sequence[Reading | None] = verdict.refuted or [None] * len(verdict.readings)
     if law.exponent is not None:
-        return _exponent_chart(verdict, wrong, (law.exponent, name, spoken)).svg()
+        return _exponent_figure(verdict, wrong, (law.exponent, name, spoken)).svg()
     cases = law.cases_of(verdict.size)
     along = law.along if law.along and all(law.along in case for case in cases) else None
     places, names = _places(cases, along)
@@ -126,7 +126,7 @@ def verdict_figure(verdict: Verdict) -> str:
         _add(curves.setdefault(rest, Curve(label=rest)), x, reading, other)
     logs = not names and is_wide(places), is_wide([v for curve in curves.values() for v in curve.values()])
     labels = (along or ", ".join(_varying(cases)), name, spoken)
-    return _chart(list(curves.values()), names, logs, labels).svg()
+    return _figure(list(curves.values()), names, logs, labels).svg()
 
 
 def plots_of(readings: Sequence[Reading]) -> list[Plot]:
@@ -212,18 +212,18 @@ def _varies(cases: Sequence[Case], keyword: str) -> bool:
     return len({repr(case.get(keyword)) for case in cases}) > 1
 
 
-def _chart(
+def _figure(
     curves: Sequence[Curve], names: Sequence[str], logs: tuple[bool, bool], labels: tuple[str, str, str]
-) -> Chart:
+) -> Figure:
     """The chart of all curves with its legend; labels are those of x, of y, and the one read aloud."""
     x, y = _scales(curves, names, logs)
     several = len(curves) > 1
     marks = [mark for place, curve in enumerate(curves) for mark in curve.marks(place if several else -1)]
     keys = _keys(curves, x, y, "ink" if several else "theory")
     for place, curve in enumerate(curves if several else ()):
-        keys.append(Line(color=group_color(place), mark=place, label=shortened(printable(curve.label), 34)))
+        keys.append(Polyline(color=group_color(place), mark=place, label=shortened(printable(curve.label), 34)))
     x_label, y_label, spoken = (printable(label) for label in labels)
-    return Chart(x, y, marks, keys, x_label, y_label, spoken)
+    return Figure(x, y, marks, keys, x_label, y_label, spoken)
 
 
 def _keys(curves: Sequence[Curve], x: Scale, y: Scale, color: str) -> list[Mark]:
@@ -233,11 +233,11 @@ def _keys(curves: Sequence[Curve], x: Scale, y: Scale, color: str) -> list[Mark]
     if any(low < high for low, high in bands):
         keys.append(Area(color=color, label="theory expects"))
     elif bands:
-        keys.append(Line(color=color, label="theory"))
+        keys.append(Polyline(color=color, label="theory"))
     keys.append(Points(label=_points_words(curves, x, y)))
     if any(math.isfinite(value) for curve in curves for value in curve.wrong):
         words = shortened(printable(curves[0].wrong_label), 40)
-        keys.append(Line(color="wrong", style="dashed", label=words))
+        keys.append(Polyline(color="wrong", style="dashed", label=words))
     return keys if len(keys) > 1 or keys[0].label not in ("measured", ERRORS) else []
 
 
@@ -265,7 +265,7 @@ def _scales(curves: Sequence[Curve], names: Sequence[str], logs: tuple[bool, boo
     return replace(x, own=own_ticks(xs, x)), scale_of((*ys, *bars), log=logs[1] and bool(positive), margin=0.08)
 
 
-def _exponent_chart(verdict: Verdict, wrong: Sequence[Reading | None], labels: tuple[str, str, str]) -> Chart:
+def _exponent_figure(verdict: Verdict, wrong: Sequence[Reading | None], labels: tuple[str, str, str]) -> Figure:
     """Points in log-log with the fitted slope, the predicted one and, where there is one, the refuted one."""
     drawn = [
         (reading, series, other)
@@ -282,17 +282,17 @@ def _exponent_chart(verdict: Verdict, wrong: Sequence[Reading | None], labels: t
         lines = _slope_lines(curve, group, y, reading, other)
         marks += [*lines, *curve.marks(group)]
         told = [mark for mark in lines if mark.label]
-        refuted += [mark for mark in told if isinstance(mark, Line) and mark.color == "wrong"]
+        refuted += [mark for mark in told if isinstance(mark, Polyline) and mark.color == "wrong"]
         if group < 0:
             keys += [mark for mark in told if mark not in refuted]
         else:
             slope = _slope_words(reading.expected).removeprefix("slope ")
             fit = f": fit: slope {number(reading.measured, reading.stderr)}, theory {slope}"
             label = shortened(printable(curve.label), max(66 - len(fit), 12)) + fit
-            keys.append(Line(color=group_color(group), mark=group, label=label))
+            keys.append(Polyline(color=group_color(group), mark=group, label=label))
     once = {mark.label: mark for mark in refuted}
     x_label, y_label, spoken = (printable(label) for label in labels)
-    return Chart(x, y, marks, [*keys, *once.values()], x_label, y_label, spoken)
+    return Figure(x, y, marks, [*keys, *once.values()], x_label, y_label, spoken)
 
 
 def _bare_curve(reading: Reading, series: Series) -> Curve:
@@ -317,20 +317,21 @@ def _slope_lines(curve: Curve, group: int, y: Scale, reading: Reading, wrong: Re
     across = [ends[0] + (ends[1] - ends[0]) * part / WEDGE for part in range(WEDGE + 1)]
     color = group_color(group)
 
-    def line(slope: float, color: str, style: str, label: str) -> Line:
+    def line(slope: float, color: str, style: str, label: str) -> Polyline:
         heights = [min(max(center[1] + slope * (end - center[0]), math.log(y.low)), math.log(y.high)) for end in ends]
         cut = [
             center[0] + (height - center[1]) / slope if slope else end
             for height, end in zip(heights, ends, strict=True)
         ]
-        return Line([math.exp(v) for v in cut], [math.exp(v) for v in heights], color, style, label)
+        return Polyline([math.exp(v) for v in cut], [math.exp(v) for v in heights], color, style, label)
 
     marks: list[Mark] = []
     theory, expected = (color if group >= 0 else "theory"), reading.expected
     if expected and math.isfinite(expected.middle):
         low, high = (v if math.isfinite(v) else expected.middle for v in (expected.low, expected.high))
         sides = [sorted(math.exp(center[1] + v * (x - center[0])) for v in (low, high)) for x in across]
-        marks.append(Area([math.exp(x) for x in across], *zip(*sides, strict=True), theory, edged=False))
+        lower, upper = ([side[end] for side in sides] for end in (0, 1))
+        marks.append(Area([math.exp(x) for x in across], lower, upper, theory, edged=False))
         marks.append(line(expected.middle, theory, "", f"theory: {_slope_words(expected)}"))
     marks.append(line(reading.measured, color, "dotted", f"fit: slope {number(reading.measured, reading.stderr)}"))
     if wrong and wrong.expected and math.isfinite(wrong.expected.middle):

@@ -31,7 +31,7 @@ Values = Sequence[float]
 
 
 @dataclass(frozen=True)
-class Frame:
+class Canvas:
     """Where the numbers of two axes lie on the paper."""
 
     x: Scale
@@ -66,22 +66,22 @@ class Points:
     group: int = -1
     label: str = ""
 
-    def drawn(self, frame: Frame) -> str:
+    def drawn(self, canvas: Canvas) -> str:
         """The bars below, the marks above."""
-        seen = self.shown(frame)
-        marks = markers(frame.places([self.x[k] for k in seen], [self.y[k] for k in seen]), self.group)
+        seen = self.shown(canvas)
+        marks = markers(canvas.places([self.x[k] for k in seen], [self.y[k] for k in seen]), self.group)
         errors = self.errors or [0.0] * len(self.x)
         sure = [k for k in seen if math.isfinite(errors[k]) and errors[k] > 0]
         x = [self.x[k] for k in sure]
-        low = frame.places(x, [max(self.y[k] - errors[k], frame.y.low) for k in sure])
-        high = frame.places(x, [self.y[k] + errors[k] for k in sure])
+        low = canvas.places(x, [max(self.y[k] - errors[k], canvas.y.low) for k in sure])
+        high = canvas.places(x, [self.y[k] + errors[k] for k in sure])
         bars = [f"M{short(a)},{short(b)}V{short(c)}" for (a, b), (_, c) in zip(low, high, strict=True)]
         return path("".join(bars), "bar", group_color(self.group)) + marks
 
-    def shown(self, frame: Frame) -> list[int]:
+    def shown(self, canvas: Canvas) -> list[int]:
         """Which of them are drawn: those that have a place, thinned where they are many."""
-        seen = [k for k in range(len(self.x)) if frame.x.shows(self.x[k]) and frame.y.shows(self.y[k])]
-        return thinned(sorted(seen, key=self.x.__getitem__), self.x, self.y, frame.x)
+        seen = [k for k in range(len(self.x)) if canvas.x.shows(self.x[k]) and canvas.y.shows(self.y[k])]
+        return thinned(sorted(seen, key=self.x.__getitem__), self.x, self.y, canvas.x)
 
     def key(self, x: float, y: float) -> str:
         """The sign in the legend."""
@@ -89,7 +89,7 @@ class Points:
 
 
 @dataclass(frozen=True)
-class Line:
+class Polyline:
     """A curve; ``style`` is dashed, dotted or empty, ``mark`` sets a group's sign on its key, the ``title`` is read aloud."""
 
     x: Values = ()
@@ -100,12 +100,12 @@ class Line:
     mark: int | None = None
     title: str = ""
 
-    def drawn(self, frame: Frame) -> str:
+    def drawn(self, canvas: Canvas) -> str:
         """The curve through all that has a place."""
-        seen = [k for k in range(len(self.x)) if frame.x.shows(self.x[k]) and frame.y.shows(self.y[k])]
-        seen = thinned(sorted(seen, key=self.x.__getitem__), self.x, self.y, frame.x)
-        x, (y,) = stepped([self.x[k] for k in seen], frame.x, [self.y[k] for k in seen])
-        return path(joined(frame.places(x, y)), f"line {self.style}", self.color, self.title)
+        seen = [k for k in range(len(self.x)) if canvas.x.shows(self.x[k]) and canvas.y.shows(self.y[k])]
+        seen = thinned(sorted(seen, key=self.x.__getitem__), self.x, self.y, canvas.x)
+        x, (y,) = stepped([self.x[k] for k in seen], canvas.x, [self.y[k] for k in seen])
+        return path(joined(canvas.places(x, y)), f"line {self.style}", self.color, self.title)
 
     def key(self, x: float, y: float) -> str:
         """The sign in the legend."""
@@ -124,29 +124,29 @@ class Area:
     label: str = ""
     edged: bool = True
 
-    def drawn(self, frame: Frame) -> str:
+    def drawn(self, canvas: Canvas) -> str:
         """The area, clipped to the axes, and those parts of its edges that lie within."""
-        told = [k for k in range(len(self.x)) if self.low[k] <= self.high[k] and frame.x.shows(self.x[k])]
+        told = [k for k in range(len(self.x)) if self.low[k] <= self.high[k] and canvas.x.shows(self.x[k])]
         told.sort(key=self.x.__getitem__)
-        if not frame.x.names:
-            told = thinned(told, self.x, self.high, frame.x)
+        if not canvas.x.names:
+            told = thinned(told, self.x, self.high, canvas.x)
         if not told:
             return ""
         ends = [self.low[k] for k in told], [self.high[k] for k in told]
-        x, (low, high) = stepped([self.x[k] for k in told], frame.x, *ends)
-        low, high = [max(v, frame.y.low) for v in low], [min(v, frame.y.high) for v in high]
+        x, (low, high) = stepped([self.x[k] for k in told], canvas.x, *ends)
+        low, high = [max(v, canvas.y.low) for v in low], [min(v, canvas.y.high) for v in high]
         wide = any(a < b for a, b in zip(low, high, strict=True))
-        around = joined(frame.places([*x, *reversed(x)], [*low, *reversed(high)])) + "Z" if wide else ""
+        around = joined(canvas.places([*x, *reversed(x)], [*low, *reversed(high)])) + "Z" if wide else ""
         sides = (low, high) if wide and self.edged else () if wide else (low,)
-        edges = "".join(self._edge(frame, x, values) for values in sides)
+        edges = "".join(self._edge(canvas, x, values) for values in sides)
         return path(around, "area", self.color) + path(edges, "line thin", self.color)
 
     @staticmethod
-    def _edge(frame: Frame, x: Values, values: Values) -> str:
+    def _edge(canvas: Canvas, x: Values, values: Values) -> str:
         """The edge, but for where it was clipped."""
         runs: list[list[Point]] = [[]]
-        for value, place in zip(values, frame.places(x, values), strict=True):
-            if frame.y.low < value < frame.y.high:
+        for value, place in zip(values, canvas.places(x, values), strict=True):
+            if canvas.y.low < value < canvas.y.high:
                 runs[-1].append(place)
             elif runs[-1]:
                 runs.append([])
@@ -169,13 +169,13 @@ class Bars:
     width: float = 0.7
     beside: float = 0.0
 
-    def drawn(self, frame: Frame) -> str:
+    def drawn(self, canvas: Canvas) -> str:
         """All bars."""
-        foot, parts = frame.down(max(0.0, frame.y.low)), []
+        foot, parts = canvas.down(max(0.0, canvas.y.low)), []
         for x, y in zip(self.x, self.y, strict=True):
-            if frame.y.shows(y):
-                left, right = (frame.across(x + self.beside + side * self.width / 2) for side in (-1, 1))
-                parts.append(f"M{short(left)},{short(foot)}V{short(frame.down(y))}H{short(right)}V{short(foot)}z")
+            if canvas.y.shows(y):
+                left, right = (canvas.across(x + self.beside + side * self.width / 2) for side in (-1, 1))
+                parts.append(f"M{short(left)},{short(foot)}V{short(canvas.down(y))}H{short(right)}V{short(foot)}z")
         return path("".join(parts), "mark", self.color)
 
     def key(self, x: float, y: float) -> str:
@@ -183,11 +183,11 @@ class Bars:
         return path(f"M{short(x)},{short(y - 4)}h16v8h-16z", "mark", self.color)
 
 
-Mark = Points | Line | Area | Bars
+Mark = Points | Polyline | Area | Bars
 
 
 @dataclass(frozen=True)
-class Chart:
+class Figure:
     """Marks over two axes, the first below the others; ``keys`` are what the legend explains."""
 
     x: Scale
@@ -210,23 +210,23 @@ class Chart:
         last = 0.0 if slanted or not below else 0.5 * LETTER * len(below[-1][1]) * (self.x.share(below[-1][0]) > 0.93)
         legend, rows = _legend(self.keys, left)
         top = 12.0 + 16 * rows
-        frame = Frame(self.x, self.y, left, WIDTH - max(12.0, last), top, top + PLOT)
+        canvas = Canvas(self.x, self.y, left, WIDTH - max(12.0, last), top, top + PLOT)
         names = min(86.0, 0.6 * LETTER * letters + 10) if slanted else 14.0
-        tall = frame.bottom + names + (22 if self.x_label else 8)
-        parts = [*_axes(frame, upright, below, slanted=slanted), *(mark.drawn(frame) for mark in self.marks), *legend]
-        middle = (frame.top + frame.bottom) / 2
+        tall = canvas.bottom + names + (22 if self.x_label else 8)
+        parts = [*_axes(canvas, upright, below, slanted=slanted), *(mark.drawn(canvas) for mark in self.marks), *legend]
+        middle = (canvas.top + canvas.bottom) / 2
         parts += [text(13 + 14 * row, middle, line, "title middle", turned=-90) for row, line in enumerate(title)]
         if self.x_label:
             words = shortened(self.x_label, 60)
-            parts.append(text((frame.left + frame.right) / 2, tall - 5, words, "title middle"))
+            parts.append(text((canvas.left + canvas.right) / 2, tall - 5, words, "title middle"))
         return picture(parts, (WIDTH, tall), self.spoken, enlarged=ENLARGED)
 
     def small(self, words: str) -> str:
         """The figure without ticks and error bars, for pages that have hundreds; the words say from where to where it goes."""
         wide, tall = SMALL
-        frame = Frame(self.x, self.y, SMALL_EDGE, wide - SMALL_EDGE, SMALL_EDGE, tall - SMALL_BELOW)
-        sides = path(f"M{short(frame.left)},{short(frame.top)}V{short(frame.bottom)}H{short(frame.right)}", "axis")
-        marks = [_bare(mark).drawn(frame) for mark in self.marks]
+        canvas = Canvas(self.x, self.y, SMALL_EDGE, wide - SMALL_EDGE, SMALL_EDGE, tall - SMALL_BELOW)
+        sides = path(f"M{short(canvas.left)},{short(canvas.top)}V{short(canvas.bottom)}H{short(canvas.right)}", "axis")
+        marks = [_bare(mark).drawn(canvas) for mark in self.marks]
         line = text(SMALL_EDGE, tall - 10, shortened(words, 72))
         return picture([sides, *marks, line], SMALL, self.spoken, "th-figure th-few")
 
@@ -280,16 +280,16 @@ def _fitting_ticks(scale: Scale) -> list[tuple[float, str]]:
 
 
 def _axes(
-    frame: Frame, upright: Sequence[tuple[float, str]], below: Sequence[tuple[float, str]], *, slanted: bool
+    canvas: Canvas, upright: Sequence[tuple[float, str]], below: Sequence[tuple[float, str]], *, slanted: bool
 ) -> list[str]:
     """Grid, axes, ticks and their words."""
-    left, right, bottom = short(frame.left), short(frame.right), short(frame.bottom)
-    grid = "".join(f"M{left},{short(frame.down(value))}H{right}" for value, _ in upright)
-    ticks = "".join(f"M{short(frame.across(value))},{bottom}v3.5" for value, _ in below)
-    parts = [path(grid, "grid"), path(f"M{left},{short(frame.top)}V{bottom}H{right}{ticks}", "axis")]
-    parts += [text(frame.left - 5, frame.down(value) + 4, words, "end") for value, words in upright]
+    left, right, bottom = short(canvas.left), short(canvas.right), short(canvas.bottom)
+    grid = "".join(f"M{left},{short(canvas.down(value))}H{right}" for value, _ in upright)
+    ticks = "".join(f"M{short(canvas.across(value))},{bottom}v3.5" for value, _ in below)
+    parts = [path(grid, "grid"), path(f"M{left},{short(canvas.top)}V{bottom}H{right}{ticks}", "axis")]
+    parts += [text(canvas.left - 5, canvas.down(value) + 4, words, "end") for value, words in upright]
     for value, words in below:
-        x, y = frame.across(value), frame.bottom + (12 if slanted else 15)
+        x, y = canvas.across(value), canvas.bottom + (12 if slanted else 15)
         parts.append(text(x, y, words, "slant end", turned=-35) if slanted else text(x, y, words, "middle"))
     return parts
 

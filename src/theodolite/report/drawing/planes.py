@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from theodolite.io.files import write_atomically
-from theodolite.report.drawing.charts import Frame
+from theodolite.report.drawing.charts import Canvas
 from theodolite.report.drawing.scales import Scale
 from theodolite.report.drawing.shapes import GROUPS, LETTER, Point, flowing, group_color, markers, path, picture, text
 
@@ -27,11 +27,11 @@ def scatter_figure(places: Sequence[Point], labels: Sequence[str] = (), *, spoke
     told = names if len(labels) == len(places) and 1 < len(names) <= MOST_CLASSES else []
     keys = flowing([30 + LETTER * len(name) for name in told], 6.0, WIDTH)
     top = 10.0 + 16 * (keys[-1][1] + 1 if keys else 0)
-    frame = _even_frame(places, top)
-    parts = [markers(frame.places([x for x, _ in places], [y for _, y in places]))] if not told else []
+    canvas = _even_canvas(places, top)
+    parts = [markers(canvas.places([x for x, _ in places], [y for _, y in places]))] if not told else []
     for group, (name, (x, line)) in enumerate(zip(told, keys, strict=True)):
         own = [place for place, label in zip(places, labels, strict=True) if label == name]
-        parts += [markers(frame.places([a for a, _ in own], [b for _, b in own]), group)]
+        parts += [markers(canvas.places([a for a, _ in own], [b for _, b in own]), group)]
         parts += [markers([(x + 6, 10.0 + 16 * line)], group), text(x + 14, 14.0 + 16 * line, name)]
     return picture(parts, (WIDTH, HEIGHT), spoken, "th-figure th-scatter", enlarged=ENLARGED)
 
@@ -43,15 +43,15 @@ def cells_figure(
 
     There may be thousands: all of one color and shade are one path, each corner told from the one before.
     """
-    frame = _even_frame([corner for polygon in polygons for corner in polygon], 6.0)
+    canvas = _even_canvas([corner for polygon in polygons for corner in polygon], 6.0)
     paths: dict[tuple[int, int], list[str]] = {}
     for place, (polygon, group) in enumerate(zip(polygons, groups, strict=True)):
-        corners = [(round(FINE * frame.across(x)), round(FINE * frame.down(y))) for x, y in polygon]
+        corners = [(round(FINE * canvas.across(x)), round(FINE * canvas.down(y))) for x, y in polygon]
         shade = int(SHADES * (GOLDEN * place % 1))
         paths.setdefault((group % GROUPS, shade), []).append(_outline(corners))
     cells = (path("".join(own), f"cell shade{shade}", group_color(group)) for (group, shade), own in paths.items())
-    rings = path("".join(f"M{frame.across(x):.1f},{frame.down(y):.1f}h0" for x, y in points), "dot ring")
-    dots = path("".join(f"M{frame.across(x):.1f},{frame.down(y):.1f}h0" for x, y in points), "dot inner")
+    rings = path("".join(f"M{canvas.across(x):.1f},{canvas.down(y):.1f}h0" for x, y in points), "dot ring")
+    dots = path("".join(f"M{canvas.across(x):.1f},{canvas.down(y):.1f}h0" for x, y in points), "dot inner")
     scaled = f'<g transform="scale({1 / FINE})">{"".join(cells)}</g>'
     said = spoken or f"{len(polygons)} cells of a plane through {len(points)} inputs"
     return picture([scaled, rings, dots], (WIDTH, HEIGHT), said, enlarged=ENLARGED)
@@ -95,7 +95,7 @@ def _outline(corners: Sequence[tuple[int, int]]) -> str:
     return f"M{corners[0][0]} {corners[0][1]}l{steps[1:].replace(' -', '-')}z" if steps else ""
 
 
-def _even_frame(places: Sequence[Point], top: float) -> Frame:
+def _even_canvas(places: Sequence[Point], top: float) -> Canvas:
     """Axes that hold all places, with units of one length, in the middle of the picture."""
     room = WIDTH - 12, HEIGHT - 6 - top
     ends = [(min(values), max(values)) if (values := [p[axis] for p in places]) else (0.0, 1.0) for axis in (0, 1)]
@@ -104,4 +104,4 @@ def _even_frame(places: Sequence[Point], top: float) -> Frame:
         Scale((low + high) / 2 - unit * side / 2, (low + high) / 2 + unit * side / 2)
         for (low, high), side in zip(ends, room, strict=True)
     ]
-    return Frame(scales[0], scales[1], 6.0, WIDTH - 6.0, top, HEIGHT - 6.0)
+    return Canvas(scales[0], scales[1], 6.0, WIDTH - 6.0, top, HEIGHT - 6.0)

@@ -14,7 +14,7 @@ LETTER = 6.0
 GROUPS = 6
 """So many colors tell groups apart; their classes are th-c0, th-c1 and so on."""
 
-MARKERS = ("h0", "m-2.3-2.3h4.6v4.6h-4.6z", "m0-3.2l3 3.2l-3 3.2l-3-3.2z", "m0-2.9l3.1 5.2h-6.2z")
+MARKERS: tuple[str, ...] = ("h0", "m-2.3-2.3h4.6v4.6h-4.6z", "m0-3.2l3 3.2l-3 3.2l-3-3.2z", "m0-2.9l3.1 5.2h-6.2z")
 MARKERS += ("m0 2.9l3.1-5.2h-6.2z", "m-1-3h2v2h2v2h-2v2h-2v-2h-2v-2h2z")
 """Disk, square, diamond, triangles and cross about a point; the disk is a stroke without length whose ends are round."""
 
