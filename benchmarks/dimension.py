@@ -8,6 +8,7 @@ not there is left out and said. `--quick` leaves out 50,000 rows.
 
 import argparse
 import gzip
+import importlib.util
 import json
 import os
 import resource
@@ -57,10 +58,10 @@ def tables(folder, real):
         if (real / path).exists():
             pixels = np.frombuffer(gzip.decompress((real / path).read_bytes())[16:], dtype=np.uint8)
             np.save(folder / f"{name}.npy", pixels.reshape(-1, 784).astype(np.float64))
-    if (real / "cifar10/train_first5000.png").exists():
-        from matplotlib.image import imread
+    if (real / "cifar10/train_first5000.png").exists() and importlib.util.find_spec("PIL"):
+        from PIL import Image  # no dependency of ours, but of many packages
 
-        pixels = np.rint(255 * imread(real / "cifar10/train_first5000.png")[:, :, :3])
+        pixels = np.asarray(Image.open(real / "cifar10/train_first5000.png").convert("RGB"))
         np.save(folder / "CIFAR-10 (5,000).npy", pixels.reshape(5000, -1).astype(np.float64))
 
 

@@ -16,6 +16,7 @@ import theodolite as th
 from theodolite.construct.propagation import network
 from theodolite.measure.curvature import top_hessian_eigenvalues
 from theodolite.report.figures import series_figure
+from theodolite.report.html import picture_file
 
 SEEN = "largest preconditioned Hessian eigenvalue"
 STEPS, EVERY, LATE, LR, BETAS = 900, 20, 600, 0.006, (0.9, 0.99)
@@ -70,7 +71,7 @@ def main(folder: Path) -> None:
         line=tuple(p * LR / 2 for _, _, p in told),
         line_label="plain sharpness over 2/lr",
     )
-    (folder / "adam_edge.svg").write_text(series_figure(series, key="adam-edge"))
+    (folder / "adam_edge.svg").write_text(picture_file(series_figure(series)))
     print("written:", folder / "adam_edge.svg")
 
 

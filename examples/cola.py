@@ -289,10 +289,10 @@ def main():
         log="x",
     )
     figures = {
-        "Matthews correlation against the dimension of the subspace": series_figure(objective.series, key="objective"),
-        "Intrinsic dimension across scales": series_figure(scale, key="scale"),
-        "Hypothesis 1": verdict_figure(compact, key="compact"),
-        "Hypothesis 2": verdict_figure(faster, key="faster"),
+        "Matthews correlation against the dimension of the subspace": series_figure(objective.series),
+        "Intrinsic dimension across scales": series_figure(scale),
+        "Hypothesis 1": verdict_figure(compact),
+        "Hypothesis 2": verdict_figure(faster),
     }
     tables = {"Verdicts": tests, "Intrinsic dimension": dimension.text(), "Objective dimension": objective.text()}
     page(given.out / "cola.html", facts, tables, figures, words)

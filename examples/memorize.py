@@ -1,6 +1,6 @@
 """Memorize the labels of MNIST, true and drawn by lot, with a network that is written down and not trained.
 
-    python examples/memorize.py [--data FOLDER] [--embeddings FILE.npz] [--out memorize.png]
+    python examples/memorize.py [--data FOLDER] [--embeddings FILE.npz] [--out memorize.html]
 
 FOLDER holds the four idx files of MNIST (gzip); where there is none, scikit-learn's digits are used. FILE.npz holds x and y,
 such as sentence embeddings of CoLA with their marks. Both networks answer every training image right; on new images the one
@@ -17,6 +17,9 @@ import numpy as np
 import torch
 
 import theodolite as th
+from theodolite.report.drawing.charts import Bars, Figure, Points, Polyline
+from theodolite.report.drawing.scales import Scale, named_scale
+from theodolite.report.sites import document_page
 
 
 def idx(path):
@@ -53,45 +56,45 @@ def memorized(name, x, y, test_x, test_y):
 
 
 def figure(path, name, nets, x, y):
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    fig, (bars, way) = plt.subplots(1, 2, figsize=(10, 3.6), width_ratios=(1, 2), layout="constrained")
+    """A page with what is right of the images that were given and of new ones, and the answers between two images."""
     labels = list(nets)
-    places = np.arange(len(labels))
-    bars.bar(places - 0.2, [100] * len(labels), 0.4, label="images it was given")
-    bars.bar(places + 0.2, [100 * nets[key][1] for key in labels], 0.4, label="new images")
-    bars.axhline(10, color="gray", linewidth=0.8, linestyle=":")
-    bars.set(
-        xticks=places, xticklabels=labels, ylabel="right, %", title=f"{name}: memory is not learning", ylim=(0, 119)
+    places = range(len(labels))
+    bars = [
+        Bars(places, [100] * len(labels), "c0", "images it was given", width=0.4, beside=-0.2),
+        Bars(places, [100 * nets[key][1] for key in labels], "c1", "new images", width=0.4, beside=0.2),
+    ]
+    chance = Polyline(places, [10] * len(labels), "ink", "dotted", "chance")
+    right = Figure(
+        named_scale(labels), Scale(0, 100), [*bars, chance], [*bars, chance], y_label="right, %", spoken=name
     )
-    bars.legend(loc="upper right", ncols=2, fontsize=8, frameon=False)
     net = nets["true labels"][0]
     same = np.flatnonzero(y == y[0])[:2]
     share = np.linspace(0, 1, 2001)
     between = x[same[0]] + share.reshape(-1, *[1] * (x.ndim - 1)) * (x[same[1]].astype(float) - x[same[0]])
     with torch.no_grad():
         answers = net(torch.from_numpy(between)).numpy()
-    way.plot(share, np.where(answers.max(1) > 0.5, answers.argmax(1), np.nan), ".", markersize=2.5)
-    way.plot([0, 1], [y[0], y[0]], "o", color="black", markersize=7, label=f"two images of a {y[0]}")
-    way.set(
-        xlabel="from one image to the other",
-        ylabel="class answered",
-        yticks=range(10),
-        title="Between two images of one class the answer jumps about",
+    told = np.where(answers.max(1) > 0.5, answers.argmax(1), np.nan)
+    turns = np.flatnonzero(np.diff(told, prepend=np.nan) != 0)  # where the answer changes
+    ends = Points([0, 1], [y[0]] * 2, group=1, label=f"two images of a {y[0]}")
+    way = Figure(
+        Scale(-0.02, 1.02),
+        Scale(-0.5, 9.5),
+        [Points(share[turns], told[turns]), ends],
+        [ends],
+        x_label="from one image to the other",
+        y_label="class answered",
+        spoken="Between two images of one class the answer jumps about",
     )
-    way.legend(loc="upper center", fontsize=8, framealpha=0.95)
-    fig.savefig(path, dpi=130)
-    print(f"The figure: {path}")
+    body = f"<h1>{name}: memory is not learning</h1>{right.svg()}<h2>{way.spoken}</h2>{way.svg()}"
+    path.write_text(document_page(f"{name}, memorized", body), encoding="utf-8")
+    print(f"The figures: {path}")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=Path(__file__).resolve().parents[2] / "shared" / "data" / "mnist")
     parser.add_argument("--embeddings", type=Path)
-    parser.add_argument("--out", type=Path, default=Path("memorize.png"))
+    parser.add_argument("--out", type=Path, default=Path("memorize.html"))
     options = parser.parse_args()
     name, x, y, test_x, test_y = images(options.data)
     x, y, test_x = x.copy(), y.astype(np.int64), test_x.copy()  # writable, as torch likes it

@@ -4,7 +4,7 @@
 
 trains a 64-100-10 network on scikit-learn's digits, and a small convolutional network on MNIST where its four files are
 (on digits otherwise), in subspaces that grow until 90 % of the full accuracy is reached. A run that is stopped goes on
-where it was. Writes objective_dimension.png.
+where it was. Writes objective_dimension.html.
 """
 
 import argparse
@@ -17,6 +17,9 @@ from torch.nn.functional import cross_entropy
 
 import theodolite as th
 from theodolite.io.builtin_network import digits
+from theodolite.report.drawing.charts import Figure, Points, Polyline
+from theodolite.report.drawing.scales import Scale, scale_of
+from theodolite.report.sites import document_page
 
 PROJECTIONS = ("fastfood", "sparse", "dense", "tied")
 
@@ -95,33 +98,25 @@ class Study:
 
 
 def drawn(results, path):
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot as plt
-
-    figure, axes = plt.subplots(1, len(results), figsize=(5.2 * len(results), 3.9), layout="constrained")
-    for axis, (title, found) in zip(axes, results.items(), strict=True):
-        for projection, result in found.items():
+    """A page with a figure for each study: accuracy against the dimension of the subspace, and what training alone gives."""
+    parts = ["<h1>Dimension of objectives</h1>"]
+    for title, found in results.items():
+        points = []
+        for group, (projection, result) in enumerate(found.items()):
             rows = result.rows()
             label = f"{projection}: d90 = {result.value:.0f} ± {result.stderr:.0f}"
-            axis.errorbar(
-                [r["dimension"] for r in rows],
-                [r["score"] for r in rows],
-                [r["stderr"] for r in rows],
-                marker="o",
-                markersize=4,
-                linewidth=1.2,
-                capsize=2,
-                label=label,
-            )
-        axis.axhline(result.full.value, color="0.4", linewidth=1)
-        axis.axhline(result.target, color="0.4", linewidth=1, linestyle="--")
-        for height, words in ((result.full.value, "full training"), (result.target, "90 % of it")):
-            axis.text(0.02, height, words, transform=axis.get_yaxis_transform(), va="bottom", color="0.3", fontsize=8)
-        axis.set(xscale="log", ylim=(0, 1.06), title=title, xlabel="dimension of the subspace", ylabel="test accuracy")
-        axis.legend(frameon=False, fontsize=8, loc="lower right")
-    figure.savefig(path, dpi=150)
+            columns = [[row[name] for row in rows] for name in ("dimension", "score", "stderr")]
+            points.append(Points(*columns, group, label))
+        x = scale_of([value for some in points for value in some.x], log=True)
+        ends = [x.low, x.high]
+        lines = [
+            Polyline(ends, [result.full.value] * 2, "ink", label="full training"),
+            Polyline(ends, [result.target] * 2, "ink", "dashed", "90 % of it"),
+        ]
+        marks = [*lines, *(Polyline(some.x, some.y, f"c{some.group}") for some in points), *points]
+        labels = {"x_label": "dimension of the subspace", "y_label": "test accuracy", "spoken": title}
+        parts.append(f"<h2>{title}</h2>{Figure(x, Scale(0, 1.06), marks, [*points, *lines], **labels).svg()}")
+    path.write_text(document_page("Dimension of objectives", "".join(parts)), encoding="utf-8")
 
 
 def main():
@@ -160,8 +155,8 @@ def main():
             )
             results[title][projection] = found
             print(f"{title}, {projection}: {found}\n", flush=True)
-    drawn(results, given.out / "objective_dimension.png")
-    print("written:", given.out / "objective_dimension.png")
+    drawn(results, given.out / "objective_dimension.html")
+    print("written:", given.out / "objective_dimension.html")
 
 
 def mnist_net():

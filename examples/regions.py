@@ -1,16 +1,14 @@
 """Linear regions of a digits network before and after training, and three short experiments on them.
 
-The picture goes to survey/regions.png: the plane through three images, one cell for each affine piece of the network,
-colored by the class it predicts.
+The pictures go to survey/regions-0.svg and survey/regions-300.svg, named by the steps of training: the plane through three
+images, one cell for each affine piece of the network, colored by the class it predicts.
 """
 
 import copy
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import torch
-from matplotlib.figure import Figure
 from sklearn.datasets import make_moons
 from torch import nn
 from torch.nn.functional import cross_entropy
@@ -18,7 +16,7 @@ from torch.nn.functional import cross_entropy
 from theodolite.io.builtin_network import digits
 from theodolite.measure.regions import regions_in_polygon, regions_on_line, regions_on_lines, slice_through
 from theodolite.measure.regions._sweeps import activation_patterns
-from theodolite.report.regions import draw_regions
+from theodolite.report.drawing.planes import region_figure
 from theodolite.theory.regions import line_regions, origin_cell_sides
 
 
@@ -48,17 +46,12 @@ def picture(models, x):
     plane, corners = slice_through(x[0], x[1], x[2])
     middle = corners.mean(0)
     polygon = middle + 2.2 * (corners - middle)  # a larger triangle about the three images
-    figure = Figure(figsize=(9, 3.3), layout="constrained")
-    for place, (step, model) in enumerate((models[0], models[-1])):
+    for step, model in (models[0], models[-1]):
         found = regions_in_polygon(model, polygon, plane=plane)
         with torch.no_grad():
             classes = model(plane.points(found.cells.centers()).float()).argmax(1).tolist()
-        axes = figure.add_subplot(1, 2, place + 1)
-        draw_regions(
-            axes, found, groups=classes, points=corners, title=f"after {step} steps: {found.regions:,} regions"
-        )
-    Path("survey").mkdir(exist_ok=True)
-    figure.savefig("survey/regions.png", dpi=160)
+        path = region_figure(found, f"survey/regions-{step}.svg", groups=classes, points=corners)
+        print(f"after {step} steps: {found.regions:,} regions, in {path}")
 
 
 def along_training(models, x, y):

@@ -17,7 +17,10 @@ from torch import nn
 
 from theodolite.nn import Spindly
 from theodolite.optim import EGUpm
+from theodolite.report.drawing.charts import Bars, Figure
+from theodolite.report.drawing.scales import named_scale, scale_of
 from theodolite.report.progress import tracked
+from theodolite.report.sites import document_page
 
 EVERY = 25
 
@@ -136,29 +139,23 @@ def table(title, data, classes):
 
 
 def figure(results, path):
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    canvas, axes = pyplot.subplots(1, len(results), figsize=(9, 2.8))
-    for axis, (title, rows) in zip(axes, results.items(), strict=True):
+    """A page with the test error of each learner, for both problems."""
+    parts = []
+    for (title, rows), score in zip(
+        results.items(), ("test error, in variances", "share classified wrongly"), strict=True
+    ):
         names, errors = [row[0] for row in rows], [row[1] for row in rows]
-        axis.barh(
-            names[::-1], errors[::-1], color=["#8a8f98" if n in ("SGD", "Adam") else "#2f6f9f" for n in names[::-1]]
-        )
-        axis.set_title(title, fontsize=9)
-        axis.spines[["top", "right"]].set_visible(False)
-        axis.tick_params(labelsize=8)
-    axes[0].set_xlabel("test error, in variances", fontsize=8)
-    axes[1].set_xlabel("share classified wrongly", fontsize=8)
-    canvas.tight_layout()
-    canvas.savefig(path, dpi=150)
+        usual = [place for place, name in enumerate(names) if name in ("SGD", "Adam")]
+        rest = [place for place in range(len(names)) if place not in usual]
+        bars = [Bars(places, [errors[k] for k in places], color) for places, color in ((usual, "c5"), (rest, "c0"))]
+        chart = Figure(named_scale(names), scale_of([0.0, *errors], margin=0.0), bars, y_label=score, spoken=title)
+        parts.append(f"<h2>{title}</h2>{chart.svg()}")
+    path.write_text(document_page("Sparse targets", "".join(["<h1>Sparse targets</h1>", *parts])), encoding="utf-8")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", default="sparse.png", help="where the figure goes")
+    parser.add_argument("--out", default="sparse.html", help="where the figures go")
     path = Path(parser.parse_args().out)
     torch.manual_seed(0)
     generator = torch.Generator().manual_seed(0)
@@ -169,7 +166,7 @@ def main():
     results = {made_title: table(made_title, made(generator), False)}
     results[real_title] = table(real_title, breast_cancer(generator), True)
     figure(results, path)
-    print(f"figure in {path}")
+    print(f"figures in {path}")
 
 
 if __name__ == "__main__":

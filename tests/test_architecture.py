@@ -59,16 +59,57 @@ OPTIONAL = (
     "openTSNE",
     "h5py",
     "msgpack",
+    "matplotlib",
+    "PIL",
 )
 
 
-def test_a_survey_needs_no_optional_package():
-    blocked = "; ".join(f"sys.modules['{name}'] = None" for name in OPTIONAL)
-    work = (
-        "import theodolite as th; from theodolite import catalogue; from theodolite.io.builtin_network import builtin; "
-        "[catalogue.instrument(name) for name in catalogue.instrument_names()]; th.survey(builtin(), cost='forward').html()"
-    )
-    subprocess.run([sys.executable, "-c", f"import sys; {blocked}; {work}"], check=True)
+BARE = """
+import sys
+for name in {optional}:
+    sys.modules[name] = None
+import torch
+import theodolite as th
+from theodolite import catalogue
+from theodolite.io.builtin_network import builtin
+from theodolite.verbs.checking import Atlas, Checked
+for name in catalogue.instrument_names():
+    catalogue.instrument(name)
+x, y = torch.randn(32, 3), torch.randn(32, 1)
+model = torch.nn.Sequential(torch.nn.Linear(3, 8), torch.nn.ReLU(), torch.nn.Linear(8, 1))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+watch = th.Watch(model, optimizer=optimizer, probe=(x, y), loss=torch.nn.functional.mse_loss, every=1)
+for step in range(3):
+    optimizer.zero_grad()
+    torch.nn.functional.mse_loss(model(x), y).backward()
+    optimizer.step()
+    watch(step)
+pages = {{
+    "survey": th.survey(builtin(), cost="forward").html(),
+    "watch": watch.html(),
+    "diagnose": th.diagnose(model, data=(x, y), loss=torch.nn.functional.mse_loss, budget=2).html(),
+    "design": th.design(activation="relu", depth=3, width=16).html(),
+    "check": Atlas((Checked(th.check("marchenko-pastur")),)).files()["laws/marchenko-pastur.html"],
+}}
+print(*(name for name, page in pages.items() if page.startswith("<!doctype html>")))
+print(*(name for name, page in pages.items() if "<svg class=\\"th-figure" in page))
+"""
+
+
+def test_a_bare_installation_surveys_watches_diagnoses_designs_and_checks_with_their_pages():
+    done = subprocess.run([sys.executable, "-c", BARE.format(optional=OPTIONAL)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    made, drawn = done.stdout.splitlines()
+    assert made == "survey watch diagnose design check"
+    assert {"survey", "watch", "check"} <= set(drawn.split())
+
+
+def test_nothing_here_draws_with_another_engine():
+    for path in FILES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            assert not [name for name in names if name.split(".")[0] in ("matplotlib", "PIL", "plotly")], path
 
 
 def test_every_public_name_is_there():

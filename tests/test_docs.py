@@ -119,7 +119,7 @@ def test_the_picture_of_the_bounds_on_neurons_is_what_theory_says():
     bounds = neurons.curves()
     assert len(bounds) == 9
     assert bounds["Kawaguchi and Huang 2019: n"] == [float(n) for n in neurons.POINTS]
-    assert neurons.picture().count("<polyline") >= 8
+    assert neurons.picture().count('<path class="th-g-line') >= 16, "a line for each bound, and one in the legend"
     assert neurons.PICTURE.read_text(encoding="utf-8") == neurons.picture(), "the bounds have changed: run make docs"
 
 

@@ -12,9 +12,9 @@ from typing import Any
 from generator.pages import Page, words_of
 from theodolite import catalogue
 from theodolite.report.diagnosis import MARKS, remedy_verb
-from theodolite.report.formulas import prose
+from theodolite.report.formulas import formula, prose
 from theodolite.report.text import COSTS
-from theodolite.report.unicode_math import unicode_formula, unicode_prose
+from theodolite.report.unicode_math import unicode_prose
 from theodolite.report.views import Row, reading_row
 from theodolite.verbs.diagnosing import counted_findings
 
@@ -159,8 +159,7 @@ def errata_page() -> Page:
             parts.append(
                 f'<article><h3><a href="laws/{name}.html">{name}</a></h3><p><b>In print:</b> {prose(law.erratum or "")}</p>'
                 f"<p><b>What holds:</b> {prose(law.claim)}</p>"
-                f'<div class="th-drawn"><img src="laws/{name}.svg" alt="{html.escape(unicode_formula(law.formula))}" '
-                f'loading="lazy"></div></article>'
+                f'<div class="th-drawn">{formula(law.formula, display=True)}</div></article>'
             )
     return Page(
         "errata.html", "Errata", "".join(parts), f"{count} statements of the literature that laws refute", "page"

@@ -45,9 +45,9 @@ def script_page(name: str) -> Script:
     title, _, about = (values["__doc__"] or name).strip().partition("\n")
     title, summary = title.rstrip("."), " ".join(about.split())
     figures = "".join(
-        f'<figure class="th-picture">{series_figure(series, key=f"{name}-{place}")}'
+        f'<figure class="th-picture">{series_figure(series)}'
         f'<figcaption class="th-small th-soft">{html.escape(caption)}</figcaption></figure>'
-        for place, (caption, series) in enumerate(values["pictures"])
+        for caption, series in values["pictures"]
     )
     own = {f"gallery/{name}-{file}": text for file, text in written.items()}
     links = ", ".join(f'<a href="{Path(path).name}">{path.partition("-")[2]}</a>' for path in own)

@@ -1,4 +1,4 @@
-"""Figures: well-formed, small, colored by the page, with ids of their own, whatever the numbers and names."""
+"""Figures: well-formed, small, colored by the page, whatever the numbers and names."""
 
 import math
 import re
@@ -8,11 +8,8 @@ from xml.etree import ElementTree
 import pytest
 
 from theodolite.core.law import Law
-from theodolite.core.reading import Band, Reading, Series
-from theodolite.report.figures import series_figure, verdict_figure
-from theodolite.report.formulas import formula, prose
-from theodolite.report.plots import plots_of
-from theodolite.report.small_figures import small_figure
+from theodolite.core.reading import Band, CellPicture, Reading, Series
+from theodolite.report.figures import plots_of, series_figure, small_figure, verdict_figure
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -22,20 +19,26 @@ def words(svg):
 
 
 def check(svg):
+    """Well-formed, sized, named, without colors or ids of its own, and nothing that is no number."""
     root = ElementTree.fromstring(svg)
     assert root.tag == f"{SVG}svg"
-    assert root.attrib["width"] == "100%"
     assert root.attrib["viewBox"].startswith("0 0 ")
-    assert root.attrib["role"] == "img"
-    assert not re.search(r"#0[1-5]0[1-5]", svg), "a sentinel color was left"
-    assert "currentColor" in svg
-    assert "NaN" not in svg.replace("NaN ", "")
-    ids = [node.attrib["id"] for node in root.iter() if "id" in node.attrib]
-    assert len(ids) == len(set(ids))
-    for found in re.findall(r'href="#([^"]+)"|url\(#([^)]+)\)', svg):
-        assert (found[0] or found[1]) in ids
-    assert len(svg) < 24_000
+    assert root.attrib["role"] == "img" and root.attrib["aria-label"]
+    assert not [node for node in root.iter() if {"id", "fill", "stroke"} & set(node.attrib)]
+    for node in root.iter():
+        for name in ("d", "x", "y"):
+            assert not re.search("nan|inf|e[+-]", node.attrib.get(name, ""))
+    assert len(svg) < 12_000
     return root
+
+
+def dots(svg):
+    """Where the measured points stand, the one of the legend left out."""
+    found = [n for n in ElementTree.fromstring(svg).iter(f"{SVG}path") if n.attrib["class"].startswith("th-g-dot")]
+    places = [
+        tuple(map(float, place)) for n in found for place in re.findall(r"M(-?[\d.]+),(-?[\d.]+)h0", n.attrib["d"])
+    ]
+    return places[: len(places) - (len(found) > 1)]
 
 
 def test_series_with_names_hostile_and_many(survey, hostile):
@@ -93,10 +96,21 @@ def test_thinning_keeps_the_point_that_sticks_out():
     values = [1.0] * 400
     values[237] = 9.0
     svg = series_figure(Series(x=tuple(f"l{place}" for place in range(400)), measured=tuple(values)))
-    marks = list(ElementTree.fromstring(svg).iter(f"{SVG}circle"))[:-1]  # the last one stands in the legend
-    assert len({mark.attrib["cy"] for mark in marks}) == 2
+    assert len({y for _, y in dots(svg)}) == 2
     assert any("thinned" in text for text in words(svg))
-    assert len(svg) < 24_000
+    check(svg)
+
+
+def test_the_band_of_a_series_is_open_where_it_says_so():
+    series = Series(x=(1.0, 2.0, 3.0), measured=(1.0, 2.0, 3.0), low=(0.5, 1.5, 2.5), log="y")
+    root = check(series_figure(series))
+    (area,) = (
+        n for n in root.iter(f"{SVG}path") if n.attrib["class"] == "th-g-area th-theory" and "Z" in n.attrib["d"]
+    )
+    corners = [tuple(map(float, place.split(","))) for place in area.attrib["d"][1:-1].split("L")]
+    top = min(y for _, y in corners)
+    assert [y for _, y in corners[3:]] == [top] * 3, "to the upper end of the axis"
+    assert [x for x, _ in corners[:3]] == [x for x, _ in dots(series_figure(series))]
 
 
 def test_mathematics_in_names_is_not_parsed_and_foreign_letters_are_silent():
@@ -105,25 +119,11 @@ def test_mathematics_in_names_is_not_parsed_and_foreign_letters_are_silent():
     assert r"$\broken{" in words(svg)
 
 
-def test_ids_differ_by_key_and_output_is_reproducible(survey):
+def test_the_same_series_is_the_same_figure_and_a_heading_may_name_its_axis(survey):
     series = survey[1][1].readings[0].series
-    one, two = series_figure(series, key="a"), series_figure(series, key="b")
-    assert one == series_figure(series, key="a")
-    assert not set(re.findall(r' id="([^"]+)"', one)) & set(re.findall(r' id="([^"]+)"', two))
-
-
-def test_settings_of_the_caller_are_untouched(verdicts):
-    import matplotlib
-
-    before = dict(matplotlib.rcParams)
-    matplotlib.rcParams["axes.facecolor"] = "black"
-    try:
-        svg = verdict_figure(verdicts["gain"])
-        assert matplotlib.rcParams["axes.facecolor"] == "black"
-    finally:
-        matplotlib.rcParams["axes.facecolor"] = before["axes.facecolor"]
-    assert svg == verdict_figure(verdicts["gain"])
-    assert dict(matplotlib.rcParams) == before
+    assert series_figure(series) == series_figure(series)
+    untitled = set(words(series_figure(series, titled=False)))
+    assert untitled < set(words(series_figure(series)))
 
 
 def test_every_verdict_has_its_figure(verdicts):
@@ -134,7 +134,7 @@ def test_every_verdict_has_its_figure(verdicts):
 def test_groups_have_their_own_colors_and_names(verdicts):
     svg = verdict_figure(verdicts["powers"])
     assert {"base=0.5", "base=1.0", "base=2.0"} <= set(words(svg))
-    assert all(f"--th-group{place}" in svg for place in range(3))
+    assert all(f"th-c{place}" in svg for place in range(3))
     assert "exponent" in words(svg)
     assert {"0.01", "1", "100"} <= set(words(svg))
 
@@ -155,8 +155,7 @@ def test_exponent_without_points_is_an_empty_figure(verdicts):
 def test_refuted_form_is_dashed(verdicts):
     svg = verdict_figure(verdicts["wrong"])
     assert "form in print" in words(svg)
-    assert "stroke-dasharray" in svg
-    assert "--th-wrong" in svg
+    assert 'class="th-g-line th-g-dashed th-wrong"' in svg
 
 
 def test_full_size_and_cases_without_the_axis():
@@ -187,41 +186,6 @@ def test_full_size_and_cases_without_the_axis():
     check(verdict_figure(one_sided.check()))
 
 
-@pytest.mark.parametrize(
-    "tex",
-    [
-        r"\lambda_{\max}\to(1+\sqrt{p/n})^2",
-        r"K^*=\tfrac{3+\sqrt{17}}{2}",
-        r"\lVert x\rVert_2\le 1",
-        r"\mathbb{E}[z^2]",
-        r"\operatorname{tr} H = \sum_i \lambda_i",
-        r"$a \ne b$",
-    ],
-)
-def test_formula_is_drawn(tex):
-    svg = formula(tex)
-    root = ElementTree.fromstring(svg)
-    assert root.tag == f"{SVG}svg"
-    assert root.attrib["aria-label"] == tex.strip("$")
-    assert "em;" in root.attrib["style"]
-    assert "vertical-align" in root.attrib["style"]
-
-
-@pytest.mark.parametrize(
-    "tex", [r"\begin{cases}a\\b\end{cases}", "<script>", "a$b", "", "层", r"\unknown{x}", r"\frac{a"]
-)
-def test_formula_falls_back_to_its_source(tex):
-    assert formula(tex).startswith(("<code", "<svg"))
-    assert "<script" not in formula(tex)
-
-
-def test_prose_sets_mathematics_and_escapes_the_rest():
-    html = prose("as $n^{-1}$ & <b>")
-    assert html.startswith("as <svg")
-    assert html.endswith(" &amp; &lt;b&gt;")
-    assert prose("costs $5") == "costs $5"
-
-
 def many_spectra(count):
     """Readings with a series each, the last one outside its band."""
     x = tuple(1.0 + k for k in range(12))
@@ -246,7 +210,7 @@ def many_spectra(count):
 
 
 def test_of_many_figures_those_worth_seeing_are_drawn_in_full_and_the_others_small():
-    few, many = plots_of(many_spectra(5), "g"), plots_of(many_spectra(30), "g")
+    few, many = plots_of(many_spectra(5)), plots_of(many_spectra(30))
     small = [plot for plot in many if 'viewBox="0 0 320 150"' in plot.svg]
     assert not any('viewBox="0 0 320 150"' in plot.svg for plot in few)
     assert len(many) == 30
@@ -255,7 +219,7 @@ def test_of_many_figures_those_worth_seeing_are_drawn_in_full_and_the_others_sma
 
 
 def test_of_hundreds_of_figures_those_to_be_seen_first_are_drawn_and_the_others_counted():
-    plots = plots_of(many_spectra(130), "g")
+    plots = plots_of(many_spectra(130))
     assert len([plot for plot in plots if plot.svg]) == 100
     assert any('viewBox="0 0 320 150"' not in plot.svg and plot.svg for plot in plots), "the one outside its band"
     assert plots[-1].caption.startswith("30 more")
@@ -263,9 +227,40 @@ def test_of_hundreds_of_figures_those_to_be_seen_first_are_drawn_and_the_others_
 
 def test_a_small_figure_is_well_formed_and_shows_every_point():
     series = many_spectra(1)[0].series
-    drawn = ElementTree.fromstring(small_figure(series))
-    kinds = [element.tag.rpartition("}")[2] for element in drawn.iter()]
-    (dots,) = (element for element in drawn.iter() if element.get("class") == "th-few-dots")
-    assert dots.attrib["d"].count("h0") == 12
-    assert kinds.count("polyline") == 1  # both ends of the band are one line
-    assert "&lt;eigenvalue&gt;" in small_figure(series)
+    svg = small_figure(series)
+    check(svg)
+    assert len(dots(svg)) == 12
+    assert words(svg) == ["<eigenvalue> 1 to 12; density 0.0417 to 1"]
+
+
+def test_a_slope_is_drawn_as_steep_as_it_is_and_cut_where_the_axis_ends(verdicts):
+    root = check(verdict_figure(verdicts["spread"]))
+    lines = {}
+    for node in root.iter(f"{SVG}path"):
+        found = re.fullmatch(r"M([\d.]+),([\d.]+)L([\d.]+),([\d.]+)", node.attrib["d"])
+        if found:
+            x1, y1, x2, y2 = map(float, found.groups())
+            lines[node.attrib["class"]] = (y2 - y1) / (x2 - x1)
+    theory, wrong = lines["th-g-line th-theory"], lines["th-g-line th-g-dashed th-wrong"]
+    assert theory / wrong == pytest.approx(2.0, rel=0.02), "slopes of -1 and -1/2"
+    assert lines["th-g-line th-g-dotted"] == pytest.approx(theory, rel=0.1)
+
+
+def test_few_are_all_drawn_and_named():
+    assert [plot.caption for plot in plots_of(many_spectra(3))] == ["layer 0", "layer 1", "layer 2"]
+
+
+def test_places_are_drawn_side_by_side_where_no_reading_has_a_series():
+    readings = [Reading(quantity="q", measured=v, where=f"l{v}", expected=Band(0, 2)) for v in (1.0, 2.0, 3.0)]
+    (plot,) = plots_of(readings)
+    assert {"l1.0", "l2.0", "l3.0"} <= set(words(plot.svg)) and plot.caption == ""
+    assert plots_of(readings[:2]) == []
+
+
+def test_cells_are_a_picture():
+    cells = CellPicture(
+        x=("cells",), measured=(1.0,), polygons=(((0, 0), (1, 0), (0, 1)),), groups=(0,), points=((0, 0),)
+    )
+    assert "th-g-cell" in series_figure(cells)
+    (plot,) = plots_of([Reading(quantity="q", measured=1.0, series=cells)])
+    assert plot.svg == series_figure(cells)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -14,7 +13,7 @@ from theodolite.report.figures import verdict_figure
 from theodolite.report.formulas import formula, prose
 from theodolite.report.html import count_words, rendered
 from theodolite.report.sites import Frame
-from theodolite.report.unicode_math import unicode_formula, unicode_prose
+from theodolite.report.unicode_math import unicode_prose
 from theodolite.report.views import Row, reading_row, slug
 from theodolite.report.words import MARKS, case_words, outcome, plain, resolution_words, source_entries
 
@@ -24,9 +23,6 @@ if TYPE_CHECKING:
 
 ALONE = Frame(links=(("Atlas", "atlas.html"),))
 """The frame of an atlas that is no part of a site."""
-
-EM = 17.0
-"""Pixels of an em in formulas that are files of their own."""
 
 OUTCOMES = ("holds", "broken", "inconclusive")
 
@@ -62,7 +58,6 @@ class Card:
     mark: str
     claim: str
     formula: str
-    drawn: bool
     resolution: str
     erratum: bool
     dots: tuple[float, ...]
@@ -96,37 +91,27 @@ def atlas_files(
     around: Frame | None = None,
     processes: Processes | None = None,
 ) -> dict[str, str]:
-    """Every file of the atlas by its path: the front page, and for each law a page and its drawn formula.
+    """Every file of the atlas by its path: the front page, and a page for each law.
 
     ``topics`` describes each topic in one line, ``references`` spells out each bibliography key, ``around`` is the
-    frame of the site that the atlas is part of. A law's figures take most of the time: ``processes`` draw them, if given.
+    frame of the site that the atlas is part of. ``processes`` make the pages of the laws, if given.
     """
     frame = around or ALONE
     ordered = _ordered(charted, topics)
     places = [f"laws/{slug(one.verdict.law.name)}" for one in ordered]
     frames = _frames(ordered, places, frame)
     tasks = [(one, references, own) for one, own in zip(ordered, frames, strict=True)]
-    made = dict(completed(_law_files, tasks, jobs=processes.count if processes else 1, processes=processes))
-    files = {"atlas.html": _front(ordered, topics, frame, drawn=[bool(made[n][1]) for n in range(len(ordered))])}
-    for n, place in enumerate(places):
-        page, picture = made[n]
-        files |= {f"{place}.html": page} | ({f"{place}.svg": picture} if picture else {})
-    return files
-
-
-def _law_files(charted: Charted, references: Mapping[str, str], frame: Frame) -> tuple[str, str]:
-    """A law's page and its formula as a picture."""
-    return law_page(charted, references, frame), _drawn(charted.verdict.law)
+    made = dict(completed(law_page, tasks, jobs=processes.count if processes else 1, processes=processes))
+    return {"atlas.html": _front(ordered, topics, frame)} | {f"{place}.html": made[n] for n, place in enumerate(places)}
 
 
 def atlas_page(charted: Sequence[Charted], topics: Mapping[str, str], frame: Frame | None = None) -> str:
     """The front page: a card for each law, with filters by topic, verdict and erratum that need no script."""
-    ordered = _ordered(charted, topics)
-    return _front(ordered, topics, frame or ALONE, drawn=[bool(_drawn(one.verdict.law)) for one in ordered])
+    return _front(_ordered(charted, topics), topics, frame or ALONE)
 
 
-def _front(ordered: Sequence[Charted], topics: Mapping[str, str], frame: Frame, *, drawn: Sequence[bool]) -> str:
-    cards = [_card(one, drawn=has) for one, has in zip(ordered, drawn, strict=True)]
+def _front(ordered: Sequence[Charted], topics: Mapping[str, str], frame: Frame) -> str:
+    cards = [_card(one) for one in ordered]
     ends = [card.outcome for card in cards]
     return rendered(
         "atlas.html.j2",
@@ -141,11 +126,6 @@ def _front(ordered: Sequence[Charted], topics: Mapping[str, str], frame: Frame, 
         readings=sum(len(one.verdict.readings) for one in ordered),
         errata=sum(card.erratum for card in cards),
     )
-
-
-def _about(line: str) -> str:
-    """What a topic is, without its name again."""
-    return line.partition(": ")[2] or line
 
 
 def law_page(charted: Charted, references: Mapping[str, str], frame: Frame | None = None) -> str:
@@ -169,17 +149,7 @@ def _frames(charted: Sequence[Charted], places: Sequence[str], frame: Frame) -> 
         yield replace(frame, root="../", before=before, after=after)
 
 
-def _drawn(law: Law) -> str:
-    """The formula as a picture; empty where there is none or it cannot be drawn."""
-    picture = formula(law.formula) if law.formula.strip() else ""
-    if not picture.startswith("<svg"):
-        return ""
-    # a picture in a file has no text around it to take its size from
-    wide, tall = (float(size) * EM for size in re.findall(r"(?:width|height):([\d.]+)em", picture)[:2])
-    return picture.replace("<svg ", f'<svg width="{wide:.0f}" height="{tall:.0f}" ', 1)
-
-
-def _card(charted: Charted, *, drawn: bool) -> Card:
+def _card(charted: Charted) -> Card:
     law, end = charted.verdict.law, outcome(charted.verdict)
     factor = charted.verdict.resolution
     return Card(
@@ -189,12 +159,15 @@ def _card(charted: Charted, *, drawn: bool) -> Card:
         outcome=end,
         mark=MARKS[end],
         claim=unicode_prose(law.claim),
-        formula=unicode_formula(law.formula),
-        drawn=drawn,
+        formula=_formula(law),
         resolution=_noticed(factor),
         erratum=bool(law.erratum),
         dots=tuple(place for reading in charted.verdict.readings if (place := _place(reading)) is not None)[:12],
     )
+
+
+def _formula(law: Law) -> str:
+    return formula(law.formula, display=True) if law.formula.strip() else ""
 
 
 def _noticed(factor: float | None) -> str:
@@ -232,15 +205,12 @@ def _sheet(charted: Charted, references: Mapping[str, str]) -> LawSheet:
         outcome=end,
         mark=MARKS[end],
         claim=prose(law.claim),
-        formula=formula(law.formula) if law.formula.strip() else "",
+        formula=_formula(law),
         erratum=prose(law.erratum) if law.erratum else "",
         refuted=any(r.status in ("above", "below") for r in verdict.refuted) if verdict.refuted else None,
-        figure=verdict_figure(verdict, key="law") if verdict.readings else "",
+        figure=verdict_figure(verdict) if verdict.readings else "",
         rows=tuple(zip(rows, wrong, strict=True)),
-        assumptions=tuple(
-            _assumption(text, change, charted.breaks.get(text), f"broken-{place}")
-            for place, (text, change) in enumerate(law.assumes.items())
-        ),
+        assumptions=tuple(_assumption(text, change, charted.breaks.get(text)) for text, change in law.assumes.items()),
         sources=tuple(source_entries(law.source, references)) if law.source else (),
         method=_method(verdict),
         notes=tuple(prose(" ".join(part.split())) for part in charted.notes.split("\n\n") if part.strip()),
@@ -248,8 +218,8 @@ def _sheet(charted: Charted, references: Mapping[str, str]) -> LawSheet:
     )
 
 
-def _assumption(text: str, change: Mapping[str, object] | None, broken: Verdict | None, key: str) -> Assumption:
-    figure = verdict_figure(broken, key=key) if broken is not None and broken.readings else ""
+def _assumption(text: str, change: Mapping[str, object] | None, broken: Verdict | None) -> Assumption:
+    figure = verdict_figure(broken) if broken is not None and broken.readings else ""
     return Assumption(
         prose(text), case_words(change) if change else "", None if broken is None else broken.broken, figure
     )

@@ -1,20 +1,19 @@
-"""A run at one glance: curves, heat strips and phases over one axis of steps, drawn by hand so that it is made in no time."""
+"""A run at one glance: curves, heat strips and phases over one axis of steps."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from html import escape
 
+from theodolite.report.drawing.charts import Canvas, Polyline
+from theodolite.report.drawing.scales import Scale, scale_of
+from theodolite.report.drawing.shapes import LETTER, group_color, path, picture, short, text
 from theodolite.report.words import plain, printable, shortened
 
-Across = Callable[[float], float]
-WIDE, LEFT, RIGHT, PANEL, ROW, GAP = 900.0, 150.0, 12.0, 110.0, 9.0, 26.0
-LETTER = 6.3
-"""How wide a small letter is, about."""
+WIDE, LEFT, RIGHT, PANEL, ROW, GAP = 900.0, 200.0, 12.0, 110.0, 9.0, 26.0
 BAD = ("dead", "divergent")
-MOST_ROWS, MOST_COLUMNS, MOST_MARKS = 60, 120, 6
+MOST_ROWS, MOST_COLUMNS, MOST_MARKS, HEATS = 60, 120, 6, 12
 
 
 @dataclass(frozen=True)
@@ -42,6 +41,18 @@ class Heat:
     layers: Sequence[str]
     values: Sequence[Sequence[float]]  # (layers, steps)
 
+    def scale(self) -> Scale:
+        """From the smallest number seen to the largest."""
+        seen = [value for row in self.values for value in row if math.isfinite(value) and value > 0] or [1.0]
+        return Scale(min(seen), max(seen), log=True)
+
+    def keys(self, tall: float, room: Room) -> list[str]:
+        """What the colors mean, and which layer is the first where there is room for it."""
+        first = f"top row: {shortened(printable(self.layers[0]), 17)}" if self.layers else ""
+        scale = self.scale()
+        ends = f"{plain(scale.low, digits=2)} to {plain(scale.high, digits=2)}"
+        return [ends, *([first] if first and (room.above or tall >= 60) else [])]
+
 
 @dataclass(frozen=True)
 class Room:
@@ -56,6 +67,10 @@ class Room:
     def right(self) -> float:
         """Where panels end."""
         return self.wide - RIGHT
+
+    def canvas(self, across: Scale, top: float, up: Scale | None = None) -> Canvas:
+        """Where a part that begins at the ``top`` has its numbers."""
+        return Canvas(across, up or Scale(0.0, 1.0), self.left, self.right, top + self.above, top + self.above + PANEL)
 
 
 DESK, PHONE = Room("wide", WIDE, LEFT, 0.0), Room("narrow", 360.0, 8.0, 20.0)
@@ -79,151 +94,104 @@ class Dashboard:
         """The picture; empty where fewer than two looks were taken."""
         if len(self.steps) < 2:
             return ""
-        low, high = min(self.steps), max(self.steps)
-        span = (high - low) or 1.0
-
-        def across(step: float) -> float:
-            return room.left + (room.right - room.left) * (min(max(step, low), high) - low) / span
-
+        steps = Scale(min(self.steps), max(self.steps) if max(self.steps) > min(self.steps) else min(self.steps) + 1)
         top, parts = 4.0, []
-        places = [across(step) for step in self.steps]
         for panel in self.panels:
-            parts.append(_panel(panel, places, top, room))
+            parts += _panel(panel, self.steps, steps, room, top)
             top += room.above + PANEL + GAP
         for heat in self.heats:
-            drawn, tall = _heat(heat, places, top, room)
-            parts.append(drawn)
+            drawn, tall = _heat(heat, self.steps, room.canvas(steps, top))
+            parts += [*_words(heat.name, heat.keys(tall, room), top, room), *drawn]
             top += room.above + tall + GAP
-        parts.append(_phases(self.phases, across, top, high, room))
+        canvas = room.canvas(steps, top)
+        parts += _phases(self.phases, canvas, top)
         top += 30 + room.above
         for step, words, bad in self.marks:
-            kind = "th-d-bad" if bad else "th-d-mark"
-            parts.append(
-                f'<line class="{kind}" x1="{across(step):.1f}" x2="{across(step):.1f}" y1="0" y2="{top:.0f}">'
-                f"<title>{escape(printable(words))}</title></line>"
-            )
-        parts.append(_axis(low, high, across, top, room))
-        below, tall = _named(self.marks, across, top + 24, room)
-        parts.append(below)
-        top += tall
-        said = f"The run from step {plain(low)} to {plain(high)}: " + ", ".join(p.name for p in self.panels)
-        return (
-            f'<svg class="th-dashboard th-{room.name}" viewBox="0 0 {room.wide:.0f} {top + 26:.0f}" role="img" '
-            f'aria-label="{escape(said)}">{"".join(parts)}</svg>'
-        )
+            parts.append(path(f"M{short(canvas.across(step))},0V{top:.0f}", "bad" if bad else "mark-line", title=words))
+        parts += _step_axis(canvas, top, room)
+        below = list(_named(self.marks, canvas, top + 24, room))
+        tall = top + 26 + (15.0 * len(below) + 6 if below else 0)
+        said = f"The run from step {plain(steps.low)} to {plain(steps.high)}: " + ", ".join(p.name for p in self.panels)
+        return picture([*parts, *below], (room.wide, tall), said, f"th-figure th-dashboard th-{room.name}")
 
 
-def _panel(panel: Panel, places: Sequence[float], top: float, room: Room) -> str:
+def _panel(panel: Panel, steps: Sequence[float], across: Scale, room: Room, top: float) -> list[str]:
     known = [v for line in panel.lines for v in line.values if math.isfinite(v)]
     logs = bool(known) and min(known) > 0 and max(known) > 20 * min(known)
-    scaled = [math.log10(v) for v in known if v > 0] if logs else known
-    low, high = (min(scaled), max(scaled)) if scaled else (0.0, 1.0)
-    if high - low < 1e-12:
-        low, high = low - 0.5, high + 0.5
-    upper = top + room.above
-
-    def down(value: float) -> float | None:
-        if not math.isfinite(value) or (logs and value <= 0):
-            return None
-        return upper + PANEL - PANEL * ((math.log10(value) if logs else value) - low) / (high - low)
-
-    parts = [
-        f'<rect class="th-d-ground" x="{room.left}" y="{upper}" width="{room.right - room.left}" height="{PANEL}"/>'
-    ]
-    ends = [plain(10**end if logs else end, digits=3) for end in (high, low)]
-    parts.append(_ticks(ends, upper, room))
+    canvas = room.canvas(across, top, scale_of(known, log=logs))
+    ticks = [(canvas.down(value), words) for value, words in canvas.y.ticks(4)]
+    left, right = short(canvas.left), short(canvas.right)
+    ground = f"M{left},{short(canvas.top)}H{right}V{short(canvas.bottom)}H{left}z"
+    parts = [path(ground, "ground"), path("".join(f"M{left},{short(y)}H{right}" for y, _ in ticks), "grid")]
     for number, line in enumerate(panel.lines):
-        points = [(x, y) for x, v in zip(places, line.values, strict=True) if (y := down(v)) is not None]
-        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
-        style = f"th-d-line th-d-{number}" + (" th-d-dashed" if line.dashed else "")
-        parts.append(f'<polyline class="{style}" points="{path}"><title>{escape(line.label)}</title></polyline>')
-    keys = [f"{'┄' if line.dashed else '━'} {shortened(printable(line.label), 19)}" for line in panel.lines]
-    return "".join(parts) + _words(panel.name, keys, top, room, colored=True)
+        style = "dashed" if line.dashed else ""
+        parts.append(Polyline(steps, line.values, group_color(number), style, title=line.label).drawn(canvas))
+    keys = [f"{'┄' if line.dashed else '━'} {shortened(printable(line.label), 22)}" for line in panel.lines]
+    if room.above:  # inside the panel, where there is no room beside it
+        parts += [
+            text(canvas.left + 3, y - 2 if y - 2 > canvas.top + 9 else y + 10, words, "soft") for y, words in ticks
+        ]
+    else:
+        parts += [text(canvas.left - 6, y + 4, words, "soft end") for y, words in ticks]
+    return [*parts, *_words(panel.name, keys, top, room, colored=True)]
 
 
-def _ticks(ends: Sequence[str], top: float, room: Room) -> str:
-    """The ends of an upright axis: beside the panel, or inside it where there is no room."""
-    if room.above:
-        places = ((room.left + 4, top + 12), (room.left + 4, top + PANEL - 4))
-        return "".join(
-            f'<text class="th-d-key" x="{x}" y="{y}">{end}</text>' for (x, y), end in zip(places, ends, strict=True)
-        )
-    return "".join(
-        f'<text class="th-d-tick" x="{room.left - 6}" y="{y}">{end}</text>'
-        for y, end in zip((top + 10, top + PANEL), ends, strict=True)
-    )
-
-
-def _words(name: str, keys: Sequence[str], top: float, room: Room, *, colored: bool = False) -> str:
+def _words(name: str, keys: Sequence[str], top: float, room: Room, *, colored: bool = False) -> list[str]:
     """The name of a part and its keys: one under the other beside it, or in one line above it."""
-    parts = [f'<text class="th-d-name" x="0" y="{top + 14}">{escape(printable(name))}</text>']
+    parts = [text(0, top + 14, name, "name")]
     x = 1.3 * LETTER * len(name) + 8
     for number, key in enumerate(keys):
-        place = f'x="{x:.0f}" y="{top + 14}"' if room.above else f'x="0" y="{top + 34 + 17 * number}"'
-        kind = f" th-d-{number}" if colored else ""
-        parts.append(f'<text class="th-d-key{kind}" {place}>{escape(key)}</text>')
+        place = (x, top + 14) if room.above else (0.0, top + 34 + 17 * number)
+        parts.append(text(*place, key, "" if colored else "soft", color=group_color(number) if colored else ""))
         x += LETTER * len(key) + 8
-    return "".join(parts)
+    return parts
 
 
-def _heat(heat: Heat, places: Sequence[float], top: float, room: Room) -> tuple[str, float]:
-    """Cells from light to dark over the decades seen; a number that is not finite is red, zero is empty."""
+def _heat(heat: Heat, steps: Sequence[float], canvas: Canvas) -> tuple[list[str], float]:
+    """Cells from light to dark over the decades seen, and how tall they are; what is not finite is red, zero is empty."""
     keep = range(0, len(heat.layers), math.ceil(len(heat.layers) / MOST_ROWS))
-    columns = range(0, len(places), math.ceil(len(places) / MOST_COLUMNS))
-    edges = [*(places[column] for column in columns), places[-1] + 4]
-    logs = [math.log10(v) for row in heat.values for v in row if math.isfinite(v) and v > 0]
-    low, high = (min(logs), max(logs)) if logs else (0.0, 1.0)
+    columns = range(0, len(steps), math.ceil(len(steps) / MOST_COLUMNS))
+    edges = [*(canvas.across(steps[column]) for column in columns), canvas.right + 4]
     tall = max(ROW * len(keep), 40.0)
     each = tall / max(len(keep), 1)
-    first = f"top row: {shortened(printable(heat.layers[0]), 17)}" if heat.layers else ""
-    keys = [_ends(low, high), *([first] if first and (room.above or tall >= 60) else [])]
-    parts = [_words(heat.name, keys, top, room)]
+    scale, shades = heat.scale(), dict[str, list[str]]()
     for number, layer in enumerate(keep):
         for column, place in enumerate(columns):
             value = heat.values[layer][place]
             if value == 0:
                 continue
-            finite = math.isfinite(value)
-            share = (math.log10(value) - low) / (high - low) if finite and high > low else 0.5
-            kind = f'fill-opacity="{0.1 + 0.9 * share:.2f}"' if finite else 'class="th-d-bad"'
-            x, y, wide = edges[column], top + room.above + each * number, edges[column + 1] - edges[column]
-            parts.append(f'<rect {kind} x="{x:.1f}" y="{y:.1f}" width="{wide:.1f}" height="{each:.1f}"/>')
-    return f'<g class="th-d-heat">{"".join(parts)}</g>', tall
+            dark = f"heat heat{round(HEATS * scale.share(value))}" if scale.shows(value) else "bad"
+            x, y, wide = edges[column], canvas.top + each * number, edges[column + 1] - edges[column]
+            cell = f"M{short(x)},{short(y)}h{short(wide)}v{short(each)}h{short(-wide)}z"
+            shades.setdefault(dark, []).append(cell)
+    return [path("".join(own), dark) for dark, own in shades.items()], tall
 
 
-def _ends(low: float, high: float) -> str:
-    return f"{plain(10**low, digits=2)} to {plain(10**high, digits=2)}"
-
-
-def _phases(phases: Sequence[tuple[float, str]], across: Across, top: float, last: float, room: Room) -> str:
-    parts, top = [f'<text class="th-d-name" x="0" y="{top + 15}">phase</text>'], top + room.above
+def _phases(phases: Sequence[tuple[float, str]], canvas: Canvas, top: float) -> Iterator[str]:
+    yield text(0, top + 15, "phase", "name")
     for place, (step, name) in enumerate(phases):
-        left = across(step)
-        right = across(phases[place + 1][0]) if place + 1 < len(phases) else across(last)
+        left = canvas.across(step)
+        right = canvas.across(phases[place + 1][0] if place + 1 < len(phases) else canvas.x.high)
         kind = "bad" if name in BAD else "wild" if name in ("catapult", "edge") else "calm"
         wide = max(right - left, 2.0)
-        parts.append(
-            f'<rect class="th-d-{kind}" x="{left:.1f}" y="{top}" width="{wide:.1f}" height="22"><title>{name} from step '
-            f"{plain(step)}</title></rect>"
-        )
+        box = f"M{short(left)},{short(canvas.top)}h{short(wide)}v22h{short(-wide)}z"
+        yield path(box, kind, title=f"{name} from step {plain(step)}")
         if wide > 7.5 * len(name) + 6:
-            parts.append(f'<text class="th-d-phase th-d-on-{kind}" x="{left + 4:.1f}" y="{top + 15}">{name}</text>')
-    return "".join(parts)
+            yield text(left + 4, canvas.top + 15, name, f"on-{kind}")
 
 
-def _named(marks: Sequence[tuple[float, str, bool]], across: Across, top: float, room: Room) -> tuple[str, float]:
-    """The marks under the axis, each with its first words where it lies; and how tall they are."""
-    parts = []
+def _named(marks: Sequence[tuple[float, str, bool]], canvas: Canvas, top: float, room: Room) -> Iterator[str]:
+    """The marks under the axis, each in a line, with its first words where it lies."""
     for number, (step, words, bad) in enumerate(marks[:MOST_MARKS]):
-        place, down = across(step), top + 15 * number
+        place, down = canvas.across(step), top + 15 * number + 10
         end = place > (room.left + room.wide) / 2
-        kind = "th-d-name-bad" if bad else "th-d-name-mark"
         space = int((place if end else room.wide - place) / LETTER) - 2
-        said = escape(shortened(printable(_first_words(words)), min(60, space)))
-        x, text = (place + 4, f"{said} ▲") if end else (place - 4, f"▲ {said}")
-        anchor = ' text-anchor="end"' if end else ""
-        parts.append(f'<text class="{kind}" x="{x:.1f}" y="{down + 10:.1f}"{anchor}>{text}</text>')
-    return "".join(parts), 15.0 * len(parts) + (6 if parts else 0)
+        said = shortened(printable(_first_words(words)), min(60, space))
+        color = "wrong" if bad else ""
+        if end:
+            yield text(place + 4, down, f"{said} ▲", "soft end", color=color)
+        else:
+            yield text(place - 4, down, f"▲ {said}", "soft", color=color)
 
 
 def _first_words(words: str) -> str:
@@ -236,13 +204,14 @@ def _first_words(words: str) -> str:
     return ": ".join(parts[:2]) if parts[0].startswith("step ") else parts[0] if len(parts) > 1 else words
 
 
-def _axis(low: float, high: float, across: Across, top: float, room: Room) -> str:
+def _step_axis(canvas: Canvas, top: float, room: Room) -> Iterator[str]:
+    low, high = canvas.x.low, canvas.x.high
     ticks = sorted({round(low + share * (high - low)) for share in (0, 0.25, 0.5, 0.75, 1)})
     if room.above:  # the ends stand inside, and the first says what they are
-        ends = [f'<text class="th-d-step th-d-start" x="{room.left}" y="{top + 16}">step {plain(ticks[0])}</text>']
-        ends += [f'<text class="th-d-step th-d-end" x="{room.right}" y="{top + 16}">{plain(ticks[-1])}</text>']
-        inner = ticks[1:-1]
+        yield text(room.left, top + 16, f"step {plain(ticks[0])}", "soft")
+        yield text(room.right, top + 16, plain(ticks[-1]), "soft end")
+        ticks = ticks[1:-1]
     else:
-        ends, inner = [f'<text class="th-d-name" x="0" y="{top + 16}">step</text>'], ticks
-    middle = (f'<text class="th-d-step" x="{across(tick):.1f}" y="{top + 16}">{plain(tick)}</text>' for tick in inner)
-    return "".join((*ends, *middle))
+        yield text(0, top + 16, "step", "name")
+    for tick in ticks:
+        yield text(canvas.across(tick), top + 16, plain(tick), "soft middle")

@@ -1,47 +1,53 @@
-"""Formulas as inline SVG that sits in a line of text."""
+r"""Formulas as MathML, which every browser sets itself, in the page's colors and size: TeX in, `math` elements out."""
 
 from __future__ import annotations
 
 import re
-import warnings
-from collections.abc import Iterator
 from functools import lru_cache
 from html import escape
-from typing import Any
 
+from theodolite.report.unicode_math import DOUBLE_STRUCK, FUNCTIONS, SIGNS
 from theodolite.report.words import printable
 
-_SIZE = 100.0
-_SAME = (
-    (r"([_^])\*", r"\1{*}"),
-    (r"\\[td]frac(?![a-zA-Z])", r"\\frac"),
-    (r"\\(?:big|Big|bigg|Bigg)[lrm]?(?![a-zA-Z])", ""),
-    (r"\\[lr]Vert(?![a-zA-Z])", r"\\|"),
-    (r"\\[lr]vert(?![a-zA-Z])", "|"),
-    (r"\\operatorname\*?\{([^{}]*)\}", r"\\mathrm{\1}\\,"),
-    (r"\\(?:le)(?![a-zA-Z])", r"\\leq"),
-    (r"\\(?:ge)(?![a-zA-Z])", r"\\geq"),
-    (r"\\(?:ne)(?![a-zA-Z])", r"\\neq"),
-    (r"\\to(?![a-zA-Z])", r"\\rightarrow"),
-    (r"\\iff(?![a-zA-Z])", r"\\;\\Leftrightarrow\\;"),
-    (r"\\!", ""),
-    (r"\\&", r"\\wedge "),
-    (r"\\(?:displaystyle|limits)(?![a-zA-Z])", ""),
-)
-_ARGUMENTS = {"frac": 2, "tfrac": 2, "dfrac": 2, "binom": 2, "sqrt": 1, "mathbb": 1, "mathrm": 1, "text": 1}
-_ARGUMENTS |= dict.fromkeys(("hat", "bar", "tilde", "dot", "ddot", "vec", "overline", "widehat", "widetilde"), 1)
-_TOKEN = re.compile(r"\\[A-Za-z]+|\\.|[{}]|\s+|.", re.DOTALL)
-_LETTERS = {1: "m", 2: "l", 3: "q", 4: "c"}
+_TOKEN = re.compile(r"\\[A-Za-z]+\*?|\\.|\d+(?:\.\d+)?|\s+|.", re.DOTALL)
+_SPACES = {",": ".17em", ":": ".22em", ";": ".28em", " ": ".25em", "quad": "1em", "qquad": "2em", "\\": "1em"}
+_SIZES = {"big": "1.2em", "Big": "1.8em", "bigg": "2.4em", "Bigg": "3em"}
+_SIZES |= {f"{name}{side}": size for name, size in _SIZES.items() for side in "lrm"}
+_THIN = '<mspace width=".17em"/>'
+_IGNORED = {"!", "displaystyle", "textstyle", "limits", "nolimits"}
+_ACCENTS = {"hat": "^", "widehat": "^", "bar": "¯", "overline": "¯", "tilde": "~", "widetilde": "~"}
+_ACCENTS |= {"dot": "˙", "ddot": "¨", "vec": "→"}
+_BELOW = {"sum", "prod", "max", "min", "sup", "inf", "lim", "arg"}
+"""Signs and functions whose lower script stands below them where there is room."""
+_LETTERS = {"ell", "infty", "partial", "nabla", "emptyset", "top", "perp", "star", "ast", "dagger", "prime"}
+_OPENING, _CLOSING, _BARS = frozenset("([{⟨⌊⌈"), frozenset(")]}⟩⌋⌉"), frozenset("|‖")
+_RELATIONS = frozenset("=≤≥≈∼→⇒∝≠≡")
+_MARK = re.compile(r"(?:<ms[a-z]+>)?<mo[^>]*>(.)</mo>")
+_WIDE = tuple(f'<mspace width="{width}"/>' for width in ("1em", "2em"))
+LONG, SHORT = 9, 3
+"""A formula of more parts may break before a sign such as =, where more than a few stand before it."""
+_ENDS = (*_CLOSING, *_BARS, "!")
 
 
 @lru_cache(maxsize=4096)  # the catalogue has a thousand
-def formula(tex: str) -> str:
-    """The formula as an `svg` element measured in em, TeX in its label; as `code` where it cannot be drawn."""
+def formula(tex: str, *, display: bool = False) -> str:
+    r"""The formula as a `math` element with TeX as its alternative text; as `code` where it cannot be read.
+
+    >>> formula(r"\frac{1}{2}")
+    '<math class="th-formula" alttext="\\frac{1}{2}"><mfrac><mn>1</mn><mn>2</mn></mfrac></math>'
+    """
     source = printable(tex).strip().strip("$").strip()
     try:
-        return _svg(source)
-    except (ValueError, KeyError, RuntimeError, UserWarning):
+        if not source or "$" in source:
+            raise ValueError(f"expected a formula without dollar signs, got {source!r}")
+        pieces = _pieces(_Reader(source).whole())
+    except ValueError:
         return f'<code class="th-tex">{escape(source)}</code>'
+    style = ' displaystyle="true"' if display else ""
+    if len(pieces) == 1:
+        return f'<math class="th-formula"{style} alttext="{escape(source)}">{pieces[0]}</math>'
+    body = " ".join(f"<math{style}>{piece}</math>" for piece in pieces)
+    return f'<span class="th-formula" role="math" aria-label="{escape(source)}">{body}</span>'
 
 
 def prose(text: str) -> str:
@@ -50,70 +56,182 @@ def prose(text: str) -> str:
     return "".join(formula(part) if place % 2 else escape(part) for place, part in enumerate(parts))
 
 
-def _svg(source: str) -> str:
-    if not source or "$" in source:
-        raise ValueError(f"expected a formula without dollar signs, got {source!r}")
-    import matplotlib
-    from matplotlib.font_manager import FontProperties
-    from matplotlib.textpath import TextPath, text_to_path
+class _Reader:
+    """Reads TeX from left to right; each method takes what it needs from the tokens that are left."""
 
-    readable = _braced(iter(_TOKEN.findall(source)))
-    for pattern, plain in _SAME:
-        readable = re.sub(pattern, plain, readable)
-    readable = f"${' '.join(readable.split())}$"
-    with matplotlib.rc_context(), warnings.catch_warnings():
-        matplotlib.rcdefaults()
-        warnings.simplefilter("error", UserWarning)
-        font = FontProperties(size=_SIZE, math_fontfamily="stix")
-        # the parser that TextPath asks too, at the size it asks for: the second answer is a kept one
-        size: Any = text_to_path.mathtext_parser.parse(readable, dpi=text_to_path.DPI, prop=font)
-        outline = _outline(TextPath((0, 0), readable, size=_SIZE, prop=font))
-    width, height, depth = (float(size[place]) for place in range(3))
-    if not outline:
-        raise ValueError(f"expected a formula with something to draw, got {source!r}")
-    label, rise = escape(source), 4.0
-    tall, low = height + 2 * rise, depth + rise
-    return (
-        f'<svg class="th-formula" xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{label}" '
-        f'viewBox="0 {-tall + low:.0f} {width + 4:.0f} {tall:.0f}" style="width:{(width + 4) / _SIZE:.3f}em;'
-        f'height:{tall / _SIZE:.3f}em;vertical-align:{-low / _SIZE:.3f}em"><title>{label}</title>'
-        f'<path fill="currentColor" d="{outline}"/></svg>'
-    )
+    def __init__(self, source: str) -> None:
+        self.tokens = _TOKEN.findall(source)[::-1]
 
+    def whole(self) -> list[str]:
+        nodes = self.row()
+        if self.tokens:
+            raise ValueError("expected braces in pairs, got a closing one too many")
+        return nodes
 
-def _braced(tokens: Iterator[str], most: int = -1) -> str:
-    """The formula with braces about every argument, which TeX may leave out and the drawing needs; ``most`` ends it."""
-    out: list[str] = []
-    for token in tokens:
-        if token == "}":
-            break
+    def row(self, until: str = "") -> list[str]:
+        """Everything up to the token that ends it, which is taken, or up to the end of the formula."""
+        found: list[str] = []
+        infix = False  # whether a sign that comes now stands behind something that it can join
+        while self.tokens and self.tokens[-1] not in (until, "}"):
+            token = self.tokens.pop()
+            name = token[1:] if token.startswith("\\") else ""
+            if token.isspace() or name in _IGNORED:
+                continue
+            if name == "rm":
+                return [*found, _roman(self.upright(until).strip())]
+            node = self.scripted(self.atom(token, infix=infix), below=name in _BELOW)
+            around = name in FUNCTIONS and not self.next_is("(", "[", "\\left", "}", "")
+            found += [*([_THIN] if infix and name in FUNCTIONS else []), node, *([_THIN] if around else [])]
+            if not node.startswith("<mspace"):
+                infix = not node.startswith(("<mo>", "<mo ")) or any(f">{mark}</mo>" in node for mark in _ENDS)
+        if until and (not self.tokens or self.tokens.pop() != until):
+            raise ValueError(f"expected {until!r}, got the end of the formula")
+        return found
+
+    def upright(self, until: str) -> str:
+        """The letters up to the brace that closes them, which is taken where one is asked for."""
+        words, depth = [], 0
+        while self.tokens and (depth or self.tokens[-1] != "}"):
+            token = self.tokens.pop()
+            depth += (token == "{") - (token == "}")
+            words += [] if token in "{}" else [token]
+        if until and (not self.tokens or self.tokens.pop() != until):
+            raise ValueError("expected braces in pairs, got an open one")
+        return "".join(words)
+
+    def next_is(self, *tokens: str) -> bool:
+        """Whether one of these comes next, spaces aside; the empty one is the end of the formula."""
+        while self.tokens and self.tokens[-1].isspace():
+            self.tokens.pop()
+        return (self.tokens[-1] if self.tokens else "") in tokens
+
+    def argument(self) -> str:
+        """The next token, or the group that it opens, as one node."""
+        if self.next_is("", "}"):
+            raise ValueError("expected an argument, got the end of the formula")
+        token = self.tokens.pop()
+        if token.isdigit() and len(token) > 1:  # TeX takes one digit
+            self.tokens.append(token[1:])
+            token = token[0]
+        return self.atom(token, infix=False)
+
+    def words(self) -> str:
+        """The argument of a command that sets letters upright."""
+        if self.next_is("", "}"):
+            raise ValueError("expected words, got the end of the formula")
+        token = self.tokens.pop()
+        return self.upright("}") if token == "{" else str(token)
+
+    def scripted(self, base: str, *, below: bool) -> str:
+        """The base with what stands raised and lowered behind it, primes among it."""
+        lower, upper = [], []
+        while self.next_is("'", "^", "_"):
+            token = self.tokens.pop()
+            if token == "_":
+                lower.append(self.argument())
+            else:
+                upper.append("<mo>′</mo>" if token == "'" else self.argument())
+        kinds = zip(("under", "over") if below else ("sub", "sup"), (lower, upper), strict=True)
+        name = "m" + "".join(kind for kind, scripts in kinds if scripts)
+        scripts = "".join(_grouped(own) for own in (lower, upper) if own)
+        return f"<{name}>{base}{scripts}</{name}>" if scripts else base
+
+    def atom(self, token: str, *, infix: bool) -> str:
+        """One sign, letter, number, group or command with its arguments."""
         if token == "{":
-            out.append("{" + _braced(tokens) + "}")
-        elif token in ("\\text", "\\mathrm"):
-            words = _braced(tokens, 1)
-            out.append("\\mathrm{" + re.sub(r"(?<!\\) +", r"\\ ", words.removeprefix("{").removesuffix("}")) + "}")
-        else:
-            out.append(token)
-            for _ in range(_ARGUMENTS.get(token[1:], 0) if token.startswith("\\") else 0):
-                argument = _braced(tokens, 1)
-                out.append(argument if argument.startswith("{") else "{" + argument + "}")
-        if most > 0 and not token.isspace():
-            break
-    return "".join(out)
+            return _grouped(self.row("}"))
+        if token.startswith("\\"):
+            return self.command(token[1:].rstrip("*"), infix=infix)
+        if token[0].isdigit():
+            return f"<mn>{token}</mn>"
+        if token in ("&", "#"):
+            raise ValueError(f"expected a sign, got {token!r}, which stands for something else in TeX")
+        if token in ("^", "_"):  # a script of what stands before the formula
+            self.tokens.append(token)
+            return "<mrow></mrow>"
+        return f"<mi>{escape(token)}</mi>" if token.isalpha() else _sign(token, infix=infix)
+
+    def command(self, name: str, *, infix: bool) -> str:
+        """A command with its arguments."""
+        if name in _SPACES:
+            return f'<mspace width="{_SPACES[name]}"/>'
+        if name in ("frac", "tfrac", "dfrac"):
+            return f"<mfrac>{self.argument()}{self.argument()}</mfrac>"
+        if name == "binom":
+            pair = f'<mfrac linethickness="0">{self.argument()}{self.argument()}</mfrac>'
+            return f"<mrow><mo>(</mo>{pair}<mo>)</mo></mrow>"
+        if name == "sqrt":
+            return f"<msqrt>{self.argument()}</msqrt>"
+        if name in _ACCENTS:
+            wide = "" if name in ("overline", "widehat", "widetilde") else ' stretchy="false"'
+            return f'<mover accent="true">{self.argument()}<mo{wide}>{_ACCENTS[name]}</mo></mover>'
+        if name == "mathbb":
+            letter = self.words()
+            return f"<mi>{escape(DOUBLE_STRUCK.get(letter, letter))}</mi>"
+        if name in ("mathrm", "text", "operatorname", "textrm", "mathbf", "mathsf"):
+            return _roman(self.words())
+        if name in ("mathcal", "boldsymbol", "mathit", "bm"):
+            return self.argument()
+        if name == "left":
+            return _grouped([self.fence(), *self.row("\\right"), self.fence()])
+        if name in _SIZES:
+            return self.fence(f' minsize="{_SIZES[name]}" maxsize="{_SIZES[name]}"')
+        if name in FUNCTIONS:
+            return f"<mi>{name}</mi>"
+        if name not in SIGNS:
+            raise ValueError(f"expected a command that is known, got {name!r}")
+        sign = SIGNS[name]
+        if name[0].isupper() and sign.isalpha():
+            return f'<mi mathvariant="normal">{sign}</mi>'
+        return f"<mi>{sign}</mi>" if sign.isalpha() or name in _LETTERS else _sign(sign, infix=infix)
+
+    def fence(self, size: str = "") -> str:
+        """The bracket behind `left`, `right` or a size; as tall as what it stands around unless a size is given."""
+        token = self.tokens.pop() if self.tokens else "."
+        sign = SIGNS.get(token[1:], token[1:]) if token.startswith("\\") else token
+        return "" if sign == "." else f'<mo stretchy="true"{size}>{escape(sign)}</mo>'
 
 
-def _outline(path: Any) -> str:
-    """The path in whole hundredths of an em, each point told from the one before: as short as it can be said."""
-    parts: list[str] = []
-    here = start = (0, 0)
-    for points, code in path.iter_segments(simplify=False, curves=True):
-        if code not in _LETTERS:
-            parts.append("z")
-            here = start
-            continue
-        places = [(round(x), round(-y)) for x, y in zip(points[::2], points[1::2], strict=True)]
-        steps = " ".join(f"{x - here[0]} {y - here[1]}" for x, y in places)
-        parts.append(_LETTERS[int(code)] + steps.replace(" -", "-"))
-        here = places[-1]
-        start = here if int(code) == 1 else start
-    return "".join(parts)
+def _pieces(nodes: list[str]) -> list[str]:
+    """The formula in pieces between which a line may end: at wide spaces, and in a long one before signs such as =."""
+    pieces: list[list[str]] = [[]]
+    depth = 0
+    for node in nodes:
+        found = _MARK.match(node)
+        mark = found[1] if found else ""
+        relation = depth == 0 and mark in _RELATIONS and len(nodes) > LONG and len(pieces[-1]) > SHORT
+        if relation or (pieces[-1] and pieces[-1][-1] in _WIDE):
+            pieces.append([])
+        pieces[-1].append(node)
+        depth += (mark in _OPENING) - (mark in _CLOSING)
+    return ["".join(piece) for piece in pieces]
+
+
+def _grouped(nodes: list[str]) -> str:
+    return nodes[0] if len(nodes) == 1 else f"<mrow>{''.join(nodes)}</mrow>"
+
+
+def _roman(words: str) -> str:
+    """Upright letters: a name, or words with their spaces."""
+    plain = re.sub(r"\\([A-Za-z]+|.)", _letter, words)
+    if " " in words:
+        return f"<mtext>{escape(plain)}</mtext>".replace(" ", "\u00a0")
+    return f'<mi mathvariant="normal">{escape(plain)}</mi>'
+
+
+def _letter(found: re.Match[str]) -> str:
+    """The letter or sign that a command within words stands for."""
+    sign = SIGNS.get(found[1], " " if found[1] in _SPACES else None)
+    if sign is None:
+        raise ValueError(f"expected letters, got the command {found[0]!r}")
+    return sign
+
+
+def _sign(sign: str, *, infix: bool) -> str:
+    """An operator; brackets keep their size, and a sign with nothing before it stands close to what follows."""
+    if sign in _OPENING | _CLOSING:
+        return f'<mo stretchy="false">{sign}</mo>'
+    if sign in _BARS or sign == "/":
+        return f'<mo stretchy="false" lspace="0" rspace="0">{sign}</mo>'
+    shown = {"-": "−", "*": "∗", "~": "\u00a0"}.get(sign, escape(sign))
+    return f'<mo form="prefix">{shown}</mo>' if shown in "−+±∓" and not infix else f"<mo>{shown}</mo>"

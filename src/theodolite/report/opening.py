@@ -10,7 +10,7 @@ from zlib import crc32
 from theodolite.report.diagnosis import views
 
 if TYPE_CHECKING:
-    from theodolite.report.plots import Plot
+    from theodolite.report.figures import Plot
 
 FEW_LAYERS = 16
 """Up to so many layers are named below their columns; of more the name shows when pointed at."""

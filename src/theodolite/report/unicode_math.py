@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-_SIGNS = """
+_TABLE = """
 alpha α  beta β  gamma γ  delta δ  epsilon ε  varepsilon ε  zeta ζ  eta η  theta θ  vartheta ϑ  iota ι  kappa κ
 lambda λ  mu μ  nu ν  xi ξ  pi π  rho ρ  sigma σ  tau τ  upsilon υ  phi φ  varphi φ  chi χ  psi ψ  omega ω  Gamma Γ
 Delta Δ  Theta Θ  Lambda Λ  Xi Ξ  Pi Π  Sigma Σ  Upsilon Υ  Phi Φ  Psi Ψ  Omega Ω  ell ℓ  leq ≤  le ≤  geq ≥  ge ≥
@@ -14,28 +14,22 @@ partial ∂  nabla ∇  cdot ·  times ×  pm ±  mp ∓  in ∈  notin ∉  sub
 int ∫  langle ⟨  rangle ⟩  lVert ‖  rVert ‖  Vert ‖  lvert |  rvert |  vert |  mid |  perp ⊥  parallel ∥  ll ≪  gg ≫
 equiv ≡  odot ⊙  circ ∘  oplus ⊕  otimes ⊗  forall ∀  exists ∃  star ⋆  ast ∗  dots …  ldots …  cdots ⋯  lfloor ⌊
 rfloor ⌋  lceil ⌈  rceil ⌉  top ⊤  dagger †  prime ′  uparrow ↑  downarrow ↓  iff ⇔  succeq ⪰  preceq ⪯  asymp ≍
-colon :  setminus ∖  emptyset ∅  wedge ∧  vee ∨
+colon :  setminus ∖  emptyset ∅  wedge ∧  vee ∨  lesssim ≲  gtrsim ≳
 """
 _BARE = """
 left right big Big bigg Bigg bigl bigr Bigl Bigr displaystyle textstyle limits nolimits mathrm mathbf mathcal text
 operatorname boldsymbol mathit mathsf textrm bm
 """
-_SPACED = """ln log exp cos sin tanh sinh arccos arcsinh max min arg inf sup det tr"""
-_words = _SIGNS.split()
-_NAMES = {
-    **dict(zip(_words[::2], _words[1::2], strict=True)),
-    "quad": "  ",
-    "qquad": "   ",
-    "|": "‖",
-    "!": "",
-    "backslash": "\\",
-    **dict.fromkeys(",;: \\", " "),
-    **{sign: sign for sign in "{}%_&#"},
-}
-_DROPPED, _FUNCTIONS = frozenset(_BARE.split()), frozenset(_SPACED.split())
+_SPACED = """ln log exp cos sin tanh sinh arccos arcsinh max min arg inf sup det tr
+arctan arcsin cosh dim ker lim Pr"""
+_words = _TABLE.split()
+SIGNS = {**dict(zip(_words[::2], _words[1::2], strict=True)), "|": "‖", **{sign: sign for sign in "{}%_&#"}}
+"""The sign of each command that stands for one."""
+_NAMES = {**SIGNS, "quad": "  ", "qquad": "   ", "!": "", "backslash": "\\", **dict.fromkeys(",;: \\", " ")}
+_DROPPED, FUNCTIONS = frozenset(_BARE.split()), frozenset(_SPACED.split())
 _ACCENTS = {"hat": "\u0302", "bar": "\u0304", "tilde": "\u0303", "dot": "\u0307", "ddot": "\u0308", "vec": "\u20d7"}
 _ACCENTS |= {"widehat": "\u0302", "widetilde": "\u0303", "overline": "\u0304"}
-_DOUBLE = {"E": "𝔼", "R": "ℝ", "P": "ℙ", "N": "ℕ", "Z": "ℤ", "C": "ℂ", "1": "𝟙"}
+DOUBLE_STRUCK = {"E": "𝔼", "R": "ℝ", "P": "ℙ", "N": "ℕ", "Z": "ℤ", "C": "ℂ", "1": "𝟙"}
 _RAISED = str.maketrans(
     "0123456789+-=()nijklmabcdetxyprs*−⊤ABDEGHIJKLMNOPRTUVW", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁼⁽⁾ⁿⁱʲᵏˡᵐᵃᵇᶜᵈᵉᵗˣʸᵖʳˢ*⁻ᵀᴬᴮᴰᴱᴳᴴᴵᴶᴷᴸᴹᴺᴼᴾᴿᵀᵁⱽᵂ"
 )
@@ -114,13 +108,13 @@ class _Tokens:
             return self.group() + _ACCENTS[name]
         if name == "mathbb":
             inner = self.group()
-            return _DOUBLE.get(inner, inner)
+            return DOUBLE_STRUCK.get(inner, inner)
         if name in ("begin", "end"):
             self.group()
             return " "
-        if name in _FUNCTIONS and self._fraction_follows():  # exp a/b would be read as (exp a)/b
+        if name in FUNCTIONS and self._fraction_follows():  # exp a/b would be read as (exp a)/b
             return f" {name}({self.group().strip()}) "
-        return "" if name in _DROPPED else f" {name} " if name in _FUNCTIONS else name
+        return "" if name in _DROPPED else f" {name} " if name in FUNCTIONS else name
 
     def _fraction_follows(self) -> bool:
         return self.place < len(self.found) and self.found[self.place] in ("\\frac", "\\tfrac", "\\dfrac")

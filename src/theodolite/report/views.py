@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from theodolite.core.reading import Band, Reading
-from theodolite.report.plots import Plot, plots_of
+from theodolite.report.figures import Plot, plots_of
 from theodolite.report.words import MARKS, WORST, by_quantity, expectation, group_words, number, plain, worst_status
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ def _group(quantity: str, readings: Sequence[Reading], name: str, figures: bool)
     strip = _common_strip(readings)
     rows = [reading_row(reading, f"{name}-{place}", strip) for place, reading in enumerate(readings)]
     shared = _shared_meanings(rows) if len(rows) > 1 else ()
-    plots = tuple(plots_of(readings, name)) if figures else ()
+    plots = tuple(plots_of(readings)) if figures else ()
     worst, alarming = worst_status(readings), any(reading.alarming for reading in readings)
     return ReadingGroup(
         quantity, tuple(rows), shared, plots, worst, MARKS[worst], *group_words(readings), alarming, _against(readings)

@@ -76,8 +76,8 @@ class Survey(ShownAnswers):
 
     def opening(self) -> Opening:
         """The diagnosis, and the network as one strip."""
+        from theodolite.report.layer_strip import strip_of
         from theodolite.report.opening import Opening
-        from theodolite.verbs._strips import strip_of
 
         found = self.diagnosis
         strip = () if self.surveyed is None else strip_of(self.surveyed, self.readings, healthy=found.healthy)

@@ -50,7 +50,7 @@ def measure(what: str, *, noise: float = NOISE) -> float:
 law = Law(
     claim="Conditioning a Gaussian on one value after the other gives the posterior, the density of all values and the error at "
     "a point left out that closed forms give at once.",
-    formula=r"K_{xx}-K_{xX}(K+\lambda)^{-1}K_{Xx},\qquad\ln p(y)=\sum_i\ln p(y_i\mid y_{<i}),\qquad"
+    formula=r"K_{xx}-K_{xX}(K+\lambda)^{-1}K_{Xx},\qquad\ln p(y)=\sum_i\ln p(y_i\mid y_{<i}),\qquad "
     r"y_i-f_{-i}(x_i)=\frac{[(K+\lambda)^{-1}y]_i}{[(K+\lambda)^{-1}]_{ii}}",
     assumes={"noise of the variance supposed": {"noise": 0.3 + 1.4e-09}},
     source="rasmussen2006, sections 2.2 and 5.4",

@@ -50,7 +50,7 @@ def measure(moment: str, time: float, discrete: bool, *, decay: float = 0.0, sha
 law = Law(
     claim="Over random starts the answer of a model that is linear in its weights has, after any time of training, the mean and "
     "the variance that its tangent kernel and the kernel of its start give.",
-    formula=r"Ef_t=Ay,\quad\mathrm{Var}f_t=K_{xx}-AK_{Xx}-K_{xX}A^\top+AK_{XX}A^\top,\quad"
+    formula=r"Ef_t=Ay,\quad\mathrm{Var}f_t=K_{xx}-AK_{Xx}-K_{xX}A^\top+AK_{XX}A^\top,\quad "
     r"A=\Theta_{xX}\Theta^{-1}\big(1-e^{-\Theta t/m}\big)\ \text{or}\ "
     r"\Theta_{xX}\Theta^{-1}\big(1-(1-\tfrac{\eta}{m}\Theta)^t\big)",
     assumes={"no weight decay": {"decay": 9.3e-06}, "weights of the sizes supposed at the start": {"share": 0.997}},

@@ -93,10 +93,10 @@ class Dimension(ShownAnswers):
 
     def page(self) -> str:
         """One HTML document that needs nothing beside it."""
+        from theodolite.report.drawing.planes import scatter_figure
+        from theodolite.report.figures import Plot
         from theodolite.report.html import survey_page
         from theodolite.report.opening import Opening
-        from theodolite.report.plots import Plot
-        from theodolite.report.scatter import scatter_figure
 
         pictures = []
         if self.plane is not None:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from theodolite.report.drawing.scales import Scale
 from theodolite.report.opening import StripCell, StripLayer
 from theodolite.report.words import plain
 
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
 
 FAR = 1e4
 """A factor by which a sick network's number may change over the layers before it is colored."""
+
+ROOM = 10**0.5
+"""A factor up and down from the middle layer that a row has room for, though its layers be alike."""
 
 READ = {
     "change": "size of the change over the size at the start",
@@ -49,7 +53,7 @@ def strip_of(subject: Subject, readings: Sequence[Reading], *, healthy: bool) ->
         if told:
             rows[name] = [told.get(layer.name, math.nan) for layer in layers]
     cells = {
-        name: _cells(name, values, None if healthy or place >= own else values[-(name == "gradient")])
+        name: cells_of(name, values, None if healthy or place >= own else values[-(name == "gradient")])
         for place, (name, values) in enumerate(rows.items())
     }
     return tuple(
@@ -68,7 +72,7 @@ def _weight_strip(subject: Subject, readings: Sequence[Reading]) -> tuple[StripL
     rows = {name: values for name, values in told.items() if values}
     names = [name for name in subject.weights if any(name in values for values in rows.values())]
     names = names[:: math.ceil(len(names) / MOST) or 1]
-    cells = {row: _cells(row, [values.get(name, math.nan) for name in names], None) for row, values in rows.items()}
+    cells = {row: cells_of(row, [values.get(name, math.nan) for name in names], None) for row, values in rows.items()}
     if len(names) < 2:
         return ()
     return tuple(
@@ -95,18 +99,17 @@ def _kind(subject: Subject, layer: Any) -> str:
     return str(layer.kind) if weight is None else f"{layer.kind} {' × '.join(str(side) for side in weight.shape)}"
 
 
-def _cells(row: str, values: Sequence[float], start: float | None) -> list[StripCell]:
+def cells_of(row: str, values: Sequence[float], start: float | None) -> list[StripCell]:
     """Heights on a logarithmic scale; wrong is what has come far from where it starts: the first layer, a gradient's the last."""
-    logs = sorted(math.log10(value) for value in values if value > 0 and math.isfinite(value))
-    middle = logs[len(logs) // 2] if logs else 0.0
-    low, high = (min(logs[0], middle - 0.5), max(logs[-1], middle + 0.5)) if logs else (0.0, 1.0)
+    seen = sorted(value for value in values if value > 0 and math.isfinite(value)) or [1.0]
+    middle = seen[len(seen) // 2]
+    scale = Scale(min(seen[0], middle / ROOM), max(seen[-1], middle * ROOM), log=True)
     found = []
     for value in values:
         if math.isnan(value):
             found.append(StripCell(row, "not read", 0.0))
             continue
-        known = value > 0 and math.isfinite(value)
-        height = (math.log10(value) - low) / (high - low) if known else float(value > 0)
-        far = start is not None and not (known and start / FAR <= value <= start * FAR)
+        height = scale.share(value) if scale.shows(value) else float(value > 0)
+        far = start is not None and not (scale.shows(value) and start / FAR <= value <= start * FAR)
         found.append(StripCell(row, plain(value, digits=3), round(0.06 + 0.94 * height, 3), far))
     return found
