@@ -93,15 +93,21 @@ class Trial:
             self._batches = [change.rows(batch) for batch in self._batches]
 
     def _replace_network(self, build: Callable[[], nn.Module | None]) -> None:
-        """Another network with an optimizer of the same kind and settings; those of the first group are every parameter's."""
+        """Another network with an optimizer of the same kind, which holds the parameters of the same names.
+
+        The settings of the first group are every parameter's.
+        """
         built = build()
         if built is None:
             raise ValueError("expected a network of another size, got none: it cannot be built")
         own = self.optimizer.param_groups[0]
+        held = {id(p) for group in self.optimizer.param_groups for p in group["params"]}
+        names = {name for name, p in self.model.named_parameters() if id(p) in held}
         settings = {key: value for key, value in own.items() if key not in ("params", "param_names")}
         kind: Any = type(self.optimizer)
         self.model = built
-        self.optimizer = kind([p for p in built.parameters() if p.requires_grad], lr=settings.get("lr", 1e-3))
+        stepped = [p for name, p in built.named_parameters() if p.requires_grad and name in names]
+        self.optimizer = kind(stepped, lr=settings.get("lr", 1e-3))
         self.optimizer.param_groups[0].update(settings)
 
     def _restart_lr(self) -> None:

@@ -25,9 +25,6 @@ if TYPE_CHECKING:
     from theodolite.core.reading import Reading
     from theodolite.core.subject import Subject
 
-SHORTEST, LONGEST = 10.0, 30.0
-"""Seconds that the diagnosis of a survey has at least and at most: between them what the budget has left."""
-
 NOTHING = "found nothing in this subject that it could read"
 
 
@@ -72,10 +69,9 @@ def survey(
     skipped += [Skipped(f"weights {name}", reason) for name, reason in subject.faults.items()]
     skipped += skips_of(unsurveyed)
     facts_seen = facts_of(subject, time.perf_counter() - started)
-    remaining = min(LONGEST, max(SHORTEST, shared.left()))
-    judged = diagnosis_of(_to_judge(subject), subject.name, budget=remaining)
-    faults = dict(subject.faults)
-    return Survey(subject.name, answers, tuple(skipped), facts_seen, faults, subject, unsurveyed, judged)
+    judged = _to_judge(subject)
+    found = diagnosis_of(judged, subject.name)
+    return Survey(subject.name, answers, tuple(skipped), facts_seen, dict(subject.faults), judged, unsurveyed, found)
 
 
 def _to_judge(subject: Subject) -> Subject:

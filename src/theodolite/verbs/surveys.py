@@ -24,8 +24,8 @@ class Survey(ShownAnswers):
     """The readings of one subject, in any form a person or a program may want them.
 
     ``faults`` names the tensors of a checkpoint that could not be read, and why; ``unsurveyed`` has for each other reason the
-    names of those that no reading speaks of. ``surveyed`` is the subject itself; ``diagnosis`` says what is wrong with it, how
-    that is known, and what to type.
+    names of those that no reading speaks of. ``surveyed`` is the subject itself, ``judged`` its
+    diagnosis.
     """
 
     kind: ClassVar[str] = "survey"
@@ -37,7 +37,12 @@ class Survey(ShownAnswers):
     faults: Mapping[str, str] = field(default_factory=dict)
     surveyed: Subject | None = field(default=None, repr=False, compare=False)
     unsurveyed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    diagnosis: Diagnosis = field(default_factory=lambda: Diagnosis("", ()), repr=False, compare=False)
+    judged: Diagnosis = field(default_factory=lambda: Diagnosis("", ()), repr=False, compare=False)
+
+    @property
+    def diagnosis(self) -> Diagnosis:
+        """What is wrong with the subject, how that is known, and what to type; made with the survey."""
+        return self.judged
 
     def sheet(self) -> Sheet:
         """The subject's name, its answers, what was skipped, and the facts beside them."""
