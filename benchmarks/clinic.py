@@ -9,7 +9,7 @@ script without the ailment, or where that twin learns nothing itself, it is left
 twins score is kept beside the results (FILE.twins.jsonl).
 
     python -m benchmarks.clinic [--split unseen] [--only WORD ...] [--jobs 2] [--seeds 1] [--cure] [--out FILE.jsonl]
-                                [--page docs/clinic.md] [--rightness src/theodolite/ailments/_common/clinic.json]
+                                [--page docs/clinic.md] [--precision src/theodolite/evidence/clinic.json]
 
 Results are appended to the file as they come, and a run that is started again goes on where it stopped.
 """
@@ -136,7 +136,7 @@ def main():
     parser.add_argument("--out", type=Path, default=Path("clinic.jsonl"))
     parser.add_argument("--most", type=int, help="make at most so many runs more; 0: only tell what was made")
     parser.add_argument("--page", type=Path, help="where to write the figures as a page")
-    parser.add_argument("--rightness", type=Path, help="where to write how often each finding was right")
+    parser.add_argument("--precision", type=Path, help="where to write how often each finding was right")
     options = parser.parse_args()
     from joblib import Parallel, delayed
 
@@ -161,8 +161,8 @@ def main():
     print(report.table(rows))
     if options.page:
         options.page.write_text(report.page(rows, options.split, len(chosen) * options.seeds))
-    if options.rightness:
-        report.write_rightness(report.counted(rows), options.rightness)
+    if options.precision:
+        report.write_precision(report.counted(rows), options.precision)
 
 
 def add_twins(rows, known, path, jobs):

@@ -74,7 +74,7 @@ def test_figures_count_what_was_got_wrong():
             "first": True,
         },
     ]
-    assert report.rightness(rows) == {"step-too-large": [1, 2]}
+    assert report.precision(rows) == {"step-too-large": [1, 2]}
     assert report.misses(rows) == [("a", "step-too-large")]
     figures = dict(report.overall(rows))
     assert figures["healthy runs with alarm"].startswith("1/1 = 100%")

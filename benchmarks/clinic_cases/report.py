@@ -148,7 +148,7 @@ def page(rows: Sequence[Row], split: str, planned: int) -> str:
     return "\n".join(lines) + "\n"
 
 
-def rightness(rows: Iterable[Row]) -> dict[str, list[int]]:
+def precision(rows: Iterable[Row]) -> dict[str, list[int]]:
     """Of each ailment how often its alarm was right, and how often it was raised."""
     counts: dict[str, list[int]] = defaultdict(lambda: [0, 0])
     for row in rows:
@@ -159,6 +159,6 @@ def rightness(rows: Iterable[Row]) -> dict[str, list[int]]:
     return dict(sorted(counts.items()))
 
 
-def write_rightness(rows: Iterable[Row], path: Path) -> None:
+def write_precision(rows: Iterable[Row], path: Path) -> None:
     """The counts where the package reads them."""
-    path.write_text(json.dumps(rightness(rows), indent=1) + "\n")
+    path.write_text(json.dumps(precision(rows), indent=1) + "\n")
