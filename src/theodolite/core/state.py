@@ -1,4 +1,4 @@
-"""The user's model and the global random state, left bit for bit as they were."""
+"""The user's model, the global random state and how products are made, left bit for bit as they were."""
 
 from __future__ import annotations
 
@@ -90,3 +90,14 @@ def _plain_random_state() -> Iterator[None]:
     finally:
         random.setstate(python)
         np.random.set_state(numbers)  # noqa: NPY002
+
+
+@contextmanager
+def exact_products() -> Iterator[None]:
+    """Within, products of float32 matrices are made in float32: no TF32, no bfloat16, whose error is a thousand times larger."""
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("highest")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)

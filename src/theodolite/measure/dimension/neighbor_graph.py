@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from theodolite.core.precision import exact_products
+from theodolite.core.state import exact_products
 from theodolite.measure.dimension.distinct import BLOCK, Rows, distinct_rows
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
 from theodolite.core.reading import SIGMAS, Estimate
-from theodolite.core.standard_errors import skewed_error
 from theodolite.core.state import untouched
+from theodolite.core.statistics import skewed_error
 from theodolite.io.batches import Batch
 from theodolite.measure.curvature import Point, point_of
 from theodolite.measure.curvature.operators import Loss

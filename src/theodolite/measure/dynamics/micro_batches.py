@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from theodolite.core.reading import SIGMAS, Estimate
-from theodolite.core.standard_errors import skewed_error
+from theodolite.core.statistics import skewed_error
 
 FEWEST = 3
 """Micro-batches from which on an error can be told."""

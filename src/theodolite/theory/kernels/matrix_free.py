@@ -10,7 +10,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from theodolite.core.precision import exact_products
+from theodolite.core.state import exact_products
 from theodolite.theory import Mlp
 from theodolite.theory.kernels._cores import one_core, run_in_threads
 from theodolite.theory.kernels._programs import Layers, Program, diagonal_of, program_of
