@@ -10,6 +10,7 @@ from safetensors.torch import save_file
 from torch import nn
 
 from theodolite.core.subject import Subject
+from theodolite.io import datasets
 from theodolite.io import loading as load
 from theodolite.io.weights import readable
 
@@ -228,8 +229,8 @@ def test_functions(tmp_path, monkeypatch):
         "constant = 5\n"
     )
     monkeypatch.chdir(tmp_path)
-    data = load.dataset("digits")
-    assert load.target("zoo_for_test:model", data=data, loss=load.default_loss(data)).has("loss")
+    data = datasets.dataset("digits")
+    assert load.target("zoo_for_test:model", data=data, loss=datasets.default_loss(data)).has("loss")
     assert load.target("zoo_for_test:subject").name == "mine"
     for name, words in [
         ("needs", "needs width"),
@@ -247,7 +248,7 @@ def test_functions(tmp_path, monkeypatch):
 def test_weights_cannot_be_run_on_data(tmp_path):
     save_file(TENSORS, tmp_path / "m.safetensors")
     with pytest.raises(ValueError, match="package.module:function"):
-        load.target(str(tmp_path / "m.safetensors"), data=load.dataset("digits"))
+        load.target(str(tmp_path / "m.safetensors"), data=datasets.dataset("digits"))
 
 
 def test_data(tmp_path):
@@ -257,12 +258,12 @@ def test_data(tmp_path):
     np.save(tmp_path / "x.npy", x)
     np.savez(tmp_path / "other.npz", z=x)
     np.savez(tmp_path / "words.npz", x=np.array(["a", "b"]))
-    pair = load.dataset(str(tmp_path / "xy.npz"))
+    pair = datasets.dataset(str(tmp_path / "xy.npz"))
     assert pair[0].dtype == torch.float32
     assert pair[1].dtype == torch.int64
-    assert load.default_loss(pair) is nn.functional.cross_entropy
-    assert load.default_loss(load.dataset(str(tmp_path / "real.npz"))) is nn.functional.mse_loss
-    assert load.default_loss(load.dataset(str(tmp_path / "x.npy"))) is None
+    assert datasets.default_loss(pair) is nn.functional.cross_entropy
+    assert datasets.default_loss(datasets.dataset(str(tmp_path / "real.npz"))) is nn.functional.mse_loss
+    assert datasets.default_loss(datasets.dataset(str(tmp_path / "x.npy"))) is None
     np.save(tmp_path / "objects.npy", np.array([print], dtype=object))
     for name, words in [
         ("objects.npy", "plain arrays"),
@@ -271,7 +272,7 @@ def test_data(tmp_path):
         ("x.csv", "check the path"),
     ]:
         with pytest.raises(ValueError, match=words):
-            load.dataset(str(tmp_path / name))
+            datasets.dataset(str(tmp_path / name))
 
 
 def test_a_bare_checkpoint_is_a_subject(tmp_path):

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from theodolite.core.checks import InputError
 from theodolite.core.randomness import case_generator
 from theodolite.core.reading import Band, Estimate, Reading, Series
 from theodolite.core.statistics import log_slope, pooled_estimate
@@ -59,7 +60,7 @@ class Law:
         """One case of the experiment; its randomness depends on (seed, case) alone."""
         if breaking is not None and not self.assumes.get(breaking):
             can = [text for text, change in self.assumes.items() if change]
-            raise ValueError(f"expected one of the assumptions that can be broken, {can}, got {breaking!r}")
+            raise InputError(f"expected one of the assumptions that can be broken, {can}, got {breaking!r}")
         keywords = {**case, **(self.assumes[breaking] or {})} if breaking else dict(case)
         if "generator" not in inspect.signature(self.measure).parameters:
             return pooled_estimate([self.measure(**keywords)], certain=True)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from theodolite.core.checks import InputError
 from theodolite.core.lazy_torch import torch
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def untouched(model: nn.Module | None, *, training: bool = False) -> Iterator[No
                         del current[key]
         changed = sum(p._version != version for p, version, _, _ in parameters)
         if changed:
-            raise ValueError(
+            raise InputError(
                 f"expected a model whose forward pass leaves its parameters alone, got {changed} parameters changed "
                 "in place; survey a copy of the model, or move the update out of forward"
             )

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from theodolite.core.checks import InputError
 from theodolite.core.reading import SIGMAS, Estimate
 
 
@@ -28,7 +29,7 @@ def mean_estimate(draws: Any) -> Estimate:
     """
     values = np.asarray(draws, dtype=np.float64).ravel()
     if values.size < 2:
-        raise ValueError(f"expected at least two draws to know an error, got {values.size}; draw more")
+        raise InputError(f"expected at least two draws to know an error, got {values.size}; draw more")
     error = values.std(ddof=1) / np.sqrt(values.size)
     return Estimate(float(values.mean()), float(error * student_inflation(values.size)))
 
@@ -54,7 +55,7 @@ def batch_estimate(statistic: Any, draws: Any, *, batches: int = 20) -> Estimate
     """
     values = np.asarray(draws, dtype=np.float64)
     if len(values) < 2 * batches:
-        raise ValueError(f"expected at least {2 * batches} draws for {batches} batches, got {len(values)}; draw more")
+        raise InputError(f"expected at least {2 * batches} draws for {batches} batches, got {len(values)}; draw more")
     parts = [float(statistic(part)) for part in np.array_split(values, batches)]
     return Estimate(float(statistic(values)), mean_estimate(parts).stderr)
 
@@ -105,7 +106,7 @@ def log_slope(x: Sequence[float], y: Sequence[Estimate]) -> Estimate:
     scatter more than their errors say (never down). Points without errors count alike.
     """
     if len(x) < 3:
-        raise ValueError(f"expected at least three points to fit an exponent with its error, got {len(x)}; add cases")
+        raise InputError(f"expected at least three points to fit an exponent with its error, got {len(x)}; add cases")
     a, b = np.log(np.asarray(x, dtype=np.float64)), np.log([estimate.value for estimate in y])
     relative = np.array([estimate.stderr / abs(estimate.value) for estimate in y])
     known = bool((relative > 0).all())

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from theodolite.core.checks import InputError
 from theodolite.report.curves import (
     DASHES,
     MARKERS,
@@ -162,7 +163,7 @@ def _exponent_figure(verdict: Verdict, spoken: str, *, key: str) -> str:
 def _bare_curve(reading: Reading) -> Curve:
     series = reading.series
     if series is None:
-        raise ValueError(f"expected a reading with a series, got {reading.quantity!r} without")
+        raise InputError(f"expected a reading with a series, got {reading.quantity!r} without")
     count = len(series.x)
     return Curve(
         label=reading.where,

@@ -9,6 +9,7 @@ from functools import lru_cache
 from html import escape
 from typing import Any
 
+from theodolite.core.checks import InputError
 from theodolite.report.words import printable
 
 _SIZE = 100.0
@@ -52,7 +53,7 @@ def prose(text: str) -> str:
 
 def _svg(source: str) -> str:
     if not source or "$" in source:
-        raise ValueError(f"expected a formula without dollar signs, got {source!r}")
+        raise InputError(f"expected a formula without dollar signs, got {source!r}")
     import matplotlib
     from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import TextPath, text_to_path
@@ -70,7 +71,7 @@ def _svg(source: str) -> str:
         outline = _outline(TextPath((0, 0), readable, size=_SIZE, prop=font))
     width, height, depth = (float(size[place]) for place in range(3))
     if not outline:
-        raise ValueError(f"expected a formula with something to draw, got {source!r}")
+        raise InputError(f"expected a formula with something to draw, got {source!r}")
     label, rise = escape(source), 4.0
     tall, low = height + 2 * rise, depth + rise
     return (

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from theodolite.core.checks import InputTypeError
+
 if TYPE_CHECKING:
     from theodolite.core.subject import Subject
 
@@ -16,7 +18,9 @@ def subject_of(target: Any, **facts: Any) -> Subject:
 
     if isinstance(target, Subject):
         if facts:
-            raise TypeError(f"expected {', '.join(facts)} inside the Subject, got them beside it; pass them to Subject")
+            raise InputTypeError(
+                f"expected {', '.join(facts)} inside the Subject, got them beside it; pass them to Subject"
+            )
         return target
     if isinstance(target, str | Path):
         from theodolite.io.loading import target as loaded

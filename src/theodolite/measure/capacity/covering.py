@@ -9,6 +9,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from theodolite.core.checks import InputError
+
 Norm = Literal["euclidean", "sup", "rms"]
 
 
@@ -34,11 +36,11 @@ def greedy_cover(points: Tensor, *, count: int, norm: Norm = "euclidean") -> Cov
     ([4.0, 1.0, 0.0], [0, 2, 1])
     """
     if points.ndim != 2 or not len(points):
-        raise ValueError(
+        raise InputError(
             f"expected points of shape (samples, coordinates), got {tuple(points.shape)}; flatten the rest"
         )
     if not 1 <= count <= len(points):
-        raise ValueError(f"expected between 1 and {len(points)} balls, got {count}; take more samples")
+        raise InputError(f"expected between 1 and {len(points)} balls, got {count}; take more samples")
     nearest = torch.full((len(points),), torch.inf, dtype=points.dtype, device=points.device)
     center, centers, radii = 0, [], []
     for _ in range(count):
@@ -78,10 +80,10 @@ def lipschitz_code(values: Tensor, *, bits: int) -> Tensor:
     [[0.0, 0.0, 0.5]]
     """
     if values.ndim != 2:
-        raise ValueError(f"expected values of functions as rows, (count, places), got shape {tuple(values.shape)}")
+        raise InputError(f"expected values of functions as rows, (count, places), got shape {tuple(values.shape)}")
     places = values.shape[1] - 1
     if places % (bits + 1):
-        raise ValueError(f"expected a multiple of {bits + 1} steps between places, got {places}; sample more finely")
+        raise InputError(f"expected a multiple of {bits + 1} steps between places, got {places}; sample more finely")
     stride = places // (bits + 1)
     h = 1 / (bits + 1)
     level = torch.zeros_like(values[:, 0])
@@ -144,7 +146,7 @@ def embedding(matrix: Tensor, points: Tensor) -> LinearEmbedding:
     before, after = pair_distances(points), pair_distances(points @ matrix.T)
     ratios = after[before > 0] / before[before > 0]
     if not ratios.numel():
-        raise ValueError("expected at least two different points, got none; pass more")
+        raise InputError("expected at least two different points, got none; pass more")
     return LinearEmbedding(float(ratios.min()), float(ratios.max()), matrix)
 
 

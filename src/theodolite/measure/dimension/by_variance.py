@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from theodolite.core.checks import InputError
 from theodolite.core.reading import Estimate
 from theodolite.core.statistics import mean_estimate
 from theodolite.measure.dimension.by_distances import shared_error
@@ -37,7 +38,7 @@ def variances(x: Any, *, standardized: bool = False) -> NDArray[np.float64]:
     with np.errstate(over="ignore", under="ignore"):
         found = np.asarray(values * rows.scale * rows.scale)
     if values[0] > 0 and not 0 < found[0] < math.inf:
-        raise ValueError(f"expected variances that float64 can hold, got data of scale {rows.scale:.3g}; rescale them")
+        raise InputError(f"expected variances that float64 can hold, got data of scale {rows.scale:.3g}; rescale them")
     return found
 
 
@@ -51,7 +52,7 @@ def dimension_pca(x: Any, *, share: float = 0.95, standardized: bool = False) ->
     2.0
     """
     if not 0 < share <= 1:
-        raise ValueError(f"expected a share from 0 to 1, got {share}; pass 0.95, say")
+        raise InputError(f"expected a share from 0 to 1, got {share}; pass 0.95, say")
     found = variances(distinct_rows(x).unscaled(), standardized=standardized)
     return Estimate(float(directions_needed(found, share)))
 
@@ -210,7 +211,7 @@ def gaussian_mixture(x: Any, *, share: float = 0.95, most: int = 2000, widest: i
             fit = GaussianMixture(pieces, random_state=seed, reg_covar=1e-9, max_iter=60).fit(table)
         scores[pieces], fits[pieces] = float(fit.bic(table)), fit
     if not fits:
-        raise ValueError(
+        raise InputError(
             f"expected at least {3 * (table.shape[1] + 1)} rows for a mixture, got {len(table)}; pass more data"
         )
     best = min(scores, key=lambda pieces: scores[pieces])

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from theodolite.core.checks import InputError
 from theodolite.measure.dimension.distinct import distinct_rows
 from theodolite.measure.dimension.neighbor_graph import Neighbors, nearest_neighbors
 
@@ -43,7 +44,7 @@ def classical_mds(distances: Any, dimension: int | None = None) -> Embedding:
     """
     D = np.asarray(distances, dtype=np.float64)
     if D.ndim != 2 or D.shape[0] != D.shape[1] or not np.allclose(D, D.T):
-        raise ValueError(f"expected a symmetric matrix of distances, got shape {D.shape}; pass all pairs")
+        raise InputError(f"expected a symmetric matrix of distances, got shape {D.shape}; pass all pairs")
     B = -0.5 * _centered(D**2)
     values, vectors = np.linalg.eigh((B + B.T) / 2)
     values, vectors = values[::-1], vectors[:, ::-1]
@@ -125,7 +126,7 @@ def lle(
     graph = _graph(x, neighbors, most)
     neighbors, count = min(neighbors, graph.count), len(graph)
     if not 1 <= dimension < count:
-        raise ValueError(f"expected from 1 to {count - 1} coordinates of {count} rows, got {dimension}; pass more rows")
+        raise InputError(f"expected from 1 to {count - 1} coordinates of {count} rows, got {dimension}; pass more rows")
     left = np.eye(count)
     left[np.arange(count)[:, None], graph.indices[:, :neighbors]] -= lle_weights(
         graph, neighbors=neighbors, regularization=regularization
@@ -150,10 +151,10 @@ def hessian_eigenmaps(x: Any, dimension: int = 2, *, neighbors: int | None = Non
     d, pairs = dimension, dimension * (dimension + 1) // 2
     k = neighbors or max(12, 2 * (1 + d + pairs))
     if k <= 1 + d + pairs:
-        raise ValueError(f"expected more than {1 + d + pairs} neighbors for {d} dimensions, got {k}; take more")
+        raise InputError(f"expected more than {1 + d + pairs} neighbors for {d} dimensions, got {k}; take more")
     graph = _graph(x, k, most)
     if k >= len(graph):
-        raise ValueError(f"expected more than {k} rows, got {len(graph)}; assume fewer dimensions")
+        raise InputError(f"expected more than {k} rows, got {len(graph)}; assume fewer dimensions")
     points = graph.rows.points.cpu().numpy()
     near = np.concatenate([np.arange(len(points))[:, None], graph.indices[:, : k - 1]], axis=1)
     local = points[near]
@@ -200,7 +201,7 @@ def laplacian_eigenmaps(affinities: Any, dimension: int = 2) -> Embedding:
     W = np.asarray(affinities, dtype=np.float64)
     degrees = W.sum(1)
     if not np.allclose(W, W.T) or (degrees <= 0).any():
-        raise ValueError(
+        raise InputError(
             "expected symmetric affinities with a positive sum in every row, got others; connect every row"
         )
     values, vectors = eigh(np.diag(degrees) - W, np.diag(degrees))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from theodolite.core.checks import InputError
 from theodolite.core.reading import Estimate, Series
 from theodolite.core.statistics import student_inflation
 from theodolite.io.workers import Processes, completed
@@ -120,7 +121,7 @@ def objective_dimension(
     True
     """
     if not 0 < fraction < 1 or repeats < 1 or (largest is not None and largest < 1):
-        raise ValueError(
+        raise InputError(
             f"expected a fraction between 0 and 1, repeats and a largest dimension of at least 1, got {fraction}, "
             f"{repeats} and {largest}; use fraction=0.9, repeats=3"
         )
@@ -133,7 +134,7 @@ def _answer(book: _Scores, fraction: float, largest: int | None) -> ObjectiveDim
     book.need([None])
     full = _estimate(book.of(None))
     if not full.value > 0:
-        raise ValueError(
+        raise InputError(
             f"expected a positive score of full training, got {full.value:.4g}; return one that grows with quality"
         )
     low, high = _bracket(book, fraction * full.value, largest)
@@ -200,7 +201,7 @@ class _Scores:
 def _score(train: Train, evaluate: Callable[[Any], float], dimension: int | None, seed: int) -> float:
     score = float(evaluate(train(dimension, seed)))
     if not math.isfinite(score):
-        raise ValueError(f"expected a finite score, got {score} at dimension {dimension}, seed {seed}; mend evaluate")
+        raise InputError(f"expected a finite score, got {score} at dimension {dimension}, seed {seed}; mend evaluate")
     return score
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from theodolite.core.checks import InputError
 from theodolite.core.reading import Estimate
 from theodolite.core.state import untouched
 from theodolite.measure.curvature import point_of
@@ -98,7 +99,7 @@ def weight_travel(model: nn.Module, origin: Mapping[str, Tensor]) -> float:
     for name, parameter in model.named_parameters():
         if parameter.requires_grad and parameter.is_floating_point():
             if name not in origin or origin[name].shape != parameter.shape:
-                raise ValueError(
+                raise InputError(
                     f"expected the start of {name!r}, {tuple(parameter.shape)}, got another model's; pass this one's"
                 )
             own.append(promoted(parameter.detach()))
@@ -146,9 +147,9 @@ def subspace_share(gradient: Tensor, vectors: Tensor) -> float:
     """
     rows, g = vectors.double(), gradient.double()
     if rows.ndim != 2 or g.ndim != 1 or rows.shape[1] != len(g):
-        raise ValueError(f"expected a vector (P,) and vectors (k, P), got {tuple(g.shape)} and {tuple(rows.shape)}")
+        raise InputError(f"expected a vector (P,) and vectors (k, P), got {tuple(g.shape)} and {tuple(rows.shape)}")
     if not g.any():
-        raise ValueError("expected a gradient that is not 0, got one of norm 0; it lies in no direction")
+        raise InputError("expected a gradient that is not 0, got one of norm 0; it lies in no direction")
     g = g / g.abs().max()
     lengths = rows.norm(dim=1)
     rows = rows[lengths > 0] / lengths[lengths > 0, None]

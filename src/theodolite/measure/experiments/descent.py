@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
+from theodolite.core.checks import InputError
+
 _Slope = Callable[[Tensor], Tensor]
 """The gradient at each row of a block of points, (k, d) to (k, d)."""
 
@@ -51,7 +53,7 @@ def largest_stable_step(
     """
     low, high = bracket
     if steps < 4:
-        raise ValueError(
+        raise InputError(
             f"expected at least 4 steps, of which the last two quarters are compared, got {steps}; 400 are usual"
         )
     for _ in range(2):
@@ -107,7 +109,7 @@ def two_layer_start(
     rows = torch.nn.functional.normalize(torch.randn(2, width, generator=generator, dtype=torch.float64), dim=1)
     total, cross = width * curvature, 2 * output * math.sqrt(width)
     if cross > total:
-        raise ValueError(
+        raise InputError(
             f"expected 2 output / sqrt(width) below the curvature, got {cross / width:g} and {curvature:g}"
         )
     plus, minus = math.sqrt(total + cross) * rows[:1], math.sqrt(total - cross) * rows[1:]
@@ -153,5 +155,5 @@ def _two_layer(u: Tensor, v: Tensor, activation: str) -> Tensor:
 def named_activation(name: str) -> Callable[[Tensor], Tensor]:
     """The function of this name, among those that experiments know."""
     if name not in NAMED_ACTIVATIONS:
-        raise ValueError(f"expected an activation among {sorted(NAMED_ACTIVATIONS)}, got {name!r}")
+        raise InputError(f"expected an activation among {sorted(NAMED_ACTIVATIONS)}, got {name!r}")
     return NAMED_ACTIVATIONS[name]

@@ -9,6 +9,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from theodolite.core.checks import InputError
+
 Array = np.ndarray[Any, np.dtype[np.float64]]
 _Slope = Callable[[Array], Array]
 """The gradient at a point, (d,) to (d,)."""
@@ -33,7 +35,7 @@ def flowed(slope: _Slope, start: Array, *, time: float, precision: float = 1.0, 
             lambda _, x: -slope(x), (0.0, time), np.asarray(start, dtype=float), method=method, **tolerances
         )
     if not path.success or not np.isfinite(path.y[:, -1]).all():
-        raise ValueError(
+        raise InputError(
             f"expected a flow that stays finite, got: {path.message}; it diverges or its gradient is not a number"
         )
     return np.asarray(path.y[:, -1])
@@ -53,7 +55,7 @@ def flow_limit(slope: _Slope, start: Array, *, time: float = 10.0, still: float 
         point = flowed(slope, point, time=time * 2**k)
         if float(np.abs(slope(point)).max()) < still:
             return point
-    raise ValueError(
+    raise InputError(
         f"expected a flow that comes to rest, got a gradient of {np.abs(slope(point)).max():.2g} after {doublings} doublings"
     )
 
@@ -97,7 +99,7 @@ def separating_flow(
         warnings.simplefilter("ignore", UserWarning)  # what the integrator warns of is raised below
         path = solve_ivp(push, (first_log_time, log_time), w0, method="LSODA", rtol=1e-10, atol=1e-12)
     if not path.success or not np.isfinite(path.y[:, -1]).all():
-        raise ValueError(f"expected a flow that stays finite, got: {path.message}; look for NaN in the samples")
+        raise InputError(f"expected a flow that stays finite, got: {path.message}; look for NaN in the samples")
     return np.asarray(path.y[:, -1])
 
 
@@ -128,7 +130,7 @@ def enumerated_batches(samples: int, batch_size: int, sampler: str) -> tuple[Arr
     elif sampler == "with replacement":
         chosen = list(itertools.product(range(samples), repeat=batch_size))
     else:
-        raise ValueError(f"expected a sampler independent, without or with replacement, got {sampler!r}")
+        raise InputError(f"expected a sampler independent, without or with replacement, got {sampler!r}")
     weights = np.zeros((len(chosen), samples))
     for row, members in enumerate(chosen):
         np.add.at(weights[row], list(members), 1 / batch_size)

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from theodolite.core.checks import InputError
 from theodolite.measure.experiments.descent import named_activation
 from theodolite.measure.experiments.sparse_learners import Optimizer
 
@@ -22,7 +23,7 @@ def gaussian_start(
 ) -> list[Tensor]:
     """Weights (count, in, out) and zero biases (count, 1, out) of networks with a Gaussian, so rotation-invariant, start."""
     if activation not in GAINS:
-        raise ValueError(f"expected an activation among {sorted(GAINS)}, got {activation!r}")
+        raise InputError(f"expected an activation among {sorted(GAINS)}, got {activation!r}")
     made = []
     for place, (inputs, outputs) in enumerate(pairwise(sizes)):
         weight = torch.randn(count, inputs, outputs, generator=generator, dtype=torch.float64)

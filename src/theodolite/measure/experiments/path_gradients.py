@@ -9,6 +9,7 @@ from itertools import product
 import torch
 from torch import Tensor
 
+from theodolite.core.checks import InputError
 from theodolite.measure.experiments.ensembles import Ensemble, random_entries
 
 
@@ -39,7 +40,7 @@ def conditional_gradients(ensemble: Ensemble, inputs: Tensor, *, nets: int, gene
     is assumed of gates.
     """
     if ensemble.entries != "gauss" or ensemble.mean or ensemble.copies != 1 or ensemble.with_skips:
-        raise ValueError("expected plain Gaussian weights, got others; draw the weights with drawn_gradients instead")
+        raise InputError("expected plain Gaussian weights, got others; draw the weights with drawn_gradients instead")
     sent, seen, slopes = [inputs.expand(nets, -1)], [], []
     for width in (*ensemble.widths, 1):
         a = sent[-1]

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 import torch
 from torch import Tensor, nn
 
+from theodolite.core.checks import InputError
 from theodolite.nn import Squares
 from theodolite.optim import EGU, EGUpm
 
@@ -34,7 +35,7 @@ def multiplicative_weights(
     ``lr``/4, and spindlypm and egupm are their two-signed forms, from zero, with that much on either side.
     """
     if update not in MULTIPLICATIVE:
-        raise ValueError(f"expected an update among {MULTIPLICATIVE}, got {update!r}; choose one of them")
+        raise InputError(f"expected an update among {MULTIPLICATIVE}, got {update!r}; choose one of them")
     w = torch.full((x.shape[0], x.shape[2]), initial_weight, dtype=x.dtype)
     if update.startswith("spindly"):
         squares = Squares(initial_weight**0.5, positive=update == "spindly")

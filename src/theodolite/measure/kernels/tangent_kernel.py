@@ -9,6 +9,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from theodolite.core.checks import InputError
 from theodolite.core.state import untouched
 from theodolite.measure.functional import Inputs, Stateless, count, placed, plain_attention, rows, stateless
 from theodolite.measure.kernels._contraction import Formed, LayerContraction, Outputs
@@ -65,7 +66,7 @@ def empirical_ntk(
     [[6.0, 3.0], [3.0, 2.0]]
     """
     if outputs not in ("trace", "full"):
-        raise ValueError(f"expected outputs 'trace' or 'full', got {outputs!r}")
+        raise InputError(f"expected outputs 'trace' or 'full', got {outputs!r}")
     net = stateless(model, frozen=frozen)
     rates = _checked(rates or {}, model)
     x, y = _on(net, x), None if other is None else _on(net, other)
@@ -176,7 +177,7 @@ def kernel_drift(before: Tensor, after: Tensor) -> float:
     0.5
     """
     if not bool(before.any()):
-        raise ValueError("expected a kernel before that is not 0, got zeros; a change has then no share")
+        raise InputError("expected a kernel before that is not 0, got zeros; a change has then no share")
     return float((after - before).norm() / before.norm())
 
 
@@ -283,7 +284,7 @@ def _on(net: Stateless, x: Inputs) -> Inputs:
 def _checked(rates: Mapping[str, float], model: nn.Module) -> Mapping[str, float]:
     unknown = sorted(set(rates) - {name for name, _ in model.named_parameters()})
     if unknown:
-        raise ValueError(f"expected rates for names among the model's parameters, got {unknown[:3]}; see fan_in_rates")
+        raise InputError(f"expected rates for names among the model's parameters, got {unknown[:3]}; see fan_in_rates")
     return rates
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from theodolite.core.checks import InputError
 from theodolite.measure.regions._bends import Bend
 from theodolite.measure.regions._piecewise import PiecewiseProgram, dense_program, piecewise_program
 from theodolite.measure.regions._sweeps import RELATIVE, ROUNDING, check_maps, swept
@@ -215,8 +216,8 @@ def _swept(program: PiecewiseProgram, starts: Tensor, steps: Tensor, whole: bool
 
 def _check_ends(starts: Tensor, ends: Tensor) -> None:
     if starts.shape != ends.shape:
-        raise ValueError(f"expected two inputs of one shape, got {tuple(starts.shape[1:])} and {tuple(ends.shape[1:])}")
+        raise InputError(f"expected two inputs of one shape, got {tuple(starts.shape[1:])} and {tuple(ends.shape[1:])}")
     if not bool(torch.isfinite(starts).all() and torch.isfinite(ends).all()):
-        raise ValueError("expected finite inputs, got NaN or infinity; for the whole line pass whole=True")
+        raise InputError("expected finite inputs, got NaN or infinity; for the whole line pass whole=True")
     if bool((starts == ends).flatten(1).all(1).any()):
-        raise ValueError("expected two different inputs, got equal ones; a line needs two points")
+        raise InputError("expected two different inputs, got equal ones; a line needs two points")

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from theodolite.core.checks import InputError
 from theodolite.core.reading import Estimate
 from theodolite.theory.bayes._meijer import log_meijer, log_meijers
 
@@ -30,9 +31,9 @@ class LinearNet:
 
     def __post_init__(self) -> None:
         if self.inputs < 1 or any(n < 1 for n in self.widths):
-            raise ValueError(f"expected widths of at least 1, got {(self.inputs, *self.widths)}; pass positive numbers")
+            raise InputError(f"expected widths of at least 1, got {(self.inputs, *self.widths)}; pass positive numbers")
         if not 0 < self.prior_variance < math.inf:
-            raise ValueError(
+            raise InputError(
                 f"expected a positive prior variance, got {self.prior_variance}; 1 keeps norms of wide nets"
             )
 
@@ -99,7 +100,7 @@ def log_scale_density(net: LinearNet, log_tau2: Array, *, samples: int, norm2: f
     Needs a hidden layer: without one $\tau^2=\sigma^2/n_0$ is known.
     """
     if not net.widths:
-        raise ValueError("expected a hidden layer, got none; without one the scale is known, prior_variance / inputs")
+        raise InputError("expected a hidden layer, got none; without one the scale is known, prior_variance / inputs")
     rest = net.log_scale - math.log(2)
     prior = log_meijers(log_tau2 - rest, [n / 2 for n in net.widths])[0] - sum(math.lgamma(n / 2) for n in net.widths)
     likelihood = -samples / 2 * (math.log(2 * math.pi) + log_tau2) - norm2 / 2 * np.exp(-log_tau2)
@@ -217,7 +218,7 @@ def log_norm_moments(sizes: Sequence[int]) -> tuple[float, float]:
 
 def _check(samples: int, norm2: float) -> None:
     if samples < 1 or not 0 < norm2 < math.inf:
-        raise ValueError(
+        raise InputError(
             f"expected at least one sample and targets that are not all zero, got {samples} and a squared norm of {norm2}; "
             "targets of zero say nothing of a scale"
         )

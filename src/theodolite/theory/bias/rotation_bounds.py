@@ -10,6 +10,8 @@ import math
 
 from scipy.optimize import brentq
 
+from theodolite.core.checks import InputError
+
 MARGIN_LOSSES = {
     "square": 1.0,
     "logistic": math.log(2),
@@ -31,7 +33,7 @@ def hadamard_lower_bound(seen: int, dimension: int, *, loss: str = "square") -> 
     0.75
     """
     if loss not in MARGIN_LOSSES:
-        raise ValueError(f"expected a loss among {sorted(MARGIN_LOSSES)}, got {loss!r}; choose one of them")
+        raise InputError(f"expected a loss among {sorted(MARGIN_LOSSES)}, got {loss!r}; choose one of them")
     return MARGIN_LOSSES[loss] * unseen_share(seen, dimension)
 
 
@@ -108,7 +110,7 @@ def largest_norm(dimension: int) -> float:
     0.0
     """
     if dimension < 2:
-        raise ValueError(f"expected at least two features, got {dimension}; with one there is nothing to select")
+        raise InputError(f"expected at least two features, got {dimension}; with one there is nothing to select")
     top = math.log(dimension)
     return float(brentq(lambda W: W - 1 - math.log(W) - top, 1.0, 4.0 + 2 * top))
 
@@ -120,5 +122,5 @@ def unseen_share(seen: int, dimension: int) -> float:
     (0.25, 0.0)
     """
     if seen < 0 or dimension < 1:
-        raise ValueError(f"expected a count of examples and at least one feature, got {seen} and {dimension}")
+        raise InputError(f"expected a count of examples and at least one feature, got {seen} and {dimension}")
     return max(0.0, 1 - seen / dimension)

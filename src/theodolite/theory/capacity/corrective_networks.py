@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from theodolite.core.checks import InputError
 from theodolite.theory.capacity.smoothing import smoothing_transform
 
 
@@ -75,7 +76,7 @@ def dual_scale(samples: int, theta: float, *, margin: float = 1.0) -> float:
     True
     """
     if samples < 1 or not theta > 0:
-        raise ValueError(f"expected at least one sample and a positive separation, got {samples} and {theta}")
+        raise InputError(f"expected at least one sample and a positive separation, got {samples} and {theta}")
     return math.sqrt(2 * margin * math.log(max(samples, 2))) / min(theta, 2.0)
 
 
@@ -119,7 +120,7 @@ def corrective_contraction(
     Source: bresler2020, Theorem 1. Differs from the source: exact, with its constant, where a rate is given there.
     """
     if draws < 2 or not bool(x.any()) or not bool(y.any()):
-        raise ValueError(
+        raise InputError(
             f"expected inputs and targets that are not all 0 and at least 2 draws, got {draws} draws or zeros"
         )
     smooth = dual_kernel(x, scale=scale) @ y
@@ -196,7 +197,7 @@ def polynomial_units(
     (100000, 107)
     """
     if min(dimension, degree, order, error, failure_probability) <= 0:
-        raise ValueError(
+        raise InputError(
             "expected positive dimension, degree, order, error and failure probability, got one that is not"
         )
     logarithm = math.log(constant / (error * failure_probability)) + degree * (order + 1) * math.log(dimension)

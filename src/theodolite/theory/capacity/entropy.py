@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+from theodolite.core.checks import InputError
+
 
 def lipschitz_entropy_number(bits: int) -> float:
     r"""$\epsilon_n=\frac1{n+1}$ for functions on [0, 1] with f(0) = 0 and slopes at most 1, in the sup norm.
@@ -23,7 +25,7 @@ def cube_entropy_number(dimension: int, bits: int) -> float:
     0.125
     """
     if bits % dimension:
-        raise ValueError(
+        raise InputError(
             f"expected a multiple of {dimension} bits, got {bits}; between them the cube is not cut evenly"
         )
     return math.exp2(-(bits // dimension + 1))
@@ -49,7 +51,7 @@ def embedding_dimension(count: int, *, distortion: float = 2.0) -> int:
     257
     """
     if not distortion > 1 or count < 2:
-        raise ValueError(f"expected a distortion above 1 and at least 2 points, got {distortion} and {count}")
+        raise InputError(f"expected a distortion above 1 and at least 2 points, got {distortion} and {count}")
     square = distortion**2
     delta = (square - 1) / (square + 1)
     return math.ceil(4 * math.log(count) / (delta**2 / 2 - delta**3 / 3))
@@ -64,5 +66,5 @@ def contraction_bound(count: int, dimension: int) -> float:
     0.415
     """
     if count < 2:
-        raise ValueError(f"expected at least 2 corners, got {count}; one has no distance to shrink")
+        raise InputError(f"expected at least 2 corners, got {count}; one has no distance to shrink")
     return min(1.0, math.sqrt(dimension / (count - 1)))

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
+from theodolite.core.checks import InputError
+
 MemorizingActivation = Literal["relu", "hardtanh"]
 PIECES = {"relu": 2, "hardtanh": 3}
 """How many linear pieces the activation has."""
@@ -20,13 +22,13 @@ PIECES = {"relu": 2, "hardtanh": 3}
 
 def _pieces_of(activation: str) -> int:
     if activation not in PIECES:
-        raise ValueError(f"expected an activation among {sorted(PIECES)}, got {activation!r}; use one of these")
+        raise InputError(f"expected an activation among {sorted(PIECES)}, got {activation!r}; use one of these")
     return PIECES[activation]
 
 
 def _checked(widths: Sequence[int], outputs: int) -> tuple[int, ...]:
     if not widths or min(widths) < 1 or outputs < 1:
-        raise ValueError(
+        raise InputError(
             f"expected hidden widths and outputs of at least 1, got {tuple(widths)} and {outputs}; pass sizes"
         )
     return tuple(int(width) for width in widths)
@@ -133,7 +135,7 @@ def theorem_widths(
     ((200, 200), (260, 264), (184, 188, 8))
     """
     if samples < 1:
-        raise ValueError(f"expected at least one point, got {samples}; pass some")
+        raise InputError(f"expected at least one point, got {samples}; pass some")
     unit = 4 if _pieces_of(activation) == 2 else 2
     columns = 1 if classes is not None else outputs
     quarter = samples / 4

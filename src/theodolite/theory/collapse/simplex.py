@@ -7,6 +7,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from theodolite.core.checks import InputError
+
 
 def simplex_cosine(classes: int) -> float:
     r"""$-1/(C-1)$: the cosine between any two corners of a centered simplex of C equal, equally spread vectors.
@@ -17,7 +19,7 @@ def simplex_cosine(classes: int) -> float:
     -0.5
     """
     if classes < 2:
-        raise ValueError(f"expected at least two classes, got {classes}")
+        raise InputError(f"expected at least two classes, got {classes}")
     return -1 / (classes - 1)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from theodolite.core.checks import InputError
 from theodolite.theory.dynamics.stationarity import Sampler
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
@@ -23,7 +24,7 @@ def batch_shares(samples: int, batch_size: int, sampler: Sampler) -> tuple[float
     ((0.25, 1.0), (0.5, 0.5))
     """
     if not 1 <= batch_size <= samples:
-        raise ValueError(f"expected a batch of 1 to {samples} samples, got {batch_size}")
+        raise InputError(f"expected a batch of 1 to {samples} samples, got {batch_size}")
     if sampler == "independent":
         return (1 - batch_size / samples) / batch_size, 1.0
     if sampler == "without replacement":
@@ -31,7 +32,7 @@ def batch_shares(samples: int, batch_size: int, sampler: Sampler) -> tuple[float
         return share, 1 - share
     if sampler == "with replacement":
         return 1 / batch_size, 1 - 1 / batch_size
-    raise ValueError(f"expected a sampler independent, without replacement or with replacement, got {sampler!r}")
+    raise InputError(f"expected a sampler independent, without replacement or with replacement, got {sampler!r}")
 
 
 def batch_covariance(gradients: Array, *, batch_size: int, sampler: Sampler) -> Array:
@@ -76,7 +77,7 @@ def stationary_regression(x: Array, y: Array, *, lr: float, batch_size: int, sam
     own, mean_share = batch_shares(m, batch_size, sampler)
     H = x.T @ x / m
     if np.linalg.matrix_rank(x) < D:
-        raise ValueError(
+        raise InputError(
             f"expected {D} independent features, got a rank of {np.linalg.matrix_rank(x)}; along what is left SGD never settles"
         )
     best = np.linalg.solve(H, x.T @ y / m)
@@ -88,7 +89,7 @@ def stationary_regression(x: Array, y: Array, *, lr: float, batch_size: int, sam
     S = np.linalg.solve(kept, lr * source.ravel()).reshape(D, D)
     step = np.eye(D * D) - lr * kept
     if float(np.abs(np.linalg.eigvals(step)).max()) >= 1:
-        raise ValueError(f"expected a step at which second moments stay finite, got {lr}; take a smaller one")
+        raise InputError(f"expected a step at which second moments stay finite, got {lr}; take a smaller one")
     scatter = own * ((x.T * (np.einsum("ki,ij,kj->k", x, S, x) + r**2)) @ x / m) + mean_share * H @ S @ H
     return Stationary(best, S, float(np.trace(H @ S)), 0.5 * lr * float(np.trace(scatter)))
 
@@ -104,7 +105,7 @@ def quadratic_covariance(hessian: Array, noise_covariance: Array, *, lr: float) 
     """
     h, U = np.linalg.eigh(hessian)
     if not (lr * h.max() < 2 and h.min() > 0):
-        raise ValueError(f"expected curvatures between 0 and 2/lr = {2 / lr:g}, got {h.min():g} to {h.max():g}")
+        raise InputError(f"expected curvatures between 0 and 2/lr = {2 / lr:g}, got {h.min():g} to {h.max():g}")
     rotated = U.T @ noise_covariance @ U
     return np.asarray(U @ (lr * rotated / (h[:, None] + h - lr * np.outer(h, h))) @ U.T)
 
@@ -120,7 +121,7 @@ def valley_fluctuation(curvature: float, *, lr: float, noise_to_curvature: float
     0.00769
     """
     if not 0 <= lr * curvature < 2:
-        raise ValueError(f"expected a step below 2/curvature = {2 / curvature:g}, got {lr}")
+        raise InputError(f"expected a step below 2/curvature = {2 / curvature:g}, got {lr}")
     return noise_to_curvature * lr / (2 - lr * curvature)
 
 
@@ -146,6 +147,6 @@ def circle_mass(sites: int) -> float:
     True
     """
     if sites < 8 or sites % 2:
-        raise ValueError(f"expected an even number of at least 8 sites, got {sites}")
+        raise InputError(f"expected an even number of at least 8 sites, got {sites}")
     n = sites if sites % 4 == 0 else sites - 2
     return 4 * n / (5 * n + 4)

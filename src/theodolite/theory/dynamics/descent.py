@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from theodolite.core.checks import InputError
+
 
 def step_size_edge(lr: float, momentum: float = 0.0) -> float:
     r"""The curvature $(2+2\beta)/\eta$ at which steps of size $\eta$ with heavy-ball momentum $\beta$ stop being stable.
@@ -19,7 +21,7 @@ def step_size_edge(lr: float, momentum: float = 0.0) -> float:
     (20.0, 30.0)
     """
     if not lr > 0 or not 0 <= momentum < 1:
-        raise ValueError(f"expected a positive step and a momentum in [0, 1), got {lr} and {momentum}")
+        raise InputError(f"expected a positive step and a momentum in [0, 1), got {lr} and {momentum}")
     return (2 + 2 * momentum) / lr
 
 

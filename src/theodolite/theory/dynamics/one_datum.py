@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from theodolite.core.checks import InputError
 from theodolite.theory.dynamics.descent import Catapult
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
@@ -57,7 +58,7 @@ def peak_time(width: float, lr_times_curvature: float) -> float:
     6.644
     """
     if not 2 < lr_times_curvature < 4:
-        raise ValueError(
+        raise InputError(
             f"expected a step between 2 and 4 over the curvature, got {lr_times_curvature}; only there it catapults"
         )
     return 0.5 * math.log(width) / math.log(lr_times_curvature - 1)

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from theodolite.core.checks import InputError
 from theodolite.theory.dynamics.descent import step_size_edge
 
 Name = Literal["lazy", "stable", "catapult", "edge", "divergent", "dead", "slow", "undecided"]
@@ -167,7 +168,7 @@ def run_outcome(
     ('catapult', 'dead')
     """
     if len(losses) != len(curvatures) or len(losses) < 2:
-        raise ValueError(
+        raise InputError(
             f"expected a loss and a curvature for each of two steps or more, got {len(losses)} and {len(curvatures)}"
         )
     first, last, product = losses[0], losses[-1], lr * curvatures[0]

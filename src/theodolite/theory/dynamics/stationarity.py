@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+from theodolite.core.checks import InputError
+
 Sampler = Literal["without replacement", "with replacement", "independent"]
 
 
@@ -31,7 +33,7 @@ def batch_scatter(
     (0.5, 0.75)
     """
     if batch_size < 1 or (samples is not None and batch_size > samples):
-        raise ValueError(f"expected a batch of 1 to {samples or 'any number of'} samples, got {batch_size}")
+        raise InputError(f"expected a batch of 1 to {samples or 'any number of'} samples, got {batch_size}")
     rest = 1.0 if samples is None else 1 - batch_size / samples
     part = 1.0 if samples is None else (samples - 1) / samples
     if sampler == "without replacement":
@@ -40,7 +42,7 @@ def batch_scatter(
         return part * scatter / batch_size
     if sampler == "independent":
         return rest * (part * scatter + squared_mean) / batch_size
-    raise ValueError(f"expected a sampler without replacement, with replacement or independent, got {sampler!r}")
+    raise InputError(f"expected a sampler without replacement, with replacement or independent, got {sampler!r}")
 
 
 def dissipation(mean_square: float, *, lr: float, momentum: float = 0.0) -> float:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from theodolite.core.checks import InputError
 from theodolite.theory.kernels._tiling import Kernels
 
 
@@ -36,13 +37,13 @@ def cholesky_factor(kernel: Tensor, *, ridge: float = 0.0) -> Factor:
     True
     """
     if not (math.isfinite(ridge) and ridge >= 0):
-        raise ValueError(f"expected a ridge of at least 0, got {ridge}")
+        raise InputError(f"expected a ridge of at least 0, got {ridge}")
     if not bool(torch.isfinite(kernel).all()):
-        raise ValueError("expected a finite kernel, got inf or nan in it; does the activation jump?")
+        raise InputError("expected a finite kernel, got inf or nan in it; does the activation jump?")
     if kernel.ndim != 2 or kernel.shape[0] != kernel.shape[1]:
-        raise ValueError(f"expected a square kernel, got shape {tuple(kernel.shape)}")
+        raise InputError(f"expected a square kernel, got shape {tuple(kernel.shape)}")
     if ridge == 0.0 and not bool(kernel.any()):
-        raise ValueError("expected a kernel that is not 0, or a ridge, got zeros and none; no function fits anything")
+        raise InputError("expected a kernel that is not 0, or a ridge, got zeros and none; no function fits anything")
     n = len(kernel)
     size = float(kernel.diagonal().mean()) if n else 1.0
     matrix = kernel.clone()
@@ -57,7 +58,7 @@ def cholesky_factor(kernel: Tensor, *, ridge: float = 0.0) -> Factor:
         jitter = step if jitter == 0.0 else 10 * jitter
         matrix.diagonal().add_(ridge + jitter - added)
         added = ridge + jitter
-    raise ValueError(
+    raise InputError(
         "expected a positive semidefinite kernel, got one with a large negative eigenvalue; is it symmetric?"
     )
 
@@ -170,9 +171,9 @@ def trained_prediction(
     tensor([1.])
     """
     if not time >= 0:
-        raise ValueError(f"expected a time of at least 0, got {time}")
+        raise InputError(f"expected a time of at least 0, got {time}")
     if discrete and math.isfinite(time) and time != math.floor(time):
-        raise ValueError(f"expected a whole number of steps, got a time of {time}; without discrete any time will do")
+        raise InputError(f"expected a whole number of steps, got a time of {time}; without discrete any time will do")
     kind = kernels.ntk.dtype  # of repeated points float32 leaves eigenvalues of either sign, and t tells them apart
     kernels, cross, prior = (Kernels(k.nngp.double(), k.ntk.double()) for k in (kernels, cross, prior))
     values, vectors = torch.linalg.eigh(0.5 * (kernels.ntk + kernels.ntk.T))
@@ -180,7 +181,7 @@ def trained_prediction(
     tiny = torch.finfo(kind).eps * len(values) * values.abs().max()
     if discrete:
         if float(speed.max()) >= 2.0:
-            raise ValueError(
+            raise InputError(
                 f"expected a step size below 2 m / largest eigenvalue = {2 * lr / float(speed.max()):.4g}, got {lr}: "
                 "gradient descent diverges"
             )

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from theodolite.core.checks import InputError
 from theodolite.theory import Mlp
 from theodolite.theory.propagation import covariance_trajectory
 from theodolite.theory.propagation.signal_maps import Covariance
@@ -31,7 +32,7 @@ def tangent_shares(spec: Mlp, covariance: Covariance) -> tuple[Share, ...]:
     trajectory = covariance_trajectory(spec, covariance)
     sigma, variances = spec.sigma, spec.variances_of(None)
     if min(spec.weight_variances) == 0.0:
-        raise ValueError("expected a positive weight variance, got 0; nothing reaches the output")
+        raise InputError("expected a positive weight variance, got 0; nothing reaches the output")
     behind = (1.0, 1.0, 1.0)
     found = []
     for place in range(len(trajectory) - 1, -1, -1):

@@ -10,6 +10,8 @@ import math
 import torch
 from torch import Tensor
 
+from theodolite.core.checks import InputError
+
 
 def brownian_eigenvalue(index: int) -> float:
     r"""$\lambda_j=1/((j-\frac12)^2\pi^2)$, the j-th eigenvalue (from 1) of $\min(x,y)$ on [0, 1]. Source: mercer1909.
@@ -55,7 +57,7 @@ def mercer_functions(kernel: Tensor, cross: Tensor, *, count: int) -> tuple[Tens
     values, vectors = torch.linalg.eigh(kernel)
     values, vectors = values.flip(0)[:count], vectors.flip(1)[:, :count]
     if not float(values.min()) > 0:
-        raise ValueError(
+        raise InputError(
             f"expected {count} eigenvalues above 0, got one of {float(values.min()):.3g}; ask for fewer functions"
         )
     return values / len(kernel), len(kernel) ** 0.5 * (cross @ vectors) / values
@@ -84,7 +86,7 @@ def dpp_sample(kernel: Tensor, size: int, *, generator: torch.Generator) -> Tens
     values = values.clamp(min=0.0)
     rank = int((values > 1e-12 * values.max()).sum()) if len(values) else 0
     if not 0 <= size <= rank:
-        raise ValueError(f"expected a size between 0 and the rank of the kernel, {rank}, got {size}")
+        raise InputError(f"expected a size between 0 and the rank of the kernel, {rank}, got {size}")
     basis = vectors[:, _eigenvectors(values / values.max() if size else values, size, generator)]  # (n, size)
     found: list[int] = []
     while basis.shape[1]:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
+from theodolite.core.checks import InputError
 from theodolite.theory import Mlp
 from theodolite.theory.dynamics import step_size_edge
 from theodolite.theory.kernels._top_directions import data_tops, fans_of, imagined_tops
@@ -148,7 +149,7 @@ def kernel_learning(
     (1.0, 0.36787944117144233)
     """
     if not np.any(targets):
-        raise ValueError(
+        raise InputError(
             "expected targets that are not all 0, got zeros; the loss relative to its start is then undefined"
         )
     values, vectors = np.linalg.eigh(0.5 * (kernel + kernel.T))

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from theodolite.core.checks import InputError
 from theodolite.theory._closed_forms import exponential
 
 MODERATE = 3.0
@@ -118,7 +119,7 @@ def width_for_spread(hidden_layers: int, *, factor: float = MODERATE) -> int:
     (116, 565)
     """
     if not 1.01 <= factor <= 1e6 or hidden_layers > MOST_LAYERS:
-        raise ValueError(
+        raise InputError(
             f"expected a factor from 1.01 to 1e6 and at most {MOST_LAYERS} hidden layers, got {factor} and {hidden_layers}"
         )
     low, high = 1, 2

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from theodolite.core.domains import whole
+from theodolite.core.checks import InputError, at_least
 from theodolite.theory import Activation, Mlp, activation_of
 from theodolite.theory._closed_forms import geometric_mean
 from theodolite.theory.propagation.critical_points import Source
@@ -68,9 +68,9 @@ def first_covariance(spec: Mlp, first: object, second: object) -> Covariance:
     """
     x, y = np.asarray(first, dtype=np.float64).ravel(), np.asarray(second, dtype=np.float64).ravel()
     if x.shape != y.shape or x.size == 0:
-        raise ValueError(f"expected two input vectors of one length, got lengths {x.size} and {y.size}")
+        raise InputError(f"expected two input vectors of one length, got lengths {x.size} and {y.size}")
     if not (np.isfinite(x).all() and np.isfinite(y).all()):
-        raise ValueError("expected finite input vectors, got NaN or infinity among them")
+        raise InputError("expected finite input vectors, got NaN or infinity among them")
     dots = [float(a @ b) / x.size for a, b in ((x, x), (y, y), (x, y))]
     C_w, C_b = spec.variances_of(1)[0]
     K11, K22, K12 = (C_b + C_w * dot for dot in dots)
@@ -97,7 +97,8 @@ LARGEST = 1e100
 
 
 def _variances(spec: Mlp, weight_layers: int | None) -> tuple[tuple[float, float], ...]:
-    return spec.variances_of(None if weight_layers is None else whole("weight_layers", weight_layers, least=1))
+    at_least(1, weight_layers=weight_layers)
+    return spec.variances_of(weight_layers)
 
 
 def covariance_trajectory(

@@ -12,6 +12,7 @@ from typing import Literal
 import numpy as np
 from scipy.optimize import brentq
 
+from theodolite.core.checks import InputError
 from theodolite.theory import Activation, activation_of
 from theodolite.theory._quadrature import Array, UnresolvedError
 from theodolite.theory.propagation.critical_points import Source
@@ -164,7 +165,7 @@ def phase(activation: Source, *, weight_variance: float, bias_variance: float = 
     """
     sigma = activation_of(activation)
     if not (variance > 0 and math.isfinite(variance)):
-        raise ValueError(f"expected a positive starting variance, got {variance}")
+        raise InputError(f"expected a positive starting variance, got {variance}")
     if sigma.is_homogeneous and bias_variance == 0.0:
         return _homogeneous_phase(sigma, weight_variance)
     reached = _reached(sigma, weight_variance, bias_variance, variance)

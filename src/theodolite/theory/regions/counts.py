@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from theodolite.core.checks import InputError
 from theodolite.core.reading import Estimate
 
 
@@ -91,7 +92,7 @@ def interval_breakpoints(width: int, *, bias_variance: float, low: float, high: 
     10.0
     """
     if not bias_variance > 0 or not low <= high:
-        raise ValueError(
+        raise InputError(
             f"expected a positive bias_variance and low <= high, got {bias_variance} and [{low}, {high}]; "
             "without biases every unit is zero at the origin alone"
         )
@@ -108,7 +109,7 @@ def interval_bound(neurons: int, *, bias_variance: float, length: float) -> floa
     1.0
     """
     if not bias_variance > 0:
-        raise ValueError(f"expected a positive bias_variance, got {bias_variance}; without biases there is no bound")
+        raise InputError(f"expected a positive bias_variance, got {bias_variance}; without biases there is no bound")
     return neurons * length / math.sqrt(math.pi * bias_variance)
 
 
@@ -126,7 +127,7 @@ def frozen_gate_breakpoints(
     True
     """
     if not bias_variance > 0 or draws < 2:
-        raise ValueError(f"expected a positive bias_variance and at least 2 draws, got {bias_variance} and {draws}")
+        raise InputError(f"expected a positive bias_variance and at least 2 draws, got {bias_variance} and {draws}")
     random = np.random.default_rng(seed)
     covariance = np.broadcast_to(np.diag([bias_variance, 2.0]), (draws, 2, 2))
     total = np.zeros(draws)
@@ -168,7 +169,7 @@ def curve_zeros(curve: Any) -> float:
     """
     points = np.asarray(curve, dtype=np.float64)
     if points.ndim != 2 or not np.isfinite(points).all() or not np.linalg.norm(points, axis=1).all():
-        raise ValueError(
+        raise InputError(
             "expected finite points (T, d), none of them 0, got others; a curve through 0 has no direction there"
         )
     points = points / np.linalg.norm(points, axis=1, keepdims=True)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+from theodolite.core.checks import InputError
+
 
 def gap_probability(ratio: float, *, rank: int, exponent: float) -> float:
     r"""The chance that the first ``rank`` of many magnitudes lie ``ratio`` times above the next: $r^{-\alpha k}$.
@@ -15,7 +17,7 @@ def gap_probability(ratio: float, *, rank: int, exponent: float) -> float:
     0.001
     """
     if not ratio >= 1.0:
-        raise ValueError(f"expected a ratio of at least 1, got {ratio}; divide the larger by the smaller")
+        raise InputError(f"expected a ratio of at least 1, got {ratio}; divide the larger by the smaller")
     return math.exp(max(-700.0, -exponent * rank * math.log(ratio)))
 
 
@@ -38,7 +40,7 @@ def initial_bounds(shape: tuple[int, ...]) -> dict[str, float]:
     0.5
     """
     if len(shape) < 2 or min(shape) < 1:
-        raise ValueError(f"expected the shape of a layer's weights, at least two positive sizes, got {shape}")
+        raise InputError(f"expected the shape of a layer's weights, at least two positive sizes, got {shape}")
     fan_in = math.prod(shape[1:])
     fan_out = shape[0] * math.prod(shape[2:])
     bounds = {

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from theodolite.core.checks import InputError
+
 TRACY_WIDOM = (46.446, 0.186054, 9.84801)
 """Shape, scale and shift of the gamma law that approximates Tracy-Widom's for real matrices. Source: chiani2014."""
 
@@ -33,7 +35,7 @@ def marchenko_pastur_density(eigenvalue: Any, ratio: float, *, variance: float =
     True
     """
     if not variance > 0:
-        raise ValueError(f"expected a positive variance, got {variance}; all mass is then at 0")
+        raise InputError(f"expected a positive variance, got {variance}; all mass is then at 0")
     low, high = marchenko_pastur_edges(ratio, variance=variance)
     eigenvalue = np.asarray(eigenvalue, dtype=np.float64)
     inside = np.clip((high - eigenvalue) * (eigenvalue - low), 0.0, None)
@@ -77,7 +79,7 @@ def marchenko_pastur_quantile(probability: float, ratio: float) -> float:
     1.0
     """
     if not 0 <= probability <= 1:
-        raise ValueError(f"expected a probability, got {probability}; pass a number from 0 to 1")
+        raise InputError(f"expected a probability, got {probability}; pass a number from 0 to 1")
     if ratio > 1 and probability <= 1 - 1 / ratio:
         return 0.0
     low, high = marchenko_pastur_edges(ratio)
@@ -198,7 +200,7 @@ def rank_exponent(density_exponent: float) -> float:
     (1.0, True)
     """
     if not density_exponent > 1:
-        raise ValueError(
+        raise InputError(
             f"expected a density exponent above 1, got {density_exponent}; smaller ones have no finite mass"
         )
     return 1 / (density_exponent - 1)
@@ -215,4 +217,4 @@ def power_law_condition_number(exponent: float, count: int) -> float:
 
 def _check(ratio: float) -> None:
     if not ratio > 0:
-        raise ValueError(f"expected a positive ratio of columns to rows, got {ratio}; pass p / n")
+        raise InputError(f"expected a positive ratio of columns to rows, got {ratio}; pass p / n")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from theodolite.core.checks import InputError
 from theodolite.core.reading import Band
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ def null_quantiles(
     """
     table, places = _table(), [min(max(p, 1e-12), 1 - 1e-12) for p in probabilities]
     if statistic not in table:
-        raise ValueError(f"expected a statistic among {tuple(table)}, got {statistic!r}; choose one of them")
+        raise InputError(f"expected a statistic among {tuple(table)}, got {statistic!r}; choose one of them")
     values = _at_shape(statistic, rows, columns)
     return tuple(np.interp(_scores(places), _scores(PROBABILITIES), values).tolist())
 
@@ -166,7 +167,7 @@ def _table() -> dict[str, Floats]:
     """Each statistic as (sides, ratios, probabilities)."""
     stored = _stored()
     if tuple(stored["probabilities"]) != PROBABILITIES:
-        raise ValueError(
+        raise InputError(
             f"expected the probabilities of this version in {PATH.name}, got others; write the table again"
         )
     return {name: np.asarray(values, dtype=np.float64) for name, values in stored["quantiles"].items()}
@@ -176,7 +177,7 @@ def _table() -> dict[str, Floats]:
 def _at_shape(statistic: Statistic, rows: int, columns: int) -> Floats:
     p, n = sorted((rows, columns))
     if p < SMALLEST:
-        raise ValueError(
+        raise InputError(
             f"expected a smaller side of at least {SMALLEST}, got {p}; so few eigenvalues look like anything"
         )
     stored, table = _stored(), _table()[statistic]

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from theodolite.core.checks import InputError
+
 
 def endpoint_exponent(kappa: float, rank: int) -> float:
     r"""The exponent of the power law through the first and the last eigenvalue: $2\log\kappa/\log r$.
@@ -15,7 +17,7 @@ def endpoint_exponent(kappa: float, rank: int) -> float:
     1.0
     """
     if rank < 2:
-        raise ValueError(f"expected a rank of at least 2, got {rank}; one eigenvalue has no decay")
+        raise InputError(f"expected a rank of at least 2, got {rank}; one eigenvalue has no decay")
     return 2 * math.log(kappa) / math.log(rank)
 
 
