@@ -94,6 +94,20 @@ def has_values(**arrays: Any) -> None:
             raise InputError(f"expected values for {name}, got shape {tuple(value.shape)}; pass at least one")
 
 
+def symmetric(**matrices: Any) -> None:
+    """Each matrix has entries, is square, and is its own transpose up to rounding: solvers read one half of it alone."""
+    for name, matrix in matrices.items():
+        if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not len(matrix):
+            raise InputError(
+                f"expected a square matrix for {name}, got shape {tuple(matrix.shape)}; points by the same points"
+            )
+        apart, size = float(abs(matrix - matrix.T).max()), float(abs(matrix).max())
+        if apart > 1e-4 * size:
+            raise InputError(
+                f"expected a symmetric {name}, got entries {apart:.3g} from their mirror image; average the two"
+            )
+
+
 def finite_values(**arrays: Any) -> None:
     """No entry of an array or a tensor is NaN or infinite. It reads every entry: only where a wrong number would come of it."""
     for name, value in arrays.items():

@@ -9,7 +9,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from theodolite.core.checks import InputError
+from theodolite.core.checks import InputError, as_tensor, at_least, finite_values, has_values
 
 Norm = Literal["euclidean", "sup", "rms"]
 
@@ -59,6 +59,7 @@ def entropy_interval(points: Tensor, *, bits: int, norm: Norm = "euclidean") -> 
     >>> entropy_interval(torch.linspace(0, 1, 5)[:, None], bits=1)  # the best two balls have radius 1/4
     (0.25, 0.5)
     """
+    at_least(0, bits=bits)
     radius = float(greedy_cover(points, count=min(2**bits, len(points)), norm=norm).radii[-1])
     return radius / 2, radius
 
@@ -104,6 +105,7 @@ def zigzags(steps: int, *, steepness: float = 1.0, refine: int = 1, dtype: torch
     >>> zigzags(2).tolist()
     [[0.0, -0.5, -1.0], [0.0, 0.5, 0.0], [0.0, -0.5, 0.0], [0.0, 0.5, 1.0]]
     """
+    at_least(1, steps=steps, refine=refine)
     bits = (torch.arange(2**steps)[:, None] >> torch.arange(steps)) & 1
     signs = (2 * bits - 1).to(dtype).repeat_interleave(refine, 1)
     walks = signs.cumsum(1) * (steepness / (steps * refine))
@@ -143,6 +145,9 @@ def embedding(matrix: Tensor, points: Tensor) -> LinearEmbedding:
     >>> round(found.distortion, 5), round(found.lipschitz, 5)
     (1.0, 1.0)
     """
+    points = as_tensor(points)
+    has_values(points=points)
+    finite_values(points=points)
     before, after = pair_distances(points), pair_distances(points @ matrix.T)
     ratios = after[before > 0] / before[before > 0]
     if not ratios.numel():

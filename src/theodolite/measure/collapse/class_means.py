@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from theodolite.core.checks import InputError
+from theodolite.core.checks import InputError, as_tensor, has_values
 
 
 @dataclass(frozen=True)
@@ -89,6 +89,8 @@ def collapse_metrics(
     >>> round(found.nc1, 9), round(found.nc2_equiangular, 9), round(found.nc3, 9), found.nc4
     (0.0, 0.0, 0.0, 0.0)
     """
+    features, labels = as_tensor(features), as_tensor(labels, floats=False)
+    has_values(features=features)
     classes = len(weight) if weight is not None else int(labels.max()) + 1
     moments = ClassMoments.of(features, labels, classes=classes)
     wrong = None if weight is None else disagreements(moments, features, weight, bias) / len(features)

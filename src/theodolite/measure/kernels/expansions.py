@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import jvp, vjp
 
-from theodolite.core.checks import InputError
+from theodolite.core.checks import InputError, at_least
 from theodolite.core.reading import Estimate
 from theodolite.core.state import untouched
 from theodolite.measure.functional import Inputs, Stateless, count, placed, plain_attention, rows, stateless
@@ -41,6 +41,7 @@ def taylor_expand(model: nn.Module, order: int) -> _Expansion:
 
     >>> expansion = taylor_expand(nn.Sequential(nn.Linear(1, 1), nn.Tanh()), 2)
     """
+    at_least(0, order=order)
     if order < 0 or order != int(order):
         raise InputError(f"expected an order that is a whole number of at least 0, got {order!r}")
     net = stateless(model)
@@ -69,6 +70,7 @@ def taylor_sum(
 
     By forward derivatives; by reverse ones, about thrice as dear, where some operation has no forward derivative twice.
     """
+    at_least(0, order=order)
     try:
         return _taylor_sum(function, start, change, order, _forward)
     except NotImplementedError:
@@ -164,6 +166,7 @@ def top_ntk_eigenvalue(
     >>> round(top_ntk_eigenvalue(nn.Linear(1, 1, bias=False), torch.tensor([[1.0], [2.0]])).value, 5)
     5.0
     """
+    at_least(0, dense_below=dense_below)
     from theodolite.measure.kernels.tangent_kernel import empirical_ntk, kernel_spectrum
 
     product = NtkProduct(model, x, frozen=frozen)

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from theodolite.core.checks import InputError
+from theodolite.core.checks import InputError, at_least
 from theodolite.measure.propagation.signal_flow import is_matrix_layer
 from theodolite.measure.spectra import FeatureCovariance, feature_rows
 
@@ -61,6 +61,7 @@ def feature_samples(
 
     ``run`` calls the model on a batch. A layer that runs twice in a pass keeps what it gave first.
     """
+    at_least(0, most=most)
     found: dict[str, list[Tensor]] = {}
     seen: set[str] = set()
 

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from theodolite.core.checks import InputError
+from theodolite.core.checks import InputError, at_least
 from theodolite.core.state import untouched
 from theodolite.measure.functional import first_tensor, plain_attention
 
@@ -41,6 +41,7 @@ def redrawn_gradients(
     The model given is not touched: it is copied once. In evaluation mode, so samples do not mix. Once `FEWEST` draws are
     made, ``ended()`` may end them.
     """
+    at_least(1, draws=draws)
     if not inputs or not isinstance(inputs[0], Tensor) or not inputs[0].is_floating_point():
         raise InputError("expected inputs of real numbers to take gradients by, got others; give embedded inputs")
     with untouched(None), plain_attention():

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from theodolite.core.checks import InputError
+from theodolite.core.checks import InputError, as_tensor, finite_values
 from theodolite.measure.regions._bends import Bend
 from theodolite.measure.regions._piecewise import PiecewiseProgram, dense_program, piecewise_program
 from theodolite.measure.regions._sweeps import RELATIVE, ROUNDING, check_maps, swept
@@ -170,6 +170,7 @@ def regions_on_line(model: nn.Module, start: Any, end: Any, *, whole: bool = Fal
 
 def regions_on_lines(model: nn.Module, starts: Tensor, ends: Tensor, *, whole: bool = False) -> tuple[LineRegions, ...]:
     """`regions_on_line` for many pairs of inputs at once, (N, ...) each."""
+    starts, ends = as_tensor(starts), as_tensor(ends)
     _check_ends(starts, ends)
     program = piecewise_program(model, tuple(starts.shape[1:]))
     starts, ends = starts.detach().to(program.like), ends.detach().to(program.like)
@@ -193,6 +194,7 @@ def network_line_counts(
 
     ``weights`` (N, out, in) and ``biases`` (N, out) of each layer: the networks are swept together.
     """
+    finite_values(start=start, end=end)
     program = dense_program(weights, biases)
     nets = len(weights[0])
     starts, steps = (x.to(program.like).expand(nets, -1) for x in (start, end - start))

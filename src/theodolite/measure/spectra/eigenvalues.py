@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from theodolite.core.checks import InputError, InputTypeError
+from theodolite.core.checks import InputError, InputTypeError, as_tensor
 from theodolite.core.lazy_torch import array_of, is_tensor, torch
 
 if TYPE_CHECKING:
@@ -128,6 +128,7 @@ def condition_number(matrix: Tensor) -> float:
     >>> condition_number(torch.diag(torch.tensor([1.0, 0.5, 0.0])))
     2.0
     """
+    matrix = as_tensor(matrix)
     values = torch.linalg.svdvals(matrix.detach().double())
     top = float(values[0]) if values.numel() else 0.0
     kept = values[values > max(matrix.shape) * torch.finfo(torch.float64).eps * top]

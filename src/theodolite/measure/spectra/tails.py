@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
-from theodolite.core.checks import InputError
+from theodolite.core.checks import InputError, at_least
 from theodolite.core.randomness import numpy_random
 
 if TYPE_CHECKING:
@@ -95,6 +95,7 @@ def bootstrap_p_value(
     samples, no more are drawn and 10/l is returned, which is no less valid (Besag and Clifford, Biometrika 78, 1991): only
     small p-values, which speak against the law, cost all of them. Source: clauset2009, section 4.1.
     """
+    at_least(0, refits=refits)
     random = numpy_random(generator)
     values = positive(_sorted_values(eigenvalues))
     below, count = values[: values.size - fit.tail], values.size

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from theodolite.core.checks import InputError
+from theodolite.core.checks import InputError, as_tensor, at_least, finite_values, not_negative, positive
 from theodolite.theory.capacity.smoothing import smoothing_transform
 
 
@@ -29,6 +29,7 @@ def cosine_density(t: Tensor, frequency: Tensor, phase: Tensor, *, half: float =
     >>> abs(float((w * eta * (0.3 - T)).sum()) / 4 - math.cos(3 * 0.3 + 0.4)) < 1e-6
     True
     """
+    positive(half=half)
     start = phase - frequency * half
     value, slope = torch.cos(start), -frequency * torch.sin(start)
     s = t + half + 1
@@ -58,6 +59,8 @@ def separation(x: Tensor) -> float:
     >>> separation(torch.eye(3, dtype=torch.float64)) == 2**0.5
     True
     """
+    x = as_tensor(x)
+    finite_values(x=x)
     least, block = math.inf, max(1, 2**22 // max(len(x), 1))
     for start in range(0, len(x), block):
         rows = x[start : start + block]
@@ -75,6 +78,8 @@ def dual_scale(samples: int, theta: float, *, margin: float = 1.0) -> float:
     >>> dual_scale(round(math.exp(2)), 1.0, margin=2.0) == math.sqrt(4 * math.log(7))
     True
     """
+    at_least(1, samples=samples)
+    not_negative(margin=margin)
     if samples < 1 or not theta > 0:
         raise InputError(f"expected at least one sample and a positive separation, got {samples} and {theta}")
     return math.sqrt(2 * margin * math.log(max(samples, 2))) / min(theta, 2.0)
@@ -87,6 +92,7 @@ def dual_kernel(x: Tensor, *, scale: float) -> Tensor:
 
     Source: rahimi2007; bresler2020.
     """
+    positive(scale=scale)
     distances = torch.cdist(x, x, compute_mode="donot_use_mm_for_euclid_dist")
     return torch.exp(-0.5 * scale**2 * distances**2)
 
@@ -119,6 +125,7 @@ def corrective_contraction(
 
     Source: bresler2020, Theorem 1. Differs from the source: exact, with its constant, where a rate is given there.
     """
+    positive(scale=scale)
     if draws < 2 or not bool(x.any()) or not bool(y.any()):
         raise InputError(
             f"expected inputs and targets that are not all 0 and at least 2 draws, got {draws} draws or zeros"
@@ -165,6 +172,8 @@ def memorization_bounds(samples: int, dimension: int, theta: float) -> dict[str,
     >>> round(memorization_bounds(100, 10, 0.5)["Bresler and Nagaraj 2020: n / theta^4"])
     1600
     """
+    at_least(1, samples=samples, dimension=dimension)
+    positive(theta=theta)
     n, d = float(samples), float(dimension)
     return {
         "Allen-Zhu, Li, Song 2019: n^24 d / theta^8": n**24 * d / theta**8,
@@ -196,6 +205,8 @@ def polynomial_units(
     >>> round(polynomial_units(10, 2, order=1, error=0.1)), round(polynomial_units(10, 2, order=100, error=0.1))
     (100000, 107)
     """
+    at_least(0, dimension=dimension, degree=degree)
+    positive(constant=constant)
     if min(dimension, degree, order, error, failure_probability) <= 0:
         raise InputError(
             "expected positive dimension, degree, order, error and failure probability, got one that is not"

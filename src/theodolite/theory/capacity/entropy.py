@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from theodolite.core.checks import InputError
+from theodolite.core.checks import InputError, at_least, positive
 
 
 def lipschitz_entropy_number(bits: int) -> float:
@@ -15,6 +15,7 @@ def lipschitz_entropy_number(bits: int) -> float:
     >>> lipschitz_entropy_number(3)
     0.25
     """
+    at_least(0, bits=bits)
     return 1 / (bits + 1)
 
 
@@ -24,6 +25,7 @@ def cube_entropy_number(dimension: int, bits: int) -> float:
     >>> cube_entropy_number(2, 4)
     0.125
     """
+    at_least(1, dimension=dimension)
     if bits % dimension:
         raise InputError(
             f"expected a multiple of {dimension} bits, got {bits}; between them the cube is not cut evenly"
@@ -39,6 +41,8 @@ def separated_points_bounds(dimension: int, radius: float) -> tuple[float, float
     >>> separated_points_bounds(2, 4.0)
     (16.0, 81.0)
     """
+    at_least(0, dimension=dimension)
+    positive(radius=radius)
     return radius**dimension, (1 + 2 * radius) ** dimension
 
 
@@ -50,6 +54,7 @@ def embedding_dimension(count: int, *, distortion: float = 2.0) -> int:
     >>> embedding_dimension(2**10)  # 26 dimensions a bit
     257
     """
+    at_least(1, count=count)
     if not distortion > 1 or count < 2:
         raise InputError(f"expected a distortion above 1 and at least 2 points, got {distortion} and {count}")
     square = distortion**2
@@ -65,6 +70,8 @@ def contraction_bound(count: int, dimension: int) -> float:
     >>> round(contraction_bound(2048, 352), 3)
     0.415
     """
+    at_least(1, count=count)
+    at_least(0, dimension=dimension)
     if count < 2:
         raise InputError(f"expected at least 2 corners, got {count}; one has no distance to shrink")
     return min(1.0, math.sqrt(dimension / (count - 1)))

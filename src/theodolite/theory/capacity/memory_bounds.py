@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
-from theodolite.core.checks import InputError
+from theodolite.core.checks import InputError, at_least, each_at_least
 
 MemorizingActivation = Literal["relu", "hardtanh"]
 PIECES = {"relu": 2, "hardtanh": 3}
@@ -45,6 +45,8 @@ def theorem_capacity(
     >>> theorem_capacity(200, 200), theorem_capacity(100, 100, activation="hardtanh")
     (10000, 10000)
     """
+    at_least(0, first_width=first_width, second_width=second_width)
+    at_least(1, outputs=outputs)
     unit = 2 * (_pieces_of(activation) == 2) or 1
     return 4 * (first_width // (2 * unit)) * (second_width // (2 * unit * outputs))
 
@@ -61,6 +63,8 @@ def construction_capacity(
     >>> construction_capacity(200, 200), construction_capacity(100, 100, activation="hardtanh")
     (20000, 10000)
     """
+    at_least(0, first_width=first_width, second_width=second_width)
+    at_least(1, outputs=outputs)
     unit = 4 if _pieces_of(activation) == 2 else 2
     return first_width * 2 * (second_width // (unit * outputs))
 
@@ -74,6 +78,7 @@ def certain_capacity(widths: Sequence[int], *, activation: MemorizingActivation 
     >>> certain_capacity([7]), certain_capacity([200, 200]), certain_capacity([3, 3])
     (8, 20000, 4)
     """
+    each_at_least(1, widths=widths)
     widths = _checked(widths, outputs)
     found = [1]
     for index, (first, second) in enumerate(pairwise(widths)):
@@ -92,6 +97,8 @@ def classifier_capacity(widths: Sequence[int], *, classes: int, activation: Memo
     >>> classifier_capacity([188, 188, 8], classes=2)
     17672
     """
+    each_at_least(1, widths=widths)
+    at_least(1, classes=classes)
     first, second, third = _checked(widths, classes)
     unit = 4 if _pieces_of(activation) == 2 else 2
     return construction_capacity(first, second, activation=activation) if third >= unit * classes else 0
@@ -106,6 +113,7 @@ def most_pieces(widths: Sequence[int], *, activation: MemorizingActivation = "re
     >>> most_pieces([8, 8]), most_pieces([8])
     (81, 9)
     """
+    each_at_least(1, widths=widths)
     kinks, more = 0, _pieces_of(activation) - 1
     for width in _checked(widths, 1):
         kinks += more * width * (kinks + 1)
@@ -120,6 +128,7 @@ def impossible_from(widths: Sequence[int], *, activation: MemorizingActivation =
     >>> impossible_from([8, 8]), impossible_from([8])
     (83, 11)
     """
+    each_at_least(1, widths=widths)
     return most_pieces(widths, activation=activation) + 2
 
 
@@ -134,6 +143,8 @@ def theorem_widths(
     >>> theorem_widths(10_000), theorem_widths(8551, outputs=2), theorem_widths(8551, classes=2)
     ((200, 200), (260, 264), (184, 188, 8))
     """
+    at_least(1, samples=samples, classes=classes)
+    at_least(0, outputs=outputs)
     if samples < 1:
         raise InputError(f"expected at least one point, got {samples}; pass some")
     unit = 4 if _pieces_of(activation) == 2 else 2
@@ -166,6 +177,8 @@ def memory(activation: str, depth: int, width: int, samples: int | None = None) 
     >>> memory("relu", 2, 200, 30_000).certain
     20000
     """
+    at_least(0, width=width)
+    at_least(1, samples=samples)
     if activation not in PIECES:
         return None
     kind: MemorizingActivation = "relu" if activation == "relu" else "hardtanh"

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from theodolite.core.checks import InputError
+from theodolite.core.checks import InputError, at_least, positive
 from theodolite.theory.capacity.smoothing import smoothing_transform
 
 NODES = 96
@@ -61,6 +61,8 @@ def gaussian(dimension: int, *, scale: float = 1.0) -> RadialFunction:
     >>> abs(float(gaussian(2).value(torch.tensor([[0.6, 0.8]], dtype=torch.float64))[0]) - math.exp(-0.5)) < 1e-10
     True
     """
+    at_least(0, dimension=dimension)
+    positive(scale=scale)
 
     def transform(rho: Tensor) -> Tensor:
         size = math.pow(2 * math.pi * scale**2, dimension / 2)
@@ -71,6 +73,7 @@ def gaussian(dimension: int, *, scale: float = 1.0) -> RadialFunction:
 
 def ridge_directions(function: RadialFunction, *, like: Tensor, radius: float = 1.0) -> Tensor:
     """Directions whose mean is the mean over all, to rounding, for points within ``radius``; dimension 1 or 2."""
+    positive(radius=radius)
     if function.dimension == 1:
         return torch.ones(1, 1, dtype=like.dtype, device=like.device)
     if function.dimension != 2:

@@ -9,7 +9,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from theodolite.core.checks import InputError
+from theodolite.core.checks import InputError, at_least, not_negative
 
 PIVOTS = 64
 """Columns of a pivoted Cholesky factor that are made together."""
@@ -127,6 +127,8 @@ def conjugate_gradients(
     >>> conjugate_gradients(torch.diag(torch.tensor([1.0, 3.0])), torch.tensor([1.0, 3.0])).weights
     tensor([1.0000, 1.0000])
     """
+    not_negative(ridge=ridge, tolerance=tolerance)
+    at_least(0, iterations=iterations)
     targets = y.reshape(len(y), -1)
     size = targets.norm(dim=0)
     size = torch.where(size > 0, size, 1.0)

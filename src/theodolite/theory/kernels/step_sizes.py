@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from theodolite.core.checks import InputError
+from theodolite.core.checks import InputError, at_least
 from theodolite.theory import Mlp
 from theodolite.theory.dynamics import step_size_edge
 from theodolite.theory.kernels._top_directions import data_tops, fans_of, imagined_tops
@@ -77,6 +77,7 @@ def learning_rates(
     >>> round(rates.layers[0].weight_lr * 64 / (rates.layers[1].weight_lr * 256), 6)
     1.0
     """
+    at_least(1, width=width, samples=samples)
     if isinstance(inputs, Tensor):
         rows = inputs.flatten(1)[: samples or None]
         mean_square, count = float(rows.double().square().mean()), rows.shape[1]

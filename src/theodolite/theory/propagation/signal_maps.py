@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from theodolite.core.checks import InputError, at_least
+from theodolite.core.checks import InputError, at_least, not_negative
 from theodolite.theory import Activation, Mlp, activation_of
 from theodolite.theory._closed_forms import geometric_mean
 from theodolite.theory.propagation.critical_points import Source
@@ -22,6 +22,7 @@ def next_variance(activation: Source, variance: float, *, weight_variance: float
     >>> next_variance("relu", 3.0, weight_variance=2.0)
     3.0
     """
+    not_negative(weight_variance=weight_variance, bias_variance=bias_variance)
     return bias_variance + weight_variance * activation_of(activation).moment(variance)
 
 
@@ -33,6 +34,7 @@ def next_covariance(
     >>> next_covariance("identity", (1.0, 2.0, 0.5), weight_variance=2.0, bias_variance=0.25)
     (2.25, 4.25, 1.25)
     """
+    not_negative(weight_variance=weight_variance, bias_variance=bias_variance)
     sigma = activation_of(activation)
     K11, K22, K12 = covariance
     first = bias_variance + weight_variance * sigma.moment(K11)
@@ -46,6 +48,7 @@ def chi_parallel(activation: Source, variance: float, *, weight_variance: float)
     >>> chi_parallel("relu", 1.0, weight_variance=2.0)
     1.0
     """
+    not_negative(weight_variance=weight_variance)
     return weight_variance * activation_of(activation).curvature_moment(variance)
 
 
@@ -57,6 +60,7 @@ def chi_perpendicular(activation: Source, variance: float, *, weight_variance: f
     >>> chi_perpendicular("tanh", 0.0, weight_variance=1.5)
     1.5
     """
+    not_negative(weight_variance=weight_variance)
     return weight_variance * activation_of(activation).slope_moment(variance)
 
 
@@ -184,6 +188,7 @@ def covariance_jacobian(activation: Source, variance: float, *, weight_variance:
     >>> covariance_jacobian("identity", 1.0, weight_variance=1.0)[2]
     (0.0, 0.0, 1.0)
     """
+    not_negative(weight_variance=weight_variance)
     parallel = chi_parallel(activation, variance, weight_variance=weight_variance)
     perpendicular = chi_perpendicular(activation, variance, weight_variance=weight_variance)
     half = 0.5 * (parallel - perpendicular)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from theodolite.core.checks import InputError
+from theodolite.core.checks import InputError, at_least, positive
 
 
 def gap_probability(ratio: float, *, rank: int, exponent: float) -> float:
@@ -27,6 +27,7 @@ def gaussian_maximum(entries: int) -> float:
     >>> round(gaussian_maximum(1_000_000), 2)
     5.26
     """
+    at_least(0, entries=entries)
     return math.sqrt(2.0 * math.log(max(2, entries)))
 
 
@@ -60,6 +61,8 @@ def largest_uniform_shortfall(entries: int, *, chance: float = 1e-5) -> float:
     >>> round(largest_uniform_shortfall(1000), 4)
     0.0115
     """
+    at_least(1, entries=entries)
+    positive(chance=chance)
     return -math.log(chance) / entries
 
 
@@ -71,4 +74,6 @@ def kolmogorov_distance(entries: int, *, chance: float = 1e-3) -> float:
     >>> round(kolmogorov_distance(10_000), 4)
     0.0195
     """
+    at_least(1, entries=entries)
+    positive(chance=chance)
     return math.sqrt(math.log(2 / chance) / (2 * entries))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from theodolite.core.checks import InputError
+from theodolite.core.checks import InputError, at_least, within
 from theodolite.core.reading import Band
 
 if TYPE_CHECKING:
@@ -109,6 +109,7 @@ def null_alpha(rows: int, columns: int, *, significance: float = 0.05, rule: str
     >>> null_alpha(256, 256).low > 1.5
     True
     """
+    within(0, 1, significance=significance)
     low, high = null_alpha_quantiles(rows, columns, probabilities=(significance / 2, 1 - significance / 2), rule=rule)
     return Band(low, high)
 
@@ -124,6 +125,7 @@ def structure(rows: int, columns: int, *, alpha: float, bulk_distance: float, ex
     >>> structure(256, 128, alpha=8.0, bulk_distance=0.01, excess=30.0).cause
     'spikes'
     """
+    at_least(1, rows=rows, columns=columns)
     p = min(rows, columns)
     if p < SMALLEST:
         return Structure(1.0, f"smaller side {p}: too few eigenvalues to tell from noise")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from theodolite.core.checks import InputError
+from theodolite.core.checks import InputError, at_least, positive
 
 
 def endpoint_exponent(kappa: float, rank: int) -> float:
@@ -16,6 +16,8 @@ def endpoint_exponent(kappa: float, rank: int) -> float:
     >>> endpoint_exponent(10.0, 100)
     1.0
     """
+    positive(kappa=kappa)
+    at_least(0, rank=rank)
     if rank < 2:
         raise InputError(f"expected a rank of at least 2, got {rank}; one eigenvalue has no decay")
     return 2 * math.log(kappa) / math.log(rank)
@@ -31,6 +33,7 @@ def product_bound_applies(inner: int, rank_left: int, rank_right: int) -> bool:
     >>> product_bound_applies(100, 30, 20), product_bound_applies(30, 30, 20)
     (False, True)
     """
+    at_least(0, inner=inner, rank_left=rank_left, rank_right=rank_right)
     return max(rank_left, rank_right) >= inner
 
 
@@ -51,6 +54,8 @@ def feature_exponent_bound(kappa_data: float, weight_exponent: float, *, weight_
     >>> feature_exponent_bound(1.0, 0.7, weight_rank=50, feature_rank=50)
     0.7
     """
+    positive(kappa_data=kappa_data)
+    at_least(1, weight_rank=weight_rank, feature_rank=feature_rank)
     base = math.log(feature_rank)
     return 2 * math.log(kappa_data) / base + weight_exponent * (math.log(weight_rank) / base)
 
@@ -65,6 +70,7 @@ def two_layer_exponent_bound(
     >>> two_layer_exponent_bound(1.0, 0.5, hidden_rank=20, weight_rank=20, rank=20)
     1.5
     """
+    at_least(1, hidden_rank=hidden_rank, weight_rank=weight_rank, rank=rank)
     return (hidden_exponent * math.log(hidden_rank) + weight_exponent * math.log(weight_rank)) / math.log(rank)
 
 
@@ -107,6 +113,7 @@ def steering_gain_bounds(singular_values: Sequence[float], dimension: int) -> tu
     >>> steering_gain_bounds([3.0, 1.0], 2), steering_gain_bounds([3.0, 1.0], 5)
     ((1.0, 3.0), (0.0, 3.0))
     """
+    at_least(0, dimension=dimension)
     values = _descending(singular_values)
     return (float(values[dimension - 1]) if dimension <= values.size else 0.0, float(values[0]))
 
@@ -117,6 +124,7 @@ def random_direction_gain(singular_values: Sequence[float], dimension: int) -> f
     >>> random_direction_gain([3.0, 4.0], 25)
     1.0
     """
+    at_least(0, dimension=dimension)
     return float(np.sqrt(np.square(_descending(singular_values)).sum() / dimension))
 
 
