@@ -216,8 +216,8 @@ def _on_ray(function: Callable[..., Result], tasks: Tasks, workers: int) -> Iter
             ray.shutdown()
 
 
-def _given_up(error: BaseException) -> ValueError:
-    return ValueError(
+def _given_up(error: BaseException) -> InputError:
+    return InputError(
         f"expected workers that live, got several that died at the same work ({type(error).__name__}); "
         "give them more memory, or fewer --jobs"
     )

@@ -162,11 +162,11 @@ def source_of(path: Path) -> str:
     return f"{path.resolve()}:{facts.st_size}:{facts.st_mtime_ns}"
 
 
-def damaged(kind: str, path: Path, got: object) -> ValueError:
+def damaged(kind: str, path: Path, got: object) -> InputError:
     """The error for a file that is not what it says it is."""
     words = printable(" ".join(str(got).split()), 160) or type(got).__name__
     size = path.stat().st_size if path.exists() else 0
-    return ValueError(f"expected a whole {kind}, got {path}, {size:,} bytes: {words}; copy or download it again")
+    return InputError(f"expected a whole {kind}, got {path}, {size:,} bytes: {words}; copy or download it again")
 
 
 def checked_shape(shape: object) -> tuple[int, ...]:

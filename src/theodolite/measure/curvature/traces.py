@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from theodolite.core.checks import InputError
+from theodolite.core.checks import InputError, at_least
 from theodolite.core.reading import Estimate
 from theodolite.core.statistics import student_inflation
 from theodolite.measure.curvature.lanczos import Symmetric
@@ -107,6 +107,7 @@ def diagonal(operator: Symmetric, *, products: int = 100, generator: torch.Gener
     >>> diagonal(Ones(), products=4).values.tolist()
     [1.0, 1.0]
     """
+    at_least(0, products=products)
     like, source = operator.like, generator or _own()
     total, squares = like.new_zeros(operator.size), like.new_zeros(operator.size)
     for _ in range(products):

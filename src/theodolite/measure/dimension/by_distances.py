@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 import torch
 
-from theodolite.core.checks import InputError
+from theodolite.core.checks import InputError, at_least
 from theodolite.core.reading import Estimate
 from theodolite.measure.dimension.distinct import distinct_rows
 from theodolite.measure.dimension.neighbor_graph import CERTAIN, Neighbors, neighbors_of
@@ -182,6 +182,7 @@ def shared_error(influences: NDArray[np.float64], indices: NDArray[np.int64]) ->
 
 def log_ratios(graph: Neighbors, near: int, far: int) -> NDArray[np.float64]:
     """The logarithm of the far-th distance over the near-th, 0 where they are equal but for rounding."""
+    at_least(0, near=near, far=far)
     ratios = np.log(graph.distances[:, far - 1] / graph.distances[:, near - 1])
     ratios[ratios <= CERTAIN] = 0.0
     tied = float((ratios == 0).mean())

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from theodolite.core.checks import InputError
+from theodolite.core.checks import InputError, at_least, within
 from theodolite.core.reading import Estimate
 from theodolite.core.statistics import mean_estimate
 from theodolite.measure.dimension.by_distances import shared_error
@@ -78,6 +78,7 @@ def dimension_participation(x: Any, *, groups: int = 20) -> Estimate:
     >>> round(dimension_participation([[1.0, 1], [1, -1], [-1, 1], [-1, -1]], groups=2).value, 6)
     2.0
     """
+    at_least(1, groups=groups)
     rows = distinct_rows(x)
     centered = rows.points - rows.points.mean(0)
     wide = centered.shape[1] > 2 * len(centered)
@@ -111,6 +112,7 @@ def dimension_parallel(x: Any, *, shuffles: int = 19, seed: int = 0) -> Estimate
     >>> dimension_parallel(x).value
     2.0
     """
+    at_least(0, shuffles=shuffles)
     rows = distinct_rows(x)
     z = rows.points - rows.points.mean(0)
     z = z / z.std(0)
@@ -238,6 +240,7 @@ def directions_needed(values: NDArray[np.float64], share: float) -> int:
     >>> directions_needed(np.array([8.0, 1.0, 1.0]), 0.9)
     2
     """
+    within(0, 1, share=share)
     reached = np.cumsum(values) / values.sum()
     return min(int((reached < share - 1e-12).sum()) + 1, len(values))
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from theodolite.core.checks import InputError
+from theodolite.core.checks import InputError, at_least
 from theodolite.core.reading import Estimate, Series
 from theodolite.core.statistics import student_inflation
 from theodolite.io.workers import Processes, completed
@@ -120,6 +120,7 @@ def objective_dimension(
     >>> abs(found.value - 90) < 5
     True
     """
+    at_least(0, largest=largest)
     if not 0 < fraction < 1 or repeats < 1 or (largest is not None and largest < 1):
         raise InputError(
             f"expected a fraction between 0 and 1, repeats and a largest dimension of at least 1, got {fraction}, "

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from theodolite.core.checks import InputError
+from theodolite.core.checks import InputError, at_least
 from theodolite.core.reading import Estimate
 from theodolite.core.state import untouched
 from theodolite.measure.curvature import point_of
@@ -114,6 +114,7 @@ def thinned_weights(model: nn.Module, *, most: int = 1 << 20, state: Mapping[str
     >>> thinned_weights(nn.Linear(3, 1, bias=False), most=2, state={"weight": torch.tensor([[1.0, 2.0, 3.0]])}).tolist()
     [1.0, 3.0]
     """
+    at_least(1, most=most)
     own = {name: p for name, p in model.named_parameters() if p.requires_grad and p.is_floating_point()}
     stride = max(1, -(-sum(p.numel() for p in own.values()) // most))
     values = own if state is None else {name: state[name] for name in own}

@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from theodolite.core.checks import InputError
+from theodolite.core.checks import InputError, at_least
 
 _Elementwise = Callable[[Tensor], Tensor]
 Entries = Literal["gauss", "uniform", "sign"]
@@ -57,6 +57,8 @@ def preactivations(
 
     The brute force beside `conditional_chain`: a product with a matrix of weights for each network and layer.
     """
+    at_least(1, nets=nets)
+    at_least(0, outputs=outputs)
     signal = inputs.expand(nets, *inputs.shape)  # (nets, batch, fan_in)
     found: list[Tensor] = []
     for width in (*ensemble.widths, outputs):
@@ -96,6 +98,7 @@ def conditional_chain(ensemble: Ensemble, covariance: Tensor, *, nets: int, gene
     >>> round(chain[:, 1].mean().item(), 1)
     1.0
     """
+    at_least(1, nets=nets)
     if ensemble.entries != "gauss" or ensemble.mean:
         raise InputError(
             "expected Gaussian weights of mean 0, got others; draw the weights with preactivations instead"

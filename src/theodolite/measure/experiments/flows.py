@@ -3,13 +3,14 @@ r"""Gradient flow as it is run: integrated to its end, in time or in its logarit
 from __future__ import annotations
 
 import itertools
+import math
 import warnings
 from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
 
-from theodolite.core.checks import InputError
+from theodolite.core.checks import InputError, at_least, not_negative, within
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 _Slope = Callable[[Array], Array]
@@ -26,6 +27,8 @@ def flowed(slope: _Slope, start: Array, *, time: float, precision: float = 1.0, 
     >>> bool(abs(flowed(lambda x: x, np.ones(1), time=1.0) - np.exp(-1)) < 1e-9)
     True
     """
+    within(0, math.inf, time=time)
+    not_negative(precision=precision)
     from scipy.integrate import solve_ivp
 
     tolerances = {key: value * precision for key, value in PRECISION.items()}
@@ -49,6 +52,7 @@ def flow_limit(slope: _Slope, start: Array, *, time: float = 10.0, still: float 
     >>> flow_limit(lambda x: np.array([2 * x[0] - 1, 0.0]), np.zeros(2)).round(9).tolist()
     [0.5, 0.0]
     """
+    within(0, math.inf, time=time)
     point = np.asarray(start, dtype=float)
     still = still * max(1.0, float(np.abs(slope(point)).max()))
     for k in range(doublings):
@@ -121,6 +125,7 @@ def enumerated_batches(samples: int, batch_size: int, sampler: str) -> tuple[Arr
     >>> weights.tolist(), chances.round(3).tolist()
     ([[0.5, 0.5, 0.0], [0.5, 0.0, 0.5], [0.0, 0.5, 0.5]], [0.333, 0.333, 0.333])
     """
+    at_least(1, samples=samples, batch_size=batch_size)
     if sampler == "independent":
         drawn = np.array(list(itertools.product((0.0, 1.0), repeat=samples)))
         p, sizes = batch_size / samples, drawn.sum(1)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 import torch
 from torch import Tensor, nn
 
-from theodolite.core.checks import InputError
+from theodolite.core.checks import InputError, at_least, finite_values
 from theodolite.nn import Squares
 from theodolite.optim import EGU, EGUpm
 
@@ -22,6 +22,7 @@ def least_squares_weights(x: Tensor, y: Tensor) -> Tensor:
     >>> least_squares_weights(torch.eye(2, 3), torch.tensor([1.0, 2.0])).tolist()
     [1.0, 2.0, 0.0]
     """
+    finite_values(x=x)
     found: Tensor = (torch.linalg.pinv(x) @ y[..., None])[..., 0]
     return found
 
@@ -66,6 +67,8 @@ def descent_weights(
     x: Tensor, y: Tensor, *, optimizer: Optimizer, passes: int = 1, batch_size: int | None = None
 ) -> Tensor:
     """Weights from zero after passes by an elementwise optimizer, ``batch_size`` examples a step (None: all)."""
+    at_least(0, passes=passes)
+    at_least(1, batch_size=batch_size)
     w = nn.Parameter(torch.zeros(x.shape[0], x.shape[2], dtype=x.dtype))
     stepping = optimizer([w])
     size = batch_size or x.shape[1]

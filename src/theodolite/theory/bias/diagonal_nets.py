@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from theodolite.core.checks import InputError
+from theodolite.core.checks import InputError, not_negative, positive
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -26,6 +26,8 @@ def sinh_solution(exposure: Array, *, scale: float, initial_shape: Array | float
     >>> bool(sinh_solution(np.array([-0.25]), scale=1.0)[0] == 2 * np.sinh(1.0))
     True
     """
+    positive(scale=scale)
+    positive(initial_shape=initial_shape)
     return np.asarray(2 * (scale * initial_shape) ** 2 * np.sinh(np.clip(-4 * exposure, -LARGEST, LARGEST)))
 
 
@@ -41,6 +43,8 @@ def potential(weight: Array, *, scale: float, initial_shape: Array | float = 1.0
     >>> abs(potential(np.array([2.0]), scale=1.0) - (2 - 8**0.5 + 2 * float(np.arcsinh(1.0)))) < 1e-15
     True
     """
+    positive(scale=scale)
+    positive(initial_shape=initial_shape)
     w = np.broadcast_to((scale * np.asarray(initial_shape)) ** 2, np.shape(weight))
     z = np.asarray(weight) / w
     root = np.sqrt(4 + z**2)
@@ -58,7 +62,9 @@ def least_potential(x: Array, y: Array, *, scale: float, initial_shape: Array | 
     >>> least_potential(np.array([[2.0, 1.0]]), np.array([1.0]), scale=100.0).round(3)  # l2: in proportion
     array([0.4, 0.2])
     """
+    positive(scale=scale)
     rows, y = _independent(x, y)
+    positive(initial_shape=initial_shape)
     w = np.broadcast_to((scale * np.asarray(initial_shape, dtype=float)) ** 2, (x.shape[1],))
 
     def images(u: Array) -> tuple[Array, Array]:
@@ -105,6 +111,7 @@ def least_weighted_norm(x: Array, y: Array, *, initial_shape: Array | float = 1.
     array([1., 1.])
     """
     rows, y = _independent(x, y)
+    positive(initial_shape=initial_shape)
     w = np.broadcast_to(np.asarray(initial_shape, dtype=float) ** 2, (x.shape[1],))
     return np.asarray(w * (rows.T @ np.linalg.solve((rows * w) @ rows.T, y)))
 
@@ -135,6 +142,9 @@ def least_ridge_potential(
     With an error of order $\lambda$. Its dual is that of the interpolant with $\frac\lambda4|\nu|^2$ more,
     since $\nu=\frac2\lambda(y-X\beta)$.
     """
+    positive(scale=scale)
+    not_negative(ridge=ridge)
+    positive(initial_shape=initial_shape)
     w = np.broadcast_to((scale * np.asarray(initial_shape, dtype=float)) ** 2, (x.shape[1],))
 
     def images(u: Array) -> tuple[Array, Array]:

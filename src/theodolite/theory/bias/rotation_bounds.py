@@ -10,7 +10,7 @@ import math
 
 from scipy.optimize import brentq
 
-from theodolite.core.checks import InputError
+from theodolite.core.checks import InputError, at_least, positive
 
 MARGIN_LOSSES = {
     "square": 1.0,
@@ -32,6 +32,7 @@ def hadamard_lower_bound(seen: int, dimension: int, *, loss: str = "square") -> 
     >>> hadamard_lower_bound(32, 128)
     0.75
     """
+    at_least(0, seen=seen, dimension=dimension)
     if loss not in MARGIN_LOSSES:
         raise InputError(f"expected a loss among {sorted(MARGIN_LOSSES)}, got {loss!r}; choose one of them")
     return MARGIN_LOSSES[loss] * unseen_share(seen, dimension)
@@ -46,6 +47,7 @@ def unflipped_lower_bound(seen: int, dimension: int) -> float:
     >>> unflipped_lower_bound(64, 129)
     0.5
     """
+    at_least(0, seen=seen, dimension=dimension)
     return unseen_share(seen, dimension - 1)
 
 
@@ -57,6 +59,7 @@ def gaussian_lower_bound(seen: int, dimension: int, *, fresh: bool = False) -> f
     >>> gaussian_lower_bound(64, 128), gaussian_lower_bound(64, 128, fresh=True)
     (0.25, 0.5)
     """
+    at_least(0, seen=seen, dimension=dimension)
     share = unseen_share(seen, dimension)
     return share if fresh else share**2
 
@@ -70,6 +73,7 @@ def random_sign_least_squares_loss(seen: int, dimension: int, *, rank: float | N
     >>> random_sign_least_squares_loss(64, 128)
     0.25
     """
+    at_least(0, seen=seen, dimension=dimension)
     return unseen_share(seen, dimension) * (1 - (seen if rank is None else rank) / dimension)
 
 
@@ -81,6 +85,7 @@ def multiplicative_loss(seen: int, dimension: int) -> float:
     >>> round(multiplicative_loss(16, 128), 4)
     0.3033
     """
+    at_least(1, seen=seen, dimension=dimension)
     return math.log(dimension) / seen
 
 
@@ -97,6 +102,8 @@ def multiplicative_safe_lr(largest_input: float, target_norm: float, dimension: 
     >>> round(multiplicative_safe_lr(2.0, 3.0, 128) * 12 * largest_norm(128), 9)
     1.0
     """
+    positive(largest_input=largest_input, target_norm=target_norm)
+    at_least(0, dimension=dimension)
     return 1 / (largest_input**2 * target_norm * largest_norm(dimension))
 
 
@@ -109,6 +116,7 @@ def largest_norm(dimension: int) -> float:
     >>> round(W - 1 - math.log(W) - math.log(128), 9)
     0.0
     """
+    at_least(0, dimension=dimension)
     if dimension < 2:
         raise InputError(f"expected at least two features, got {dimension}; with one there is nothing to select")
     top = math.log(dimension)
@@ -121,6 +129,7 @@ def unseen_share(seen: int, dimension: int) -> float:
     >>> unseen_share(96, 128), unseen_share(200, 128)
     (0.25, 0.0)
     """
+    at_least(0, seen=seen, dimension=dimension)
     if seen < 0 or dimension < 1:
         raise InputError(f"expected a count of examples and at least one feature, got {seen} and {dimension}")
     return max(0.0, 1 - seen / dimension)

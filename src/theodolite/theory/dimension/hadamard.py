@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from theodolite.core.checks import InputError, InputTypeError
+from theodolite.core.checks import InputError, InputTypeError, at_least
 
 BLOCK = 1 << 16  # numbers transformed together: with a scratch copy they stay in the cache of one core
 DIGIT = 16  # sixteen rows of the matrix at once: the largest product that is still as fast as moving the numbers
@@ -66,6 +66,7 @@ def next_power_of_two(number: int) -> int:
     >>> next_power_of_two(199_210)
     262144
     """
+    at_least(0, number=number)
     return 1 << max(number - 1, 0).bit_length()
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from theodolite.core.checks import InputError
+from theodolite.core.checks import InputError, at_least, not_negative
 from theodolite.theory.dynamics.stationarity import Sampler
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
@@ -23,6 +23,7 @@ def batch_shares(samples: int, batch_size: int, sampler: Sampler) -> tuple[float
     >>> batch_shares(4, 2, "independent"), batch_shares(4, 2, "with replacement")
     ((0.25, 1.0), (0.5, 0.5))
     """
+    at_least(1, samples=samples)
     if not 1 <= batch_size <= samples:
         raise InputError(f"expected a batch of 1 to {samples} samples, got {batch_size}")
     if sampler == "independent":
@@ -46,6 +47,7 @@ def batch_covariance(gradients: Array, *, batch_size: int, sampler: Sampler) -> 
     >>> batch_covariance(np.array([[1.0], [3.0]]), batch_size=1, sampler="independent").item()
     2.5
     """
+    at_least(1, batch_size=batch_size)
     own, mean_share = batch_shares(len(gradients), batch_size, sampler)
     mean = gradients.mean(0)
     return np.asarray(own * gradients.T @ gradients / len(gradients) + (mean_share - 1) * np.outer(mean, mean))
@@ -103,6 +105,7 @@ def quadratic_covariance(hessian: Array, noise_covariance: Array, *, lr: float) 
     >>> quadratic_covariance(np.array([[2.0]]), np.array([[1.0]]), lr=0.5)
     array([[0.25]])
     """
+    not_negative(lr=lr)
     h, U = np.linalg.eigh(hessian)
     if not (lr * h.max() < 2 and h.min() > 0):
         raise InputError(f"expected curvatures between 0 and 2/lr = {2 / lr:g}, got {h.min():g} to {h.max():g}")
@@ -120,6 +123,7 @@ def valley_fluctuation(curvature: float, *, lr: float, noise_to_curvature: float
     >>> round(valley_fluctuation(1.0, lr=0.05, noise_to_curvature=0.3), 5)
     0.00769
     """
+    not_negative(noise_to_curvature=noise_to_curvature)
     if not 0 <= lr * curvature < 2:
         raise InputError(f"expected a step below 2/curvature = {2 / curvature:g}, got {lr}")
     return noise_to_curvature * lr / (2 - lr * curvature)
@@ -134,6 +138,7 @@ def entropic_drift(trace_gradient: Array, *, lr: float, noise_to_curvature: floa
     >>> entropic_drift(np.array([2.0, 0.0]), lr=0.1, noise_to_curvature=0.5)
     -0.005000000000000001
     """
+    not_negative(lr=lr, noise_to_curvature=noise_to_curvature)
     return -0.25 * noise_to_curvature * lr**2 * float(trace_gradient @ trace_gradient)
 
 

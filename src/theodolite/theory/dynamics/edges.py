@@ -12,7 +12,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from theodolite.core.checks import InputError
+from theodolite.core.checks import InputError, not_negative
 
 MomentumKind = Literal["heavy-ball", "nesterov", "averaged", "sign"]
 """Momentum as SGD sums it, as Nesterov looks ahead, averaged as in Adam, or a step of fixed size in each coordinate."""
@@ -55,6 +55,7 @@ def sign_floor(curvatures: tuple[float, ...], *, lr: float) -> float:
     >>> sign_floor((3.0,), lr=2.0)
     2.0
     """
+    not_negative(lr=lr)
     return lr**2 * sum(curvatures) / 6
 
 

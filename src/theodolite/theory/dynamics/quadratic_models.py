@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import solve_continuous_lyapunov
 
-from theodolite.core.checks import InputError
+from theodolite.core.checks import InputError, not_negative, within
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -129,6 +129,8 @@ def feature_drift(
 
     Differs from the source: which has the opposite sign.
     """
+    not_negative(lr=lr)
+    within(0, np.inf, time=time)
     limit = linear_flow_limit(problem.features, problem.targets, start)
     values, vectors = np.linalg.eigh(problem.features @ problem.features.T)
     moved = np.where(values > 1e-12 * values.max(), 1.0, 0.0)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from theodolite.core.checks import InputError
+from theodolite.core.checks import InputError, at_least, not_negative, within
 
 Sampler = Literal["without replacement", "with replacement", "independent"]
 
@@ -32,6 +32,8 @@ def batch_scatter(
     >>> batch_scatter(2.0, batch_size=2, samples=4), batch_scatter(2.0, batch_size=2, samples=4, sampler="with replacement")
     (0.5, 0.75)
     """
+    not_negative(scatter=scatter)
+    at_least(1, batch_size=batch_size, samples=samples)
     if batch_size < 1 or (samples is not None and batch_size > samples):
         raise InputError(f"expected a batch of 1 to {samples or 'any number of'} samples, got {batch_size}")
     rest = 1.0 if samples is None else 1 - batch_size / samples
@@ -54,4 +56,6 @@ def dissipation(mean_square: float, *, lr: float, momentum: float = 0.0) -> floa
     >>> dissipation(4.0, lr=0.5), dissipation(4.0, lr=0.5, momentum=0.5)
     (1.0, 1.5)
     """
+    not_negative(mean_square=mean_square, lr=lr)
+    within(0, 1, momentum=momentum)
     return 0.5 * lr * (1 + momentum) * mean_square

@@ -117,6 +117,11 @@ def covariance_trajectory(
     >>> covariance_trajectory(Mlp(1, "relu", 2.0), (1.0, 1.0, 1.0))
     ((1.0, 1.0, 1.0), (1.0, 1.0, 1.0))
     """
+    K11, K22, K12 = covariance
+    if not (K11 >= 0 and K22 >= 0 and abs(K12) <= geometric_mean(K11, K22) * (1 + 1e-9)):
+        raise InputError(
+            f"expected variances of at least 0 and |K12| of at most their root, got {covariance}; pass a covariance"
+        )
     found = [covariance]
     state = covariance[0], covariance[1], _distance(covariance)
     for variances in _variances(spec, weight_layers)[1:]:

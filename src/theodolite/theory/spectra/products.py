@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from theodolite.core.checks import InputError, at_least, positive
+from theodolite.core.checks import InputError, at_least, not_negative, positive
 
 
 def endpoint_exponent(kappa: float, rank: int) -> float:
@@ -83,6 +83,7 @@ def horn_bounds(left: Sequence[float], right: Sequence[float]) -> tuple[float, .
     >>> [round(value, 4) for value in horn_bounds([2.0, 1.0], [3.0, 0.5])]
     [1.7918, 1.0986]
     """
+    not_negative(left=np.asarray(left), right=np.asarray(right))
     a, b = _descending(left), _descending(right)
     count = min(a.size, b.size)
     with np.errstate(divide="ignore"):
@@ -99,6 +100,7 @@ def majorisation_slack(
     >>> [round(slack, 12) for slack in majorisation_slack([6.0, 0.5], [2.0, 1.0], [3.0, 0.5])]
     [0.0, 0.0]
     """
+    not_negative(product_values=np.asarray(product_values), left=np.asarray(left), right=np.asarray(right))
     values = [_descending(sequence) for sequence in (product_values, left, right)]
     count = min(int((v > 0).sum()) for v in values)
     logs = [np.cumsum(np.log(v[:count])) for v in values]
@@ -113,7 +115,8 @@ def steering_gain_bounds(singular_values: Sequence[float], dimension: int) -> tu
     >>> steering_gain_bounds([3.0, 1.0], 2), steering_gain_bounds([3.0, 1.0], 5)
     ((1.0, 3.0), (0.0, 3.0))
     """
-    at_least(0, dimension=dimension)
+    at_least(1, dimension=dimension)
+    not_negative(singular_values=np.asarray(singular_values))
     values = _descending(singular_values)
     return (float(values[dimension - 1]) if dimension <= values.size else 0.0, float(values[0]))
 
@@ -124,7 +127,8 @@ def random_direction_gain(singular_values: Sequence[float], dimension: int) -> f
     >>> random_direction_gain([3.0, 4.0], 25)
     1.0
     """
-    at_least(0, dimension=dimension)
+    at_least(1, dimension=dimension)
+    not_negative(singular_values=np.asarray(singular_values))
     return float(np.sqrt(np.square(_descending(singular_values)).sum() / dimension))
 
 
