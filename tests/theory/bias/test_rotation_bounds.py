@@ -56,5 +56,5 @@ def test_wrong_input_is_named():
         invariance.hadamard_lower_bound(1, 2, loss="odd")
     with pytest.raises(ValueError, match="expected a count"):
         invariance.unseen_share(-1, 4)
-    with pytest.raises(ValueError, match="expected at least two features"):
+    with pytest.raises(ValueError, match="expected dimension to be a whole number of at least 2"):
         invariance.largest_norm(1)

@@ -120,12 +120,9 @@ def objective_dimension(
     >>> abs(found.value - 90) < 5
     True
     """
-    at_least(0, largest=largest)
-    if not 0 < fraction < 1 or repeats < 1 or (largest is not None and largest < 1):
-        raise InputError(
-            f"expected a fraction between 0 and 1, repeats and a largest dimension of at least 1, got {fraction}, "
-            f"{repeats} and {largest}; use fraction=0.9, repeats=3"
-        )
+    at_least(1, repeats=repeats, largest=largest)
+    if not 0 < fraction < 1:
+        raise InputError(f"expected a fraction between 0 and 1, got {fraction}; use fraction=0.9")
     with Processes(jobs) as processes:
         book = _Scores(train, evaluate, repeats, Path(out) if out is not None else None, processes)
         return _answer(book, fraction, largest)

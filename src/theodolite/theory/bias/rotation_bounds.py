@@ -32,7 +32,6 @@ def hadamard_lower_bound(seen: int, dimension: int, *, loss: str = "square") -> 
     >>> hadamard_lower_bound(32, 128)
     0.75
     """
-    at_least(0, seen=seen, dimension=dimension)
     if loss not in MARGIN_LOSSES:
         raise InputError(f"expected a loss among {sorted(MARGIN_LOSSES)}, got {loss!r}; choose one of them")
     return MARGIN_LOSSES[loss] * unseen_share(seen, dimension)
@@ -116,9 +115,7 @@ def largest_norm(dimension: int) -> float:
     >>> round(W - 1 - math.log(W) - math.log(128), 9)
     0.0
     """
-    at_least(0, dimension=dimension)
-    if dimension < 2:
-        raise InputError(f"expected at least two features, got {dimension}; with one there is nothing to select")
+    at_least(2, dimension=dimension)  # with one feature there is nothing to select
     top = math.log(dimension)
     return float(brentq(lambda W: W - 1 - math.log(W) - top, 1.0, 4.0 + 2 * top))
 
@@ -129,7 +126,6 @@ def unseen_share(seen: int, dimension: int) -> float:
     >>> unseen_share(96, 128), unseen_share(200, 128)
     (0.25, 0.0)
     """
-    at_least(0, seen=seen, dimension=dimension)
-    if seen < 0 or dimension < 1:
-        raise InputError(f"expected a count of examples and at least one feature, got {seen} and {dimension}")
+    at_least(0, seen=seen)
+    at_least(1, dimension=dimension)
     return max(0.0, 1 - seen / dimension)

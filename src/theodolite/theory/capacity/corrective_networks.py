@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from theodolite.core.checks import InputError, as_tensor, at_least, finite_values, not_negative, positive
+from theodolite.core.checks import InputError, as_tensor, at_least, finite_values, not_negative, positive, within
 from theodolite.theory.capacity.smoothing import smoothing_transform
 
 
@@ -80,8 +80,7 @@ def dual_scale(samples: int, theta: float, *, margin: float = 1.0) -> float:
     """
     at_least(1, samples=samples)
     not_negative(margin=margin)
-    if samples < 1 or not theta > 0:
-        raise InputError(f"expected at least one sample and a positive separation, got {samples} and {theta}")
+    within(1e-300, math.inf, theta=theta)  # infinite for a single point
     return math.sqrt(2 * margin * math.log(max(samples, 2))) / min(theta, 2.0)
 
 
@@ -205,11 +204,7 @@ def polynomial_units(
     >>> round(polynomial_units(10, 2, order=1, error=0.1)), round(polynomial_units(10, 2, order=100, error=0.1))
     (100000, 107)
     """
-    at_least(0, dimension=dimension, degree=degree)
-    positive(constant=constant)
-    if min(dimension, degree, order, error, failure_probability) <= 0:
-        raise InputError(
-            "expected positive dimension, degree, order, error and failure probability, got one that is not"
-        )
+    at_least(1, dimension=dimension, degree=degree)
+    positive(order=order, error=error, failure_probability=failure_probability, constant=constant)
     logarithm = math.log(constant / (error * failure_probability)) + degree * (order + 1) * math.log(dimension)
     return math.exp(logarithm / order)

@@ -54,9 +54,9 @@ def embedding_dimension(count: int, *, distortion: float = 2.0) -> int:
     >>> embedding_dimension(2**10)  # 26 dimensions a bit
     257
     """
-    at_least(1, count=count)
-    if not distortion > 1 or count < 2:
-        raise InputError(f"expected a distortion above 1 and at least 2 points, got {distortion} and {count}")
+    at_least(2, count=count)
+    if not distortion > 1:
+        raise InputError(f"expected a distortion above 1, got {distortion}; pass 2.0, say")
     square = distortion**2
     delta = (square - 1) / (square + 1)
     return math.ceil(4 * math.log(count) / (delta**2 / 2 - delta**3 / 3))
@@ -70,8 +70,6 @@ def contraction_bound(count: int, dimension: int) -> float:
     >>> round(contraction_bound(2048, 352), 3)
     0.415
     """
-    at_least(1, count=count)
+    at_least(2, count=count)  # one corner has no distance to shrink
     at_least(0, dimension=dimension)
-    if count < 2:
-        raise InputError(f"expected at least 2 corners, got {count}; one has no distance to shrink")
     return min(1.0, math.sqrt(dimension / (count - 1)))

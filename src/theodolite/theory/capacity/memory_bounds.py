@@ -145,8 +145,6 @@ def theorem_widths(
     """
     at_least(1, samples=samples, classes=classes)
     at_least(0, outputs=outputs)
-    if samples < 1:
-        raise InputError(f"expected at least one point, got {samples}; pass some")
     unit = 4 if _pieces_of(activation) == 2 else 2
     columns = 1 if classes is not None else outputs
     quarter = samples / 4

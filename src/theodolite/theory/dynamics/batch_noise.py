@@ -23,8 +23,8 @@ def batch_shares(samples: int, batch_size: int, sampler: Sampler) -> tuple[float
     >>> batch_shares(4, 2, "independent"), batch_shares(4, 2, "with replacement")
     ((0.25, 1.0), (0.5, 0.5))
     """
-    at_least(1, samples=samples)
-    if not 1 <= batch_size <= samples:
+    at_least(1, samples=samples, batch_size=batch_size)
+    if batch_size > samples:
         raise InputError(f"expected a batch of 1 to {samples} samples, got {batch_size}")
     if sampler == "independent":
         return (1 - batch_size / samples) / batch_size, 1.0

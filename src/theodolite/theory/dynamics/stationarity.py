@@ -34,8 +34,8 @@ def batch_scatter(
     """
     not_negative(scatter=scatter)
     at_least(1, batch_size=batch_size, samples=samples)
-    if batch_size < 1 or (samples is not None and batch_size > samples):
-        raise InputError(f"expected a batch of 1 to {samples or 'any number of'} samples, got {batch_size}")
+    if samples is not None and batch_size > samples:
+        raise InputError(f"expected a batch of 1 to {samples} samples, got {batch_size}")
     rest = 1.0 if samples is None else 1 - batch_size / samples
     part = 1.0 if samples is None else (samples - 1) / samples
     if sampler == "without replacement":

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from theodolite.core.checks import InputError, at_least, not_negative, positive
+from theodolite.core.checks import at_least, not_negative, positive
 
 
 def endpoint_exponent(kappa: float, rank: int) -> float:
@@ -17,9 +17,7 @@ def endpoint_exponent(kappa: float, rank: int) -> float:
     1.0
     """
     positive(kappa=kappa)
-    at_least(0, rank=rank)
-    if rank < 2:
-        raise InputError(f"expected a rank of at least 2, got {rank}; one eigenvalue has no decay")
+    at_least(2, rank=rank)  # one eigenvalue has no decay
     return 2 * math.log(kappa) / math.log(rank)
 
 
