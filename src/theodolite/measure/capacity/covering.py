@@ -116,6 +116,7 @@ def gaussian_map(
     inputs: int, outputs: int, *, generator: torch.Generator, dtype: torch.dtype = torch.float64
 ) -> Tensor:
     """A random matrix (outputs, inputs) that keeps squared lengths on average: entries of variance 1 / outputs."""
+    at_least(1, inputs=inputs, outputs=outputs)
     return torch.randn(outputs, inputs, generator=generator, dtype=dtype) / math.sqrt(outputs)
 
 

@@ -107,7 +107,7 @@ def diagonal(operator: Symmetric, *, products: int = 100, generator: torch.Gener
     >>> diagonal(Ones(), products=4).values.tolist()
     [1.0, 1.0]
     """
-    at_least(0, products=products)
+    at_least(2, products=products)  # one tells no error
     like, source = operator.like, generator or _own()
     total, squares = like.new_zeros(operator.size), like.new_zeros(operator.size)
     for _ in range(products):

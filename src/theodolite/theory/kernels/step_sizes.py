@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from theodolite.core.checks import InputError, at_least
+from theodolite.core.checks import InputError, at_least, symmetric
 from theodolite.theory import Mlp
 from theodolite.theory.dynamics import step_size_edge
 from theodolite.theory.kernels._top_directions import data_tops, fans_of, imagined_tops
@@ -149,6 +149,7 @@ def kernel_learning(
     >>> kernel_learning(np.eye(2), np.ones(2), times=(0.0, 0.5)).losses
     (1.0, 0.36787944117144233)
     """
+    symmetric(kernel=kernel)
     if not np.any(targets):
         raise InputError(
             "expected targets that are not all 0, got zeros; the loss relative to its start is then undefined"
