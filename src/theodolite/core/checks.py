@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 BLOCK = 1 << 18
 """Entries looked at together, so that what is asked of each takes little memory."""
-
-
 _PLAIN = frozenset([float, int])
 
 
@@ -76,7 +74,7 @@ def at_least(low: int, **counts: Any) -> None:
     """Each is a whole number of at least ``low``."""
     for name, value in counts.items():
         if not (type(value) is int and value >= low):
-            _whole(name, value, low, f"{name} to be a whole number")
+            _whole(value, low, f"{name} to be a whole number")
 
 
 def each_at_least(low: int, **counts: Any) -> None:
@@ -84,7 +82,7 @@ def each_at_least(low: int, **counts: Any) -> None:
     for name, values in counts.items():
         for value in values:
             if not (type(value) is int and value >= low):
-                _whole(name, value, low, f"{name} to be whole numbers")
+                _whole(value, low, f"{name} to be whole numbers")
 
 
 def has_values(**arrays: Any) -> None:
@@ -121,7 +119,7 @@ def as_tensor(value: Any, *, floats: bool = True) -> Tensor:
     return found if not floats or found.is_floating_point() or found.is_complex() else found.to(torch.float64)
 
 
-def _whole(name: str, value: Any, low: int, words: str) -> None:
+def _whole(value: Any, low: int, words: str) -> None:
     whole = hasattr(value, "__index__") or (isinstance(value, float) and value.is_integer())
     if value is None or (whole and not isinstance(value, bool) and value >= low):
         return
@@ -137,12 +135,12 @@ def _within(name: str, value: Any, sound: Callable[[Any], Any], words: str) -> N
         found = sound(value)
         good = bool(found.all()) if hasattr(found, "all") else bool(found)
     except TypeError as error:
-        raise InputTypeError(f"expected {name} to be {words}, got {value!r}; pass numbers") from error
+        raise InputTypeError(f"expected {name} to be {words}, got {value!r}; pass such a one") from error
     except RuntimeError:  # inside torch.func.vmap no value may decide
         return
     if not good:
         got = f"{value}" if math.prod(getattr(value, "shape", ())) == 1 else "others among them"
-        raise InputError(f"expected {name} to be {words}, got {got}; change it")
+        raise InputError(f"expected {name} to be {words}, got {got}; pass such a one")
 
 
 def check_made(name: str, tensor: Tensor) -> None:

@@ -229,10 +229,6 @@ def _answer(name: str, subject: Subject, shared: SurveyBudget) -> tuple[Answer |
 
 def _reason(error: Exception, name: str) -> str:
     """Why an instrument failed, in the words of whoever raised it; what torch says of itself is left to `read`."""
-    if isinstance(error.__cause__, Exception) and "within the domain of" in str(
-        error
-    ):  # words that a door put around it
-        error = error.__cause__
     frames, kind = traceback.extract_tb(error.__traceback__), type(error).__name__
     inside = bool(frames) and "torch" in Path(frames[-1].filename).parts
     if not inside and not isinstance(error, RuntimeError):
