@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from theodolite.core.checks import InputError, as_tensor, at_least, finite_values, not_negative, positive, within
+from theodolite.core.checks import InputError, as_tensor, at_least, finite_values, not_negative, positive
 from theodolite.theory.capacity.smoothing import smoothing_transform
 
 
@@ -80,7 +80,8 @@ def dual_scale(samples: int, theta: float, *, margin: float = 1.0) -> float:
     """
     at_least(1, samples=samples)
     not_negative(margin=margin)
-    within(1e-300, math.inf, theta=theta)  # infinite for a single point
+    if not theta > 0:  # infinite for a single point
+        raise InputError(f"expected points apart, a separation theta above 0, got {theta}; leave out repeated points")
     return math.sqrt(2 * margin * math.log(max(samples, 2))) / min(theta, 2.0)
 
 
