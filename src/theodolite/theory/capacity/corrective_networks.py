@@ -80,8 +80,7 @@ def dual_scale(samples: int, theta: float, *, margin: float = 1.0) -> float:
     """
     at_least(1, samples=samples)
     not_negative(margin=margin)
-    if not theta > 0:  # infinite for a single point
-        raise InputError(f"expected points apart, a separation theta above 0, got {theta}; leave out repeated points")
+    _check_separation(theta)
     return math.sqrt(2 * margin * math.log(max(samples, 2))) / min(theta, 2.0)
 
 
@@ -173,7 +172,7 @@ def memorization_bounds(samples: int, dimension: int, theta: float) -> dict[str,
     1600
     """
     at_least(1, samples=samples, dimension=dimension)
-    positive(theta=theta)
+    _check_separation(theta)
     n, d = float(samples), float(dimension)
     return {
         "Allen-Zhu, Li, Song 2019: n^24 d / theta^8": n**24 * d / theta**8,
@@ -209,3 +208,8 @@ def polynomial_units(
     positive(order=order, error=error, failure_probability=failure_probability, constant=constant)
     logarithm = math.log(constant / (error * failure_probability)) + degree * (order + 1) * math.log(dimension)
     return math.exp(logarithm / order)
+
+
+def _check_separation(theta: float) -> None:
+    if not theta > 0:  # infinite for a single point
+        raise InputError(f"expected points apart, a separation theta above 0, got {theta}; leave out repeated points")
