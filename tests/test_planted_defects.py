@@ -92,10 +92,10 @@ CASES = {
 COMMANDS = {
     "design": ("theodolite.verbs.designing.options.columns_of", ["design", "--depth", "3", "--width", "16"]),
     "criticality": (f"{THEORY}.propagation.critical_points._criticality", ["design", "--activation", "tanh"]),
-    "check": (f"{THEORY}.spectra.noise.marchenko_pastur_edges", ["check", "marchenko-pastur"]),
+    "check": ("theodolite.core.law.pooled_estimate", ["check", "marchenko-pastur"]),
     "explain": ("theodolite.core.law.Law.check", ["explain", "marchenko-pastur"]),
     "survey": ("theodolite.verbs.surveying._results", ["survey", "--json"]),
-    "dimension": (f"{MEASURE}.dimension.distinct.distinct_rows", ["dimension", "digits", "--method", "twonn"]),
+    "dimension": ("theodolite.verbs.dimensions.panel._single", ["dimension", "digits", "--method", "twonn"]),
 }
 
 
