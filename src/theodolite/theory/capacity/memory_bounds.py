@@ -79,6 +79,7 @@ def certain_capacity(widths: Sequence[int], *, activation: MemorizingActivation 
     (8, 20000, 4)
     """
     each_at_least(1, widths=widths)
+    at_least(1, outputs=outputs)
     widths = _checked(widths, outputs)
     found = [1]
     for index, (first, second) in enumerate(pairwise(widths)):

@@ -107,7 +107,7 @@ def limiting_correlation(
     >>> round(limiting_correlation("tanh", 1.06395838, weight_variance=2.5, bias_variance=0.05), 6)
     0.446804
     """
-    not_negative(weight_variance=weight_variance)
+    not_negative(weight_variance=weight_variance, bias_variance=bias_variance)
     sigma = activation_of(activation)
 
     def drift(c: float) -> float:
