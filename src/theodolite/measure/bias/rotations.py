@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from theodolite.core.checks import InputError, InputTypeError
+from theodolite.core.checks import InputError, InputTypeError, at_least
 from theodolite.core.reading import SIGMAS, Estimate
 from theodolite.core.state import untouched
 from theodolite.core.statistics import mean_estimate
@@ -69,6 +69,7 @@ def random_rotation(dimension: int, generator: torch.Generator) -> Tensor:
     >>> torch.allclose(U @ U.T, torch.eye(5).double())
     True
     """
+    at_least(1, dimension=dimension)
     q, r = torch.linalg.qr(torch.randn(dimension, dimension, generator=generator, dtype=torch.float64))
     return torch.as_tensor(q * torch.diagonal(r).sign())
 

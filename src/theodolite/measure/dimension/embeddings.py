@@ -80,7 +80,7 @@ def isomap(x: Any, *, neighbors: int = 10, most_dimensions: int = 12, most: int 
 
     Differs from the source: the elbow is a stated rule; the source reads it by eye.
     """
-    at_least(0, most=most)
+    at_least(1, most_dimensions=most_dimensions, most=most)
     graph = _graph(x, neighbors, most)
     neighbors = min(neighbors, graph.count)
     geodesic, chosen = geodesic_distances(graph, neighbors=neighbors)

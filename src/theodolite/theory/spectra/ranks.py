@@ -80,7 +80,7 @@ def random_product_rank_band(rows: int, inner: int, columns: int, *, draws: int 
     >>> random_product_rank_band(100_000, 4, 100_000).low > 3.99
     True
     """
-    at_least(1, rows=rows, columns=columns, draws=draws)
+    at_least(1, rows=rows, inner=inner, columns=columns, draws=draws)
     return _product_rank_band(rows, inner, columns, draws)
 
 
