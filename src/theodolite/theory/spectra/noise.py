@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from theodolite.core.checks import InputError, at_least, not_negative, positive, within
+from theodolite.core.checks import InputError, at_least, positive, within
 
 TRACY_WIDOM = (46.446, 0.186054, 9.84801)
 """Shape, scale and shift of the gamma law that approximates Tracy-Widom's for real matrices. Source: chiani2014."""
@@ -22,7 +22,7 @@ def marchenko_pastur_edges(ratio: float, *, variance: float = 1.0) -> tuple[floa
     >>> marchenko_pastur_edges(0.25)
     (0.25, 2.25)
     """
-    not_negative(variance=variance)
+    within(0, math.inf, variance=variance)  # squares of stored weights may overflow
     _check(ratio)
     return variance * (1 - math.sqrt(ratio)) ** 2, variance * (1 + math.sqrt(ratio)) ** 2
 
@@ -49,7 +49,7 @@ def marchenko_pastur_cdf(eigenvalue: Any, ratio: float, *, variance: float = 1.0
     >>> [round(float(F), 4) for F in marchenko_pastur_cdf([0.0, 1.0, 4.0], 1.0)]
     [0.0, 0.609, 1.0]
     """
-    not_negative(variance=variance)
+    within(0, math.inf, variance=variance)  # squares of stored weights may overflow
     _check(ratio)
     eigenvalue = np.asarray(eigenvalue, dtype=np.float64) / variance
     if ratio > 1:
@@ -112,7 +112,7 @@ def noise_edge(rows: int, columns: int, *, variance: float = 1.0) -> tuple[float
     [897.75, 15.93]
     """
     at_least(1, rows=rows, columns=columns)
-    not_negative(variance=variance)
+    within(0, math.inf, variance=variance)  # squares of stored weights may overflow
     a, b = math.sqrt(rows - 0.5), math.sqrt(columns - 0.5)
     return variance * (a + b) ** 2, variance * (a + b) * (1 / a + 1 / b) ** (1 / 3)
 
