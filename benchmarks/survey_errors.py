@@ -26,7 +26,8 @@ from theodolite import catalogue
 from theodolite.core.budget import Allowance
 from theodolite.core.reading import SIGMAS, Reading
 from theodolite.core.subject import Subject
-from theodolite.io.builtin_network import LR, MOMENTUM, builtin, digits
+from theodolite.io.builtin_network import LR, MOMENTUM, builtin
+from theodolite.io.datasets import digits
 
 ROUNDING = 1e-5
 """Relative difference that the order of sums in single precision may make."""

@@ -5,7 +5,7 @@
     python benchmarks/sweep.py --show                only the table of what is known
 
 A cell is a process of its own: instruction sets and threads are chosen when the libraries load. Each law's result is a line of
-``benchmarks/results/sweep.jsonl``; it is measured again only where a file that the law reaches has changed.
+``benchmarks/results/sweep.jsonl``; it is measured again only where a source that it may depend on has changed.
 """
 
 import argparse
@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 
 from theodolite import catalogue
-from theodolite.core.source_digest import sources
+from theodolite.core.source_digest import source_digest
 
 RESULTS = Path(__file__).resolve().parent / "results" / "sweep.jsonl"
 SEEDS = range(5)
@@ -66,8 +66,7 @@ def known():
 
 
 def digests():
-    tree = sources(catalogue.ROOT)
-    return {e.name: tree.digest(e.path) for e in catalogue.entries() if e.kind == "law"}
+    return {e.name: source_digest(catalogue.ROOT, e.path) for e in catalogue.entries() if e.kind == "law"}
 
 
 def measure(cell, seed, names):

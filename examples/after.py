@@ -5,7 +5,7 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 import theodolite as th
-from theodolite.io.builtin_network import digits
+from theodolite.io.datasets import digits
 
 x, y = digits()
 model = nn.Sequential(nn.Linear(64, 100), nn.Tanh(), nn.Linear(100, 100), nn.Tanh(), nn.Linear(100, 10))

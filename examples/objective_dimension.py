@@ -16,7 +16,7 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 import theodolite as th
-from theodolite.io.builtin_network import digits
+from theodolite.io.datasets import digits
 from theodolite.report.drawing.charts import Figure, Points, Polyline
 from theodolite.report.drawing.scales import Scale, scale_of
 from theodolite.report.sites import document_page

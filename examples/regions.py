@@ -13,7 +13,7 @@ from sklearn.datasets import make_moons
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from theodolite.io.builtin_network import digits
+from theodolite.io.datasets import digits
 from theodolite.measure.regions import regions_in_polygon, regions_on_line, regions_on_lines, slice_through
 from theodolite.measure.regions._sweeps import activation_patterns
 from theodolite.report.drawing.planes import region_figure

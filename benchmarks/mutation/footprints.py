@@ -15,7 +15,7 @@ from pathlib import Path
 
 from theodolite import catalogue
 from theodolite.core.law import Law
-from theodolite.core.source_digest import sources
+from theodolite.core.source_digest import source_digest
 
 Lines = dict[str, list[int]]
 LIMIT = 120  # seconds of waiting for one law
@@ -39,9 +39,8 @@ class Footprint:
 
 
 def footprints(store: Path, names: Iterable[str], *, jobs: int = 1) -> dict[str, Footprint]:
-    """Those that are known while no file that the law reaches has changed; the others are taken, each in a fork."""
-    tree = sources(catalogue.ROOT)
-    digests = {name: tree.digest(catalogue.entry(name).path) for name in names}
+    """Those that are known while no source that a law may depend on has changed; the others are taken, each in a fork."""
+    digests = {name: source_digest(catalogue.ROOT, catalogue.entry(name).path) for name in names}
     missing, running = sorted(digests.keys() - _stored(store, digests).keys()), set()
     for name in missing:
         if len(running) == jobs:

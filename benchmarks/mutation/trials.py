@@ -18,9 +18,8 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from theodolite.core.source_digest import sources
-
 from .footprints import Footprint
+from .reached_files import sources
 from .sites import Mutant
 
 REPOSITORY = Path(__file__).resolve().parents[2]

@@ -14,6 +14,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from theodolite.core.checks import InputError
+
 if TYPE_CHECKING:
     from theodolite.core.ailment import Ailment
     from theodolite.core.instrument import Instrument
@@ -64,7 +66,7 @@ def entry(name: str) -> CatalogueEntry:
     if found is None:
         near = difflib.get_close_matches(wanted, [e.name for e in entries()], n=3)
         hint = f"did you mean {' or '.join(near)}?" if near else "`theodolite list` shows them all"
-        raise ValueError(f"expected the name of a law, an instrument or an ailment, got {name!r}; {hint}")
+        raise InputError(f"expected the name of a law, an instrument or an ailment, got {name!r}; {hint}")
     return found
 
 
@@ -73,7 +75,7 @@ def law(name: str) -> Law:
     """The law of that name."""
     found = entry(name)
     if found.kind != "law":
-        raise ValueError(f"expected the name of a law, got the {found.kind} {name!r}; see `theodolite list`")
+        raise InputError(f"expected the name of a law, got the {found.kind} {name!r}; see `theodolite list`")
     loaded: Law = importlib.import_module(found.module).law
     return replace(loaded, name=found.name, topic=found.topic)
 
@@ -83,7 +85,7 @@ def instrument(name: str) -> Instrument:
     """The instrument of that name."""
     found = entry(name)
     if found.kind != "instrument":
-        raise ValueError(
+        raise InputError(
             f"expected the name of an instrument, got the {found.kind} {name!r}; `theodolite list` shows the instruments"
         )
     loaded: Instrument = importlib.import_module(found.module).instrument
@@ -95,7 +97,7 @@ def ailment(name: str) -> Ailment:
     """The ailment of that name."""
     found = entry(name)
     if found.kind != "ailment":
-        raise ValueError(
+        raise InputError(
             f"expected the name of an ailment, got the {found.kind} {name!r}; `theodolite list` shows them"
         )
     loaded: Ailment = importlib.import_module(found.module).ailment

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from theodolite.arguments import WRONG_INPUT, completion, parser
+from theodolite.core.checks import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from theodolite.verbs._shown import Shown
 
 DONE, BROKEN = 0, 1
+ISSUES = "https://github.com/theodolite/theodolite/issues"
+"""Where defects are reported; pyproject.toml has it too."""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -32,18 +35,18 @@ def main(arguments: list[str] | None = None) -> int:
     except BrokenPipeError:  # `theodolite list | head`
         sys.stderr.close()
         return DONE
-    except OSError as error:  # a full disk, a folder that may not be written: the machine's words, in our sentence
-        ours = str(error).startswith("expected")
-        return _wrong(error if ours else f"expected files that can be read and written, got {error}; see to that first")
-    except (ValueError, TypeError, ImportError) as error:
-        if not str(error).startswith("expected"):  # not one of our own sentences: a defect, and worth its traceback
-            raise
+    except InputError as error:
         return _wrong(error)
+    except OSError as error:  # a full disk, a folder that may not be written: the machine's words, in our sentence
+        return _wrong(f"expected files that can be read and written, got {error}; see to that first")
     except MemoryError:
         return _wrong("expected memory for this, got none left; take a smaller part, or a larger machine")
     except KeyboardInterrupt:
         print("theodolite: interrupted", file=sys.stderr)
         return 130
+    except Exception as error:
+        error.add_note(f"Unless your own code raised this, it is a defect of theodolite. Please report it: {ISSUES}")
+        raise
 
 
 def _wrong(error: Exception | str) -> int:
@@ -55,7 +58,8 @@ def _wrong(error: Exception | str) -> int:
 
 
 def _survey(options: argparse.Namespace) -> int:
-    from theodolite.io.loading import asked_subject, dataset
+    from theodolite.io.datasets import dataset
+    from theodolite.io.loading import asked_subject
     from theodolite.verbs.surveying import survey
 
     out = options.out or (None if options.json else Path("survey"))
@@ -79,7 +83,8 @@ def _survey(options: argparse.Namespace) -> int:
 
 
 def _diagnose(options: argparse.Namespace) -> int:
-    from theodolite.io.loading import asked_subject, dataset
+    from theodolite.io.datasets import dataset
+    from theodolite.io.loading import asked_subject
     from theodolite.verbs.diagnosis import diagnose
 
     validation = dataset(options.validation) if options.validation else None
@@ -94,15 +99,15 @@ def _run(options: argparse.Namespace) -> int:
 
     every = options.every if options.every == "auto" else int(options.every) if options.every.isdecimal() else 0
     if every == 0:
-        raise ValueError(f"expected a number of steps from 1 on, or auto, got --every {options.every}")
+        raise InputError(f"expected a number of steps from 1 on, or auto, got --every {options.every}")
     return run_script(options.script, options.arguments, out=options.out, every=every, level=options.level)
 
 
 def _design(options: argparse.Namespace) -> int:
     import theodolite as th
-    from theodolite.io import loading as load
+    from theodolite.io.datasets import dataset
 
-    data = load.dataset(options.data) if options.data else None
+    data = dataset(options.data) if options.data else None
     result = th.design(
         activation=options.activation, depth=options.depth, width=options.width, samples=options.samples, data=data
     )
@@ -110,10 +115,10 @@ def _design(options: argparse.Namespace) -> int:
 
 
 def _dimension(options: argparse.Namespace) -> int:
-    from theodolite.io import loading as load
+    from theodolite.io.datasets import table
     from theodolite.verbs.dimensions.panel import dimension
 
-    x, labels = load.table(options.data)
+    x, labels = table(options.data)
     if options.method is not None:
         from theodolite.report.text import estimate_text
 

@@ -13,6 +13,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
+from theodolite.core.checks import InputError
+
 Module = TypeVar("Module", bound=nn.Module)
 
 
@@ -85,7 +87,7 @@ class Squares(nn.Module):
         w = weight.detach()
         if self.positive:
             if w.numel() and not float(w.min()) > 0:
-                raise ValueError(f"expected positive weights, got {float(w.min()):g}; leave out positive=True")
+                raise InputError(f"expected positive weights, got {float(w.min()):g}; leave out positive=True")
             return w.sqrt()
         wide = w.to(torch.promote_types(w.dtype, torch.float32))
         large = ((wide.abs() + torch.hypot(wide, torch.full_like(wide, 2 * self.scale**2))) / 2).sqrt()
@@ -106,7 +108,7 @@ def spindly(module: Module, name: str = "weight", *, scale: float | None = None,
     """
     weight = getattr(module, name, None)
     if not isinstance(weight, nn.Parameter):
-        raise ValueError(
+        raise InputError(
             f"expected the name of a parameter, got {name!r}; {type(module).__name__} has none of that name"
         )
     if scale is None:
@@ -140,11 +142,11 @@ class SelfAttention(nn.Module):
         super().__init__()
         inner = features if channels is None else heads * channels
         if heads < 1 or inner < 1 or inner % heads:
-            raise ValueError(
+            raise InputError(
                 f"expected features to be a multiple of heads, got {features} and {heads}; give the channels of a head"
             )
         if weighting not in ("softmax", "identity"):
-            raise ValueError(f"expected weighting 'softmax' or 'identity', got {weighting!r}")
+            raise InputError(f"expected weighting 'softmax' or 'identity', got {weighting!r}")
         self.heads, self.tied, self.weighting = heads, tied, weighting
         self.query = nn.Linear(features, inner, bias=bias)
         self.key = None if tied else nn.Linear(features, inner, bias=bias)
@@ -172,4 +174,4 @@ def _difference(plus: Tensor, minus: Tensor | None) -> Tensor:
 
 def _check_scale(scale: float) -> None:
     if not scale > 0:
-        raise ValueError(f"expected a positive scale, got {scale}; from zero the squares never move")
+        raise InputError(f"expected a positive scale, got {scale}; from zero the squares never move")

@@ -14,6 +14,8 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
+from theodolite.core.checks import InputError
+
 HALF = (torch.float16, torch.bfloat16)
 
 
@@ -28,7 +30,7 @@ class _Mirror(torch.optim.Optimizer, ABC):
 
     def __init__(self, params: Iterable[Any], lr: float, defaults: dict[str, Any]) -> None:
         if not (math.isfinite(lr) and lr >= 0):
-            raise ValueError(f"expected a learning rate of at least zero, got {lr}; pass lr=0.01, say")
+            raise InputError(f"expected a learning rate of at least zero, got {lr}; pass lr=0.01, say")
         super().__init__(params, {"lr": lr, **defaults})
 
     @abstractmethod
@@ -55,7 +57,7 @@ class _Mirror(torch.optim.Optimizer, ABC):
             moving = [p for p in group["params"] if p.grad is not None]
             for p in moving:
                 if p.grad.is_sparse or p.is_complex():
-                    raise ValueError("expected dense real gradients, got sparse or complex ones; use another optimizer")
+                    raise InputError("expected dense real gradients, got sparse or complex ones; use another optimizer")
             full = [p for p in moving if p.dtype not in HALF]
             size = float(group["lr"])
             for part in _alike(full) if group["foreach"] else [[p] for p in full]:
@@ -121,7 +123,7 @@ class EGU(_Mirror):
                 name = f" ({group['param_names'][place]})" if "param_names" in group else ""
                 where = f"parameter {place}{name} of group {len(self.param_groups) - 1}"
                 self.param_groups.pop()
-                raise ValueError(
+                raise InputError(
                     f"expected positive weights, got {least:g} in {where}; start from small equal weights, or use EGUpm"
                 )
 
@@ -172,7 +174,7 @@ class EGUpm(_Mirror):
         """Add a group; its beta must be positive."""
         beta = param_group.get("beta", self.defaults["beta"])
         if not (math.isfinite(beta) and beta >= 1e-15):  # its square must stay a float32
-            raise ValueError(f"expected a positive beta, 1e-15 or more, got {beta}; pass beta=1e-3, say")
+            raise InputError(f"expected a positive beta, 1e-15 or more, got {beta}; pass beta=1e-3, say")
         super().add_param_group(param_group)
 
     @torch.no_grad()
@@ -180,7 +182,7 @@ class EGUpm(_Mirror):
         r"""The positive pair $w^+,w^-$ behind a parameter, in at least float32."""
         group = next((g for g in self.param_groups if any(p is parameter for p in g["params"])), None)
         if group is None:
-            raise ValueError("expected a parameter of this optimizer, got another tensor; pass one it was given")
+            raise InputError("expected a parameter of this optimizer, got another tensor; pass one it was given")
         kept = self.state[parameter].get("dual") if parameter in self.state else None
         wide = parameter.float() if parameter.dtype in HALF else parameter
         dual = self._dual(wide, group) if kept is None else kept

@@ -1,69 +1,46 @@
-"""What a file reaches: against small packages with a known answer, and against what Python itself loads."""
-
-import json
-import subprocess
-import sys
-from pathlib import Path
+"""The digest that decides whether a stored verdict is reused."""
 
 import pytest
 
-import theodolite
-from theodolite import catalogue
-from theodolite.core.source_digest import Sources
-
-ROOT = Path(theodolite.__file__).parent
-PACKAGE = {
-    "__init__.py": "",
-    "__init__.pyi": "from . import lazy as lazy\nfrom .lazy.one import first as first\n",
-    "lazy/__init__.py": "",
-    "lazy/__init__.pyi": "from .one import first as first\nfrom .two import (\n    second as second,\n    third as third,\n)\n",
-    "lazy/one.py": "from pkg import deep\nvalue = deep\n",
-    "lazy/two.py": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from pkg.typed import T\nTABLE = 'two.json'\n",
-    "lazy/two.json": "1",
-    "deep.py": "",
-    "typed.py": "",
-    "plugins/__init__.py": "",
-    "plugins/a.py": "",
-    "plugins/b.py": "from pkg import deep as below\n",
-}
+from theodolite.core import source_digest
+from theodolite.core.source_digest import ROOMS
 
 
-def reached(folder, text):
-    for name, content in PACKAGE.items():
-        (folder / "pkg" / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / "pkg" / name).write_text(content)
-    (folder / "user.py").write_text(text)
-    found = Sources(folder / "pkg").reached(folder / "user.py")
-    return {str(path.relative_to(folder / "pkg")) for path in found if path.name not in ("__init__.py", "user.py")}
+@pytest.fixture
+def package(tmp_path):
+    for name in ("laws/a.py", "laws/b.py", "theory/kernels/table.json", "core/law.py", "report/text.py", "nn.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(name)
+    return tmp_path
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("import math", set()),
-        ("from pkg.lazy import first", {"lazy/one.py", "deep.py"}),
-        ("from pkg.lazy import second as s", {"lazy/two.py", "lazy/two.json"}),
-        ("from pkg import first", {"lazy/one.py", "deep.py"}),
-        ("import pkg as p\np.lazy.third()", {"lazy/two.py", "lazy/two.json"}),
-        ("import pkg.deep", {"deep.py"}),
-        ("def f():\n    from pkg import lazy\n    return lazy.third", {"lazy/two.py", "lazy/two.json"}),
-        ("from pkg import lazy\nprint(lazy)", {"lazy/one.py", "lazy/two.py", "lazy/two.json", "deep.py"}),
-        ("import importlib\nimportlib.import_module(f'pkg.plugins.{1}')", {"plugins/a.py", "plugins/b.py", "deep.py"}),
-        ("import importlib\nimportlib.import_module('pkg.plugins.a')", {"plugins/a.py"}),
-    ],
-)
-def test_a_file_reaches_what_it_uses_and_no_more(tmp_path, text, expected):
-    assert reached(tmp_path, text) == expected
+def digest(package, law="laws/a.py"):
+    source_digest._rooms_digest.cache_clear()
+    return source_digest.source_digest(package, package / law)
 
 
-def test_every_module_that_python_loads_for_a_law_is_reached():
-    """Each law is loaded and run by itself; all that then lies in sys.modules must have been foreseen."""
-    names = catalogue.law_names()[::60]
-    known = "import sys, json, theodolite.catalogue as c; before = set(sys.modules); "
-    for name in names:
-        run = f"law = c.law({name!r}); law.predict(**law.cases[0]) if not law.exponent else None; "
-        show = "print(json.dumps([m.__file__ for n, m in sys.modules.items() if n.startswith('theodolite') and n not in before]))"
-        done = subprocess.run([sys.executable, "-c", known + run + show], check=True, capture_output=True, text=True)
-        loaded = {Path(file) for file in json.loads(done.stdout) if file}
-        assert len(loaded) > 5
-        assert not loaded - Sources(ROOT).reached(catalogue.entry(name).path), name
+@pytest.mark.parametrize("name", ["laws/a.py", "theory/kernels/table.json", "core/law.py", "nn.py", "measure/new.py"])
+def test_it_changes_with_the_law_and_with_every_file_below(package, name):
+    before = digest(package)
+    (package / name).parent.mkdir(exist_ok=True)
+    (package / name).write_text("changed")
+    assert digest(package) != before
+
+
+@pytest.mark.parametrize("name", ["laws/b.py", "report/text.py", "core/law.cpython-313.pyc"])
+def test_it_does_not_change_with_what_no_law_depends_on(package, name):
+    before = digest(package)
+    (package / name).write_text("changed")
+    assert digest(package) == before
+
+
+def test_it_changes_when_a_file_is_moved(package):
+    before = digest(package)
+    (package / "core/law.py").rename(package / "core/renamed.py")
+    assert digest(package) != before
+
+
+def test_the_rooms_are_there():
+    from theodolite.catalogue import ROOT
+
+    assert all((ROOT / room).exists() for room in ROOMS)

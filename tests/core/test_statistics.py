@@ -5,8 +5,15 @@ import pytest
 from scipy import stats
 
 from theodolite.core.reading import Estimate
-from theodolite.core.standard_errors import share_error, skewed_error
-from theodolite.core.statistics import batch_estimate, log_slope, mean_estimate, pooled_estimate, student_inflation
+from theodolite.core.statistics import (
+    batch_estimate,
+    log_slope,
+    mean_estimate,
+    pooled_estimate,
+    share_error,
+    skewed_error,
+    student_inflation,
+)
 
 
 def test_student_inflation_is_the_ratio_of_quantiles():

@@ -6,7 +6,7 @@ from torch import nn
 
 import theodolite as th
 from theodolite.core.reading import CellPicture
-from theodolite.io.builtin_network import digits
+from theodolite.io.datasets import digits
 
 
 def network(seed, bias, width=96):

@@ -1,7 +1,8 @@
 import torch
 from safetensors.torch import load_file
 
-from theodolite.io.builtin_network import FOLDER, builtin, digits, trained
+from theodolite.io.builtin_network import FOLDER, builtin, trained
+from theodolite.io.datasets import digits
 
 
 def test_the_data_are_centered_and_scaled():

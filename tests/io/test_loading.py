@@ -1,4 +1,4 @@
-"""Checkpoints and data as people have them on disk."""
+"""Checkpoints as people have them on disk."""
 
 import json
 import pickle
@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import save_file
-from torch import nn
 
 from theodolite.core.subject import Subject
 from theodolite.io import loading as load
+from theodolite.io.datasets import dataset, default_loss
 from theodolite.io.weights import readable
 
 TENSORS = {"a.weight": torch.arange(6.0).reshape(2, 3), "a.bias": torch.ones(2, dtype=torch.bfloat16)}
@@ -228,8 +228,8 @@ def test_functions(tmp_path, monkeypatch):
         "constant = 5\n"
     )
     monkeypatch.chdir(tmp_path)
-    data = load.dataset("digits")
-    assert load.target("zoo_for_test:model", data=data, loss=load.default_loss(data)).has("loss")
+    data = dataset("digits")
+    assert load.target("zoo_for_test:model", data=data, loss=default_loss(data)).has("loss")
     assert load.target("zoo_for_test:subject").name == "mine"
     for name, words in [
         ("needs", "needs width"),
@@ -247,31 +247,7 @@ def test_functions(tmp_path, monkeypatch):
 def test_weights_cannot_be_run_on_data(tmp_path):
     save_file(TENSORS, tmp_path / "m.safetensors")
     with pytest.raises(ValueError, match="package.module:function"):
-        load.target(str(tmp_path / "m.safetensors"), data=load.dataset("digits"))
-
-
-def test_data(tmp_path):
-    x, y = np.random.default_rng(0).normal(size=(6, 3)), np.arange(6)
-    np.savez(tmp_path / "xy.npz", x=x, y=y)
-    np.savez(tmp_path / "real.npz", x=x, y=y / 2)
-    np.save(tmp_path / "x.npy", x)
-    np.savez(tmp_path / "other.npz", z=x)
-    np.savez(tmp_path / "words.npz", x=np.array(["a", "b"]))
-    pair = load.dataset(str(tmp_path / "xy.npz"))
-    assert pair[0].dtype == torch.float32
-    assert pair[1].dtype == torch.int64
-    assert load.default_loss(pair) is nn.functional.cross_entropy
-    assert load.default_loss(load.dataset(str(tmp_path / "real.npz"))) is nn.functional.mse_loss
-    assert load.default_loss(load.dataset(str(tmp_path / "x.npy"))) is None
-    np.save(tmp_path / "objects.npy", np.array([print], dtype=object))
-    for name, words in [
-        ("objects.npy", "plain arrays"),
-        ("other.npz", "called x"),
-        ("words.npz", "dtype"),
-        ("x.csv", "check the path"),
-    ]:
-        with pytest.raises(ValueError, match=words):
-            load.dataset(str(tmp_path / name))
+        load.target(str(tmp_path / "m.safetensors"), data=dataset("digits"))
 
 
 def test_a_bare_checkpoint_is_a_subject(tmp_path):

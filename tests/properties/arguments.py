@@ -123,6 +123,10 @@ def by_function():
             "bracket": ([(0.5, 8.0)], [(0.0, 1.0), (2.0, 1.0), (-1.0, 1.0), (1.0, 1.0), (math.nan, 1.0)]),
             "steps": ([8], [0, 1, -1]),
         },
+        "feature_drift": {
+            "second_derivative": ([np.eye(5)], [np.zeros((5, 5)), np.full((5, 5), math.nan)]),
+            "start": ([np.ones(5)], [np.zeros(5), np.full(5, math.nan)]),
+        },
         "taylor_sum": {
             "function": ([lambda at: at["a"].sin()], []),
             "start": ([{"a": x[0]}], [{"a": x[0] * 0}]),

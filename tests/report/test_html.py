@@ -9,7 +9,8 @@ import pytest
 from theodolite.core.instrument import Instrument
 from theodolite.core.question import Answer
 from theodolite.core.reading import Band, Reading
-from theodolite.report.html import _environment, survey_fragment, survey_page
+from theodolite.report.html import survey_fragment, survey_page
+from theodolite.report.rendering import _environment
 
 VOID = {"meta", "link", "br", "img", "input", "hr", "wbr"}
 

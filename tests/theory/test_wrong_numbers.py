@@ -184,7 +184,7 @@ def test_a_catapult_is_a_run_whose_loss_rose():
 
 def test_trajectories_stay_infinite_and_refuse_no_layers():
     assert covariance_trajectory(Mlp(20, "quadratic", 2.0), (10.0, 10.0, 1.0))[-1][0] == math.inf
-    with pytest.raises(ValueError, match="expected a weight_layers of at least 1"):
+    with pytest.raises(ValueError, match="expected weight_layers to be a whole number of at least 1"):
         variance_trajectory(Mlp(2, "relu", 2.0), 1.0, weight_layers=0)
 
 

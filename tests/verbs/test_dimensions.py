@@ -11,7 +11,7 @@ from sklearn.datasets import load_digits
 import theodolite as th
 from theodolite.cli import main
 from theodolite.construct.dimension import benchmark_manifolds, manifold
-from theodolite.io.loading import table
+from theodolite.io.datasets import table
 from theodolite.verbs.dimensions.panel import DimensionMethod
 
 KNOWN_MANIFOLDS = benchmark_manifolds()

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 from theodolite.bayes.results import Prediction, Selection, new_inputs, samples_of, selection
+from theodolite.core.checks import InputError
 from theodolite.core.reading import Estimate
 from theodolite.theory.bayes import LinearNet, ScalePosterior, log_likelihood, noisy_scale_posterior
 
@@ -41,7 +42,7 @@ class NoisyLinearPosterior:
         object.__setattr__(self, "y", y)
         object.__setattr__(self, "widths", tuple(int(n) for n in self.widths))
         if not 0 < self.noise_variance < math.inf:
-            raise ValueError(
+            raise InputError(
                 f"expected a positive noise variance, got {self.noise_variance}; without noise take LinearPosterior"
             )
         LinearNet(x.shape[1], self.widths, self.prior_variance)  # refuses bad sizes now

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from theodolite.bayes.results import Prediction, Selection, new_inputs, samples_of, selection
+from theodolite.core.checks import InputError
 from theodolite.core.reading import Estimate
 from theodolite.theory.bayes import (
     LinearNet,
@@ -56,7 +57,7 @@ class LinearPosterior:
         if self.prior_variance is None:
             object.__setattr__(self, "prior_variance", best_variance(net, **self._seen))
         elif self.prior_variance == 0:
-            raise ValueError("expected a positive prior variance, got 0; None takes the one of largest evidence")
+            raise InputError("expected a positive prior variance, got 0; None takes the one of largest evidence")
 
     @property
     def net(self) -> LinearNet:
@@ -164,24 +165,24 @@ def _regression(x: Any, y: Any) -> tuple[Tensor, Tensor]:
     x, y = samples_of(x, y)
     samples, features = x.shape
     if samples > features:
-        raise ValueError(
+        raise InputError(
             f"expected at most as many samples as features ({features}), got {samples}; without noise the model cannot fit "
             "more: take NoisyLinearPosterior, fewer samples, or more features (products of columns)"
         )
     rows: Sequence[int] = torch.unique(x, dim=0, return_inverse=True)[1].tolist()
     if len(set(rows)) < samples:
         second = next(i for i, row in enumerate(rows) if row in rows[:i])
-        raise ValueError(
+        raise InputError(
             f"expected different inputs, got the same in samples {rows.index(rows[second])} and {second}; keep one of them, "
             "with the mean of their targets, or take NoisyLinearPosterior"
         )
     s = torch.linalg.svdvals(x)
     rank = int((s > s[0] * features * torch.finfo(torch.float64).eps).sum())
     if rank < samples:
-        raise ValueError(
+        raise InputError(
             f"expected linearly independent inputs, got {samples} samples of rank {rank}; drop {samples - rank} of them or "
             "add features"
         )
     if not bool(y.any()):
-        raise ValueError("expected targets that are not all zero, got zeros; they say nothing of a scale")
+        raise InputError("expected targets that are not all zero, got zeros; they say nothing of a scale")
     return x, y

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from theodolite.core.checks import InputError
 from theodolite.core.reading import Estimate
 
 
@@ -58,7 +59,7 @@ class Selection:
 def selection(found: Sequence[tuple[tuple[int, ...], float, Estimate]], bound: float) -> Selection:
     """Shapes, prior variances and evidences, in order and weighted."""
     if not found:
-        raise ValueError("expected at least one depth and one width, got none; pass depths=(0, 1, 2), say")
+        raise InputError("expected at least one depth and one width, got none; pass depths=(0, 1, 2), say")
     top = max(row[2].value for row in found)
     total = sum(math.exp(row[2].value - top) for row in found)
     rows = [Candidate(*row, math.exp(row[2].value - top) / total) for row in found]
@@ -69,7 +70,7 @@ def new_inputs(x: Any, like: Tensor) -> Tensor:
     """Inputs to predict at, with the features, device and precision of those seen."""
     rows = torch.as_tensor(x).to(like)
     if rows.ndim != 2 or rows.shape[1] != like.shape[1]:
-        raise ValueError(
+        raise InputError(
             f"expected inputs of shape (samples, {like.shape[1]}), got {tuple(rows.shape)}; use the features of the data"
         )
     return rows
@@ -80,10 +81,10 @@ def samples_of(x: Any, y: Any) -> tuple[Tensor, Tensor]:
     x, y = torch.as_tensor(x).detach().double(), torch.as_tensor(y).detach()
     y = y.to(x).squeeze(-1) if y.ndim > 1 else y.to(x)
     if x.ndim != 2 or y.ndim != 1 or len(x) != len(y) or not len(y):
-        raise ValueError(
+        raise InputError(
             f"expected inputs (samples, features) and one target a sample, got {tuple(x.shape)} and {tuple(y.shape)}; of "
             "several outputs take one at a time"
         )
     if not bool(x.isfinite().all() and y.isfinite().all()):
-        raise ValueError("expected finite inputs and targets, got others; drop the samples that are not")
+        raise InputError("expected finite inputs and targets, got others; drop the samples that are not")
     return x, y

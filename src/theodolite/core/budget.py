@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from theodolite.core.checks import InputError
+
 UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 
 
@@ -23,7 +25,7 @@ def budget_seconds(budget: str | float | None) -> float:
     found = re.fullmatch(r"\s*([0-9]*\.?[0-9]+(?:e[+-]?[0-9]+)?|inf)\s*(s|m|min|h|)\s*", str(budget))
     seconds = float(found[1]) * UNITS[found[2]] if found else math.nan
     if not seconds > 0:
-        raise ValueError(f"expected a budget such as 60s, 2m, 90 or None, got {budget!r}; say how long it may take")
+        raise InputError(f"expected a budget such as 60s, 2m, 90 or None, got {budget!r}; say how long it may take")
     return seconds
 
 

@@ -1,12 +1,18 @@
-"""What is checked before any number is trusted. Each check is silent, or one line: expected, got, do this."""
+"""What is checked before any number is trusted. Each check is silent, or one line: expected, got, do this.
+
+The first part is for arguments. A function calls a check in its first lines, by the argument's own name::
+
+    positive(lr=lr)
+    at_least(1, samples=samples, batch_size=batch_size)
+
+None passes, because it stands for an argument that was left out. The second part is for a user's model and data.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from theodolite.core.lazy_torch import is_tensor, kind_of, torch
 
@@ -18,28 +24,147 @@ if TYPE_CHECKING:
 
 BLOCK = 1 << 18
 """Entries looked at together, so that what is asked of each takes little memory."""
+_PLAIN = frozenset([float, int])
+
+
+class InputError(ValueError):
+    """What a user passed cannot be worked with: one line that says what was expected, what came, and what to do.
+
+    The command line prints that line alone. Every other error is a defect of this package, and keeps its traceback.
+    """
+
+
+class InputTypeError(InputError, TypeError):
+    """What a user passed is of a kind that cannot be worked with."""
+
+
+class MissingPackageError(InputError, ImportError):
+    """An optional package that a user asked for is not installed."""
+
+
+def positive(**numbers: Any) -> None:
+    """Each number is finite and above 0."""
+    for name, value in numbers.items():
+        if not (type(value) in _PLAIN and 0 < value < math.inf):
+            _within(name, value, lambda v: (v > 0) & (v < math.inf), "a finite number above 0")
+
+
+def not_negative(**numbers: Any) -> None:
+    """Each number is finite and at least 0."""
+    for name, value in numbers.items():
+        if not (type(value) in _PLAIN and 0 <= value < math.inf):
+            _within(name, value, lambda v: (v >= 0) & (v < math.inf), "a finite number of at least 0")
+
+
+def finite(**numbers: Any) -> None:
+    """Each number is neither NaN nor infinite."""
+    for name, value in numbers.items():
+        if not (type(value) in _PLAIN and -math.inf < value < math.inf):
+            _within(name, value, lambda v: (v > -math.inf) & (v < math.inf), "a finite number")
+
+
+def within(low: float, high: float, **numbers: Any) -> None:
+    """Each number is from ``low`` to ``high``, both included."""
+    for name, value in numbers.items():
+        if not (type(value) in _PLAIN and low <= value <= high):
+            _within(name, value, lambda v: (v >= low) & (v <= high), f"a number from {low:g} to {high:g}")
+
+
+def at_least(low: int, **counts: Any) -> None:
+    """Each is a whole number of at least ``low``."""
+    for name, value in counts.items():
+        if not (type(value) is int and value >= low):
+            _whole(value, low, f"{name} to be a whole number")
+
+
+def each_at_least(low: int, **counts: Any) -> None:
+    """Each is several whole numbers, all of at least ``low``."""
+    for name, values in counts.items():
+        for value in values:
+            if not (type(value) is int and value >= low):
+                _whole(value, low, f"{name} to be whole numbers")
+
+
+def has_values(**arrays: Any) -> None:
+    """Each array or tensor has at least one entry."""
+    for name, value in arrays.items():
+        if value is not None and 0 in value.shape:
+            raise InputError(f"expected values for {name}, got shape {tuple(value.shape)}; pass at least one")
+
+
+def symmetric(**matrices: Any) -> None:
+    """Each matrix has entries, is square, and is its own transpose up to rounding: solvers read one half of it alone."""
+    for name, matrix in matrices.items():
+        if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not len(matrix):
+            raise InputError(
+                f"expected a square matrix for {name}, got shape {tuple(matrix.shape)}; points by the same points"
+            )
+        apart, size = float(abs(matrix - matrix.T).max()), float(abs(matrix).max())
+        if apart > 1e-4 * size:
+            raise InputError(
+                f"expected a symmetric {name}, got entries {apart:.3g} from their mirror image; average the two"
+            )
+
+
+def finite_values(**arrays: Any) -> None:
+    """No entry of an array or a tensor is NaN or infinite. It reads every entry: only where a wrong number would come of it."""
+    for name, value in arrays.items():
+        if value is not None:
+            _within(name, value, lambda v: abs(v) < math.inf, "finite values")
+
+
+def as_tensor(value: Any, *, floats: bool = True) -> Tensor:
+    """The numbers as a tensor: a NumPy array or a list becomes one, and whole numbers become float64 unless told otherwise."""
+    found = value if is_tensor(value) else torch.as_tensor(value)
+    return found if not floats or found.is_floating_point() or found.is_complex() else found.to(torch.float64)
+
+
+def _whole(value: Any, low: int, words: str) -> None:
+    whole = hasattr(value, "__index__") or (isinstance(value, float) and value.is_integer())
+    if value is None or (whole and not isinstance(value, bool) and value >= low):
+        return
+    kind = InputError if isinstance(value, int | float) and not isinstance(value, bool) else InputTypeError
+    raise kind(f"expected {words} of at least {low}, got {value!r}; pass {low} or more")
+
+
+def _within(name: str, value: Any, sound: Callable[[Any], Any], words: str) -> None:
+    """Refuse what is not sound; of several numbers all must be. A tensor that is only traced has no value, and passes."""
+    if value is None:
+        return
+    try:
+        found = sound(value)
+        good = bool(found.all()) if hasattr(found, "all") else bool(found)
+    except TypeError as error:
+        raise InputTypeError(f"expected {name} to be {words}, got {value!r}; pass such a one") from error
+    except RuntimeError:  # inside torch.func.vmap no value may decide
+        return
+    if not good:
+        got = f"{value}" if math.prod(getattr(value, "shape", ())) == 1 else "others among them"
+        raise InputError(f"expected {name} to be {words}, got {got}; pass such a one")
 
 
 def check_made(name: str, tensor: Tensor) -> None:
     """The weights have values."""
     if isinstance(tensor, torch.nn.parameter.UninitializedParameter):
-        raise ValueError(f"expected weights, got {name} not yet made (a lazy module); run one batch through it first")
+        raise InputError(f"expected weights, got {name} not yet made (a lazy module); run one batch through it first")
     if tensor.is_meta:
-        raise ValueError(f"expected weights, got {name} on the meta device, without values; load the checkpoint first")
+        raise InputError(f"expected weights, got {name} on the meta device, without values; load the checkpoint first")
 
 
-class NotFiniteError(ValueError):
+class NotFiniteError(InputError):
     """Weights, answers or a loss that are NaN or infinite."""
 
 
 def check_finite(name: str, tensor: Tensor | NDArray[Any]) -> None:
     """No weight is NaN or infinite."""
-    finite = (
+    sound = (
         _finite(tensor)
         if is_tensor(tensor)
         else not kind_of(tensor.dtype).startswith(("float", "complex")) or _all_finite(tensor)
     )
-    if not finite:
+    if not sound:
+        import numpy as np
+
         count = _count_bad(tensor) if is_tensor(tensor) else int((~np.isfinite(tensor)).sum())
         raise NotFiniteError(
             f"expected finite weights, got {count} of {math.prod(tensor.shape)} values of {name} NaN or infinite; "
@@ -48,6 +173,8 @@ def check_finite(name: str, tensor: Tensor | NDArray[Any]) -> None:
 
 
 def _all_finite(array: NDArray[Any]) -> bool:
+    import numpy as np
+
     flat = array.reshape(-1)
     return all(bool(np.isfinite(flat[at : at + BLOCK]).all()) for at in range(0, flat.size, BLOCK))
 
@@ -58,13 +185,13 @@ def check_forward(output: Callable[[Batch], Any], batch: Batch) -> str:
         try:
             first = list(tensors_in(output(batch)))
         except Exception as error:
-            raise ValueError(
+            raise InputError(
                 f"expected a model that runs on the first batch, inputs of shape {batch.shapes()}, got "
                 f"{type(error).__name__}: {_one_line(error)}; check the shapes, or wrap the model so that it takes them"
             ) from error
         second = list(tensors_in(output(batch)))
     if not first:
-        raise ValueError("expected a model that returns a tensor, got none in its answer; wrap it to return one")
+        raise InputError("expected a model that returns a tensor, got none in its answer; wrap it to return one")
     if not all(_finite(tensor) for tensor in first):
         raise NotFiniteError("expected finite outputs on the first batch, got NaN or infinity; check the data's scale")
     changes = [float((a - b).abs().max()) for a, b in zip(first, second, strict=True) if not torch.equal(a, b)]
@@ -96,14 +223,14 @@ def check_loss(loss_on: Callable[[Batch], Any], batch: Batch) -> None:
             value = loss_on(batch)
         except Exception as error:
             shape = tuple(batch.target.shape) if is_tensor(batch.target) else type(batch.target).__name__
-            raise ValueError(
+            raise InputError(
                 f"expected a loss(output, target) that runs on the first batch, target {shape}, got "
                 f"{type(error).__name__}: {_one_line(error)}; check the target's shape and type"
             ) from error
     if not is_tensor(value) or value.numel() != 1 or not _finite(value):
         got = f"{tuple(value.shape)} tensor {value.flatten()[:3].tolist()}" if is_tensor(value) else repr(value)
         lost = is_tensor(value) and value.numel() == 1
-        raise (NotFiniteError if lost else ValueError)(
+        raise (NotFiniteError if lost else InputError)(
             f"expected a loss that is one finite number, got {got}; average it over the batch (reduction='mean')"
         )
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from theodolite.core.law_resolution import largest_factor, least_resolution
+from theodolite.core.checks import InputError
 from theodolite.core.randomness import case_generator
 from theodolite.core.reading import Band, Estimate, Reading, Series
 from theodolite.core.statistics import log_slope, pooled_estimate
@@ -16,6 +17,7 @@ Case = Mapping[str, Any]
 Size = Literal["quick", "full"]
 Predict = Callable[..., float | Band]
 OUTSIDE = ("above", "below")
+OF_BANDS, OF_BOUNDS = 1.2, 3.0  # a law that holds with its prediction off by such a factor must say so
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +60,7 @@ class Law:
         """One case of the experiment; its randomness depends on (seed, case) alone."""
         if breaking is not None and not self.assumes.get(breaking):
             can = [text for text, change in self.assumes.items() if change]
-            raise ValueError(f"expected one of the assumptions that can be broken, {can}, got {breaking!r}")
+            raise InputError(f"expected one of the assumptions that can be broken, {can}, got {breaking!r}")
         keywords = {**case, **(self.assumes[breaking] or {})} if breaking else dict(case)
         if "generator" not in inspect.signature(self.measure).parameters:
             return pooled_estimate([self.measure(**keywords)], certain=True)
@@ -148,3 +150,40 @@ class Verdict:
 
 def _words(case: Case, *, without: str | None = None) -> str:
     return ", ".join(f"{key}={value}" for key, value in case.items() if key != without)
+
+
+def largest_factor(readings: Sequence[Reading]) -> float | None:
+    """The largest factor, up or down, with which all readings would still agree; None where there is nothing to scale.
+
+    Of a band the middle is multiplied and the width stays; of a bound only the direction that makes it tighter counts. A zero
+    and a sign are changed by no factor.
+
+    >>> largest_factor([Reading(quantity="x", measured=2.0, expected=Band(high=5.0))])
+    2.5
+    """
+    spans = [span for span in map(_factors, readings) if span]
+    down = min((1 / low if low > 0 else math.inf for low, _ in spans if low > -math.inf), default=1.0)
+    up = min((high for _, high in spans if high < math.inf), default=1.0)
+    return max(up, down) if spans else None
+
+
+def least_resolution(readings: Sequence[Reading]) -> float:
+    """What is asked where nothing coarser is stated: 1.2, or 3 where every reading stands beside a one-sided bound."""
+    bands = [r.expected for r in readings if r.expected is not None]
+    return OF_BOUNDS if all(math.inf in (-band.low, band.high) for band in bands) else OF_BANDS
+
+
+def _factors(reading: Reading) -> tuple[float, float] | None:
+    """The least and the largest factor of its prediction with which a reading agrees; an infinite end does not bind."""
+    band = reading.expected
+    if band is None or band.middle == 0 or math.isinf(band.middle):
+        return None
+    low, high = reading.interval
+    if band.middle < 0:
+        band, low, high = Band(-band.high, -band.low), -high, -low
+    if math.isinf(band.low):
+        return high / band.high, math.inf
+    if math.isinf(band.high):
+        return -math.inf, low / band.low
+    half = 0.5 * (band.high - band.low)
+    return (high - half) / band.middle, (low + half) / band.middle

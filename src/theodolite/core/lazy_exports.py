@@ -9,15 +9,10 @@ from __future__ import annotations
 import importlib
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from types import FunctionType
 from typing import Any
 
-from theodolite.core.doors import guarded
-
-GUARDED = ("theodolite.theory", "theodolite.measure")
-"""Packages whose functions check what enters."""
 _IMPORT = re.compile(r"^from \.([\w.]*) import (?:\(([^)]*)\)|(.+))$", re.MULTILINE)
 
 
@@ -40,20 +35,19 @@ def surface(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]
 
     def find(name: str) -> Any:
         if name not in homes:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+            raise AttributeError(f"module {package!r} has no attribute {name!r}{_suggestion(name, homes)}")
         if not homes[name]:
             return importlib.import_module(f"{package}.{name}")
-        value = getattr(importlib.import_module(_nearest(package, homes[name], name)), name)
-        if isinstance(value, FunctionType) and package.startswith(GUARDED):
-            value = guarded(value, package)
+        value = getattr(importlib.import_module(f"{package}.{homes[name]}"), name)
         setattr(sys.modules[package], name, value)
         return value
 
     return find, lambda: sorted({*vars(sys.modules[package]), *homes}), sorted(homes)
 
 
-def _nearest(package: str, home: str, name: str) -> str:
-    """The package that offers a name where one does, so that a function is the same by every way; else its module."""
-    room, _, _ = f"{package}.{home}".rpartition(".")
-    offered = room != package and name in getattr(importlib.import_module(room), "__all__", ())
-    return room if offered else f"{package}.{home}"
+def _suggestion(name: str, names: Iterable[str]) -> str:
+    """The public name that a misspelt one is nearest to, as a question; nothing for what only Python itself asks for."""
+    from difflib import get_close_matches
+
+    found = [] if name.startswith("_") else get_close_matches(name, names, n=1)
+    return f"; did you mean {found[0]}?" if found else ""

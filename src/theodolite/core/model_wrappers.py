@@ -46,7 +46,7 @@ def made_by(model: nn.Module, inputs: tuple[Any, ...], keywords: dict[str, Any])
 def prepared(model: nn.Module, data: Any, loss: Any) -> tuple[nn.Module, Any, Any]:
     """The model made where it waits for its first batch, data that are a path as what the file holds, and a loss for them."""
     if isinstance(data, str | Path):
-        from theodolite.io.loading import dataset, default_loss
+        from theodolite.io.datasets import dataset, default_loss
 
         data = dataset(str(data))
         loss = loss or default_loss(data)

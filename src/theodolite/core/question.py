@@ -7,6 +7,8 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, get_args
 
+from theodolite.core.checks import InputError
+
 if TYPE_CHECKING:
     from theodolite.core.reading import Reading
     from theodolite.core.subject import Subject
@@ -38,7 +40,7 @@ class Question:
     def __post_init__(self) -> None:
         unknown = (set(self.needs) - set(get_args(Need))) | (set(self.sees) - set(get_args(Sight)))
         if unknown or self.cost not in get_args(Cost):
-            raise ValueError(
+            raise InputError(
                 f"expected needs among {get_args(Need)} and a cost among {get_args(Cost)}, "
                 f"got {sorted(unknown) or self.cost}; mend the file that asks {self.question!r}"
             )

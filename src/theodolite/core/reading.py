@@ -8,6 +8,7 @@ from functools import lru_cache
 from statistics import NormalDist
 from typing import Literal
 
+from theodolite.core.checks import InputError
 from theodolite.core.series import CellPicture, Series
 
 __all__ = ["FAMILY", "SIGMAS", "Against", "Band", "CellPicture", "Estimate", "Reading", "Series", "Status", "sigmas_of"]
@@ -33,7 +34,7 @@ class Band:
 
     def __post_init__(self) -> None:
         if not self.low <= self.high:
-            raise ValueError(f"expected a band with low <= high, got {self.low} and {self.high}; exchange the ends")
+            raise InputError(f"expected a band with low <= high, got {self.low} and {self.high}; exchange the ends")
 
     @classmethod
     def around(cls, value: float, *, rel: float = 0.0, abs: float = 0.0) -> Band:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from theodolite.core.checks import InputError
+
 Corners = tuple[tuple[float, float], ...]
 
 
@@ -30,7 +32,7 @@ class Series:
         given = (self.stderr, self.low, self.high, self.line)
         lengths = {len(self.x), len(self.measured), *(len(values) for values in given if values)}
         if len(lengths) > 1:
-            raise ValueError(f"expected as many values as places in every list, got lengths {sorted(lengths)}")
+            raise InputError(f"expected as many values as places in every list, got lengths {sorted(lengths)}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The user's model and the global random state, left bit for bit as they were."""
+"""The user's model, the global random state and how products are made, left bit for bit as they were."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from theodolite.core.checks import InputError
 from theodolite.core.lazy_torch import torch
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def untouched(model: nn.Module | None, *, training: bool = False) -> Iterator[No
                         del current[key]
         changed = sum(p._version != version for p, version, _, _ in parameters)
         if changed:
-            raise ValueError(
+            raise InputError(
                 f"expected a model whose forward pass leaves its parameters alone, got {changed} parameters changed "
                 "in place; survey a copy of the model, or move the update out of forward"
             )
@@ -90,3 +91,14 @@ def _plain_random_state() -> Iterator[None]:
     finally:
         random.setstate(python)
         np.random.set_state(numbers)  # noqa: NPY002
+
+
+@contextmanager
+def exact_products() -> Iterator[None]:
+    """Within, products of float32 matrices are made in float32: no TF32, no bfloat16, whose error is a thousand times larger."""
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("highest")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)

@@ -16,8 +16,7 @@ from torch import Tensor, nn
 
 from theodolite.core.instrument import Instrument
 from theodolite.core.reading import Reading
-from theodolite.core.standard_errors import share_error
-from theodolite.core.statistics import left_out_errors
+from theodolite.core.statistics import left_out_errors, share_error
 from theodolite.core.subject import Subject
 from theodolite.instruments._common.classes import classes_of, classifier_of
 from theodolite.instruments._common.visit import features_of

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from theodolite.core.instrument import Instrument
 from theodolite.core.reading import Band, Reading
-from theodolite.core.standard_errors import share_error
+from theodolite.core.statistics import share_error
 from theodolite.core.subject import Subject
 from theodolite.instruments._common.layers import layers_of, signals_of
 from theodolite.instruments._common.samples import spread_samples

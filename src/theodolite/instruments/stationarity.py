@@ -13,6 +13,7 @@ from collections.abc import Iterator
 
 from torch.utils.data import DataLoader
 
+from theodolite.core.checks import InputError
 from theodolite.core.instrument import Instrument
 from theodolite.core.reading import SIGMAS, Band, Estimate, Reading
 from theodolite.core.subject import Subject
@@ -48,7 +49,7 @@ def read(subject: Subject) -> Iterator[Reading]:
         progress=subject.progress,
     )
     if not run.finite:
-        raise ValueError(
+        raise InputError(
             f"expected a step at which SGD stays finite, got lr={subject.lr:g}, where it ran away; lower it"
         )
     where = f"{steps[1]} steps, batches of {how.batch_size}"

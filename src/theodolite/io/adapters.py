@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from theodolite.core.checks import InputError
 from theodolite.core.lazy_torch import torch
 from theodolite.io.formats._format import unreadable
 from theodolite.io.weights import Listed, Weight, Weights, left_out
@@ -62,7 +63,7 @@ class Adapted:
         """B with the scale in it, of outputs x rank, and A of rank x inputs, in float64."""
         up, down = (weight.read().double().flatten(1) for weight in (self.up, self.down))
         if up.shape[1] != down.shape[0]:
-            raise ValueError(
+            raise InputError(
                 f"expected factors of one rank in {self.module}, got {tuple(up.shape)} and {tuple(down.shape)}; "
                 "save the adapter again"
             )
@@ -184,7 +185,7 @@ class _Sum:
         change = self.adapted.change()
         if change.shape != start.flatten(1).shape:
             if change.T.shape != start.flatten(1).shape:
-                raise ValueError(
+                raise InputError(
                     f"expected a base of shape {tuple(change.shape)} for {self.base.name}, got {tuple(start.shape)}; "
                     "pass the base that the adapter was made for"
                 )

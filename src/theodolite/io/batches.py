@@ -13,6 +13,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
+from theodolite.core.checks import InputError, InputTypeError
+
 TARGETS = ("labels", "label", "targets", "target", "y")
 """Names under which a batch that is a mapping may hold what the model should answer."""
 
@@ -76,7 +78,7 @@ class Batches:
 
     def __post_init__(self) -> None:
         if isinstance(self.source, Iterator):
-            raise ValueError("expected data that can be read more than once, got an iterator; pass list(data)")
+            raise InputError("expected data that can be read more than once, got an iterator; pass list(data)")
 
     def __iter__(self) -> Iterator[Batch]:
         columns = _columns(self.source)
@@ -90,7 +92,7 @@ class Batches:
         if isinstance(source, torch.utils.data.Dataset) and not isinstance(source, torch.utils.data.IterableDataset):
             source = torch.utils.data.DataLoader(source, batch_size=self.batch_size)
         elif not hasattr(source, "__iter__"):
-            raise TypeError(f"expected data as a DataLoader, tensors or batches, got {type(source).__name__}")
+            raise InputTypeError(f"expected data as a DataLoader, tensors or batches, got {type(source).__name__}")
         own = getattr(source, "generator", None)  # a loader's own generator is the user's too
         before = own.get_state() if isinstance(own, torch.Generator) else None
         try:
@@ -110,14 +112,14 @@ class Batches:
         """The first batch, or a clear error where there is none."""
         batch = next(iter(self), None)
         if batch is None or not batch.tensors() or not len(batch):
-            raise ValueError("expected data with at least one batch, got none; is the loader empty or drop_last set?")
+            raise InputError("expected data with at least one batch, got none; is the loader empty or drop_last set?")
         return batch
 
     def _cut(self, columns: Any) -> Iterator[Batch]:
         members = list(columns.values()) if isinstance(columns, Mapping) else list(columns)
         lengths = [len(member) for member in members]
         if len(set(lengths)) > 1:
-            raise ValueError(f"expected columns of one length, got lengths {lengths}; pass as many targets as inputs")
+            raise InputError(f"expected columns of one length, got lengths {lengths}; pass as many targets as inputs")
         for start in range(0, lengths[0], self.batch_size):
             part = slice(start, start + self.batch_size)
             if isinstance(columns, Mapping):
@@ -152,7 +154,7 @@ class Batches:
         tensors = [value for value in map(_tensor, rest.values()) if isinstance(value, Tensor)]
         if len(tensors) == 1:  # {"x": ..., "y": ...} for a model whose argument has another name
             return Batch((tensors[0],), {}, target)
-        raise ValueError(
+        raise InputError(
             f"expected batches with a key among the model's arguments, got {sorted(rest)}; rename the keys as in forward"
         )
 
@@ -183,7 +185,7 @@ def _columns(source: Any) -> Any:
     if isinstance(source, tuple) and any(_is_frame(member) or hasattr(member, "to_numpy") for member in source):
         source = tuple(_values(member) if hasattr(member, "to_numpy") else member for member in source)
     if isinstance(source, Mapping) and source and all(hasattr(part, "with_format") for part in source.values()):
-        raise ValueError(f"expected one split of the data, got {', '.join(map(str, source))}; pass data['train']")
+        raise InputError(f"expected one split of the data, got {', '.join(map(str, source))}; pass data['train']")
     if isinstance(source, tuple) and source and all(isinstance(member, whole) for member in source):
         return tuple(_tensor(member) for member in source)
     if isinstance(source, Mapping) and source and all(isinstance(member, whole) for member in source.values()):
@@ -210,7 +212,7 @@ def _values(table: Any) -> Tensor:
     """A frame or a column as numbers: whole ones stay whole, others are float32 unless they are told apart by more."""
     array = np.asarray(table.to_numpy())
     if array.dtype.kind not in "fiub":
-        raise ValueError(f"expected columns of numbers, got {array.dtype}; encode text as numbers first")
+        raise InputError(f"expected columns of numbers, got {array.dtype}; encode text as numbers first")
     return torch.from_numpy(np.ascontiguousarray(array.astype(np.int64) if array.dtype.kind in "iub" else array))
 
 
@@ -225,7 +227,7 @@ def _slices(source: Any, size: int) -> Iterator[dict[str, Any]]:
 def _stacked(value: Any, name: str) -> Any:
     if isinstance(value, Sequence) and value and isinstance(value[0], Tensor):
         if len({tensor.shape for tensor in value}) > 1:
-            raise ValueError(f"expected samples of one length in {name}, got several; pad them, or pass a DataLoader")
+            raise InputError(f"expected samples of one length in {name}, got several; pad them, or pass a DataLoader")
         return torch.stack(list(value))
     return value
 
@@ -239,7 +241,7 @@ def _tensor(value: Any) -> Any:
     if not isinstance(value, np.ndarray):
         return value
     if value.dtype == object or value.dtype.kind in "USV":
-        raise ValueError(f"expected arrays of numbers, got dtype {value.dtype}; encode the values as numbers first")
+        raise InputError(f"expected arrays of numbers, got dtype {value.dtype}; encode the values as numbers first")
     return torch.from_numpy(np.ascontiguousarray(value))
 
 

@@ -14,19 +14,11 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from theodolite.core.subject import Subject
+from theodolite.io.datasets import digits
 
 FOLDER = Path(__file__).with_name("builtin")
 WIDTHS = (64, 128, 128, 128, 10)
 LR, MOMENTUM, WEIGHT_DECAY, BATCH, EPOCHS, SEED = 0.02, 0.9, 1e-3, 64, 60, 0
-
-
-def digits() -> tuple[Tensor, Tensor]:
-    """The 1,797 images of 8 x 8 pixels, centered and scaled to variance one over all pixels, and their labels."""
-    from sklearn.datasets import load_digits
-
-    bunch = load_digits()
-    x = torch.as_tensor(bunch.data, dtype=torch.float32)
-    return (x - x.mean()) / x.std(), torch.as_tensor(bunch.target)
 
 
 def untrained() -> nn.Sequential:

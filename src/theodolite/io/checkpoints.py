@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from theodolite.core.checks import InputError
 from theodolite.io import formats
 from theodolite.io.files import printable
 from theodolite.io.formats import _zips
@@ -42,15 +43,15 @@ def checkpoint(name: str | Path, *, device: str = "cpu") -> Weights:
     try:
         kind = stat.S_IFMT(path.stat().st_mode)
     except (OSError, ValueError) as error:
-        raise ValueError(f"expected {KINDS}, got {str(name)!r}, which does not exist; check the path") from error
+        raise InputError(f"expected {KINDS}, got {str(name)!r}, which does not exist; check the path") from error
     if kind not in (stat.S_IFDIR, stat.S_IFREG):
-        raise ValueError(f"expected {KINDS}, got {str(name)!r}, which is no plain file; copy what it gives to one")
+        raise InputError(f"expected {KINDS}, got {str(name)!r}, which is no plain file; copy what it gives to one")
     weights = _folder(path) if kind == stat.S_IFDIR else _file(path)
     if not weights:
-        raise ValueError(f"expected tensors in {path}, got none; save model.state_dict()")
+        raise InputError(f"expected tensors in {path}, got none; save model.state_dict()")
     faults = [weight.read.reason for weight in weights.values() if isinstance(weight.read, Unreadable)]
     if kind == stat.S_IFREG and len(faults) == len(weights):
-        raise ValueError(faults[0])
+        raise InputError(faults[0])
     shown = _shown(_once(unpacked(weights, quantization(path)), left_out(weights)))
     return shown if device == "cpu" else Listed({k: _on(w, device) for k, w in shown.items()}, shown.left_out)
 
@@ -123,11 +124,11 @@ def _file(path: Path) -> Weights:
         with path.open("rb") as file:
             head = file.read(HEAD)
     except OSError as error:
-        raise ValueError(f"expected {KINDS}, got {path}, {one_line(error)}; check who may read it") from error
+        raise InputError(f"expected {KINDS}, got {path}, {one_line(error)}; check who may read it") from error
     for each in _formats():
         if each.recognizes(head, path):
             return each.weights(path)
-    raise ValueError(f"expected {KINDS}, got {str(path)!r}; save the weights as .safetensors")
+    raise InputError(f"expected {KINDS}, got {str(path)!r}; save the weights as .safetensors")
 
 
 def _folder(path: Path) -> Weights:
@@ -148,7 +149,7 @@ def _folder(path: Path) -> Weights:
     for tables in (sorted(path.glob("*.index")), sorted((path / "variables").glob("*.index"))):
         if tables:
             return _file(max(tables, key=lambda table: (table.stat().st_mtime_ns, table.name)))
-    raise ValueError(
+    raise InputError(
         f"expected a folder with *.safetensors or *.bin in it, got {path} without any; download the shards"
     )
 
@@ -161,7 +162,7 @@ def _indexed(path: Path, index: Path) -> Weights:
         if not isinstance(where, dict) or not all(isinstance(shard, str) for shard in where.values()):
             raise TypeError("a weight_map that does not map names to files")
     except (ValueError, KeyError, TypeError, OSError, RecursionError) as error:
-        raise ValueError(f"expected a weight_map in {index}, got {one_line(error)}; download the index") from error
+        raise InputError(f"expected a weight_map in {index}, got {one_line(error)}; download the index") from error
     held = {shard: _shard(path / _inside(shard)) for shard in dict.fromkeys(where.values())}
     asked = {name: held[shard].get(name) or _lost(name, held[shard], shard) for name, shard in where.items()}
     beside = [{n: w for n, w in shard.items() if n not in where and w.source} for shard in held.values()]
@@ -193,7 +194,7 @@ def _shard(path: Path) -> Weights:
     """The tensors of a shard; of one that is missing or damaged, a single one under its own name that says why."""
     try:
         if not path.is_file():
-            raise ValueError(f"expected the shard {path.name} of the index, got no such file; download it")
+            raise InputError(f"expected the shard {path.name} of the index, got no such file; download it")
         return _file(path)
     except (ValueError, OSError) as error:
         return {path.name: unreadable(path.name, str(error))}
@@ -211,11 +212,11 @@ def numbers(file: Any, name: str, path: Path) -> np.ndarray:
     try:
         array = file[name]
     except (*_zips.ERRORS, MemoryError, SyntaxError, TypeError) as error:
-        raise ValueError(
+        raise InputError(
             f"expected numbers in {name} of {path}, got {one_line(error)}; save it as a plain array"
         ) from error
     if array.dtype.kind not in "fiub":
-        raise ValueError(f"expected numbers in {name} of {path}, got dtype {array.dtype}; convert it first")
+        raise InputError(f"expected numbers in {name} of {path}, got dtype {array.dtype}; convert it first")
     return array  # type: ignore[no-any-return]
 
 

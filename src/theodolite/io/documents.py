@@ -10,6 +10,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from theodolite.core.checks import InputError
 from theodolite.io.files import printable
 
 VERSION = 1
@@ -25,7 +26,7 @@ def schema(kind: str) -> dict[str, Any]:
     'The readings of one subject'
     """
     if kind not in KINDS:
-        raise ValueError(f"expected a kind among {', '.join(KINDS)}, got {kind!r}; choose one of them")
+        raise InputError(f"expected a kind among {', '.join(KINDS)}, got {kind!r}; choose one of them")
     text = (Path(__file__).parent / "schemas" / f"{kind}.json").read_text(encoding="utf-8")
     found: dict[str, Any] = json.loads(text)
     return found
@@ -49,13 +50,13 @@ def upgraded(document: Any) -> Any:
     if isinstance(document, list):
         return [upgraded(member) for member in document]
     if not isinstance(document, dict):
-        raise ValueError(f"expected a document of theodolite's, got {type(document).__name__}; pass what --json wrote")
+        raise InputError(f"expected a document of theodolite's, got {type(document).__name__}; pass what --json wrote")
     version = document.get("version", 0)
     kind = str(document.get("schema", "")).removeprefix("theodolite/") or _kind_of(document)
     if kind not in KINDS or type(version) is not int:
-        raise ValueError("expected a document of theodolite's, got another; pass what --json wrote")
+        raise InputError("expected a document of theodolite's, got another; pass what --json wrote")
     if version > VERSION:
-        raise ValueError(f"expected version {VERSION} or before, got {version}; update theodolite")
+        raise InputError(f"expected version {VERSION} or before, got {version}; update theodolite")
     return document if version == VERSION else stamped(kind, _from_0(kind, document))
 
 
@@ -65,7 +66,7 @@ def loaded(path: str | Path) -> Any:
         return upgraded(json.loads(Path(path).read_text(encoding="utf-8")))
     except (OSError, UnicodeDecodeError, RecursionError, json.JSONDecodeError) as error:
         words = printable(" ".join(str(error).split()), 160)
-        raise ValueError(f"expected a document of theodolite's in {path}, got {words}; write it again") from error
+        raise InputError(f"expected a document of theodolite's in {path}, got {words}; write it again") from error
 
 
 def _kind_of(document: dict[str, Any]) -> str:

@@ -6,6 +6,8 @@ import weakref
 from pathlib import Path
 from typing import IO, Any
 
+from theodolite.core.checks import InputError
+
 NAME = ".lock"
 _claimed: dict[Path, tuple[IO[bytes], int]] = {}
 """The locks that this process holds, and for how many holders; the system gives them back when it ends, however it ends."""
@@ -27,7 +29,7 @@ def claim(folder: Path, holder: Any) -> None:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:
                 file.close()
-                raise ValueError(
+                raise InputError(
                     f"expected a folder of its own for this run, got {folder}, into which another run writes now; "
                     "pass another --out, or wait for that one"
                 ) from error

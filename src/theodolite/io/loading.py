@@ -1,4 +1,4 @@
-"""Targets and data from the command line: files and names become subjects, one tensor in memory at a time."""
+"""Targets from the command line: files and names become subjects, one tensor in memory at a time."""
 
 from __future__ import annotations
 
@@ -7,22 +7,18 @@ import importlib
 import inspect
 import os
 import sys
-import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import numpy as np
-
+from theodolite.core.checks import InputError
 from theodolite.core.lazy_torch import is_module, torch
 from theodolite.core.subject import Subject
 from theodolite.io.adapters import Adapted, adapter, configuration, merged
-from theodolite.io.checkpoints import KINDS, checkpoint, numbers, one_line
+from theodolite.io.checkpoints import KINDS, checkpoint, one_line
+from theodolite.io.datasets import dataset, default_loss
 from theodolite.io.files import printable
 from theodolite.io.weights import Weights
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 
 def target(name: str, *, data: Any = None, device: str = "cpu", **facts: Any) -> Subject:
@@ -37,7 +33,7 @@ def target(name: str, *, data: Any = None, device: str = "cpu", **facts: Any) ->
     base = facts.pop("base", None)
     weights = checkpoint(name, device=device)
     if data is not None:
-        raise ValueError(
+        raise InputError(
             f"expected a model to run the data through, got the weights {name} alone; "
             "write a function that builds the model and loads them, and pass package.module:function"
         )
@@ -47,7 +43,7 @@ def target(name: str, *, data: Any = None, device: str = "cpu", **facts: Any) ->
             name, weights, found, checkpoint(base, device=device) if base else facts.pop("origin", None), facts
         )
     if base is not None:
-        raise ValueError(
+        raise InputError(
             f"expected an adapter of low rank in {name} for --base, got none; to compare two checkpoints pass --against"
         )
     return Subject(weights=weights, name=printable(name, 400), **facts)
@@ -70,40 +66,9 @@ def _check_device(device: str) -> None:
     try:
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError) as error:
-        raise ValueError(
+        raise InputError(
             f"expected a device of this machine, got {device!r}: {one_line(error)}; leave out --device"
         ) from error
-
-
-def dataset(name: str, *, exact: bool = False) -> Any:
-    """Data from the command line: ``digits``, an .npz with x and perhaps y, or an .npy with x alone.
-
-    Floats become float32 unless they are wanted ``exact``.
-    """
-    if name == "digits":
-        from theodolite.io.builtin_network import digits
-
-        return digits()
-    path = Path(name)
-    if path.suffix not in (".npz", ".npy") or not path.exists():
-        raise ValueError(f"expected data as digits, a .npz with x and y, or a .npy, got {name!r}; check the path")
-    try:
-        with path.open("rb") as raw:
-            loaded = _loaded(raw, path)
-            if isinstance(loaded, np.ndarray):
-                return _inputs(loaded)
-            arrays = {key: numbers(loaded, key, path) for key in ("x", "y") if key in loaded.files}
-            names = loaded.files
-    except (OSError, EOFError, zipfile.BadZipFile) as error:
-        raise ValueError(
-            f"expected arrays of numbers in {path}, got {one_line(error)}; save with numpy.savez"
-        ) from error
-    if exact and "x" in arrays and "y" in arrays:
-        return arrays["x"], arrays["y"]
-    if "x" not in arrays:
-        raise ValueError(f"expected an array called x (and y) in {path}, got {names}; numpy.savez(path, x=x, y=y)")
-    x = _inputs(arrays["x"])
-    return (x, _targets(arrays["y"])) if "y" in arrays else x
 
 
 def asked_subject(
@@ -121,7 +86,7 @@ def asked_subject(
 
         return builtin()
     if name is None:
-        raise ValueError("expected a model to run the data through, got data alone; name package.module:function")
+        raise InputError("expected a model to run the data through, got data alone; name package.module:function")
     return_large_blocks()
     loaded = dataset(data) if data else None
     origin = checkpoint(against, device=device) if against else None
@@ -149,98 +114,6 @@ _LIMITS = (
 )  # M_MMAP_THRESHOLD and M_TRIM_THRESHOLD of malloc.h: smaller ones are used again
 
 
-def table(name: str) -> tuple[np.ndarray, np.ndarray | None]:
-    """Rows of numbers from the command line, in their own precision, and labels where there are any.
-
-    ``digits``, an .npy, an .npz (x, or its only array; y labels it), a .csv of numbers (a first line of names is passed
-    over), or with pandas a .parquet, of which columns of text are left out.
-    """
-    path = Path(name)
-    if name == "digits":
-        from sklearn.datasets import load_digits
-
-        bunch = load_digits()
-        return bunch.data, bunch.target
-    readers = {".npy": _array_table, ".npz": _array_table, ".csv": _csv_table, ".parquet": _parquet_table}
-    if path.suffix not in readers or not path.is_file():
-        raise ValueError(
-            f"expected digits or a file that is .npy, .npz, .csv or .parquet, got {name!r}; check the path"
-        )
-    return readers[path.suffix](path)
-
-
-def _array_table(path: Path) -> tuple[np.ndarray, np.ndarray | None]:
-    try:
-        with path.open("rb") as raw:
-            loaded = _loaded(raw, path)
-            if isinstance(loaded, np.ndarray):
-                return loaded, None
-            key = "x" if "x" in loaded.files else loaded.files[0] if len(loaded.files) == 1 else ""
-            if not key:
-                raise ValueError(
-                    f"expected an array called x in {path}, got {loaded.files}; numpy.savez(path, x=x, y=y)"
-                )
-            return numbers(loaded, key, path), numbers(loaded, "y", path) if "y" in loaded.files else None
-    except (OSError, EOFError, zipfile.BadZipFile) as error:
-        raise ValueError(
-            f"expected arrays of numbers in {path}, got {one_line(error)}; save with numpy.save"
-        ) from error
-
-
-def _csv_table(path: Path) -> tuple[np.ndarray, None]:
-    with path.open(encoding="utf-8", errors="replace") as lines:
-        first = lines.readline()
-    try:
-        [float(word) for word in first.split(",")]
-        names = 0
-    except ValueError:
-        names = 1
-    try:
-        return np.loadtxt(path, delimiter=",", skiprows=names, ndmin=2), None
-    except ValueError as error:
-        raise ValueError(f"expected numbers between commas in {path}, got {one_line(error)}; leave out text") from error
-
-
-def _parquet_table(path: Path) -> tuple[np.ndarray, None]:
-    try:
-        import pandas
-
-        frame = pandas.read_parquet(path)
-    except ImportError as error:
-        raise ImportError(
-            f"expected pandas and pyarrow to read {path}, got none; pip install pandas pyarrow"
-        ) from error
-    except (OSError, ValueError) as error:
-        raise ValueError(f"expected a table in {path}, got {one_line(error)}; write it with pandas") from error
-    kept = frame.select_dtypes(["number", "bool"])
-    if not len(kept.columns):
-        raise ValueError(f"expected columns of numbers in {path}, got {list(frame.columns)}; add some")
-    return kept.to_numpy(), None
-
-
-def default_loss(data: Any) -> Callable[[Any, Any], Tensor] | None:
-    """Cross-entropy for whole-number targets, mean square for others, none without targets."""
-    if not isinstance(data, tuple):
-        return None
-    functional = torch.nn.functional
-    return functional.mse_loss if data[1].is_floating_point() else functional.cross_entropy
-
-
-def _inputs(x: np.ndarray) -> Tensor:
-    return torch.from_numpy(x.astype(np.float32) if x.dtype.kind in "fub" else x.astype(np.int64))
-
-
-def _targets(y: np.ndarray) -> Tensor:
-    return torch.from_numpy(y.astype(np.float32) if y.dtype.kind == "f" else y.astype(np.int64))
-
-
-def _loaded(raw: Any, path: Path) -> Any:
-    try:
-        return np.load(raw, allow_pickle=False)
-    except ValueError as error:  # numpy's word for pickled objects
-        raise ValueError(f"expected arrays of numbers in {path}, got {one_line(error)}; save plain arrays") from error
-
-
 def _from_function(name: str, *, data: Any, facts: Mapping[str, Any]) -> Subject:
     module, _, function = name.partition(":")
     if os.getcwd() not in sys.path:
@@ -248,16 +121,16 @@ def _from_function(name: str, *, data: Any, facts: Mapping[str, Any]) -> Subject
     try:
         make = getattr(importlib.import_module(module), function)
     except AttributeError as error:
-        raise ValueError(f"expected a function called {function} in {module}, got none; check the name") from error
+        raise InputError(f"expected a function called {function} in {module}, got none; check the name") from error
     except Exception as error:
-        raise ValueError(
+        raise InputError(
             f"expected {KINDS}, got {name!r}: {one_line(error)}; run it where the module imports"
         ) from error
     made = make if is_module(make) or isinstance(make, Subject) else _called(name, make)
     if isinstance(made, Subject):
         return made
     if not is_module(made):
-        raise ValueError(
+        raise InputError(
             f"expected {name} to return an nn.Module or a Subject, got {type(made).__name__}; return the model"
         )
     return Subject(made, data=data, name=name, **facts)
@@ -265,20 +138,20 @@ def _from_function(name: str, *, data: Any, facts: Mapping[str, Any]) -> Subject
 
 def _called(name: str, make: Any) -> Any:
     if not callable(make):
-        raise ValueError(f"expected {name} to be a function that returns a model, got {type(make).__name__}; wrap it")
+        raise InputError(f"expected {name} to be a function that returns a model, got {type(make).__name__}; wrap it")
     needed = [
         p.name
         for p in inspect.signature(make).parameters.values()
         if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
     ]
     if needed:
-        raise ValueError(
+        raise InputError(
             f"expected {name} to need no arguments, got one that needs {', '.join(needed)}; "
             "write a function without arguments that calls it"
         )
     try:
         return make()
     except Exception as error:
-        raise ValueError(
+        raise InputError(
             f"expected {name} to return a model, got {one_line(error)}; call it in Python to see why"
         ) from error

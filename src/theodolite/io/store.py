@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from theodolite.core.checks import InputError
 from theodolite.io.files import json_ready, write_atomically
 from theodolite.io.folder_lock import claim
 
@@ -155,7 +156,7 @@ class Store:
             except (ValueError, KeyError, TypeError) as error:
                 if place == len(lines) - 1:
                     break
-                raise ValueError(
+                raise InputError(
                     f"expected records in {path}, got line {place + 1} damaged; remove that line, or the folder"
                 ) from error
             self._found[key], self._lines[key] = stored, line + "\n"

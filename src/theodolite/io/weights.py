@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from theodolite.core.checks import check_finite, check_made
+from theodolite.core.checks import InputTypeError, check_finite, check_made
 from theodolite.core.lazy_torch import dtype_of, is_module, is_tensor, kind_of, torch
 from theodolite.io.files import said
 
@@ -95,7 +95,9 @@ def state_of(given: Mapping[str, Any]) -> dict[str, Tensor]:
     found = {name: value for name, value in given.items() if is_tensor(value)}
     if not found or not all(isinstance(name, str) for name in found):
         kinds = sorted({type(value).__name__ for value in given.values()}) or ["nothing"]
-        raise TypeError(f"expected a state dict of names and tensors, got {', '.join(kinds)}; pass model.state_dict()")
+        raise InputTypeError(
+            f"expected a state dict of names and tensors, got {', '.join(kinds)}; pass model.state_dict()"
+        )
     return found
 
 

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
+from theodolite.core.checks import InputError
+
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
@@ -34,9 +36,9 @@ def completed(
     ``processes`` that are kept from call to call where it is given some.
     """
     if backend not in get_args(Backend):
-        raise ValueError(f"expected a backend among {get_args(Backend)}, got {backend!r}; choose one of them")
+        raise InputError(f"expected a backend among {get_args(Backend)}, got {backend!r}; choose one of them")
     if jobs == 0 or jobs < -1:
-        raise ValueError(f"expected a number of jobs, or -1 for every core, got {jobs}; pass --jobs 2, say")
+        raise InputError(f"expected a number of jobs, or -1 for every core, got {jobs}; pass --jobs 2, say")
     if (jobs == 1 and backend == "loky") or not tasks:
         for index, task in enumerate(tasks):
             yield index, function(*task)
@@ -214,8 +216,8 @@ def _on_ray(function: Callable[..., Result], tasks: Tasks, workers: int) -> Iter
             ray.shutdown()
 
 
-def _given_up(error: BaseException) -> ValueError:
-    return ValueError(
+def _given_up(error: BaseException) -> InputError:
+    return InputError(
         f"expected workers that live, got several that died at the same work ({type(error).__name__}); "
         "give them more memory, or fewer --jobs"
     )
@@ -227,6 +229,6 @@ def _installed(module: str, extra: str) -> Any:
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        raise ValueError(
+        raise InputError(
             f"expected the package {module} for --backend {extra}, got none; pip install 'theodolite[{extra}]'"
         ) from error

@@ -13,6 +13,8 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from theodolite.core.checks import InputError, InputTypeError
+
 Inputs = Tensor | tuple[Tensor, ...] | Mapping[str, Tensor]
 """What a model is called with, samples first: one tensor, several by position, or several by name."""
 
@@ -37,7 +39,7 @@ class Stateless:
         answer = functional_call(self.model, {**self.fixed, **parameters}, args, keywords)
         found = first_tensor(answer)
         if found.ndim == 0 or len(found) != count(x):
-            raise ValueError(
+            raise InputError(
                 f"expected a model that answers one row a sample, got {tuple(found.shape)} for {count(x)} samples; "
                 "wrap it so that samples come first"
             )
@@ -58,7 +60,7 @@ def stateless(model: nn.Module, *, frozen: bool = False) -> Stateless:
         else:
             fixed[name] = promoted(parameter.detach())
     if not own:
-        raise ValueError("expected a model with trainable parameters, got none; frozen=True counts frozen ones too")
+        raise InputError("expected a model with trainable parameters, got none; frozen=True counts frozen ones too")
     return Stateless(model, own, fixed)
 
 
@@ -111,7 +113,9 @@ def first_tensor(answer: Any) -> Tensor:
     if isinstance(answer, tuple | list):
         answer = next((member for member in answer if isinstance(member, Tensor)), None)
     if not isinstance(answer, Tensor):
-        raise TypeError(f"expected a model that answers a tensor, got {type(answer).__name__}; wrap it to return one")
+        raise InputTypeError(
+            f"expected a model that answers a tensor, got {type(answer).__name__}; wrap it to return one"
+        )
     return answer
 
 

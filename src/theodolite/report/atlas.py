@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from theodolite.io.workers import Processes, completed
 from theodolite.report.figures import verdict_figure
 from theodolite.report.formulas import formula, prose
-from theodolite.report.html import count_words, rendered
+from theodolite.report.html import count_words
+from theodolite.report.rendering import rendered
 from theodolite.report.sites import Frame
 from theodolite.report.unicode_math import unicode_prose
 from theodolite.report.views import Row, reading_row, slug

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from theodolite.report.html import rendered
+from theodolite.report.rendering import rendered
 from theodolite.report.words import number, plain, printable
 
 if TYPE_CHECKING:

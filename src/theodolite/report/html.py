@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from theodolite.report.figures import FEW_FIGURES
+from theodolite.report.opening import Opening
+from theodolite.report.rendering import rendered
 from theodolite.report.views import shortened_sections, survey_sections
-from theodolite.report.words import MARKS, printable, status_counts
+from theodolite.report.words import status_counts
 
 if TYPE_CHECKING:
-    from jinja2 import Environment
-
     from theodolite.core.question import Answer, Skipped
-    from theodolite.report.opening import Opening
 
 __all__ = ["picture_file", "survey_fragment", "survey_page", "watch_page"]
 
@@ -101,8 +98,6 @@ def picture_file(svg: str) -> str:
 
 
 def _opened(opening: Opening | None) -> Mapping[str, Any]:
-    from theodolite.report.opening import Opening  # which renders a diagnosis, and so needs this file
-
     return (opening or Opening()).values()
 
 
@@ -118,28 +113,3 @@ def count_words(status: str, count: int) -> str:
 def _survey_counts(answers: Sequence[Answer], skipped: Sequence[Skipped]) -> list[tuple[str, str, int]]:
     counts: dict[str, int] = {**status_counts(answers), "skipped": len(skipped)}
     return [(status, count_words(status, count), count) for status, count in counts.items()]
-
-
-def rendered(template: str, **values: Any) -> str:
-    """A template with these values; marks are those of readings unless others are given."""
-    return _environment().get_template(template).render(**{"marks": MARKS, **values})
-
-
-@lru_cache(maxsize=1)
-def _environment() -> Environment:
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    from theodolite.report.compiled import Compiled
-    from theodolite.report.filters import badge, parted, strip
-
-    environment = Environment(
-        loader=FileSystemLoader(Path(__file__).with_name("templates")),
-        bytecode_cache=Compiled(),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        finalize=lambda value: printable(value) if type(value) is str else value,
-    )
-    environment.filters |= {"parted": parted, "badge": badge, "strip": strip}
-    return environment

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from theodolite.report.html import rendered
+from theodolite.report.rendering import rendered
 
 Link = tuple[str, str]
 """Words, and an address from the root of the site."""

@@ -14,6 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from theodolite.core.checks import InputError
 from theodolite.theory._closed_forms import Nonlinearity
 
 _Elementwise = Callable[[torch.Tensor], torch.Tensor]
@@ -150,7 +151,7 @@ def named(source: Any, parameters: Mapping[str, Any]) -> tuple[str, _Elementwise
         plain = not isinstance(source, nn.GELU) or source.approximate == "none"
         return (name if plain else f"{name}({source.extra_repr()})"), source
     if type(source).__module__.startswith("numpy"):
-        raise ValueError(
+        raise InputError(
             f"expected a torch function or a name, got NumPy's {getattr(source, '__name__', source)}; "
             "NumPy's cannot be differentiated, give the name as a word"
         )
@@ -159,7 +160,7 @@ def named(source: Any, parameters: Mapping[str, Any]) -> tuple[str, _Elementwise
     if callable(source):
         return _name_of(source, parameters), functools.partial(source, **parameters) if parameters else source
     if not isinstance(source, str):
-        raise ValueError(
+        raise InputError(
             f"expected the name of an activation or an elementwise torch callable, got {type(source).__name__}; "
             f"give one of {', '.join((*KNOWN, *_file_names()))}, or a function"
         )
@@ -172,7 +173,7 @@ def named(source: Any, parameters: Mapping[str, Any]) -> tuple[str, _Elementwise
         known = (*KNOWN, *_file_names())
         near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
         hint = f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(known)}"
-        raise ValueError(
+        raise InputError(
             f"expected the name of an elementwise function in torch.nn.functional or torch, got {source!r}; "
             f"{hint} Any elementwise torch callable works too."
         )
@@ -204,16 +205,16 @@ def checked(name: str, function: _Elementwise) -> None:
             again, zero = function(z.clone()), function(z.new_zeros(3))
             turned, part = function(z.flip(0).reshape(13, 10).clone()), function(z[:37].clone())
     except Exception as error:
-        raise ValueError(f"expected an elementwise function, got {name}, which fails: {error}; {advice}") from error
+        raise InputError(f"expected an elementwise function, got {name}, which fails: {error}; {advice}") from error
     if not isinstance(first, torch.Tensor) or first.shape != z.shape or turned.shape != (13, 10):
         shape = tuple(first.shape) if isinstance(first, torch.Tensor) else type(first).__name__
-        raise ValueError(f"expected an elementwise function, got {name}, which makes {shape} of shape (130,); {advice}")
+        raise InputError(f"expected an elementwise function, got {name}, which makes {shape} of shape (130,); {advice}")
     if first.dtype != torch.float64:
-        raise ValueError(f"expected a function that keeps float64, got {name}, which returns {first.dtype}; {advice}")
+        raise InputError(f"expected a function that keeps float64, got {name}, which returns {first.dtype}; {advice}")
     if not (torch.isfinite(first).all() and torch.isfinite(zero).all()):
-        raise ValueError(f"expected a function finite on the whole line, got {name}, which is not; {advice}")
+        raise InputError(f"expected a function finite on the whole line, got {name}, which is not; {advice}")
     if not torch.equal(first, again):
-        raise ValueError(f"expected a deterministic function, got {name}, which is random; {advice}")
+        raise InputError(f"expected a deterministic function, got {name}, which is random; {advice}")
     whole = torch.cat([first, first[:37]])
     if not torch.allclose(torch.cat([turned.reshape(-1).flip(0), part]), whole, rtol=1e-12, atol=1e-12):
-        raise ValueError(f"expected an elementwise function, got {name}, which mixes its entries; {advice}")
+        raise InputError(f"expected an elementwise function, got {name}, which mixes its entries; {advice}")

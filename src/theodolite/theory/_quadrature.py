@@ -10,6 +10,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from theodolite.core.checks import InputError
+
 Array = NDArray[np.float64]
 Function = Callable[[Array], Array]
 
@@ -125,7 +127,7 @@ def coarser_edges(function: Function, edges: Array, scale: float) -> Array:
     return coarse if np.abs(totals[0] - totals[1]).max() <= 1e-12 * size else edges
 
 
-class UnresolvedError(ValueError):
+class UnresolvedError(InputError):
     """The function varies too fast to be represented by panels."""
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from theodolite.core.checks import InputError
 from theodolite.theory._closed_forms import CLOSED_FORMS, ClosedForm, angle, geometric_mean, homogeneous
 from theodolite.theory._elementwise import checked, named, nonlinearity
 from theodolite.theory._quadrature import LARGEST, Array, Line, Resolution, gaussian_line, plane_mean
@@ -193,7 +194,7 @@ class Activation:
         if self.exact is not None and self.exact.moment_curvature is not None:
             return self.exact.moment_curvature(_variance(K))
         if _variance(K) == 0.0:
-            raise ValueError("expected a positive variance, got 0; take a small one for the limit")
+            raise InputError("expected a positive variance, got 0; take a small one for the limit")
         line = self._line(K)
         if not self._is_continuous(K):
             return line.mean((line.values**2 - self.moment(K)) * (line.x**4 - 6 * line.x**2 + 3)) / (4 * K * K)
@@ -267,7 +268,7 @@ TINY = 1e-30
 
 def _variance(K: float) -> float:
     if not (K >= 0.0 and math.isfinite(K)):
-        raise ValueError(f"expected a finite variance of at least 0, got {K}")
+        raise InputError(f"expected a finite variance of at least 0, got {K}")
     return K
 
 
@@ -275,7 +276,7 @@ def _triple(K11: float, K22: float, K12: float) -> tuple[float, float, float]:
     """The two variances with the larger first, and the covariance within what they allow."""
     bound = geometric_mean(_variance(K11), _variance(K22))
     if not abs(K12) <= bound * (1 + 1e-9) + 1e-300:
-        raise ValueError(
+        raise InputError(
             f"expected |K12| of at most sqrt(K11 K22) = {bound}, got {K12}; a covariance matrix has no negative eigenvalue"
         )
     return max(K11, K22), min(K11, K22), min(bound, max(-bound, K12))

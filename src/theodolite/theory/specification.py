@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from theodolite.core.checks import InputError
 from theodolite.theory.activations import Activation
 
 
@@ -40,18 +41,18 @@ class Mlp:
         object.__setattr__(self, "hidden_layers", _plain(self.hidden_layers))
         depth = self.hidden_layers if widths is None else len(widths)
         if depth is None:
-            raise ValueError("expected hidden_layers or widths, got neither; give Mlp(hidden_layers=3, ...)")
+            raise InputError("expected hidden_layers or widths, got neither; give Mlp(hidden_layers=3, ...)")
         if self.hidden_layers is not None and depth != self.hidden_layers:
-            raise ValueError(
+            raise InputError(
                 f"expected as many widths as hidden layers, got {depth} widths and hidden_layers={self.hidden_layers}; "
                 "leave out one of the two"
             )
         if not _is_whole(depth) or depth < 0:
-            raise ValueError(f"expected a whole number of hidden layers of at least 0, got {depth!r}")
+            raise InputError(f"expected a whole number of hidden layers of at least 0, got {depth!r}")
         if widths is not None and not all(_is_whole(n) and n > 0 for n in widths):
-            raise ValueError(f"expected widths that are positive whole numbers, got {widths}")
+            raise InputError(f"expected widths that are positive whole numbers, got {widths}")
         if self.weight_variance != self.weight_variance:  # NaN, whatever type was given
-            raise ValueError(
+            raise InputError(
                 "expected a weight_variance, got none; give C_w, the variance of a weight times its fan-in "
                 "(criticality(activation).weight_variance for the critical one)"
             )
@@ -85,7 +86,7 @@ class Mlp:
     def common_variances(self) -> tuple[float, float]:
         r"""The $C_w$ and $C_b$ that all layers have in common; an error where they differ from layer to layer."""
         if len(set(self.weight_variances)) > 1 or len(set(self.bias_variances)) > 1:
-            raise ValueError(
+            raise InputError(
                 "expected one weight_variance and one bias_variance for all layers, got some that differ; "
                 "give Mlp one number each"
             )
@@ -97,7 +98,7 @@ class Mlp:
         if weight_layers is None or weight_layers <= len(own):
             return own[:weight_layers]
         if isinstance(self.weight_variance, tuple) or isinstance(self.bias_variance, tuple):
-            raise ValueError(
+            raise InputError(
                 f"expected at most {len(own)} weight_layers, as many as there are variances, got {weight_layers}"
             )
         return (own[0],) * weight_layers
@@ -111,9 +112,9 @@ def _check_variances(name: str, variance: object, layers: int) -> None:
     values = variance if isinstance(variance, tuple) else (variance,)
     for value in values:
         if not (isinstance(value, int | float) and math.isfinite(value) and value >= 0):
-            raise ValueError(f"expected a finite {name} of at least 0, got {variance!r}")
+            raise InputError(f"expected a finite {name} of at least 0, got {variance!r}")
     if isinstance(variance, tuple) and len(variance) != layers:
-        raise ValueError(
+        raise InputError(
             f"expected one {name} for each of {layers} layers of weights, got {len(variance)}; or give one number for all"
         )
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
+from theodolite.core.checks import InputError
 from theodolite.core.question import Answer, Skipped
 from theodolite.io.weights import Weight, left_out
 
@@ -61,12 +62,12 @@ def says_nothing(answers: Iterable[Answer]) -> bool:
     return all(reading.quantity == UNREAD for answer in answers for reading in answer.readings)
 
 
-def nothing_read(subject: Subject, unsurveyed: Mapping[str, tuple[str, ...]], answers: Iterable[Answer]) -> ValueError:
+def nothing_read(subject: Subject, unsurveyed: Mapping[str, tuple[str, ...]], answers: Iterable[Answer]) -> InputError:
     """The error for a checkpoint of which no instrument could read anything."""
     named = [reading for answer in answers for reading in answer.readings]
     whys = [f"{reading.where}: {reading.meaning.partition('. ')[0]}" for reading in named[:1]]
     whys += [f"{len(names):,} ({names[0]}): {why}" for why, names in unsurveyed.items()]
-    return ValueError(
+    return InputError(
         f"expected weights that an instrument reads in {subject.name}, got {'; '.join(whys) or 'none'}; "
         "pass the file that holds the matrices"
     )

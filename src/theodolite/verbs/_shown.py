@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from theodolite.core.checks import MissingPackageError
 from theodolite.core.reading_table import COLUMNS, csv_text, row_of
 from theodolite.io.documents import stamped
 from theodolite.io.files import json_ready, json_text, write_atomically
@@ -72,7 +73,9 @@ class Shown(ABC):
         try:
             import pandas
         except ImportError as error:
-            raise ImportError("expected pandas for a frame, got none; pip install 'theodolite[pandas]'") from error
+            raise MissingPackageError(
+                "expected pandas for a frame, got none; pip install 'theodolite[pandas]'"
+            ) from error
         return pandas.DataFrame(self.rows(), columns=list(self.columns))
 
     def __str__(self) -> str:

@@ -13,7 +13,7 @@ from theodolite import catalogue
 from theodolite.core.law import Law, Size, Verdict
 from theodolite.core.reading import Estimate
 from theodolite.core.reading_table import COLUMNS, known_number, row_of
-from theodolite.core.source_digest import sources
+from theodolite.core.source_digest import source_digest
 from theodolite.io.files import write_atomically
 from theodolite.io.store import Store
 from theodolite.io.workers import Backend, Processes, completed, one_thread
@@ -54,10 +54,10 @@ class CheckSettings:
     break_assumptions: bool = False
 
     def fingerprint(self, name: str) -> str:
-        """Changes with the size, the seed, and any file that the law reaches: an old verdict is then not reused."""
+        """Changes with the size, the seed, and any source that the law may depend on: an old verdict is then not reused."""
         from theodolite import __version__
 
-        code = sources(catalogue.ROOT).digest(catalogue.entry(name).path)
+        code = source_digest(catalogue.ROOT, catalogue.entry(name).path)
         parts = [__version__, code, self.size, str(self.seed), str(self.break_assumptions), *_library_versions()]
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 

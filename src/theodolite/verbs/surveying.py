@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from theodolite import catalogue
+from theodolite.core.checks import InputError
 from theodolite.core.multiple_comparisons import in_families
 from theodolite.core.question import Answer, Cost, Question, Skipped
 from theodolite.core.reading_table import row_of
@@ -60,7 +61,7 @@ def survey(
     results = _results(subject, ready, shared, jobs=jobs, backend=backend)
     answers = tuple(result for result in results if isinstance(result, Answer))
     if subject.faults and not answers:
-        raise ValueError(next(iter(subject.faults.values())))
+        raise InputError(next(iter(subject.faults.values())))
     unsurveyed = unread(subject, answers)
     if subject.model is None and says_nothing(answers):
         raise nothing_read(subject, unsurveyed, answers)
@@ -147,7 +148,7 @@ def read(name: str, target: Subject | Any, **facts: Any) -> tuple[Reading, ...]:
     subject, chosen = subject_of(target, **facts), catalogue.instrument(name)
     missing = chosen.missing(subject)
     if missing:
-        raise ValueError(f"expected a subject with {', '.join(missing)} for {name}, got none; pass them to Subject")
+        raise InputError(f"expected a subject with {', '.join(missing)} for {name}, got none; pass them to Subject")
     with untouched(subject.model):
         readings = in_families(chosen.read(subject))
     subject.store.put(f"answer {chosen.name}", [row_of(reading) for reading in readings])
@@ -237,10 +238,6 @@ def _answer(name: str, subject: Subject, shared: SurveyBudget) -> tuple[Answer |
 
 def _reason(error: Exception, name: str) -> str:
     """Why an instrument failed, in the words of whoever raised it; what torch says of itself is left to `read`."""
-    if isinstance(error.__cause__, Exception) and "within the domain of" in str(
-        error
-    ):  # words that a door put around it
-        error = error.__cause__
     frames, kind = traceback.extract_tb(error.__traceback__), type(error).__name__
     inside = bool(frames) and "torch" in Path(frames[-1].filename).parts
     if not inside and not isinstance(error, RuntimeError):

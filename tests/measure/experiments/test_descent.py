@@ -39,7 +39,7 @@ def test_edges():
     for momentum in (0.0, 0.8):
         found = largest_stable_step(lambda x: 2 * x, start, bracket=(0.1, 4.0), momentum=momentum)
         assert step_size_edge(found, momentum=momentum) == pytest.approx(2.0, rel=1e-3)
-    with pytest.raises(ValueError, match="lr of at least 0"):
+    with pytest.raises(ValueError, match="expected a positive step"):
         step_size_edge(-1.0)
 
 

@@ -54,7 +54,7 @@ def test_worst_examples_at_the_safe_rate():
 def test_wrong_input_is_named():
     with pytest.raises(ValueError, match="expected a loss"):
         invariance.hadamard_lower_bound(1, 2, loss="odd")
-    with pytest.raises(ValueError, match="expected a count"):
+    with pytest.raises(ValueError, match="expected seen to be a whole number of at least 0"):
         invariance.unseen_share(-1, 4)
-    with pytest.raises(ValueError, match="expected at least two features"):
+    with pytest.raises(ValueError, match="expected dimension to be a whole number of at least 2"):
         invariance.largest_norm(1)

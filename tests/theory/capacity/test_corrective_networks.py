@@ -159,7 +159,7 @@ def test_bounds_and_constants():
         power = int(name[-1]) if "theta^" in name else 0  # as its title says
         assert closer[name] == pytest.approx(2**power * bound, rel=1e-12)
     assert polynomial_units(7, 2, order=1, error=0.1, failure_probability=0.2) == pytest.approx(7**4 / 0.02)
-    with pytest.raises(ValueError, match="expected positive"):
+    with pytest.raises(ValueError, match="expected order to be a finite number above 0"):
         polynomial_units(7, 2, order=0)
 
 

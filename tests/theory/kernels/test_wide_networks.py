@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import nn
 
-from theodolite.core.precision import exact_products
+from theodolite.core.state import exact_products
 from theodolite.theory import Activation, Mlp, activation_of
 from theodolite.theory.kernels import mlp_kernel_diagonal, mlp_kernels
 from theodolite.theory.kernels._duals.maps import Pairs, known_dual

@@ -9,6 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from theodolite.core.checks import InputError
+
 HadamardKind = Literal["plain", "shifted", "flipped", "permuted", "signs", "gauss"]
 
 
@@ -53,9 +55,9 @@ def sparse_problem(
     (True, True)
     """
     if kind not in get_args(HadamardKind):
-        raise ValueError(f"expected a kind among {get_args(HadamardKind)}, got {kind!r}; choose one of them")
+        raise InputError(f"expected a kind among {get_args(HadamardKind)}, got {kind!r}; choose one of them")
     if not 0 < seen <= dimension:
-        raise ValueError(
+        raise InputError(
             f"expected between 1 and {dimension} examples to train on, got {seen}; they are rows of a square"
         )
     x = _entries(kind, dimension, generator).to(dtype)
@@ -102,7 +104,7 @@ def _entries(kind: HadamardKind, dimension: int, generator: torch.Generator) -> 
     if kind == "signs":
         return 2.0 * torch.randint(0, 2, (dimension, dimension), generator=generator).double() - 1
     if dimension & (dimension - 1):
-        raise ValueError(
+        raise InputError(
             f"expected a power of two for a Hadamard matrix, got {dimension}; take {2 ** dimension.bit_length()}"
         )
     from scipy.linalg import hadamard

@@ -27,6 +27,7 @@ from theodolite.construct.capacity._memorize_slots import (
     slots,
     slots_needed,
 )
+from theodolite.core.checks import InputError
 from theodolite.theory.capacity.memory_bounds import MemorizingActivation
 
 MOST_APART = (0.05, 0.02, 0.01, 0.005, 0.002)
@@ -50,7 +51,7 @@ def arrangement(x: Floats, *, groups: int, size: int, tries: int, generator: np.
     everything = np.ones(len(x), dtype=bool)
     first = direction(x, everything, tries=tries, generator=generator)
     if first.gap == 0:
-        raise ValueError(
+        raise InputError(
             "expected points that differ by more than rounding along some projection, got some that do not; "
             "merge or remove rows that are nearly equal"
         )

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from theodolite.core.checks import InputError
+
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -66,7 +68,7 @@ def slots(z: Floats, fitted: Flags, *, groups: int, size: int) -> Slots:
     needed = int(mine.sum() + empty.sum())
     roomy = groups * size - needed >= ROOM * groups and len(gaps) >= ROOM * groups
     if not roomy and (needed > groups * size or not mine.all()):
-        raise ValueError(f"expected {groups} groups of {size} to hold {needed} slots with room; use wider layers")
+        raise InputError(f"expected {groups} groups of {size} to hold {needed} slots with room; use wider layers")
     if roomy:
         cuts = _cuts(gaps, mine, empty, groups=groups, size=size)
         empty = _filled(edges, mine, empty, cuts, size)

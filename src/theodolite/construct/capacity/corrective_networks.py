@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from theodolite.construct.capacity.corrective_groups import UnitGroup, least_squares_group, line_search, literal_group
+from theodolite.core.checks import InputError
 from theodolite.theory.capacity import separation
 
 _Method = Literal["auto", "least-squares", "block", "literal", "line-search"]
@@ -132,7 +133,7 @@ def corrective(
     z = _on_sphere(points, center, scale, lift=lift)
     theta = separation(z) if len(z) <= PAIRS or scheme in ("literal", "line-search") else None
     if theta == 0:
-        raise ValueError("expected points that differ in double precision, got two that do not; rescale or merge them")
+        raise InputError("expected points that differ in double precision, got two that do not; rescale or merge them")
     plan = _Plan(scheme, groups, group_width, tolerance, theta, generator)
     mean = torch.zeros_like(labels[0]) if scheme in ("literal", "line-search") else labels.mean(0)
     made, contraction = plan.made(z, labels - mean)
@@ -200,10 +201,10 @@ class _Plan:
 
 def _check_options(method: str, groups: int | None, group_width: int | None) -> None:
     if method not in get_args(_Method):
-        raise ValueError(f"expected a method among {get_args(_Method)}, got {method!r}; choose one of them")
+        raise InputError(f"expected a method among {get_args(_Method)}, got {method!r}; choose one of them")
     for name, value in (("groups", groups), ("group_width", group_width)):
         if value is not None and (type(value) is not int or value < 1):
-            raise ValueError(
+            raise InputError(
                 f"expected {name} to be a positive whole number, got {value!r}; leave it out for the default"
             )
 
@@ -214,16 +215,16 @@ def _checked(x: Any, y: Any) -> tuple[Tensor, Tensor, bool]:
     points = points.detach().to(torch.float64)
     labels = torch.as_tensor(y).detach().to(points.device, torch.float64)
     if points.ndim != 2 or not points.numel():
-        raise ValueError(f"expected points in rows, got a tensor of shape {tuple(points.shape)}; reshape to (n, d)")
+        raise InputError(f"expected points in rows, got a tensor of shape {tuple(points.shape)}; reshape to (n, d)")
     if labels.ndim not in (1, 2) or len(labels) != len(points) or not labels.numel():
-        raise ValueError(
+        raise InputError(
             f"expected a label, or a row of them, for each of {len(points)} points, got shape {tuple(labels.shape)}"
         )
     flat = labels.ndim == 1
     labels = labels[:, None] if flat else labels
     finite = torch.isfinite(points).all(1) & torch.isfinite(labels).all(1)
     if not bool(finite.all()):
-        raise ValueError(f"expected finite points and labels, got others in rows {_rows(~finite)}; leave them out")
+        raise InputError(f"expected finite points and labels, got others in rows {_rows(~finite)}; leave them out")
     _, index, counts = torch.unique(points, dim=0, return_inverse=True, return_counts=True)
     if int(counts.max()) > 1:
         twice = counts[index] > 1
@@ -232,7 +233,7 @@ def _checked(x: Any, y: Any) -> tuple[Tensor, Tensor, bool]:
         conflict = (labels != labels[first[index]]).any(1)
         if bool(conflict.any()):
             shared = torch.isin(index, index[conflict])
-            raise ValueError(
+            raise InputError(
                 f"expected one label for each point, got several for the same point in rows {_rows(shared)}; mend the labels"
             )
         keep = ~twice | (first[index] == torch.arange(len(points), device=points.device))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from theodolite.core.checks import InputError
+
 Array = NDArray[np.float64]
 SLACK = 1e-7  # of the largest distance: how far a constraint may be missed by the solver
 MOST_STEPS = 20_000
@@ -27,15 +29,15 @@ def lipschitz_extension(
     x, y = np.asarray(points, dtype=np.float64), np.asarray(images, dtype=np.float64)
     fresh = np.asarray(new, dtype=np.float64)
     if x.ndim != 2 or y.ndim != 2 or fresh.ndim != 2 or len(x) != len(y) or len(x) == 0 or fresh.shape[1] != x.shape[1]:
-        raise ValueError(
+        raise InputError(
             "expected points (k, d) with images (k, m), k at least 1, and new points (n, d), got shapes "
             f"{x.shape}, {y.shape} and {fresh.shape}"
         )
     if not (np.isfinite(x).all() and np.isfinite(y).all() and np.isfinite(fresh).all() and 0 < lipschitz < np.inf):
-        raise ValueError("expected finite points and a positive lipschitz, got others; remove those")
+        raise InputError("expected finite points and a positive lipschitz, got others; remove those")
     steepest = _steepest(x, y)
     if steepest > lipschitz * (1 + SLACK):
-        raise ValueError(
+        raise InputError(
             f"expected images no steeper than lipschitz={lipschitz:g}, got {steepest:.6g}; give at least that"
         )
     for place, row in enumerate(fresh):
@@ -90,7 +92,7 @@ def _meeting_point(centers: Array, radii: Array) -> Array:
         weights[loose] = 0.0 if step == weights[loose] else weights[loose] - step
         at = at + step * (gram[:, tight] - gram[:, loose])
     if worst > SLACK * size:
-        raise ValueError(
+        raise InputError(
             f"expected balls that meet, got a gap of {worst:.2g} of squared distance; give a larger lipschitz"
         )
     return np.asarray(centers[nearest] + weights @ center)

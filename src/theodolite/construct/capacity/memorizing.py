@@ -20,6 +20,7 @@ from torch import Tensor, nn
 
 from theodolite.construct.capacity._memorize_layers import Hidden, arrangement, hidden_layers, linear
 from theodolite.construct.capacity._memorize_slots import Floats
+from theodolite.core.checks import InputError
 from theodolite.theory.capacity import construction_capacity, theorem_widths
 from theodolite.theory.capacity.memory_bounds import PIECES, MemorizingActivation
 
@@ -82,7 +83,7 @@ def memorize(
     """
     start = time.perf_counter()
     if activation not in PIECES:
-        raise ValueError(f"expected an activation among {sorted(PIECES)}, got {activation!r}; use one of these")
+        raise InputError(f"expected an activation among {sorted(PIECES)}, got {activation!r}; use one of these")
     inputs, shape = _inputs(x)
     targets, classes = _targets(y, len(inputs))
     rows = _distinct(inputs, targets)
@@ -97,7 +98,7 @@ def memorize(
     net = Memorized(*([nn.Flatten()] if len(shape) > 1 else []), *modules)
     error, right = fit_error(net, torch.from_numpy(points).reshape(-1, *shape), wanted)
     if error > WRONG * max(1e-300, float(wanted.abs().max())) or (classes and right < 1):
-        raise ValueError(
+        raise InputError(
             f"expected points that double precision can tell apart, got a largest error of {error:.3g}: the nearest two are "
             f"{_nearest(points):.3g} apart, with points as large as {np.abs(points).max():.3g}; merge them or spread them out"
         )
@@ -179,9 +180,9 @@ def load(path: str | Path) -> Memorized:
             facts = file.metadata() or {}
             state = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
     except (OSError, SafetensorError) as error:
-        raise ValueError(f"expected a network written by theodolite memorize, got {path}: {error}; check it") from error
+        raise InputError(f"expected a network written by theodolite memorize, got {path}: {error}; check it") from error
     if "report" not in facts:
-        raise ValueError(f"expected a network written by theodolite memorize, got {path} without its report; check it")
+        raise InputError(f"expected a network written by theodolite memorize, got {path} without its report; check it")
     report = json.loads(facts["report"])
     offset = int(json.loads(facts["flatten"]))
     modules: list[nn.Module] = [nn.Flatten()] if offset else []
@@ -206,13 +207,13 @@ def _activation(name: str) -> nn.Module:
 def _inputs(x: Any) -> tuple[Floats, tuple[int, ...]]:
     array = x.detach().cpu().to(torch.float64).numpy() if isinstance(x, Tensor) else np.asarray(x)
     if array.dtype.kind not in "fiub" or array.ndim < 1 or array.shape[0] < 1 or array.size == 0:
-        raise ValueError(f"expected rows of numbers, got {array.dtype} of shape {array.shape}; pass an array (n, d)")
+        raise InputError(f"expected rows of numbers, got {array.dtype} of shape {array.shape}; pass an array (n, d)")
     if array.ndim == 1:
-        raise ValueError(f"expected points as rows, got shape {array.shape}; pass x[:, None] for points on a line")
+        raise InputError(f"expected points as rows, got shape {array.shape}; pass x[:, None] for points on a line")
     flat = np.ascontiguousarray(array.reshape(len(array), -1), dtype=np.float64)
     if not np.isfinite(flat).all():
         row = int(np.flatnonzero(~np.isfinite(flat).all(1))[0])
-        raise ValueError(f"expected finite inputs, got a value that is not in row {row}; remove or mend it")
+        raise InputError(f"expected finite inputs, got a value that is not in row {row}; remove or mend it")
     return flat, array.shape[1:]
 
 
@@ -220,13 +221,13 @@ def _targets(y: Any, count: int) -> tuple[Floats, tuple[int, ...]]:
     """Targets (n, outputs), or class numbers (n, 1) with the classes."""
     array = y.detach().cpu().numpy() if isinstance(y, Tensor) else np.asarray(y)
     if array.dtype.kind not in "fiub" or array.ndim not in (1, 2) or len(array) != count or array.size == 0:
-        raise ValueError(
+        raise InputError(
             f"expected one target a row, (n,) or (n, outputs) with n = {count}, got {array.dtype} {array.shape}; match x"
         )
     values = array.reshape(count, -1).astype(np.float64)
     if not np.isfinite(values).all():
         row = int(np.flatnonzero(~np.isfinite(values).all(1))[0])
-        raise ValueError(f"expected finite targets, got a value that is not in row {row}; remove or mend it")
+        raise InputError(f"expected finite targets, got a value that is not in row {row}; remove or mend it")
     if array.dtype.kind == "f" or array.ndim == 2:
         return values, ()
     return values, tuple(int(label) for label in np.unique(array))
@@ -240,7 +241,7 @@ def _distinct(x: Floats, y: Floats) -> np.ndarray:
     clash = np.flatnonzero((y != y[kept]).any(1))
     if len(clash):
         row = int(clash[0])
-        raise ValueError(
+        raise InputError(
             f"expected one target for equal rows, got rows {int(kept[row])} and {row} that are equal but have targets "
             f"{np.round(y[kept[row]], 6).tolist()} and {np.round(y[row], 6).tolist()}; remove one or make them agree"
         )
@@ -270,10 +271,10 @@ def _widths(
         return advised
     chosen = tuple(int(width) for width in given)
     if len(chosen) != len(advised) or min(chosen, default=0) < 1:
-        raise ValueError(f"expected {len(advised)} hidden widths, got {chosen}; {advised} would do")
+        raise InputError(f"expected {len(advised)} hidden widths, got {chosen}; {advised} would do")
     room = construction_capacity(*chosen[:2], activation=activation, outputs=outputs)
     if room < points or (number and chosen[2] < advised[2]):
-        raise ValueError(
+        raise InputError(
             f"expected widths that can hold {points} points, got {chosen}, certain to hold {room}; {advised} would do"
         )
     return chosen

@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from theodolite.core.checks import InputError
 from theodolite.theory.capacity import smoothed_relu
 
 
@@ -53,7 +54,7 @@ class CorrectiveFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         if self.subset is not None:
             _check_whole("subset", self.subset)
         if not self.bias_range >= 0:
-            raise ValueError(f"expected bias_range of at least 0, got {self.bias_range}; pass 2.0, say")
+            raise InputError(f"expected bias_range of at least 0, got {self.bias_range}; pass 2.0, say")
         smoothed_relu(
             torch.zeros(0), self.order, smoothing_width=self.smoothing_width
         )  # refuses a wrong order or width
@@ -84,4 +85,4 @@ class CorrectiveFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
 def _check_whole(name: str, value: Any) -> None:
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-        raise ValueError(f"expected {name} to be a positive whole number, got {value!r}; pass 100, say")
+        raise InputError(f"expected {name} to be a positive whole number, got {value!r}; pass 100, say")

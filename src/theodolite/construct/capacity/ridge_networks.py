@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from theodolite.construct.capacity.smooth_layers import SReLU
+from theodolite.core.checks import InputError
 from theodolite.theory.capacity import (
     RadialFunction,
     ridge_directions,
@@ -114,7 +115,7 @@ def representation(
     True
     """
     if groups < 1 or units < 1 or not box > 0:
-        raise ValueError(f"expected at least one group and unit and a positive box, got {groups}, {units}, {box}")
+        raise InputError(f"expected at least one group and unit and a positive box, got {groups}, {units}, {box}")
     generator = generator if generator is not None else torch.Generator().manual_seed(0)
     directions = ridge_directions(function, like=torch.zeros((), dtype=torch.float64, device=generator.device))
     each = max(1, round(units / len(directions)))

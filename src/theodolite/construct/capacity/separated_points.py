@@ -7,6 +7,7 @@ import math
 import torch
 from torch import Tensor
 
+from theodolite.core.checks import InputError
 from theodolite.theory.capacity import separation
 
 
@@ -19,7 +20,7 @@ def separated_pairs(samples: int, dimension: int, *, theta: float, generator: to
     (torch.Size([10, 20]), 0.1)
     """
     if samples % 2 or samples < 2 or dimension < 2 or not 0 < theta < math.sqrt(2):
-        raise ValueError(f"expected an even number of points and 0 < theta < sqrt 2, got {samples} and {theta}")
+        raise InputError(f"expected an even number of points and 0 < theta < sqrt 2, got {samples} and {theta}")
     for _ in range(20):
         drawn = torch.randn(
             2, samples // 2, dimension, generator=generator, dtype=torch.float64, device=generator.device
@@ -33,6 +34,6 @@ def separated_pairs(samples: int, dimension: int, *, theta: float, generator: to
         )
         if separation(points) >= theta * (1 - 1e-9):
             return points
-    raise ValueError(
+    raise InputError(
         f"expected room for {samples} points {theta} apart in dimension {dimension}, got none; ask for less"
     )

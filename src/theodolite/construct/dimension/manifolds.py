@@ -8,6 +8,8 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
+from theodolite.core.checks import InputError
+
 _Kind = Literal["ball", "cube", "gauss", "sphere", "torus", "swiss roll", "arc and cube"]
 
 
@@ -23,7 +25,7 @@ def manifold(kind: _Kind, count: int, dimension: int, *, generator: torch.Genera
     (torch.Size([5, 4]), True)
     """
     if kind not in get_args(_Kind) or dimension < 1 or (kind == "swiss roll" and dimension != 2):
-        raise ValueError(
+        raise InputError(
             f"expected a kind among {get_args(_Kind)} of positive dimension (the roll: 2), got {kind!r}, {dimension}"
         )
 

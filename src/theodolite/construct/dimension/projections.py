@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 
+from theodolite.core.checks import InputError
 from theodolite.theory.dimension import hadamard_transform, hadamard_transform_, next_power_of_two
 
 CHUNK = 1 << 18  # numbers worked on at a time: the cache holds them
@@ -244,7 +245,7 @@ class DenseProjection(nn.Module):
         super().__init__()
         total = sum(tensor_sizes)
         if total * dimension > MOST_DENSE:
-            raise ValueError(
+            raise InputError(
                 f"expected a dense projection of at most {MOST_DENSE:,} numbers, got {total:,} x {dimension:,}; "
                 "use projection='fastfood'"
             )

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from theodolite.construct.dimension.projections import KINDS, DenseProjection, Fastfood, Sparse, Tied
+from theodolite.core.checks import InputError, InputTypeError
 
 _Kind = Literal["fastfood", "sparse", "dense", "tied"]
 _Structure = Literal["global", "layers"]
@@ -36,7 +37,7 @@ class Subspace(nn.Module):
         own = dict(self.base.named_parameters())
         self.sizes = tuple(own[name].numel() for name in self.names)
         if not self.names:
-            raise ValueError("expected a model with trainable parameters, got none; set requires_grad on some")
+            raise InputError("expected a model with trainable parameters, got none; set requires_grad on some")
         self.base.requires_grad_(False)
         layers = list(dict.fromkeys(name.rpartition(".")[0] for name in self.names))
         self.layer_of = tuple(layers.index(name.rpartition(".")[0]) for name in self.names)
@@ -86,7 +87,7 @@ class Subspace(nn.Module):
         seed, kind, structure = self.recipe.tolist()
         self.scaled = max(self.layer_of) + 1 if get_args(_Structure)[structure] == "layers" else 0
         if self.dimension <= self.scaled:
-            raise ValueError(
+            raise InputError(
                 f"expected more dimensions than the {self.scaled} layers, each of which takes one for its scale, "
                 f"got {self.dimension}; use structure='global'"
             )
@@ -142,14 +143,14 @@ def subspace(
     5
     """
     if not isinstance(model, nn.Module):
-        raise TypeError(f"expected an nn.Module, got {type(model).__name__}; pass the model itself")
+        raise InputTypeError(f"expected an nn.Module, got {type(model).__name__}; pass the model itself")
     if projection not in get_args(_Kind) or structure not in get_args(_Structure):
-        raise ValueError(
+        raise InputError(
             f"expected a projection among {get_args(_Kind)} and a structure among {get_args(_Structure)}, "
             f"got {projection!r} and {structure!r}; choose one of them"
         )
     most = sum(p.numel() for p in model.parameters() if p.requires_grad and p.is_floating_point())
     if not 1 <= dimension <= max(most, 1):
-        raise ValueError(f"expected a dimension from 1 to the {most:,} trainable parameters, got {dimension}")
+        raise InputError(f"expected a dimension from 1 to the {most:,} trainable parameters, got {dimension}")
     recipe = seed, get_args(_Kind).index(projection), get_args(_Structure).index(structure)
     return Subspace(model, dimension, recipe=recipe, shared=shared)

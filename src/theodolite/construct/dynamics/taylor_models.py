@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import grad, vjp
 
+from theodolite.core.checks import InputError
 from theodolite.measure import Stateless, count, placed, plain_attention, stateless
 from theodolite.measure.experiments import flowed
 from theodolite.measure.functional import Inputs
@@ -50,11 +51,11 @@ class Quadratic:
         self.x = placed(x, next(iter(self.start.values())))
         self.order = order
         if order < 0 or order != int(order):
-            raise ValueError(f"expected an order that is a whole number of at least 0, got {order!r}")
+            raise InputError(f"expected an order that is a whole number of at least 0, got {order!r}")
         with torch.no_grad():
             outputs = self(self.start)
         if not bool(outputs.isfinite().all()):
-            raise ValueError(
+            raise InputError(
                 "expected finite outputs, got some that are not; the network or its inputs hold NaN or infinity"
             )
 
@@ -115,7 +116,7 @@ class Quadratic:
 
     def _jacobian(self, moved: Parameters, z: Tensor) -> Tensor:
         if z.numel() > LARGEST_KERNEL:
-            raise ValueError(
+            raise InputError(
                 f"expected at most {LARGEST_KERNEL} pairs of sample and output, got {z.numel()}; pass fewer samples"
             )
         ones = torch.eye(z.numel(), dtype=z.dtype, device=z.device).reshape(-1, *z.shape)
@@ -145,7 +146,7 @@ class Quadratic:
         with torch.no_grad():
             z = self(self.start)
         if z.numel() != 1 or self.order != 2:
-            raise ValueError(
+            raise InputError(
                 f"expected one output on one input of a second-order model, got {z.numel()} outputs of order {self.order}"
             )
         gradient = _flat(self.pulled_back(self.start, torch.ones_like(z))).double()
@@ -191,7 +192,7 @@ class Quadratic:
         with torch.no_grad():
             shape = self(self.start).shape
         if y.numel() != shape.numel():
-            raise ValueError(
+            raise InputError(
                 f"expected targets of shape {tuple(shape)} for {count(self.x)} samples, got {tuple(y.shape)}"
             )
         return y.detach().to(like).reshape(shape)

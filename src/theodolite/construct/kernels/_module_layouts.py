@@ -7,6 +7,7 @@ from typing import Any
 
 from torch import fx
 
+from theodolite.core.checks import InputError
 from theodolite.theory.kernels import Attention, Average, Convolution, Flatten
 from theodolite.theory.kernels._programs import Dense, Normalized, Sum
 
@@ -57,11 +58,11 @@ def as_tokens(program: Program, spread: bool = True) -> tuple[Program, bool]:
     found: list[Any] = []
     for layer in program:
         if isinstance(layer, Convolution):
-            raise ValueError(
+            raise InputError(
                 "expected no convolution beside attention, got one; sequences have their channels last there"
             )
         if isinstance(layer, Normalized) and layer.whole:
-            raise ValueError(
+            raise InputError(
                 "expected LayerNorm beside attention, got GroupNorm, which takes positions for channels there"
             )
         if isinstance(layer, Sum):
@@ -73,6 +74,6 @@ def as_tokens(program: Program, spread: bool = True) -> tuple[Program, bool]:
         else:
             spread = spread and not isinstance(layer, Average | Flatten)
             if isinstance(layer, Attention) and not spread:
-                raise ValueError("expected attention before positions are averaged or flattened, got one behind")
+                raise InputError("expected attention before positions are averaged or flattened, got one behind")
             found.append(layer)
     return tuple(found), spread

@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, Regre
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from theodolite.core.checks import InputError
 from theodolite.theory import Mlp
 from theodolite.theory.kernels import Kernel, cholesky_factor, kernel_ridge, one_hot_targets
 
@@ -102,7 +103,7 @@ class NetworkKernelClassifier(ClassifierMixin, _NetworkKernel):  # type: ignore[
         check_classification_targets(y)
         self.classes_, labels = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
-            raise ValueError(f"expected at least two classes, got 1 class: {self.classes_[0]!r}")
+            raise InputError(f"expected at least two classes, got 1 class: {self.classes_[0]!r}")
         targets = one_hot_targets(torch.from_numpy(labels.reshape(-1)), classes=len(self.classes_))
         self._solve(x, targets)
         return self

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, fx, nn
 
 from theodolite.construct.kernels._module_layouts import Turned, as_tokens, before_turn, image_axes, is_turn
+from theodolite.core.checks import InputError
 from theodolite.nn import SelfAttention
 from theodolite.theory import activation_of
 from theodolite.theory._elementwise import MODULES
@@ -58,7 +59,7 @@ def kernel_of(
     try:
         graph = fx.GraphModule(module, _Tracer().trace(module))
     except Exception as error:
-        raise ValueError(
+        raise InputError(
             f"expected a network of fixed structure, got one that cannot be traced: {error}; {CAN}"
         ) from error
     found: dict[fx.Node, _Program] = {}
@@ -67,12 +68,12 @@ def kernel_of(
     for node in graph.graph.nodes:
         if node.op == "placeholder":
             if () in found.values():
-                raise ValueError("expected a network of one input, got several; give one that takes one tensor")
+                raise InputError("expected a network of one input, got several; give one that takes one tensor")
             found[node] = ()
         elif node.op == "output":
             source = node.args[0]
             if not isinstance(source, fx.Node):
-                raise ValueError(
+                raise InputError(
                     f"expected one output, got {type(source).__name__}; give a network that returns one tensor"
                 )
             layers = sum(_weights(graph.get_submodule(name)) for name in owners)
@@ -84,13 +85,13 @@ def kernel_of(
             place = sum(_weights(graph.get_submodule(own)) for own in owners)
             if _weights(layer):
                 if name in owners:
-                    raise ValueError(f"expected each layer of weights to be used once, got {name} used again; {CAN}")
+                    raise InputError(f"expected each layer of weights to be used once, got {name} used again; {CAN}")
                 owners[name] = place
             given = [(_at(weight_variance, place + i), _at(bias_variance, place + i)) for i in range(_weights(layer))]
             found[node] = _module(layer, name, _before(node, found), given)
         else:
             found[node] = _function(node, found, tokens=tokens)
-    raise ValueError("expected a network with an output, got none")
+    raise InputError("expected a network with an output, got none")
 
 
 class _Tracer(fx.Tracer):
@@ -116,14 +117,14 @@ def _at(variance: float | Sequence[float] | None, place: int) -> float | None:
 
 def _check_as_many(name: str, variance: float | Sequence[float] | None, layers: int) -> None:
     if isinstance(variance, Sequence) and len(variance) != layers:
-        raise ValueError(
+        raise InputError(
             f"expected one {name} for each of {layers} layers of weights, got {len(variance)}; or give one number for all"
         )
 
 
 def _kernel(program: _Program, kind: KernelKind, *, tokens: bool) -> Kernel | ImageKernel:
     if program and isinstance(program[-1], Turned):
-        raise ValueError(f"expected a network that ends in a Linear layer, got one that ends in a permute; {CAN}")
+        raise InputError(f"expected a network that ends in a Linear layer, got one that ends in a permute; {CAN}")
     if tokens:
         return ImageKernel(as_tokens(program)[0], kind, channels_last=True)
 
@@ -146,7 +147,7 @@ def _of_vectors(program: _Program) -> tuple[Dense | Nonlinear | Normalized | Sum
 def _before(node: fx.Node, found: dict[fx.Node, _Program]) -> _Program:
     source = node.args[0] if node.args else None
     if not isinstance(source, fx.Node) or source not in found:
-        raise ValueError(f"expected a layer of one signal, got {node.format_node()}; {CAN}")
+        raise InputError(f"expected a layer of one signal, got {node.format_node()}; {CAN}")
     return found[source]
 
 
@@ -161,7 +162,7 @@ def _module(layer: nn.Module, name: str, before: _Program, given: list[_Given]) 
     if type(layer) in MODULES:
         return before_turn(before, lambda inner, _: _activated(inner, layer, name))
     if before and isinstance(before[-1], Turned):
-        raise ValueError(
+        raise InputError(
             f"expected images turned back by a permute before {name!r}, got them with channels last; {CAN}"
         )
     if isinstance(layer, nn.Linear):
@@ -175,30 +176,30 @@ def _module(layer: nn.Module, name: str, before: _Program, given: list[_Given]) 
     if isinstance(layer, nn.AvgPool1d | nn.AvgPool2d | nn.AdaptiveAvgPool1d | nn.AdaptiveAvgPool2d):
         return (*before, _average(layer, name))
     if isinstance(layer, nn.MultiheadAttention):
-        raise ValueError(
+        raise InputError(
             f"expected attention whose kernel has a closed form, got MultiheadAttention at {name!r}, a softmax of random "
             "logits; use theodolite.nn.SelfAttention"
         )
     if isinstance(layer, nn.modules.batchnorm._NormBase):
-        raise ValueError(
+        raise InputError(
             f"expected normalization of each sample by itself, got {type(layer).__name__} at {name!r}, whose kernel depends "
             "on the batch or on single channels; use GroupNorm or LayerNorm"
         )
     if not list(layer.parameters()):
         return _activated(before, layer, name)
-    raise ValueError(f"expected layers whose kernel is known, got {type(layer).__name__} at {name!r}; {CAN}")
+    raise InputError(f"expected layers whose kernel is known, got {type(layer).__name__} at {name!r}; {CAN}")
 
 
 def _convolution(layer: nn.Conv1d | nn.Conv2d, name: str, *given: float | None) -> Convolution:
     if layer.groups != 1 or layer.padding_mode not in ("zeros", "circular"):
-        raise ValueError(
+        raise InputError(
             f"expected a convolution of one group with zeros around the image or circular, got {layer} at {name!r}; {CAN}"
         )
     padding = layer.padding
     if isinstance(padding, str):
         reach = [d * (w - 1) for d, w in zip(layer.dilation, layer.kernel_size, strict=True)]
         if padding == "same" and any(r % 2 for r in reach):
-            raise ValueError(f"expected windows of odd size for padding 'same', got {layer.kernel_size} at {name!r}")
+            raise InputError(f"expected windows of odd size for padding 'same', got {layer.kernel_size} at {name!r}")
         padding = tuple(r // 2 if padding == "same" else 0 for r in reach)
     circular = layer.padding_mode == "circular"
     return Convolution(_dense(layer, *given), layer.kernel_size, layer.stride, padding, layer.dilation, circular)
@@ -209,10 +210,10 @@ def _average(layer: nn.Module, name: str) -> Average:
     if isinstance(layer, nn.AdaptiveAvgPool1d | nn.AdaptiveAvgPool2d):
         if sizes[0] in (1, (1,), (1, 1)):
             return Average()
-        raise ValueError(f"expected an average over the whole image, got output size {sizes[0]} at {name!r}; {CAN}")
+        raise InputError(f"expected an average over the whole image, got output size {sizes[0]} at {name!r}; {CAN}")
     plain = not getattr(layer, "ceil_mode", False) and getattr(layer, "divisor_override", None) is None
     if not plain or (not getattr(layer, "count_include_pad", True) and sizes[3] not in (0, (0,), (0, 0))):
-        raise ValueError(f"expected plain average pooling, got {layer} at {name!r}; {CAN}")
+        raise InputError(f"expected plain average pooling, got {layer} at {name!r}; {CAN}")
     space = 1 if isinstance(layer, nn.AvgPool1d) else 2
     window, stride, padding = (s if isinstance(s, tuple) else (s,) * space for s in sizes[1:])
     return Average(window, stride, padding)
@@ -239,32 +240,32 @@ def _attention(layer: SelfAttention, name: str, given: list[_Given]) -> Attentio
     key = None if layer.tied else dense.pop(1)
     try:
         return Attention(dense[0], dense[1], dense[2], key, layer.weighting)
-    except ValueError as error:
-        raise ValueError(f"{error} (at {name!r})") from error
+    except InputError as error:
+        raise InputError(f"{error} (at {name!r})") from error
 
 
 def _normalized(layer: nn.LayerNorm | nn.GroupNorm, name: str, before: _Program, turned: bool) -> Normalized:
     if not _is_gaussian(before):
-        raise ValueError(
+        raise InputError(
             f"expected {type(layer).__name__} behind a layer of weights or a sum, got it behind an activation or the input at "
             f"{name!r}: the channels there are not of mean zero"
         )
     own: list[Tensor | None] = [getattr(layer, key, None) for key in ("weight", "bias")]
     if any(part is not None and bool((part != plain).any()) for part, plain in zip(own, (1, 0), strict=True)):
-        raise ValueError(
+        raise InputError(
             f"expected {type(layer).__name__} as initialized (ones and zeros), got trained parameters at {name!r}"
         )
     axes = image_axes(before)
     if isinstance(layer, nn.GroupNorm):
         if turned or layer.num_groups == layer.num_channels:
-            raise ValueError(f"expected GroupNorm over several channels of images, got {layer} at {name!r}; {CAN}")
+            raise InputError(f"expected GroupNorm over several channels of images, got {layer} at {name!r}; {CAN}")
         return Normalized(float(layer.eps), whole=True)
     over = len(layer.normalized_shape)
     if over == 1 and (turned or not axes):
         return Normalized(float(layer.eps))
     if axes and not turned and over == 1 + axes:
         return Normalized(float(layer.eps), whole=True)
-    raise ValueError(
+    raise InputError(
         f"expected LayerNorm over the channels (images between two permutes), or over channels and all pixels, got "
         f"{tuple(layer.normalized_shape)} at {name!r}; {CAN}"
     )
@@ -274,9 +275,9 @@ def _activated(before: _Program, source: Callable[[Tensor], Tensor], name: str) 
     try:
         activation = activation_of(source)
     except ValueError as error:
-        raise ValueError(f"expected an elementwise activation, got {name!r}: {error}; {CAN}") from error
+        raise InputError(f"expected an elementwise activation, got {name!r}: {error}; {CAN}") from error
     if not _is_gaussian(before):
-        raise ValueError(
+        raise InputError(
             f"expected a layer of weights before each activation, got {name!r} on a signal that is not Gaussian (the input, "
             "another activation, or a sum with one); write two activations as one function"
         )
@@ -300,7 +301,7 @@ def _function(node: fx.Node, found: dict[fx.Node, _Program], *, tokens: bool) ->
     signals = [a for a in (*node.args, *node.kwargs.values()) if isinstance(a, fx.Node)]
     name = target if isinstance(target, str) else getattr(target, "__name__", str(target))
     if node.op not in ("call_function", "call_method") or any(s not in found for s in signals):
-        raise ValueError(f"expected layers and activations, got {node.op} {name!r}; {CAN}")
+        raise InputError(f"expected layers and activations, got {node.op} {name!r}; {CAN}")
     if (target in SUMS or name in ("add", "add_")) and len(signals) == 2:
         return _sum(found[signals[0]], found[signals[1]])
     before = _before(node, found)
@@ -308,7 +309,7 @@ def _function(node: fx.Node, found: dict[fx.Node, _Program], *, tokens: bool) ->
         return before
     if name in ("permute", "transpose", "movedim") and not tokens:
         if not is_turn(node, image_axes(before), back=bool(before) and isinstance(before[-1], Turned)):
-            raise ValueError(f"expected a permute of channels to the end and back, got {node.format_node()}; {CAN}")
+            raise InputError(f"expected a permute of channels to the end and back, got {node.format_node()}; {CAN}")
         return before[:-1] if before and isinstance(before[-1], Turned) else (*before, Turned())
     if name in FLAT:
         return (*before, Flatten())
@@ -319,7 +320,7 @@ def _function(node: fx.Node, found: dict[fx.Node, _Program], *, tokens: bool) ->
         options = {key: value for key, value in node.kwargs.items() if key != "inplace"}
         source = functools.partial(function, **options) if options else function
         return before_turn(before, lambda inner, _: _activated(inner, source, name))
-    raise ValueError(f"expected an activation or a sum, got {name!r} of {len(node.args)} arguments; {CAN}")
+    raise InputError(f"expected an activation or a sum, got {name!r} of {len(node.args)} arguments; {CAN}")
 
 
 def _mean(node: fx.Node, *, tokens: bool) -> Average:
@@ -327,7 +328,7 @@ def _mean(node: fx.Node, *, tokens: bool) -> Average:
     found = {axes} if isinstance(axes, int) else set(axes) if isinstance(axes, tuple | list) else set()
     if found in (({1}, {-2}) if tokens else ({2}, {-1}, {2, 3}, {-1, -2}, {2, -1})):
         return Average()
-    raise ValueError(f"expected a mean over the axes of an image, got axes {axes}; {CAN}")
+    raise InputError(f"expected a mean over the axes of an image, got axes {axes}; {CAN}")
 
 
 def _sum(first: _Program, second: _Program) -> _Program:
@@ -337,7 +338,7 @@ def _sum(first: _Program, second: _Program) -> _Program:
         common += 1
     branch, skip = first[common:], second[common:]
     if not any(part and isinstance(part[-1], Dense | Convolution | Attention) for part in (branch, skip)):
-        raise ValueError(
+        raise InputError(
             f"expected a residual sum in which a branch ends in a layer of weights, got one that does not; {CAN}"
         )
     return (*first[:common], Sum(branch, skip))

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from theodolite.core.checks import InputError
 from theodolite.measure.propagation import fan_in
 from theodolite.theory.propagation import Criticality, criticality
 
@@ -41,7 +42,7 @@ def initialize_(
     """
     point = criticality(activation)
     if point.weight_variance is None or point.bias_variance is None:
-        raise ValueError(
+        raise InputError(
             f"expected an activation that has a critical initialization, got {activation!r}: {point.reason}"
         )
     done: list[str] = []
@@ -80,7 +81,7 @@ def _reason_to_leave(layer: nn.Module, taken: dict[int, str]) -> str:
 def _first_variance(point: Criticality, mean_square: float) -> float:
     assert point.weight_variance is not None and point.bias_variance is not None
     if mean_square <= 0:
-        raise ValueError(
+        raise InputError(
             f"expected a positive mean square, got {mean_square}; pass the mean of |x|^2 / n over the data"
         )
     if not point.fixed_point:  # any scale is a fixed point, or none but zero: nothing to aim at

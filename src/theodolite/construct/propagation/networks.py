@@ -7,6 +7,7 @@ import math
 import torch
 from torch import Tensor, nn
 
+from theodolite.core.checks import InputError
 from theodolite.theory import Activation, Mlp
 
 
@@ -76,7 +77,7 @@ def network(
     """
     widths = _widths(spec, width)
     if inputs < 1 or outputs < 1:
-        raise ValueError(f"expected at least one input and one output, got {inputs} and {outputs}")
+        raise InputError(f"expected at least one input and one output, got {inputs} and {outputs}")
     layers: list[nn.Module] = []
     for fan_in, fan_out, (C_w, C_b) in zip((inputs, *widths), (*widths, outputs), spec.variances_of(None), strict=True):
         layer = nn.utils.skip_init(nn.Linear, fan_in, fan_out, dtype=dtype)  # type: ignore[no-untyped-call]
@@ -88,7 +89,7 @@ def network(
 
 def _widths(spec: Mlp, width: int | None) -> tuple[int, ...]:
     if (spec.widths is None) == (width is None) and spec.hidden_layers:
-        raise ValueError(
+        raise InputError(
             f"expected the widths of the hidden layers once, got {'both' if width else 'neither'} a specification's "
             "widths and a width; give Mlp(widths=...) or width=..."
         )

@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import nn
 
+from theodolite.core.checks import InputError
+
 
 @torch.no_grad()
 def sawtooth(folds: int, *, compact: bool = False) -> nn.Sequential:
@@ -17,7 +19,7 @@ def sawtooth(folds: int, *, compact: bool = False) -> nn.Sequential:
     [0.0, 1.0, 0.0, 1.0]
     """
     if folds < 1:
-        raise ValueError(f"expected at least one fold, got {folds}")
+        raise InputError(f"expected at least one fold, got {folds}")
     layers: list[nn.Module] = []
     for k in range(folds):
         joined = compact and k > 0

@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from theodolite.core.checks import InputError
 from theodolite.io.formats._format import MOST_TENSORS, checked_shape, damaged, source_of, span, unreadable
 from theodolite.io.formats._pickles import limited, plain
 from theodolite.io.formats._stubs import Husk, StoredObject, Stub, leaves
@@ -133,23 +134,23 @@ class _Part:
             raw = file.read(self.length)
         with zipfile.ZipFile(io.BytesIO(raw)) as inner:
             if any(info.compress_type != zipfile.ZIP_STORED or info.flag_bits & 1 for info in inner.infolist()):
-                raise ValueError(
+                raise InputError(
                     f"expected parts that are stored as they are in {self.path}, got packed ones; save anew"
                 )
             pickles = [name for name in inner.namelist() if name.rpartition("/")[2] == "data.pkl"]
             if len(pickles) != 1:
-                raise ValueError(f"expected one tensor at byte {self.offset} of {self.path}, got {len(pickles)}")
+                raise InputError(f"expected one tensor at byte {self.offset} of {self.path}, got {len(pickles)}")
             stem = pickles[0].removesuffix("data.pkl")
 
             def stored(pid: Any) -> StoredObject:
                 found = stored_object(pid)
                 if inner.getinfo(f"{stem}data/{found.key}").file_size < found.count * found.dtype.itemsize:
-                    raise ValueError(f"expected the whole storage in {self.path}, got a part; copy it again")
+                    raise InputError(f"expected the whole storage in {self.path}, got a part; copy it again")
                 return found
 
             stubs = [stub for _, stub in leaves(plain(limited(inner.read(pickles[0])), stored))]
             if len(stubs) != 1 or not isinstance(stubs[0], Stub) or stubs[0].fault or stubs[0].storage is None:
-                raise ValueError(f"expected one plain tensor at byte {self.offset} of {self.path}, got another thing")
+                raise InputError(f"expected one plain tensor at byte {self.offset} of {self.path}, got another thing")
             return _from_storage(stubs[0], inner.read(f"{stem}data/{stubs[0].storage.key}"))
 
 
@@ -174,6 +175,6 @@ class _Assembled:
         for part in self.parts:
             found = part.tensor()
             if tuple(found.shape) != part.sizes or found.dtype != self.dtype:
-                raise ValueError(f"expected a part of shape {list(part.sizes)}, got {list(found.shape)}; copy it again")
+                raise InputError(f"expected a part of shape {list(part.sizes)}, got {list(found.shape)}; copy it again")
             whole[tuple(slice(a, a + b) for a, b in zip(part.first, part.sizes, strict=True))] = found
         return whole

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from theodolite.core.checks import InputError
 from theodolite.core.lazy_torch import dtype_of, kind_of, torch
 from theodolite.io.files import printable
 from theodolite.io.weights import Weight, Weights
@@ -120,7 +121,7 @@ class Unreadable:
 
     def __call__(self) -> Tensor:
         """Raise the reason."""
-        raise ValueError(self.reason)
+        raise InputError(self.reason)
 
 
 def unreadable(name: str, reason: str) -> Weight:
@@ -145,7 +146,7 @@ def filled(view: memoryview, path: str, offset: int) -> None:
         while len(view):
             got = file.readinto(view)
             if not got:
-                raise ValueError(f"expected {len(view):,} bytes more in {path}, got its end; copy or download it again")
+                raise InputError(f"expected {len(view):,} bytes more in {path}, got its end; copy or download it again")
             view = view[got:]
 
 
@@ -161,11 +162,11 @@ def source_of(path: Path) -> str:
     return f"{path.resolve()}:{facts.st_size}:{facts.st_mtime_ns}"
 
 
-def damaged(kind: str, path: Path, got: object) -> ValueError:
+def damaged(kind: str, path: Path, got: object) -> InputError:
     """The error for a file that is not what it says it is."""
     words = printable(" ".join(str(got).split()), 160) or type(got).__name__
     size = path.stat().st_size if path.exists() else 0
-    return ValueError(f"expected a whole {kind}, got {path}, {size:,} bytes: {words}; copy or download it again")
+    return InputError(f"expected a whole {kind}, got {path}, {size:,} bytes: {words}; copy or download it again")
 
 
 def checked_shape(shape: object) -> tuple[int, ...]:

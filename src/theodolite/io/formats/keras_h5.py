@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from theodolite.core.checks import InputError
 from theodolite.io.files import printable
 from theodolite.io.formats import _zips
 from theodolite.io.formats._format import MOST_TENSORS, Format, checked_shape, damaged, source_of, unreadable
@@ -62,7 +63,7 @@ def _opened(path: str) -> Iterator[Any]:
     try:
         import h5py
     except ImportError as error:
-        raise ValueError(
+        raise InputError(
             f"expected the package h5py to read {path}, got none; pip install 'theodolite[keras]'"
         ) from error
     with open(path, "rb") as raw:

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from theodolite.core.checks import InputError
 from theodolite.io.files import printable
 from theodolite.io.formats import _zips
 from theodolite.io.formats._format import Format, checked_shape, damaged, source_of, unreadable
@@ -104,7 +105,7 @@ class _Array:
             while len(view):
                 block = member.read(min(len(view), 1 << 24))
                 if not block:
-                    raise ValueError(f"expected {len(view):,} bytes more in {self.path}, got its end; save it again")
+                    raise InputError(f"expected {len(view):,} bytes more in {self.path}, got its end; save it again")
                 view[: len(block)] = block
                 view = view[len(block) :]
         array = flat.reshape(shape, order="F" if by_columns else "C").astype(_wanted(dtype), copy=False)

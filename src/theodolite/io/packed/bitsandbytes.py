@@ -6,6 +6,7 @@ import json
 import math
 from typing import TYPE_CHECKING
 
+from theodolite.core.checks import InputError
 from theodolite.core.lazy_torch import torch
 from theodolite.io.formats._format import checked_shape
 from theodolite.io.packed._scheme import SMALL, Config, Match, Packed, is_matrix, matched, nibbles
@@ -79,5 +80,5 @@ def _from_four(packed: Tensor, scales: Tensor, table: Tensor, *rest: object) -> 
 def _over(numbers: Tensor, scales: Tensor, block: int) -> Tensor:
     spread = scales.flatten().repeat_interleave(block)
     if len(spread) < len(numbers):
-        raise ValueError(f"expected a scale for each {block} numbers, got {scales.numel()}; download the file again")
+        raise InputError(f"expected a scale for each {block} numbers, got {scales.numel()}; download the file again")
     return numbers * spread[: len(numbers)]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from theodolite.core.checks import InputError
 from theodolite.core.lazy_torch import torch
 from theodolite.io.packed._scheme import Config, Match, Packed, fields, is_matrix, matched, whole_bits
 from theodolite.io.weights import Weight, Weights
@@ -62,7 +63,7 @@ def _from_gptq(packed: Tensor, scales: Tensor, zeros: Tensor, *rest: Tensor | in
     size = numbers.shape[0] // scales.shape[0]
     group = order.long() if isinstance(order, torch.Tensor) else torch.arange(numbers.shape[0]) // size
     if int(group.max()) >= scales.shape[0] or int(group.min()) < 0:
-        raise ValueError("expected groups of inputs that have a scale, got others in g_idx; download the file again")
+        raise InputError("expected groups of inputs that have a scale, got others in g_idx; download the file again")
     return ((numbers - origin[group]).float() * scales.float()[group]).T.contiguous()
 
 

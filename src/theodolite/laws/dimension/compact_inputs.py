@@ -7,7 +7,7 @@ from torch.nn.functional import cross_entropy
 
 from theodolite.core.law import Law
 from theodolite.core.reading import Band
-from theodolite.io.builtin_network import digits
+from theodolite.io.datasets import digits
 
 TRAINED, HIDDEN, NETS, STEPS, BATCH = 1437, 32, 4, 120, 100
 DIRECTIONS = 9  # TwoNN finds 8.9 dimensions in the digits, the maximum likelihood estimate with 20 neighbors 6.8

@@ -10,7 +10,7 @@ from torch.nn.functional import cross_entropy
 from theodolite.construct.dimension import subspace
 from theodolite.core.law import Law
 from theodolite.core.reading import Band
-from theodolite.io.builtin_network import digits
+from theodolite.io.datasets import digits
 
 GOAL, MOST, TRAINED, TESTED = 0.8, 50, 400, 300
 WHOLE_RATES, SUBSPACE_RATES = (0.02,), (0.3,)  # near the best of each: twice or half as much takes longer

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from theodolite.core.checks import InputError, InputTypeError, at_least
 from theodolite.core.reading import SIGMAS, Estimate
 from theodolite.core.state import untouched
 from theodolite.core.statistics import mean_estimate
@@ -68,6 +69,7 @@ def random_rotation(dimension: int, generator: torch.Generator) -> Tensor:
     >>> torch.allclose(U @ U.T, torch.eye(5).double())
     True
     """
+    at_least(1, dimension=dimension)
     q, r = torch.linalg.qr(torch.randn(dimension, dimension, generator=generator, dtype=torch.float64))
     return torch.as_tensor(q * torch.diagonal(r).sign())
 
@@ -97,7 +99,7 @@ def rotation_gap(
     for no rotation) and turns its first weights by it, W @ rotation.T, the runs are paired and few suffice.
     """
     if repeats < 2:
-        raise ValueError(f"expected at least two repeats to know an error, got {repeats}; pass repeats=8, say")
+        raise InputError(f"expected at least two repeats to know an error, got {repeats}; pass repeats=8, say")
     points, count = _joined(x, test)
     run, paired = _runner(learner, y)
     work = _Work(
@@ -210,9 +212,9 @@ def _joined(x: Any, test: Any) -> tuple[Tensor, int]:
     for name, part in (("x", x), ("test", test)):
         if not isinstance(part, np.ndarray | Tensor) or part.ndim != 2 or not len(part):
             got = tuple(part.shape) if hasattr(part, "shape") else type(part).__name__
-            raise ValueError(f"expected {name} as rows of features, (n, d), got {got}; flatten the inputs")
+            raise InputError(f"expected {name} as rows of features, (n, d), got {got}; flatten the inputs")
     if x.shape[1] != test.shape[1]:
-        raise ValueError(f"expected as many features in test as in x, got {test.shape[1]} and {x.shape[1]}")
+        raise InputError(f"expected as many features in test as in x, got {test.shape[1]} and {x.shape[1]}")
     parts = [torch.as_tensor(part).detach().cpu().double() for part in (x, test)]
     return torch.cat(parts), len(x)
 
@@ -221,7 +223,7 @@ def _runner(learner: Any, y: Any) -> tuple[_Run, bool]:
     if hasattr(learner, "fit") and hasattr(learner, "predict"):
         return _estimator(learner, y), False
     if not callable(learner):
-        raise TypeError(f"expected a learner to call or with fit and predict, got {type(learner).__name__}")
+        raise InputTypeError(f"expected a learner to call or with fit and predict, got {type(learner).__name__}")
     takes = inspect.signature(learner).parameters
 
     def run(x: Any, test: Any, seed: int, rotation: Tensor | None) -> Tensor:

@@ -9,6 +9,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from theodolite.core.checks import InputError, as_tensor, at_least, finite_values, has_values
+
 Norm = Literal["euclidean", "sup", "rms"]
 
 
@@ -34,11 +36,11 @@ def greedy_cover(points: Tensor, *, count: int, norm: Norm = "euclidean") -> Cov
     ([4.0, 1.0, 0.0], [0, 2, 1])
     """
     if points.ndim != 2 or not len(points):
-        raise ValueError(
+        raise InputError(
             f"expected points of shape (samples, coordinates), got {tuple(points.shape)}; flatten the rest"
         )
     if not 1 <= count <= len(points):
-        raise ValueError(f"expected between 1 and {len(points)} balls, got {count}; take more samples")
+        raise InputError(f"expected between 1 and {len(points)} balls, got {count}; take more samples")
     nearest = torch.full((len(points),), torch.inf, dtype=points.dtype, device=points.device)
     center, centers, radii = 0, [], []
     for _ in range(count):
@@ -57,6 +59,7 @@ def entropy_interval(points: Tensor, *, bits: int, norm: Norm = "euclidean") -> 
     >>> entropy_interval(torch.linspace(0, 1, 5)[:, None], bits=1)  # the best two balls have radius 1/4
     (0.25, 0.5)
     """
+    at_least(0, bits=bits)
     radius = float(greedy_cover(points, count=min(2**bits, len(points)), norm=norm).radii[-1])
     return radius / 2, radius
 
@@ -78,10 +81,10 @@ def lipschitz_code(values: Tensor, *, bits: int) -> Tensor:
     [[0.0, 0.0, 0.5]]
     """
     if values.ndim != 2:
-        raise ValueError(f"expected values of functions as rows, (count, places), got shape {tuple(values.shape)}")
+        raise InputError(f"expected values of functions as rows, (count, places), got shape {tuple(values.shape)}")
     places = values.shape[1] - 1
     if places % (bits + 1):
-        raise ValueError(f"expected a multiple of {bits + 1} steps between places, got {places}; sample more finely")
+        raise InputError(f"expected a multiple of {bits + 1} steps between places, got {places}; sample more finely")
     stride = places // (bits + 1)
     h = 1 / (bits + 1)
     level = torch.zeros_like(values[:, 0])
@@ -102,6 +105,7 @@ def zigzags(steps: int, *, steepness: float = 1.0, refine: int = 1, dtype: torch
     >>> zigzags(2).tolist()
     [[0.0, -0.5, -1.0], [0.0, 0.5, 0.0], [0.0, -0.5, 0.0], [0.0, 0.5, 1.0]]
     """
+    at_least(1, steps=steps, refine=refine)
     bits = (torch.arange(2**steps)[:, None] >> torch.arange(steps)) & 1
     signs = (2 * bits - 1).to(dtype).repeat_interleave(refine, 1)
     walks = signs.cumsum(1) * (steepness / (steps * refine))
@@ -112,6 +116,7 @@ def gaussian_map(
     inputs: int, outputs: int, *, generator: torch.Generator, dtype: torch.dtype = torch.float64
 ) -> Tensor:
     """A random matrix (outputs, inputs) that keeps squared lengths on average: entries of variance 1 / outputs."""
+    at_least(1, inputs=inputs, outputs=outputs)
     return torch.randn(outputs, inputs, generator=generator, dtype=dtype) / math.sqrt(outputs)
 
 
@@ -141,10 +146,13 @@ def embedding(matrix: Tensor, points: Tensor) -> LinearEmbedding:
     >>> round(found.distortion, 5), round(found.lipschitz, 5)
     (1.0, 1.0)
     """
+    points = as_tensor(points)
+    has_values(points=points)
+    finite_values(points=points)
     before, after = pair_distances(points), pair_distances(points @ matrix.T)
     ratios = after[before > 0] / before[before > 0]
     if not ratios.numel():
-        raise ValueError("expected at least two different points, got none; pass more")
+        raise InputError("expected at least two different points, got none; pass more")
     return LinearEmbedding(float(ratios.min()), float(ratios.max()), matrix)
 
 

@@ -14,6 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from theodolite.core.checks import InputError, as_tensor, has_values
+
 
 @dataclass(frozen=True)
 class Collapse:
@@ -53,7 +55,7 @@ class ClassMoments:
         """From rows of features and their labels 0 to C-1."""
         h, y = _rows(features), labels.to(features.device).long().reshape(-1)
         if len(h) != len(y) or (len(y) and (int(y.min()) < 0 or int(y.max()) >= classes)):
-            raise ValueError(
+            raise InputError(
                 f"expected a label from 0 to {classes - 1} for each of {len(h)} rows, got {tuple(y.shape)}"
             )
         counts = torch.bincount(y, minlength=classes).to(h)
@@ -87,6 +89,8 @@ def collapse_metrics(
     >>> round(found.nc1, 9), round(found.nc2_equiangular, 9), round(found.nc3, 9), found.nc4
     (0.0, 0.0, 0.0, 0.0)
     """
+    features, labels = as_tensor(features), as_tensor(labels, floats=False)
+    has_values(features=features)
     classes = len(weight) if weight is not None else int(labels.max()) + 1
     moments = ClassMoments.of(features, labels, classes=classes)
     wrong = None if weight is None else disagreements(moments, features, weight, bias) / len(features)
@@ -98,7 +102,7 @@ def collapse_of(moments: ClassMoments, *, weight: Tensor | None = None, nc4: flo
     here = moments.present
     C = int(here.sum())
     if C < 2:
-        raise ValueError(f"expected at least two classes in the data, got {C}; collapse compares classes")
+        raise InputError(f"expected at least two classes in the data, got {C}; collapse compares classes")
     means = moments.means[here]
     M = means - means.mean(0)
     _, sizes, directions = torch.linalg.svd(M, full_matrices=False)
@@ -106,10 +110,10 @@ def collapse_of(moments: ClassMoments, *, weight: Tensor | None = None, nc4: flo
     within = torch.einsum("kd,de,ke->k", directions[kept], moments.scatter, directions[kept]) / moments.counts.sum()
     rank = int(kept.sum())
     if rank == 0:
-        raise ValueError("expected class means that differ, got equal ones; are the features constant?")
+        raise InputError("expected class means that differ, got equal ones; are the features constant?")
     equinorm, equiangular, spread = _simplex_distance(M)
     if weight is not None and weight.shape != moments.means.shape:
-        raise ValueError(
+        raise InputError(
             f"expected a classifier of shape {tuple(moments.means.shape)}, got {tuple(weight.shape)}; pass the layer's weight"
         )
     W = None if weight is None else weight.detach().to(M)[here]
@@ -156,7 +160,7 @@ def layer_collapse(
         part = ClassMoments.of(features, labels, classes=classes)
         moments = part if moments is None else moments + part
     if moments is None:
-        raise ValueError("expected batches that reach the layer, got none; is the data empty or the layer unused?")
+        raise InputError("expected batches that reach the layer, got none; is the data empty or the layer unused?")
     if not reads:
         return collapse_of(moments)
     assert isinstance(weight, Tensor) and isinstance(layer, nn.Linear)

@@ -8,6 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from theodolite.core.checks import InputError
+
 
 def confusion_counts(labels: Tensor, predictions: Tensor, *, classes: int | None = None) -> Tensor:
     """How many samples of each class (rows) were given each label (columns), (C, C).
@@ -17,10 +19,10 @@ def confusion_counts(labels: Tensor, predictions: Tensor, *, classes: int | None
     """
     y, said = (part.detach().cpu().long().reshape(-1) for part in (labels, predictions))
     if len(y) != len(said) or not len(y):
-        raise ValueError(f"expected as many predictions as labels, got {len(said)} and {len(y)}; pass both")
+        raise InputError(f"expected as many predictions as labels, got {len(said)} and {len(y)}; pass both")
     count = int(torch.maximum(y.max(), said.max())) + 1 if classes is None else classes
     if int(torch.minimum(y.min(), said.min())) < 0 or int(torch.maximum(y.max(), said.max())) >= count:
-        raise ValueError(f"expected labels from 0 to {count - 1}, got others; count classes from 0")
+        raise InputError(f"expected labels from 0 to {count - 1}, got others; count classes from 0")
     return torch.bincount(y * count + said, minlength=count * count).reshape(count, count)
 
 
@@ -36,11 +38,11 @@ def matthews_coefficient(counts: Any) -> float:
     """
     table = torch.as_tensor(counts, dtype=torch.float64)
     if table.ndim != 2 or table.shape[0] != table.shape[1] or len(table) < 2 or not bool((table >= 0).all()):
-        raise ValueError(
+        raise InputError(
             f"expected a square table of counts, got shape {tuple(table.shape)}; pass confusion_counts(...)"
         )
     if not bool(table.isfinite().all()) or not float(table.sum()) > 0:
-        raise ValueError("expected counts of some samples, got none; pass a table with samples in it")
+        raise InputError("expected counts of some samples, got none; pass a table with samples in it")
     table = table / table.sum()
     true, said = table.sum(1), table.sum(0)
     spread = (1 - float(true @ true)) * (1 - float(said @ said))

@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from theodolite.core.checks import InputError
 from theodolite.core.state import untouched
 from theodolite.io.batches import Batch
 from theodolite.measure.curvature.operators import point_of
@@ -90,7 +91,7 @@ def pair_structure(means: Tensor, weights: Tensor) -> Parts:
     """The class, cross and equal parts from the means (C, C, D) of the pairs (c, c') and their weights (C, C)."""
     C = len(weights)
     if weights.shape != (C, C) or means.shape[:-1] != (C, C):
-        raise ValueError(
+        raise InputError(
             f"expected means (C, C, D) and weights (C, C), got shapes {tuple(means.shape)} and {tuple(weights.shape)}"
         )
     other = weights * (1 - torch.eye(C, dtype=weights.dtype, device=weights.device))
@@ -141,7 +142,7 @@ def label_gradients(model: nn.Module, x: Tensor) -> tuple[Tensor, Tensor]:
         J, logits = torch.func.vmap(torch.func.jacrev(one, has_aux=True), in_dims=(None, 0))(own, x)
         N, C = logits.shape
         if N * C * size > CELLS:
-            raise ValueError(
+            raise InputError(
                 f"expected at most {CELLS} numbers, got {N} x {C} x {size}; use pair_gradients, or fewer samples"
             )
         jacobian = torch.cat([part.detach().flatten(2) for part in J.values()], 2)  # (N, C, P)
@@ -195,7 +196,7 @@ def label_errors(run: Callable[[], Tensor], layer: nn.Module, *, flatten: bool =
     finally:
         handle.remove()
     if not seen:
-        raise ValueError(
+        raise InputError(
             "expected a layer that runs when the model does, got one that did not; pass a layer of this model"
         )
     p = torch.softmax(logits.detach(), 1)
@@ -214,7 +215,7 @@ def outlier_gap(values: Tensor) -> tuple[int, float]:
     """
     positive = values[values > 0].double()
     if len(positive) < 2:
-        raise ValueError(f"expected at least two positive eigenvalues, got {len(positive)}")
+        raise InputError(f"expected at least two positive eigenvalues, got {len(positive)}")
     ratios = positive[:-1] / positive[1:]
     place = int(ratios.argmax())
     return place + 1, float(ratios[place])

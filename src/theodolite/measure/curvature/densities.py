@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+from theodolite.core.checks import InputError
 from theodolite.core.reading import Estimate
 from theodolite.measure.curvature.lanczos import Eigenpairs, Symmetric
 
@@ -85,13 +86,13 @@ def spectral_density(
     [1.0, 2.0, 4.0]
     """
     if probes < 2:
-        raise ValueError(f"expected at least two probes to know an error, got {probes}")
+        raise InputError(f"expected at least two probes to know an error, got {probes}")
     source = generator or torch.Generator().manual_seed(0)
     n, like = operator.size, operator.like
     outside = like.new_zeros(0, n) if known is None else known.vectors.to(like)
     steps = min(steps, n - len(outside))
     if steps < 1:
-        raise ValueError(
+        raise InputError(
             f"expected fewer known eigenpairs than the {n} rows, got {len(outside)}; nothing is left to probe"
         )
     starts = torch.randn(probes, n, generator=source, dtype=torch.float64)

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.graph import GradientEdge, get_gradient_edge
 
+from theodolite.core.checks import InputError, InputTypeError
 from theodolite.io.batches import Batch
 from theodolite.io.overlapped_work import memory_given_back
 from theodolite.measure.curvature.lanczos import Eigenpairs, extreme_eigenpairs
@@ -135,13 +136,13 @@ def fisher(
     5.0
     """
     if likelihood not in ("categorical", "gaussian", "bernoulli"):
-        raise ValueError(f"expected a likelihood categorical, gaussian or bernoulli, got {likelihood!r}")
+        raise InputError(f"expected a likelihood categorical, gaussian or bernoulli, got {likelihood!r}")
 
     def middle(point: Point, output: Tensor, batch: Batch) -> tuple[Product, float]:
         z, terms = output.detach(), len(output)
         if likelihood == "categorical":
             if z.ndim < 2:
-                raise ValueError(f"expected logits (samples, classes, ...), got {tuple(z.shape)}")
+                raise InputError(f"expected logits (samples, classes, ...), got {tuple(z.shape)}")
             p, terms = torch.softmax(z, 1), z.numel() // z.shape[1]
             return (lambda v: (p * v - p * (p * v).sum(2, keepdim=True)) / terms), float(terms)
         if likelihood == "gaussian":
@@ -213,7 +214,7 @@ def top_hessian_eigenvalues(
 
 def _weight(batch: Batch, reduction: Reduction) -> float:
     if reduction not in ("mean", "sum"):
-        raise ValueError(f"expected a reduction mean or sum, got {reduction!r}; say how the loss treats a batch")
+        raise InputError(f"expected a reduction mean or sum, got {reduction!r}; say how the loss treats a batch")
     return float(len(batch)) if reduction == "mean" else 1.0
 
 
@@ -274,7 +275,7 @@ def _sandwich(middle: Callable[[Point, Tensor, Batch], tuple[Product, float]]) -
         own = list(point.parameters.values())
         output = point.output(batch)
         if not isinstance(output, Tensor):
-            raise TypeError(
+            raise InputTypeError(
                 f"expected a model that answers one tensor, got {type(output).__name__}; wrap it to return one"
             )
         inner, weight = middle(point, output.detach().requires_grad_(), batch)

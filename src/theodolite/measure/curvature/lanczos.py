@@ -9,6 +9,8 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from theodolite.core.checks import InputError
+
 MEMORY = 1 << 29
 """Bytes that the basis may take unless told otherwise."""
 
@@ -77,7 +79,7 @@ def extreme_eigenpairs(
     [99.0, 98.0, 97.0]
     """
     if count < 1:
-        raise ValueError(f"expected at least one eigenvalue to look for, got count={count}")
+        raise InputError(f"expected at least one eigenvalue to look for, got count={count}")
     state = _Krylov(operator, count=min(count, operator.size), sign=-1.0 if lowest else 1.0, memory=memory)
     eps = torch.finfo(operator.like.dtype).eps
     tolerance = max(

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
+from theodolite.core.checks import InputError
 from theodolite.core.state import untouched
 from theodolite.io.batches import Batch, Batches
 from theodolite.measure.functional import plain_attention, promoted, stateless
@@ -55,12 +56,12 @@ class Operator:
     def __call__(self, vectors: Tensor) -> Tensor:
         """The matrix times each row."""
         if vectors.shape[-1] != self.size or vectors.ndim not in (1, 2):
-            raise ValueError(
+            raise InputError(
                 f"expected vectors of {self.size} entries, got {tuple(vectors.shape)}; flatten them in order"
             )
         found = self.product(vectors.to(self.like).reshape(-1, self.size)).reshape(vectors.shape)
         if not torch.isfinite(torch.linalg.vector_norm(found, torch.inf)):  # no copy of a vector that may be long
-            raise ValueError(
+            raise InputError(
                 "expected finite curvature, got NaN or infinity in a product; are losses and gradients finite?"
             )
         return found
@@ -68,7 +69,7 @@ class Operator:
     def dense(self, *, block: int = 64) -> Tensor:
         """The matrix itself, (P, P), for at most `LARGEST_DENSE` parameters."""
         if self.size > LARGEST_DENSE:
-            raise ValueError(f"expected at most {LARGEST_DENSE} parameters for a matrix, got {self.size}; use products")
+            raise InputError(f"expected at most {LARGEST_DENSE} parameters for a matrix, got {self.size}; use products")
         rows = torch.eye(self.size, dtype=self.like.dtype, device=self.like.device)
         return torch.cat([self(part) for part in torch.split(rows, block)])
 
@@ -98,13 +99,13 @@ class Point:
         """The loss, one finite number."""
         assert self.loss is not None
         if batch.target is None:
-            raise ValueError("expected batches with a target for the loss, got inputs alone; pass (inputs, target)")
+            raise InputError("expected batches with a target for the loss, got inputs alone; pass (inputs, target)")
         value = self.loss(output, batch.target)
         if not isinstance(value, Tensor) or value.numel() != 1:
             got = tuple(value.shape) if isinstance(value, Tensor) else type(value).__name__
-            raise ValueError(f"expected a loss that is one number, got {got}; average it over the batch")
+            raise InputError(f"expected a loss that is one number, got {got}; average it over the batch")
         if not torch.isfinite(value):
-            raise ValueError(f"expected a finite loss, got {value.item()}; check the data and the weights")
+            raise InputError(f"expected a finite loss, got {value.item()}; check the data and the weights")
         return value
 
     def batches(self, data: Any) -> Iterator[Batch]:
@@ -151,7 +152,7 @@ def point_of(model: nn.Module, loss: Loss | None = None, *, names: Sequence[str]
         if not names or any(name == n or name.startswith(f"{n}.") for n in names)
     }
     if not chosen:
-        raise ValueError(
+        raise InputError(
             f"expected names of trainable parameters or modules, got {list(names)}; see named_parameters()"
         )
     rest = {name: tensor.detach() for name, tensor in net.parameters.items() if name not in chosen}
@@ -266,7 +267,7 @@ def _check_deterministic(point: Point, batch: Batch) -> None:
     with torch.no_grad():
         first, second = (_first(point.output(batch)) for _ in range(2))
     if not torch.equal(first, second):
-        raise ValueError(
+        raise InputError(
             "expected the same answer twice in evaluation mode, got two different ones; make the model deterministic "
             "(dropout through nn.Dropout, noise from a fixed seed)"
         )
@@ -277,7 +278,7 @@ def _check_repeatable(operator: Operator) -> None:
     vector = torch.ones(operator.size, dtype=operator.like.dtype, device=operator.like.device)
     first, second = operator(vector), operator(vector)
     if (first - second).norm() > 1e3 * torch.finfo(first.dtype).eps * first.norm():
-        raise ValueError(
+        raise InputError(
             "expected the same data at every reading, got others; switch augmentation off, or raise memory"
         )
 
@@ -306,7 +307,7 @@ def _graph_bytes(point: Point, batch: Batch, graph: Graph) -> int:
 def _over_group(tensor: Tensor, distributed: bool) -> Tensor:
     if distributed:
         if not torch.distributed.is_initialized():
-            raise ValueError("expected a running process group for distributed=True, got none; call init_process_group")
+            raise InputError("expected a running process group for distributed=True, got none; call init_process_group")
         torch.distributed.all_reduce(tensor)
     return tensor
 

@@ -6,6 +6,7 @@ import math
 
 from torch import Tensor
 
+from theodolite.core.checks import at_least, not_negative
 from theodolite.measure.curvature.lanczos import MEMORY, Eigenpairs, Symmetric, _Krylov
 
 FEWEST = 3
@@ -36,6 +37,8 @@ def largest_beside(
     >>> found.values[0] - found.residuals[0] > 20 and found.products < 8
     True
     """
+    not_negative(tolerance=tolerance)
+    at_least(1, most=most)
     state = _Krylov(operator, count=1, sign=1.0, memory=memory, most=most, fewest=2)
     state.begin(start)
     del start

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+from theodolite.core.checks import InputError, at_least
 from theodolite.core.reading import Estimate
 from theodolite.core.statistics import student_inflation
 from theodolite.measure.curvature.lanczos import Symmetric
@@ -58,7 +59,7 @@ def trace(operator: Symmetric, *, products: int = 100, generator: torch.Generato
     n, like = operator.size, operator.like
     k = products // 2
     if k < 2:
-        raise ValueError(f"expected at least four products for a trace with its error, got {products}")
+        raise InputError(f"expected at least four products for a trace with its error, got {products}")
     if 2 * k >= n:
         rows = torch.eye(n, dtype=like.dtype, device=like.device)
         return Estimate(math.fsum(operator(rows).diagonal().double().tolist()))
@@ -106,6 +107,7 @@ def diagonal(operator: Symmetric, *, products: int = 100, generator: torch.Gener
     >>> diagonal(Ones(), products=4).values.tolist()
     [1.0, 1.0]
     """
+    at_least(2, products=products)  # one tells no error
     like, source = operator.like, generator or _own()
     total, squares = like.new_zeros(operator.size), like.new_zeros(operator.size)
     for _ in range(products):

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from theodolite.core.checks import InputError
 from theodolite.core.reading import Estimate
 from theodolite.measure.dimension.by_distances import log_ratios, shared_error
 from theodolite.measure.dimension.distinct import distinct_rows
@@ -42,7 +43,7 @@ def dimension_ess(x: Any, *, neighbors: int = 30, most: int = 1000) -> Estimate:
     True
     """
     if not neighbors >= 2:
-        raise ValueError(f"expected at least 2 neighbors, got {neighbors}; pass 30, say")
+        raise InputError(f"expected at least 2 neighbors, got {neighbors}; pass 30, say")
     graph = neighbors_of(x, neighbors)
     chosen = np.linspace(0, len(graph) - 1, min(most, len(graph))).astype(np.int64)
     near = np.concatenate([chosen[:, None], graph.indices[chosen, :neighbors]], axis=1)
@@ -74,7 +75,7 @@ def dimension_danco(x: Any, *, neighbors: int = 10, most: int = 1500, largest: i
     """
     rows = distinct_rows(x).sample(most)
     if not 2 <= neighbors <= len(rows) - 2:
-        raise ValueError(f"expected from 2 to {len(rows) - 2} neighbors of {len(rows)} rows, got {neighbors}")
+        raise InputError(f"expected from 2 to {len(rows) - 2} neighbors of {len(rows)} rows, got {neighbors}")
     graph = nearest_neighbors(rows, neighbors + 1)
     log_ratios(graph, 1, neighbors + 1)  # refuses a lattice
     ratios, angles = _concentration(graph, neighbors)

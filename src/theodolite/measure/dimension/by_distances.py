@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 import torch
 
+from theodolite.core.checks import InputError, at_least
 from theodolite.core.reading import Estimate
 from theodolite.measure.dimension.distinct import distinct_rows
 from theodolite.measure.dimension.neighbor_graph import CERTAIN, Neighbors, neighbors_of
@@ -39,13 +40,13 @@ def twonn_fit(x: Any, *, discard: float = 0.1, rule: TwoNNRule = "line") -> TwoN
     independent), widened for the neighbors that rows share. Source: facco2017.
     """
     if rule not in get_args(TwoNNRule) or not 0 <= discard < 1:
-        raise ValueError(f"expected a rule among {get_args(TwoNNRule)} and 0 <= discard < 1, got {rule!r}, {discard}")
+        raise InputError(f"expected a rule among {get_args(TwoNNRule)} and 0 <= discard < 1, got {rule!r}, {discard}")
     graph = neighbors_of(x, 2)
     ratios = log_ratios(graph, 1, 2)
     logs, count = np.sort(ratios), len(ratios)
     kept = min(int(count * (1 - discard)), count - 1)
     if kept < 2:
-        raise ValueError(f"expected at least 2 ratios of distances, got {kept} of {count} rows; pass more data")
+        raise InputError(f"expected at least 2 ratios of distances, got {kept} of {count} rows; pass more data")
     logs, share = logs[:kept], np.arange(1, kept + 1) / count
     heights = -np.log1p(-share)
     if rule == "likelihood":
@@ -83,7 +84,7 @@ def dimension_mle(x: Any, *, neighbors: tuple[int, int] = (10, 20)) -> Estimate:
     """
     first, last = neighbors
     if not 2 <= first <= last:
-        raise ValueError(f"expected 2 <= first <= last neighbors, got {neighbors}; pass (10, 20), say")
+        raise InputError(f"expected 2 <= first <= last neighbors, got {neighbors}; pass (10, 20), say")
     graph = neighbors_of(x, last)
     logs = np.log(graph.distances[:, :last])
     log_ratios(graph, 1, last)
@@ -111,7 +112,7 @@ def dimension_gride(x: Any, *, near: int = 1, far: int | None = None) -> Estimat
     """
     far = 2 * near if far is None else far
     if not 1 <= near < far:
-        raise ValueError(f"expected 1 <= near < far, got {near} and {far}; leave out far for twice near")
+        raise InputError(f"expected 1 <= near < far, got {near} and {far}; leave out far for twice near")
     graph = neighbors_of(x, far)
     ratios = log_ratios(graph, near, far)
     value, scores, information = _gride(ratios, near, far)
@@ -143,7 +144,7 @@ def dimension_correlation(x: Any, *, neighbors: tuple[int, int] = (10, 20)) -> E
     """
     first, last = neighbors
     if not 1 <= first < last:
-        raise ValueError(f"expected 1 <= first < last neighbors, got {neighbors}; pass (10, 20), say")
+        raise InputError(f"expected 1 <= first < last neighbors, got {neighbors}; pass (10, 20), say")
     if not isinstance(x, Neighbors):
         x = distinct_rows(x)
         x = neighbors_of(x, max(last, min(3 * last, len(x) - 1)))
@@ -151,11 +152,11 @@ def dimension_correlation(x: Any, *, neighbors: tuple[int, int] = (10, 20)) -> E
     lattice = graph.ties > 0.5
     radii = _between_shells(graph) if lattice else [float(np.median(graph.distances[:, k - 1])) for k in neighbors]
     if not 0 < radii[0] < radii[1]:
-        raise ValueError(f"expected two radii, got {radii[0]:g} twice: data on a lattice; take other neighbors")
+        raise InputError(f"expected two radii, got {radii[0]:g} twice: data on a lattice; take other neighbors")
     counts = _counts(graph, radii) + lattice  # (2, n)
     totals = counts.sum(1)
     if totals[0] == 0:
-        raise ValueError("expected pairs closer than the smaller radius, got none; take more neighbors")
+        raise InputError("expected pairs closer than the smaller radius, got none; take more neighbors")
     length = math.log(radii[1] / radii[0])
     value = math.log(totals[1] / totals[0]) / length
     share = counts / totals[:, None]
@@ -181,11 +182,12 @@ def shared_error(influences: NDArray[np.float64], indices: NDArray[np.int64]) ->
 
 def log_ratios(graph: Neighbors, near: int, far: int) -> NDArray[np.float64]:
     """The logarithm of the far-th distance over the near-th, 0 where they are equal but for rounding."""
+    at_least(0, near=near, far=far)
     ratios = np.log(graph.distances[:, far - 1] / graph.distances[:, near - 1])
     ratios[ratios <= CERTAIN] = 0.0
     tied = float((ratios == 0).mean())
     if tied > 0.5:
-        raise ValueError(
+        raise InputError(
             f"expected neighbors {near} and {far} at different distances, got {100 * tied:.0f} % of rows where they are "
             "equal: data on a lattice; use the correlation dimension"
         )
@@ -198,7 +200,7 @@ def _between_shells(graph: Neighbors) -> list[float]:
     shells = steps[np.concatenate([[True], steps[1:] > steps[:-1] * (1 + CERTAIN)])]
     shells = shells[shells <= np.median(graph.distances[:, -1])]
     if len(shells) < 3:
-        raise ValueError(
+        raise InputError(
             f"expected neighbors at three distances or more, got {len(shells)}: all rows are equally far from each other, "
             "as one-hot rows are; pass what they stand for"
         )

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from theodolite.core.checks import InputError, at_least, within
 from theodolite.core.reading import Estimate
 from theodolite.core.statistics import mean_estimate
 from theodolite.measure.dimension.by_distances import shared_error
@@ -37,7 +38,7 @@ def variances(x: Any, *, standardized: bool = False) -> NDArray[np.float64]:
     with np.errstate(over="ignore", under="ignore"):
         found = np.asarray(values * rows.scale * rows.scale)
     if values[0] > 0 and not 0 < found[0] < math.inf:
-        raise ValueError(f"expected variances that float64 can hold, got data of scale {rows.scale:.3g}; rescale them")
+        raise InputError(f"expected variances that float64 can hold, got data of scale {rows.scale:.3g}; rescale them")
     return found
 
 
@@ -51,7 +52,7 @@ def dimension_pca(x: Any, *, share: float = 0.95, standardized: bool = False) ->
     2.0
     """
     if not 0 < share <= 1:
-        raise ValueError(f"expected a share from 0 to 1, got {share}; pass 0.95, say")
+        raise InputError(f"expected a share from 0 to 1, got {share}; pass 0.95, say")
     found = variances(distinct_rows(x).unscaled(), standardized=standardized)
     return Estimate(float(directions_needed(found, share)))
 
@@ -77,6 +78,7 @@ def dimension_participation(x: Any, *, groups: int = 20) -> Estimate:
     >>> round(dimension_participation([[1.0, 1], [1, -1], [-1, 1], [-1, -1]], groups=2).value, 6)
     2.0
     """
+    at_least(1, groups=groups)
     rows = distinct_rows(x)
     centered = rows.points - rows.points.mean(0)
     wide = centered.shape[1] > 2 * len(centered)
@@ -110,6 +112,7 @@ def dimension_parallel(x: Any, *, shuffles: int = 19, seed: int = 0) -> Estimate
     >>> dimension_parallel(x).value
     2.0
     """
+    at_least(0, shuffles=shuffles)
     rows = distinct_rows(x)
     z = rows.points - rows.points.mean(0)
     z = z / z.std(0)
@@ -210,7 +213,7 @@ def gaussian_mixture(x: Any, *, share: float = 0.95, most: int = 2000, widest: i
             fit = GaussianMixture(pieces, random_state=seed, reg_covar=1e-9, max_iter=60).fit(table)
         scores[pieces], fits[pieces] = float(fit.bic(table)), fit
     if not fits:
-        raise ValueError(
+        raise InputError(
             f"expected at least {3 * (table.shape[1] + 1)} rows for a mixture, got {len(table)}; pass more data"
         )
     best = min(scores, key=lambda pieces: scores[pieces])
@@ -237,6 +240,7 @@ def directions_needed(values: NDArray[np.float64], share: float) -> int:
     >>> directions_needed(np.array([8.0, 1.0, 1.0]), 0.9)
     2
     """
+    within(0, 1, share=share)
     reached = np.cumsum(values) / values.sum()
     return min(int((reached < share - 1e-12).sum()) + 1, len(values))
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from theodolite.core.checks import at_least
 from theodolite.core.reading import Estimate
 from theodolite.measure.dimension.by_distances import dimension_twonn
 from theodolite.measure.dimension.distinct import distinct_rows
@@ -22,6 +23,7 @@ def dimension_calibrated(x: Any, *, most: int = 1500, largest: int = 400) -> Est
     Cube and Gaussian give two answers; the value is their mean, and half their difference is part of the error. Of larger
     data ``most`` rows are drawn.
     """
+    at_least(0, largest=largest)
     rows = distinct_rows(x).sample(most)
     seen = dimension_twonn(rows, rule="likelihood")
     found = [_inverted(seen.value, len(rows), kind, largest) for kind in ("cube", "gauss")]

@@ -10,6 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from theodolite.core.checks import InputError, InputTypeError
+
 BLOCK = 1 << 21
 """Entries worked on at a time."""
 
@@ -81,7 +83,7 @@ def distinct_rows(x: Any, *, fewest: int = 4) -> Rows:
         notes.append(f"{duplicates:,} of {len(points):,} rows repeat another one and were removed")
         points = points[first]
     if len(points) < fewest:
-        raise ValueError(f"expected at least {fewest} distinct rows, got {len(points)} of {len(table)}; pass more data")
+        raise InputError(f"expected at least {fewest} distinct rows, got {len(points)} of {len(table)}; pass more data")
     spacing = torch.finfo(table.dtype).eps if table.is_floating_point() else 0.0
     rounding = spacing**2 / 12 * float(points.square().mean()) if points.numel() else 0.0
     return Rows(points, first, scale, len(table), duplicates, constant, tuple(notes), rounding)
@@ -92,14 +94,14 @@ def _table(x: Any) -> tuple[Tensor, list[str]]:
     if not isinstance(x, Tensor):
         array = np.asarray(x.to_numpy() if hasattr(x, "to_numpy") else x)
         if array.dtype.kind not in "fiub":
-            raise TypeError(f"expected real numbers, got {array.dtype}; leave out columns of text and dates")
+            raise InputTypeError(f"expected real numbers, got {array.dtype}; leave out columns of text and dates")
         if (array.dtype.kind == "u" and array.dtype.itemsize > 1) or array.dtype == np.longdouble:
             array = array.astype(np.float64)
         x = torch.from_numpy(np.ascontiguousarray(array))
     if x.is_complex():
-        raise TypeError("expected real numbers, got complex ones; pass real and imaginary parts as columns")
+        raise InputTypeError("expected real numbers, got complex ones; pass real and imaginary parts as columns")
     if x.ndim < 2:
-        raise ValueError(f"expected rows of at least one column, got shape {tuple(x.shape)}; pass (samples, features)")
+        raise InputError(f"expected rows of at least one column, got shape {tuple(x.shape)}; pass (samples, features)")
     x = x.detach().flatten(1)
     notes = []
     if x.dtype in (torch.float16, torch.bfloat16):
@@ -112,7 +114,7 @@ def _table(x: Any) -> tuple[Tensor, list[str]]:
     if x.device.type == "mps":  # no float64 there
         x = x.cpu()
     if not x.numel():
-        raise ValueError(f"expected numbers, got an array of shape {tuple(x.shape)}; check the file")
+        raise InputError(f"expected numbers, got an array of shape {tuple(x.shape)}; check the file")
     return x, notes
 
 
@@ -123,7 +125,7 @@ def _check_finite(table: Tensor) -> None:
     if bad:
         named = ", ".join(str(row) for row in bad[:5]) + (" ..." if len(bad) > 5 else "")
         one = len(bad) == 1
-        raise ValueError(
+        raise InputError(
             f"expected finite numbers, got NaN or infinity in row{'' if one else 's'} {named} ({len(bad)} of {len(table)}); "
             "leave them out"
         )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from theodolite.core.checks import InputError, at_least, finite
 from theodolite.measure.dimension.distinct import distinct_rows
 from theodolite.measure.dimension.neighbor_graph import Neighbors, nearest_neighbors
 
@@ -43,7 +44,7 @@ def classical_mds(distances: Any, dimension: int | None = None) -> Embedding:
     """
     D = np.asarray(distances, dtype=np.float64)
     if D.ndim != 2 or D.shape[0] != D.shape[1] or not np.allclose(D, D.T):
-        raise ValueError(f"expected a symmetric matrix of distances, got shape {D.shape}; pass all pairs")
+        raise InputError(f"expected a symmetric matrix of distances, got shape {D.shape}; pass all pairs")
     B = -0.5 * _centered(D**2)
     values, vectors = np.linalg.eigh((B + B.T) / 2)
     values, vectors = values[::-1], vectors[:, ::-1]
@@ -54,6 +55,7 @@ def classical_mds(distances: Any, dimension: int | None = None) -> Embedding:
 
 def geodesic_distances(graph: Neighbors, *, neighbors: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Lengths of the shortest paths over the graph, within its largest connected part, and the rows of that part."""
+    at_least(0, neighbors=neighbors)
     from scipy.sparse import coo_matrix
     from scipy.sparse.csgraph import connected_components, shortest_path
 
@@ -78,6 +80,7 @@ def isomap(x: Any, *, neighbors: int = 10, most_dimensions: int = 12, most: int 
 
     Differs from the source: the elbow is a stated rule; the source reads it by eye.
     """
+    at_least(1, most_dimensions=most_dimensions, most=most)
     graph = _graph(x, neighbors, most)
     neighbors = min(neighbors, graph.count)
     geodesic, chosen = geodesic_distances(graph, neighbors=neighbors)
@@ -98,6 +101,7 @@ def isomap(x: Any, *, neighbors: int = 10, most_dimensions: int = 12, most: int 
 
 def lle_weights(graph: Neighbors, *, neighbors: int, regularization: float = 1e-3) -> NDArray[np.float64]:
     """The weights, summing to one, by which each row is best made from its neighbors, (n, k). Source: roweis2000."""
+    at_least(1, neighbors=neighbors)
     points = graph.rows.points
     near = torch.from_numpy(graph.indices[:, :neighbors]).to(points.device)
     weights = []
@@ -122,10 +126,12 @@ def lle(
     The dimension is where the eigenvalues jump by the largest factor: weak evidence, often 1 where the truth is more.
     Source: roweis2000.
     """
+    finite(regularization=regularization)
+    at_least(0, most=most)
     graph = _graph(x, neighbors, most)
     neighbors, count = min(neighbors, graph.count), len(graph)
     if not 1 <= dimension < count:
-        raise ValueError(f"expected from 1 to {count - 1} coordinates of {count} rows, got {dimension}; pass more rows")
+        raise InputError(f"expected from 1 to {count - 1} coordinates of {count} rows, got {dimension}; pass more rows")
     left = np.eye(count)
     left[np.arange(count)[:, None], graph.indices[:, :neighbors]] -= lle_weights(
         graph, neighbors=neighbors, regularization=regularization
@@ -150,10 +156,10 @@ def hessian_eigenmaps(x: Any, dimension: int = 2, *, neighbors: int | None = Non
     d, pairs = dimension, dimension * (dimension + 1) // 2
     k = neighbors or max(12, 2 * (1 + d + pairs))
     if k <= 1 + d + pairs:
-        raise ValueError(f"expected more than {1 + d + pairs} neighbors for {d} dimensions, got {k}; take more")
+        raise InputError(f"expected more than {1 + d + pairs} neighbors for {d} dimensions, got {k}; take more")
     graph = _graph(x, k, most)
     if k >= len(graph):
-        raise ValueError(f"expected more than {k} rows, got {len(graph)}; assume fewer dimensions")
+        raise InputError(f"expected more than {k} rows, got {len(graph)}; assume fewer dimensions")
     points = graph.rows.points.cpu().numpy()
     near = np.concatenate([np.arange(len(points))[:, None], graph.indices[:, : k - 1]], axis=1)
     local = points[near]
@@ -182,6 +188,7 @@ def dimension_hessian(x: Any, *, largest: int = 4, most: int = 600) -> tuple[int
     0 where no gap exceeds 10: the manifold is not flat, or has another dimension. One dimension is not asked about (a second
     difference over many neighbors also removes functions that oscillate), nor all columns (there any data is flat).
     """
+    at_least(0, largest=largest)
     rows = distinct_rows(x).sample(most)
     gaps = {d: _null_gap(hessian_eigenmaps(rows, d, most=most), d) for d in range(2, min(largest + 1, rows.columns))}
     best = max(gaps, key=lambda d: gaps[d], default=0)
@@ -195,12 +202,13 @@ def laplacian_eigenmaps(affinities: Any, dimension: int = 2) -> Embedding:
     >>> [round(v, 12) for v in laplacian_eigenmaps(path).eigenvalues]
     [0.0, 0.5, 1.5, 2.0]
     """
+    at_least(1, dimension=dimension)
     from scipy.linalg import eigh
 
     W = np.asarray(affinities, dtype=np.float64)
     degrees = W.sum(1)
     if not np.allclose(W, W.T) or (degrees <= 0).any():
-        raise ValueError(
+        raise InputError(
             "expected symmetric affinities with a positive sum in every row, got others; connect every row"
         )
     values, vectors = eigh(np.diag(degrees) - W, np.diag(degrees))
@@ -209,6 +217,7 @@ def laplacian_eigenmaps(affinities: Any, dimension: int = 2) -> Embedding:
 
 def spectral_embedding(x: Any, dimension: int = 2, *, neighbors: int = 12, most: int = MOST) -> Embedding:
     """Laplacian eigenmaps of the graph of nearest neighbors, each link of weight one. Source: belkin2003."""
+    at_least(0, dimension=dimension, most=most)
     graph = _graph(x, neighbors, most)
     neighbors = min(neighbors, graph.count)
     W = np.zeros((len(graph), len(graph)))

@@ -10,7 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from theodolite.core.precision import exact_products
+from theodolite.core.checks import InputError, MissingPackageError
+from theodolite.core.state import exact_products
 from theodolite.measure.dimension.distinct import BLOCK, Rows, distinct_rows
 
 if TYPE_CHECKING:
@@ -91,10 +92,10 @@ def nearest_neighbors(x: Any, count: int = 20, *, method: _Method = "auto") -> N
     [[1.0, 3.0], [1.0, 2.0], [2.0, 3.0], [4.0, 6.0]]
     """
     if method not in get_args(_Method):
-        raise ValueError(f"expected a method among {get_args(_Method)}, got {method!r}; choose one of them")
+        raise InputError(f"expected a method among {get_args(_Method)}, got {method!r}; choose one of them")
     rows = distinct_rows(x)
     if not 1 <= count < len(rows):
-        raise ValueError(f"expected from 1 to {len(rows) - 1} neighbors, got {count}; the rows are {len(rows)}")
+        raise InputError(f"expected from 1 to {len(rows) - 1} neighbors, got {count}; the rows are {len(rows)}")
     points = rows.points
     if method == "approximate":
         return _approximate(rows, count)
@@ -119,7 +120,7 @@ def neighbors_of(x: Any, count: int) -> Neighbors:
     if not isinstance(x, Neighbors):
         return nearest_neighbors(x, count)
     if x.count < count:
-        raise ValueError(f"expected a graph of at least {count} neighbors, got one of {x.count}; ask for more there")
+        raise InputError(f"expected a graph of at least {count} neighbors, got one of {x.count}; ask for more there")
     return x
 
 
@@ -270,7 +271,7 @@ def _approximate(rows: Rows, count: int) -> Neighbors:
     try:
         library = importlib.import_module("pynndescent")
     except ImportError as error:
-        raise ImportError(
+        raise MissingPackageError(
             "expected pynndescent for approximate neighbors, got none; pip install pynndescent"
         ) from error
     points = rows.points.cpu()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from theodolite.core.checks import InputError, at_least
 from theodolite.core.reading import Estimate, Series
 from theodolite.core.statistics import student_inflation
 from theodolite.io.workers import Processes, completed
@@ -119,11 +120,9 @@ def objective_dimension(
     >>> abs(found.value - 90) < 5
     True
     """
-    if not 0 < fraction < 1 or repeats < 1 or (largest is not None and largest < 1):
-        raise ValueError(
-            f"expected a fraction between 0 and 1, repeats and a largest dimension of at least 1, got {fraction}, "
-            f"{repeats} and {largest}; use fraction=0.9, repeats=3"
-        )
+    at_least(1, repeats=repeats, largest=largest)
+    if not 0 < fraction < 1:
+        raise InputError(f"expected a fraction between 0 and 1, got {fraction}; use fraction=0.9")
     with Processes(jobs) as processes:
         book = _Scores(train, evaluate, repeats, Path(out) if out is not None else None, processes)
         return _answer(book, fraction, largest)
@@ -133,7 +132,7 @@ def _answer(book: _Scores, fraction: float, largest: int | None) -> ObjectiveDim
     book.need([None])
     full = _estimate(book.of(None))
     if not full.value > 0:
-        raise ValueError(
+        raise InputError(
             f"expected a positive score of full training, got {full.value:.4g}; return one that grows with quality"
         )
     low, high = _bracket(book, fraction * full.value, largest)
@@ -200,7 +199,7 @@ class _Scores:
 def _score(train: Train, evaluate: Callable[[Any], float], dimension: int | None, seed: int) -> float:
     score = float(evaluate(train(dimension, seed)))
     if not math.isfinite(score):
-        raise ValueError(f"expected a finite score, got {score} at dimension {dimension}, seed {seed}; mend evaluate")
+        raise InputError(f"expected a finite score, got {score} at dimension {dimension}, seed {seed}; mend evaluate")
     return score
 
 

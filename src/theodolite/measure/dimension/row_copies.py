@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from theodolite.core.checks import at_least
 from theodolite.measure.dimension.by_distances import gride_curve
 from theodolite.measure.dimension.distinct import Rows, distinct_rows
 from theodolite.measure.dimension.neighbor_graph import Neighbors, nearest_neighbors, neighbors_of
@@ -62,6 +63,7 @@ def near_copies(x: Any, *, largest: int = 4) -> NearCopies | None:
     bends back on itself, as a helix or a roll, meets itself at larger scales, and there the smallest scale is the one to go
     by.
     """
+    at_least(1, largest=largest)
     graph = x if isinstance(x, Neighbors) else _graph(x, 128)
     curve = gride_curve(graph)
     within = curve[: max(1, largest.bit_length())]

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from theodolite.core.checks import InputError, MissingPackageError
 from theodolite.measure.dimension.distinct import distinct_rows
 from theodolite.measure.dimension.embeddings import Embedding
 
@@ -21,7 +22,7 @@ def tsne_affinities(x: Any, *, perplexity: float = 30.0) -> Tensor:
     """
     points = distinct_rows(x).points
     if not 1 <= perplexity < len(points) - 1:
-        raise ValueError(f"expected a perplexity from 1 to {len(points) - 2}, got {perplexity}; it counts neighbors")
+        raise InputError(f"expected a perplexity from 1 to {len(points) - 2}, got {perplexity}; it counts neighbors")
     squares = torch.cdist(points, points, compute_mode="donot_use_mm_for_euclid_dist").square()
     squares.fill_diagonal_(torch.inf)
     squares = squares - squares.min(1, keepdim=True).values
@@ -72,7 +73,9 @@ def tsne(
         try:
             library = importlib.import_module("openTSNE")
         except ImportError as error:
-            raise ImportError("expected openTSNE, got none; pip install openTSNE, or use engine='sklearn'") from error
+            raise MissingPackageError(
+                "expected openTSNE, got none; pip install openTSNE, or use engine='sklearn'"
+            ) from error
         found = np.asarray(library.TSNE(perplexity=near, random_state=seed, initialization="pca").fit(table))
     else:
         from sklearn.manifold import TSNE

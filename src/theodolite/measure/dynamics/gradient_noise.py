@@ -10,9 +10,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
+from theodolite.core.checks import InputError
 from theodolite.core.reading import SIGMAS, Estimate
-from theodolite.core.standard_errors import skewed_error
 from theodolite.core.state import untouched
+from theodolite.core.statistics import skewed_error
 from theodolite.io.batches import Batch
 from theodolite.measure.curvature import Point, point_of
 from theodolite.measure.curvature.operators import Loss
@@ -146,7 +147,7 @@ def _blocks(point: Point, data: Any, block: int) -> Iterator[list[Tensor]]:
 
 def _vectorized(point: Point, own: dict[str, Tensor], batch: Batch) -> list[Tensor]:
     if any(isinstance(value, PackedSequence) for value in (*batch.inputs, *batch.keywords.values())):
-        raise ValueError("expected a row a sample to vectorize over, got packed sequences; take them one by one")
+        raise InputError("expected a row a sample to vectorize over, got packed sequences; take them one by one")
     tensors = [value for value in (*batch.inputs, *batch.keywords.values(), batch.target) if isinstance(value, Tensor)]
 
     def value(parameters: dict[str, Tensor], members: list[Tensor]) -> Tensor:

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch._utils import _flatten_dense_tensors
 
+from theodolite.core.checks import InputError
 from theodolite.io.batches import Batch
 from theodolite.measure.curvature.operators import Loss
 from theodolite.measure.dynamics.travel import _joint_length
@@ -100,7 +101,7 @@ def update_effect(
     own = {name: value.detach().requires_grad_() for name, value in before.items()}
     every = dict(model.named_parameters())
     if strangers := own.keys() - every.keys():
-        raise ValueError(
+        raise InputError(
             f"expected earlier weights of this model, got {sorted(strangers)[:3]}; pass those of before the step"
         )
     now = [promoted(every[name].detach()) for name in own]

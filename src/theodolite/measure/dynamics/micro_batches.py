@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
+from theodolite.core.checks import InputError
 from theodolite.core.reading import SIGMAS, Estimate
-from theodolite.core.standard_errors import skewed_error
+from theodolite.core.statistics import skewed_error
 
 FEWEST = 3
 """Micro-batches from which on an error can be told."""
@@ -40,9 +41,9 @@ def accumulated_noise(squares: Sequence[float], total: float, entries: Tensor) -
     """
     k = len(squares)
     if k < FEWEST or len(entries) != k:
-        raise ValueError(f"expected {FEWEST} micro-batches or more, and entries of each, got {k} and {len(entries)}")
+        raise InputError(f"expected {FEWEST} micro-batches or more, and entries of each, got {k} and {len(entries)}")
     if not total > 0:
-        raise ValueError(f"expected a gradient that is not 0, got one of squared norm {total}")
+        raise InputError(f"expected a gradient that is not 0, got one of squared norm {total}")
     share = _share(*_moments(sum(squares), total, k), k)
     error = skewed_error(_pseudo_values(entries))
     if 1 - share <= SIGMAS * error:

@@ -13,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from theodolite.core.checks import InputError
 from theodolite.core.reading import Estimate
 from theodolite.core.state import untouched
 from theodolite.core.statistics import student_inflation
@@ -105,7 +106,7 @@ def sgd_run(
 def _check_pace(seconds: float, steps: int, patience: float) -> None:
     whole = seconds / TRIAL * steps
     if whole > patience:
-        raise ValueError(
+        raise InputError(
             f"expected {steps} steps of SGD within {patience:.0f} s, got a pace of {whole:.0f} s; watch training instead "
             "(th.Watch), or survey a smaller model"
         )
@@ -119,7 +120,7 @@ def block_trend(values: Sequence[float] | Array, *, blocks: int = 10) -> Estimat
     (99.0, 0.0)
     """
     if blocks < 3:
-        raise ValueError(f"expected at least 3 blocks, got {blocks}; a line goes through two whatever their error")
+        raise InputError(f"expected at least 3 blocks, got {blocks}; a line goes through two whatever their error")
     x, y = _block_means(np.arange(len(values), dtype=np.float64), blocks), _block_means(values, blocks)
     apart = x - x.mean()
     slope = float((apart * y).sum() / (apart**2).sum())
@@ -143,9 +144,9 @@ def block_ratio(top: Sequence[float] | Array, bottom: Sequence[float] | Array, *
 
 def _block_means(values: Sequence[float] | Array, blocks: int) -> Array:
     if blocks < 2:
-        raise ValueError(f"expected at least 2 blocks, got {blocks}; their spread is the error")
+        raise InputError(f"expected at least 2 blocks, got {blocks}; their spread is the error")
     if len(values) < 2 * blocks:
-        raise ValueError(f"expected at least {2 * blocks} steps for {blocks} blocks, got {len(values)}; take more")
+        raise InputError(f"expected at least {2 * blocks} steps for {blocks} blocks, got {len(values)}; take more")
     return np.array([part.mean() for part in np.array_split(np.asarray(values, dtype=np.float64), blocks)])
 
 
@@ -158,7 +159,7 @@ def _whole(batches: list[Batch]) -> Batch:
 
     def joined(parts: list[Any]) -> Any:
         if not all(isinstance(part, Tensor) and part.shape[1:] == parts[0].shape[1:] for part in parts):
-            raise ValueError(
+            raise InputError(
                 "expected batches of tensors of one shape to draw from, got others; pad them, or pass tensors"
             )
         return torch.cat(parts)

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from theodolite.core.checks import InputError, at_least
 from theodolite.core.reading import Estimate
 from theodolite.core.state import untouched
 from theodolite.measure.curvature import point_of
@@ -98,7 +99,7 @@ def weight_travel(model: nn.Module, origin: Mapping[str, Tensor]) -> float:
     for name, parameter in model.named_parameters():
         if parameter.requires_grad and parameter.is_floating_point():
             if name not in origin or origin[name].shape != parameter.shape:
-                raise ValueError(
+                raise InputError(
                     f"expected the start of {name!r}, {tuple(parameter.shape)}, got another model's; pass this one's"
                 )
             own.append(promoted(parameter.detach()))
@@ -113,6 +114,7 @@ def thinned_weights(model: nn.Module, *, most: int = 1 << 20, state: Mapping[str
     >>> thinned_weights(nn.Linear(3, 1, bias=False), most=2, state={"weight": torch.tensor([[1.0, 2.0, 3.0]])}).tolist()
     [1.0, 3.0]
     """
+    at_least(1, most=most)
     own = {name: p for name, p in model.named_parameters() if p.requires_grad and p.is_floating_point()}
     stride = max(1, -(-sum(p.numel() for p in own.values()) // most))
     values = own if state is None else {name: state[name] for name in own}
@@ -146,9 +148,9 @@ def subspace_share(gradient: Tensor, vectors: Tensor) -> float:
     """
     rows, g = vectors.double(), gradient.double()
     if rows.ndim != 2 or g.ndim != 1 or rows.shape[1] != len(g):
-        raise ValueError(f"expected a vector (P,) and vectors (k, P), got {tuple(g.shape)} and {tuple(rows.shape)}")
+        raise InputError(f"expected a vector (P,) and vectors (k, P), got {tuple(g.shape)} and {tuple(rows.shape)}")
     if not g.any():
-        raise ValueError("expected a gradient that is not 0, got one of norm 0; it lies in no direction")
+        raise InputError("expected a gradient that is not 0, got one of norm 0; it lies in no direction")
     g = g / g.abs().max()
     lengths = rows.norm(dim=1)
     rows = rows[lengths > 0] / lengths[lengths > 0, None]

@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
+from theodolite.core.checks import InputError, at_least, finite_values, has_values, not_negative, within
+
 _Slope = Callable[[Tensor], Tensor]
 """The gradient at each row of a block of points, (k, d) to (k, d)."""
 
@@ -22,6 +24,7 @@ def descent_path(
     >>> descent_path(lambda x: x, torch.ones(1), lrs=torch.tensor([0.5]), steps=2).flatten().tolist()
     [1.0, 0.5, 0.25]
     """
+    at_least(0, steps=steps)
     x = start.expand(len(lrs), -1).clone()
     velocity, rate = torch.zeros_like(x), lrs.to(x)[:, None]
     path = [x]
@@ -49,9 +52,12 @@ def largest_stable_step(
     >>> round(largest_stable_step(lambda x: x, torch.ones(1).double(), bracket=(0.1, 5.0)), 2)
     2.0
     """
+    within(0, 1, momentum=momentum)
+    has_values(start=start)
+    finite_values(start=start)
     low, high = bracket
     if steps < 4:
-        raise ValueError(
+        raise InputError(
             f"expected at least 4 steps, of which the last two quarters are compared, got {steps}; 400 are usual"
         )
     for _ in range(2):
@@ -77,6 +83,8 @@ def noisy_descent(
 
     With ``noise_correlation`` the noise has that correlation from step to step. Runaways are held at 1e6.
     """
+    not_negative(noise_variance=noise_variance)
+    within(0, 1, noise_correlation=noise_correlation)
     x = start.clone()
     xi, size = torch.randn(x.shape, generator=generator, dtype=x.dtype), math.sqrt(noise_variance)
     for lr in lrs:
@@ -104,10 +112,11 @@ def two_layer_start(
     >>> round(float((u * v).sum()) / 50**0.5, 9), round(float((u**2 + v**2).mean()), 9)
     (1.5, 2.0)
     """
+    not_negative(output=output)
     rows = torch.nn.functional.normalize(torch.randn(2, width, generator=generator, dtype=torch.float64), dim=1)
     total, cross = width * curvature, 2 * output * math.sqrt(width)
     if cross > total:
-        raise ValueError(
+        raise InputError(
             f"expected 2 output / sqrt(width) below the curvature, got {cross / width:g} and {curvature:g}"
         )
     plus, minus = math.sqrt(total + cross) * rows[:1], math.sqrt(total - cross) * rows[1:]
@@ -131,6 +140,7 @@ def two_layer_path(
     momentum: float = 0.0,
 ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
     r"""Outputs (steps + 1, k) of $f=v\cdot\sigma(u)/\sqrt n$ under descent on $f^2/2$ for k step sizes, and where it ends."""
+    at_least(0, steps=steps)
     k, rate = len(lrs), lrs.to(input_weights)[:, None]
     own = input_weights.detach().expand(k, -1).clone(), output_weights.detach().expand(k, -1).clone()
     velocity = torch.zeros_like(own[0]), torch.zeros_like(own[1])
@@ -153,5 +163,5 @@ def _two_layer(u: Tensor, v: Tensor, activation: str) -> Tensor:
 def named_activation(name: str) -> Callable[[Tensor], Tensor]:
     """The function of this name, among those that experiments know."""
     if name not in NAMED_ACTIVATIONS:
-        raise ValueError(f"expected an activation among {sorted(NAMED_ACTIVATIONS)}, got {name!r}")
+        raise InputError(f"expected an activation among {sorted(NAMED_ACTIVATIONS)}, got {name!r}")
     return NAMED_ACTIVATIONS[name]

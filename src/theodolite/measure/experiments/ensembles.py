@@ -11,6 +11,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from theodolite.core.checks import InputError, at_least
+
 _Elementwise = Callable[[Tensor], Tensor]
 Entries = Literal["gauss", "uniform", "sign"]
 MOST = 2_000_000  # numbers drawn at once
@@ -26,7 +28,7 @@ def elementwise(name: str) -> _Elementwise:
         return torch.clone
     found = getattr(F, name, None) or getattr(torch, name, None)
     if not callable(found):
-        raise ValueError(f"expected the name of a torch function, got {name!r}")
+        raise InputError(f"expected the name of a torch function, got {name!r}")
     return found  # type: ignore[no-any-return]
 
 
@@ -55,6 +57,8 @@ def preactivations(
 
     The brute force beside `conditional_chain`: a product with a matrix of weights for each network and layer.
     """
+    at_least(1, nets=nets)
+    at_least(0, outputs=outputs)
     signal = inputs.expand(nets, *inputs.shape)  # (nets, batch, fan_in)
     found: list[Tensor] = []
     for width in (*ensemble.widths, outputs):
@@ -94,8 +98,9 @@ def conditional_chain(ensemble: Ensemble, covariance: Tensor, *, nets: int, gene
     >>> round(chain[:, 1].mean().item(), 1)
     1.0
     """
+    at_least(1, nets=nets)
     if ensemble.entries != "gauss" or ensemble.mean:
-        raise ValueError(
+        raise InputError(
             "expected Gaussian weights of mean 0, got others; draw the weights with preactivations instead"
         )
     size = max(1, MOST // (max(ensemble.widths, default=1) * len(covariance)))
@@ -170,7 +175,7 @@ def perturbation_growth(
         ends = [activation(common + g[i] * math.sqrt(0.5 * change)) for i in (1, 2)]
         return (ends[0] - ends[1]).square() / change
     if kind != "mixed":
-        raise ValueError(f"expected parallel, perpendicular or mixed, got {kind!r}")
+        raise InputError(f"expected parallel, perpendicular or mixed, got {kind!r}")
     base = g[0] * math.sqrt(variance)
     sides = [activation(base + sign * g[1] * math.sqrt(change)) for sign in (1, -1)]
     middle = activation(base.clone())

@@ -3,11 +3,14 @@ r"""Gradient flow as it is run: integrated to its end, in time or in its logarit
 from __future__ import annotations
 
 import itertools
+import math
 import warnings
 from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
+
+from theodolite.core.checks import InputError, at_least, not_negative, within
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 _Slope = Callable[[Array], Array]
@@ -24,6 +27,8 @@ def flowed(slope: _Slope, start: Array, *, time: float, precision: float = 1.0, 
     >>> bool(abs(flowed(lambda x: x, np.ones(1), time=1.0) - np.exp(-1)) < 1e-9)
     True
     """
+    within(0, math.inf, time=time)
+    not_negative(precision=precision)
     from scipy.integrate import solve_ivp
 
     tolerances = {key: value * precision for key, value in PRECISION.items()}
@@ -33,7 +38,7 @@ def flowed(slope: _Slope, start: Array, *, time: float, precision: float = 1.0, 
             lambda _, x: -slope(x), (0.0, time), np.asarray(start, dtype=float), method=method, **tolerances
         )
     if not path.success or not np.isfinite(path.y[:, -1]).all():
-        raise ValueError(
+        raise InputError(
             f"expected a flow that stays finite, got: {path.message}; it diverges or its gradient is not a number"
         )
     return np.asarray(path.y[:, -1])
@@ -47,13 +52,14 @@ def flow_limit(slope: _Slope, start: Array, *, time: float = 10.0, still: float 
     >>> flow_limit(lambda x: np.array([2 * x[0] - 1, 0.0]), np.zeros(2)).round(9).tolist()
     [0.5, 0.0]
     """
+    within(0, math.inf, time=time)
     point = np.asarray(start, dtype=float)
     still = still * max(1.0, float(np.abs(slope(point)).max()))
     for k in range(doublings):
         point = flowed(slope, point, time=time * 2**k)
         if float(np.abs(slope(point)).max()) < still:
             return point
-    raise ValueError(
+    raise InputError(
         f"expected a flow that comes to rest, got a gradient of {np.abs(slope(point)).max():.2g} after {doublings} doublings"
     )
 
@@ -97,7 +103,7 @@ def separating_flow(
         warnings.simplefilter("ignore", UserWarning)  # what the integrator warns of is raised below
         path = solve_ivp(push, (first_log_time, log_time), w0, method="LSODA", rtol=1e-10, atol=1e-12)
     if not path.success or not np.isfinite(path.y[:, -1]).all():
-        raise ValueError(f"expected a flow that stays finite, got: {path.message}; look for NaN in the samples")
+        raise InputError(f"expected a flow that stays finite, got: {path.message}; look for NaN in the samples")
     return np.asarray(path.y[:, -1])
 
 
@@ -119,6 +125,7 @@ def enumerated_batches(samples: int, batch_size: int, sampler: str) -> tuple[Arr
     >>> weights.tolist(), chances.round(3).tolist()
     ([[0.5, 0.5, 0.0], [0.5, 0.0, 0.5], [0.0, 0.5, 0.5]], [0.333, 0.333, 0.333])
     """
+    at_least(1, samples=samples, batch_size=batch_size)
     if sampler == "independent":
         drawn = np.array(list(itertools.product((0.0, 1.0), repeat=samples)))
         p, sizes = batch_size / samples, drawn.sum(1)
@@ -128,7 +135,7 @@ def enumerated_batches(samples: int, batch_size: int, sampler: str) -> tuple[Arr
     elif sampler == "with replacement":
         chosen = list(itertools.product(range(samples), repeat=batch_size))
     else:
-        raise ValueError(f"expected a sampler independent, without or with replacement, got {sampler!r}")
+        raise InputError(f"expected a sampler independent, without or with replacement, got {sampler!r}")
     weights = np.zeros((len(chosen), samples))
     for row, members in enumerate(chosen):
         np.add.at(weights[row], list(members), 1 / batch_size)

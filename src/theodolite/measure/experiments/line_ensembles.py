@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from theodolite.core.checks import at_least
 from theodolite.measure.regions import network_line_counts
 
 
@@ -43,6 +44,7 @@ def line_counts(
     ensemble: LineEnsemble, start: Tensor, end: Tensor, *, nets: int, generator: torch.Generator, whole: bool = False
 ) -> tuple[Tensor, Tensor]:
     """Activation regions and linear pieces of ``nets`` random networks between two inputs, or on the whole line."""
+    at_least(1, nets=nets)
     weights: list[Tensor] = []
     biases: list[Tensor | None] = []
     for fan_in, width in zip((ensemble.inputs, *ensemble.widths), (*ensemble.widths, 1), strict=True):

@@ -10,6 +10,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from theodolite.core.checks import at_least, each_at_least, positive
 from theodolite.core.reading import Estimate
 
 Quantity = Literal["evidence", "scale", "perpendicular", "perpendicular squared", "fit"]
@@ -79,6 +80,7 @@ def prior_draws(problem: Problem, *, draws: int, generator: torch.Generator) -> 
     The first layer is averaged over exactly (Rao-Blackwell): given the others the function is Gaussian. Good for small
     networks; for large ones take `tilted_draws`.
     """
+    at_least(1, draws=draws)
     n0, *hidden = problem.sizes
     log_tau2 = torch.full((draws,), math.log(problem.prior_variance / n0), dtype=torch.float64)
     if hidden:
@@ -97,6 +99,8 @@ def tilted_draws(problem: Problem, *, scale_ratio: float, draws: int, generator:
     ``scale_ratio`` is z. Any positive z is right, a good one makes the weights nearly equal: the ratio of the posterior
     scale to the samples' own.
     """
+    positive(scale_ratio=scale_ratio)
+    at_least(1, draws=draws)
     n0, *hidden = problem.sizes
     log_tau2 = torch.full((draws,), math.log(problem.prior_variance / n0), dtype=torch.float64)
     log_weights = torch.zeros(draws, dtype=torch.float64)
@@ -116,6 +120,8 @@ def product_log_norms(
     ``sizes`` are $n_0..n_L$. ``copies`` repeats every unit; ``gated`` shrinks a random half of the entries tenfold, as
     a leaky ReLU of slope 0.1 does, and scales so that the mean square stays.
     """
+    each_at_least(1, sizes=sizes)
+    at_least(1, nets=nets, copies=copies)
     v = torch.ones(nets, 1, dtype=torch.float64)
     for fan_in in reversed(sizes):
         W = torch.randn(nets, v.shape[1], max(1, fan_in // copies), generator=generator, dtype=torch.float64)

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from theodolite.core.checks import InputError, at_least, each_at_least
 from theodolite.measure.experiments.descent import named_activation
 from theodolite.measure.experiments.sparse_learners import Optimizer
 
@@ -21,8 +22,10 @@ def gaussian_start(
     count: int, sizes: Sequence[int], *, activation: str, generator: torch.Generator, rotation: Tensor | None = None
 ) -> list[Tensor]:
     """Weights (count, in, out) and zero biases (count, 1, out) of networks with a Gaussian, so rotation-invariant, start."""
+    at_least(1, count=count)
+    each_at_least(1, sizes=sizes)
     if activation not in GAINS:
-        raise ValueError(f"expected an activation among {sorted(GAINS)}, got {activation!r}")
+        raise InputError(f"expected an activation among {sorted(GAINS)}, got {activation!r}")
     made = []
     for place, (inputs, outputs) in enumerate(pairwise(sizes)):
         weight = torch.randn(count, inputs, outputs, generator=generator, dtype=torch.float64)
@@ -52,6 +55,7 @@ def trained_networks(
     gradient_map: Slopes | None = None,
 ) -> list[Tensor]:
     """Weights after full-batch steps on half the mean square of each network, from (count, k, d) and (count, k)."""
+    at_least(0, steps=steps)
     own = [nn.Parameter(part.clone()) for part in start]
     stepping = optimizer(own)
 

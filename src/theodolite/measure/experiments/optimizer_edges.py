@@ -9,6 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from theodolite.core.checks import InputError
+
 Maker = Callable[[torch.nn.Parameter, Tensor], torch.optim.Optimizer]
 """An optimizer of step 1 for points (k, d), made so that its gain in row k is that number times the inverse preconditioner."""
 
@@ -27,7 +29,7 @@ def largest_stable_gain(
     """
     low, high = bracket
     if steps < 4:
-        raise ValueError(
+        raise InputError(
             f"expected at least 4 steps, of which the last two quarters are compared, got {steps}; 400 are usual"
         )
     for _ in range(2):

@@ -9,6 +9,7 @@ from itertools import product
 import torch
 from torch import Tensor
 
+from theodolite.core.checks import InputError, at_least
 from theodolite.measure.experiments.ensembles import Ensemble, random_entries
 
 
@@ -16,6 +17,7 @@ def drawn_gradients(
     ensemble: Ensemble, inputs: Tensor, *, nets: int, generator: torch.Generator
 ) -> tuple[Tensor, list[Tensor]]:
     r"""$\nabla_xz$ of one output of ``nets`` networks at B inputs, (nets, B, $n_0$), and the preactivations, by their weights."""
+    at_least(1, nets=nets)
     x = inputs.expand(nets, *inputs.shape).clone().requires_grad_()
     signal, hidden = x, []
     for width in (*ensemble.widths, 1):
@@ -38,8 +40,9 @@ def conditional_gradients(ensemble: Ensemble, inputs: Tensor, *, nets: int, gene
     $v^\top W=\frac{v\cdot z}{|a|^2}a^\top+\sqrt{C_w/n}\,|v|\,g^\top(1-\frac{aa^\top}{|a|^2})$ with a fresh Gaussian g. Nothing
     is assumed of gates.
     """
+    at_least(1, nets=nets)
     if ensemble.entries != "gauss" or ensemble.mean or ensemble.copies != 1 or ensemble.with_skips:
-        raise ValueError("expected plain Gaussian weights, got others; draw the weights with drawn_gradients instead")
+        raise InputError("expected plain Gaussian weights, got others; draw the weights with drawn_gradients instead")
     sent, seen, slopes = [inputs.expand(nets, -1)], [], []
     for width in (*ensemble.widths, 1):
         a = sent[-1]

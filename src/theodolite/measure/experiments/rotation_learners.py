@@ -8,6 +8,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from theodolite.core.checks import finite, not_negative
 from theodolite.measure.experiments.network_learners import Slopes, gaussian_start, network_outputs, trained_networks
 from theodolite.measure.experiments.sparse_learners import Optimizer, least_squares_weights, multiplicative_weights
 
@@ -52,6 +53,8 @@ def ridge_weights(x: Tensor, y: Tensor) -> Tensor:
 
 def online_weights(x: Tensor, y: Tensor, *, exponent: float, lr: float = 0.3) -> Tensor:
     r"""Online steps $w-\eta A_t^{-p}g_t$, $A_t=I+\sum g_jg_j^\top$: p = 1 is online Newton, 1/2 full-matrix Adagrad."""
+    finite(exponent=exponent)
+    not_negative(lr=lr)
     d = x.shape[1]
     w, matrix = torch.zeros(d, dtype=x.dtype), torch.eye(d, dtype=x.dtype)
     for row, label in zip(x, y, strict=True):

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 import torch
 from torch import Tensor, nn
 
+from theodolite.core.checks import InputError, at_least, finite_values
 from theodolite.nn import Squares
 from theodolite.optim import EGU, EGUpm
 
@@ -21,6 +22,7 @@ def least_squares_weights(x: Tensor, y: Tensor) -> Tensor:
     >>> least_squares_weights(torch.eye(2, 3), torch.tensor([1.0, 2.0])).tolist()
     [1.0, 2.0, 0.0]
     """
+    finite_values(x=x)
     found: Tensor = (torch.linalg.pinv(x) @ y[..., None])[..., 0]
     return found
 
@@ -34,7 +36,7 @@ def multiplicative_weights(
     ``lr``/4, and spindlypm and egupm are their two-signed forms, from zero, with that much on either side.
     """
     if update not in MULTIPLICATIVE:
-        raise ValueError(f"expected an update among {MULTIPLICATIVE}, got {update!r}; choose one of them")
+        raise InputError(f"expected an update among {MULTIPLICATIVE}, got {update!r}; choose one of them")
     w = torch.full((x.shape[0], x.shape[2]), initial_weight, dtype=x.dtype)
     if update.startswith("spindly"):
         squares = Squares(initial_weight**0.5, positive=update == "spindly")
@@ -65,6 +67,8 @@ def descent_weights(
     x: Tensor, y: Tensor, *, optimizer: Optimizer, passes: int = 1, batch_size: int | None = None
 ) -> Tensor:
     """Weights from zero after passes by an elementwise optimizer, ``batch_size`` examples a step (None: all)."""
+    at_least(0, passes=passes)
+    at_least(1, batch_size=batch_size)
     w = nn.Parameter(torch.zeros(x.shape[0], x.shape[2], dtype=x.dtype))
     stepping = optimizer([w])
     size = batch_size or x.shape[1]

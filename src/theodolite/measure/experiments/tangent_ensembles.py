@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
+from theodolite.core.checks import at_least, not_negative
 from theodolite.measure.experiments.ensembles import Ensemble
 
 Forward = Callable[[Sequence[Tensor]], Tensor]
@@ -32,6 +33,8 @@ def tangent_kernels(
     >>> kernel.sum((1, 2)).tolist()
     [[[1.0, 0.0], [0.0, 1.0]]]
     """
+    at_least(1, nets=nets)
+    not_negative(weight_rate=weight_rate, bias_rate=bias_rate)
     signal = inputs.expand(nets, *inputs.shape).requires_grad_()
     fed: list[Tensor] = []
     found: list[Tensor] = []
@@ -60,6 +63,7 @@ def descended(
 
     ``forward(parameters)`` gives (nets, m); ``rates`` holds one step size for each parameter tensor.
     """
+    at_least(0, steps=steps)
     now = [p.detach().clone() for p in parameters]
     samples = targets.shape[-1]
     for _ in range(steps):
@@ -77,6 +81,7 @@ def linearly_descended(
 
     By the kernels $\Theta=\sum\eta J J^\top$ on the batch: $z'=z-\frac1m\Theta(z-y)$, exactly.
     """
+    at_least(0, steps=steps)
     kernel, start = batch_kernels(forward, parameters, rates=rates)
     rest = start - targets
     for _ in range(steps):

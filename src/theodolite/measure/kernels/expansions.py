@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import jvp, vjp
 
+from theodolite.core.checks import InputError, at_least
 from theodolite.core.reading import Estimate
 from theodolite.core.state import untouched
 from theodolite.measure.functional import Inputs, Stateless, count, placed, plain_attention, rows, stateless
@@ -40,15 +41,14 @@ def taylor_expand(model: nn.Module, order: int) -> _Expansion:
 
     >>> expansion = taylor_expand(nn.Sequential(nn.Linear(1, 1), nn.Tanh()), 2)
     """
-    if order < 0 or order != int(order):
-        raise ValueError(f"expected an order that is a whole number of at least 0, got {order!r}")
+    at_least(0, order=order)
     net = stateless(model)
     start = {name: tensor.detach().clone() for name, tensor in net.parameters.items()}
 
     def expansion(parameters: Mapping[str, Tensor], x: Inputs) -> Tensor:
         unknown = sorted(set(parameters) - set(start))
         if unknown:
-            raise ValueError(f"expected parameters among {sorted(start)[:4]}, got {unknown[:3]}")
+            raise InputError(f"expected parameters among {sorted(start)[:4]}, got {unknown[:3]}")
         batch = placed(x, next(iter(start.values())))
         change = {name: parameters[name].to(value) - value for name, value in start.items() if name in parameters}
         still = {name: value for name, value in start.items() if name not in parameters}
@@ -68,6 +68,7 @@ def taylor_sum(
 
     By forward derivatives; by reverse ones, about thrice as dear, where some operation has no forward derivative twice.
     """
+    at_least(0, order=order)
     try:
         return _taylor_sum(function, start, change, order, _forward)
     except NotImplementedError:
@@ -163,6 +164,7 @@ def top_ntk_eigenvalue(
     >>> round(top_ntk_eigenvalue(nn.Linear(1, 1, bias=False), torch.tensor([[1.0], [2.0]])).value, 5)
     5.0
     """
+    at_least(0, dense_below=dense_below)
     from theodolite.measure.kernels.tangent_kernel import empirical_ntk, kernel_spectrum
 
     product = NtkProduct(model, x, frozen=frozen)

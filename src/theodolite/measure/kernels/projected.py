@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from theodolite.core.checks import at_least
 from theodolite.measure.functional import Inputs, count, plain_attention, rows, stateless
 
 
@@ -22,6 +23,7 @@ def projected_jacobians(
     >>> (J @ J.mT).mean(0).item()  # tr(x.x' I_3), without error: every row of the Jacobian is x
     15.0
     """
+    at_least(1, projections=projections, most=most)
     net = stateless(model)
     own = list(net.parameters.values())
     total = sum(p.numel() for p in own)

@@ -9,6 +9,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from theodolite.core.checks import InputError, as_tensor, at_least, has_values, not_negative
 from theodolite.core.state import untouched
 from theodolite.measure.functional import Inputs, Stateless, count, placed, plain_attention, rows, stateless
 from theodolite.measure.kernels._contraction import Formed, LayerContraction, Outputs
@@ -65,7 +66,7 @@ def empirical_ntk(
     [[6.0, 3.0], [3.0, 2.0]]
     """
     if outputs not in ("trace", "full"):
-        raise ValueError(f"expected outputs 'trace' or 'full', got {outputs!r}")
+        raise InputError(f"expected outputs 'trace' or 'full', got {outputs!r}")
     net = stateless(model, frozen=frozen)
     rates = _checked(rates or {}, model)
     x, y = _on(net, x), None if other is None else _on(net, other)
@@ -88,6 +89,7 @@ def sketched_ntk(model: nn.Module, x: Inputs, *, draws: int = 4, seed: int = 0) 
     >>> sketched_ntk(nn.Linear(2, 1), torch.tensor([[1.0, 2.0], [0.0, 1.0]]), draws=1).tolist()  # one output: exact
     [[6.0, 3.0], [3.0, 2.0]]
     """
+    at_least(1, draws=draws)
     net = stateless(model)
     x, n = _on(net, x), count(x)
     own, generator = list(net.parameters.values()), torch.Generator().manual_seed(seed)
@@ -154,6 +156,7 @@ def fan_in_rates(model: nn.Module, *, weight_rate: float = 1.0, bias_rate: float
     >>> fan_in_rates(nn.Linear(4, 2), weight_rate=2.0)
     {'weight': 0.5, 'bias': 1.0}
     """
+    not_negative(weight_rate=weight_rate, bias_rate=bias_rate)
     return {
         name: weight_rate / torch.Size(p.shape[1:]).numel() if p.ndim > 1 else bias_rate
         for name, p in model.named_parameters()
@@ -175,8 +178,9 @@ def kernel_drift(before: Tensor, after: Tensor) -> float:
     >>> kernel_drift(torch.eye(2), 1.5 * torch.eye(2))
     0.5
     """
+    before, after = as_tensor(before), as_tensor(after)
     if not bool(before.any()):
-        raise ValueError("expected a kernel before that is not 0, got zeros; a change has then no share")
+        raise InputError("expected a kernel before that is not 0, got zeros; a change has then no share")
     return float((after - before).norm() / before.norm())
 
 
@@ -190,13 +194,15 @@ def kernel_alignment(kernel: Tensor, targets: Tensor, *, centered: bool = True) 
     >>> round(kernel_alignment(y @ y.T, y), 6)
     1.0
     """
+    kernel = as_tensor(kernel)
+    has_values(kernel=kernel)
     K, Y = kernel.double(), target_rows(targets).to(kernel.device)
     if centered:
         Y = Y - Y.mean(0)
         K = K - K.mean(0) - K.mean(1, keepdim=True) + K.mean()
     gram = Y @ Y.T
     size = K.norm() * gram.norm()
-    return float((K * gram).sum() / size) if size > 0 else 0.0
+    return 0.0 if size == 0 else float((K * gram).sum() / size)
 
 
 def target_rows(targets: Tensor) -> Tensor:
@@ -205,6 +211,8 @@ def target_rows(targets: Tensor) -> Tensor:
     >>> target_rows(torch.tensor([0, 1])).tolist()
     [[1.0, 0.0], [0.0, 1.0]]
     """
+    targets = as_tensor(targets, floats=False)
+    has_values(targets=targets)
     if targets.is_floating_point():
         return targets.double().reshape(len(targets), -1)
     return torch.nn.functional.one_hot(targets.flatten().long()).double()
@@ -241,7 +249,7 @@ def kernel_spectrum(kernel: Tensor) -> KernelSpectrum:
     >>> kernel_spectrum(torch.diag(torch.tensor([1.0, 4.0]))).condition
     4.0
     """
-    matrix = kernel_matrix(kernel).double()
+    matrix = kernel_matrix(as_tensor(kernel)).double()
     return KernelSpectrum(torch.linalg.eigvalsh(0.5 * (matrix + matrix.T)).flip(0))
 
 
@@ -277,13 +285,16 @@ def curvature_through_kernel(kernel: Tensor, loss_curvatures: Tensor) -> Tensor:
 
 
 def _on(net: Stateless, x: Inputs) -> Inputs:
+    if not isinstance(x, tuple | Mapping):
+        x = as_tensor(x, floats=False)  # tokens stay whole
+        has_values(x=x)
     return placed(x, next(iter(net.parameters.values())))
 
 
 def _checked(rates: Mapping[str, float], model: nn.Module) -> Mapping[str, float]:
     unknown = sorted(set(rates) - {name for name, _ in model.named_parameters()})
     if unknown:
-        raise ValueError(f"expected rates for names among the model's parameters, got {unknown[:3]}; see fan_in_rates")
+        raise InputError(f"expected rates for names among the model's parameters, got {unknown[:3]}; see fan_in_rates")
     return rates
 
 

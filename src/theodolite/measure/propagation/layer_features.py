@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from theodolite.core.checks import InputError, at_least
 from theodolite.measure.propagation.signal_flow import is_matrix_layer
 from theodolite.measure.spectra import FeatureCovariance, feature_rows
 
@@ -60,6 +61,7 @@ def feature_samples(
 
     ``run`` calls the model on a batch. A layer that runs twice in a pass keeps what it gave first.
     """
+    at_least(0, most=most)
     found: dict[str, list[Tensor]] = {}
     seen: set[str] = set()
 
@@ -151,9 +153,9 @@ def path_gains(run: Callable[[], Any], layer: nn.Module, directions: Tensor, *, 
 
 def _answer_with(run: Callable[[], Any], layer: nn.Module, direction: Tensor, step: float) -> tuple[Tensor, Tensor]:
     if not 0 < abs(step) < math.inf:
-        raise ValueError(f"expected a positive perturbation, got {abs(step)}; 0.01 is usual")
+        raise InputError(f"expected a positive perturbation, got {abs(step)}; 0.01 is usual")
     if not bool(direction.any()):
-        raise ValueError("expected directions that are not zero, got one that is; leave it out")
+        raise InputError("expected directions that are not zero, got one that is; leave it out")
     sizes: list[Tensor] = []
 
     def hook(module: nn.Module, args: Any, output: Any) -> Any:
@@ -172,7 +174,7 @@ def _answer_with(run: Callable[[], Any], layer: nn.Module, direction: Tensor, st
     finally:
         handle.remove()
     if not sizes:
-        raise ValueError(
+        raise InputError(
             "expected a layer that runs when the model does, got one that did not; pass a layer of this model"
         )
     return _first_tensor(answer).double(), sizes[0].double()

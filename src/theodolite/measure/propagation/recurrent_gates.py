@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor, nn
 
@@ -16,6 +18,7 @@ def recurrent_saturation(module: nn.RNNBase, inputs: Tensor, outputs: Tensor) ->
 
     What a gate is given is $W_x x_t+W_h h_{t-1}$ with its biases, and $h_{t-1}$ is the output at the place before, so that a
     single layer in one direction needs no second run. A GRU's third gate multiplies its own past by the first, and is left out.
+    NaN where an input is.
 
     >>> cell = nn.LSTM(3, 4, batch_first=True)
     >>> x = torch.randn(5, 6, 3)
@@ -41,4 +44,5 @@ def recurrent_saturation(module: nn.RNNBase, inputs: Tensor, outputs: Tensor) ->
             return None
         flat = module.mode == "RNN_TANH" or (module.mode == "LSTM" and place == 2)
         slopes.append(1 - z.tanh().square() if flat else 4 * z.sigmoid() * (1 - z.sigmoid()))
-    return float((torch.cat(slopes, -1) < FLAT).double().mean())
+    found = torch.cat(slopes, -1)
+    return math.nan if bool(found.isnan().any()) else float((found < FLAT).double().mean())

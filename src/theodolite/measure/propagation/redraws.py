@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from theodolite.core.checks import InputError, at_least
 from theodolite.core.state import untouched
 from theodolite.measure.functional import first_tensor, plain_attention
 
@@ -40,8 +41,9 @@ def redrawn_gradients(
     The model given is not touched: it is copied once. In evaluation mode, so samples do not mix. Once `FEWEST` draws are
     made, ``ended()`` may end them.
     """
+    at_least(1, draws=draws)
     if not inputs or not isinstance(inputs[0], Tensor) or not inputs[0].is_floating_point():
-        raise ValueError("expected inputs of real numbers to take gradients by, got others; give embedded inputs")
+        raise InputError("expected inputs of real numbers to take gradients by, got others; give embedded inputs")
     with untouched(None), plain_attention():
         fresh = copy.deepcopy(model).eval()
         kept = _kept(fresh)
@@ -65,10 +67,10 @@ def log_spread(squares: Tensor) -> tuple[float, float]:
     Draws in which a gradient is exactly zero, dead networks, are left out.
     """
     if squares.ndim != 2:
-        raise ValueError(f"expected squares of gradients as (draws, columns), got shape {tuple(squares.shape)}")
+        raise InputError(f"expected squares of gradients as (draws, columns), got shape {tuple(squares.shape)}")
     alive = squares[(squares > 0).all(1)]
     if len(alive) < 8:
-        raise ValueError(
+        raise InputError(
             f"expected at least 8 draws with gradients, got {len(alive)} of {len(squares)}; the network is mostly dead: widen it"
         )
     centered = alive.log() - alive.log().mean(0)
@@ -97,7 +99,7 @@ def _kept(model: nn.Module) -> tuple[str, ...]:
     ]
     kept = tuple(name or type(module).__name__ for name, module in own if not callable(_resets(module)))
     if len(kept) == len(own):
-        raise ValueError(
+        raise InputError(
             "expected a module with reset_parameters, got none; give your modules that method to see how draws differ"
         )
     return kept

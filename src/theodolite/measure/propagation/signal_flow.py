@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 from torch.utils.weak import WeakIdKeyDictionary
 
+from theodolite.core.checks import InputError
 from theodolite.measure.propagation.weight_spread import _not_sums, fan_in
 
 ACTIVATIONS = frozenset(
@@ -261,7 +262,7 @@ def _signal(name: str, module: nn.Module, z: Tensor, past: tuple[SignalStep, ...
     weight, bias = module.weight, getattr(module, "bias", None)
     assert isinstance(weight, Tensor)
     if len(z) < 2:
-        raise ValueError(f"expected a batch of at least two samples, got {len(z)}; give more")
+        raise InputError(f"expected a batch of at least two samples, got {len(z)}; give more")
     power, cosines = _power_and_cosines(z.reshape(len(z), -1))
     cosine, cosine_stderr, cosine_spread = _pair_statistics(cosines)
     inputs = weight.shape[0] if type(module).__name__ == "Conv1D" else fan_in(tuple(weight.shape), module)

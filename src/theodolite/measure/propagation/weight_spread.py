@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from theodolite.core.checks import positive
 from theodolite.core.lazy_torch import array_of, is_tensor, kind_of, torch
 from theodolite.core.reading import Estimate
 from theodolite.io.weights import Weight, Weights, owners_of, readable
@@ -73,6 +74,7 @@ def _not_sums() -> tuple[type[nn.Module], ...]:
 
 def mean_square(tensor: Tensor | NDArray[Any], scale: float = 1.0) -> Estimate:
     """The mean square times ``scale`` with its standard error; initializations have mean zero. NaN of no numbers."""
+    positive(scale=scale)
     if is_tensor(tensor) and tensor.device.type not in ("cpu", "mps"):
         squares = tensor.detach().to(torch.float64).square().flatten() * scale
         error = squares.std(correction=0) / squares.numel() ** 0.5 if squares.numel() > 1 else squares.new_tensor(0.0)

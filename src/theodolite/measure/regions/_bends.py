@@ -11,6 +11,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from theodolite.core.checks import InputError
+
 Pieces = tuple[tuple[float, ...], tuple[Any, ...], tuple[float, ...]]
 BENT_MODULES: dict[type[nn.Module], str] = {
     nn.ReLU: "relu",
@@ -95,7 +97,7 @@ def bend(name: str, arguments: Sequence[Any], options: Mapping[str, Any], *, lik
     """The bends of a torch function of this name, of one signal and these further arguments."""
     knots, slopes, intercepts = _pieces(name, list(arguments), dict(options))
     if any(not isinstance(slope, Tensor) and not math.isfinite(slope) for slope in (*slopes, *knots)):
-        raise ValueError(f"expected finite bends, got {name!r} with {arguments or options}")
+        raise InputError(f"expected finite bends, got {name!r} with {arguments or options}")
     width = max((slope.numel() for slope in slopes if isinstance(slope, Tensor)), default=0)
     if width:
         trailing = (1,) * (like.ndim - 2)
@@ -163,7 +165,7 @@ def _pieces(name: str, rest: list[Any], options: dict[str, Any]) -> Pieces:
 def pool_windows(shape: tuple[int, ...], options: Mapping[str, Any]) -> Tensor:
     """Which entries of a flat signal (channels, then one or two axes) each window of a max-pooling layer holds: (n, m)."""
     if options.get("ceil_mode"):
-        raise ValueError("expected max-pooling without ceil_mode, got it; pad the signal instead")
+        raise InputError("expected max-pooling without ceil_mode, got it; pad the signal instead")
     axes = len(shape) - 1
     numbers = torch.arange(1, math.prod(shape) + 1, dtype=torch.float64).reshape(shape)
     if axes == 1:

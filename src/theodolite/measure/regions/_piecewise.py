@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, fx, nn
 
+from theodolite.core.checks import InputError
 from theodolite.measure.regions._bends import BENT, BENT_MODULES, SPELLINGS, Bend, Maximum, bend, bend_of, pool_windows
 from theodolite.measure.regions._readable_layers import AFFINE, CAN, FUNCTIONS, NORMS, PRODUCTS, SHAPES
 
@@ -89,7 +90,7 @@ def piecewise_program(model: nn.Module, shape: tuple[int, ...]) -> PiecewiseProg
         graph = fx.symbolic_trace(wrapped)
     except Exception as error:
         first = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise ValueError(
+        raise InputError(
             f"expected a network of fixed structure, got one that cannot be traced: {first}; {CAN}"
         ) from None
     anchor = next((p for p in own.parameters()), torch.empty(0, dtype=torch.float64))
@@ -130,11 +131,11 @@ def _passes(does: Affine | DenseMap | Bend | Maximum) -> bool:
 def _own_copy(model: nn.Module) -> nn.Module:
     for name, tensor in (*model.named_parameters(), *model.named_buffers()):
         if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
-            raise ValueError(f"expected finite weights, got NaN or infinity in {name!r}; mend the checkpoint")
+            raise InputError(f"expected finite weights, got NaN or infinity in {name!r}; mend the checkpoint")
     try:
         own = copy.deepcopy(model).double().eval().requires_grad_(False)
     except RuntimeError as error:
-        raise ValueError(f"expected a module that can be copied, got {type(model).__name__}: {error}") from error
+        raise InputError(f"expected a module that can be copied, got {type(model).__name__}: {error}") from error
     for module in own.modules():
         module._forward_hooks.clear()
     return own
@@ -161,11 +162,11 @@ class _Reader:
                 return self._finished(node, model)
             else:
                 self._node(node)
-        raise ValueError("expected a network with an output, got none")
+        raise InputError("expected a network with an output, got none")
 
     def _placeholder(self, node: fx.Node) -> None:
         if self.slots and not node.args:
-            raise ValueError("expected a network of one input, got several; wrap it into one that takes one tensor")
+            raise InputError("expected a network of one input, got several; wrap it into one that takes one tensor")
         if self.slots:
             self.values[node] = node.args[0]
             return
@@ -174,7 +175,7 @@ class _Reader:
     def _finished(self, node: fx.Node, model: nn.Module) -> PiecewiseProgram:
         (source,) = node.args
         if not isinstance(source, fx.Node) or source not in self.slots:
-            raise ValueError("expected a network that returns one tensor made from its input, got another; wrap it")
+            raise InputError("expected a network that returns one tensor made from its input, got another; wrap it")
         if self.slots[source] != len(self.steps):
             self.steps.append(PiecewiseStep("output", (self.slots[source],), Affine(torch.clone)))
         widest = max(
@@ -188,7 +189,7 @@ class _Reader:
             value = self._value(node)
         except Exception as error:
             said = str(error).splitlines()[0]
-            raise ValueError(
+            raise InputError(
                 f"expected an input of shape {self.shape} to run, got at {_title(node)}: {said}"
             ) from error
         self.values[node] = value
@@ -229,7 +230,7 @@ class _Reader:
         if type(layer) is nn.Linear:
             return DenseMap(layer.weight, layer.bias)
         if not isinstance(layer, AFFINE) or (isinstance(layer, NORMS) and layer.running_mean is None):
-            raise ValueError(f"expected piecewise linear layers, got {type(layer).__name__} at {node.target!r}; {CAN}")
+            raise InputError(f"expected piecewise linear layers, got {type(layer).__name__} at {node.target!r}; {CAN}")
         return self._affine(layer, [before], self.values[node])
 
     def _pooled(self, before: Tensor, after: Tensor, options: dict[str, Any]) -> Maximum:
@@ -238,7 +239,7 @@ class _Reader:
 
     def _affine(self, function: Callable[..., Tensor], before: list[Tensor], after: Tensor) -> Affine:
         if after.shape[0] != 2:
-            raise ValueError(f"expected layers that treat the samples of a batch alike, got {function}; {CAN}")
+            raise InputError(f"expected layers that treat the samples of a batch alike, got {function}; {CAN}")
         shift = function(*(torch.zeros_like(signal[:1]) for signal in before))
         return Affine(function, shift.unsqueeze(1) if bool(shift.any()) else None)
 
@@ -261,11 +262,11 @@ class _Reader:
                 (lambda x, *a, **k: getattr(x, str(node.target))(*a, **k)) if node.op == "call_method" else node.target
             )
             return self._affine(partial(_filled, call, args, kwargs, tuple(sources)), before, after)
-        raise ValueError(f"expected piecewise linear layers, got {name!r} at {_title(node)}; {CAN}")
+        raise InputError(f"expected piecewise linear layers, got {name!r} at {_title(node)}; {CAN}")
 
     def _maximum(self, axis: Any, before: Tensor, after: Tensor) -> Maximum:
         if not isinstance(axis, int) or axis % before.ndim == 0:
-            raise ValueError(f"expected amax over one axis of the signal, got {axis}; take them one after the other")
+            raise InputError(f"expected amax over one axis of the signal, got {axis}; take them one after the other")
         shape, place = before.shape[1:], axis % before.ndim - 1
         numbers = torch.arange(shape.numel(), device=before.device).reshape(shape)
         return Maximum(numbers.movedim(place, -1).reshape(-1, shape[place]), tuple(after.shape[1:]))

@@ -9,6 +9,7 @@ from typing import Any, Protocol, Self
 import torch
 from torch import Tensor
 
+from theodolite.core.checks import InputError
 from theodolite.measure.regions._bends import Bend, Maximum
 from theodolite.measure.regions._forks import Crossing, Fork, forked_layer
 from theodolite.measure.regions._piecewise import PiecewiseProgram
@@ -131,7 +132,7 @@ def check_maps(program: PiecewiseProgram, points: Tensor, values: Tensor) -> Non
         own = program.model(points[:CHECKED]).flatten(1)
     apart = (own - values[:CHECKED]).abs().max()
     if not bool(apart <= 1e-6 * (1 + own.abs().max())):
-        raise ValueError(f"expected a piecewise linear network, got one off its affine pieces by {float(apart):.2g}")
+        raise InputError(f"expected a piecewise linear network, got one off its affine pieces by {float(apart):.2g}")
 
 
 def activation_patterns(program: PiecewiseProgram, points: Tensor) -> Tensor:

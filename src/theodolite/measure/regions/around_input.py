@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from theodolite.core.checks import InputError
 from theodolite.measure.regions._bends import Bend, Maximum
 from theodolite.measure.regions._piecewise import piecewise_program
 from theodolite.measure.regions._polygons import Array
@@ -100,7 +101,7 @@ def largest_ball(cell: Cell, *, reach: float = 1e6) -> tuple[Array, float]:
     rows = np.column_stack([cell.normals, np.ones(len(cell.normals))])
     answer = linprog(cost, A_ub=rows if len(rows) else None, b_ub=cell.limits if len(rows) else None, bounds=bounds)
     if not answer.success:
-        raise ValueError(f"expected a cell with an inside, got none: {answer.message}")
+        raise InputError(f"expected a cell with an inside, got none: {answer.message}")
     return answer.x[:-1], float(answer.x[-1])
 
 
@@ -126,7 +127,7 @@ def facets(cell: Cell) -> Array:
         limits = np.append(room[known], room[k] + 1.0)  # about the inside point; beyond its own limit by at most one
         answer = linprog(-cell.normals[k], A_ub=rows, b_ub=limits, bounds=bounds)
         if not answer.success:
-            raise ValueError(f"expected a cell that a linear program can bound, got: {answer.message}")
+            raise InputError(f"expected a cell that a linear program can bound, got: {answer.message}")
         if -answer.fun <= room[k] + SAME * (1 + room[k]):
             open_.pop(0)
             continue

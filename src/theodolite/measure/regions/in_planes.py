@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from theodolite.core.checks import InputError
 from theodolite.measure.regions._bends import Bend
 from theodolite.measure.regions._forks import NUMBERS, Crossing
 from theodolite.measure.regions._piecewise import PiecewiseProgram, piecewise_program
@@ -156,7 +157,7 @@ def slice_through(first: Tensor, second: Tensor, third: Tensor) -> tuple[Slice, 
     along = (b - a) / (b - a).norm()
     rest = (c - a) - ((c - a) * along).sum() * along
     if not float(rest.norm()) > 1e-9 * float((c - a).norm()) or not bool(torch.isfinite(along).all()):
-        raise ValueError("expected three inputs that span a plane, got some on one line; choose others")
+        raise InputError("expected three inputs that span a plane, got some on one line; choose others")
     corners = [[0.0, 0.0], [float((b - a).norm()), 0.0], [float(((c - a) * along).sum()), float(rest.norm())]]
     return Slice(a, along, rest / rest.norm()), np.asarray(corners)
 
@@ -197,7 +198,7 @@ def region_parts_in_polygon(model: nn.Module, corners: Any, *, plane: Slice | No
     plane = Slice(*(x.detach().to(program.like) for x in (plane.origin, plane.first, plane.second)))
     rows = torch.stack([plane.origin, plane.first, plane.second])
     if not bool(torch.isfinite(rows).all()) or int(torch.linalg.matrix_rank(rows[1:].flatten(1))) < 2:
-        raise ValueError("expected a slice of two independent finite directions, got a degenerate one; choose others")
+        raise InputError("expected a slice of two independent finite directions, got a degenerate one; choose others")
     whole = PlaneCells.around(Polygons(polygon[None], np.array([len(polygon)])), rows.device)
     return _told_parts(program, plane, swept(program, rows[None], whole))
 
@@ -223,11 +224,11 @@ def _told_parts(
 def _checked_polygon(corners: Any) -> Array:
     points = np.asarray(corners, dtype=np.float64)
     if points.ndim != 2 or points.shape[1] != 2 or len(points) < 3 or not np.isfinite(points).all():
-        raise ValueError(f"expected at least three finite corners (u, v), got an array of shape {points.shape}")
+        raise InputError(f"expected at least three finite corners (u, v), got an array of shape {points.shape}")
     edges = np.roll(points, -1, 0) - points
     turns = edges[:, 0] * np.roll(edges[:, 1], -1) - edges[:, 1] * np.roll(edges[:, 0], -1)
     area = 0.5 * abs((points[:, 0] * np.roll(points[:, 1], -1) - points[:, 1] * np.roll(points[:, 0], -1)).sum())
     small = 1e-12 * (edges**2).sum()
     if not area > small or (turns.min() < -small and turns.max() > small):
-        raise ValueError("expected the corners of a convex polygon in order, got others; cut it into convex parts")
+        raise InputError("expected the corners of a convex polygon in order, got others; cut it into convex parts")
     return points

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from theodolite.core.checks import InputError, as_tensor, finite_values
 from theodolite.measure.regions._bends import Bend
 from theodolite.measure.regions._piecewise import PiecewiseProgram, dense_program, piecewise_program
 from theodolite.measure.regions._sweeps import RELATIVE, ROUNDING, check_maps, swept
@@ -169,6 +170,7 @@ def regions_on_line(model: nn.Module, start: Any, end: Any, *, whole: bool = Fal
 
 def regions_on_lines(model: nn.Module, starts: Tensor, ends: Tensor, *, whole: bool = False) -> tuple[LineRegions, ...]:
     """`regions_on_line` for many pairs of inputs at once, (N, ...) each."""
+    starts, ends = as_tensor(starts), as_tensor(ends)
     _check_ends(starts, ends)
     program = piecewise_program(model, tuple(starts.shape[1:]))
     starts, ends = starts.detach().to(program.like), ends.detach().to(program.like)
@@ -192,6 +194,7 @@ def network_line_counts(
 
     ``weights`` (N, out, in) and ``biases`` (N, out) of each layer: the networks are swept together.
     """
+    finite_values(start=start, end=end)
     program = dense_program(weights, biases)
     nets = len(weights[0])
     starts, steps = (x.to(program.like).expand(nets, -1) for x in (start, end - start))
@@ -215,8 +218,8 @@ def _swept(program: PiecewiseProgram, starts: Tensor, steps: Tensor, whole: bool
 
 def _check_ends(starts: Tensor, ends: Tensor) -> None:
     if starts.shape != ends.shape:
-        raise ValueError(f"expected two inputs of one shape, got {tuple(starts.shape[1:])} and {tuple(ends.shape[1:])}")
+        raise InputError(f"expected two inputs of one shape, got {tuple(starts.shape[1:])} and {tuple(ends.shape[1:])}")
     if not bool(torch.isfinite(starts).all() and torch.isfinite(ends).all()):
-        raise ValueError("expected finite inputs, got NaN or infinity; for the whole line pass whole=True")
+        raise InputError("expected finite inputs, got NaN or infinity; for the whole line pass whole=True")
     if bool((starts == ends).flatten(1).all(1).any()):
-        raise ValueError("expected two different inputs, got equal ones; a line needs two points")
+        raise InputError("expected two different inputs, got equal ones; a line needs two points")

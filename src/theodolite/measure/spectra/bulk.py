@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from theodolite.core.checks import InputError
 from theodolite.measure.spectra.tails import _sorted_values
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def marchenko_pastur_bulk(eigenvalues: Any, rows: int, columns: int, *, allowanc
     values = _sorted_values(eigenvalues)
     p, n = sorted((rows, columns))
     if values.size != p:
-        raise ValueError(f"expected {p} eigenvalues of a {rows} x {columns} matrix, got {values.size}; pass them all")
+        raise InputError(f"expected {p} eigenvalues of a {rows} x {columns} matrix, got {values.size}; pass them all")
     positive = int((values > p * np.finfo(np.float64).eps * values[-1]).sum())
     if p < 4 or positive <= p // 2 + 1:
         nan = math.nan

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
+from theodolite.core.checks import InputError, InputTypeError, as_tensor
 from theodolite.core.lazy_torch import array_of, is_tensor, torch
 
 if TYPE_CHECKING:
@@ -41,10 +42,12 @@ def gram_eigenvalues(matrix: Any) -> Any:
     """
     tensor = is_tensor(matrix)
     if not tensor and not isinstance(matrix, np.ndarray):
-        raise TypeError(f"expected matrix to be a tensor or an array, got {type(matrix).__name__}; use torch.as_tensor")
+        raise InputTypeError(
+            f"expected matrix to be a tensor or an array, got {type(matrix).__name__}; use torch.as_tensor"
+        )
     real = matrix.is_floating_point() if tensor else matrix.dtype.kind == "f"
     if matrix.ndim != 2 or not real:
-        raise ValueError(f"expected a real matrix, got {tuple(matrix.shape)} {matrix.dtype}; use weight_matrices")
+        raise InputError(f"expected a real matrix, got {tuple(matrix.shape)} {matrix.dtype}; use weight_matrices")
     if tensor and matrix.device.type not in ("cpu", "mps"):  # no float64 on the latter
         return _on_device(matrix.detach())
     found = _eigenvalues(array_of(matrix))
@@ -60,7 +63,7 @@ def _eigenvalues(matrix: NDArray[Any]) -> NDArray[np.float64]:
     gram = _gram(matrix if matrix.shape[0] >= matrix.shape[1] else matrix.T)
     trace = float(np.trace(gram))
     if not math.isfinite(trace):
-        raise ValueError("expected finite weights, got NaN or infinity; leave this matrix out")
+        raise InputError("expected finite weights, got NaN or infinity; leave this matrix out")
     try:
         found = np.linalg.eigvalsh(gram)
         if abs(float(found.sum()) - trace) <= TRACE_ERROR * trace:
@@ -105,7 +108,7 @@ def _on_device(matrix: Tensor) -> Tensor:
         gram.addmm_(wide.T, wide)
     trace = float(gram.diagonal().sum())
     if not math.isfinite(trace):
-        raise ValueError("expected finite weights, got NaN or infinity; leave this matrix out")
+        raise InputError("expected finite weights, got NaN or infinity; leave this matrix out")
     try:
         found: Tensor = torch.linalg.eigvalsh(gram)
         if abs(float(found.sum()) - trace) <= TRACE_ERROR * trace:
@@ -125,6 +128,7 @@ def condition_number(matrix: Tensor) -> float:
     >>> condition_number(torch.diag(torch.tensor([1.0, 0.5, 0.0])))
     2.0
     """
+    matrix = as_tensor(matrix)
     values = torch.linalg.svdvals(matrix.detach().double())
     top = float(values[0]) if values.numel() else 0.0
     kept = values[values > max(matrix.shape) * torch.finfo(torch.float64).eps * top]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from theodolite.core.checks import at_least
 from theodolite.core.lazy_torch import array_of, is_elsewhere
 
 if TYPE_CHECKING:
@@ -163,6 +164,7 @@ def top_singular_value(matrix: Tensor | NDArray[Any], *, rounds: int = 30) -> fl
     >>> round(top_singular_value(torch.diag(torch.tensor([3.0, 1.0]))), 6)
     3.0
     """
+    at_least(0, rounds=rounds)
     if is_elsewhere(matrix):
         return _top_on_device(matrix, rounds)
     array = array_of(matrix)

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from theodolite.core.checks import InputError
 from theodolite.measure.spectra.eigenvalues import gram_eigenvalues
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def feature_rows(features: Tensor, *, positions: Literal["pooled", "each"] = "po
     (torch.Size([2, 3]), torch.Size([14, 5]))
     """
     if features.ndim < 2:
-        raise ValueError(f"expected features of at least two axes, got {tuple(features.shape)}; stack the samples")
+        raise InputError(f"expected features of at least two axes, got {tuple(features.shape)}; stack the samples")
     if features.ndim == 2:
         return features
     rows = features if features.ndim == 3 else features.flatten(2).transpose(1, 2)  # (n, positions, d)
@@ -57,7 +58,7 @@ class FeatureCovariance:
     def of(cls, features: Tensor) -> FeatureCovariance:
         """That of one batch, (n, d)."""
         if features.ndim != 2 or not len(features):
-            raise ValueError(f"expected features as (samples, features), got {tuple(features.shape)}; use feature_rows")
+            raise InputError(f"expected features as (samples, features), got {tuple(features.shape)}; use feature_rows")
         x = features.detach().double()
         mean = x.mean(0)
         x = x - mean
@@ -121,7 +122,7 @@ def feature_decay(
     1.5
     """
     if rule not in get_args(DecayRule) or not 1 <= window[0] < window[1]:
-        raise ValueError(f"expected a rule among {get_args(DecayRule)} and 1 <= first < last, got {rule!r}, {window}")
+        raise InputError(f"expected a rule among {get_args(DecayRule)} and 1 <= first < last, got {rule!r}, {window}")
     if isinstance(features, FeatureCovariance):
         samples, dimension, found = features.count, len(features.mean), features.eigenvalues
     else:

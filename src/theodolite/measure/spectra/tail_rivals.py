@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
+from theodolite.core.checks import InputError
 from theodolite.measure.spectra.tails import PowerLaw, _sorted_values
 
 if TYPE_CHECKING:
@@ -46,9 +47,9 @@ def likelihood_ratio(eigenvalues: Any, fit: PowerLaw, *, rival: Rival) -> Compar
     Differs from the source: log-normal is treated as nested, and both nested p-values are halved for the edge.
     """
     if rival not in get_args(Rival):
-        raise ValueError(f"expected a rival among {get_args(Rival)}, got {rival!r}; choose one of them")
+        raise InputError(f"expected a rival among {get_args(Rival)}, got {rival!r}; choose one of them")
     if fit.reason:
-        raise ValueError(f"expected a fitted power law, got none ({fit.reason}); compare only where there is a fit")
+        raise InputError(f"expected a fitted power law, got none ({fit.reason}); compare only where there is a fit")
     values = _sorted_values(eigenvalues)
     x = values[values >= fit.xmin] / fit.xmin
     y, a = np.log(x), fit.alpha - 1

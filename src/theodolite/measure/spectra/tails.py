@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
+from theodolite.core.checks import InputError, at_least
 from theodolite.core.randomness import numpy_random
 
 if TYPE_CHECKING:
@@ -74,13 +75,13 @@ def power_law(
     (2.5, 1000, 'only 2 distinct positive values, of 8 needed')
     """
     if rule not in get_args(Rule):
-        raise ValueError(f"expected a rule among {get_args(Rule)}, got {rule!r}; choose one of them")
+        raise InputError(f"expected a rule among {get_args(Rule)}, got {rule!r}; choose one of them")
     values = _sorted_values(eigenvalues)
     fit = _clauset(positive(values)) if rule == "clauset" else _weightwatcher(values[values > WEIGHTWATCHER_FLOOR])
     if not refits or fit.reason:
         return fit
     if rule != "clauset" or generator is None:
-        raise ValueError("expected rule='clauset' and a generator for refits, got neither or one; pass generator=")
+        raise InputError("expected rule='clauset' and a generator for refits, got neither or one; pass generator=")
     return replace(fit, p_value=bootstrap_p_value(values, fit, refits=refits, generator=generator))
 
 
@@ -94,6 +95,7 @@ def bootstrap_p_value(
     samples, no more are drawn and 10/l is returned, which is no less valid (Besag and Clifford, Biometrika 78, 1991): only
     small p-values, which speak against the law, cost all of them. Source: clauset2009, section 4.1.
     """
+    at_least(0, refits=refits)
     random = numpy_random(generator)
     values = positive(_sorted_values(eigenvalues))
     below, count = values[: values.size - fit.tail], values.size
@@ -144,7 +146,7 @@ def _sorted_values(eigenvalues: Any) -> Floats:
         eigenvalues = eigenvalues.detach().cpu().double().numpy()
     values = np.sort(np.asarray(eigenvalues, dtype=np.float64).ravel())
     if values.size and not (math.isfinite(values[0]) and math.isfinite(values[-1])):  # NaN is sorted to the end
-        raise ValueError("expected finite eigenvalues, got NaN or infinity; leave such a matrix out")
+        raise InputError("expected finite eigenvalues, got NaN or infinity; leave such a matrix out")
     return values
 
 

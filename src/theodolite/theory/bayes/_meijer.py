@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from theodolite.core.checks import InputError
 from theodolite.core.reading import Estimate
 
 FLOOR = 42.0
@@ -44,10 +45,10 @@ def log_meijers(log_x: Any, parameters: Sequence[float]) -> tuple[Array, Array]:
     """`log_meijer` at many points at once: values and bounds on their errors."""
     points = np.atleast_1d(np.asarray(log_x, dtype=np.float64))
     if not np.isfinite(points).all():
-        raise ValueError("expected finite logarithms of the argument, got others; scale the problem")
+        raise InputError("expected finite logarithms of the argument, got others; scale the problem")
     b, counts = np.unique(np.asarray(parameters, dtype=np.float64), return_counts=True)
     if not b.size or not np.isfinite(b).all():
-        raise ValueError(f"expected at least one finite parameter, got {list(parameters)}; pass halves of widths")
+        raise InputError(f"expected at least one finite parameter, got {list(parameters)}; pass halves of widths")
     values, errors = np.empty_like(points), np.empty_like(points)
     shifts, spreads = _saddles(points, b, counts)
     for i, (point, shift, spread) in enumerate(zip(points, shifts, spreads, strict=True)):

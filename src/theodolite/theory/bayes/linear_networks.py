@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from theodolite.core.checks import InputError, at_least, each_at_least, positive
 from theodolite.core.reading import Estimate
 from theodolite.theory.bayes._meijer import log_meijer, log_meijers
 
@@ -30,9 +31,9 @@ class LinearNet:
 
     def __post_init__(self) -> None:
         if self.inputs < 1 or any(n < 1 for n in self.widths):
-            raise ValueError(f"expected widths of at least 1, got {(self.inputs, *self.widths)}; pass positive numbers")
+            raise InputError(f"expected widths of at least 1, got {(self.inputs, *self.widths)}; pass positive numbers")
         if not 0 < self.prior_variance < math.inf:
-            raise ValueError(
+            raise InputError(
                 f"expected a positive prior variance, got {self.prior_variance}; 1 keeps norms of wide nets"
             )
 
@@ -59,6 +60,7 @@ def log_evidence(net: LinearNet, *, samples: int, norm2: float, log_det: float =
     >>> abs(found.value - (-math.log(2 * math.pi / 4) - 3.0 / (2 / 4))) < 1e-13
     True
     """
+    at_least(1, samples=samples)
     _check(samples, norm2)
     G = log_meijer(math.log(norm2) - net.log_scale, net.parameters(samples / 2))
     parts = [-0.5 * log_det, -samples / 2 * math.log(math.pi * norm2), -sum(math.lgamma(n / 2) for n in net.widths)]
@@ -72,6 +74,7 @@ def scale_moment(net: LinearNet, order: float, *, samples: int, norm2: float) ->
     >>> round(scale_moment(LinearNet(8, (), 2.0), 1.0, samples=3, norm2=5.0), 12)  # no hidden layer: tau is known
     0.25
     """
+    at_least(1, samples=samples)
     _check(samples, norm2)
     log_x = math.log(norm2) - net.log_scale
     top = log_meijer(log_x, net.parameters(samples / 2 - order)).value
@@ -86,6 +89,8 @@ def perpendicular_moment(net: LinearNet, order: int = 1, *, samples: int, norm2:
     >>> round(perpendicular_moment(LinearNet(8, (), 2.0), samples=3, norm2=5.0), 12)
     1.25
     """
+    at_least(0, order=order)
+    at_least(1, samples=samples)
     free = (net.inputs - samples) / 2
     if free <= 0:
         return 0.0
@@ -98,8 +103,9 @@ def log_scale_density(net: LinearNet, log_tau2: Array, *, samples: int, norm2: f
 
     Needs a hidden layer: without one $\tau^2=\sigma^2/n_0$ is known.
     """
+    at_least(1, samples=samples)
     if not net.widths:
-        raise ValueError("expected a hidden layer, got none; without one the scale is known, prior_variance / inputs")
+        raise InputError("expected a hidden layer, got none; without one the scale is known, prior_variance / inputs")
     rest = net.log_scale - math.log(2)
     prior = log_meijers(log_tau2 - rest, [n / 2 for n in net.widths])[0] - sum(math.lgamma(n / 2) for n in net.widths)
     likelihood = -samples / 2 * (math.log(2 * math.pi) + log_tau2) - norm2 / 2 * np.exp(-log_tau2)
@@ -115,6 +121,7 @@ def best_variance(net: LinearNet, *, samples: int, norm2: float) -> float:
     >>> round(best_variance(LinearNet(10), samples=5, norm2=3.0), 10)  # exact without hidden layers
     6.0
     """
+    at_least(1, samples=samples)
     from scipy.optimize import brentq
 
     _check(samples, norm2)
@@ -141,6 +148,8 @@ def limiting_best_variance(net: LinearNet, *, samples: int, norm2: float) -> flo
     >>> limiting_best_variance(LinearNet(40, (60,)), samples=20, norm2=2.0)
     2.0
     """
+    at_least(1, samples=samples)
+    positive(norm2=norm2)
     return float((norm2 * net.inputs / samples) ** (1 / (len(net.widths) + 1)))
 
 
@@ -155,6 +164,8 @@ def posterior_ratio(net: LinearNet, *, samples: int, norm2: float) -> float:
     >>> posterior_ratio(LinearNet(10, (20, 20)), samples=5, norm2=0.5)  # kappa 1: the prior was right
     1.0
     """
+    at_least(1, samples=samples)
+    positive(norm2=norm2)
     from scipy.optimize import brentq
 
     kappa = norm2 * net.inputs / samples
@@ -187,6 +198,7 @@ def effective_depth(net: LinearNet, *, samples: int) -> float:
     >>> effective_depth(LinearNet(10, (50, 50)), samples=5)
     0.2
     """
+    at_least(1, samples=samples)
     return samples * sum(1 / n for n in net.widths)
 
 
@@ -196,6 +208,8 @@ def best_log_evidence(*, samples: int, norm2: float, log_det: float = 0.0) -> fl
     >>> abs(best_log_evidence(samples=30, norm2=3.0) + 15 * math.log(2 * math.pi * math.e / 10)) < 1e-12
     True
     """
+    at_least(1, samples=samples)
+    positive(norm2=norm2)
     return -0.5 * log_det - samples / 2 * (math.log(2 * math.pi * norm2 / samples) + 1)
 
 
@@ -209,6 +223,7 @@ def log_norm_moments(sizes: Sequence[int]) -> tuple[float, float]:
     >>> round(mean, 4), round(variance, 4)
     (-0.2796, 0.2892)
     """
+    each_at_least(1, sizes=sizes)
     from scipy.special import digamma, polygamma
 
     n = np.asarray(sizes, dtype=np.float64)
@@ -217,7 +232,7 @@ def log_norm_moments(sizes: Sequence[int]) -> tuple[float, float]:
 
 def _check(samples: int, norm2: float) -> None:
     if samples < 1 or not 0 < norm2 < math.inf:
-        raise ValueError(
+        raise InputError(
             f"expected at least one sample and targets that are not all zero, got {samples} and a squared norm of {norm2}; "
             "targets of zero say nothing of a scale"
         )

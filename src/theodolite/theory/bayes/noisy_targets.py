@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from theodolite.core.checks import not_negative
 from theodolite.core.reading import Estimate
 from theodolite.theory.bayes._meijer import log_meijers
 from theodolite.theory.bayes.linear_networks import LinearNet
@@ -44,6 +45,7 @@ def log_likelihood(log_tau2: Array, spectrum: Array, squares: Array, *, noise_va
     >>> abs(float(one[0]) - (-0.5 * math.log(4 * math.pi) - 1.0)) < 1e-14
     True
     """
+    not_negative(noise_variance=noise_variance)
     power = np.exp(log_tau2)[:, None] * spectrum + noise_variance
     return np.asarray(-0.5 * (np.log(2 * math.pi * power) + squares / power).sum(1))
 
@@ -54,6 +56,7 @@ def noisy_scale_posterior(net: LinearNet, spectrum: Array, squares: Array, *, no
     The grid is narrowed to where the integrand is above e^-40 of its top and then halved until the log evidence stands to
     1e-9; its last change is the stated error.
     """
+    not_negative(noise_variance=noise_variance)
     if not net.widths:
         known = np.array([math.log(net.prior_variance / net.inputs)])
         value = float(log_likelihood(known, spectrum, squares, noise_variance=noise_variance)[0])

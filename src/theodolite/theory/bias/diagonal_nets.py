@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from theodolite.core.checks import InputError, not_negative, positive
+
 Array = np.ndarray[Any, np.dtype[np.float64]]
 
 LARGEST = 700.0  # exp of more is not a number of double precision
@@ -24,6 +26,8 @@ def sinh_solution(exposure: Array, *, scale: float, initial_shape: Array | float
     >>> bool(sinh_solution(np.array([-0.25]), scale=1.0)[0] == 2 * np.sinh(1.0))
     True
     """
+    positive(scale=scale)
+    positive(initial_shape=initial_shape)
     return np.asarray(2 * (scale * initial_shape) ** 2 * np.sinh(np.clip(-4 * exposure, -LARGEST, LARGEST)))
 
 
@@ -39,6 +43,8 @@ def potential(weight: Array, *, scale: float, initial_shape: Array | float = 1.0
     >>> abs(potential(np.array([2.0]), scale=1.0) - (2 - 8**0.5 + 2 * float(np.arcsinh(1.0)))) < 1e-15
     True
     """
+    positive(scale=scale)
+    positive(initial_shape=initial_shape)
     w = np.broadcast_to((scale * np.asarray(initial_shape)) ** 2, np.shape(weight))
     z = np.asarray(weight) / w
     root = np.sqrt(4 + z**2)
@@ -56,7 +62,9 @@ def least_potential(x: Array, y: Array, *, scale: float, initial_shape: Array | 
     >>> least_potential(np.array([[2.0, 1.0]]), np.array([1.0]), scale=100.0).round(3)  # l2: in proportion
     array([0.4, 0.2])
     """
+    positive(scale=scale)
     rows, y = _independent(x, y)
+    positive(initial_shape=initial_shape)
     w = np.broadcast_to((scale * np.asarray(initial_shape, dtype=float)) ** 2, (x.shape[1],))
 
     def images(u: Array) -> tuple[Array, Array]:
@@ -79,11 +87,11 @@ def least_divergence(readouts: Array, y: Array, *, start: Array) -> Array:
 
     start = np.asarray(start, dtype=float)
     if not (start > 0).all():
-        raise ValueError(f"expected a start with every part positive, got {start.min():g}; a part that is 0 stays 0")
+        raise InputError(f"expected a start with every part positive, got {start.min():g}; a part that is 0 stays 0")
     size = float(np.linalg.norm(y)) or 1.0
     missed = nnls(np.asarray(readouts, dtype=float), 2 * np.asarray(y, dtype=float), maxiter=100 * readouts.shape[1])[1]
     if missed > 1e-9 * size:
-        raise ValueError(
+        raise InputError(
             f"expected targets that some b >= 0 fits, got a residual of {missed / size:.2g} of them; "
             "gradient flow on this model does not interpolate"
         )
@@ -103,6 +111,7 @@ def least_weighted_norm(x: Array, y: Array, *, initial_shape: Array | float = 1.
     array([1., 1.])
     """
     rows, y = _independent(x, y)
+    positive(initial_shape=initial_shape)
     w = np.broadcast_to(np.asarray(initial_shape, dtype=float) ** 2, (x.shape[1],))
     return np.asarray(w * (rows.T @ np.linalg.solve((rows * w) @ rows.T, y)))
 
@@ -119,7 +128,7 @@ def least_l1_norm(x: Array, y: Array) -> Array:
     n = x.shape[1]
     found = linprog(np.ones(2 * n), A_eq=np.hstack([rows, -rows]), b_eq=y, bounds=(0, None), method="highs")
     if found.x is None:
-        raise ValueError(f"expected a linear programme with a solution, got: {found.message}; look at the data")
+        raise InputError(f"expected a linear programme with a solution, got: {found.message}; look at the data")
     return np.asarray(found.x[:n] - found.x[n:])
 
 
@@ -133,6 +142,9 @@ def least_ridge_potential(
     With an error of order $\lambda$. Its dual is that of the interpolant with $\frac\lambda4|\nu|^2$ more,
     since $\nu=\frac2\lambda(y-X\beta)$.
     """
+    positive(scale=scale)
+    not_negative(ridge=ridge)
+    positive(initial_shape=initial_shape)
     w = np.broadcast_to((scale * np.asarray(initial_shape, dtype=float)) ** 2, (x.shape[1],))
 
     def images(u: Array) -> tuple[Array, Array]:
@@ -145,15 +157,15 @@ def _independent(x: Array, y: Array) -> tuple[Array, Array]:
     """Orthonormal rows and targets with the same solutions; refuses targets that no linear model fits."""
     x, y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
     if x.ndim != 2 or y.shape != (len(x),):
-        raise ValueError(f"expected features (samples, d) and as many targets, got {x.shape} and {y.shape}")
+        raise InputError(f"expected features (samples, d) and as many targets, got {x.shape} and {y.shape}")
     if not (np.isfinite(x).all() and np.isfinite(y).all()):
-        raise ValueError("expected finite features and targets, got some that are not; look for NaN in the data")
+        raise InputError("expected finite features and targets, got some that are not; look for NaN in the data")
     left, values, right = np.linalg.svd(x, full_matrices=False)
     rank = int((values > 1e-10 * max(values.max(initial=0.0), 1e-300)).sum())
     seen = left[:, :rank].T @ y
     missed, size = float(np.linalg.norm(y - left[:, :rank] @ seen)), float(np.linalg.norm(y)) or 1.0
     if missed > 1e-8 * size:
-        raise ValueError(
+        raise InputError(
             f"expected targets that a linear model can fit exactly, got a residual of {missed / size:.2g} of them with "
             f"{len(y)} samples and rank {rank}; take fewer samples or more features"
         )
@@ -183,7 +195,7 @@ def _dual_solution(
             break
         nu = nu + step * (np.log1p(d) / d)
     if left > 1e-7 * size:
-        raise ValueError(
+        raise InputError(
             f"expected an interpolant inside the domain, got a residual of {left / size:.2g} after {most} Newton steps; "
             "the targets lie on its edge"
         )

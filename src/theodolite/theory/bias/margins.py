@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from theodolite.core.checks import InputError
+
 Array = np.ndarray[Any, np.dtype[np.float64]]
 
 SUPPORT = 1e-9
@@ -51,7 +53,7 @@ def widest_margin(x: Array, labels: Array | None = None, *, intercept: str = "no
     -0.333333333333
     """
     if intercept not in ("none", "free", "homogeneous"):
-        raise ValueError(f"expected a bias that is none, free or homogeneous, got {intercept!r}")
+        raise InputError(f"expected a bias that is none, free or homogeneous, got {intercept!r}")
     z, y = _signed(x, labels)
     if intercept == "none":
         return _least_distance(z)
@@ -90,7 +92,7 @@ def residual_weight(solution: Margin, x: Array, labels: Array | None = None) -> 
     For gradient flow on $\sum e^{-z_i\cdot w}$, in the generic case. Source: soudry2018, Theorem 4.
     """
     if not solution.generic:
-        raise ValueError(
+        raise InputError(
             "expected linearly independent support vectors with multipliers above 0, got a degenerate case; "
             "there the direction converges as log log t / log t and the residual has no limit of this form"
         )
@@ -109,7 +111,7 @@ def power_tail_direction(x: Array, labels: Array | None = None, *, exponent: flo
     array([0.707107, 0.707107])
     """
     if not exponent > 0:
-        raise ValueError(f"expected a power above 0, got {exponent}")
+        raise InputError(f"expected a power above 0, got {exponent}")
     z, _ = _signed(x, labels)
     w = _least_distance(z).weight
 
@@ -134,11 +136,11 @@ def _signed(x: Array, labels: Array | None) -> tuple[Array, Array]:
     x = np.asarray(x, dtype=float)
     y = np.ones(len(x)) if labels is None else np.asarray(labels, dtype=float)
     if x.ndim != 2 or y.shape != (len(x),) or not np.isin(y, (-1.0, 1.0)).all():
-        raise ValueError(
+        raise InputError(
             f"expected samples (n, d) and labels -1 or 1, got {x.shape} and {y.shape} with {np.unique(y)[:4]}"
         )
     if not np.isfinite(x).all():
-        raise ValueError("expected finite samples, got some that are not; look for NaN in the data")
+        raise InputError("expected finite samples, got some that are not; look for NaN in the data")
     return x * y[:, None], y
 
 
@@ -147,7 +149,7 @@ def _least_distance(z: Array) -> Margin:
     from scipy.optimize import nnls
 
     if not len(z):
-        raise ValueError("expected samples, got none; pass at least one")
+        raise InputError("expected samples, got none; pass at least one")
     size = float(np.linalg.norm(z, axis=1).max(initial=0.0)) or 1.0
     goal = np.append(np.zeros(z.shape[1]), 1.0)
     for unit in size * 10.0 ** -np.arange(0, 13, 2):  # a margin far below the largest sample asks for a smaller unit
@@ -158,7 +160,7 @@ def _least_distance(z: Array) -> Margin:
         if (z @ w).min() > 0.5:
             break
     else:
-        raise ValueError(
+        raise InputError(
             f"expected classes that a plane separates, got {len(z)} samples in {z.shape[1]} dimensions that none does; "
             "there gradient flow has a finite end and no margin"
         )
@@ -182,7 +184,7 @@ def _free_intercept(x: Array, y: Array) -> Margin:
     """
     ups, downs = np.flatnonzero(y > 0), np.flatnonzero(y < 0)
     if not len(ups) or not len(downs):
-        raise ValueError("expected samples of both classes, got one class; a free bias alone separates it")
+        raise InputError("expected samples of both classes, got one class; a free bias alone separates it")
     centered = x - x.mean(0)
     toward = centered[ups].mean(0) - centered[downs].mean(0)
     pairs: dict[tuple[int, int], None] = {}
@@ -202,7 +204,7 @@ def _free_intercept(x: Array, y: Array) -> Margin:
         a[j] += 0.5 * weight
     low, high = (centered[ups] @ toward).min(), (centered[downs] @ toward).max()
     if not low > high:
-        raise ValueError(
+        raise InputError(
             f"expected classes that a plane separates, got {len(x)} samples in {x.shape[1]} dimensions that none does; "
             "there gradient flow has a finite end and no margin"
         )
@@ -224,7 +226,7 @@ def _free_bias(z: Array, y: Array, support: tuple[int, ...]) -> Margin:
     w, b = z.T @ a, float(solution[-1])
     margins = z @ w + b * y
     if margins.min() < 1 - 1e-6 or a.min() < -1e-6 * a.max():
-        raise ValueError(
+        raise InputError(
             f"expected a support of the widest margin that double precision can tell, got a least margin of {margins.min():.6g} "
             "in place of 1; scale the features to similar sizes"
         )

@@ -10,6 +10,8 @@ import math
 
 from scipy.optimize import brentq
 
+from theodolite.core.checks import InputError, at_least, positive
+
 MARGIN_LOSSES = {
     "square": 1.0,
     "logistic": math.log(2),
@@ -31,7 +33,7 @@ def hadamard_lower_bound(seen: int, dimension: int, *, loss: str = "square") -> 
     0.75
     """
     if loss not in MARGIN_LOSSES:
-        raise ValueError(f"expected a loss among {sorted(MARGIN_LOSSES)}, got {loss!r}; choose one of them")
+        raise InputError(f"expected a loss among {sorted(MARGIN_LOSSES)}, got {loss!r}; choose one of them")
     return MARGIN_LOSSES[loss] * unseen_share(seen, dimension)
 
 
@@ -44,6 +46,7 @@ def unflipped_lower_bound(seen: int, dimension: int) -> float:
     >>> unflipped_lower_bound(64, 129)
     0.5
     """
+    at_least(0, seen=seen, dimension=dimension)
     return unseen_share(seen, dimension - 1)
 
 
@@ -55,6 +58,7 @@ def gaussian_lower_bound(seen: int, dimension: int, *, fresh: bool = False) -> f
     >>> gaussian_lower_bound(64, 128), gaussian_lower_bound(64, 128, fresh=True)
     (0.25, 0.5)
     """
+    at_least(0, seen=seen, dimension=dimension)
     share = unseen_share(seen, dimension)
     return share if fresh else share**2
 
@@ -68,6 +72,7 @@ def random_sign_least_squares_loss(seen: int, dimension: int, *, rank: float | N
     >>> random_sign_least_squares_loss(64, 128)
     0.25
     """
+    at_least(0, seen=seen, dimension=dimension)
     return unseen_share(seen, dimension) * (1 - (seen if rank is None else rank) / dimension)
 
 
@@ -79,6 +84,7 @@ def multiplicative_loss(seen: int, dimension: int) -> float:
     >>> round(multiplicative_loss(16, 128), 4)
     0.3033
     """
+    at_least(1, seen=seen, dimension=dimension)
     return math.log(dimension) / seen
 
 
@@ -95,6 +101,8 @@ def multiplicative_safe_lr(largest_input: float, target_norm: float, dimension: 
     >>> round(multiplicative_safe_lr(2.0, 3.0, 128) * 12 * largest_norm(128), 9)
     1.0
     """
+    positive(largest_input=largest_input, target_norm=target_norm)
+    at_least(0, dimension=dimension)
     return 1 / (largest_input**2 * target_norm * largest_norm(dimension))
 
 
@@ -107,8 +115,7 @@ def largest_norm(dimension: int) -> float:
     >>> round(W - 1 - math.log(W) - math.log(128), 9)
     0.0
     """
-    if dimension < 2:
-        raise ValueError(f"expected at least two features, got {dimension}; with one there is nothing to select")
+    at_least(2, dimension=dimension)  # with one feature there is nothing to select
     top = math.log(dimension)
     return float(brentq(lambda W: W - 1 - math.log(W) - top, 1.0, 4.0 + 2 * top))
 
@@ -119,6 +126,6 @@ def unseen_share(seen: int, dimension: int) -> float:
     >>> unseen_share(96, 128), unseen_share(200, 128)
     (0.25, 0.0)
     """
-    if seen < 0 or dimension < 1:
-        raise ValueError(f"expected a count of examples and at least one feature, got {seen} and {dimension}")
+    at_least(0, seen=seen)
+    at_least(1, dimension=dimension)
     return max(0.0, 1 - seen / dimension)

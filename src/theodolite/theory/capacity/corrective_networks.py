@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from theodolite.core.checks import InputError, as_tensor, at_least, finite_values, not_negative, positive
 from theodolite.theory.capacity.smoothing import smoothing_transform
 
 
@@ -28,6 +29,7 @@ def cosine_density(t: Tensor, frequency: Tensor, phase: Tensor, *, half: float =
     >>> abs(float((w * eta * (0.3 - T)).sum()) / 4 - math.cos(3 * 0.3 + 0.4)) < 1e-6
     True
     """
+    positive(half=half)
     start = phase - frequency * half
     value, slope = torch.cos(start), -frequency * torch.sin(start)
     s = t + half + 1
@@ -57,6 +59,8 @@ def separation(x: Tensor) -> float:
     >>> separation(torch.eye(3, dtype=torch.float64)) == 2**0.5
     True
     """
+    x = as_tensor(x)
+    finite_values(x=x)
     least, block = math.inf, max(1, 2**22 // max(len(x), 1))
     for start in range(0, len(x), block):
         rows = x[start : start + block]
@@ -74,8 +78,9 @@ def dual_scale(samples: int, theta: float, *, margin: float = 1.0) -> float:
     >>> dual_scale(round(math.exp(2)), 1.0, margin=2.0) == math.sqrt(4 * math.log(7))
     True
     """
-    if samples < 1 or not theta > 0:
-        raise ValueError(f"expected at least one sample and a positive separation, got {samples} and {theta}")
+    at_least(1, samples=samples)
+    not_negative(margin=margin)
+    _check_separation(theta)
     return math.sqrt(2 * margin * math.log(max(samples, 2))) / min(theta, 2.0)
 
 
@@ -86,6 +91,7 @@ def dual_kernel(x: Tensor, *, scale: float) -> Tensor:
 
     Source: rahimi2007; bresler2020.
     """
+    positive(scale=scale)
     distances = torch.cdist(x, x, compute_mode="donot_use_mm_for_euclid_dist")
     return torch.exp(-0.5 * scale**2 * distances**2)
 
@@ -118,8 +124,9 @@ def corrective_contraction(
 
     Source: bresler2020, Theorem 1. Differs from the source: exact, with its constant, where a rate is given there.
     """
+    positive(scale=scale)
     if draws < 2 or not bool(x.any()) or not bool(y.any()):
-        raise ValueError(
+        raise InputError(
             f"expected inputs and targets that are not all 0 and at least 2 draws, got {draws} draws or zeros"
         )
     smooth = dual_kernel(x, scale=scale) @ y
@@ -164,6 +171,8 @@ def memorization_bounds(samples: int, dimension: int, theta: float) -> dict[str,
     >>> round(memorization_bounds(100, 10, 0.5)["Bresler and Nagaraj 2020: n / theta^4"])
     1600
     """
+    at_least(1, samples=samples, dimension=dimension)
+    _check_separation(theta)
     n, d = float(samples), float(dimension)
     return {
         "Allen-Zhu, Li, Song 2019: n^24 d / theta^8": n**24 * d / theta**8,
@@ -195,9 +204,12 @@ def polynomial_units(
     >>> round(polynomial_units(10, 2, order=1, error=0.1)), round(polynomial_units(10, 2, order=100, error=0.1))
     (100000, 107)
     """
-    if min(dimension, degree, order, error, failure_probability) <= 0:
-        raise ValueError(
-            "expected positive dimension, degree, order, error and failure probability, got one that is not"
-        )
+    at_least(1, dimension=dimension, degree=degree)
+    positive(order=order, error=error, failure_probability=failure_probability, constant=constant)
     logarithm = math.log(constant / (error * failure_probability)) + degree * (order + 1) * math.log(dimension)
     return math.exp(logarithm / order)
+
+
+def _check_separation(theta: float) -> None:
+    if not theta > 0:  # infinite for a single point
+        raise InputError(f"expected points apart, a separation theta above 0, got {theta}; leave out repeated points")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+from theodolite.core.checks import InputError, at_least, positive
+
 
 def lipschitz_entropy_number(bits: int) -> float:
     r"""$\epsilon_n=\frac1{n+1}$ for functions on [0, 1] with f(0) = 0 and slopes at most 1, in the sup norm.
@@ -13,6 +15,7 @@ def lipschitz_entropy_number(bits: int) -> float:
     >>> lipschitz_entropy_number(3)
     0.25
     """
+    at_least(0, bits=bits)
     return 1 / (bits + 1)
 
 
@@ -22,8 +25,9 @@ def cube_entropy_number(dimension: int, bits: int) -> float:
     >>> cube_entropy_number(2, 4)
     0.125
     """
+    at_least(1, dimension=dimension)
     if bits % dimension:
-        raise ValueError(
+        raise InputError(
             f"expected a multiple of {dimension} bits, got {bits}; between them the cube is not cut evenly"
         )
     return math.exp2(-(bits // dimension + 1))
@@ -37,6 +41,8 @@ def separated_points_bounds(dimension: int, radius: float) -> tuple[float, float
     >>> separated_points_bounds(2, 4.0)
     (16.0, 81.0)
     """
+    at_least(0, dimension=dimension)
+    positive(radius=radius)
     return radius**dimension, (1 + 2 * radius) ** dimension
 
 
@@ -48,8 +54,9 @@ def embedding_dimension(count: int, *, distortion: float = 2.0) -> int:
     >>> embedding_dimension(2**10)  # 26 dimensions a bit
     257
     """
-    if not distortion > 1 or count < 2:
-        raise ValueError(f"expected a distortion above 1 and at least 2 points, got {distortion} and {count}")
+    at_least(2, count=count)
+    if not distortion > 1:
+        raise InputError(f"expected a distortion above 1, got {distortion}; pass 2.0, say")
     square = distortion**2
     delta = (square - 1) / (square + 1)
     return math.ceil(4 * math.log(count) / (delta**2 / 2 - delta**3 / 3))
@@ -63,6 +70,6 @@ def contraction_bound(count: int, dimension: int) -> float:
     >>> round(contraction_bound(2048, 352), 3)
     0.415
     """
-    if count < 2:
-        raise ValueError(f"expected at least 2 corners, got {count}; one has no distance to shrink")
+    at_least(2, count=count)  # one corner has no distance to shrink
+    at_least(0, dimension=dimension)
     return min(1.0, math.sqrt(dimension / (count - 1)))

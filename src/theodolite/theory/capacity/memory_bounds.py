@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
+from theodolite.core.checks import InputError, at_least, each_at_least
+
 MemorizingActivation = Literal["relu", "hardtanh"]
 PIECES = {"relu": 2, "hardtanh": 3}
 """How many linear pieces the activation has."""
@@ -20,13 +22,13 @@ PIECES = {"relu": 2, "hardtanh": 3}
 
 def _pieces_of(activation: str) -> int:
     if activation not in PIECES:
-        raise ValueError(f"expected an activation among {sorted(PIECES)}, got {activation!r}; use one of these")
+        raise InputError(f"expected an activation among {sorted(PIECES)}, got {activation!r}; use one of these")
     return PIECES[activation]
 
 
 def _checked(widths: Sequence[int], outputs: int) -> tuple[int, ...]:
     if not widths or min(widths) < 1 or outputs < 1:
-        raise ValueError(
+        raise InputError(
             f"expected hidden widths and outputs of at least 1, got {tuple(widths)} and {outputs}; pass sizes"
         )
     return tuple(int(width) for width in widths)
@@ -43,6 +45,8 @@ def theorem_capacity(
     >>> theorem_capacity(200, 200), theorem_capacity(100, 100, activation="hardtanh")
     (10000, 10000)
     """
+    at_least(0, first_width=first_width, second_width=second_width)
+    at_least(1, outputs=outputs)
     unit = 2 * (_pieces_of(activation) == 2) or 1
     return 4 * (first_width // (2 * unit)) * (second_width // (2 * unit * outputs))
 
@@ -59,6 +63,8 @@ def construction_capacity(
     >>> construction_capacity(200, 200), construction_capacity(100, 100, activation="hardtanh")
     (20000, 10000)
     """
+    at_least(0, first_width=first_width, second_width=second_width)
+    at_least(1, outputs=outputs)
     unit = 4 if _pieces_of(activation) == 2 else 2
     return first_width * 2 * (second_width // (unit * outputs))
 
@@ -72,6 +78,8 @@ def certain_capacity(widths: Sequence[int], *, activation: MemorizingActivation 
     >>> certain_capacity([7]), certain_capacity([200, 200]), certain_capacity([3, 3])
     (8, 20000, 4)
     """
+    each_at_least(1, widths=widths)
+    at_least(1, outputs=outputs)
     widths = _checked(widths, outputs)
     found = [1]
     for index, (first, second) in enumerate(pairwise(widths)):
@@ -90,6 +98,8 @@ def classifier_capacity(widths: Sequence[int], *, classes: int, activation: Memo
     >>> classifier_capacity([188, 188, 8], classes=2)
     17672
     """
+    each_at_least(1, widths=widths)
+    at_least(1, classes=classes)
     first, second, third = _checked(widths, classes)
     unit = 4 if _pieces_of(activation) == 2 else 2
     return construction_capacity(first, second, activation=activation) if third >= unit * classes else 0
@@ -104,6 +114,7 @@ def most_pieces(widths: Sequence[int], *, activation: MemorizingActivation = "re
     >>> most_pieces([8, 8]), most_pieces([8])
     (81, 9)
     """
+    each_at_least(1, widths=widths)
     kinks, more = 0, _pieces_of(activation) - 1
     for width in _checked(widths, 1):
         kinks += more * width * (kinks + 1)
@@ -118,6 +129,7 @@ def impossible_from(widths: Sequence[int], *, activation: MemorizingActivation =
     >>> impossible_from([8, 8]), impossible_from([8])
     (83, 11)
     """
+    each_at_least(1, widths=widths)
     return most_pieces(widths, activation=activation) + 2
 
 
@@ -132,8 +144,8 @@ def theorem_widths(
     >>> theorem_widths(10_000), theorem_widths(8551, outputs=2), theorem_widths(8551, classes=2)
     ((200, 200), (260, 264), (184, 188, 8))
     """
-    if samples < 1:
-        raise ValueError(f"expected at least one point, got {samples}; pass some")
+    at_least(1, samples=samples, classes=classes)
+    at_least(0, outputs=outputs)
     unit = 4 if _pieces_of(activation) == 2 else 2
     columns = 1 if classes is not None else outputs
     quarter = samples / 4
@@ -164,6 +176,8 @@ def memory(activation: str, depth: int, width: int, samples: int | None = None) 
     >>> memory("relu", 2, 200, 30_000).certain
     20000
     """
+    at_least(0, width=width)
+    at_least(1, samples=samples)
     if activation not in PIECES:
         return None
     kind: MemorizingActivation = "relu" if activation == "relu" else "hardtanh"

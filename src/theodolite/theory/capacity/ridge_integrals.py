@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from theodolite.core.checks import InputError, at_least, positive
 from theodolite.theory.capacity.smoothing import smoothing_transform
 
 NODES = 96
@@ -60,6 +61,8 @@ def gaussian(dimension: int, *, scale: float = 1.0) -> RadialFunction:
     >>> abs(float(gaussian(2).value(torch.tensor([[0.6, 0.8]], dtype=torch.float64))[0]) - math.exp(-0.5)) < 1e-10
     True
     """
+    at_least(0, dimension=dimension)
+    positive(scale=scale)
 
     def transform(rho: Tensor) -> Tensor:
         size = math.pow(2 * math.pi * scale**2, dimension / 2)
@@ -70,10 +73,11 @@ def gaussian(dimension: int, *, scale: float = 1.0) -> RadialFunction:
 
 def ridge_directions(function: RadialFunction, *, like: Tensor, radius: float = 1.0) -> Tensor:
     """Directions whose mean is the mean over all, to rounding, for points within ``radius``; dimension 1 or 2."""
+    positive(radius=radius)
     if function.dimension == 1:
         return torch.ones(1, 1, dtype=like.dtype, device=like.device)
     if function.dimension != 2:
-        raise ValueError(f"expected a function of one or two variables, got {function.dimension}; take a slice of it")
+        raise InputError(f"expected a function of one or two variables, got {function.dimension}; take a slice of it")
     # The rule of 2M points on the circle errs by J_2M(cutoff radius), nothing once 2M exceeds the argument by 24
     count = math.ceil((function.cutoff * radius + 24) / 2)
     angle = torch.arange(count, dtype=like.dtype, device=like.device) * (math.pi / count)
@@ -90,7 +94,7 @@ def one_group_error(function: RadialFunction, *, units: int) -> float:
     Source: bresler2020, Theorem 2. Differs from the source: exact, where a bound $C_f^2/N$ is given there.
     """
     if function.dimension != 1:
-        raise ValueError(f"expected a function of one variable, got {function.dimension}")
+        raise InputError(f"expected a function of one variable, got {function.dimension}")
     nodes, weights = (torch.as_tensor(a) for a in np.polynomial.legendre.leggauss(NODES))
     curve = function.profile(nodes, derivative=2) ** 2
     # The mean over t of (t - T)_+^2 is (1 - T)^3 / 6

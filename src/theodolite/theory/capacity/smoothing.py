@@ -7,6 +7,8 @@ import math
 import torch
 from torch import Tensor
 
+from theodolite.core.checks import InputError
+
 HIGHEST = 20
 """The highest order whose alternating sum double precision still holds to six digits."""
 
@@ -54,7 +56,7 @@ def smoothing_density(t: Tensor, order: int, *, smoothing_width: float = 1.0) ->
     """
     step = _step(order, smoothing_width)
     if order == 0:
-        raise ValueError("expected an order of at least 1, got 0; the second derivative of ReLU is a point mass")
+        raise InputError("expected an order of at least 1, got 0; the second derivative of ReLU is a point mass")
     near = -t.abs().clamp(max=smoothing_width)
     return _truncated_powers((near + smoothing_width) / step, order, power=2 * order - 1) / step
 
@@ -72,7 +74,7 @@ def smoothing_transform(frequency: Tensor, order: int, *, smoothing_width: float
         return torch.ones_like(frequency)
     largest = float(frequency.abs().max()) if frequency.numel() else 0.0
     if largest * step >= 2 * math.pi:
-        raise ValueError(
+        raise InputError(
             f"expected frequencies below 2 pi k / width = {2 * math.pi / step:.6g}, got {largest:.6g}; "
             "take a narrower width or a higher order"
         )
@@ -95,9 +97,9 @@ def _truncated_powers(s: Tensor, order: int, *, power: int) -> Tensor:
 
 def _step(order: int, width: float) -> float:
     if type(order) is not int or order < 0:
-        raise ValueError(f"expected an order among 0 (ReLU), 1, 2, ..., got {order!r}; pass a whole number")
+        raise InputError(f"expected an order among 0 (ReLU), 1, 2, ..., got {order!r}; pass a whole number")
     if order > HIGHEST:
-        raise ValueError(f"expected an order of at most {HIGHEST}, got {order}; beyond it the sum loses all its digits")
+        raise InputError(f"expected an order of at most {HIGHEST}, got {order}; beyond it the sum loses all its digits")
     if not (math.isfinite(width) and width > 0):
-        raise ValueError(f"expected a positive finite width, got {width}; pass 1.0, say")
+        raise InputError(f"expected a positive finite width, got {width}; pass 1.0, say")
     return width / max(order, 1)

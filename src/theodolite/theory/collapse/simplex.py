@@ -7,6 +7,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from theodolite.core.checks import at_least
+
 
 def simplex_cosine(classes: int) -> float:
     r"""$-1/(C-1)$: the cosine between any two corners of a centered simplex of C equal, equally spread vectors.
@@ -16,8 +18,7 @@ def simplex_cosine(classes: int) -> float:
     >>> simplex_cosine(3)
     -0.5
     """
-    if classes < 2:
-        raise ValueError(f"expected at least two classes, got {classes}")
+    at_least(2, classes=classes)
     return -1 / (classes - 1)
 
 
@@ -29,5 +30,6 @@ def simplex_corners(classes: int) -> NDArray[np.float64]:
     >>> simplex_corners(2).round(3).tolist()
     [[0.707, -0.707], [-0.707, 0.707]]
     """
+    at_least(2, classes=classes)
     corners = math.sqrt(classes / (classes - 1)) * (np.eye(classes) - 1 / classes)
     return np.asarray(corners, dtype=np.float64)

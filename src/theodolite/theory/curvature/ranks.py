@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+from theodolite.core.checks import at_least
+
 
 def gauss_newton_rank(
     *, samples: int, outputs: int, parameter_count: int, loss: Literal["mse", "cross-entropy"]
@@ -15,6 +17,8 @@ def gauss_newton_rank(
     >>> gauss_newton_rank(samples=3, outputs=4, parameter_count=64, loss="cross-entropy")
     9
     """
+    at_least(1, samples=samples, parameter_count=parameter_count)
+    at_least(0, outputs=outputs)
     each = outputs if loss == "mse" else outputs - 1
     return min(parameter_count, samples * each)
 
@@ -28,4 +32,5 @@ def cross_class_rank(classes: int) -> int:
     >>> cross_class_rank(10)
     90
     """
+    at_least(1, classes=classes)
     return classes * (classes - 1)

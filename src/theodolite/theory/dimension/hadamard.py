@@ -10,6 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from theodolite.core.checks import InputError, InputTypeError, at_least
+
 BLOCK = 1 << 16  # numbers transformed together: with a scratch copy they stay in the cache of one core
 DIGIT = 16  # sixteen rows of the matrix at once: the largest product that is still as fast as moving the numbers
 
@@ -34,9 +36,9 @@ def hadamard_transform_(x: Tensor, *, scale: float = 1.0) -> Tensor:
     """The same in place, outside of automatic differentiation; ``x`` must be contiguous. Returns ``x``."""
     _check(x)
     if not x.is_contiguous():
-        raise ValueError("expected a contiguous tensor to transform in place, got a strided one; call .contiguous()")
+        raise InputError("expected a contiguous tensor to transform in place, got a strided one; call .contiguous()")
     if x.requires_grad and torch.is_grad_enabled():
-        raise ValueError("expected a tensor without gradient to transform in place; use hadamard_transform")
+        raise InputError("expected a tensor without gradient to transform in place; use hadamard_transform")
     with torch.no_grad():
         if x.dtype in (torch.float16, torch.bfloat16):
             wide = x.float()
@@ -51,7 +53,7 @@ def hadamard_matrix(side: int, *, dtype: torch.dtype = torch.float64, device: An
     [[1.0, 1.0], [1.0, -1.0]]
     """
     if side < 1 or side & (side - 1):
-        raise ValueError(f"expected a power of two, got {side}; pad to {next_power_of_two(max(side, 1))}")
+        raise InputError(f"expected a power of two, got {side}; pad to {next_power_of_two(max(side, 1))}")
     h = torch.ones(1, 1, dtype=dtype, device=device)
     while len(h) < side:
         h = torch.cat([torch.cat([h, h], 1), torch.cat([h, -h], 1)])
@@ -64,6 +66,7 @@ def next_power_of_two(number: int) -> int:
     >>> next_power_of_two(199_210)
     262144
     """
+    at_least(0, number=number)
     return 1 << max(number - 1, 0).bit_length()
 
 
@@ -98,10 +101,10 @@ class _Transform(torch.autograd.Function):
 
 def _check(x: Any) -> None:
     if not isinstance(x, Tensor) or not x.is_floating_point() or x.ndim == 0:
-        raise TypeError("expected a tensor of floating numbers with at least one axis; convert with .float()")
+        raise InputTypeError("expected a tensor of floating numbers with at least one axis; convert with .float()")
     size = x.shape[-1]
     if size < 1 or size & (size - 1):
-        raise ValueError(
+        raise InputError(
             f"expected a power of two in the last axis, got {size}; pad it with zeros to {next_power_of_two(max(size, 1))}"
         )
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from theodolite.core.checks import InputError, at_least, not_negative
 from theodolite.theory.dynamics.stationarity import Sampler
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
@@ -22,8 +23,9 @@ def batch_shares(samples: int, batch_size: int, sampler: Sampler) -> tuple[float
     >>> batch_shares(4, 2, "independent"), batch_shares(4, 2, "with replacement")
     ((0.25, 1.0), (0.5, 0.5))
     """
-    if not 1 <= batch_size <= samples:
-        raise ValueError(f"expected a batch of 1 to {samples} samples, got {batch_size}")
+    at_least(1, samples=samples, batch_size=batch_size)
+    if batch_size > samples:
+        raise InputError(f"expected a batch of 1 to {samples} samples, got {batch_size}")
     if sampler == "independent":
         return (1 - batch_size / samples) / batch_size, 1.0
     if sampler == "without replacement":
@@ -31,7 +33,7 @@ def batch_shares(samples: int, batch_size: int, sampler: Sampler) -> tuple[float
         return share, 1 - share
     if sampler == "with replacement":
         return 1 / batch_size, 1 - 1 / batch_size
-    raise ValueError(f"expected a sampler independent, without replacement or with replacement, got {sampler!r}")
+    raise InputError(f"expected a sampler independent, without replacement or with replacement, got {sampler!r}")
 
 
 def batch_covariance(gradients: Array, *, batch_size: int, sampler: Sampler) -> Array:
@@ -45,6 +47,7 @@ def batch_covariance(gradients: Array, *, batch_size: int, sampler: Sampler) -> 
     >>> batch_covariance(np.array([[1.0], [3.0]]), batch_size=1, sampler="independent").item()
     2.5
     """
+    at_least(1, batch_size=batch_size)
     own, mean_share = batch_shares(len(gradients), batch_size, sampler)
     mean = gradients.mean(0)
     return np.asarray(own * gradients.T @ gradients / len(gradients) + (mean_share - 1) * np.outer(mean, mean))
@@ -76,7 +79,7 @@ def stationary_regression(x: Array, y: Array, *, lr: float, batch_size: int, sam
     own, mean_share = batch_shares(m, batch_size, sampler)
     H = x.T @ x / m
     if np.linalg.matrix_rank(x) < D:
-        raise ValueError(
+        raise InputError(
             f"expected {D} independent features, got a rank of {np.linalg.matrix_rank(x)}; along what is left SGD never settles"
         )
     best = np.linalg.solve(H, x.T @ y / m)
@@ -88,7 +91,7 @@ def stationary_regression(x: Array, y: Array, *, lr: float, batch_size: int, sam
     S = np.linalg.solve(kept, lr * source.ravel()).reshape(D, D)
     step = np.eye(D * D) - lr * kept
     if float(np.abs(np.linalg.eigvals(step)).max()) >= 1:
-        raise ValueError(f"expected a step at which second moments stay finite, got {lr}; take a smaller one")
+        raise InputError(f"expected a step at which second moments stay finite, got {lr}; take a smaller one")
     scatter = own * ((x.T * (np.einsum("ki,ij,kj->k", x, S, x) + r**2)) @ x / m) + mean_share * H @ S @ H
     return Stationary(best, S, float(np.trace(H @ S)), 0.5 * lr * float(np.trace(scatter)))
 
@@ -102,9 +105,10 @@ def quadratic_covariance(hessian: Array, noise_covariance: Array, *, lr: float) 
     >>> quadratic_covariance(np.array([[2.0]]), np.array([[1.0]]), lr=0.5)
     array([[0.25]])
     """
+    not_negative(lr=lr)
     h, U = np.linalg.eigh(hessian)
     if not (lr * h.max() < 2 and h.min() > 0):
-        raise ValueError(f"expected curvatures between 0 and 2/lr = {2 / lr:g}, got {h.min():g} to {h.max():g}")
+        raise InputError(f"expected curvatures between 0 and 2/lr = {2 / lr:g}, got {h.min():g} to {h.max():g}")
     rotated = U.T @ noise_covariance @ U
     return np.asarray(U @ (lr * rotated / (h[:, None] + h - lr * np.outer(h, h))) @ U.T)
 
@@ -119,8 +123,9 @@ def valley_fluctuation(curvature: float, *, lr: float, noise_to_curvature: float
     >>> round(valley_fluctuation(1.0, lr=0.05, noise_to_curvature=0.3), 5)
     0.00769
     """
+    not_negative(noise_to_curvature=noise_to_curvature)
     if not 0 <= lr * curvature < 2:
-        raise ValueError(f"expected a step below 2/curvature = {2 / curvature:g}, got {lr}")
+        raise InputError(f"expected a step below 2/curvature = {2 / curvature:g}, got {lr}")
     return noise_to_curvature * lr / (2 - lr * curvature)
 
 
@@ -133,6 +138,7 @@ def entropic_drift(trace_gradient: Array, *, lr: float, noise_to_curvature: floa
     >>> entropic_drift(np.array([2.0, 0.0]), lr=0.1, noise_to_curvature=0.5)
     -0.005000000000000001
     """
+    not_negative(lr=lr, noise_to_curvature=noise_to_curvature)
     return -0.25 * noise_to_curvature * lr**2 * float(trace_gradient @ trace_gradient)
 
 
@@ -146,6 +152,6 @@ def circle_mass(sites: int) -> float:
     True
     """
     if sites < 8 or sites % 2:
-        raise ValueError(f"expected an even number of at least 8 sites, got {sites}")
+        raise InputError(f"expected an even number of at least 8 sites, got {sites}")
     n = sites if sites % 4 == 0 else sites - 2
     return 4 * n / (5 * n + 4)

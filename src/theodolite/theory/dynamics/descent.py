@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from theodolite.core.checks import InputError, at_least, finite, not_negative, positive
+
 
 def step_size_edge(lr: float, momentum: float = 0.0) -> float:
     r"""The curvature $(2+2\beta)/\eta$ at which steps of size $\eta$ with heavy-ball momentum $\beta$ stop being stable.
@@ -19,7 +21,7 @@ def step_size_edge(lr: float, momentum: float = 0.0) -> float:
     (20.0, 30.0)
     """
     if not lr > 0 or not 0 <= momentum < 1:
-        raise ValueError(f"expected a positive step and a momentum in [0, 1), got {lr} and {momentum}")
+        raise InputError(f"expected a positive step and a momentum in [0, 1), got {lr} and {momentum}")
     return (2 + 2 * momentum) / lr
 
 
@@ -31,6 +33,9 @@ def quadratic_rate(smallest: float, largest: float, *, lr: float) -> float:
     >>> quadratic_rate(0.5, 2.0, lr=0.8)
     0.6000000000000001
     """
+    positive(smallest=smallest)
+    finite(largest=largest)
+    not_negative(lr=lr)
     return max(abs(1 - lr * smallest), abs(1 - lr * largest))
 
 
@@ -42,6 +47,7 @@ def noise_floor(curvature: float, *, lr: float, noise_variance: float) -> float:
     >>> noise_floor(2.0, lr=0.5, noise_variance=1.0)
     0.25
     """
+    not_negative(lr=lr, noise_variance=noise_variance)
     if not 0 < lr * curvature < 2:
         return math.inf
     return lr * noise_variance / (curvature * (2 - lr * curvature))
@@ -57,6 +63,7 @@ def mean_square_path(
     >>> mean_square_path([1.0, 0.5], curvature=1.0, noise_variance=1.0, mean_square=4.0)
     [4.0, 1.0, 0.5]
     """
+    not_negative(noise_variance=noise_variance, mean_square=mean_square)
     path = [mean_square]
     for lr in lrs:
         path.append((1 - lr * curvature) ** 2 * path[-1] + lr**2 * noise_variance)
@@ -80,6 +87,9 @@ def catapult_path(output: float, curvature: float, *, lr: float, width: int, ste
     >>> catapult_path(1.0, 1.0, lr=1.0, width=4, steps=1).outputs
     (1.0, 0.25)
     """
+    not_negative(lr=lr)
+    at_least(1, width=width)
+    at_least(0, steps=steps)
     f, lam = [output], [curvature]
     for _ in range(steps):
         square = f[-1] ** 2 / width
@@ -101,4 +111,6 @@ def decaying_steps(lr: float, exponent: float, *, steps: int) -> Sequence[float]
     >>> decaying_steps(0.5, 1.0, steps=2)
     [0.5, 0.25]
     """
+    not_negative(lr=lr)
+    at_least(0, steps=steps)
     return [lr * t**-exponent for t in range(1, steps + 1)]

@@ -12,6 +12,8 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+from theodolite.core.checks import InputError, not_negative
+
 MomentumKind = Literal["heavy-ball", "nesterov", "averaged", "sign"]
 """Momentum as SGD sums it, as Nesterov looks ahead, averaged as in Adam, or a step of fixed size in each coordinate."""
 
@@ -31,9 +33,9 @@ def update_edge(lr: float, *, momentum: float = 0.0, kind: MomentumKind = "heavy
     inf
     """
     if not lr > 0 or not 0 <= momentum < 1:
-        raise ValueError(f"expected a positive step and a momentum in [0, 1), got {lr} and {momentum}")
+        raise InputError(f"expected a positive step and a momentum in [0, 1), got {lr} and {momentum}")
     if not 0 <= lr * decay < 2:
-        raise ValueError(f"expected a weight decay that a step can bear, lr x decay below 2, got {lr * decay}")
+        raise InputError(f"expected a weight decay that a step can bear, lr x decay below 2, got {lr * decay}")
     if kind == "sign":
         return math.inf
     filtered = {
@@ -53,6 +55,7 @@ def sign_floor(curvatures: tuple[float, ...], *, lr: float) -> float:
     >>> sign_floor((3.0,), lr=2.0)
     2.0
     """
+    not_negative(lr=lr)
     return lr**2 * sum(curvatures) / 6
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from theodolite.core.checks import InputError, at_least, not_negative, positive
 from theodolite.theory.dynamics.descent import Catapult
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
@@ -27,6 +28,9 @@ def catapult_with_target(
     >>> catapult_with_target(1.0, 1.0, target=0.0, coupling=0.25, lr=1.0, steps=1)
     Catapult(outputs=(1.0, 0.25), curvatures=(1.0, 0.25))
     """
+    positive(coupling=coupling)
+    not_negative(lr=lr)
+    at_least(0, steps=steps)
     z, lam = [output], [curvature]
     for _ in range(steps):
         r = z[-1] - target
@@ -46,6 +50,7 @@ def catapult_invariants(output: float, curvature: float, *, coupling: float) -> 
     >>> catapult_invariants(1.0, 2.0, coupling=0.25)
     (6.0, 2.0)
     """
+    positive(coupling=coupling)
     root = math.sqrt(coupling)
     return 0.5 * (curvature / coupling + 2 * output / root), 0.5 * (curvature / coupling - 2 * output / root)
 
@@ -56,8 +61,9 @@ def peak_time(width: float, lr_times_curvature: float) -> float:
     >>> round(peak_time(1e4, 3.0), 3)  # 1.66 steps a decade of width
     6.644
     """
+    positive(width=width)
     if not 2 < lr_times_curvature < 4:
-        raise ValueError(
+        raise InputError(
             f"expected a step between 2 and 4 over the curvature, got {lr_times_curvature}; only there it catapults"
         )
     return 0.5 * math.log(width) / math.log(lr_times_curvature - 1)

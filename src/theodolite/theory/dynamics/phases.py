@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from theodolite.core.checks import InputError, not_negative
 from theodolite.theory.dynamics.descent import step_size_edge
 
 Name = Literal["lazy", "stable", "catapult", "edge", "divergent", "dead", "slow", "undecided"]
@@ -166,8 +167,9 @@ def run_outcome(
     >>> run_outcome([1.0, 4.0, 0.0], [3.0, 2.0, 1.0], lr=1.0).name, run_outcome([1.0, 0.0], [3.0, 0.0], lr=1.0).name
     ('catapult', 'dead')
     """
+    not_negative(lr=lr)
     if len(losses) != len(curvatures) or len(losses) < 2:
-        raise ValueError(
+        raise InputError(
             f"expected a loss and a curvature for each of two steps or more, got {len(losses)} and {len(curvatures)}"
         )
     first, last, product = losses[0], losses[-1], lr * curvatures[0]

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from scipy.linalg import solve_continuous_lyapunov
 
+from theodolite.core.checks import InputError, not_negative, within
+
 Array = np.ndarray[Any, np.dtype[np.float64]]
 
 FITS = 1e-9
@@ -30,12 +32,12 @@ class QuadraticProblem:
     def __post_init__(self) -> None:
         D, m = self.features.shape
         if self.second_derivatives.shape != (m, D, D) or self.targets.shape != (m,):
-            raise ValueError(
+            raise InputError(
                 f"expected features (D, m), curvatures (m, D, D) and targets (m,), got {self.features.shape}, "
                 f"{self.second_derivatives.shape} and {self.targets.shape}"
             )
         if not np.allclose(self.second_derivatives, self.second_derivatives.transpose(0, 2, 1)):
-            raise ValueError(
+            raise InputError(
                 "expected symmetric curvatures, got others; replace F by (F + F^T)/2, the model is the same"
             )
 
@@ -75,7 +77,7 @@ def parallel_correction(problem: QuadraticProblem, start: Array) -> Array:
     limit = linear_flow_limit(problem.features, problem.targets, start)
     largest = _residual(problem, limit)
     if largest > FITS:
-        raise ValueError(
+        raise InputError(
             f"expected targets that the linear model fits, got a residual of {largest:.2g} of them; "
             "minimizer_correction holds without interpolation"
         )
@@ -91,7 +93,7 @@ def minimizer_correction(problem: QuadraticProblem) -> Array:
     limit = linear_flow_limit(problem.features, problem.targets, np.zeros(len(problem.features)))
     A = problem.features @ problem.features.T
     if np.linalg.cond(A) > 1e12:
-        raise ValueError(
+        raise InputError(
             "expected features that span the parameters, got a singular matrix; with residuals that are not zero there is in "
             "general no minimizer near the linear one; where there are none use parallel_correction"
         )
@@ -127,6 +129,8 @@ def feature_drift(
 
     Differs from the source: which has the opposite sign.
     """
+    not_negative(lr=lr)
+    within(0, np.inf, time=time)
     limit = linear_flow_limit(problem.features, problem.targets, start)
     values, vectors = np.linalg.eigh(problem.features @ problem.features.T)
     moved = np.where(values > 1e-12 * values.max(), 1.0, 0.0)

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+from theodolite.core.checks import InputError, at_least, not_negative, within
+
 Sampler = Literal["without replacement", "with replacement", "independent"]
 
 
@@ -30,8 +32,10 @@ def batch_scatter(
     >>> batch_scatter(2.0, batch_size=2, samples=4), batch_scatter(2.0, batch_size=2, samples=4, sampler="with replacement")
     (0.5, 0.75)
     """
-    if batch_size < 1 or (samples is not None and batch_size > samples):
-        raise ValueError(f"expected a batch of 1 to {samples or 'any number of'} samples, got {batch_size}")
+    not_negative(scatter=scatter)
+    at_least(1, batch_size=batch_size, samples=samples)
+    if samples is not None and batch_size > samples:
+        raise InputError(f"expected a batch of 1 to {samples} samples, got {batch_size}")
     rest = 1.0 if samples is None else 1 - batch_size / samples
     part = 1.0 if samples is None else (samples - 1) / samples
     if sampler == "without replacement":
@@ -40,7 +44,7 @@ def batch_scatter(
         return part * scatter / batch_size
     if sampler == "independent":
         return rest * (part * scatter + squared_mean) / batch_size
-    raise ValueError(f"expected a sampler without replacement, with replacement or independent, got {sampler!r}")
+    raise InputError(f"expected a sampler without replacement, with replacement or independent, got {sampler!r}")
 
 
 def dissipation(mean_square: float, *, lr: float, momentum: float = 0.0) -> float:
@@ -52,4 +56,6 @@ def dissipation(mean_square: float, *, lr: float, momentum: float = 0.0) -> floa
     >>> dissipation(4.0, lr=0.5), dissipation(4.0, lr=0.5, momentum=0.5)
     (1.0, 1.5)
     """
+    not_negative(mean_square=mean_square, lr=lr)
+    within(0, 1, momentum=momentum)
     return 0.5 * lr * (1 + momentum) * mean_square

@@ -9,6 +9,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from theodolite.core.checks import InputError
 from theodolite.theory.kernels._blocks import Scratch
 from theodolite.theory.kernels._duals.maps import Dual, Pairs
 from theodolite.theory.kernels._gpu import attempt
@@ -71,7 +72,7 @@ def _behind(
     else:
         dense, terms, axes = layer, signal.pixels, tuple(range(signal.space))
         if axes and not signal.flat:
-            raise ValueError("expected images to be flattened or averaged before a Linear layer, got none of both")
+            raise InputError("expected images to be flattened or averaged before a Linear layer, got none of both")
         sums = replace(signal.mapped(partial(torch.sum, dim=axes)), space=0) if axes else signal
     new = weighted(dense, sums, sides, tangent, terms=terms)
     sides.drop(sums, signal, new)
@@ -266,7 +267,7 @@ def _window_sums(block: Tensor, layer: Convolution, signal: PixelKernels, scratc
     for axes, *facts in zip(groups, layer.window, layer.stride, padding, layer.dilation, strict=True):
         if (found := _shifted_sums(block, axes, *facts, scratch=scratch)) is None:
             size = tuple(signal.k.shape[: signal.space])
-            raise ValueError(f"expected images of at least the window {layer.window}, got {size}")
+            raise InputError(f"expected images of at least the window {layer.window}, got {size}")
         if found is not block is not start:
             scratch.release(block)
         block = found
@@ -310,14 +311,14 @@ def _wrapped(block: Tensor, axis: int, size: int) -> Tensor:
     """An axis that goes on at its other side, so far."""
     length = block.shape[axis]
     if size > length:
-        raise ValueError(f"expected circular padding of at most the image's {length} pixels, got {size}; pad less")
+        raise InputError(f"expected circular padding of at most the image's {length} pixels, got {size}; pad less")
     return block.index_select(axis, torch.arange(-size, length + size, device=block.device) % length)
 
 
 def _averaged(layer: Average, signal: PixelKernels) -> PixelKernels:
     """Both images averaged, each by its own shifts."""
     if not signal.space:
-        raise ValueError("expected an average over an image, got one behind a Linear layer; average before it")
+        raise InputError("expected an average over an image, got one behind a Linear layer; average before it")
     others = range(signal.space + 1, 2 * signal.space + 1)
     if not layer.window:
         mean = partial(torch.mean, dim=(*range(signal.space), *others))
@@ -328,7 +329,7 @@ def _averaged(layer: Average, signal: PixelKernels) -> PixelKernels:
             for i, facts in enumerate(zip(layer.window, layer.stride, layer.padding, strict=True), start=start):
                 if (found := _shifted_sums(block, (i,), *facts, 1, scratch=Scratch())) is None:
                     size = tuple(signal.k.shape[: signal.space])
-                    raise ValueError(f"expected images of at least the window {layer.window}, got {size}")
+                    raise InputError(f"expected images of at least the window {layer.window}, got {size}")
                 block = found
         return block / math.prod(layer.window) ** 2
 
@@ -340,7 +341,7 @@ def _added(first: PixelKernels, second: PixelKernels) -> PixelKernels:
         first, second = first.of_equal_pixels(), second.of_equal_pixels()
     if first.k.shape != second.k.shape:
         sizes = [tuple(part.k.shape[: part.space]) for part in (first, second)]
-        raise ValueError(f"expected branches of one size, got images of {sizes[0]} and {sizes[1]}")
+        raise InputError(f"expected branches of one size, got images of {sizes[0]} and {sizes[1]}")
     t = second.t if first.t is None else first.t if second.t is None else first.t + second.t
     both = None if first.distance is None or second.distance is None else first.distance + second.distance
     return replace(first, k=first.k + second.k, t=t, distance=both)

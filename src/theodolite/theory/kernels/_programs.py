@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from theodolite.core.checks import InputError, InputTypeError
 from theodolite.theory import Activation, Mlp, activation_of
 from theodolite.theory.kernels._deep_chains import bow_of, chain_kernels
 from theodolite.theory.kernels._duals.maps import Dual, Pairs, known_dual
@@ -33,7 +34,7 @@ class Dense:
         for name in ("weight_variance", "bias_variance", "weight_rate", "bias_rate"):
             value = getattr(self, name)
             if value is not None and not (math.isfinite(value) and value >= 0):
-                raise ValueError(f"expected a finite {name} of at least 0, got {value!r}")
+                raise InputError(f"expected a finite {name} of at least 0, got {value!r}")
 
     @property
     def rates(self) -> tuple[float, float]:
@@ -95,7 +96,7 @@ def program_of(spec: Mlp | Layers, *, weight_rate: float | None = None, bias_rat
         elif isinstance(layer, Nonlinear | Normalized):
             found.append(layer)
         else:
-            raise TypeError(
+            raise InputTypeError(
                 f"expected an Mlp or a sequence of Dense, Nonlinear, Normalized and Sum, got {type(layer).__name__} in it"
             )
     return tuple(found)
@@ -118,7 +119,7 @@ def dense_layers(
     biases = [bias_variances] * count if isinstance(bias_variances, int | float) else list(bias_variances)
     names = [activation] * (count - 1) if isinstance(activation, str | Activation) else list(activation)
     if len(biases) != count or len(names) != count - 1:
-        raise ValueError(
+        raise InputError(
             f"expected {count} bias variances and {count - 1} activations for {count} weight variances, "
             f"got {len(biases)} and {len(names)}"
         )

@@ -11,11 +11,11 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from theodolite.core.precision import exact_products
+from theodolite.core.checks import InputError
+from theodolite.core.state import exact_products
 from theodolite.theory.kernels._blocks import Scratch
 from theodolite.theory.kernels._cores import one_core, run_in_threads
 from theodolite.theory.kernels._duals.maps import Pairs
-from theodolite.theory.kernels._gpu import has_triton
 from theodolite.theory.kernels._programs import (
     Dense,
     KernelDiagonals,
@@ -48,7 +48,7 @@ def points_of(x: object, *, like: Tensor | None = None) -> Tensor:
     """Points as the rows of a float32 or float64 matrix."""
     inputs = torch.as_tensor(x).detach()
     if inputs.ndim != 2 or inputs.shape[1] == 0:
-        raise ValueError(
+        raise InputError(
             f"expected points as the rows of a matrix, (n, d), got shape {tuple(inputs.shape)}; use x.flatten(1)"
         )
     if inputs.dtype not in (torch.float32, torch.float64):
@@ -56,7 +56,7 @@ def points_of(x: object, *, like: Tensor | None = None) -> Tensor:
     if like is None:
         return inputs
     if inputs.shape[1] != like.shape[1]:
-        raise ValueError(f"expected points of one dimension, got {like.shape[1]} and {inputs.shape[1]}")
+        raise InputError(f"expected points of one dimension, got {like.shape[1]} and {inputs.shape[1]}")
     return inputs.to(like)
 
 
@@ -72,7 +72,7 @@ def mean_squares(x: Tensor) -> Tensor:
 def refuse_infinite(squares: Tensor) -> None:
     """Points whose mean square is not finite are not points."""
     if not bool(torch.isfinite(squares).all()):
-        raise ValueError("expected finite inputs, got inf or nan among them; remove those rows")
+        raise InputError("expected finite inputs, got inf or nan among them; remove those rows")
 
 
 Precision = Literal["highest", "high", "fast"]
@@ -266,18 +266,6 @@ def plan_of(program: Program, x: Tensor, other: Tensor | None = None) -> TilePla
     """The plan for all pairs of rows of ``x``, or of ``x`` with ``other``."""
     with one_core():  # many small steps
         return _plan(program, points_of(x), other)
-
-
-def whole_kernels(program: Program, x: Tensor, other: Tensor | None, precision: Precision = "highest") -> Kernels:
-    """Both kernels of all pairs of rows of ``x``, or of ``x`` with ``other``, by the quickest way there is."""
-    points = points_of(x)
-    if other is None and points.is_cuda and points.dtype == torch.float32 and has_triton():
-        from theodolite.theory.kernels._gpu.tiles import fused_kernels
-
-        found = fused_kernels(program, points, precision)
-        if found is not None:
-            return found
-    return plan_of(program, points, other).kernels()
 
 
 def _plan(program: Program, x: Tensor, other: Tensor | None) -> TilePlan:

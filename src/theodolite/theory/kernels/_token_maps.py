@@ -7,6 +7,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from theodolite.core.checks import InputError
 from theodolite.theory.kernels._blocks import constant
 from theodolite.theory.kernels._programs import Dense, Normalized
 from theodolite.theory.kernels._signals import PixelKernels, Sides
@@ -49,9 +50,9 @@ def normalized(layer: Normalized, signal: PixelKernels, sides: Sides) -> PixelKe
 def attended(layer: Attention, signal: PixelKernels, sides: Sides, tangent: bool) -> PixelKernels:
     """Every position takes up the values of all positions of its own image, or sequence."""
     if not signal.space:
-        raise ValueError("expected attention over positions, got one behind a Linear layer; average behind it")
+        raise InputError("expected attention over positions, got one behind a Linear layer; average behind it")
     if signal.flat:
-        raise ValueError("expected attention before positions are flattened, got one behind; flatten behind it")
+        raise InputError("expected attention before positions are flattened, got one behind; flatten behind it")
     shape, p = signal.k.shape, signal.pixels
     n, m = shape[signal.space], shape[-1]
     tokens = signal.mapped(lambda b: b.reshape(p, n, p, m).permute(1, 3, 0, 2))

@@ -11,10 +11,12 @@ import torch
 from scipy.sparse.linalg import eigsh
 from torch import Tensor
 
+from theodolite.core.checks import InputError
 from theodolite.theory import Mlp
 from theodolite.theory.kernels._duals.maps import Pairs
 from theodolite.theory.kernels._programs import diagonal_of, pair_layers, program_of
-from theodolite.theory.kernels._tiling import mean_squares, points_of, whole_kernels
+from theodolite.theory.kernels._tiling import mean_squares, points_of
+from theodolite.theory.kernels._whole_kernels import whole_kernels
 from theodolite.theory.kernels.layer_shares import Share, tangent_shares
 
 MOST_ROWS = 512
@@ -51,7 +53,7 @@ def data_tops(spec: Mlp, rows: Tensor, *, width: int) -> Tops:
     """The largest eigenvalues of the kernel on rows, and those of each layer's part."""
     x = points_of(rows[:MOST_ROWS]).to("cpu", torch.float64)
     if len(x) == 0:
-        raise ValueError("expected at least one input, got none; pass some data")
+        raise InputError("expected at least one input, got none; pass some data")
     fans = fans_of(spec, x.shape[1], width)
     layers: tuple[Any, ...] = program_of(spec)
     rated: list[Any] = [replace(layers[0], weight_rate=float(fans[0]), bias_rate=1.0)]
@@ -114,7 +116,7 @@ def imagined_tops(spec: Mlp, signal: tuple[float, float], *, fans: list[int], sa
     """
     mean_square, cosine = signal
     if not (math.isfinite(mean_square) and mean_square >= 0 and -1 <= cosine <= 1 and samples >= 1):
-        raise ValueError(
+        raise InputError(
             "expected a finite mean_square of at least 0, a cosine within [-1, 1] and at least 1 sample, "
             f"got {mean_square}, {cosine} and {samples}"
         )

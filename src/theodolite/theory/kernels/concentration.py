@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+from theodolite.core.checks import at_least, finite, not_negative, positive
+
 
 def matrix_bernstein_tail(deviation: float, *, variance: float, bound: float, dimensions: int) -> float:
     r"""$P(\|\sum S_j\|\geq t)\leq(d_1+d_2)\exp\frac{-t^2/2}{U+Rt/3}$ for independent centered matrices with $\|S_j\|\leq R$.
@@ -14,6 +16,9 @@ def matrix_bernstein_tail(deviation: float, *, variance: float, bound: float, di
     >>> matrix_bernstein_tail(0.0, variance=1.0, bound=1.0, dimensions=4)
     1.0
     """
+    not_negative(deviation=deviation, variance=variance)
+    positive(bound=bound)
+    at_least(1, dimensions=dimensions)
     return min(1.0, dimensions * math.exp(-0.5 * deviation * deviation / (variance + bound * deviation / 3)))
 
 
@@ -26,6 +31,10 @@ def matrix_chernoff_tail(relative_excess: float, *, mean: float, bound: float, s
     >>> matrix_chernoff_tail(0.0, mean=1.0, bound=0.1, side=3)
     1.0
     """
+    not_negative(relative_excess=relative_excess)
+    finite(mean=mean)
+    positive(bound=bound)
+    at_least(1, side=side)
     exponent = relative_excess - (1 + relative_excess) * math.log1p(relative_excess)
     return min(1.0, side * math.exp(exponent * mean / bound))
 
@@ -36,4 +45,5 @@ def chebyshev_tail(deviations: float) -> float:
     >>> chebyshev_tail(2.0)
     0.2
     """
+    not_negative(deviations=deviations)
     return 1.0 / (1.0 + deviations**2)

@@ -10,6 +10,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from theodolite.core.checks import InputError
 from theodolite.theory.kernels._blocks import Scratch
 from theodolite.theory.kernels._cores import in_order, one_core
 from theodolite.theory.kernels._pixel_maps import AlikeError, asks, mixes, through
@@ -46,7 +47,7 @@ class ImageKernel:
 
     def __post_init__(self) -> None:
         if self.kind not in ("ntk", "nngp"):
-            raise ValueError(f"expected kind 'ntk' or 'nngp', got {self.kind!r}")
+            raise InputError(f"expected kind 'ntk' or 'nngp', got {self.kind!r}")
 
     def __call__(self, x: Tensor, other: Tensor | None = None) -> Tensor:
         """The kernel of all pairs of images, as a matrix."""
@@ -95,7 +96,7 @@ class ImageKernel:
         second = first if other is None else self._images(other)
         if second.shape[1:] != first.shape[1:]:
             shapes = [tuple(images.shape[1:]) for images in (first, second)]
-            raise ValueError(f"expected images of one shape, got {shapes[0]} and {shapes[1]}")
+            raise InputError(f"expected images of one shape, got {shapes[0]} and {shapes[1]}")
         if not len(first) or not len(second):
             return
         step = min(max(1, round(_at_once(first, self.program) ** 0.5)), -(-len(first) // 3))  # enough for several cores
@@ -114,12 +115,12 @@ class ImageKernel:
     def _images(self, x: Tensor) -> Tensor:
         x = x.movedim(-1, 1) if self.channels_last and x.ndim in (3, 4) else x
         if x.ndim not in (3, 4):
-            raise ValueError(
+            raise InputError(
                 f"expected images (n, channels, height, width) or (n, channels, length), got shape {tuple(x.shape)}"
             )
         images = x.detach().to(torch.float64)
         if not bool(torch.isfinite(images).all()):
-            raise ValueError("expected finite images, got inf or nan among them; remove those")
+            raise InputError("expected finite images, got inf or nan among them; remove those")
         return images
 
     def _steps(self, first: Tensor, second: Tensor) -> tuple[Step, ...]:
@@ -220,7 +221,7 @@ class _Tiles:
 
 def _read_out(signal: PixelKernels) -> Kernels:
     if signal.space:
-        raise ValueError("expected a network that ends in a Linear layer, got one whose output is an image")
+        raise InputError("expected a network that ends in a Linear layer, got one whose output is an image")
     return Kernels(signal.k, torch.zeros_like(signal.k) if signal.t is None else signal.t)
 
 

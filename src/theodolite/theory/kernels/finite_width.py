@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from theodolite.core.checks import at_least, each_at_least, not_negative
+
 
 def relu_ntk_mean(hidden_layers: int, mean_square: float) -> float:
     r"""$E\,\Theta(x,x)=2(L+1)\|x\|^2/n_0$ at any widths, for L hidden layers; ``mean_square`` is $\|x\|^2/n_0$.
@@ -15,6 +17,8 @@ def relu_ntk_mean(hidden_layers: int, mean_square: float) -> float:
     >>> relu_ntk_mean(1, 0.5)
     2.0
     """
+    at_least(0, hidden_layers=hidden_layers)
+    not_negative(mean_square=mean_square)
     return 2.0 * (hidden_layers + 1) * mean_square
 
 
@@ -28,6 +32,7 @@ def relu_ntk_second_moment(widths: Sequence[int]) -> float:
     >>> relu_ntk_second_moment([8])
     1.375
     """
+    each_at_least(1, widths=widths)
     L = len(widths)
     spread = [1 + 5 / n for n in widths]
     total = (L + 1) * math.prod(spread)
@@ -54,6 +59,7 @@ def relu_ntk_cosine(cosine: float, *, hidden_layers: int) -> float:
     >>> relu_ntk_cosine(1.0, hidden_layers=3)
     4.0
     """
+    at_least(0, hidden_layers=hidden_layers)
     rho = total = cosine
     for _ in range(hidden_layers):
         angle = math.acos(max(-1.0, min(1.0, rho)))
@@ -71,6 +77,7 @@ def independent_gates_cosine(cosine: float, *, hidden_layers: int) -> float:
     >>> independent_gates_cosine(0.0, hidden_layers=2)
     0.0
     """
+    at_least(0, hidden_layers=hidden_layers)
     rho, both = cosine, 1.0
     for _ in range(hidden_layers):
         angle = math.acos(max(-1.0, min(1.0, rho)))

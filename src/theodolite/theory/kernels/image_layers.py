@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from theodolite.core.checks import InputError
 from theodolite.theory.kernels._programs import Dense, Nonlinear, Normalized, Sum
 
 
@@ -58,9 +59,9 @@ class Attention:
 
     def __post_init__(self) -> None:
         if self.weighting not in ("softmax", "identity"):
-            raise ValueError(f"expected weighting 'softmax' or 'identity', got {self.weighting!r}")
+            raise InputError(f"expected weighting 'softmax' or 'identity', got {self.weighting!r}")
         if self.key is not None and self.weighting == "softmax":
-            raise ValueError(
+            raise InputError(
                 "expected weighting 'identity' where keys have weights of their own, got 'softmax', whose kernel has no "
                 "closed form; leave out key, or give weighting='identity'"
             )

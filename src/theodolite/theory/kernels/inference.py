@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from theodolite.core.checks import InputError, as_tensor, at_least, has_values, not_negative, symmetric
 from theodolite.theory.kernels._tiling import Kernels
 
 
@@ -36,15 +37,14 @@ def cholesky_factor(kernel: Tensor, *, ridge: float = 0.0) -> Factor:
     True
     """
     if not (math.isfinite(ridge) and ridge >= 0):
-        raise ValueError(f"expected a ridge of at least 0, got {ridge}")
+        raise InputError(f"expected a ridge of at least 0, got {ridge}")
+    kernel = as_tensor(kernel)
     if not bool(torch.isfinite(kernel).all()):
-        raise ValueError("expected a finite kernel, got inf or nan in it; does the activation jump?")
-    if kernel.ndim != 2 or kernel.shape[0] != kernel.shape[1]:
-        raise ValueError(f"expected a square kernel, got shape {tuple(kernel.shape)}")
+        raise InputError("expected a finite kernel, got inf or nan in it; does the activation jump?")
+    symmetric(kernel=kernel)
     if ridge == 0.0 and not bool(kernel.any()):
-        raise ValueError("expected a kernel that is not 0, or a ridge, got zeros and none; no function fits anything")
-    n = len(kernel)
-    size = float(kernel.diagonal().mean()) if n else 1.0
+        raise InputError("expected a kernel that is not 0, or a ridge, got zeros and none; no function fits anything")
+    size = float(kernel.diagonal().mean())
     matrix = kernel.clone()
     added = ridge
     matrix.diagonal().add_(ridge)
@@ -57,7 +57,7 @@ def cholesky_factor(kernel: Tensor, *, ridge: float = 0.0) -> Factor:
         jitter = step if jitter == 0.0 else 10 * jitter
         matrix.diagonal().add_(ridge + jitter - added)
         added = ridge + jitter
-    raise ValueError(
+    raise InputError(
         "expected a positive semidefinite kernel, got one with a large negative eigenvalue; is it symmetric?"
     )
 
@@ -83,7 +83,7 @@ def kernel_ridge(kernel: Tensor, y: Tensor, *, ridge: float) -> Ridge:
     tensor([1., 2.])
     """
     factor = cholesky_factor(kernel, ridge=ridge)
-    return Ridge(factor.solve(y.to(kernel)), factor.jitter)
+    return Ridge(factor.solve(as_tensor(y).to(factor.lower)), factor.jitter)
 
 
 @dataclass(frozen=True)
@@ -112,8 +112,9 @@ def gp_posterior(kernel: Tensor, y: Tensor, *, cross: Tensor, prior: Tensor, noi
     tensor([0.5000])
     """
     factor = cholesky_factor(kernel, ridge=noise_variance)
+    cross, prior = as_tensor(cross).to(factor.lower), as_tensor(prior).to(factor.lower)
     half = torch.linalg.solve_triangular(factor.lower, cross.T, upper=False)  # (n, new)
-    return Posterior(cross @ factor.solve(y.to(kernel)), prior - half.T @ half, factor.jitter)
+    return Posterior(cross @ factor.solve(as_tensor(y).to(factor.lower)), prior - half.T @ half, factor.jitter)
 
 
 def log_marginal_likelihood(kernel: Tensor, y: Tensor, *, noise_variance: float) -> float:
@@ -125,7 +126,8 @@ def log_marginal_likelihood(kernel: Tensor, y: Tensor, *, noise_variance: float)
     -0.918939
     """
     factor = cholesky_factor(kernel, ridge=noise_variance)
-    targets = y.to(kernel).reshape(len(kernel), -1)
+    has_values(y=y)
+    targets = as_tensor(y).to(factor.lower).reshape(len(kernel), -1)
     fit = float((targets * factor.solve(targets)).sum())
     return -0.5 * (fit + targets.shape[1] * (factor.log_determinant + len(kernel) * math.log(2 * math.pi)))
 
@@ -140,7 +142,7 @@ def leave_one_out_residuals(kernel: Tensor, y: Tensor, *, ridge: float) -> Tenso
     """
     factor = cholesky_factor(kernel, ridge=ridge)
     inverse = torch.cholesky_inverse(factor.lower).diagonal()
-    weights = factor.solve(y.to(kernel))
+    weights = factor.solve(as_tensor(y).to(factor.lower))
     return weights / inverse.reshape(-1, *[1] * (weights.ndim - 1))
 
 
@@ -152,6 +154,8 @@ def rkhs_norm(kernel: Tensor, weights: Tensor) -> Tensor:
     >>> rkhs_norm(torch.eye(2), torch.tensor([3.0, 4.0]))
     tensor(5.)
     """
+    kernel, weights = as_tensor(kernel), as_tensor(weights)
+    symmetric(kernel=kernel)
     return (weights * (kernel @ weights)).sum(0).clamp(min=0.0).sqrt()
 
 
@@ -169,10 +173,11 @@ def trained_prediction(
     >>> trained_prediction(one, torch.ones(1), time=math.inf, cross=one, prior=one).mean
     tensor([1.])
     """
+    not_negative(lr=lr)
     if not time >= 0:
-        raise ValueError(f"expected a time of at least 0, got {time}")
+        raise InputError(f"expected a time of at least 0, got {time}")
     if discrete and math.isfinite(time) and time != math.floor(time):
-        raise ValueError(f"expected a whole number of steps, got a time of {time}; without discrete any time will do")
+        raise InputError(f"expected a whole number of steps, got a time of {time}; without discrete any time will do")
     kind = kernels.ntk.dtype  # of repeated points float32 leaves eigenvalues of either sign, and t tells them apart
     kernels, cross, prior = (Kernels(k.nngp.double(), k.ntk.double()) for k in (kernels, cross, prior))
     values, vectors = torch.linalg.eigh(0.5 * (kernels.ntk + kernels.ntk.T))
@@ -180,7 +185,7 @@ def trained_prediction(
     tiny = torch.finfo(kind).eps * len(values) * values.abs().max()
     if discrete:
         if float(speed.max()) >= 2.0:
-            raise ValueError(
+            raise InputError(
                 f"expected a step size below 2 m / largest eigenvalue = {2 * lr / float(speed.max()):.4g}, got {lr}: "
                 "gradient descent diverges"
             )
@@ -194,7 +199,7 @@ def trained_prediction(
     operator = cross.ntk @ (vectors * shares) @ vectors.T  # (new, n)
     mixed = operator @ cross.nngp.T
     covariance = prior.nngp + operator @ kernels.nngp @ operator.T - mixed - mixed.T
-    return Posterior((operator @ y.to(operator)).to(kind), covariance.to(kind))
+    return Posterior((operator @ as_tensor(y).to(operator)).to(kind), covariance.to(kind))
 
 
 def one_hot_targets(labels: Tensor, *, classes: int | None = None) -> Tensor:
@@ -203,5 +208,8 @@ def one_hot_targets(labels: Tensor, *, classes: int | None = None) -> Tensor:
     >>> one_hot_targets(torch.tensor([1]), classes=2)
     tensor([[-0.5000,  0.5000]], dtype=torch.float64)
     """
+    at_least(1, classes=classes)
+    labels = as_tensor(labels, floats=False)
+    has_values(labels=labels)
     count = int(labels.max()) + 1 if classes is None else classes
     return torch.nn.functional.one_hot(labels.long(), count).to(torch.float64) - 1 / count

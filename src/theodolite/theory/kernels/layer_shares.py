@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from theodolite.core.checks import InputError, not_negative
 from theodolite.theory import Mlp
 from theodolite.theory.propagation import covariance_trajectory
 from theodolite.theory.propagation.signal_maps import Covariance
@@ -31,7 +32,7 @@ def tangent_shares(spec: Mlp, covariance: Covariance) -> tuple[Share, ...]:
     trajectory = covariance_trajectory(spec, covariance)
     sigma, variances = spec.sigma, spec.variances_of(None)
     if min(spec.weight_variances) == 0.0:
-        raise ValueError("expected a positive weight variance, got 0; nothing reaches the output")
+        raise InputError("expected a positive weight variance, got 0; nothing reaches the output")
     behind = (1.0, 1.0, 1.0)
     found = []
     for place in range(len(trajectory) - 1, -1, -1):
@@ -55,6 +56,7 @@ def tangent_pair(
     >>> tangent_pair(Mlp(2, "relu", 2.0), (1.0, 1.0, 1.0))
     (3.0, 3.0, 3.0)
     """
+    not_negative(weight_rate=weight_rate, bias_rate=bias_rate)
     rates = [
         (C_w if weight_rate is None else weight_rate, C_b if bias_rate is None else bias_rate)
         for C_w, C_b in spec.variances_of(None)

@@ -10,11 +10,13 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from theodolite.core.precision import exact_products
+from theodolite.core.checks import InputError
+from theodolite.core.state import exact_products
 from theodolite.theory import Mlp
 from theodolite.theory.kernels._cores import one_core, run_in_threads
 from theodolite.theory.kernels._programs import Layers, Program, diagonal_of, program_of
-from theodolite.theory.kernels._tiling import TilePlan, mean_squares, plan_of, points_of, whole_kernels
+from theodolite.theory.kernels._tiling import TilePlan, mean_squares, plan_of, points_of
+from theodolite.theory.kernels._whole_kernels import whole_kernels
 
 KernelKind = Literal["ntk", "nngp"]
 Tile = tuple[slice, slice, Tensor]
@@ -37,7 +39,7 @@ class Kernel:
 
     def __post_init__(self) -> None:
         if self.kind not in ("ntk", "nngp"):
-            raise ValueError(f"expected kind 'ntk' or 'nngp', got {self.kind!r}")
+            raise InputError(f"expected kind 'ntk' or 'nngp', got {self.kind!r}")
 
     @cached_property
     def program(self) -> Program:
@@ -92,7 +94,7 @@ class KernelMatrix:
     def diagonal(self) -> Tensor:
         """The diagonal of a symmetric matrix, in time proportional to its length."""
         if self.other is not None:
-            raise ValueError(
+            raise InputError(
                 "expected one set of points, got two; the diagonal is that of a kernel of points with themselves"
             )
         return self.kernel.diagonal(self.x)
@@ -106,11 +108,11 @@ class KernelMatrix:
         """The product with a vector (m,) or several (m, c): memory for them and a few tiles, whatever n and m are."""
         n, m = self.shape
         if vectors.ndim not in (1, 2) or len(vectors) != m:
-            raise ValueError(
+            raise InputError(
                 f"expected a vector of {m} numbers, or several as columns, got shape {tuple(vectors.shape)}"
             )
         if self.kernel.kind == "ntk" and self.plan.jumps:
-            raise ValueError("expected an activation without jumps, got one that jumps: its tangent kernel is infinite")
+            raise InputError("expected an activation without jumps, got one that jumps: its tangent kernel is infinite")
         v = vectors.reshape(m, -1).to(self.x)
         found = v.new_zeros(n, v.shape[1])
         with self._lock:

@@ -10,6 +10,8 @@ import math
 import torch
 from torch import Tensor
 
+from theodolite.core.checks import InputError, as_tensor, at_least, positive, symmetric
+
 
 def brownian_eigenvalue(index: int) -> float:
     r"""$\lambda_j=1/((j-\frac12)^2\pi^2)$, the j-th eigenvalue (from 1) of $\min(x,y)$ on [0, 1]. Source: mercer1909.
@@ -19,6 +21,7 @@ def brownian_eigenvalue(index: int) -> float:
     >>> round(brownian_eigenvalue(1) * math.pi**2, 12)
     4.0
     """
+    at_least(1, index=index)
     return 1.0 / ((index - 0.5) * math.pi) ** 2
 
 
@@ -31,6 +34,8 @@ def gaussian_eigenvalue(index: int, *, scale: float = 1.0) -> float:
     >>> round(gaussian_eigenvalue(1), 6), round(gaussian_eigenvalue(2), 6)
     (0.618034, 0.236068)
     """
+    at_least(1, index=index)
+    positive(scale=scale)
     a, b = 0.25, 0.5 / scale**2
     total = a + b + math.sqrt(a * a + 2 * a * b)
     return math.sqrt(2 * a / total) * (b / total) ** (index - 1)
@@ -42,8 +47,10 @@ def mercer_eigenvalues(kernel: Tensor) -> Tensor:
     >>> mercer_eigenvalues(torch.ones(4, 4)).round(decimals=5)[0]
     tensor(1.)
     """
+    kernel = as_tensor(kernel)
+    symmetric(kernel=kernel)
     values: Tensor = torch.linalg.eigvalsh(kernel).flip(0)
-    return values / max(len(kernel), 1)
+    return values / len(kernel)
 
 
 def mercer_functions(kernel: Tensor, cross: Tensor, *, count: int) -> tuple[Tensor, Tensor]:
@@ -52,13 +59,16 @@ def mercer_functions(kernel: Tensor, cross: Tensor, *, count: int) -> tuple[Tens
     ``cross`` is the kernel of new points (rows) with the sampled ones; $\mu_j,v_j$ are eigenpairs of K. The functions
     have mean square 1 over the sampled points, and a sign that is arbitrary. Source: rasmussen2006, section 4.3.2.
     """
+    at_least(1, count=count)
+    kernel = as_tensor(kernel)
+    symmetric(kernel=kernel)
     values, vectors = torch.linalg.eigh(kernel)
     values, vectors = values.flip(0)[:count], vectors.flip(1)[:, :count]
     if not float(values.min()) > 0:
-        raise ValueError(
+        raise InputError(
             f"expected {count} eigenvalues above 0, got one of {float(values.min()):.3g}; ask for fewer functions"
         )
-    return values / len(kernel), len(kernel) ** 0.5 * (cross @ vectors) / values
+    return values / len(kernel), len(kernel) ** 0.5 * (as_tensor(cross).to(vectors) @ vectors) / values
 
 
 def dpp_expected_size(kernel: Tensor) -> float:
@@ -67,6 +77,8 @@ def dpp_expected_size(kernel: Tensor) -> float:
     >>> dpp_expected_size(torch.eye(4))
     2.0
     """
+    kernel = as_tensor(kernel)
+    symmetric(kernel=kernel)
     values = torch.linalg.eigvalsh(kernel).clamp(min=0.0)
     return float((values / (1 + values)).sum())
 
@@ -80,11 +92,13 @@ def dpp_sample(kernel: Tensor, size: int, *, generator: torch.Generator) -> Tens
     >>> dpp_sample(torch.diag(torch.tensor([1.0, 0.0, 1.0])), 2, generator=torch.Generator()).tolist()
     [0, 2]
     """
+    kernel = as_tensor(kernel)
+    symmetric(kernel=kernel)
     values, vectors = torch.linalg.eigh(kernel.to(torch.float64).cpu())
     values = values.clamp(min=0.0)
     rank = int((values > 1e-12 * values.max()).sum()) if len(values) else 0
     if not 0 <= size <= rank:
-        raise ValueError(f"expected a size between 0 and the rank of the kernel, {rank}, got {size}")
+        raise InputError(f"expected a size between 0 and the rank of the kernel, {rank}, got {size}")
     basis = vectors[:, _eigenvectors(values / values.max() if size else values, size, generator)]  # (n, size)
     found: list[int] = []
     while basis.shape[1]:

@@ -9,6 +9,8 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from theodolite.core.checks import InputError, at_least, not_negative
+
 PIVOTS = 64
 """Columns of a pivoted Cholesky factor that are made together."""
 
@@ -97,7 +99,7 @@ def _independent(core: Tensor, least: float) -> Tensor:
 def low_rank_preconditioner(factor: Tensor, *, ridge: float) -> Callable[[Tensor], Tensor]:
     r"""$(LL^T+\lambda I)^{-1}$ by the Woodbury identity; for $\lambda=0$ use a small one."""
     if not ridge > 0:
-        raise ValueError(f"expected a positive ridge, got {ridge}; give a small one")
+        raise InputError(f"expected a positive ridge, got {ridge}; give a small one")
     inner = factor.T @ factor
     inner.diagonal().add_(ridge)
     lower = torch.linalg.cholesky(inner)
@@ -125,6 +127,8 @@ def conjugate_gradients(
     >>> conjugate_gradients(torch.diag(torch.tensor([1.0, 3.0])), torch.tensor([1.0, 3.0])).weights
     tensor([1.0000, 1.0000])
     """
+    not_negative(ridge=ridge, tolerance=tolerance)
+    at_least(0, iterations=iterations)
     targets = y.reshape(len(y), -1)
     size = targets.norm(dim=0)
     size = torch.where(size > 0, size, 1.0)

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from theodolite.core.checks import InputError
 from theodolite.theory import activation_of
 from theodolite.theory._quadrature import filled, panel_nodes
 from theodolite.theory.kernels._duals.maps import Pairs
@@ -27,7 +28,7 @@ def hermite_coefficients(activation: Source, *, order: int) -> Array:
     [0.398942, 0.5, 0.282095, 0.0]
     """
     if order < 0:
-        raise ValueError(f"expected an order of at least 0, got {order}; 0 asks for the mean alone")
+        raise InputError(f"expected an order of at least 0, got {order}; 0 asks for the mean alone")
     sigma = activation_of(activation)
     edges = np.concatenate([[-EDGE], sigma._resolution.edges(EDGE), sigma._resolution.breaks(EDGE), [0.0, EDGE]])
     edges = filled(np.unique(edges), min(0.25, 4 / math.sqrt(order + 1)))
@@ -73,10 +74,10 @@ def sphere_gram(activation: Source, x: Array, *, order: int | None = None) -> Ar
 def _unit_rows(x: Array) -> Array:
     rows = np.asarray(x, dtype=np.float64)
     if rows.ndim != 2 or rows.size == 0:
-        raise ValueError(f"expected points as the rows of a matrix, (n, d), got shape {rows.shape}")
+        raise InputError(f"expected points as the rows of a matrix, (n, d), got shape {rows.shape}")
     norms = np.linalg.norm(rows, axis=1)
     if not np.abs(norms - 1).max() <= 1e-6:
-        raise ValueError(
+        raise InputError(
             f"expected rows of unit norm, got norms from {norms.min():.6g} to {norms.max():.6g}; divide each row by its norm"
         )
     return np.asarray(rows / norms[:, None])

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
+from theodolite.core.checks import InputError, at_least, symmetric
 from theodolite.theory import Mlp
 from theodolite.theory.dynamics import step_size_edge
 from theodolite.theory.kernels._top_directions import data_tops, fans_of, imagined_tops
@@ -76,6 +77,7 @@ def learning_rates(
     >>> round(rates.layers[0].weight_lr * 64 / (rates.layers[1].weight_lr * 256), 6)
     1.0
     """
+    at_least(1, width=width, samples=samples)
     if isinstance(inputs, Tensor):
         rows = inputs.flatten(1)[: samples or None]
         mean_square, count = float(rows.double().square().mean()), rows.shape[1]
@@ -147,8 +149,9 @@ def kernel_learning(
     >>> kernel_learning(np.eye(2), np.ones(2), times=(0.0, 0.5)).losses
     (1.0, 0.36787944117144233)
     """
+    symmetric(kernel=kernel)
     if not np.any(targets):
-        raise ValueError(
+        raise InputError(
             "expected targets that are not all 0, got zeros; the loss relative to its start is then undefined"
         )
     values, vectors = np.linalg.eigh(0.5 * (kernel + kernel.T))

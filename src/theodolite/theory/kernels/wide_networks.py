@@ -6,9 +6,11 @@ from typing import get_args
 
 from torch import Tensor
 
+from theodolite.core.checks import InputError
 from theodolite.theory import Mlp
 from theodolite.theory.kernels._programs import Layers, diagonal_of, program_of
-from theodolite.theory.kernels._tiling import Kernels, Precision, mean_squares, points_of, whole_kernels
+from theodolite.theory.kernels._tiling import Kernels, Precision, mean_squares, points_of
+from theodolite.theory.kernels._whole_kernels import whole_kernels
 
 
 def mlp_kernels(
@@ -41,7 +43,7 @@ def mlp_kernels(
     (array([3.125     , 1.40939161]), array([10.25      ,  3.07477692]))
     """
     if precision not in get_args(Precision):
-        raise ValueError(f"expected a precision of 'highest', 'high' or 'fast', got {precision!r}")
+        raise InputError(f"expected a precision of 'highest', 'high' or 'fast', got {precision!r}")
     return whole_kernels(program_of(spec, weight_rate=weight_rate, bias_rate=bias_rate), x, other, precision)
 
 

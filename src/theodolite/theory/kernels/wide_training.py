@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import math
 
+from theodolite.core.checks import at_least, not_negative, positive
+
 
 def kernel_change_bound(movement: float, *, samples: int) -> float:
     r"""$\|K-K_0\|_{op}\leq2m\Delta$ when no $w_k$ has moved by more than $\Delta$. Source: du2019.
@@ -15,6 +17,8 @@ def kernel_change_bound(movement: float, *, samples: int) -> float:
     >>> kernel_change_bound(0.5, samples=3)
     3.0
     """
+    not_negative(movement=movement)
+    at_least(1, samples=samples)
     return 2.0 * samples * movement
 
 
@@ -24,6 +28,9 @@ def weight_movement_bound(initial_loss: float, *, smallest: float, samples: int,
     >>> round(weight_movement_bound(2.0, smallest=1.0, samples=1, width=16), 12)
     1.0
     """
+    not_negative(initial_loss=initial_loss)
+    positive(smallest=smallest)
+    at_least(1, samples=samples, width=width)
     return 2.0 * math.sqrt(2.0) * samples * math.sqrt(initial_loss) / (smallest * math.sqrt(width))
 
 
@@ -36,6 +43,9 @@ def certified_width(initial_loss: float, *, smallest: float, samples: int) -> fl
     >>> certified_width(1.0, smallest=1.0, samples=1)
     128.0
     """
+    not_negative(initial_loss=initial_loss)
+    positive(smallest=smallest)
+    at_least(1, samples=samples)
     return 128.0 * samples**4 * initial_loss / smallest**4
 
 
@@ -45,4 +55,6 @@ def decay_factor(lr: float, *, eigenvalue: float, steps: int) -> float:
     >>> decay_factor(0.5, eigenvalue=1.0, steps=1)
     0.25
     """
+    not_negative(lr=lr)
+    at_least(0, steps=steps)
     return (1.0 - lr * eigenvalue) ** (2 * steps)

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from scipy.optimize import brentq
 
+from theodolite.core.checks import InputError
 from theodolite.theory import Activation, activation_of
 
 _Kind = Literal["scale-invariant", "zero fixed point", "half-stable", "none"]
@@ -177,7 +178,7 @@ def critical_decay(activation: Source) -> Decay:
     sigma = activation_of(activation)
     point = criticality(sigma)
     if point.kind != "zero fixed point" or point.weight_variance is None:
-        raise ValueError(
+        raise InputError(
             f"expected an activation with a zero fixed point, got {sigma.name}, whose kind is {point.kind}"
         )
     _, slopes, bends, thirds = sigma.derivatives_at_zero(order=3)

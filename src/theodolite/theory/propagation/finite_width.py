@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from theodolite.core.checks import at_least
 from theodolite.theory import Mlp
 from theodolite.theory.propagation.signal_maps import variance_trajectory
 
@@ -55,6 +56,8 @@ def leaky_relu_second_moment(negative_slope: float, *, width: int, hidden_layers
     >>> round(leaky_relu_second_moment(0.0, width=16, hidden_layers=3), 5)
     2.26099
     """
+    at_least(1, width=width)
+    at_least(0, hidden_layers=hidden_layers)
     a = negative_slope
     return (1 + (6 * (1 + a**4) / (1 + a**2) ** 2 - 1) / width) ** hidden_layers
 
@@ -65,6 +68,7 @@ def dead_network_probability(*, width: int, hidden_layers: int) -> float:
     >>> round(dead_network_probability(width=4, hidden_layers=5), 6)
     0.275804
     """
+    at_least(0, width=width, hidden_layers=hidden_layers)
     return -math.expm1(hidden_layers * math.log1p(-(2.0**-width))) if width > 0 else 1.0
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from theodolite.core.checks import at_least, not_negative
 from theodolite.theory import activation_of
 from theodolite.theory.propagation.critical_points import Source
 from theodolite.theory.propagation.signal_maps import next_variance
@@ -22,6 +23,8 @@ def signal_spread(
     >>> round(signal_spread("identity", 1.0, weight_variance=1.0, bias_variance=0.0, width=100, units=100), 3)
     0.201
     """
+    not_negative(weight_variance=weight_variance, bias_variance=bias_variance)
+    at_least(1, width=width, units=units)
     sigma = activation_of(activation)
     inside = weight_variance**2 * (sigma.fourth_moment(variance) - sigma.moment(variance) ** 2) / width
     mean = next_variance(sigma, variance, weight_variance=weight_variance, bias_variance=bias_variance)
@@ -38,6 +41,7 @@ def correlation_spread(correlation: float, *, width: int, units: int) -> float:
     >>> correlation_spread(1.0, width=10, units=10)
     0.0
     """
+    at_least(1, width=width, units=units)
     total = 1 / width + 1 / units
     less = min(3 / (width * units), total / 2)  # a few units: second order says less than nothing
     return (1 - correlation**2) * math.sqrt(total + 5.5 * correlation**2 * total**2 - less)
@@ -51,5 +55,6 @@ def critical_band(critical: float, *, hidden_layers: int) -> tuple[float, float]
     >>> [round(end, 4) for end in critical_band(2.0, hidden_layers=10)]
     [1.8097, 2.2103]
     """
+    at_least(1, hidden_layers=hidden_layers)
     half = math.exp(1 / hidden_layers)
     return critical / half, critical * half

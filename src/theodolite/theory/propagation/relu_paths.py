@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from theodolite.core.checks import InputError, at_least, each_at_least, finite, not_negative, within
 from theodolite.theory._closed_forms import exponential
 
 MODERATE = 3.0
@@ -26,6 +27,7 @@ def jacobian_second_moment(inputs: int) -> float:
     >>> jacobian_second_moment(4)
     0.5
     """
+    at_least(1, inputs=inputs)
     return 2 / inputs
 
 
@@ -42,6 +44,9 @@ def jacobian_fourth_moment(inputs: int, widths: Sequence[int], *, kurtosis: floa
     >>> round(jacobian_fourth_moment(4, (6, 6), kurtosis=1.8), 5)
     1.43283
     """
+    at_least(1, inputs=inputs)
+    each_at_least(1, widths=widths)
+    not_negative(kurtosis=kurtosis)
     A = B = 1.0  # one unit of input
     fan_in, log = inputs, 0.0
     for n in widths:
@@ -58,6 +63,9 @@ def gradient_second_moment(inputs: int, widths: Sequence[int], *, kurtosis: floa
     >>> round(gradient_second_moment(4, (10, 20)), 6)
     2.8125
     """
+    at_least(1, inputs=inputs)
+    each_at_least(1, widths=widths)
+    finite(kurtosis=kurtosis)
     A = B = 1.0  # one unit of output, and backwards from it
     log = 0.0
     for n in reversed(widths):
@@ -84,6 +92,9 @@ def log_gradient_moments(
     >>> round(mean, 3), round(variance, 3)
     (-1.475, 3.339)
     """
+    at_least(1, inputs=inputs)
+    each_at_least(1, widths=widths)
+    within(0, 1, on_probability=on_probability)
     means, variances = zip(*(_log_factor(n, on_probability) for n in widths), strict=True) if widths else ((), ())
     first = _log_factor(1 if entry else inputs, 1.0)
     return sum(means) + first[0], sum(variances) + first[1]
@@ -95,6 +106,9 @@ def log_gradient_variance(inputs: int, widths: Sequence[int], *, kurtosis: float
     >>> round(log_gradient_variance(10, (20,) * 10), 3)
     3.339
     """
+    at_least(1, inputs=inputs)
+    each_at_least(1, widths=widths)
+    finite(kurtosis=kurtosis)
     gauss = log_gradient_moments(inputs, widths)[1]
     if kurtosis == 3.0:
         return gauss
@@ -108,6 +122,7 @@ def spread_factor(log_variance: float) -> float:
     >>> spread_factor(0.0)
     1.0
     """
+    not_negative(log_variance=log_variance)
     return math.exp(NINETY * math.sqrt(log_variance))
 
 
@@ -117,8 +132,9 @@ def width_for_spread(hidden_layers: int, *, factor: float = MODERATE) -> int:
     >>> width_for_spread(10), width_for_spread(50)
     (116, 565)
     """
+    at_least(0, hidden_layers=hidden_layers)
     if not 1.01 <= factor <= 1e6 or hidden_layers > MOST_LAYERS:
-        raise ValueError(
+        raise InputError(
             f"expected a factor from 1.01 to 1e6 and at most {MOST_LAYERS} hidden layers, got {factor} and {hidden_layers}"
         )
     low, high = 1, 2
@@ -136,6 +152,9 @@ def spread_words(hidden_layers: int, width: float, log_variance: float, *, relu:
 
     For ReLU the width is exact; for others it is scaled up from this one, as the variance falls as 1 over the width.
     """
+    at_least(0, hidden_layers=hidden_layers)
+    finite(width=width)
+    not_negative(log_variance=log_variance)
     factor = spread_factor(log_variance)
     seen = (
         f"Between draws of the weights the size of a gradient varies by a factor of {factor:.3g} (5th to 95th percentile): "

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from theodolite.core.domains import whole
+from theodolite.core.checks import InputError, at_least, not_negative
 from theodolite.theory import Activation, Mlp, activation_of
 from theodolite.theory._closed_forms import geometric_mean
 from theodolite.theory.propagation.critical_points import Source
@@ -22,6 +22,7 @@ def next_variance(activation: Source, variance: float, *, weight_variance: float
     >>> next_variance("relu", 3.0, weight_variance=2.0)
     3.0
     """
+    not_negative(weight_variance=weight_variance, bias_variance=bias_variance)
     return bias_variance + weight_variance * activation_of(activation).moment(variance)
 
 
@@ -33,6 +34,7 @@ def next_covariance(
     >>> next_covariance("identity", (1.0, 2.0, 0.5), weight_variance=2.0, bias_variance=0.25)
     (2.25, 4.25, 1.25)
     """
+    not_negative(weight_variance=weight_variance, bias_variance=bias_variance)
     sigma = activation_of(activation)
     K11, K22, K12 = covariance
     first = bias_variance + weight_variance * sigma.moment(K11)
@@ -46,6 +48,7 @@ def chi_parallel(activation: Source, variance: float, *, weight_variance: float)
     >>> chi_parallel("relu", 1.0, weight_variance=2.0)
     1.0
     """
+    not_negative(weight_variance=weight_variance)
     return weight_variance * activation_of(activation).curvature_moment(variance)
 
 
@@ -57,6 +60,7 @@ def chi_perpendicular(activation: Source, variance: float, *, weight_variance: f
     >>> chi_perpendicular("tanh", 0.0, weight_variance=1.5)
     1.5
     """
+    not_negative(weight_variance=weight_variance)
     return weight_variance * activation_of(activation).slope_moment(variance)
 
 
@@ -68,9 +72,9 @@ def first_covariance(spec: Mlp, first: object, second: object) -> Covariance:
     """
     x, y = np.asarray(first, dtype=np.float64).ravel(), np.asarray(second, dtype=np.float64).ravel()
     if x.shape != y.shape or x.size == 0:
-        raise ValueError(f"expected two input vectors of one length, got lengths {x.size} and {y.size}")
+        raise InputError(f"expected two input vectors of one length, got lengths {x.size} and {y.size}")
     if not (np.isfinite(x).all() and np.isfinite(y).all()):
-        raise ValueError("expected finite input vectors, got NaN or infinity among them")
+        raise InputError("expected finite input vectors, got NaN or infinity among them")
     dots = [float(a @ b) / x.size for a, b in ((x, x), (y, y), (x, y))]
     C_w, C_b = spec.variances_of(1)[0]
     K11, K22, K12 = (C_b + C_w * dot for dot in dots)
@@ -97,7 +101,8 @@ LARGEST = 1e100
 
 
 def _variances(spec: Mlp, weight_layers: int | None) -> tuple[tuple[float, float], ...]:
-    return spec.variances_of(None if weight_layers is None else whole("weight_layers", weight_layers, least=1))
+    at_least(1, weight_layers=weight_layers)
+    return spec.variances_of(weight_layers)
 
 
 def covariance_trajectory(
@@ -112,6 +117,11 @@ def covariance_trajectory(
     >>> covariance_trajectory(Mlp(1, "relu", 2.0), (1.0, 1.0, 1.0))
     ((1.0, 1.0, 1.0), (1.0, 1.0, 1.0))
     """
+    K11, K22, K12 = covariance
+    if not (K11 >= 0 and K22 >= 0 and abs(K12) <= geometric_mean(K11, K22) * (1 + 1e-9)):
+        raise InputError(
+            f"expected variances of at least 0 and |K12| of at most their root, got {covariance}; pass a covariance"
+        )
     found = [covariance]
     state = covariance[0], covariance[1], _distance(covariance)
     for variances in _variances(spec, weight_layers)[1:]:
@@ -183,6 +193,7 @@ def covariance_jacobian(activation: Source, variance: float, *, weight_variance:
     >>> covariance_jacobian("identity", 1.0, weight_variance=1.0)[2]
     (0.0, 0.0, 1.0)
     """
+    not_negative(weight_variance=weight_variance)
     parallel = chi_parallel(activation, variance, weight_variance=weight_variance)
     perpendicular = chi_perpendicular(activation, variance, weight_variance=weight_variance)
     half = 0.5 * (parallel - perpendicular)

@@ -12,6 +12,7 @@ from typing import Literal
 import numpy as np
 from scipy.optimize import brentq
 
+from theodolite.core.checks import InputError, not_negative
 from theodolite.theory import Activation, activation_of
 from theodolite.theory._quadrature import Array, UnresolvedError
 from theodolite.theory.propagation.critical_points import Source
@@ -37,6 +38,7 @@ def fixed_points(activation: Source, *, weight_variance: float, bias_variance: f
     >>> [round(point.variance, 8) for point in fixed_points("tanh", weight_variance=1.5)]
     [0.0, 0.28689423]
     """
+    not_negative(weight_variance=weight_variance, bias_variance=bias_variance)
     sigma = activation_of(activation)
 
     def rest(K: float) -> float:
@@ -105,6 +107,7 @@ def limiting_correlation(
     >>> round(limiting_correlation("tanh", 1.06395838, weight_variance=2.5, bias_variance=0.05), 6)
     0.446804
     """
+    not_negative(weight_variance=weight_variance, bias_variance=bias_variance)
     sigma = activation_of(activation)
 
     def drift(c: float) -> float:
@@ -162,9 +165,10 @@ def phase(activation: Source, *, weight_variance: float, bias_variance: float = 
     >>> round(phase("tanh", weight_variance=1.5, bias_variance=0.05).correlation_depth, 4)
     15.791
     """
+    not_negative(weight_variance=weight_variance, bias_variance=bias_variance)
     sigma = activation_of(activation)
     if not (variance > 0 and math.isfinite(variance)):
-        raise ValueError(f"expected a positive starting variance, got {variance}")
+        raise InputError(f"expected a positive starting variance, got {variance}")
     if sigma.is_homogeneous and bias_variance == 0.0:
         return _homogeneous_phase(sigma, weight_variance)
     reached = _reached(sigma, weight_variance, bias_variance, variance)

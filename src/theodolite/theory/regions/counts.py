@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from theodolite.core.checks import InputError, at_least, each_at_least
 from theodolite.core.reading import Estimate
 
 
@@ -19,6 +20,7 @@ def hyperplane_cells(hyperplanes: int, dimension: int) -> int:
     >>> hyperplane_cells(3, 2), hyperplane_cells(5, 1), hyperplane_cells(4, 9)
     (7, 6, 16)
     """
+    at_least(0, hyperplanes=hyperplanes, dimension=dimension)
     return sum(math.comb(hyperplanes, i) for i in range(dimension + 1))
 
 
@@ -31,6 +33,8 @@ def region_bound(widths: Sequence[int], inputs: int) -> int:
     >>> region_bound((3, 3), 2), region_bound((4,), 9)
     (49, 16)
     """
+    each_at_least(1, widths=widths)
+    at_least(0, inputs=inputs)
     bound, through = 1, inputs
     for width in widths:
         bound *= hyperplane_cells(width, through)
@@ -46,6 +50,7 @@ def sawtooth_pieces(folds: int, *, whole: bool = False) -> int:
     >>> [sawtooth_pieces(folds) for folds in (1, 2, 10)], sawtooth_pieces(3, whole=True)
     ([2, 4, 1024], 10)
     """
+    at_least(0, folds=folds)
     return int(2**folds) + 2 * whole
 
 
@@ -61,6 +66,7 @@ def line_regions(widths: Sequence[int], *, with_bias: bool = True) -> float:
     >>> line_regions((2, 2, 2))
     5.625
     """
+    each_at_least(1, widths=widths)
     return 1.0 + sum(width * math.prod(_alive(w, with_bias) for w in widths[:k]) for k, width in enumerate(widths))
 
 
@@ -73,6 +79,7 @@ def line_pieces(widths: Sequence[int], *, with_bias: bool = True) -> float:
     >>> line_pieces((2, 2, 2))
     4.375
     """
+    each_at_least(1, widths=widths)
     front = [math.prod(_alive(w, with_bias) for w in widths[:k]) for k in range(len(widths))]
     behind = [math.prod(_alive(w, True) for w in widths[k + 1 :]) for k in range(len(widths))]
     return 1.0 + sum(w * a * b for w, a, b in zip(widths, front, behind, strict=True))
@@ -90,8 +97,10 @@ def interval_breakpoints(width: int, *, bias_variance: float, low: float, high: 
     >>> round(interval_breakpoints(10, bias_variance=1.0, low=-1e9, high=1e9), 6)
     10.0
     """
+    at_least(0, width=width)
+    at_least(1, layer=layer)
     if not bias_variance > 0 or not low <= high:
-        raise ValueError(
+        raise InputError(
             f"expected a positive bias_variance and low <= high, got {bias_variance} and [{low}, {high}]; "
             "without biases every unit is zero at the origin alone"
         )
@@ -107,8 +116,9 @@ def interval_bound(neurons: int, *, bias_variance: float, length: float) -> floa
     >>> round(interval_bound(1, bias_variance=1.0, length=math.sqrt(math.pi)), 12)
     1.0
     """
+    at_least(1, neurons=neurons)
     if not bias_variance > 0:
-        raise ValueError(f"expected a positive bias_variance, got {bias_variance}; without biases there is no bound")
+        raise InputError(f"expected a positive bias_variance, got {bias_variance}; without biases there is no bound")
     return neurons * length / math.sqrt(math.pi * bias_variance)
 
 
@@ -125,8 +135,9 @@ def frozen_gate_breakpoints(
     >>> math.isclose(one, interval_breakpoints(7, bias_variance=1.0, low=-1, high=1))
     True
     """
+    each_at_least(1, widths=widths)
     if not bias_variance > 0 or draws < 2:
-        raise ValueError(f"expected a positive bias_variance and at least 2 draws, got {bias_variance} and {draws}")
+        raise InputError(f"expected a positive bias_variance and at least 2 draws, got {bias_variance} and {draws}")
     random = np.random.default_rng(seed)
     covariance = np.broadcast_to(np.diag([bias_variance, 2.0]), (draws, 2, 2))
     total = np.zeros(draws)
@@ -168,7 +179,7 @@ def curve_zeros(curve: Any) -> float:
     """
     points = np.asarray(curve, dtype=np.float64)
     if points.ndim != 2 or not np.isfinite(points).all() or not np.linalg.norm(points, axis=1).all():
-        raise ValueError(
+        raise InputError(
             "expected finite points (T, d), none of them 0, got others; a curve through 0 has no direction there"
         )
     points = points / np.linalg.norm(points, axis=1, keepdims=True)
@@ -188,6 +199,7 @@ def segment_breakpoints(
     >>> segment_breakpoints((6, 4), np.eye(2), weight_variances=(2, 2), bias_variances=(0, 0))
     [3.0, 2.0]
     """
+    each_at_least(1, widths=widths)
     kernel, found, factor = np.asarray(gram, dtype=np.float64), [], 1.0
     for width, weight, bias in zip(widths, weight_variances, bias_variances, strict=True):
         kernel = bias + weight * factor * kernel

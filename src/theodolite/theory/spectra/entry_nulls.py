@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+from theodolite.core.checks import InputError, at_least, positive
+
 
 def gap_probability(ratio: float, *, rank: int, exponent: float) -> float:
     r"""The chance that the first ``rank`` of many magnitudes lie ``ratio`` times above the next: $r^{-\alpha k}$.
@@ -15,7 +17,7 @@ def gap_probability(ratio: float, *, rank: int, exponent: float) -> float:
     0.001
     """
     if not ratio >= 1.0:
-        raise ValueError(f"expected a ratio of at least 1, got {ratio}; divide the larger by the smaller")
+        raise InputError(f"expected a ratio of at least 1, got {ratio}; divide the larger by the smaller")
     return math.exp(max(-700.0, -exponent * rank * math.log(ratio)))
 
 
@@ -25,6 +27,7 @@ def gaussian_maximum(entries: int) -> float:
     >>> round(gaussian_maximum(1_000_000), 2)
     5.26
     """
+    at_least(0, entries=entries)
     return math.sqrt(2.0 * math.log(max(2, entries)))
 
 
@@ -38,7 +41,7 @@ def initial_bounds(shape: tuple[int, ...]) -> dict[str, float]:
     0.5
     """
     if len(shape) < 2 or min(shape) < 1:
-        raise ValueError(f"expected the shape of a layer's weights, at least two positive sizes, got {shape}")
+        raise InputError(f"expected the shape of a layer's weights, at least two positive sizes, got {shape}")
     fan_in = math.prod(shape[1:])
     fan_out = shape[0] * math.prod(shape[2:])
     bounds = {
@@ -58,6 +61,8 @@ def largest_uniform_shortfall(entries: int, *, chance: float = 1e-5) -> float:
     >>> round(largest_uniform_shortfall(1000), 4)
     0.0115
     """
+    at_least(1, entries=entries)
+    positive(chance=chance)
     return -math.log(chance) / entries
 
 
@@ -69,4 +74,6 @@ def kolmogorov_distance(entries: int, *, chance: float = 1e-3) -> float:
     >>> round(kolmogorov_distance(10_000), 4)
     0.0195
     """
+    at_least(1, entries=entries)
+    positive(chance=chance)
     return math.sqrt(math.log(2 / chance) / (2 * entries))

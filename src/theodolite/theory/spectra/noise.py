@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from theodolite.core.checks import InputError, at_least, positive, within
+
 TRACY_WIDOM = (46.446, 0.186054, 9.84801)
 """Shape, scale and shift of the gamma law that approximates Tracy-Widom's for real matrices. Source: chiani2014."""
 
@@ -20,6 +22,7 @@ def marchenko_pastur_edges(ratio: float, *, variance: float = 1.0) -> tuple[floa
     >>> marchenko_pastur_edges(0.25)
     (0.25, 2.25)
     """
+    within(0, math.inf, variance=variance)  # squares of stored weights may overflow
     _check(ratio)
     return variance * (1 - math.sqrt(ratio)) ** 2, variance * (1 + math.sqrt(ratio)) ** 2
 
@@ -33,7 +36,7 @@ def marchenko_pastur_density(eigenvalue: Any, ratio: float, *, variance: float =
     True
     """
     if not variance > 0:
-        raise ValueError(f"expected a positive variance, got {variance}; all mass is then at 0")
+        raise InputError(f"expected a positive variance, got {variance}; all mass is then at 0")
     low, high = marchenko_pastur_edges(ratio, variance=variance)
     eigenvalue = np.asarray(eigenvalue, dtype=np.float64)
     inside = np.clip((high - eigenvalue) * (eigenvalue - low), 0.0, None)
@@ -46,6 +49,7 @@ def marchenko_pastur_cdf(eigenvalue: Any, ratio: float, *, variance: float = 1.0
     >>> [round(float(F), 4) for F in marchenko_pastur_cdf([0.0, 1.0, 4.0], 1.0)]
     [0.0, 0.609, 1.0]
     """
+    within(0, math.inf, variance=variance)  # squares of stored weights may overflow
     _check(ratio)
     eigenvalue = np.asarray(eigenvalue, dtype=np.float64) / variance
     if ratio > 1:
@@ -66,6 +70,7 @@ def marchenko_pastur_moment(order: int, ratio: float) -> float:
     >>> [marchenko_pastur_moment(k, 0.5) for k in range(4)]
     [1.0, 1.0, 1.5, 2.75]
     """
+    at_least(0, order=order)
     terms = (ratio**r / (r + 1) * math.comb(order, r) * math.comb(order - 1, r) for r in range(order))
     return float(sum(terms)) if order else 1.0
 
@@ -77,7 +82,7 @@ def marchenko_pastur_quantile(probability: float, ratio: float) -> float:
     1.0
     """
     if not 0 <= probability <= 1:
-        raise ValueError(f"expected a probability, got {probability}; pass a number from 0 to 1")
+        raise InputError(f"expected a probability, got {probability}; pass a number from 0 to 1")
     if ratio > 1 and probability <= 1 - 1 / ratio:
         return 0.0
     low, high = marchenko_pastur_edges(ratio)
@@ -106,6 +111,8 @@ def noise_edge(rows: int, columns: int, *, variance: float = 1.0) -> tuple[float
     >>> [round(value, 2) for value in noise_edge(400, 100)]
     [897.75, 15.93]
     """
+    at_least(1, rows=rows, columns=columns)
+    within(0, math.inf, variance=variance)  # squares of stored weights may overflow
     a, b = math.sqrt(rows - 0.5), math.sqrt(columns - 0.5)
     return variance * (a + b) ** 2, variance * (a + b) * (1 / a + 1 / b) ** (1 / 3)
 
@@ -130,6 +137,7 @@ def tracy_widom_quantile(probability: float) -> float:
     >>> round(tracy_widom_quantile(0.99), 1)
     2.0
     """
+    within(0, 1, probability=probability)
     _, scale, shift = TRACY_WIDOM
     return math.inf if probability == 1 else _gamma_quantile(probability) * scale - shift
 
@@ -188,6 +196,7 @@ def density_exponent(rank_exponent: float) -> float:
     >>> density_exponent(1.0), density_exponent(0.5)
     (2.0, 3.0)
     """
+    positive(rank_exponent=rank_exponent)
     return 1 + 1 / rank_exponent
 
 
@@ -198,7 +207,7 @@ def rank_exponent(density_exponent: float) -> float:
     (1.0, True)
     """
     if not density_exponent > 1:
-        raise ValueError(
+        raise InputError(
             f"expected a density exponent above 1, got {density_exponent}; smaller ones have no finite mass"
         )
     return 1 / (density_exponent - 1)
@@ -210,9 +219,10 @@ def power_law_condition_number(exponent: float, count: int) -> float:
     >>> power_law_condition_number(2.0, 10)
     10.0
     """
+    at_least(1, count=count)
     return float(count ** (exponent / 2))
 
 
 def _check(ratio: float) -> None:
     if not ratio > 0:
-        raise ValueError(f"expected a positive ratio of columns to rows, got {ratio}; pass p / n")
+        raise InputError(f"expected a positive ratio of columns to rows, got {ratio}; pass p / n")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from theodolite.core.checks import InputError, at_least, within
 from theodolite.core.reading import Band
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ def null_quantiles(
     """
     table, places = _table(), [min(max(p, 1e-12), 1 - 1e-12) for p in probabilities]
     if statistic not in table:
-        raise ValueError(f"expected a statistic among {tuple(table)}, got {statistic!r}; choose one of them")
+        raise InputError(f"expected a statistic among {tuple(table)}, got {statistic!r}; choose one of them")
     values = _at_shape(statistic, rows, columns)
     return tuple(np.interp(_scores(places), _scores(PROBABILITIES), values).tolist())
 
@@ -108,6 +109,7 @@ def null_alpha(rows: int, columns: int, *, significance: float = 0.05, rule: str
     >>> null_alpha(256, 256).low > 1.5
     True
     """
+    within(0, 1, significance=significance)
     low, high = null_alpha_quantiles(rows, columns, probabilities=(significance / 2, 1 - significance / 2), rule=rule)
     return Band(low, high)
 
@@ -123,6 +125,7 @@ def structure(rows: int, columns: int, *, alpha: float, bulk_distance: float, ex
     >>> structure(256, 128, alpha=8.0, bulk_distance=0.01, excess=30.0).cause
     'spikes'
     """
+    at_least(1, rows=rows, columns=columns)
     p = min(rows, columns)
     if p < SMALLEST:
         return Structure(1.0, f"smaller side {p}: too few eigenvalues to tell from noise")
@@ -166,7 +169,7 @@ def _table() -> dict[str, Floats]:
     """Each statistic as (sides, ratios, probabilities)."""
     stored = _stored()
     if tuple(stored["probabilities"]) != PROBABILITIES:
-        raise ValueError(
+        raise InputError(
             f"expected the probabilities of this version in {PATH.name}, got others; write the table again"
         )
     return {name: np.asarray(values, dtype=np.float64) for name, values in stored["quantiles"].items()}
@@ -176,7 +179,7 @@ def _table() -> dict[str, Floats]:
 def _at_shape(statistic: Statistic, rows: int, columns: int) -> Floats:
     p, n = sorted((rows, columns))
     if p < SMALLEST:
-        raise ValueError(
+        raise InputError(
             f"expected a smaller side of at least {SMALLEST}, got {p}; so few eigenvalues look like anything"
         )
     stored, table = _stored(), _table()[statistic]

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from theodolite.core.checks import at_least, not_negative, positive
+
 
 def endpoint_exponent(kappa: float, rank: int) -> float:
     r"""The exponent of the power law through the first and the last eigenvalue: $2\log\kappa/\log r$.
@@ -14,8 +16,8 @@ def endpoint_exponent(kappa: float, rank: int) -> float:
     >>> endpoint_exponent(10.0, 100)
     1.0
     """
-    if rank < 2:
-        raise ValueError(f"expected a rank of at least 2, got {rank}; one eigenvalue has no decay")
+    positive(kappa=kappa)
+    at_least(2, rank=rank)  # one eigenvalue has no decay
     return 2 * math.log(kappa) / math.log(rank)
 
 
@@ -29,6 +31,7 @@ def product_bound_applies(inner: int, rank_left: int, rank_right: int) -> bool:
     >>> product_bound_applies(100, 30, 20), product_bound_applies(30, 30, 20)
     (False, True)
     """
+    at_least(0, inner=inner, rank_left=rank_left, rank_right=rank_right)
     return max(rank_left, rank_right) >= inner
 
 
@@ -49,6 +52,8 @@ def feature_exponent_bound(kappa_data: float, weight_exponent: float, *, weight_
     >>> feature_exponent_bound(1.0, 0.7, weight_rank=50, feature_rank=50)
     0.7
     """
+    positive(kappa_data=kappa_data)
+    at_least(1, weight_rank=weight_rank, feature_rank=feature_rank)
     base = math.log(feature_rank)
     return 2 * math.log(kappa_data) / base + weight_exponent * (math.log(weight_rank) / base)
 
@@ -63,6 +68,7 @@ def two_layer_exponent_bound(
     >>> two_layer_exponent_bound(1.0, 0.5, hidden_rank=20, weight_rank=20, rank=20)
     1.5
     """
+    at_least(1, hidden_rank=hidden_rank, weight_rank=weight_rank, rank=rank)
     return (hidden_exponent * math.log(hidden_rank) + weight_exponent * math.log(weight_rank)) / math.log(rank)
 
 
@@ -75,6 +81,7 @@ def horn_bounds(left: Sequence[float], right: Sequence[float]) -> tuple[float, .
     >>> [round(value, 4) for value in horn_bounds([2.0, 1.0], [3.0, 0.5])]
     [1.7918, 1.0986]
     """
+    not_negative(left=np.asarray(left), right=np.asarray(right))
     a, b = _descending(left), _descending(right)
     count = min(a.size, b.size)
     with np.errstate(divide="ignore"):
@@ -91,6 +98,7 @@ def majorisation_slack(
     >>> [round(slack, 12) for slack in majorisation_slack([6.0, 0.5], [2.0, 1.0], [3.0, 0.5])]
     [0.0, 0.0]
     """
+    not_negative(product_values=np.asarray(product_values), left=np.asarray(left), right=np.asarray(right))
     values = [_descending(sequence) for sequence in (product_values, left, right)]
     count = min(int((v > 0).sum()) for v in values)
     logs = [np.cumsum(np.log(v[:count])) for v in values]
@@ -105,6 +113,8 @@ def steering_gain_bounds(singular_values: Sequence[float], dimension: int) -> tu
     >>> steering_gain_bounds([3.0, 1.0], 2), steering_gain_bounds([3.0, 1.0], 5)
     ((1.0, 3.0), (0.0, 3.0))
     """
+    at_least(1, dimension=dimension)
+    not_negative(singular_values=np.asarray(singular_values))
     values = _descending(singular_values)
     return (float(values[dimension - 1]) if dimension <= values.size else 0.0, float(values[0]))
 
@@ -115,6 +125,8 @@ def random_direction_gain(singular_values: Sequence[float], dimension: int) -> f
     >>> random_direction_gain([3.0, 4.0], 25)
     1.0
     """
+    at_least(1, dimension=dimension)
+    not_negative(singular_values=np.asarray(singular_values))
     return float(np.sqrt(np.square(_descending(singular_values)).sum() / dimension))
 
 

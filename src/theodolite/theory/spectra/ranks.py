@@ -7,6 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from theodolite.core.checks import at_least, within
 from theodolite.core.reading import Band
 from theodolite.theory.spectra.noise import _quantiles, noise_edge, tracy_widom_quantile
 
@@ -19,6 +20,7 @@ def noise_stable_rank(rows: int, columns: int) -> float:
     >>> noise_stable_rank(100, 100)
     25.0
     """
+    at_least(1, rows=rows, columns=columns)
     return rows * columns / (math.sqrt(rows) + math.sqrt(columns)) ** 2
 
 
@@ -31,6 +33,8 @@ def noise_stable_rank_band(rows: int, columns: int, *, significance: float = 0.0
     >>> noise_stable_rank_band(2048, 16) == noise_stable_rank_band(16, 2048)
     True
     """
+    at_least(1, rows=rows, columns=columns)
+    within(0, 1, significance=significance)
     return _stable_rank_band(rows, columns, significance)
 
 
@@ -53,6 +57,7 @@ def noise_effective_rank(rows: int, columns: int, *, count: int = 400) -> float:
     >>> round(noise_effective_rank(10_000, 10) / 10, 3)
     1.0
     """
+    at_least(1, rows=rows, columns=columns, count=count)
     return _effective_rank(*sorted((rows, columns)), count)
 
 
@@ -75,6 +80,7 @@ def random_product_rank_band(rows: int, inner: int, columns: int, *, draws: int 
     >>> random_product_rank_band(100_000, 4, 100_000).low > 3.99
     True
     """
+    at_least(1, rows=rows, inner=inner, columns=columns, draws=draws)
     return _product_rank_band(rows, inner, columns, draws)
 
 

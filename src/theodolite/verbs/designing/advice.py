@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from theodolite.core.checks import InputError
 from theodolite.core.question import Answer, Question
 from theodolite.verbs._shown import Sheet, ShownAnswers
 
@@ -105,7 +106,7 @@ def design(
 
     for name, value in (("depth", depth), ("width", width), ("samples", samples)):
         if value is not None and value < 1:
-            raise ValueError(f"expected a {name} of at least 1, got {value}; pass a positive number")
+            raise InputError(f"expected a {name} of at least 1, got {value}; pass a positive number")
     sigma = activation if isinstance(activation, Activation) else Activation(activation)
     point = criticality(sigma)
     options = tuple(options_of(sigma, point, width))

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from theodolite.core.checks import InputError
+
 if TYPE_CHECKING:
     from theodolite.theory.kernels import LearningRates
     from theodolite.theory.propagation import Criticality, Phase
@@ -58,7 +60,7 @@ def signal_of(x: Any) -> tuple[float, float]:
 
     x = x[:512].flatten(1).double()
     if len(x) < 2:
-        raise ValueError(f"expected at least two inputs, got {len(x)}; pass more data")
+        raise InputError(f"expected at least two inputs, got {len(x)}; pass more data")
     unit = torch.nn.functional.normalize(x, dim=1)
     cosines = (unit @ unit.T)[~torch.eye(len(x), dtype=torch.bool)]
     return x.square().mean().item(), cosines.mean().item()

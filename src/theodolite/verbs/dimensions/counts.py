@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from theodolite.core.checks import InputError
 from theodolite.core.reading import Estimate
 
 
@@ -25,7 +26,7 @@ def by_null_space(x: Any) -> Estimate:
 
     found, gaps = dimension_hessian(x)
     if found == 0:
-        raise ValueError(
+        raise InputError(
             f"expected a null space parted from the rest, got none (gaps: {_gaps_told(gaps)}): not flat, or not 2 to 4 "
             "dimensions; use another method"
         )

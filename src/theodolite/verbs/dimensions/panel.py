@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args, overload
 
+from theodolite.core.checks import InputError
 from theodolite.core.reading import Estimate
 from theodolite.verbs._shown import Sheet, ShownAnswers
 
@@ -73,7 +74,7 @@ class Dimension(ShownAnswers):
         """The value and error in the row of that name, as in ``TwoNN``."""
         found = {reading.where: reading for reading in self.readings}
         if estimator not in found:
-            raise ValueError(f"expected an estimator among {sorted(found)}, got {estimator!r}; choose one of them")
+            raise InputError(f"expected an estimator among {sorted(found)}, got {estimator!r}; choose one of them")
         return Estimate(found[estimator].measured, found[estimator].stderr)
 
     @property
@@ -209,7 +210,7 @@ def _single(x: Any, method: str) -> Estimate:
         "hessian": by_null_space,
     }
     if method not in simple:
-        raise ValueError(
+        raise InputError(
             f"expected a method among {get_args(DimensionMethod)}, got {method!r}; leave it out for all of them"
         )
     return simple[method](measure.distinct_rows(x))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from theodolite.core.checks import InputError
 from theodolite.core.question import Skipped
 from theodolite.core.reading import Estimate, Series
 from theodolite.verbs.dimensions.counts import above_noise, by_null_space
@@ -322,5 +323,5 @@ def _labels(labels: Any, rows: Any) -> tuple[str, ...]:
         return ()
     told: Sequence[Any] = labels.tolist() if hasattr(labels, "tolist") else list(labels)
     if len(told) != rows.given:
-        raise ValueError(f"expected one label a row, {rows.given}, got {len(told)}; pass them in the order of the rows")
+        raise InputError(f"expected one label a row, {rows.given}, got {len(told)}; pass them in the order of the rows")
     return tuple(str(told[place]) for place in rows.kept.tolist())

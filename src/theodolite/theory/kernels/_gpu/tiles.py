@@ -19,7 +19,7 @@ import triton  # type: ignore[import-not-found,import-untyped,unused-ignore]
 import triton.language as tl  # type: ignore[import-not-found,import-untyped,unused-ignore]
 from torch import Tensor
 
-from theodolite.core.precision import exact_products
+from theodolite.core.state import exact_products
 from theodolite.theory.kernels._gpu import attempt
 from theodolite.theory.kernels._programs import Dense, DualStep, Nonlinear, Program
 from theodolite.theory.kernels._tiles import NEAR
