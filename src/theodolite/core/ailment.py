@@ -7,6 +7,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+from theodolite.core.checks import InputError
 from theodolite.core.question import Need
 from theodolite.core.reading import Reading
 
@@ -39,7 +40,7 @@ class Finding:
 
     def __post_init__(self) -> None:
         if self.severity not in SEVERITIES:
-            raise ValueError(f"expected a severity among {SEVERITIES}, got {self.severity!r}; mend the ailment's file")
+            raise InputError(f"expected a severity among {SEVERITIES}, got {self.severity!r}; mend the ailment's file")
 
 
 def evidence(quantity: str, measured: float, *, stderr: float = 0.0, where: str = "", meaning: str = "") -> Reading:
@@ -74,4 +75,4 @@ class Ailment:
     def __post_init__(self) -> None:
         unknown = set(self.needs) - set(get_args(Need))
         if unknown:
-            raise ValueError(f"expected needs among {get_args(Need)}, got {sorted(unknown)}; mend the ailment's file")
+            raise InputError(f"expected needs among {get_args(Need)}, got {sorted(unknown)}; mend the ailment's file")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from theodolite.core.budget import Allowance
-from theodolite.core.checks import check_finite, check_forward, check_loss
+from theodolite.core.checks import InputError, InputTypeError, check_finite, check_forward, check_loss
 from theodolite.core.lazy_torch import is_module
 from theodolite.core.model_wrappers import as_batches, bare_model, prepared
 from theodolite.core.state import untouched
@@ -75,14 +75,16 @@ class Subject:
     def __post_init__(self) -> None:
         model = bare_model(self.model)
         if model is not None and not is_module(model):
-            raise TypeError(f"expected an nn.Module, got {type(model).__name__}; a path or weights go to th.survey")
+            raise InputTypeError(
+                f"expected an nn.Module, got {type(model).__name__}; a path or weights go to th.survey"
+            )
         self._set(model=model)
         if self.optimizer is not None and self.lr is None:
             self._set(**_step_of(self.optimizer))
         if model is None and (self.data is not None or not self.weights):
-            raise ValueError("expected a model to run the data through, got none; pass the nn.Module")
+            raise InputError("expected a model to run the data through, got none; pass the nn.Module")
         if self.lr is not None and not self.lr > 0:
-            raise ValueError(f"expected a positive learning rate, got {self.lr}; pass the one that training uses")
+            raise InputError(f"expected a positive learning rate, got {self.lr}; pass the one that training uses")
         if model is not None:
             self._take(model)
         if self.origin is not None and not are_weights(self.origin):

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from theodolite.core.checks import InputError
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import price, training_and_held_out, validation_parts
@@ -99,7 +100,7 @@ class Trial:
         """
         built = build()
         if built is None:
-            raise ValueError("expected a network of another size, got none: it cannot be built")
+            raise InputError("expected a network of another size, got none: it cannot be built")
         own = self.optimizer.param_groups[0]
         held = {id(p) for group in self.optimizer.param_groups for p in group["params"]}
         names = {name for name, p in self.model.named_parameters() if id(p) in held}

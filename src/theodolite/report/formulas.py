@@ -6,6 +6,7 @@ import re
 from functools import lru_cache
 from html import escape
 
+from theodolite.core.checks import InputError
 from theodolite.report.unicode_math import DOUBLE_STRUCK, FUNCTIONS, SIGNS
 from theodolite.report.words import printable
 
@@ -39,7 +40,7 @@ def formula(tex: str, *, display: bool = False) -> str:
     source = printable(tex).strip().strip("$").strip()
     try:
         if not source or "$" in source:
-            raise ValueError(f"expected a formula without dollar signs, got {source!r}")
+            raise InputError(f"expected a formula without dollar signs, got {source!r}")
         pieces = _pieces(_Reader(source).whole())
     except ValueError:
         return f'<code class="th-tex">{escape(source)}</code>'
@@ -65,7 +66,7 @@ class _Reader:
     def whole(self) -> list[str]:
         nodes = self.row()
         if self.tokens:
-            raise ValueError("expected braces in pairs, got a closing one too many")
+            raise InputError("expected braces in pairs, got a closing one too many")
         return nodes
 
     def row(self, until: str = "") -> list[str]:
@@ -85,7 +86,7 @@ class _Reader:
             if not node.startswith("<mspace"):
                 infix = not node.startswith(("<mo>", "<mo ")) or any(f">{mark}</mo>" in node for mark in _ENDS)
         if until and (not self.tokens or self.tokens.pop() != until):
-            raise ValueError(f"expected {until!r}, got the end of the formula")
+            raise InputError(f"expected {until!r}, got the end of the formula")
         return found
 
     def upright(self, until: str) -> str:
@@ -96,7 +97,7 @@ class _Reader:
             depth += (token == "{") - (token == "}")
             words += [] if token in "{}" else [token]
         if until and (not self.tokens or self.tokens.pop() != until):
-            raise ValueError("expected braces in pairs, got an open one")
+            raise InputError("expected braces in pairs, got an open one")
         return "".join(words)
 
     def next_is(self, *tokens: str) -> bool:
@@ -108,7 +109,7 @@ class _Reader:
     def argument(self) -> str:
         """The next token, or the group that it opens, as one node."""
         if self.next_is("", "}"):
-            raise ValueError("expected an argument, got the end of the formula")
+            raise InputError("expected an argument, got the end of the formula")
         token = self.tokens.pop()
         if token.isdigit() and len(token) > 1:  # TeX takes one digit
             self.tokens.append(token[1:])
@@ -118,7 +119,7 @@ class _Reader:
     def words(self) -> str:
         """The argument of a command that sets letters upright."""
         if self.next_is("", "}"):
-            raise ValueError("expected words, got the end of the formula")
+            raise InputError("expected words, got the end of the formula")
         token = self.tokens.pop()
         return self.upright("}") if token == "{" else str(token)
 
@@ -145,7 +146,7 @@ class _Reader:
         if token[0].isdigit():
             return f"<mn>{token}</mn>"
         if token in ("&", "#"):
-            raise ValueError(f"expected a sign, got {token!r}, which stands for something else in TeX")
+            raise InputError(f"expected a sign, got {token!r}, which stands for something else in TeX")
         if token in ("^", "_"):  # a script of what stands before the formula
             self.tokens.append(token)
             return "<mrow></mrow>"
@@ -179,7 +180,7 @@ class _Reader:
         if name in FUNCTIONS:
             return f"<mi>{name}</mi>"
         if name not in SIGNS:
-            raise ValueError(f"expected a command that is known, got {name!r}")
+            raise InputError(f"expected a command that is known, got {name!r}")
         sign = SIGNS[name]
         if name[0].isupper() and sign.isalpha():
             return f'<mi mathvariant="normal">{sign}</mi>'
@@ -223,7 +224,7 @@ def _letter(found: re.Match[str]) -> str:
     """The letter or sign that a command within words stands for."""
     sign = SIGNS.get(found[1], " " if found[1] in _SPACES else None)
     if sign is None:
-        raise ValueError(f"expected letters, got the command {found[0]!r}")
+        raise InputError(f"expected letters, got the command {found[0]!r}")
     return sign
 
 

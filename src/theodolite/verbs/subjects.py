@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from theodolite.core.checks import InputTypeError
 from theodolite.core.lazy_torch import is_module
 from theodolite.core.subject import Subject
 
@@ -14,7 +15,9 @@ def subject_of(target: Any, **facts: Any) -> Subject:
     """The subject; ``facts`` are its other fields (data, loss, optimizer, ...)."""
     if isinstance(target, Subject):
         if facts:
-            raise TypeError(f"expected {', '.join(facts)} inside the Subject, got them beside it; pass them to Subject")
+            raise InputTypeError(
+                f"expected {', '.join(facts)} inside the Subject, got them beside it; pass them to Subject"
+            )
         return target
     if isinstance(target, str | Path):
         from theodolite.io.loading import target as loaded
@@ -47,7 +50,7 @@ def subject_to_judge(target: Any, **facts: Any) -> Subject:
     if isinstance(target, Mapping):
         return subject_of(target)
     if not is_module(target) and not hasattr(target, "_orig_mod"):
-        raise TypeError(
+        raise InputTypeError(
             f"expected an nn.Module, a Subject, a state dict or a path, got {type(target).__name__}; pass the model"
         )
     lr = given.get("lr")

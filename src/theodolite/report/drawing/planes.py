@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from theodolite.core.checks import InputError
 from theodolite.io.files import write_atomically
 from theodolite.report.drawing.charts import Canvas
 from theodolite.report.drawing.scales import Scale
@@ -72,7 +73,7 @@ def region_figure(
 
     target = Path(path)
     if target.suffix != ".svg":
-        raise ValueError(
+        raise InputError(
             f"expected a path that ends in .svg, got {str(path)!r}; a browser shows and prints such a file"
         )
     polygons = [[(float(u), float(v)) for u, v in found.polygon(k)] for k in range(found.regions)]

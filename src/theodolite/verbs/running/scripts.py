@@ -13,6 +13,7 @@ from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from typing import Literal
 
+from theodolite.core.checks import InputError
 from theodolite.verbs.running import observing
 from theodolite.verbs.running.observing import Observer, said
 from theodolite.verbs.watching.scene import Level
@@ -32,7 +33,7 @@ def run_script(
     """
     path = Path(script)
     if not path.is_file():
-        raise ValueError(f"expected a script that can be read, got {script}; pass its path")
+        raise InputError(f"expected a script that can be read, got {script}; pass its path")
     log = logging.getLogger("theodolite")
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter("theodolite: %(message)s"))

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from theodolite.core.ailment import SEVERITIES, Finding, Severity
+from theodolite.core.checks import InputError
 
 LOG = logging.getLogger("theodolite")
 LEVEL = {"critical": logging.ERROR, "warning": logging.WARNING, "note": logging.INFO}
@@ -33,7 +34,7 @@ class Alarms:
 
     def __post_init__(self) -> None:
         if self.stop_on is not None and self.stop_on not in SEVERITIES:
-            raise ValueError(f"expected stop_on to be one of {', '.join(SEVERITIES)}, got {self.stop_on!r}")
+            raise InputError(f"expected stop_on to be one of {', '.join(SEVERITIES)}, got {self.stop_on!r}")
 
     def told(self, step: int, found: Sequence[Finding]) -> list[str]:
         """One line for each finding that is new or has got worse; the logger and the listener hear it."""

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import torch
 
 from theodolite import catalogue
+from theodolite.core.checks import InputError
 from theodolite.core.reading import Band, Reading
 from theodolite.instruments.stationarity import BALANCED, balance_meaning, drifting
 from theodolite.measure.curvature import outlier_gap
@@ -54,11 +55,11 @@ def balance_readings(scene: Scene) -> Iterator[Reading]:
     """Whether pull and noise balance, once there were enough looks without drift."""
     subject, carried, how = scene.subject, scene.carried, scene.batching
     if how.size is None or subject.lr is None:
-        raise ValueError("expected the batch size and step of training, got none; pass batch_size=... and lr=...")
+        raise InputError("expected the batch size and step of training, got none; pass batch_size=... and lr=...")
     if subject.momentum:
-        raise ValueError("expected SGD without momentum, got momentum, whose balance needs the optimizer's own state")
+        raise InputError("expected SGD without momentum, got momentum, whose balance needs the optimizer's own state")
     if scene.rule is not None and not (scene.rule.plain and scene.rule.kind == "heavy-ball"):
-        raise ValueError(f"expected plain SGD, got {scene.rule.name}, whose balance of pull and noise is another")
+        raise InputError(f"expected plain SGD, got {scene.rule.name}, whose balance of pull and noise is another")
     assert subject.model is not None and subject.loss is not None
     found = gradient_moments(subject.model, subject.loss, subject.data)
     if found is None:
@@ -75,7 +76,7 @@ def balance_readings(scene: Scene) -> Iterator[Reading]:
     trend = block_trend(losses, blocks=BLOCKS) if len(losses) >= SHORTEST else None
     if trend is not None and drifting(trend):
         carried.forget_window()
-        raise ValueError(
+        raise InputError(
             f"expected a steady loss, got one that changed by {trend.value:.3g} ± {trend.stderr:.2g}: drifting, not stationary"
         )
     if carried.settling < SHORTEST:  # any center is right on average; the mean of the weights is the least noisy
@@ -85,7 +86,7 @@ def balance_readings(scene: Scene) -> Iterator[Reading]:
             carried.window = []
     if trend is None or carried.settling < SHORTEST or len(carried.window) < SHORTEST:
         looks = carried.settling + len(carried.window) * (carried.settling == SHORTEST)
-        raise ValueError(f"expected {2 * SHORTEST} looks without drift, got {looks} so far; nothing is said yet")
+        raise InputError(f"expected {2 * SHORTEST} looks without drift, got {looks} so far; nothing is said yet")
     ratio = block_ratio(pulls, demanded, blocks=BLOCKS)
     yield Reading(
         quantity="pull of the loss over what stationary SGD demands",

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import torch
 
 from theodolite import catalogue
+from theodolite.core.checks import InputError
 from theodolite.core.question import Question
 from theodolite.core.reading import SIGMAS, Band, Reading
 from theodolite.instruments.sharpness import sharpness_meaning
@@ -85,10 +86,10 @@ def _last_step(scene: Scene) -> Iterator[Reading]:
     if training.optimizer is None:
         return
     if not training.before:
-        raise ValueError("expected a step of the optimizer before this look, got none yet; nothing is said of it")
+        raise InputError("expected a step of the optimizer before this look, got none yet; nothing is said of it")
     effect = scene.effect
     if effect.length == 0:
-        raise ValueError(
+        raise InputError(
             "expected a step that moves the weights, got one that did not (a step size of zero, or a loss scale that overflowed)"
         )
     quality = step_quality(effect.forecast, effect.change)
@@ -152,7 +153,7 @@ def _travel(scene: Scene) -> Iterator[Reading]:
 
 def _sharpness(scene: Scene) -> Iterator[Reading]:
     if scene.rule is not None and scene.rule.waiting:
-        raise ValueError(
+        raise InputError(
             f"expected a step of {scene.rule.name} before its edge is known, got none yet: its state is empty"
         )
     top, edge = scene.top, scene.edge

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from theodolite.core.checks import NotFiniteError
+from theodolite.core.checks import InputError, NotFiniteError
 from theodolite.core.model_wrappers import bare_model
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
@@ -66,7 +66,7 @@ def _starting_weights(model: nn.Module, folder: Path | None) -> dict[str, Tensor
     if path is not None and path.exists():
         found = load_file(path)
         if {n: t.shape for n, t in found.items()} != {n: t.shape for n, t in now.items()}:
-            raise ValueError(
+            raise InputError(
                 f"expected the model whose run began in {folder}, got one with other tensors; use another folder for out"
             )
         return found

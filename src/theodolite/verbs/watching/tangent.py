@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from theodolite.core.checks import InputError
 from theodolite.core.reading import Band, Reading
 from theodolite.instruments._common.drift import drift_reading
 from theodolite.instruments._common.samples import spread_samples
@@ -40,7 +41,7 @@ def kernel_readings(scene: Scene) -> Iterator[Reading]:
         if carried.kernel is not None and answers_alike(scene.subject):  # it overflowed, and nothing is left of it
             scene.facts["alive"] = 0.0
             yield _alive(0.0, len(now))
-        raise ValueError("expected a finite tangent kernel, got NaN or infinity in it; the weights are too large")
+        raise InputError("expected a finite tangent kernel, got NaN or infinity in it; the weights are too large")
     telling = telling_kernel(model, x, now)
     if carried.kernel is None:
         carried.kernel, carried.telling = now, telling

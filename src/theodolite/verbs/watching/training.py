@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from theodolite.core.checks import InputError
 from theodolite.measure.dynamics import AccumulatedNoise
 
 
@@ -102,7 +103,7 @@ def check_whole(model: nn.Module) -> None:
     """Parameters spread over processes (FSDP, DTensor) are refused: a look on one process would wait for the others."""
     sharded = any("FullyShardedDataParallel" in type(module).__name__ for module in model.modules())
     if sharded or any(hasattr(p, "placements") for p in model.parameters()):
-        raise ValueError(
+        raise InputError(
             "expected parameters that are whole on each process, got sharded ones (FSDP or DTensor); watch a copy that was "
             "gathered on one process, or train the small version of the model under DDP"
         )
@@ -148,7 +149,7 @@ def room_beside(model: nn.Module, most: int, needed: int) -> float:
         return math.inf
     left = 2 * most - torch.cuda.memory_allocated(device) - needed
     if left < 0 and needed > SMALL:
-        raise ValueError(
+        raise InputError(
             f"expected {needed / 2**30:.1f} GiB within twice the memory of training ({most / 2**30:.1f}), got less; this look is "
             "thinned"
         )

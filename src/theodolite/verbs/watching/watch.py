@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
+from theodolite.core.checks import InputError
 from theodolite.core.reading_table import COLUMNS
 from theodolite.theory.dynamics import TrainingPhase, training_phase
 from theodolite.verbs._shown import Sheet, ShownAnswers
@@ -94,7 +95,7 @@ class Watch(ShownAnswers):
             self.budget = AUTO
         self.subject = watched_subject(self.model, self.probe, self.loss, self.name)
         if not self.subject.has("loss"):
-            raise ValueError("expected a probe with a target for the loss, got inputs alone; pass (inputs, target)")
+            raise InputError("expected a probe with a target for the loss, got inputs alone; pass (inputs, target)")
         if not self._beside.silent:
             self._beside.batches = TrainingBatches(self.model, self.loss)
         folder = None if self.out is None or self._beside.silent else Path(self.out)
@@ -311,8 +312,8 @@ class Watch(ShownAnswers):
 
 def _check(every: Any, level: Any, budget: float | None) -> None:
     if every != "auto" and (isinstance(every, bool) or not isinstance(every, int) or every < 1):
-        raise ValueError(f"expected a number of steps from 1 on, or 'auto', got every={every!r}")
+        raise InputError(f"expected a number of steps from 1 on, or 'auto', got every={every!r}")
     if level not in LEVELS:
-        raise ValueError(f"expected a level cheap, standard or full, got {level!r}")
+        raise InputError(f"expected a level cheap, standard or full, got {level!r}")
     if budget is not None and not budget > 0:
-        raise ValueError(f"expected a share of training time such as 0.05, or math.inf for whole looks, got {budget!r}")
+        raise InputError(f"expected a share of training time such as 0.05, or math.inf for whole looks, got {budget!r}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, Protocol
 
+from theodolite.core.checks import InputTypeError
 from theodolite.verbs.watching.records import Record
 
 
@@ -48,7 +49,7 @@ def scalar_writer(writer: Any) -> ScalarWriter | None:
         return _Called(lambda numbers, step: writer.log(numbers, step=step))
     if callable(writer):
         return _Called(writer)
-    raise TypeError(
+    raise InputTypeError(
         f"expected a writer with add_scalar, log, log_metric or track, or a function, got {type(writer).__name__}"
     )
 
