@@ -5,8 +5,15 @@ import pytest
 from scipy import stats
 
 from theodolite.core.reading import Estimate
-from theodolite.core.standard_errors import share_error, skewed_error
-from theodolite.core.statistics import batch_estimate, log_slope, mean_estimate, pooled_estimate, student_inflation
+from theodolite.core.statistics import (
+    batch_estimate,
+    left_out_errors,
+    log_slope,
+    mean_estimate,
+    parted_error,
+    pooled_estimate,
+    student_inflation,
+)
 
 
 def test_student_inflation_is_the_ratio_of_quantiles():
@@ -71,21 +78,21 @@ def test_log_slope_grows_its_error_with_the_misfit():
     assert log_slope(x, bent).stderr > 0.5
 
 
-def test_a_skewed_mean_is_covered_where_a_plain_error_is_not():
-    rng = np.random.default_rng(0)
-    draws = rng.lognormal(0.0, 1.5, (1000, 60))
-    truth = math.exp(1.5**2 / 2)
-    plain = sum(abs(e.value - truth) <= 3 * e.stderr for e in map(mean_estimate, draws))
-    skewed = sum(abs(row.mean() - truth) <= 3 * skewed_error(row) for row in draws)
-    assert plain < 930
-    assert skewed > 970
+def test_errors_of_thinned_data_cover_the_whole_as_often_as_they_say():
+    """A mean, which has no bias, and a maximum-like one that has: the root mean square of few samples about their mean."""
+    generator = np.random.default_rng(0)
+    whole = generator.standard_normal(400) ** 2
+    hits = 0
+    for _ in range(200):
+        seen = generator.choice(whole, 60, replace=False)
+        (error,) = left_out_errors(lambda rows, seen=seen: [seen[rows].mean()], 60, of=400)
+        hits += abs(seen.mean() - whole.mean()) <= 3 * error
+    assert hits >= 194
+    assert left_out_errors(lambda rows: [whole[rows].std()], 400, of=400) == (0.0,)
 
 
-@pytest.mark.parametrize("hits", [0, 3, 40])
-def test_a_share_of_few_samples_covers_that_of_all(hits):
-    rng = np.random.default_rng(hits)
-    whole = np.arange(400) < hits
-    seen = [rng.choice(whole, 60, replace=False).mean() for _ in range(500)]
-    covered = sum(abs(share - hits / 400) <= 3 * share_error(share, 60, of=400) for share in seen)
-    assert covered >= 496
-    assert share_error(0.0, 60, of=400) > 0
+def test_errors_by_parts_vanish_with_what_is_left_out():
+    assert parted_error(1.0, [0.5, 1.5, 0.9, 1.1], left_out=0.0) == 0.0
+    small, large = (parted_error(1.0, [0.5, 1.5, 0.9, 1.1], left_out=share) for share in (0.1, 0.9))
+    assert large == pytest.approx(3 * small)
+    assert parted_error(6.0, [], left_out=0.5) == 2.0

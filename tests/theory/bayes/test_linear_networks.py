@@ -6,7 +6,6 @@ import pytest
 import torch
 from scipy.integrate import quad
 from scipy.optimize import minimize_scalar
-from scipy.optimize import minimize_scalar
 from scipy.special import digamma, kve
 from scipy.stats import chi2 as chi2_law
 from scipy.stats import multivariate_normal

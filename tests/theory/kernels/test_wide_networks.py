@@ -414,4 +414,6 @@ def test_kernels_of_one_layer_are_two_gaussian_integrals_of_its_activation(name)
     ntk = nngp + variance * (whole * slopes[0] * slopes[1]).sum().item() * k
     found = mlp_kernels(Mlp(1, name, variance, bias), x)
     assert found.nngp[0, 1].item() == pytest.approx(nngp, rel=2e-4)
-    assert found.ntk[0, 1].item() == pytest.approx(ntk, rel=3e-3)  # a jump of the slope is placed within half a step of 0.02
+    assert found.ntk[0, 1].item() == pytest.approx(
+        ntk, rel=3e-3
+    )  # a jump of the slope is placed within half a step of 0.02

@@ -1,6 +1,4 @@
-"""One visit serves all, thinned data are spread over all of them, and batch normalization goes by the batch."""
-
-import math
+"""One visit serves all, and thinned data are spread over all of them."""
 
 import pytest
 import torch
@@ -12,9 +10,7 @@ from theodolite.core.budget import Allowance
 from theodolite.instruments._common.visit import Kept, features_of, parted, sample_count, thinned
 from theodolite.measure import batch_statistics, normalizes_batches
 from theodolite.measure.curvature import hessian
-from theodolite.measure.dynamics import gradient_moments, group_moments
-from theodolite.measure.kernels import empirical_ntk, sketched_ntk
-from theodolite.measure.propagation import attention_sights, feature_covariances, matrix_layers, path_gains
+from theodolite.measure.propagation import feature_covariances, matrix_layers
 
 
 def seeded(seed=0):
@@ -132,97 +128,3 @@ def test_batch_statistics_are_those_of_training_and_leave_no_trace():
     slopes = torch.autograd.grad(mse_loss(model(x), y), own, create_graph=True)
     product = torch.autograd.grad(sum(slope.sum() for slope in slopes), own)
     assert torch.allclose(found, torch.cat([p.flatten() for p in product]), atol=1e-8)
-
-
-def test_sharpness_of_a_normalized_network_is_that_of_its_training_loss():
-    model, x, y = normalized()
-    (reading,) = th.read("sharpness", model, data=(x, y), loss=mse_loss, lr=0.1)
-    with batch_statistics(model):
-        dense = hessian(model, mse_loss, (x, y)).dense()
-    assert reading.measured == pytest.approx(torch.linalg.eigvalsh(dense)[-1].item(), rel=1e-6)
-
-
-def test_noise_from_small_batches_is_that_from_samples_where_these_do_not_meet():
-    torch.manual_seed(0)
-    model = nn.Sequential(nn.Linear(6, 8), nn.Tanh(), nn.Linear(8, 1)).double()
-    x = torch.randn(1600, 6, generator=seeded(), dtype=torch.float64)
-    y = x[:, :1] + torch.randn(1600, 1, generator=seeded(1), dtype=torch.float64)
-    own = th.Subject(model, data=(x, y), loss=mse_loss)
-    each = gradient_moments(model, mse_loss, own.data)
-    groups = group_moments(model, mse_loss, list(thinned(own, 1600, batch_size=8)))
-    assert abs(groups.scatter.value - each.scatter.value) < 3 * groups.scatter.stderr
-    assert groups.scatter.stderr < 0.2 * each.scatter.value
-    assert abs(groups.squared_mean.value - each.squared_mean.value) < 3 * groups.squared_mean.stderr
-
-
-def test_a_sketched_kernel_tends_to_the_mean_kernel():
-    own = subject()
-    x = own.data.source[0][0][:8]
-    exact, sketch = empirical_ntk(own.model, x).double(), sketched_ntk(own.model, x, draws=400)
-    assert (sketch - exact).norm() < 0.15 * exact.norm()
-
-
-class Uniform(nn.Module):
-    """Queries that are zero look everywhere alike."""
-
-    def __init__(self):
-        super().__init__()
-        self.block = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True, norm_first=True)
-        with torch.no_grad():
-            self.block.self_attn.in_proj_weight[:8] = 0
-
-    def forward(self, x):
-        return self.block(x).mean(1)
-
-
-def test_attention_that_looks_everywhere_has_full_entropy_and_equal_tokens_have_rank_one():
-    torch.manual_seed(0)
-    model = Uniform().eval()
-    x = torch.randn(6, 5, 8, generator=seeded())
-    (sight,) = attention_sights(model, (x,), {})
-    assert sight.entropies == pytest.approx((1.0,) * 6)
-    assert max(sight.ranks) > 3
-    readings = th.read("attention", model, data=x)
-    assert {r.quantity for r in readings} == {
-        "entropy of attention, over the largest possible",
-        "effective rank of the tokens",
-    }
-    assert all(r.status == "agrees" for r in readings if "rank" in r.quantity)
-    alike = x[:, :1].expand(6, 5, 8)
-    (merged,) = attention_sights(model, (alike,), {})
-    assert merged.ranks == pytest.approx((1.0,) * 6, abs=1e-4)
-    assert th.read("attention", subject()) == ()
-
-
-def test_prenorm_layers_get_no_power_of_the_depth_but_the_gain_of_their_path():
-    torch.manual_seed(0)
-    layer = nn.TransformerEncoderLayer(16, 2, 32, batch_first=True, norm_first=True, activation="gelu")
-    model = nn.Sequential(
-        nn.Linear(4, 16), nn.TransformerEncoder(layer, 9, enable_nested_tensor=False), nn.Linear(16, 3)
-    )
-    x = torch.randn(12, 5, 4, generator=seeded())
-    readings = th.read("initialization", model, data=x)
-    assert all(r.expected is None for r in readings)
-    assert not any("depth scale" in r.quantity or "changes by a factor" in r.meaning for r in readings)
-    (gain,) = [r for r in th.read("signal", model, data=x) if "gain" in r.quantity]
-    assert 0.1 < gain.measured < 10
-
-
-def test_a_linear_path_has_relative_gain_one_on_average():
-    torch.manual_seed(0)
-    model = nn.Sequential(nn.Linear(64, 64, bias=False), nn.Linear(64, 64, bias=False))
-    nn.init.orthogonal_(model[1].weight)
-    x = torch.randn(8, 64, generator=seeded())
-    gains = path_gains(lambda: model(x), model[0], torch.randn(3, 64, generator=seeded(1)))
-    rms = model[0](x).norm(dim=1).square().mean().sqrt()
-    assert torch.allclose(gains * model[0](x).norm(dim=1), rms.expand(3, 8).to(gains), rtol=1e-3)
-
-
-def test_large_networks_are_counted_at_places(monkeypatch):
-    from theodolite.instruments import regions
-
-    exact = {r.quantity: r for r in th.read("regions", subject())}
-    monkeypatch.setattr(regions, "UNITS", 1)
-    sampled = {r.quantity: r for r in th.read("regions", subject())}
-    for quantity, reading in sampled.items():
-        assert abs(reading.measured - exact[quantity].measured) < 3 * math.hypot(reading.stderr, exact[quantity].stderr)

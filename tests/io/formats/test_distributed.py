@@ -1,11 +1,9 @@
-"""Checkpoints that are folders: torch.distributed's and TensorFlow's, each written by the library itself."""
+"""Folders of torch.distributed, written by the library itself."""
 
 import os
 import subprocess
 import sys
-from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 
@@ -14,7 +12,6 @@ from theodolite.cli import main
 from theodolite.io.checkpoints import checkpoint
 from theodolite.io.weights import left_out
 
-FILES = Path(__file__).parent / "files"
 GENERATOR = torch.Generator().manual_seed(0)
 TENSORS = {
     "a.weight": torch.randn(24, 64, generator=GENERATOR),
@@ -95,39 +92,3 @@ def test_a_tensor_of_which_two_processes_wrote_a_part_each(tmp_path):
     assert (tmp_path / "saved" / ".metadata").is_file()
     assert len(list((tmp_path / "saved").glob("*.distcp"))) == 2
     assert torch.equal(checkpoint(tmp_path / "saved")["w"].read(), torch.arange(35.0).reshape(7, 5))
-
-
-@pytest.mark.parametrize("name", ["tensorflow", "tensorflow/model.ckpt", "tensorflow/model.ckpt.index"])
-def test_a_checkpoint_of_tensorflow(name):
-    expected = np.load(FILES / "tensorflow" / "expected.npz")
-    found = checkpoint(FILES / name)
-    assert np.array_equal(found["dense/kernel"].read().numpy(), expected["kernel"])
-    assert np.array_equal(found["dense/bias"].read().numpy(), expected["bias"])
-    assert torch.equal(found["dense/half"].read(), torch.from_numpy(expected["kernel"]).bfloat16())
-    with pytest.raises(ValueError, match="^expected numbers in dense/names"):
-        found["dense/names"].read()
-    (names,) = left_out(found).values()
-    assert "optimizer/momentum" in names
-
-
-def test_a_tensorflow_index_without_its_data_says_so(tmp_path):
-    (tmp_path / "m.index").write_bytes((FILES / "tensorflow" / "model.ckpt.index").read_bytes())
-    with pytest.raises(ValueError, match=r"m\.data-00000-of-00001"):
-        checkpoint(tmp_path / "m")
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_tied_weights_are_surveyed_once(tmp_path):
-    whole = torch.randn(20, 16, generator=GENERATOR)
-    torch.save({"embed.weight": whole, "head.weight": whole, "other": whole.clone()}, tmp_path / "m.pt")
-    found = checkpoint(tmp_path / "m.pt")
-    assert list(found) == ["embed.weight", "other"]
-    assert left_out(found) == {"tied to embed.weight: the same numbers": ("head.weight",)}
-
-
-def test_what_a_wrapper_holds_beside_the_weights_is_named(tmp_path):
-    torch.save(
-        {"state_dict": {"a": torch.ones(3, 3)}, "optimizer": {"m": torch.ones(3)}, "epoch": 1}, tmp_path / "m.pt"
-    )
-    (names,) = left_out(checkpoint(tmp_path / "m.pt")).values()
-    assert names == ("optimizer.m",)
