@@ -27,8 +27,11 @@ def test_a_survey_needs_no_optional_package():
     optional = "pandas ray dask distributed lightning transformers tensorboard pynndescent openTSNE h5py msgpack"
     blocked = "; ".join(f"sys.modules['{name}'] = None" for name in optional.split())
     work = (
-        "import theodolite as th; from theodolite import catalogue; from theodolite.io.builtin_network import builtin; "
-        "[catalogue.instrument(name) for name in catalogue.instrument_names()]; th.survey(builtin(), cost='forward').html()"
+        "import torch, theodolite as th; from theodolite import catalogue; "
+        "[catalogue.instrument(name) for name in catalogue.instrument_names()]; "
+        "model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 3)); "
+        "data = torch.randn(40, 8), torch.arange(40) % 3; "
+        "th.survey(th.Subject(model, data=data, loss=torch.nn.functional.cross_entropy), cost='forward').html()"
     )
     subprocess.run([sys.executable, "-c", f"import sys; {blocked}; {work}"], check=True)
 
