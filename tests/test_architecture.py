@@ -71,6 +71,9 @@ WITHOUT = {
     "core/doors": "leaves with the checks by name",
     "core/domains": "leaves with the checks by name",
     "core/kernel_domains": "leaves with the checks by name",
+    "core/law_resolution": "a part of core/law",
+    "core/precision": "a part of core/state",
+    "core/standard_errors": "a part of core/statistics",
 }
 
 

@@ -5,6 +5,7 @@ import pytest
 from scipy import stats
 
 from theodolite.core.reading import Estimate
+from theodolite.core.standard_errors import share_error, skewed_error
 from theodolite.core.statistics import (
     batch_estimate,
     left_out_errors,
@@ -96,3 +97,23 @@ def test_errors_by_parts_vanish_with_what_is_left_out():
     small, large = (parted_error(1.0, [0.5, 1.5, 0.9, 1.1], left_out=share) for share in (0.1, 0.9))
     assert large == pytest.approx(3 * small)
     assert parted_error(6.0, [], left_out=0.5) == 2.0
+
+
+def test_a_skewed_mean_is_covered_where_a_plain_error_is_not():
+    rng = np.random.default_rng(0)
+    draws = rng.lognormal(0.0, 1.5, (1000, 60))
+    truth = math.exp(1.5**2 / 2)
+    plain = sum(abs(e.value - truth) <= 3 * e.stderr for e in map(mean_estimate, draws))
+    skewed = sum(abs(row.mean() - truth) <= 3 * skewed_error(row) for row in draws)
+    assert plain < 930
+    assert skewed > 970
+
+
+@pytest.mark.parametrize("hits", [0, 3, 40])
+def test_a_share_of_few_samples_covers_that_of_all(hits):
+    rng = np.random.default_rng(hits)
+    whole = np.arange(400) < hits
+    seen = [rng.choice(whole, 60, replace=False).mean() for _ in range(500)]
+    covered = sum(abs(share - hits / 400) <= 3 * share_error(share, 60, of=400) for share in seen)
+    assert covered >= 496
+    assert share_error(0.0, 60, of=400) > 0
