@@ -14,7 +14,7 @@ from theodolite import catalogue
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = Path(th.__file__).parent
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 SCRIPTS = sorted(
     [*(ROOT / "examples").rglob("*.py"), *(ROOT / "benchmarks").glob("*.py"), *(ROOT / "docs").glob("*.py")]
 )
@@ -128,6 +128,31 @@ def test_the_picture_of_the_bounds_on_neurons_is_what_theory_says():
     assert bounds["Kawaguchi and Huang 2019: n"] == [float(n) for n in neurons.POINTS]
     assert neurons.picture().count("<polyline") >= 8
     assert neurons.PICTURE.read_text(encoding="utf-8") == neurons.picture(), "the bounds have changed: run make docs"
+
+
+def test_version_and_formats_are_said_the_same_everywhere():
+    assert f"\nversion: {th.__version__}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    heads = re.findall(r"^## (.+)$", changes, flags=re.MULTILINE)
+    assert heads[0] == "Unreleased" and all(
+        re.fullmatch(r"\d+\.\d+\.\d+ \(\d{4}-\d\d-\d\d\)", head) for head in heads[1:]
+    )
+    assert set(re.findall(r"^### (\w+)", changes, flags=re.MULTILINE)) <= {
+        "Added",
+        "Changed",
+        "Fixed",
+        "Removed",
+        "Security",
+    }
+    said = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
+    formats = [path.stem for path in (PACKAGE / "io" / "formats").glob("[a-z]*.py")]
+    assert len(formats) >= 8 and not [name for name in formats if f"`{name}`" not in said]
+
+
+def test_ci_tries_every_python_that_the_package_says_it_runs_on():
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    (tried,) = re.findall(r"python: \[(.*)\]", (ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8"))
+    assert re.findall(r"Python :: (3\.\d+)", project) == re.findall(r"3\.\d+", tried)
 
 
 def test_the_page_of_benchmarks_is_linked_and_says_what_it_was_measured_on():

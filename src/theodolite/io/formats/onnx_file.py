@@ -14,7 +14,7 @@ from theodolite.io.formats._format import MOST_TENSORS, Format, Place, checked_s
 from theodolite.io.weights import Weight, Weights
 
 KIND = "ONNX file"
-GRAPH, INITIALIzER = 7, 5
+GRAPH, INITIALIZER = 7, 5
 DIMS, TYPE, FLOATS, INT64S, NAME, RAW, DOUBLES, EXTERNAL, LOCATION = 1, 2, 4, 7, 8, 9, 10, 13, 14
 """Numbers of the fields of ModelProto, GraphProto and TensorProto."""
 
@@ -95,7 +95,7 @@ def _tensors(cursor: Cursor) -> Iterator[_Tensor]:
         if number == GRAPH and start >= 0:
             cursor.move(start)
             for inner, place, size in _fields(cursor, start + length):
-                if inner == INITIALIzER and place >= 0:
+                if inner == INITIALIZER and place >= 0:
                     cursor.move(place)
                     yield _described(cursor, place + size)
 
