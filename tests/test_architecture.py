@@ -49,6 +49,13 @@ def test_no_module_has_the_name_of_a_public_function():
     assert not [room for room in rooms if room.stem in functions and room.parts[0] not in found_by_file_name]
 
 
+def test_no_file_is_unpickled():
+    """SECURITY.md says so. Pipes between our own processes are no files."""
+    words = ("torch.load(", "pickle.load", "Unpickler(", "allow_pickle=True", "joblib.load(")
+    found = [path for path in FILES if any(word in path.read_text(encoding="utf-8") for word in words)]
+    assert found == [ROOT / "io" / "process_pool.py"]
+
+
 LONG: dict[str, str] = {}  # modules and functions that may be longer, and why
 
 
