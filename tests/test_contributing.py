@@ -56,10 +56,11 @@ def test_commands_print_what_the_page_shows(copy, command, shown):
         assert " ".join(line.split()) in printed
 
 
-@pytest.mark.parametrize("session", SESSIONS, ids=["ailment", "format", "activation"])
-def test_sessions_answer_what_the_page_shows(copy, session):
-    (copy / "session.txt").write_text(session, encoding="utf-8")
-    ran(copy, "-m", "doctest", "-o", "ELLIPSIS", "session.txt")
+def test_sessions_answer_what_the_page_shows(copy):
+    names = [f"session{place}.txt" for place in range(len(SESSIONS))]
+    for name, session in zip(names, SESSIONS, strict=True):
+        (copy / name).write_text(session, encoding="utf-8")
+    ran(copy, "-m", "doctest", "-o", "ELLIPSIS", *names)
 
 
 def test_the_batteries_find_the_files(copy):
