@@ -2,7 +2,6 @@
 
 import json
 import math
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -241,43 +240,6 @@ def test_a_closed_pipe_is_no_error():
     script = f"{sys.executable} -m theodolite list | head -1"
     done = subprocess.run(["bash", "-o", "pipefail", "-c", script], capture_output=True, text=True, check=False)
     assert done.stderr == ""
-
-
-LAW = '''"""Seven is seven."""
-
-from theodolite.core.law import Law
-
-law = Law(
-    claim="Seven is seven.",
-    formula="7 = 7",
-    assumes={"arithmetic": {"off": 1.0}},
-    source="he2015",
-    predict=lambda n: float(n),
-    measure=lambda n, off=0.0: n + off,
-    cases=({"n": 5}, {"n": 7}, {"n": 9}),
-    tolerance=0.01,
-)
-'''
-
-
-def test_one_new_file_is_a_new_law(tmp_path):
-    """In a copy of the package, a file dropped into laws/ is listed, checked, drawn and in the battery."""
-    source = Path(catalogue.__file__).parent
-    shutil.copytree(source, tmp_path / "theodolite")
-    (tmp_path / "theodolite" / "laws" / "propagation" / "seven_is_seven.py").write_text(LAW)
-
-    def call(*command):
-        env = {"PYTHONPATH": str(tmp_path), "PATH": "/usr/bin:/bin"}
-        return subprocess.run(
-            [sys.executable, *command], capture_output=True, text=True, check=True, env=env, cwd=tmp_path
-        )
-
-    assert "seven-is-seven" in call("-m", "theodolite", "list").stdout
-    assert "1 of 1 law holds" in call("-m", "theodolite", "check", "seven-is-seven", "--out", "atlas").stdout
-    assert 'id="seven-is-seven"' in (tmp_path / "atlas" / "atlas.html").read_text()
-    battery = Path(__file__).with_name("test_catalogue.py")
-    flags = ("-q", "-p", "no:cacheprovider", "--import-mode=importlib")
-    assert "5 passed" in call("-m", "pytest", *flags, str(battery), "-k", "seven").stdout
 
 
 def test_help_names_every_command(capsys):

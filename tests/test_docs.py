@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 import theodolite as th
+from theodolite import catalogue
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = Path(th.__file__).parent
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 SCRIPTS = sorted(
     [*(ROOT / "examples").rglob("*.py"), *(ROOT / "benchmarks").glob("*.py"), *(ROOT / "docs").glob("*.py")]
 )
@@ -104,12 +105,18 @@ def test_the_table_of_moves_ends_at_things_that_are_there():
     with (ROOT / "docs" / "design" / "moves.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     assert len(rows) > 500
+    moved = {row["old"]: row["new"] for row in rows if row["kind"] != "parameter"}
     for row in rows:
         assert row["old"] != row["new"]
         assert row["new"] or row["note"], f"{row['old']} went where?"
+        end = row["new"]
+        while end in moved:  # and moved again
+            end = moved[end]
+        if end and row["kind"] in ("law", "instrument", "ailment"):
+            assert catalogue.entry(end).kind == row["kind"]
         # GPU code is imported where there is a GPU
-        if row["new"] and row["kind"] != "parameter" and "gpu" not in row["new"]:
-            resolved(row["new"].removeprefix("theodolite").lstrip("."))
+        elif end and row["kind"] != "parameter" and "gpu" not in end:
+            resolved(end.removeprefix("theodolite").lstrip("."))
 
 
 def test_the_picture_of_the_bounds_on_neurons_is_what_theory_says():
@@ -121,6 +128,31 @@ def test_the_picture_of_the_bounds_on_neurons_is_what_theory_says():
     assert bounds["Kawaguchi and Huang 2019: n"] == [float(n) for n in neurons.POINTS]
     assert neurons.picture().count('<path class="th-g-line') >= 16, "a line for each bound, and one in the legend"
     assert neurons.PICTURE.read_text(encoding="utf-8") == neurons.picture(), "the bounds have changed: run make docs"
+
+
+def test_version_and_formats_are_said_the_same_everywhere():
+    assert f"\nversion: {th.__version__}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    heads = re.findall(r"^## (.+)$", changes, flags=re.MULTILINE)
+    assert heads[0] == "Unreleased" and all(
+        re.fullmatch(r"\d+\.\d+\.\d+ \(\d{4}-\d\d-\d\d\)", head) for head in heads[1:]
+    )
+    assert set(re.findall(r"^### (\w+)", changes, flags=re.MULTILINE)) <= {
+        "Added",
+        "Changed",
+        "Fixed",
+        "Removed",
+        "Security",
+    }
+    said = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
+    formats = [path.stem for path in (PACKAGE / "io" / "formats").glob("[a-z]*.py")]
+    assert len(formats) >= 8 and not [name for name in formats if f"`{name}`" not in said]
+
+
+def test_ci_tries_every_python_that_the_package_says_it_runs_on():
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    (tried,) = re.findall(r"python: \[(.*)\]", (ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8"))
+    assert re.findall(r"Python :: (3\.\d+)", project) == re.findall(r"3\.\d+", tried)
 
 
 def test_the_page_of_benchmarks_is_linked_and_says_what_it_was_measured_on():

@@ -5,6 +5,7 @@ import pytest
 import torch
 from torch import nn
 
+from theodolite.core.precision import exact_products
 from theodolite.core.state import untouched
 
 
@@ -92,3 +93,15 @@ def test_without_a_model_only_the_random_state_is_kept():
     with untouched(None):
         torch.rand(3)
     assert torch.equal(before, torch.get_rng_state())
+
+
+def test_the_setting_is_highest_within_and_restored_after_an_error_too():
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("medium")
+    try:
+        with pytest.raises(KeyError), exact_products():
+            assert torch.get_float32_matmul_precision() == "highest"
+            raise KeyError
+        assert torch.get_float32_matmul_precision() == "medium"
+    finally:
+        torch.set_float32_matmul_precision(before)

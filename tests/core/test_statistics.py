@@ -7,8 +7,10 @@ from scipy import stats
 from theodolite.core.reading import Estimate
 from theodolite.core.statistics import (
     batch_estimate,
+    left_out_errors,
     log_slope,
     mean_estimate,
+    parted_error,
     pooled_estimate,
     share_error,
     skewed_error,
@@ -76,6 +78,26 @@ def test_log_slope_grows_its_error_with_the_misfit():
     x = [1.0, 2.0, 4.0, 8.0, 16.0]
     bent = [Estimate(math.exp(-value), 1e-6 * math.exp(-value)) for value in x]
     assert log_slope(x, bent).stderr > 0.5
+
+
+def test_errors_of_thinned_data_cover_the_whole_as_often_as_they_say():
+    """A mean, which has no bias, and a maximum-like one that has: the root mean square of few samples about their mean."""
+    generator = np.random.default_rng(0)
+    whole = generator.standard_normal(400) ** 2
+    hits = 0
+    for _ in range(200):
+        seen = generator.choice(whole, 60, replace=False)
+        (error,) = left_out_errors(lambda rows, seen=seen: [seen[rows].mean()], 60, of=400)
+        hits += abs(seen.mean() - whole.mean()) <= 3 * error
+    assert hits >= 194
+    assert left_out_errors(lambda rows: [whole[rows].std()], 400, of=400) == (0.0,)
+
+
+def test_errors_by_parts_vanish_with_what_is_left_out():
+    assert parted_error(1.0, [0.5, 1.5, 0.9, 1.1], left_out=0.0) == 0.0
+    small, large = (parted_error(1.0, [0.5, 1.5, 0.9, 1.1], left_out=share) for share in (0.1, 0.9))
+    assert large == pytest.approx(3 * small)
+    assert parted_error(6.0, [], left_out=0.5) == 2.0
 
 
 def test_a_skewed_mean_is_covered_where_a_plain_error_is_not():

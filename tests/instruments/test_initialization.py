@@ -4,6 +4,7 @@ from torch import nn
 
 import theodolite as th
 from theodolite.instruments._common.layers import layers_of
+from theodolite.measure.propagation import path_gains
 
 
 def deep(depth=20, width=128, activation=nn.ReLU):
@@ -126,3 +127,31 @@ def test_trained_weights_have_left_the_initialization_and_that_is_no_alarm():
     assert "not random" in {r.status for r in found}
     with_origin = th.read("initialization", model, origin=stack(0, depth=6)[0])
     assert {r.against for r in with_origin} == {"health"}
+
+
+def drawn(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def test_prenorm_layers_get_no_power_of_the_depth_but_the_gain_of_their_path():
+    torch.manual_seed(0)
+    layer = nn.TransformerEncoderLayer(16, 2, 32, batch_first=True, norm_first=True, activation="gelu")
+    model = nn.Sequential(
+        nn.Linear(4, 16), nn.TransformerEncoder(layer, 9, enable_nested_tensor=False), nn.Linear(16, 3)
+    )
+    x = torch.randn(12, 5, 4, generator=drawn())
+    readings = th.read("initialization", model, data=x)
+    assert all(r.expected is None for r in readings)
+    assert not any("depth scale" in r.quantity or "changes by a factor" in r.meaning for r in readings)
+    (gain,) = [r for r in th.read("signal", model, data=x) if "gain" in r.quantity]
+    assert 0.1 < gain.measured < 10
+
+
+def test_a_linear_path_has_relative_gain_one_on_average():
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(64, 64, bias=False), nn.Linear(64, 64, bias=False))
+    nn.init.orthogonal_(model[1].weight)
+    x = torch.randn(8, 64, generator=drawn())
+    gains = path_gains(lambda: model(x), model[0], torch.randn(3, 64, generator=drawn(1)))
+    rms = model[0](x).norm(dim=1).square().mean().sqrt()
+    assert torch.allclose(gains * model[0](x).norm(dim=1), rms.expand(3, 8).to(gains), rtol=1e-3)

@@ -5,7 +5,7 @@ from torch.nn.functional import cross_entropy, mse_loss
 
 import theodolite as th
 from theodolite.construct.propagation import network
-from theodolite.measure.kernels import kernel_spectrum, output_curvatures
+from theodolite.measure.kernels import empirical_ntk, kernel_spectrum, output_curvatures, sketched_ntk
 from theodolite.theory import Mlp
 
 
@@ -83,23 +83,6 @@ def test_convolutions_and_data_without_targets(model):
     }
 
 
-def test_prediction_reads_plain_perceptrons_and_nothing_else():
-    found = by_name(th.read("kernel-prediction", subject(mlp())))
-    wide = found["accuracy of the infinitely wide network", "60 samples, each left out"]
-    assert 0.5 < wide.measured <= 1
-    model = found["accuracy of the model", "the same 60 samples"]
-    assert "Worse" in model.meaning  # it has not been trained
-    residual = nn.Sequential(nn.Linear(5, 5), nn.LayerNorm(5), nn.ReLU(), nn.Linear(5, 3))
-    assert th.read("kernel-prediction", subject(residual)) == ()
-
-
-def test_prediction_of_numbers():
-    found = by_name(th.read("kernel-prediction", subject(mlp(1), targets="numbers")))
-    wide = found["explained share of the infinitely wide network", "60 samples, each left out"]
-    assert 0.2 < wide.measured < 1
-    assert found["explained share of the model", "the same 60 samples"].measured < wide.measured
-
-
 def test_the_spectrum_of_a_singular_kernel_is_finite_in_the_reading():
     x = torch.ones(20, 5)
     readings = by_name(th.read("kernel", th.Subject(mlp(), data=x)))
@@ -130,3 +113,22 @@ def jacobians(model, x):
         return torch.func.functional_call(model, parameters, (sample[None],))[0]
 
     return torch.func.vmap(torch.func.jacrev(one), in_dims=(None, 0))(own, x)
+
+
+def seeded(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def plain_subject(samples=96, batch=32):
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(6, 12), nn.ReLU(), nn.Linear(12, 12), nn.ReLU(), nn.Linear(12, 3))
+    x = torch.randn(samples, 6, generator=seeded())
+    y = (x[:, 0] > 0).long() + (x[:, 1] > 0).long()
+    return th.Subject(model, data=list(zip(x.split(batch), y.split(batch), strict=True)), loss=cross_entropy, lr=0.1)
+
+
+def test_a_sketched_kernel_tends_to_the_mean_kernel():
+    own = plain_subject()
+    x = own.data.source[0][0][:8]
+    exact, sketch = empirical_ntk(own.model, x).double(), sketched_ntk(own.model, x, draws=400)
+    assert (sketch - exact).norm() < 0.15 * exact.norm()

@@ -88,16 +88,6 @@ def test_no_layer_behind_a_sum_or_a_normalization_is_held_to_a_band_of_plain_lay
             assert reading.expected is None, reading
 
 
-def test_attention_is_read_by_depth():
-    readings = th.read("attention", made(Vision), data=pictures()[0])
-    entropies = [r for r in readings if "entropy" in r.quantity]
-    ranks = [r for r in readings if "rank of the tokens" in r.quantity]
-    assert [r.where for r in entropies] == [f"blocks.layers.{i}.self_attn" for i in range(6)]
-    assert len(ranks) == 6
-    assert all(0 < r.measured <= 1 for r in entropies)
-    assert all(1 <= r.measured <= 16 for r in ranks)
-
-
 @pytest.mark.parametrize("kind", [Vision, Residual])
 @pytest.mark.parametrize("count", [40, 64])
 def test_no_dimension_is_above_the_rank(kind, count):

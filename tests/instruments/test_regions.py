@@ -1,8 +1,11 @@
 """Random networks bend between inputs as theory says; one that knows the data does not."""
 
+import math
+
 import pytest
 import torch
 from torch import nn
+from torch.nn.functional import cross_entropy
 
 import theodolite as th
 from theodolite.core.reading import CellPicture
@@ -70,3 +73,25 @@ def test_the_cells_are_a_picture_that_fills_the_triangle_and_shows_the_answers()
 
 def near(one, other):
     return abs(one[0] - other[0]) + abs(one[1] - other[1]) < 1e-9
+
+
+def seeded(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def subject(samples=96, batch=32):
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(6, 12), nn.ReLU(), nn.Linear(12, 12), nn.ReLU(), nn.Linear(12, 3))
+    x = torch.randn(samples, 6, generator=seeded())
+    y = (x[:, 0] > 0).long() + (x[:, 1] > 0).long()
+    return th.Subject(model, data=list(zip(x.split(batch), y.split(batch), strict=True)), loss=cross_entropy, lr=0.1)
+
+
+def test_large_networks_are_counted_at_places(monkeypatch):
+    from theodolite.instruments import regions
+
+    exact = {r.quantity: r for r in th.read("regions", subject())}
+    monkeypatch.setattr(regions, "UNITS", 1)
+    sampled = {r.quantity: r for r in th.read("regions", subject())}
+    for quantity, reading in sampled.items():
+        assert abs(reading.measured - exact[quantity].measured) < 3 * math.hypot(reading.stderr, exact[quantity].stderr)

@@ -150,3 +150,32 @@ def test_an_untrained_adapter_says_that_nothing_was_learnt(tmp_path):
     rows = {r["quantity"]: r for r in th.survey(tmp_path / "m.safetensors", cost="free").rows() if r["where"] == "a"}
     assert rows["rank of B A"]["measured"] == 0
     assert "nothing was learnt" in rows["rank of B A"]["meaning"]
+
+
+GENERATOR = torch.Generator().manual_seed(0)
+
+
+TENSORS = {
+    "a.weight": torch.randn(24, 64, generator=GENERATOR),
+    "a.bias": torch.randn(24, generator=GENERATOR),
+    "b.weight": torch.randn(32, 32, generator=GENERATOR),
+}
+
+
+class Small(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(64, 24), nn.Linear(32, 32, bias=False)
+        self.load_state_dict(TENSORS)
+
+    def forward(self, x):
+        return self.a(x).relu()
+
+
+def test_an_adapter_folder(tmp_path):
+    import peft
+
+    model = peft.get_peft_model(Small(), peft.LoraConfig(r=2, target_modules=["a"]))
+    model.save_pretrained(tmp_path)
+    shapes = {name: weight.shape for name, weight in checkpoint(tmp_path).items()}
+    assert sorted(shapes.values()) == [(2, 64), (24, 2)]

@@ -16,9 +16,11 @@ from safetensors.torch import save_file
 import theodolite as th
 from theodolite.instruments._common import weights
 from theodolite.instruments._common.weights import _groups, _Order
+from theodolite.io import workers
 from theodolite.io.checkpoints import checkpoint
 from theodolite.io.overlapped_work import overlapped
 from theodolite.io.workers import completed, one_thread
+from theodolite.verbs.checking import CheckSettings, checked_laws
 
 
 def tensors():
@@ -80,7 +82,7 @@ def test_several_threads_give_the_rows_of_one(kind, tmp_path, monkeypatch):
     assert seen[0] == seen[2]
 
 
-@pytest.mark.parametrize("kind", MAKERS)
+@pytest.mark.parametrize("kind", ["sharded", "torch"])  # the clusters below read every kind
 def test_two_processes_give_the_rows_of_one(kind, tmp_path):
     path = MAKERS[kind](tmp_path)
     rows, faults = surveyed(path)
@@ -91,7 +93,7 @@ def test_two_processes_give_the_rows_of_one(kind, tmp_path):
 
 @pytest.mark.filterwarnings("ignore")  # the clusters' own
 @pytest.mark.parametrize("backend", ["dask", "ray"])
-def test_a_cluster_gives_the_rows_of_one_process(backend, tmp_path):
+def test_a_cluster_gives_the_rows_and_verdicts_of_one_process(backend, tmp_path):
     from contextlib import nullcontext
 
     paths = [make(folder) for kind, make in MAKERS.items() if (folder := tmp_path / kind).mkdir() is None]
@@ -106,6 +108,12 @@ def test_a_cluster_gives_the_rows_of_one_process(backend, tmp_path):
     with session or nullcontext():
         for path in paths:
             assert surveyed(path, jobs=2, backend=backend) == surveyed(path)
+        assert verdicts(jobs=2, backend=backend) == verdicts()
+
+
+def verdicts(**keywords):
+    names = ("relu-critical", "deep-linear-critical")
+    return {r.verdict.law.name: r.verdict.readings for r in checked_laws(names, CheckSettings(seed=1), **keywords)}
 
 
 def test_the_same_against_a_base(tmp_path):
@@ -147,7 +155,8 @@ def test_work_of_a_killed_worker_is_done_by_another(backend, tmp_path):
     assert (tmp_path / "killed").exists()
 
 
-def test_work_that_kills_every_worker_is_given_up_in_one_line(tmp_path):
+def test_work_that_kills_every_worker_is_given_up_in_one_line(tmp_path, monkeypatch):
+    monkeypatch.setattr(workers, "LOSSES", 1)
     with pytest.raises(ValueError, match="^expected workers that live"):
         list(completed(always_killed, [(str(tmp_path), 0)], jobs=2))
 

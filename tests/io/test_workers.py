@@ -5,7 +5,6 @@ import time
 import pytest
 
 from theodolite.io.workers import completed
-from theodolite.verbs.checking import CheckSettings, checked_laws
 
 
 def square(x):
@@ -50,17 +49,6 @@ def test_errors_travel():
 def test_bad_settings_get_one_line(keywords):
     with pytest.raises(ValueError, match="^expected"):
         list(completed(square, [(1,)], **keywords))
-
-
-def verdicts(**keywords):
-    names = ("relu-critical", "deep-linear-critical")
-    return {r.verdict.law.name: r.verdict.readings for r in checked_laws(names, CheckSettings(seed=1), **keywords)}
-
-
-@pytest.mark.filterwarnings("ignore")  # the clusters' own
-@pytest.mark.parametrize("backend", ["dask", "ray"])
-def test_verdicts_are_the_same_on_a_cluster(backend):
-    assert verdicts(jobs=2, backend=backend) == verdicts()
 
 
 @pytest.mark.filterwarnings("ignore")

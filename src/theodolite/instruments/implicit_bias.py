@@ -199,5 +199,5 @@ instrument = Instrument(
     needs={"model", "data"},
     cost="forward",
     sees={"forward": 256},
-    laws=("diagonal-net-potential", "linear-flow-limit", "max-margin-multipliers", "max-margin-direction"),
+    laws=("diagonal-net-potential", "linear-flow-limit", "max-margin-direction"),
 )

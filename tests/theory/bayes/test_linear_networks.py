@@ -254,3 +254,29 @@ def test_the_evidence_of_inputs_that_say_nothing_is_that_of_the_noise(width):
     assert (found.weights * found.log_tau2).sum() == pytest.approx(
         digamma(width / 2) - math.log(3 * width / 2), abs=1e-8
     )
+
+
+@pytest.mark.parametrize(("inputs", "samples", "widths"), [(6, 4, (5,)), (8, 3, (4, 7))])
+def test_narrow_networks_have_the_evidence_and_the_scale_of_integrals_over_their_prior(inputs, samples, widths):
+    """The squared scale is a product of chi-squares: their densities, convolved on a grid of its logarithm."""
+    axis = np.linspace(-12.0, 6.0, 3000)
+    step, density = axis[1] - axis[0], np.ones(1)
+    for n in widths:
+        one = np.exp(0.5 * n * (axis + math.log(0.5 * n) - np.exp(axis)) - math.lgamma(0.5 * n))
+        density = np.convolve(density, one) * (step if len(density) > 1 else 1.0)
+    grid = len(widths) * axis[0] + step * np.arange(len(density))
+
+    def fit(log_variance):
+        log_tau2 = grid + (len(widths) + 1) * log_variance - math.log(inputs)
+        return np.exp(-0.5 * samples * log_tau2 - np.exp(-log_tau2)) * density  # labels of squared norm 2
+
+    best = minimize_scalar(
+        lambda s: -np.log(fit(s).sum()), bounds=(-3.0, 4.0), method="bounded", options={"xatol": 1e-9}
+    )
+    found = best_variance(LinearNet(inputs, widths), samples=samples, norm2=2.0)
+    assert found == pytest.approx(math.exp(best.x), rel=5e-4)  # a grid of steps 0.006, read between its points
+    whole = fit(math.log(1.5))
+    at = -0.5 - (len(widths) + 1) * math.log(1.5) + math.log(inputs)
+    net = LinearNet(inputs, widths, 1.5)
+    found = np.exp(log_scale_density(net, np.array([-0.5]), samples=samples, norm2=2.0))[0]
+    assert found == pytest.approx(np.interp(at, grid, whole) / (whole.sum() * step), rel=5e-4)

@@ -4,6 +4,8 @@ import math
 
 import numpy as np
 import pytest
+from scipy.optimize import brentq
+from scipy.special import gammaincc
 
 from theodolite.theory.capacity import contraction_bound, embedding_dimension, separated_points_bounds
 
@@ -63,3 +65,16 @@ def test_projections_of_a_simplex_shrink_some_pair_by_the_bound():
             ratios = [np.linalg.norm(seen[i] - seen[j]) / math.sqrt(2) for i in range(9) for j in range(i)]
             assert min(ratios) <= bound + 1e-12
     assert contraction_bound(5, 9) == 1.0
+
+
+@pytest.mark.parametrize(("count", "distortion"), [(1000, 1.2), (10**6, 1.2), (10**6, 2.0), (10**9, 1.05)])
+def test_in_the_embedding_dimension_one_distance_is_kept_and_hardly_fewer_would_do(count, distortion):
+    """A Gaussian map's squared lengths are chi-squares: the least dimension in which one leaves its band in k^-2 of draws."""
+    delta = (distortion**2 - 1) / (distortion**2 + 1)
+    m = embedding_dimension(count, distortion=distortion)
+    least = brentq(lambda free: math.log(gammaincc(free / 2, (1 + delta) * free / 2)) + 2 * math.log(count), 1.0, m)
+    assert least <= m
+    # what is given away: the bound's exponent for the chi-square's own, and its factor of 1/(delta sqrt(pi m))
+    exponent = (delta - math.log1p(delta)) / (delta**2 / 2 - delta**3 / 3)
+    factor = 1 - math.log(delta * math.sqrt(math.pi * least)) / (2 * math.log(count))
+    assert m / least == pytest.approx(exponent / factor, rel=0.01)

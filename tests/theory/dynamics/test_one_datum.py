@@ -88,3 +88,27 @@ def test_runs_are_named_with_the_numbers_that_decided(losses, curvatures, kind):
 def test_a_run_needs_two_steps():
     with pytest.raises(ValueError, match="expected a loss and a curvature"):
         run_outcome([1.0], [1.0], lr=1.0)
+
+
+@pytest.mark.parametrize(("instance", "steps"), [(0, 3), (1, 8), (2, 40)])
+def test_one_datum_moves_in_the_eigenbasis_as_descent_on_all_parameters_does(instance, steps):
+    rng = np.random.default_rng(instance)
+    raw, g = rng.normal(size=(24, 24)), rng.normal(size=24) / 24**0.5
+    F, lr, d = 0.05 * (raw + raw.T) / 24**0.5, 2.4 / float(g @ g), np.zeros(24)
+    for _ in range(steps):
+        d = d - lr * (1.0 + g @ d + 0.5 * d @ F @ d - 0.4) * (g + F @ d)
+    values, vectors = np.linalg.eigh(F)
+    path = OneDatum(values, vectors.T @ g, 1.0).path(target=0.4, lr=lr, steps=steps)
+    assert path.outputs[-1] == pytest.approx(1.0 + g @ d + 0.5 * d @ F @ d, rel=1e-9)
+
+
+@pytest.mark.parametrize("product", [1.0, 3.0])
+def test_a_step_of_descent_multiplies_both_invariants_by_squares(product):
+    u, v = np.random.default_rng(3).normal(size=(2, 50))
+    c = 1 / 50
+    lr = product / (c * (u @ u + v @ v))
+    outputs, curvatures = bilinear_run(u, v, target=0.3, lr=lr, steps=6)
+    for k in range(6):
+        now, then = (catapult_invariants(outputs[i], curvatures[i], coupling=c) for i in (k, k + 1))
+        r = lr * c**0.5 * (outputs[k] - 0.3)
+        np.testing.assert_allclose(then, (now[0] * (1 - r) ** 2, now[1] * (1 + r) ** 2), rtol=1e-9)

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
+from scipy.stats import binom
 
 from theodolite.theory.kernels import chebyshev_tail, matrix_bernstein_tail, matrix_chernoff_tail
 
@@ -52,3 +53,17 @@ def test_cantelli_is_attained_by_two_points(deviations):
     assert chance * deviations - (1 - chance) / deviations == pytest.approx(0.0)
     assert chance * deviations**2 + (1 - chance) / deviations**2 == pytest.approx(1.0)
     assert chebyshev_tail(deviations) == pytest.approx(chance)
+
+
+@pytest.mark.parametrize(("mean", "level"), [(1.0, 1e-6), (0.3, 1e-8), (5.0, 1e-10)])
+def test_rare_terms_stray_as_far_as_bernstein_allows_and_further_than_their_variance_would(mean, level):
+    """Centered terms of 1 with chance mean/n: the sum counts them, and its tail is a binomial's, exactly."""
+    terms = 100_000
+    variance = mean * (1 - mean / terms)
+    reached = binom.isf(level, terms, mean / terms) - mean
+
+    def bound(t):
+        return matrix_bernstein_tail(t, variance=variance, bound=1.0, dimensions=2)
+
+    assert level < bound(reached) and bound(3 * reached) < level  # a bound, and not three times too wide
+    assert 2 * math.exp(-(reached**2) / (2 * variance)) < 0.1 * level  # what the variance alone would say is wrong

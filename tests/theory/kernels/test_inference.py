@@ -282,3 +282,70 @@ def test_weight_decay_towards_the_start_is_ridge_at_every_time():
     assert torch.allclose(late.mean, kernel_ridge(ntk.ntk, y, ridge=0.4).predict(cross.ntk), rtol=1e-9)
     with pytest.raises(ValueError, match="^expected a (finite )?ridge"):
         ridge_trained_prediction(ntk, y, ridge=-1.0, time=1.0, cross=cross, prior=prior)
+
+
+def test_conditioning_on_one_value_after_the_other_gives_posterior_evidence_and_what_is_left_out():
+    places = torch.tensor([-1.0, -0.6, 0.0, 0.5, 1.2, 0.8], dtype=torch.float64)
+    y = torch.tensor([0.4, -0.3, 1.0, 0.2, -0.9], dtype=torch.float64)
+    K, noise, n = torch.exp(-0.5 * (places[:, None] - places) ** 2 / 0.6**2), 0.3, 5
+
+    def conditioned(order):
+        """A Gaussian of two numbers is all that is conditioned at a time."""
+        mean, log_density = torch.zeros(n + 1, dtype=torch.float64), 0.0
+        cov = K + noise * torch.diag(torch.tensor([1.0] * n + [0.0], dtype=torch.float64))
+        for i in order:
+            gap, variance = y[i] - mean[i], cov[i, i].clone()
+            log_density -= 0.5 * float(gap * gap / variance + torch.log(2 * torch.pi * variance))
+            mean = mean + cov[:, i] * gap / variance
+            cov = cov - cov[:, i : i + 1] * cov[i] / variance
+        return mean, cov, log_density
+
+    mean, cov, log_density = conditioned(range(n))
+    inner = K[:n, :n]
+    found = gp_posterior(inner, y, cross=K[n:, :n], prior=K[n:, n:], noise_variance=noise)
+    assert float(found.mean[0]) == pytest.approx(float(mean[n]), rel=1e-9)
+    assert float(found.variance[0]) == pytest.approx(float(cov[n, n]), rel=1e-9)
+    assert float(log_marginal_likelihood(inner, y, noise_variance=noise)) == pytest.approx(log_density, rel=1e-9)
+    left_out = y[2] - conditioned([0, 1, 3, 4])[0][2]
+    assert float(leave_one_out_residuals(inner, y, ridge=noise)[2]) == pytest.approx(float(left_out), rel=1e-9)
+
+
+@pytest.mark.parametrize(("time", "discrete"), [(0.7, False), (math.inf, False), (3, True)])
+def test_a_linear_model_trained_from_random_starts_answers_as_its_two_kernels_say(time, discrete):
+    """Training maps starts to answers by an affine map: found from the answers for no start and for each weight's own."""
+    generator = torch.Generator().manual_seed(4)
+    phi = torch.randn(5, 6, generator=generator, dtype=torch.float64)
+    y = 1.0 + torch.randn(4, generator=generator, dtype=torch.float64)
+    old, new, sizes = phi[:4], phi[4:], torch.linspace(0.3, 1.5, 6, dtype=torch.float64)
+    theta = torch.cat([torch.zeros(1, 6, dtype=torch.float64), torch.diag(sizes)])
+
+    def slope(at):
+        return (y - at @ old.T) @ old / 4
+
+    if discrete:
+        for _ in range(round(time)):
+            theta = theta + 0.5 * slope(theta)
+    else:
+        h = min(time, 200.0) / 3000
+        for _ in range(3000):  # the midpoint rule
+            theta = theta + h * slope(theta + 0.5 * h * slope(theta))
+    mean, *others = (theta @ new.T)[:, 0].tolist()
+    pairs = ((old, old), (new, old), (new, new))
+    train, cross, prior = (Kernels((a * sizes**2) @ b.T, a @ b.T) for a, b in pairs)
+    lr = 0.5 if discrete else 1.0
+    found = trained_prediction(train, y, time=time, cross=cross, prior=prior, lr=lr, discrete=discrete)
+    # the flow in steps of 1/60 of the time of its fastest direction
+    assert float(found.mean[0]) == pytest.approx(mean, rel=1e-3)
+    assert float(found.variance[0]) == pytest.approx(sum((other - mean) ** 2 for other in others), rel=1e-3)
+
+
+@pytest.mark.parametrize(("rank", "ridge"), [(5, 0.1), (30, 0.1), (30, 1e-3)])
+def test_ridge_by_iteration_has_the_minimum_of_each_eigendirection(rank, ridge):
+    generator = torch.Generator().manual_seed(3)
+    x = torch.randn(60, 3, generator=generator, dtype=torch.float64)
+    y = x[:, 0] * x[:, 1] + torch.randn(60, generator=generator, dtype=torch.float64)
+    K = torch.exp(-0.5 * torch.cdist(x, x).square())
+    found = ridge_by_conjugate_gradients(K, y, ridge=ridge, column=lambda i: K[:, i], rank=rank, tolerance=1e-10)
+    values, vectors = torch.linalg.eigh(K)
+    expected = ((vectors.T @ y).square() / (values + ridge)).sum()
+    assert float(found.weights @ y) == pytest.approx(float(expected), rel=1e-7)

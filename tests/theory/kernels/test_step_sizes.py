@@ -192,3 +192,19 @@ def test_directions_that_share_the_top_are_those_of_a_drawn_matrix():
     values = np.linalg.eigvalsh(x.transpose(0, 2, 1) @ x)
     drawn = ((values**2).sum(1) / values[:, -1] ** 2).mean()
     assert said == pytest.approx(drawn, rel=0.1)  # the edge of a small matrix lies below that of a large one
+
+
+def test_beyond_the_largest_step_of_a_kernel_descent_on_its_features_grows():
+    rng = np.random.default_rng(1)
+    phi, y = rng.normal(size=(6, 9)), rng.normal(size=(6, 2))
+    limit = kernel_learning(phi @ phi.T, y, times=(0.8,)).limit
+
+    def grown(lr):
+        w = np.random.default_rng(2).normal(size=9)
+        for step in range(460):
+            if step == 60:
+                start = np.linalg.norm(w)
+            w = w - lr / 6 * phi.T @ (phi @ w)
+        return np.linalg.norm(w) > start
+
+    assert grown(1.001 * limit) and not grown(0.999 * limit)

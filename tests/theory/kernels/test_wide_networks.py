@@ -369,3 +369,51 @@ def test_threads_make_no_difference():
     finally:
         torch.set_num_threads(before)
     assert torch.allclose(one.ntk, two.ntk, rtol=1e-14)
+
+
+def kernels_by_angle(angle, hidden_layers):
+    """Of ReLU between inputs of length root 2: sines of half angles, without a difference of like numbers."""
+    tangent = 2 * math.cos(angle)
+    for _ in range(hidden_layers):
+        bow = math.sin(angle) - angle * math.cos(angle) if angle > 0.02 else angle**3 / 3 * (1 - angle**2 / 10)
+        half = math.sin(angle / 2) ** 2 - bow / (2 * math.pi)
+        tangent *= 1 - angle / math.pi
+        angle = 2 * math.asin(math.sqrt(half))
+        tangent += 2 * math.cos(angle)
+    return tangent, 4 * math.sin(angle / 2) ** 2
+
+
+@pytest.mark.parametrize(("hidden_layers", "angle"), [(60, 1.2), (40, 1e-3), (600, 1e-3), (5, math.pi - 1e-3)])
+def test_kernels_of_deep_relu_networks_follow_one_angle_from_layer_to_layer(hidden_layers, angle):
+    x = math.sqrt(2) * torch.tensor([[1.0, 0.0], [math.cos(angle), math.sin(angle)]], dtype=torch.float64)
+    found = mlp_kernels(Mlp(hidden_layers, "relu", 2.0), x)
+    tangent, lacking = kernels_by_angle(angle, hidden_layers)
+    assert found.ntk[0, 1].item() == pytest.approx(tangent, rel=1e-6)
+    assert 2 - found.nngp[0, 1].item() == pytest.approx(lacking, rel=1e-6)
+
+
+@pytest.mark.parametrize("name", ["relu_squared", "hardsigmoid", "hardtanh", "gelu", "leaky_relu", "silu", "softplus"])
+def test_kernels_of_one_layer_are_two_gaussian_integrals_of_its_activation(name):
+    """As sums over a grid of two Gaussians; slopes by automatic differentiation."""
+    function = {"relu_squared": lambda z: torch.relu(z).square()}.get(name) or getattr(nn.functional, name)
+    variance, bias = 1.7, 0.2
+    x = torch.tensor([[1.0, -0.4, 0.8], [0.3, 1.1, 0.5]], dtype=torch.float64)
+    start = bias + variance * (x @ x.T) / 3
+    (a, k), (_, b) = start.tolist()
+    axis = torch.linspace(-7.0, 7.0, 701, dtype=torch.float64)
+    weight = torch.exp(-0.5 * axis**2) / torch.exp(-0.5 * axis**2).sum()
+    share = k / math.sqrt(a * b)
+    sides = [
+        (math.sqrt(a) * axis[:, None].expand(701, 701)).clone().requires_grad_(),
+        (math.sqrt(b) * (share * axis[:, None] + math.sqrt(1 - share * share) * axis)).requires_grad_(),
+    ]
+    values = [function(side) for side in sides]
+    slopes = [torch.autograd.grad(v.sum(), side)[0] for v, side in zip(values, sides, strict=True)]
+    whole = weight[:, None] * weight
+    nngp = bias + variance * (whole * values[0] * values[1]).sum().item()
+    ntk = nngp + variance * (whole * slopes[0] * slopes[1]).sum().item() * k
+    found = mlp_kernels(Mlp(1, name, variance, bias), x)
+    assert found.nngp[0, 1].item() == pytest.approx(nngp, rel=2e-4)
+    assert found.ntk[0, 1].item() == pytest.approx(
+        ntk, rel=3e-3
+    )  # a jump of the slope is placed within half a step of 0.02

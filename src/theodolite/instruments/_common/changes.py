@@ -66,11 +66,15 @@ def _changes(held: InHand, before: Tensor, after: Tensor) -> Iterator[Change]:
 
 
 def _change(name: str, old: Any, new: Any) -> Change:
-    difference = spectrum_of(new.double() - old.double())
+    moved = new.double() - old.double()
+    difference = spectrum_of(moved)
     start, size = old.double().norm().item(), math.sqrt(difference.trace)
     bulk = marchenko_pastur_bulk(difference.eigenvalues, difference.rows, difference.columns) if size > 0 else None
     exponents = [power_law(spectrum_of(matrix).eigenvalues).alpha for matrix in (old, new)]
-    rank = int((difference.eigenvalues > _rounding(old) + _rounding(new)).sum())
+    # both are stored, and an adapter's change was multiplied, scaled and added before: each rounds once
+    rounding = _rounding(old, old.dtype) + _rounding(new, new.dtype) + 3 * _rounding(moved, new.dtype)
+    rounding += torch.finfo(torch.float64).eps * max(old.shape) * float(difference.eigenvalues.max())  # of the solver
+    rank = int((difference.eigenvalues > rounding).sum())
     # at low rank what lies below is rounding, not noise of training: all of it stands out
     low_rank = rank < min(old.shape) // 2
     return Change(
@@ -86,11 +90,11 @@ def _change(name: str, old: Any, new: Any) -> Change:
     )
 
 
-def _rounding(matrix: Tensor) -> float:
-    """The largest eigenvalue that rounding to the stored precision can write into a difference."""
+def _rounding(matrix: Tensor, dtype: torch.dtype) -> float:
+    """The largest eigenvalue that rounding a matrix once to a precision can write into a difference."""
     rows, columns = matrix.shape
-    noise = torch.finfo(matrix.dtype).eps ** 2 / 12 * matrix.double().square().mean().item()
+    noise = torch.finfo(dtype).eps ** 2 / 12 * matrix.double().square().mean().item()
     return noise * (math.sqrt(rows) + math.sqrt(columns)) ** 2
 
 
-of_weight = WeightPart(_find, version=1, uses_start=True)
+of_weight = WeightPart(_find, version=2, uses_start=True)

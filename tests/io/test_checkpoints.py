@@ -1,0 +1,215 @@
+"""Checkpoints as people have them on disk: whole, in shards, damaged."""
+
+import json
+import pickle
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from theodolite.io import loading as load
+from theodolite.io.weights import readable
+
+TENSORS = {"a.weight": torch.arange(6.0).reshape(2, 3), "a.bias": torch.ones(2, dtype=torch.bfloat16)}
+
+
+def same(weights):
+    assert {name: weight.shape for name, weight in weights.items()} == {"a.weight": (2, 3), "a.bias": (2,)}
+    for name, weight in weights.items():
+        assert torch.equal(weight.read().to(torch.float32), TENSORS[name].to(torch.float32))
+
+
+def test_safetensors(tmp_path):
+    save_file(TENSORS, tmp_path / "m.safetensors")
+    weights = load.checkpoint(tmp_path / "m.safetensors")
+    same(weights)
+    assert weights["a.bias"].dtype == torch.bfloat16
+
+
+def sharded(folder):
+    save_file({"a.weight": TENSORS["a.weight"]}, folder / "model-00001-of-00002.safetensors")
+    save_file({"a.bias": TENSORS["a.bias"]}, folder / "model-00002-of-00002.safetensors")
+    where = {"a.weight": "model-00001-of-00002.safetensors", "a.bias": "model-00002-of-00002.safetensors"}
+    (folder / "model.safetensors.index.json").write_text(json.dumps({"metadata": {}, "weight_map": where}))
+    return folder
+
+
+def test_a_folder_of_shards(tmp_path):
+    same(load.checkpoint(sharded(tmp_path)))
+    (tmp_path / "model.safetensors.index.json").unlink()
+    same(load.checkpoint(tmp_path))
+
+
+@pytest.mark.parametrize(
+    "wrap", [dict, lambda d: {"state_dict": d, "epoch": 3}, lambda d: {"model": {"state_dict": d}}]
+)
+@pytest.mark.parametrize("suffix", [".pt", ".pth", ".bin", ".ckpt"])
+def test_state_dicts(tmp_path, wrap, suffix):
+    torch.save(wrap(TENSORS), tmp_path / f"m{suffix}")
+    same(load.checkpoint(tmp_path / f"m{suffix}"))
+
+
+def test_old_torch_files(tmp_path):
+    torch.save(TENSORS, tmp_path / "m.pt", _use_new_zipfile_serialization=False)
+    same(load.checkpoint(tmp_path / "m.pt"))
+
+
+def test_npz(tmp_path):
+    np.savez(tmp_path / "m.npz", **{name: tensor.float().numpy() for name, tensor in TENSORS.items()})
+    same(load.checkpoint(tmp_path / "m.npz"))
+
+
+def test_one_tensor_is_read_at_a_time(tmp_path, monkeypatch):
+    from theodolite.io.formats import _format
+
+    read, real = [], _format.read_into
+
+    def watched(flat, path, offset):
+        read.append(flat.numel() * flat.element_size())
+        real(flat, path, offset)
+
+    monkeypatch.setattr(_format, "read_into", watched)
+    for save, name in ((save_file, "m.safetensors"), (torch.save, "m.pt")):
+        save(TENSORS, tmp_path / name)
+        weights = load.checkpoint(tmp_path / name)
+        assert read == []
+        weights["a.bias"].read()
+        assert read == [4]
+        read.clear()
+
+
+def truncated(folder):
+    save_file(TENSORS, folder / "m.safetensors")
+    whole = (folder / "m.safetensors").read_bytes()
+    (folder / "m.safetensors").write_bytes(whole[:-7])
+    return folder / "m.safetensors"
+
+
+def garbage(folder):
+    (folder / "m.safetensors").write_bytes(b"not a checkpoint at all, only words")
+    return folder / "m.safetensors"
+
+
+def raw_pickle(folder):
+    (folder / "m.pt").write_bytes(pickle.dumps({"a": print}))
+    return folder / "m.pt"
+
+
+def truncated_torch(folder):
+    torch.save(TENSORS, folder / "m.pt")
+    (folder / "m.pt").write_bytes((folder / "m.pt").read_bytes()[:200])
+    return folder / "m.pt"
+
+
+def truncated_npz(folder):
+    np.savez(folder / "m.npz", a=np.ones(100))
+    (folder / "m.npz").write_bytes((folder / "m.npz").read_bytes()[:50])
+    return folder / "m.npz"
+
+
+def object_npz(folder):
+    np.savez(folder / "m.npz", a=np.array([print], dtype=object))
+    return folder / "m.npz"
+
+
+def text(folder):
+    (folder / "nonsense.txt").write_text("hello")
+    return folder / "nonsense.txt"
+
+
+def missing_shard(folder):
+    (sharded(folder) / "model-00002-of-00002.safetensors").unlink()
+    return folder
+
+
+def lying_index(folder):
+    where = {"ghost": "model-00001-of-00002.safetensors"}
+    (sharded(folder) / "model.safetensors.index.json").write_text(json.dumps({"weight_map": where}))
+    return folder
+
+
+def broken_index(folder):
+    (sharded(folder) / "model.safetensors.index.json").write_text("{")
+    return folder
+
+
+def empty_folder(folder):
+    return folder
+
+
+def empty_dict(folder):
+    torch.save({"epoch": 1}, folder / "m.pt")
+    return folder / "m.pt"
+
+
+def nowhere(folder):
+    return folder / "nowhere.safetensors"
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        truncated,
+        garbage,
+        raw_pickle,
+        truncated_torch,
+        truncated_npz,
+        object_npz,
+        text,
+        broken_index,
+        empty_folder,
+        empty_dict,
+        nowhere,
+    ],
+)
+def test_bad_checkpoints_get_one_clear_line(make, tmp_path):
+    with pytest.raises(ValueError, match="^expected .* got ") as caught:
+        load.checkpoint(make(tmp_path))
+    assert "\n" not in str(caught.value)
+
+
+def damaged_shard(folder):
+    shard = sharded(folder) / "model-00002-of-00002.safetensors"
+    shard.write_bytes(shard.read_bytes()[:-1])
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("make", "name", "words"),
+    [
+        (missing_shard, "a.bias", "no such file"),
+        (damaged_shard, "a.bias", "whole safetensors"),
+        (lying_index, "ghost", "no such tensor"),
+    ],
+)
+def test_in_a_folder_what_is_missing_is_named_and_the_rest_is_read(make, name, words, tmp_path):
+    weights = load.checkpoint(make(tmp_path))
+    faults = {}
+    found = {weight.name for weight, _ in readable(weights, faults)}
+    assert words in faults[name]
+    assert found == set(weights) - {name}
+
+
+def test_a_damaged_shard_without_an_index_is_named(tmp_path):
+    (damaged_shard(tmp_path) / "model.safetensors.index.json").unlink()
+    weights = load.checkpoint(tmp_path)
+    assert set(weights) == {"a.weight", "model-00002-of-00002.safetensors"}
+
+
+def test_a_pickled_module_never_runs_and_the_safe_way_is_said(tmp_path):
+    class Trap:
+        def __reduce__(self):
+            return (open, (str(tmp_path / "ran"), "w"))
+
+    torch.save({"a": Trap()}, tmp_path / "m.pt")
+    with pytest.raises(ValueError, match="state_dict"):
+        load.checkpoint(tmp_path / "m.pt")
+    assert not (tmp_path / "ran").exists()
+
+
+def test_nan_checkpoint_is_named(tmp_path):
+    save_file({"a.weight": torch.tensor([[1.0, float("nan")]])}, tmp_path / "m.safetensors")
+    faults = {}
+    assert list(readable(load.target(str(tmp_path / "m.safetensors")).weights, faults)) == []
+    assert "1 of 2 values of a.weight" in faults["a.weight"]
