@@ -125,15 +125,7 @@ def test_no_god_file_and_no_god_function():
 
 
 MIRRORED = ("bayes", "core", "instruments", "integrations", "io")  # rooms whose every module has a test of its own name
-WITHOUT = {
-    "__main__": "one call of cli.main, which tests/test_cli.py runs as a process",
-    "core/doors": "leaves with the checks by name",
-    "core/domains": "leaves with the checks by name",
-    "core/kernel_domains": "leaves with the checks by name",
-    "core/law_resolution": "a part of core/law",
-    "core/precision": "a part of core/state",
-    "core/standard_errors": "a part of core/statistics",
-}
+WITHOUT = {"__main__": "one call of cli.main, which tests/test_cli.py runs as a process"}
 
 
 def test_the_tree_of_tests_is_the_tree_of_code():

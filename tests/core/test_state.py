@@ -3,9 +3,9 @@ import random
 import numpy as np
 import pytest
 import torch
+from theodolite.core.precision import exact_products
 from torch import nn
 
-from theodolite.core.precision import exact_products
 from theodolite.core.state import untouched
 
 

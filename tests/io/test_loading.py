@@ -1,6 +1,5 @@
 """Models, data and subjects as people name them on a command line."""
 
-import numpy as np
 import pytest
 import torch
 from safetensors.torch import save_file
