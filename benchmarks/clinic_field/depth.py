@@ -11,7 +11,14 @@ from .parts import Call, Residual, Rnn, cnn, he_, mlp, normal_, xavier_
 SGD, ADAM = torch.optim.SGD, torch.optim.Adam
 
 
-@case("gradient-vanishes", "signal-vanishes", "inputs-merge", "units-saturated", "step-too-small", source="flashgene.com/archives/169753; rogertrullo/Receptive-Field-in-Pytorch issue 3")
+@case(
+    "gradient-vanishes",
+    "signal-vanishes",
+    "inputs-merge",
+    "units-saturated",
+    "step-too-small",
+    source="flashgene.com/archives/169753; rogertrullo/Receptive-Field-in-Pytorch issue 3",
+)
 def many_sigmoids(fixed):
     """Asked: more layers of sigmoids make digits worse, the first layers hardly learn. Answer: the slope of the sigmoid
     multiplies from layer to layer; use ReLU and a fitting start."""
@@ -20,7 +27,13 @@ def many_sigmoids(fixed):
     return Run(model, train, held, F.cross_entropy, SGD(model.parameters(), 0.05, momentum=0.9), steps=350)
 
 
-@case("gradient-vanishes", "signal-vanishes", "inputs-merge", "step-too-small", source="devgem.io (stagnant metrics of LeNet, PyTorch)")
+@case(
+    "gradient-vanishes",
+    "signal-vanishes",
+    "inputs-merge",
+    "step-too-small",
+    source="devgem.io (stagnant metrics of LeNet, PyTorch)",
+)
 def lenet_of_sigmoids(fixed):
     """Asked: LeNet with sigmoids shows the same loss in every epoch. Answer: sigmoids saturate and were not initialized for;
     ReLU with a smaller step, or Glorot's weights."""
@@ -41,7 +54,9 @@ def weights_of_a_hundredth(fixed):
     return Run(model, train, held, F.cross_entropy, SGD(model.parameters(), 0.05, momentum=0.5), steps=350)
 
 
-@case("signal-explodes", "units-saturated", "step-too-large", "gradient-explodes", source="mozilla/DeepSpeech issue 138")
+@case(
+    "signal-explodes", "units-saturated", "step-too-large", "gradient-explodes", source="mozilla/DeepSpeech issue 138"
+)
 def weights_of_deviation_one(fixed):
     """Asked: the loss is infinite or does not come down. Answer: weights drawn with deviation 1; 0.1 or less makes it
     converge."""
@@ -51,7 +66,14 @@ def weights_of_deviation_one(fixed):
     return Run(model, train, held, F.cross_entropy, ADAM(model.parameters(), 1e-3), steps=350)
 
 
-@case("units-saturated", "signal-explodes", "gradient-vanishes", "memorizes-noise", "overfits", source="microsoft/AI-For-Beginners pull request 743; stats.stackexchange.com/questions/320289")
+@case(
+    "units-saturated",
+    "signal-explodes",
+    "gradient-vanishes",
+    "memorizes-noise",
+    "overfits",
+    source="microsoft/AI-For-Beginners pull request 743; stats.stackexchange.com/questions/320289",
+)
 def tanh_drawn_too_wide(fixed):
     """Asked: a tanh network with weights from N(0, 1) trains erratically. Answer: with n inputs the sum has deviation sqrt(n),
     beyond where tanh has a slope; divide by it."""
@@ -61,7 +83,11 @@ def tanh_drawn_too_wide(fixed):
     return Run(model, train, held, F.cross_entropy, ADAM(model.parameters(), 1e-3), steps=400)
 
 
-@case("units-alike", "layer-untrained", source="HomericIntelligence/Mnemosyne pull request 1987; nndl/nndl-discussion issue 14")
+@case(
+    "units-alike",
+    "layer-untrained",
+    source="HomericIntelligence/Mnemosyne pull request 1987; nndl/nndl-discussion issue 14",
+)
 def all_weights_the_same(fixed):
     """Asked: the loss stays at the logarithm of the number of classes. Answer: weights filled with one value; units of a layer
     stay the same. Draw them."""
@@ -96,7 +122,12 @@ def both_layers_of_a_branch_zero(fixed):
     return Run(model, train, held, F.cross_entropy, ADAM(model.parameters(), 3e-3), steps=350)
 
 
-@case("units-dead", "inputs-merge", "layer-untrained", source="stats.stackexchange.com/questions/450100; linked0.gitbooks.io (dying ReLU)")
+@case(
+    "units-dead",
+    "inputs-merge",
+    "layer-untrained",
+    source="stats.stackexchange.com/questions/450100; linked0.gitbooks.io (dying ReLU)",
+)
 def units_dead_from_their_bias(fixed):
     """Asked: all features are positive and the hidden units start with negative weights or bias; is the unit dead for ever?
     Answer: yes; standardize the features, or leave a slope."""
@@ -111,7 +142,11 @@ def units_dead_from_their_bias(fixed):
     return Run(model, (x, y), (x_held, y_held), F.cross_entropy, ADAM(model.parameters(), 3e-3), steps=350)
 
 
-@case("layers-identical", source="zalandoresearch/pytorch-vq-vae issue 2; deep-learning-with-pytorch/dlwpt-code issue 89", costs_nothing="one block used four times learns digits as well as four blocks; it has a fourth of the weights")
+@case(
+    "layers-identical",
+    source="zalandoresearch/pytorch-vq-vae issue 2; deep-learning-with-pytorch/dlwpt-code issue 89",
+    costs_nothing="one block used four times learns digits as well as four blocks; it has a fourth of the weights",
+)
 def one_block_four_times(fixed):
     """Asked: [block] * n puts one and the same block into the list; is sharing meant? Answer: no, build each in a
     comprehension."""
@@ -144,7 +179,14 @@ def exclusive_or_by_a_linear_model(fixed):
 
     model = mlp(2, 16, 1, act=nn.ReLU if fixed else nn.Identity)
     pairs = (x[:400], y[:400]), (x[400:], y[400:])
-    return Run(model, *pairs, F.binary_cross_entropy_with_logits, ADAM(model.parameters(), 0.02), steps=350, score=sign_accuracy)
+    return Run(
+        model,
+        *pairs,
+        F.binary_cross_entropy_with_logits,
+        ADAM(model.parameters(), 0.02),
+        steps=350,
+        score=sign_accuracy,
+    )
 
 
 @case("too-narrow", "rank-lost", "loss-stalls", source="mozilla/DeepSpeech issue 311")
@@ -198,7 +240,13 @@ def recurrence_without_clipping(fixed):
     return Run(model, train, held, F.cross_entropy, SGD(model.parameters(), 0.02), steps=500, step=step)
 
 
-@case("units-saturated", "signal-explodes", "gradient-vanishes", "inputs-not-scaled", source="stackoverflow.com/questions/46995209")
+@case(
+    "units-saturated",
+    "signal-explodes",
+    "gradient-vanishes",
+    "inputs-not-scaled",
+    source="stackoverflow.com/questions/46995209",
+)
 def wave_over_a_long_axis(fixed):
     """Asked: a tanh network does not fit a sine over a long axis. Answer: bring the input to -1 ... 1."""
     (x, y), (x_held, y_held) = sets.wave(2.5)

@@ -69,7 +69,12 @@ def step_of_the_first_training(fixed):
     return Run(model, *data, F.cross_entropy, optimizer, batch=16, steps=200)
 
 
-@case("frozen-by-mistake", "layer-untrained", "labels-unrelated", source="vfeofanov/mantis issue 14; HazyResearch/metal issue 95")
+@case(
+    "frozen-by-mistake",
+    "layer-untrained",
+    "labels-unrelated",
+    source="vfeofanov/mantis issue 14; HazyResearch/metal issue 95",
+)
 def head_frozen_with_the_rest(fixed):
     """Asked: with the encoder frozen as well, accuracy hovers far below. Answer: the part that must learn has to stay free. Here
     a loop freezes every weight but the biases, the new head's too."""
@@ -80,7 +85,12 @@ def head_frozen_with_the_rest(fixed):
     return Run(model, *data, F.cross_entropy, ADAM(_free(model), 5e-3), batch=16, steps=250)
 
 
-@case("weights-not-loaded", "frozen-by-mistake", "layer-untrained", source="BestJuly/IIC issue 11; pytorch/pytorch issue 141256")
+@case(
+    "weights-not-loaded",
+    "frozen-by-mistake",
+    "layer-untrained",
+    source="BestJuly/IIC issue 11; pytorch/pytorch issue 141256",
+)
 def nothing_was_loaded(fixed):
     """Asked: with and without pre-training the accuracy is the same. Answer: all keys carry a prefix, and strict=False loads
     none without a word; strip it."""
@@ -93,7 +103,12 @@ def nothing_was_loaded(fixed):
     return Run(model, *data, F.cross_entropy, ADAM(_free(model), 5e-3), batch=16, steps=250)
 
 
-@case("inputs-not-scaled", "validation-differs", "signal-explodes", source="zhongyy/Face-Transformer issue 28; PAIR-code/saliency issue 66")
+@case(
+    "inputs-not-scaled",
+    "validation-differs",
+    "signal-explodes",
+    source="zhongyy/Face-Transformer issue 28; PAIR-code/saliency issue 66",
+)
 def other_scale_than_in_the_first_training(fixed):
     """Asked: why is the image divided by 255? Answer: because the network was trained so; inputs of another scale are another
     kind of input to it."""
@@ -101,8 +116,7 @@ def other_scale_than_in_the_first_training(fixed):
     if not fixed:
         x, x_held = 96 * x + 78, 96 * x_held + 78
     model = _with_weights()
-    _freeze(model, 0, 2, 4)
-    return Run(model, (x, y), (x_held, y_held), F.cross_entropy, ADAM(_free(model), 5e-3), batch=16, steps=250)
+    return Run(model, (x, y), (x_held, y_held), F.cross_entropy, SGD(model.parameters(), 0.05), batch=16, steps=200)
 
 
 def _adapted(*, cut: bool = False) -> nn.Sequential:
@@ -125,13 +139,18 @@ class _Cut(nn.Module):
         return x.detach() + self.bias
 
 
-@case("adapter-idle", "layer-cut-off", "layer-untrained", source="cloneofsimo/lora issue 26; locuslab/open-unlearning issue 178")
+@case(
+    "adapter-idle",
+    "layer-cut-off",
+    "layer-untrained",
+    source="cloneofsimo/lora issue 26; locuslab/open-unlearning issue 178",
+)
 def adapters_without_a_gradient(fixed):
     """Asked: with gradient checkpointing the upper factors of the adapters stay zero. Answer: inputs of the frozen model do not
     require a gradient, so the checkpoints give none; enable it."""
     data = _second_task(200)
     model = _adapted(cut=not fixed)
-    return Run(model, *data, F.cross_entropy, ADAM(_free(model), 5e-3), batch=32, steps=300)
+    return Run(model, *data, F.cross_entropy, ADAM(_free(model), 3e-3), batch=32, steps=200)
 
 
 @case("adapter-idle", "frozen-by-mistake", "layer-untrained", source="tloen/alpaca-lora issue 352")
@@ -144,7 +163,7 @@ def adapters_loaded_for_inference(fixed):
         for i in (0, 2, 4):
             model[i].requires_grad_(False)
         model[6].bias.requires_grad_(True)
-    return Run(model, *data, F.cross_entropy, ADAM(_free(model), 5e-3), batch=32, steps=300)
+    return Run(model, *data, F.cross_entropy, ADAM(_free(model), 3e-3), batch=32, steps=200)
 
 
 @case("adapter-idle", "layer-untrained", "gradient-vanishes", "units-alike", source="huggingface/peft issue 793")
@@ -156,7 +175,7 @@ def adapters_zero_in_both_factors(fixed):
     if not fixed:
         for i in (0, 2, 4):
             nn.init.zeros_(model[i].down)
-    return Run(model, *data, F.cross_entropy, ADAM(_free(model), 5e-3), batch=32, steps=300)
+    return Run(model, *data, F.cross_entropy, ADAM(_free(model), 3e-3), batch=32, steps=200)
 
 
 @case(source="huggingface/transformers issue 228; airsplay/lxmert issue 78")

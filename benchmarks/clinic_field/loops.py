@@ -6,6 +6,7 @@ from torch.nn import functional as F
 
 from . import sets
 from .case import Run, case, plain_step
+from .data import _with_mistakes
 from .parts import cnn, mlp
 
 SGD, ADAM = torch.optim.SGD, torch.optim.Adam
@@ -27,7 +28,11 @@ def _loop(*order: str):
     return step
 
 
-@case("gradient-accumulates", "step-too-large", source="snakers4/silero-vad pull request 699; fchollet/deep-learning-with-python-notebooks issue 293")
+@case(
+    "gradient-accumulates",
+    "step-too-large",
+    source="snakers4/silero-vad pull request 699; fchollet/deep-learning-with-python-notebooks issue 293",
+)
 def never_cleared(fixed):
     """Asked: the results of a hand-written train_step are terrible. Answer: zero_grad is missing before backward."""
     train, held = sets.digits()
@@ -36,7 +41,11 @@ def never_cleared(fixed):
     return Run(model, train, held, F.cross_entropy, SGD(model.parameters(), 0.1), steps=300, step=step)
 
 
-@case("gradient-accumulates", "step-too-large", source="wenet-e2e/wekws pull request 73; tenstorrent/tt-blacksmith pull request 711")
+@case(
+    "gradient-accumulates",
+    "step-too-large",
+    source="wenet-e2e/wekws pull request 73; tenstorrent/tt-blacksmith pull request 711",
+)
 def never_cleared_with_adam(fixed):
     """Asked: in the training stage step is called and zero_grad is not. Answer: it belongs above backward."""
     train, held = sets.friedman()
@@ -60,11 +69,17 @@ def cleared_once_a_pass(fixed):
         run.loss(run.model(x), y).backward()
         run.optimizer.step()
 
-    optimizer = SGD(model.parameters(), 0.05, momentum=0.9)
+    optimizer = SGD(model.parameters(), 0.1)
     return Run(model, train, held, F.cross_entropy, optimizer, steps=300, step=None if fixed else step)
 
 
-@case("weights-unchanged", "layer-untrained", "loss-stalls", "step-too-small", source="xiaobeizi.cn/x/6iuujguWdu (stackoverflow); velog.io/@rhss10")
+@case(
+    "weights-unchanged",
+    "layer-untrained",
+    "loss-stalls",
+    "step-too-small",
+    source="xiaobeizi.cn/x/6iuujguWdu (stackoverflow); velog.io/@rhss10",
+)
 def cleared_between_backward_and_step(fixed):
     """Asked: where does zero_grad go? Answer: anywhere but between backward and step, where it throws the gradient away."""
     train, held = sets.friedman()
@@ -80,7 +95,16 @@ def scheduler_in_place_of_optimizer(fixed):
     train, held = sets.digits()
     model = mlp(64, 48, 10)
     step = plain_step if fixed else _loop("clear", "backward")
-    return Run(model, train, held, F.cross_entropy, ADAM(model.parameters(), 2e-3), steps=300, step=step, schedule=lambda i: 0.998**i)
+    return Run(
+        model,
+        train,
+        held,
+        F.cross_entropy,
+        ADAM(model.parameters(), 2e-3),
+        steps=300,
+        step=step,
+        schedule=lambda i: 0.998**i,
+    )
 
 
 @case("not-in-optimizer", "layer-untrained", source="microsoft/nni issue 4521; pytorch/pytorch issue 54765")
@@ -98,18 +122,20 @@ def optimizer_of_the_layers_before(fixed):
     return Run(model, train, held, F.cross_entropy, optimizer, steps=300)
 
 
-@case("not-in-optimizer", "layer-untrained", source="pytorch/pytorch issue 54765; automl/ConfigurableOptimizer issue 27")
+@case(
+    "not-in-optimizer", "layer-untrained", source="pytorch/pytorch issue 54765; automl/ConfigurableOptimizer issue 27"
+)
 def convolution_made_anew(fixed):
     """Asked: a new convolution with more filters takes the place of the old one; how does the optimizer learn of it? Answer: it
     does not; make it anew."""
     train, held = sets.images()
     model = cnn()
-    old = SGD(model.parameters(), 0.05, momentum=0.9)
+    old = SGD(model.parameters(), 0.01, momentum=0.9)
     model[3] = nn.Conv2d(8, 16, 3, padding=1)
     nn.init.normal_(model[3].weight, std=0.005)
     model[0] = nn.Conv2d(1, 8, 3, padding=1)
-    optimizer = SGD(model.parameters(), 0.05, momentum=0.9) if fixed else old
-    return Run(model, train, held, F.cross_entropy, optimizer, steps=150)
+    optimizer = SGD(model.parameters(), 0.01, momentum=0.9) if fixed else old
+    return Run(model, train, held, F.cross_entropy, optimizer, steps=350)
 
 
 class _Listed(nn.Module):
@@ -127,7 +153,13 @@ class _Listed(nn.Module):
         return self.head(x)
 
 
-@case("not-in-optimizer", "frozen-by-mistake", "layer-untrained", "layer-cut-off", source="pytorch/pytorch issues 715, 666 and 1053")
+@case(
+    "not-in-optimizer",
+    "frozen-by-mistake",
+    "layer-untrained",
+    "layer-cut-off",
+    source="pytorch/pytorch issues 715, 666 and 1053",
+)
 def layers_in_a_python_list(fixed):
     """Asked: layers appended to a list are not among the parameters. Answer: expected; wrap them in nn.ModuleList."""
     train, held = sets.digits()
@@ -140,7 +172,12 @@ class _Graph(nn.Module):
 
     def __init__(self, detached: bool):
         super().__init__()
-        self.query, self.key, self.value, self.head = (nn.Linear(4, 16), nn.Linear(4, 16), nn.Linear(4, 16), nn.Linear(16, 3))
+        self.query, self.key, self.value, self.head = (
+            nn.Linear(4, 16),
+            nn.Linear(4, 16),
+            nn.Linear(4, 16),
+            nn.Linear(16, 3),
+        )
         self.detached = detached
 
     def forward(self, x: Tensor) -> Tensor:
@@ -185,7 +222,12 @@ class _FrontEnd(nn.Module):
         return self.head(F.relu(F.conv1d(x.transpose(1, 2), kernel, stride=2)).flatten(1))
 
 
-@case("layer-cut-off", "layer-untrained", source="denfed/leaf-audio-pytorch issue 3", costs_nothing="random filters serve this task nearly as well as trained ones")
+@case(
+    "layer-cut-off",
+    "layer-untrained",
+    source="denfed/leaf-audio-pytorch issue 3",
+    costs_nothing="random filters serve this task nearly as well as trained ones",
+)
 def constraint_without_gradients(fixed):
     """Asked: the weights of the convolution do not change; its constraint stands under torch.no_grad. Answer: take it out from
     there and they do."""
@@ -201,15 +243,28 @@ def _in_eval(run: Run, x: Tensor, y: Tensor) -> None:
     run.optimizer.step()
 
 
-@case("mode-wrong", "overfits", "memorizes-noise", source="facebookresearch/clevr-iep pull request 22; wkentaro/pytorch-fcn pull request 56")
+@case(
+    "mode-wrong",
+    "overfits",
+    "memorizes-noise",
+    source="facebookresearch/clevr-iep pull request 22; wkentaro/pytorch-fcn pull request 56",
+)
 def never_back_to_training_mode(fixed):
     """Asked: after the first validation the model is never set back to train. Answer: set it back; dropout and batch
     normalization are off until then."""
-    (x, y), held = sets.clusters(4, spread=2.0)
-    x, y = x[:150], y[:150]
-    model = nn.Sequential(nn.Linear(16, 256), nn.ReLU(), nn.Dropout(0.7), nn.Linear(256, 256), nn.ReLU(), nn.Dropout(0.7), nn.Linear(256, 4))
+    (x, y), held = sets.clusters(4)
+    x, y = x[:250], _with_mistakes(y[:250], 4)
+    model = nn.Sequential(
+        nn.Linear(16, 256),
+        nn.ReLU(),
+        nn.Dropout(0.7),
+        nn.Linear(256, 256),
+        nn.ReLU(),
+        nn.Dropout(0.7),
+        nn.Linear(256, 4),
+    )
     optimizer = ADAM(model.parameters(), 1e-3)
-    return Run(model, (x, y), held, F.cross_entropy, optimizer, steps=300, step=plain_step if fixed else _in_eval)
+    return Run(model, (x, y), held, F.cross_entropy, optimizer, steps=200, step=plain_step if fixed else _in_eval)
 
 
 @case("mode-wrong", "signal-explodes", "step-too-large", "statistics-differ", source="fartashf/vsepp issue 4")

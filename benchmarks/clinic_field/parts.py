@@ -44,7 +44,12 @@ def normal_(model: nn.Module, std: float) -> nn.Module:
 
 
 def cnn(
-    *, norm: str = "", act: Callable[[], nn.Module] = nn.ReLU, dropout: float = 0.0, classes: int = 10, momentum: float = 0.1
+    *,
+    norm: str = "",
+    act: Callable[[], nn.Module] = nn.ReLU,
+    dropout: float = 0.0,
+    classes: int = 10,
+    momentum: float = 0.1,
 ) -> nn.Sequential:
     """Two convolutions and a linear layer for images of 8 x 8."""
     layers: list[nn.Module] = []
