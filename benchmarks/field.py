@@ -16,23 +16,18 @@ import argparse
 import copy
 import json
 import math
-import sys
 import time
 import warnings
 from collections import Counter
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
-
 import torch
+from clinic_field import CASES, NEW, held_out_loss, score_of, skill_of, train
 from joblib import Parallel, delayed
-
-from benchmarks.clinic_field import CASES, held_out_loss, score_of, skill_of, train
 
 BAD = ("critical", "warning")
 KEPT, LEARNS, SAME, RISE = 0.85, 0.5, 0.9, 1.25
-PAGE = ROOT / "docs" / "field.md"
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "field.md"
 
 
 def chosen(words):
@@ -125,8 +120,6 @@ the model is used (a language model from what came before, a table without the l
 
 Names marked * are not in the catalogue of ailments today.
 """
-    from benchmarks.clinic_field import NEW
-
     lines = [head]
     for kind in dict.fromkeys(r["kind"] for r in rows):
         lines += [

@@ -18,21 +18,16 @@ What really diverges, stalls or overfits at its step is left out and counted. No
 import argparse
 import json
 import math
-import sys
 import time
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
-
+import clinic_cases as clinic
+import clinic_field as field
 import torch
+from clinic_cases.run import chance
 from joblib import Parallel, delayed
-
-from benchmarks import clinic_cases as clinic
-from benchmarks import clinic_field as field
-from benchmarks.clinic_cases.run import chance
 
 NEARLY, RISE, LEARNS, TIED = 0.95, 1.25, 0.25, 0.002
 LOOKS, MOST = 8, 2

@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 import torch
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # benchmarks is no installed package
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "benchmarks"))  # benchmarks is no installed package
 
-from benchmarks.clinic_field import CASES, NEW, chance_of, score_of, train
-from benchmarks.field import american, verdict
-from benchmarks.ladder import wilson
+from clinic_field import CASES, NEW, chance_of, score_of, train
+from field import american, verdict
+from ladder import wilson
+
 from theodolite.catalogue import ailment_names
 
 KNOWN = {american(name) for name in ailment_names()}
@@ -55,7 +56,7 @@ def test_a_seed_draws_the_same_run():
 
 def test_truth_can_be_told_from_its_contrary():
     """A fault costs what it says, and its cure does not have it."""
-    from benchmarks.field import truth_of
+    from field import truth_of
 
     assert not truth_of(CASES["targets-broadcast-in-a-line"], 1)["wrong"]
     harmless = CASES["log-softmax-before-cross-entropy"]

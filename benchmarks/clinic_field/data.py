@@ -1,12 +1,12 @@
 """Questions whose answer was in the data: its scale, its order, its labels, how it was split."""
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 from torch.nn import functional as F
 
 from . import sets
 from .case import Run, accuracy, balanced_accuracy, case, outputs
-from .parts import cnn, mlp
+from .parts import Call, cnn, mlp
 
 SGD, ADAM = torch.optim.SGD, torch.optim.Adam
 
@@ -217,8 +217,6 @@ def _pixel_loss(weight: float):
 def background_in_all_but_few_pixels(fixed):
     """Asked: with more than 99 % of background the model says background everywhere. Answer: weight the classes in the
     loss."""
-    from .parts import Call
-
     train, held = sets.strokes()
     layers = nn.Conv2d(1, 8, 3, padding=1), nn.ReLU(), nn.Conv2d(8, 2, 3, padding=1), Call(lambda z: z.movedim(1, -1))
     model = nn.Sequential(*layers)
@@ -248,13 +246,6 @@ def label_among_the_features(fixed):
     return Run(model, *pairs, F.cross_entropy, ADAM(model.parameters(), 3e-3), steps=300, score=in_use)
 
 
-def _with_mistakes(y: Tensor, classes: int, share: float = 0.4) -> Tensor:
-    """Labels of which a share is that of some other class."""
-    g = torch.Generator().manual_seed(17)
-    other = (y + torch.randint(1, classes, y.shape, generator=g)) % classes
-    return torch.where(torch.rand(len(y), generator=g) < share, other, y)
-
-
 @case(
     "overfits",
     "memorizes-noise",
@@ -264,7 +255,7 @@ def more_weights_than_samples(fixed):
     """Asked: training is perfect, validation far below and getting worse. Answer: it overfits; more dropout and weight decay,
     which brought ten points."""
     (x, y), held = sets.clusters(4)
-    x, y = x[:300], _with_mistakes(y[:300], 4)
+    x, y = x[:300], sets.with_mistakes(y[:300], 4)
     dropout = 0.5 if fixed else 0.0
     model = nn.Sequential(nn.Linear(16, 256), nn.ReLU(), nn.Dropout(dropout), nn.Linear(256, 4))
     optimizer = torch.optim.AdamW(model.parameters(), 2e-3, weight_decay=1.0 if fixed else 0.0)

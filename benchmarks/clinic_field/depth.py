@@ -5,8 +5,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from . import sets
-from .case import Run, case
-from .parts import Call, Residual, Rnn, cnn, he_, mlp, normal_, xavier_
+from .case import Run, case, sign_accuracy
+from .parts import Residual, Rnn, Transformer, cnn, he_, mlp, normal_, xavier_
 
 SGD, ADAM = torch.optim.SGD, torch.optim.Adam
 
@@ -175,8 +175,6 @@ def exclusive_or_by_a_linear_model(fixed):
     g = torch.Generator().manual_seed(9)
     x = (torch.rand(700, 2, generator=g) < 0.5).float() + 0.1 * torch.randn(700, 2, generator=g)
     y = ((x[:, 0] > 0.5) != (x[:, 1] > 0.5)).float()[:, None]
-    from .case import sign_accuracy
-
     model = mlp(2, 16, 1, act=nn.ReLU if fixed else nn.Identity)
     pairs = (x[:400], y[:400]), (x[400:], y[400:])
     return Run(
@@ -198,25 +196,12 @@ def too_few_hidden_units(fixed):
     return Run(model, train, held, F.cross_entropy, ADAM(model.parameters(), 3e-3), steps=500)
 
 
-class _Order(nn.Module):
-    """The mean of embedded symbols after attention; order enters only by the encoding of places."""
-
-    def __init__(self, positions: bool):
-        super().__init__()
-        from .parts import Transformer
-
-        self.net = Transformer(10, 2, width=32, layers=2, positions=positions, pooled=True)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.net(x)
-
-
 @case("inputs-merge", "labels-conflict", "loss-stalls", source="DaoyuanLi2816/Molecule-Generator pull request 23")
 def attention_without_places(fixed):
     """Asked: the encoder cannot tell CCO from OCC. Answer: embedded symbols go into attention without their places; add a
     positional encoding."""
     train, held = sets.ordered()
-    model = _Order(positions=fixed)
+    model = Transformer(10, 2, width=32, positions=fixed, pooled=True)
     return Run(model, train, held, F.cross_entropy, ADAM(model.parameters(), 3e-3), steps=400)
 
 
@@ -272,8 +257,6 @@ def linear_model_from_zero(fixed):
 def attention_that_needs_no_places(fixed):
     """Asked: there is no position encoding in the transformer. Answer: it was not needed here. The class is which of four
     symbols is in the row."""
-    from .parts import Transformer
-
     g = torch.Generator().manual_seed(11)
     x = torch.randint(4, 10, (1500, 10), generator=g)
     y = torch.randint(4, (1500,), generator=g)
@@ -281,6 +264,3 @@ def attention_that_needs_no_places(fixed):
     model = Transformer(10, 4, layers=1, positions=fixed, pooled=True)
     pairs = (x[:1000], y[:1000]), (x[1000:], y[1000:])
     return Run(model, *pairs, F.cross_entropy, ADAM(model.parameters(), 3e-3), steps=200)
-
-
-__all__ = ["Call"]

@@ -6,8 +6,7 @@ from torch.nn import functional as F
 
 from . import sets
 from .case import Run, case, plain_step
-from .data import _with_mistakes
-from .parts import cnn, mlp
+from .parts import Rnn, cnn, mlp
 
 SGD, ADAM = torch.optim.SGD, torch.optim.Adam
 
@@ -114,11 +113,8 @@ def optimizer_of_the_layers_before(fixed):
     train, held = sets.digits()
     model = mlp(64, 64, 64, 10)
     old = ADAM(model.parameters(), 2e-3)
-    model[0], model[2] = nn.Linear(64, 24), nn.Linear(24, 64)
+    model[0], model[2], model[4] = nn.Linear(64, 24), nn.Linear(24, 24), nn.Linear(24, 10)
     optimizer = ADAM(model.parameters(), 2e-3) if fixed else old
-    if not fixed:  # what is left of the old network is its last layer, which was pruned to nothing
-        nn.init.zeros_(model[4].weight)
-        old.param_groups[0]["params"] = [p for p in old.param_groups[0]["params"] if p is not model[4].weight]
     return Run(model, train, held, F.cross_entropy, optimizer, steps=300)
 
 
@@ -194,11 +190,9 @@ def learned_graph_detached(fixed):
     g = torch.Generator().manual_seed(12)
     n = 1500
     x = torch.randn(n, 8, 4, generator=g)
-    x[:, :, 0] = (torch.rand(n, 8, generator=g) < 0.2).float() * 4  # a node that is marked says the class
-    x[:, -1, 0] = 0.0
     place = torch.randint(7, (n,), generator=g)
     x[:, :, 0] = 0.0
-    x[torch.arange(n), place, 0] = 4.0
+    x[torch.arange(n), place, 0] = 4.0  # the node that is marked says the class
     y = (x[torch.arange(n), place, 1] * 2).round().clamp(-1, 1).long() + 1
     model = _Graph(detached=not fixed)
     pairs = (x[:1000], y[:1000]), (x[1000:], y[1000:])
@@ -253,7 +247,7 @@ def never_back_to_training_mode(fixed):
     """Asked: after the first validation the model is never set back to train. Answer: set it back; dropout and batch
     normalization are off until then."""
     (x, y), held = sets.clusters(4)
-    x, y = x[:250], _with_mistakes(y[:250], 4)
+    x, y = x[:250], sets.with_mistakes(y[:250], 4)
     model = nn.Sequential(
         nn.Linear(16, 256),
         nn.ReLU(),
@@ -285,8 +279,6 @@ def batch_norm_in_evaluation_mode(fixed):
 def evaluation_mode_without_effect(fixed):
     """Asked: train() is not called again after eval(). Answer: the network has neither dropout nor batch normalization, so the
     outcome is the same."""
-    from .parts import Rnn
-
     train, held = sets.tones()
     model = Rnn(nn.GRU, 4, 24, 3, batch_first=True)
     step = plain_step if fixed else _in_eval

@@ -1,6 +1,7 @@
 """The networks of the field, small enough for one core."""
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -11,7 +12,7 @@ from torch.nn import functional as F
 def mlp(*sizes: int, act: Callable[[], nn.Module] = nn.ReLU, end: nn.Module | None = None) -> nn.Sequential:
     """Linear layers with an activation between them."""
     layers: list[nn.Module] = []
-    for i, (fan_in, fan_out) in enumerate(zip(sizes, sizes[1:], strict=False)):
+    for i, (fan_in, fan_out) in enumerate(pairwise(sizes)):
         layers += [nn.Linear(fan_in, fan_out), *([act()] if i < len(sizes) - 2 else [])]
     return nn.Sequential(*layers, *([end] if end is not None else []))
 

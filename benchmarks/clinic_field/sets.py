@@ -6,7 +6,6 @@ import numpy as np
 import torch
 from sklearn import datasets
 from torch import Tensor
-from torch.nn import functional as F
 
 from .case import Pair
 
@@ -53,14 +52,6 @@ def images(train: int = 1300) -> tuple[Pair, Pair]:
 
 
 @cache
-def cancer() -> tuple[Pair, Pair]:
-    """Breast cancer, 30 features, a target of 0 or 1 in a column."""
-    x, y = datasets.load_breast_cancer(return_X_y=True)
-    pairs = _split(torch.tensor(x, dtype=torch.float32), torch.tensor(y, dtype=torch.float32)[:, None], 380)
-    return standardized(*pairs)
-
-
-@cache
 def wine() -> tuple[Pair, Pair]:
     """Wines of three growers, 13 features."""
     x, y = datasets.load_wine(return_X_y=True)
@@ -82,13 +73,6 @@ def clusters(classes: int = 4, features: int = 16, *, spread: float = 1.0, sampl
     y = rng.integers(classes, size=samples + 600)
     x = centers[y, rng.integers(2, size=len(y))] + spread * rng.normal(size=(len(y), features))
     return _split(torch.tensor(x, dtype=torch.float32), torch.tensor(y), samples)
-
-
-@cache
-def moons(samples: int = 600) -> tuple[Pair, Pair]:
-    """Two half moons."""
-    x, y = datasets.make_moons(samples + 400, noise=0.12, random_state=0)
-    return standardized(*_split(torch.tensor(x, dtype=torch.float32), torch.tensor(y), samples))
 
 
 @cache
@@ -143,7 +127,7 @@ def tones(length: int = 24, channels: int = 4) -> tuple[Pair, Pair]:
 
 @cache
 def padded(length: int = 24, symbols: int = 9) -> tuple[Pair, Pair]:
-    """Rows of 4 to 10 symbols, then padding (0); the class is the sum of the first two and the last symbol, by three."""
+    """Rows of 4 to 10 symbols, then padding (0); the class is told by the last symbol."""
     g = _generator(3)
     n = 1500
     x = torch.randint(1, symbols, (n, length), generator=g)
@@ -188,6 +172,8 @@ def wave(cycles: float = 12.0, samples: int = 600) -> tuple[Pair, Pair]:
     return _split(x, y / y.std(), samples)
 
 
-def one_hot(y: Tensor, classes: int) -> Tensor:
-    """Targets as rows with a single 1."""
-    return F.one_hot(y, classes).float()
+def with_mistakes(y: Tensor, classes: int, share: float = 0.4) -> Tensor:
+    """Labels of which a share is that of some other class."""
+    g = _generator(17)
+    other = (y + torch.randint(1, classes, y.shape, generator=g)) % classes
+    return torch.where(torch.rand(len(y), generator=g) < share, other, y)

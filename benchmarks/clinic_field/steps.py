@@ -7,7 +7,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from . import sets
-from .case import Run, case
+from .case import Run, case, outputs
 from .parts import Transformer, cnn, he_, mlp, token_loss
 
 SGD, ADAM = torch.optim.SGD, torch.optim.Adam
@@ -65,7 +65,6 @@ def gate_of_two_bits(fixed):
     Answer: drop the last sigmoid for a loss of logits, widen it, larger steps."""
     x = torch.tensor([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
     y = torch.tensor([[1.0], [0.0], [0.0], [1.0]])
-    from .case import outputs
 
     def right(run):
         edge = 0.0 if fixed else 0.5
