@@ -16,6 +16,7 @@ import argparse
 import copy
 import json
 import math
+import random
 import time
 import warnings
 from collections import Counter
@@ -198,6 +199,7 @@ def ask(cases, jobs, out):
     done = [json.loads(line) for line in out.read_text().splitlines()] if out and out.exists() else []
     known = {(r["case"], r["fixed"]): r for r in done}
     wanted = [(case, fixed) for case in cases for fixed in (False, True)]
+    random.Random(0).shuffle(wanted)  # so that what is done when it is stopped is a fair part of the whole
     work = (delayed(asked)(case.name, fixed) for case, fixed in wanted if (case.name, fixed) not in known)
     tally, first, errors, seconds = Counter(), 0, 0, 0.0
 
