@@ -283,30 +283,22 @@ def coordinates_without_an_encoding(fixed):
     return Run(model, (x, y), (x_held, y_held), F.mse_loss, ADAM(model.parameters(), 3e-3), steps=500)
 
 
-@case("statistics-differ", source="wolny/pytorch-3dunet issue 53")
+@case(
+    "statistics-differ",
+    "batch-noise",
+    "loss-stalls",
+    source="wolny/pytorch-3dunet issue 53; pytorch/pytorch issue 19916",
+)
 def batch_norm_with_one_image(fixed):
-    """Asked: predictions make no sense in evaluation and are fine in training mode. Answer: batch normalization with batches of
-    one; use group normalization."""
-    train, held = sets.images()
-    model = nn.Sequential(
-        nn.Conv2d(1, 8, 3, padding=1),
-        nn.GroupNorm(2, 8) if fixed else nn.BatchNorm2d(8),
-        nn.ReLU(),
-        nn.MaxPool2d(2),
-        nn.Conv2d(8, 16, 3, padding=1),
-        nn.GroupNorm(4, 16) if fixed else nn.BatchNorm2d(16),
-        nn.ReLU(),
-        nn.MaxPool2d(2),
-        nn.Conv2d(16, 16, 3, padding=1),
-        nn.GroupNorm(4, 16) if fixed else nn.BatchNorm2d(16),
-        nn.ReLU(),
-        nn.Conv2d(16, 16, 3, padding=1),
-        nn.GroupNorm(4, 16) if fixed else nn.BatchNorm2d(16),
-        nn.ReLU(),
-        nn.Flatten(),
-        nn.Linear(64, 10),
-    )
-    return Run(model, train, held, F.cross_entropy, SGD(model.parameters(), 0.005), batch=1, steps=1300)
+    """Asked: predictions make no sense in evaluation mode. Answer: batch normalization was used, erroneously, with batches of
+    one, where it takes out each image's own brightness; use it with more images. The class is how bright an image is."""
+    (x, _), (x_held, _) = sets.images()
+    g = torch.Generator().manual_seed(19)
+    y, y_held = (torch.randint(3, (len(part),), generator=g) for part in (x, x_held))
+    pairs = [((z + 0.8) * (0.5 + 0.5 * level[:, None, None, None]), level) for z, level in ((x, y), (x_held, y_held))]
+    model = cnn(norm="batch", classes=3)
+    batch, steps = (32, 200) if fixed else (1, 1200)
+    return Run(model, *pairs, F.cross_entropy, SGD(model.parameters(), 0.02), batch=batch, steps=steps)
 
 
 @case("statistics-differ", source="pytorch/pytorch issues 15298 and 4741; discuss.pytorch.org t/7146")

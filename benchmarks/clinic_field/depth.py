@@ -24,7 +24,7 @@ def many_sigmoids(fixed):
     multiplies from layer to layer; use ReLU and a fitting start."""
     train, held = sets.digits()
     model = he_(mlp(64, *[32] * 7, 10)) if fixed else mlp(64, *[32] * 7, 10, act=nn.Sigmoid)
-    return Run(model, train, held, F.cross_entropy, SGD(model.parameters(), 0.05, momentum=0.9), steps=350)
+    return Run(model, train, held, F.cross_entropy, SGD(model.parameters(), 0.02, momentum=0.9), steps=400)
 
 
 @case(
@@ -222,7 +222,7 @@ def recurrence_without_clipping(fixed):
             nn.utils.clip_grad_norm_(run.model.parameters(), 1.0)
         run.optimizer.step()
 
-    return Run(model, train, held, F.cross_entropy, SGD(model.parameters(), 0.02), steps=500, step=step)
+    return Run(model, train, held, F.cross_entropy, SGD(model.parameters(), 0.01), steps=500, step=step)
 
 
 @case(

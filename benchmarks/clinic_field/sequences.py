@@ -100,7 +100,7 @@ def padding_in_the_loss(fixed):
     x, y = _padded_language()
     text = torch.where(x == 8, torch.full_like(y, -100), y)
     text = torch.where(y == 8, torch.full_like(y, -100), text)
-    model = Transformer(9, 9, causal=True, length=48, layers=1, width=24)
+    model = Transformer(9, 9, causal=True, length=48, layers=1, width=32)
 
     def in_text(run):
         said, wanted = outputs(run, x[1000:])[:, 2:], text[1000:, 2:]
@@ -109,7 +109,7 @@ def padding_in_the_loss(fixed):
     labels = text if fixed else y
     pairs = (x[:1000], labels[:1000]), (x[1000:], labels[1000:])
     optimizer = ADAM(model.parameters(), 6e-3)
-    return Run(model, *pairs, token_loss, optimizer, batch=32, steps=250, score=in_text, chance=0.14)
+    return Run(model, *pairs, token_loss, optimizer, batch=32, steps=260, score=in_text, chance=0.14)
 
 
 @case("attention-unmasked", source="yg211/bert_nli pull request 3; jingyaogong/minimind-v issue 76")
@@ -123,7 +123,7 @@ def padding_attended_to(fixed):
     y = ((x.float() * (x > 0)).sum(1) / size > 4.5).long()  # whether its symbols are large, however many there are
     model = Transformer(9, 2, layers=1, width=16, length=48, pooled=True, padding=0 if fixed else None)
     pairs = (x[:1000], y[:1000]), (x[1000:], y[1000:])
-    return Run(model, *pairs, F.cross_entropy, SGD(model.parameters(), 0.05, momentum=0.9), steps=200)
+    return Run(model, *pairs, F.cross_entropy, SGD(model.parameters(), 0.1), steps=250)
 
 
 class _LastState(nn.Module):

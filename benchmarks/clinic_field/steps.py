@@ -20,7 +20,7 @@ def one_class_after_a_good_start(fixed):
     (x, y), (x_held, y_held) = sets.images()
     pairs = (x, y % 2), (x_held, y_held % 2)
     model = cnn(classes=2)
-    optimizer = SGD(model.parameters(), 0.01 if fixed else 1.0, momentum=0.9)
+    optimizer = SGD(model.parameters(), 0.005 if fixed else 1.0, momentum=0.9)
     return Run(model, *pairs, F.cross_entropy, optimizer, steps=400)
 
 
