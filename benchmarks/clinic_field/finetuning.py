@@ -69,15 +69,10 @@ def step_of_the_first_training(fixed):
     return Run(model, *data, F.cross_entropy, optimizer, batch=16, steps=200)
 
 
-@case(
-    "frozen-by-mistake",
-    "layer-untrained",
-    "labels-unrelated",
-    source="vfeofanov/mantis issue 14; HazyResearch/metal issue 95",
-)
+@case("frozen-by-mistake", "layer-untrained", "labels-unrelated", source="huggingface/peft issues 876 and 577")
 def head_frozen_with_the_rest(fixed):
-    """Asked: with the encoder frozen as well, accuracy hovers far below. Answer: the part that must learn has to stay free. Here
-    a loop freezes every weight but the biases, the new head's too."""
+    """Asked: a tuned classifier does far worse than it should. Answer: its new head is drawn at random and must be among the
+    modules that are trained. Here a loop leaves nothing free but biases."""
     data = _second_task()
     model = _with_weights()
     for name, parameter in model.named_parameters():
