@@ -222,7 +222,7 @@ def recurrence_without_clipping(fixed):
             nn.utils.clip_grad_norm_(run.model.parameters(), 1.0)
         run.optimizer.step()
 
-    return Run(model, train, held, F.cross_entropy, SGD(model.parameters(), 0.01), steps=500, step=step)
+    return Run(model, train, held, F.cross_entropy, SGD(model.parameters(), 0.09), steps=400, step=step)
 
 
 @case(
