@@ -1,0 +1,322 @@
+"""Questions whose answer was in the data: its scale, its order, its labels, how it was split."""
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from . import sets
+from .case import Run, accuracy, balanced_accuracy, case, outputs
+from .parts import Call, cnn, mlp
+
+SGD, ADAM = torch.optim.SGD, torch.optim.Adam
+
+
+@case(
+    "inputs-not-scaled",
+    "step-too-large",
+    source="keras-team/keras issues 6447 and 13891; hill-a/stable-baselines issue 328",
+)
+def pixels_from_0_to_255(fixed):
+    """Asked: the network gives the same answer for every image. Answer: pixels were left between 0 and 255; scale them
+    first."""
+    (x, y), (x_held, y_held) = sets.raw_digits()
+    x, x_held = (x / 16, x_held / 16) if fixed else (x * 16, x_held * 16)
+    model = mlp(64, 64, 32, 10)
+    return Run(model, (x, y), (x_held, y_held), F.cross_entropy, SGD(model.parameters(), 0.1, momentum=0.5), steps=500)
+
+
+@case("inputs-not-scaled", "step-too-large", source="chaoqing's comment in keras-team/keras issue 6447")
+def features_in_their_own_units(fixed):
+    """Asked: a table of measurements in raw units is predicted as one class. Answer: scale the columns."""
+    train, held = sets.wine() if fixed else sets.raw_wine()
+    model = mlp(13, 16, 3)
+    return Run(model, train, held, F.cross_entropy, SGD(model.parameters(), 0.05), batch=16, steps=300)
+
+
+@case(
+    "inputs-not-scaled",
+    "step-too-large",
+    "targets-not-scaled",
+    "weights-not-finite",
+    source="mejorcodigo.com/p/45698 (stackoverflow)",
+)
+def line_over_a_hundred_times_the_range(fixed):
+    """Asked: gradient descent on a line works for x below 1 and gives NaN for x up to 100. Answer: rescaling the data rescales
+    the step; scale x."""
+    g = torch.Generator().manual_seed(1)
+    x = torch.rand(500, 1, generator=g)
+    y = 5 * x + 3 + 0.1 * torch.randn(500, 1, generator=g)
+    if not fixed:
+        x = 100 * x
+    model = nn.Linear(1, 1)
+    return Run(
+        model, (x[:350], y[:350]), (x[350:], y[350:]), F.mse_loss, SGD(model.parameters(), 0.1), batch=350, steps=600
+    )
+
+
+@case(
+    "targets-not-scaled",
+    "inputs-not-scaled",
+    "step-too-small",
+    "trained-too-short",
+    source="discuss.pytorch.org t/96648",
+)
+def cubes_of_thousands(fixed):
+    """Asked: a network of one hidden layer cannot learn x cubed for x up to 4,000. Answer: normalize inputs and targets."""
+    x = torch.arange(1.0, 4000.0)[:, None]
+    order = torch.randperm(len(x), generator=torch.Generator().manual_seed(2))
+    x = x[order]
+    y = x**3
+    if fixed:
+        x, y = (x - x.mean()) / x.std(), (y - y.mean()) / y.std()
+    model = mlp(1, 50, 1)
+    return Run(
+        model,
+        (x[:1500], y[:1500]),
+        (x[1500:2500], y[1500:2500]),
+        F.mse_loss,
+        ADAM(model.parameters(), 3e-3),
+        batch=64,
+        steps=500,
+    )
+
+
+@case(
+    "targets-not-scaled",
+    "step-too-large",
+    "gradient-explodes",
+    "weights-not-finite",
+    source="stats.stackexchange.com/questions/418955",
+)
+def squares_left_as_they_are(fixed):
+    """Asked: two layers on normalized x diverge for y = x squared + 3 with x from 0 to 99. Answer: the target is not
+    scaled."""
+    x = torch.arange(100.0)[:, None]
+    y = x**2 + 3
+    x = (x - x.mean()) / x.std()
+    if fixed:
+        y = (y - y.mean()) / y.std()
+    order = torch.randperm(100, generator=torch.Generator().manual_seed(0))
+    x, y = x[order], y[order]
+    model = mlp(1, 16, 1, act=nn.Tanh)
+    return Run(model, (x[:70], y[:70]), (x[70:], y[70:]), F.mse_loss, SGD(model.parameters(), 0.1), batch=16, steps=600)
+
+
+@case("targets-not-scaled", "step-too-small", "trained-too-short", source="DeepRank/deeprank issue 16")
+def targets_far_from_zero(fixed):
+    """Asked: without normalized targets every prediction is the same value. Answer: normalize the targets."""
+    (x, y), (x_held, y_held) = sets.friedman()
+    if not fixed:
+        y, y_held = 300 + 60 * y, 300 + 60 * y_held
+    model = mlp(10, 32, 1)
+    return Run(model, (x, y), (x_held, y_held), F.mse_loss, ADAM(model.parameters(), 3e-3), steps=400)
+
+
+@case(
+    "inputs-not-finite", "weights-not-finite", source="danielegrattarola/keras-gat issue 14; circleAhn/TESLA-tf issue 1"
+)
+def missing_values_among_the_features(fixed):
+    """Asked: the loss is NaN from the first epoch. Answer: the features hold NaN; fill them before training."""
+    (x, y), held = sets.clusters(4)
+    x = x.clone()
+    x[::50, 3] = float("nan")
+    if fixed:
+        x = torch.nan_to_num(x)
+    model = mlp(16, 32, 4)
+    return Run(model, (x, y), held, F.cross_entropy, ADAM(model.parameters(), 3e-3), steps=300)
+
+
+@case("inputs-not-finite", "weights-not-finite", source="google-deepmind/deepmind-research issue 346")
+def normalized_by_no_deviation(fixed):
+    """Asked: NaN in the very first iteration after a feature was normalized. Answer: its deviation comes out as nothing, and
+    the division is what gives NaN; guard it."""
+    (x, y), (x_held, y_held) = sets.raw_digits()
+    spread, mean = x.std(0), x.mean(0)
+    if fixed:
+        spread = spread.clamp_min(1.0)
+    model = mlp(64, 48, 10)
+    pairs = ((x - mean) / spread, y), ((x_held - mean) / spread, y_held)
+    return Run(model, *pairs, F.cross_entropy, ADAM(model.parameters(), 2e-3), steps=250)
+
+
+@case("labels-unrelated", "memorizes-noise", source="xudonmao/VMT issue 1")
+def labels_shuffled_apart_from_inputs(fixed):
+    """Asked: two calls of shuffle permute images and labels differently; is that right? Answer: no, one permutation for both,
+    after which results improve."""
+    (x, y), held = sets.digits()
+    if not fixed:
+        y = y[torch.randperm(len(y), generator=torch.Generator().manual_seed(3))]
+    model = mlp(64, 64, 10)
+    return Run(model, (x, y), held, F.cross_entropy, ADAM(model.parameters(), 1e-3), steps=400)
+
+
+@case("labels-unrelated", "memorizes-noise", source="tensorflow/tensorflow issue 21033")
+def faces_with_labels_of_other_faces(fixed):
+    """Asked: after batching and shuffling again some faces carry the label of no face. Answer: the second queue shuffles them
+    apart; batch once."""
+    (x, y), (x_held, y_held) = sets.images()
+    y, y_held = (y < 5).long(), (y_held < 5).long()
+    if not fixed:
+        mixed = torch.randperm(len(y), generator=torch.Generator().manual_seed(4))
+        y = torch.where(torch.arange(len(y)) % 10 < 9, y[mixed], y)
+    model = cnn(classes=2)
+    return Run(model, (x, y), (x_held, y_held), F.cross_entropy, ADAM(model.parameters(), 3e-3), steps=300)
+
+
+@case("data-not-shuffled", "loss-stalls", "batch-noise", "overfits", source="Deci-AI/super-gradients issue 416")
+def classes_one_after_another(fixed):
+    """Asked: training falls out of its minimum; the loader does not shuffle by default, so that each batch holds one class.
+    Answer: pass shuffle=True."""
+    (x, y), held = sets.digits()
+    order = y.argsort(stable=True)
+    model = mlp(64, 48, 10)
+    optimizer = SGD(model.parameters(), 0.05, momentum=0.9)
+    return Run(model, (x[order], y[order]), held, F.cross_entropy, optimizer, steps=400, shuffle=fixed)
+
+
+@case("validation-differs", "overfits", source="Project-MONAI/tutorials issue 122; keras-team/keras issue 8346")
+def last_classes_held_out(fixed):
+    """Asked: losses fall and validation accuracy is zero. Answer: files were split before they were shuffled, so that the last
+    classes are only in validation; shuffle first."""
+    (x, y), (x_held, y_held) = sets.digits()
+    if not fixed:
+        x, y = torch.cat([x, x_held]), torch.cat([y, y_held])
+        order = y.argsort(stable=True)
+        x, y = x[order], y[order]
+        x, y, x_held, y_held = x[:1300], y[:1300], x[1300:], y[1300:]
+    model = mlp(64, 48, 10)
+    run = Run(model, (x, y), (x_held, y_held), F.cross_entropy, ADAM(model.parameters(), 2e-3), steps=300)
+    run.score, run.chance = accuracy, 0.1
+    return run
+
+
+@case(
+    "validation-differs",
+    "statistics-differ",
+    "overfits",
+    source="JeasunLok/ResNet-pytorch issue 1; mlpack/examples pull request 213",
+)
+def only_training_is_normalized(fixed):
+    """Asked: training accuracy is fine and test accuracy very low. Answer: the normalization was applied to the training set
+    only."""
+    train, (x_held, y_held) = sets.images()
+    if not fixed:
+        x_held = 6 * x_held + 4.9
+    model = cnn()
+    return Run(model, train, (x_held, y_held), F.cross_entropy, ADAM(model.parameters(), 3e-3), steps=300)
+
+
+def _pixel_loss(weight: float):
+    def loss(output, target):
+        return F.cross_entropy(output.movedim(-1, 1), target, weight=torch.tensor([1.0, weight]))
+
+    return loss
+
+
+@case("classes-unbalanced", source="dmlc/gluon-cv issue 644")
+def background_in_all_but_few_pixels(fixed):
+    """Asked: with more than 99 % of background the model says background everywhere. Answer: weight the classes in the
+    loss."""
+    train, held = sets.strokes()
+    layers = nn.Conv2d(1, 8, 3, padding=1), nn.ReLU(), nn.Conv2d(8, 2, 3, padding=1), Call(lambda z: z.movedim(1, -1))
+    model = nn.Sequential(*layers)
+    loss = _pixel_loss(48.0 if fixed else 1.0)
+    optimizer = ADAM(model.parameters(), 5e-3)
+    return Run(model, train, held, loss, optimizer, steps=300, score=balanced_accuracy)
+
+
+@case("target-leaks", source="dotnet/machinelearning issue 737")
+def label_among_the_features(fixed):
+    """Asked: the metrics of a binary classifier are too good to be true. Answer: the target class was included as a feature.
+    Scored as it is used: without that column."""
+    (x, y), (x_held, y_held) = sets.clusters(3, spread=2.0)
+    g = torch.Generator().manual_seed(5)
+
+    def column(labels):
+        return torch.randn(len(labels), 1, generator=g) if fixed else 4 * (labels[:, None].float() - 1)
+
+    pairs = (torch.cat([x, column(y)], 1), y), (torch.cat([x_held, column(y_held)], 1), y_held)
+    model = mlp(17, 32, 3)
+
+    def in_use(run):
+        inputs = run.validation[0].clone()
+        inputs[:, -1] = 0.0
+        return float((outputs(run, inputs).argmax(-1) == run.validation[1]).float().mean())
+
+    return Run(model, *pairs, F.cross_entropy, ADAM(model.parameters(), 3e-3), steps=300, score=in_use)
+
+
+@case(
+    "overfits",
+    "memorizes-noise",
+    source="yaashwardhan/On-Device-Machine-Learning pull request 1; datarekha.com train-val gap",
+)
+def more_weights_than_samples(fixed):
+    """Asked: training is perfect, validation far below and getting worse. Answer: it overfits; more dropout and weight decay,
+    which brought ten points."""
+    (x, y), held = sets.clusters(4)
+    x, y = x[:300], sets.with_mistakes(y[:300], 4)
+    dropout = 0.5 if fixed else 0.0
+    model = nn.Sequential(nn.Linear(16, 256), nn.ReLU(), nn.Dropout(dropout), nn.Linear(256, 4))
+    optimizer = torch.optim.AdamW(model.parameters(), 2e-3, weight_decay=1.0 if fixed else 0.0)
+    return Run(model, (x, y), held, F.cross_entropy, optimizer, steps=150 if fixed else 700)
+
+
+@case(
+    "target-too-rough",
+    "step-too-small",
+    "too-narrow",
+    "loss-stalls",
+    source="marcoamonteiro/pi-GAN issue 17; google/mipnerf issue 32",
+)
+def coordinates_without_an_encoding(fixed):
+    """Asked: why does a network of coordinates need a positional encoding? Answer: without one, or sine activations, it does
+    not learn high frequencies in its time."""
+    (x, y), (x_held, y_held) = sets.wave(12.0)
+
+    def encoded(z):
+        return torch.cat([f(3.1416 * 2**k * z) for k in range(5) for f in (torch.sin, torch.cos)], -1)
+
+    if fixed:
+        x, x_held = encoded(x), encoded(x_held)
+    model = mlp(x.shape[1], 64, 64, 1)
+    return Run(model, (x, y), (x_held, y_held), F.mse_loss, ADAM(model.parameters(), 3e-3), steps=500)
+
+
+@case(
+    "statistics-differ",
+    "batch-noise",
+    "loss-stalls",
+    source="wolny/pytorch-3dunet issue 53; pytorch/pytorch issue 19916",
+)
+def batch_norm_with_one_image(fixed):
+    """Asked: predictions make no sense in evaluation mode. Answer: batch normalization was used, erroneously, with batches of
+    one, where it takes out each image's own brightness; use it with more images. The class is how bright an image is."""
+    (x, _), (x_held, _) = sets.images()
+    g = torch.Generator().manual_seed(19)
+    y, y_held = (torch.randint(3, (len(part),), generator=g) for part in (x, x_held))
+    pairs = [((z + 0.8) * (0.5 + 0.5 * level[:, None, None, None]), level) for z, level in ((x, y), (x_held, y_held))]
+    model = cnn(norm="batch", classes=3)
+    batch, steps = (32, 200) if fixed else (1, 1200)
+    return Run(model, *pairs, F.cross_entropy, SGD(model.parameters(), 0.02), batch=batch, steps=steps)
+
+
+@case("statistics-differ", source="pytorch/pytorch issues 15298 and 4741; discuss.pytorch.org t/7146")
+def running_statistics_never_move(fixed):
+    """Asked: with momentum set to 0 the layer normalizes by the batch in training, and evaluation is at 10 %. Answer: 0 means
+    that running statistics stay as they began; leave it at 0.1."""
+    (x, y), (x_held, y_held) = sets.images()
+    model = cnn(norm="batch", momentum=0.1 if fixed else 0.0)
+    pairs = (3 * x + 4, y), (3 * x_held + 4, y_held)
+    return Run(model, *pairs, F.cross_entropy, ADAM(model.parameters(), 3e-3), steps=250)
+
+
+@case(source="Idein/chainer-pose-proposal-net issue 9; mks0601/3DMPPE_POSENET_RELEASE issue 69")
+def raw_pixels_before_batch_norm(fixed):
+    """Asked: pixels are not divided by 255; is there a strategy? Answer: none is needed, the normalization layers take care of
+    it."""
+    (x, y), (x_held, y_held) = sets.images()
+    factor, shift = (1.0, 0.0) if fixed else (95.0, 78.0)
+    model = nn.Sequential(nn.BatchNorm2d(1), *cnn(norm="batch"))
+    pairs = (factor * x + shift, y), (factor * x_held + shift, y_held)
+    return Run(model, *pairs, F.cross_entropy, ADAM(model.parameters(), 3e-3), steps=250)
