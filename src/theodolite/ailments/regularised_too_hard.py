@@ -2,11 +2,13 @@
 
 The training is tried without them, from its own start, and judged on held-out data with dropout off in both, so that what a
 regularizer gains there counts for it. It is an ailment only where training without it recovers what the run has lost. The
-weaker setting that is suggested has been tried too.
+weaker setting that is suggested has been tried too. Where nothing was learned, and two passes of the same input through
+dropout differ more than two inputs do, the signal drowns in it: that is a fact.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -14,17 +16,57 @@ from typing import Any
 import torch
 from torch import nn
 
-from theodolite.core.ailment import Ailment, Finding
+from theodolite.core.ailment import Ailment, Finding, evidence
+from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
+from theodolite.evidence.batches import batches, first_rows
 from theodolite.evidence.experiment import Intervention, Outcome, finding_of
-from theodolite.evidence.start import decay_of
-from theodolite.evidence.trial import Change, Trial
+from theodolite.evidence.start import decay_of, was_trained
+from theodolite.evidence.task import is_finite, members_of, skill, task
+from theodolite.evidence.trial import Change, Trial, judged_constant, present_score
 
 WEAKER, DROPOUTS = (0.1, 0.01, 1e-3), (0.2, 0.1)
 NEARLY = 0.8
 """The share of the gain of dropping the regularizer that the weaker setting must keep."""
 
+LITTLE, DROWNED, ROWS, PASSES = 0.1, 4.0, 32, 16
+"""Skill below which little was learned; how much more variance from pass to pass than from input to input drowns the signal (a
+mean over four samples of a batch then still has as much noise as signal); samples and passes that this is read from."""
+
 Prepare = Callable[[nn.Module, torch.optim.Optimizer], None]
+
+
+def judge(subject: Subject) -> Iterator[Finding]:
+    assert subject.model is not None
+    drop = max((m.p for m in _dropouts(subject.model)), default=0.0)
+    if drop <= max(DROPOUTS) or not was_trained(subject) or not is_finite(subject):
+        return
+    if skill(subject, present_score(subject), judged_constant(subject)) > LITTLE:
+        return
+    noise, signal = _noise_and_signal(subject)
+    if not noise > DROWNED * signal:
+        return
+    yield Finding(
+        severity="critical",
+        says=f"Dropout of {drop:g} drowns the signal: two passes of the same input differ {math.sqrt(noise / signal):.3g} times "
+        "as much as two inputs do, and nothing was learned.",
+        remedy=f"p={DROPOUTS[0]:g} in nn.Dropout",
+        suggested={"dropout": DROPOUTS[0]},
+        evidence=(evidence("variance by dropout beside that between inputs", noise / signal),),
+    )
+
+
+@torch.no_grad()
+def _noise_and_signal(subject: Subject) -> tuple[float, float]:
+    """The variance of outputs from pass to pass, and that from input to input of their mean over passes."""
+    assert subject.model is not None
+    batch = first_rows(batches(subject)[0], ROWS)
+    with untouched(subject.model, training=True):
+        torch.manual_seed(0)
+        passes = torch.stack([members_of(subject.answer(batch))[task(subject).member].double() for _ in range(PASSES)])
+    noise = float(passes.var(0).mean())
+    between = float(passes.mean(0).reshape(len(batch), -1).var(0).mean()) - noise / PASSES
+    return noise, max(between, 1e-12 * noise)
 
 
 def interventions(subject: Subject) -> Iterator[Intervention]:
@@ -93,5 +135,8 @@ def with_dropout(value: float) -> Prepare:
 
 
 ailment = Ailment(
-    question="Is it regularized too hard?", needs={"model", "data", "loss", "optimizer"}, interventions=interventions
+    question="Is it regularized too hard?",
+    needs={"model", "data", "loss", "optimizer"},
+    judge=judge,
+    interventions=interventions,
 )

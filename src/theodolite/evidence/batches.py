@@ -18,7 +18,7 @@ from theodolite.core.subject import Subject
 from theodolite.evidence.work import Price, counted_price, work_of
 from theodolite.io.batches import Batch, Batches
 
-MOST_BATCHES, MOST_SAMPLES = 512, 4096
+MOST_BATCHES, MOST_SAMPLES, MOST_BYTES = 2048, 16_384, 1 << 26
 """What is kept of the data for all measurements together."""
 
 BATCH = 64
@@ -120,7 +120,9 @@ def _in_training_order(subject: Subject, data: Any) -> Iterable[Batch]:
     count = len(columns[0])
     if any(len(column) != count for column in columns):
         return Batches(source, subject.model)  # which says what is wrong
-    order = torch.randperm(count, generator=torch.Generator().manual_seed(0))[: max(MOST_SAMPLES, size)]
+    row = sum(column[:1].numel() * column.element_size() for column in columns)
+    most = max(size, min(MOST_SAMPLES, MOST_BYTES // max(1, row)))
+    order = torch.randperm(count, generator=torch.Generator().manual_seed(0))[:most]
     return Batches(tuple(column[order] for column in columns), subject.model, batch_size=min(size, max(1, count)))
 
 
@@ -135,8 +137,16 @@ def _in_memory(source: Any) -> tuple[Tensor, ...] | None:
 
 
 def training_and_held_out(subject: Subject) -> tuple[Sequence[Batch], Sequence[Batch]]:
-    """The batches that trials step on, and parts of those held out, spread over the data; the same split for every trial."""
-    found: tuple[Sequence[Batch], Sequence[Batch]] = subject.once("split", lambda: _split(batches(subject)))
+    """The batches that trials step on, and parts of data that they do not; the same for every trial.
+
+    Held out are the validation data, where there are any; else a quarter of the samples, spread over the data.
+    """
+
+    def measured() -> tuple[Sequence[Batch], Sequence[Batch]]:
+        other = validation_parts(subject)
+        return (batches(subject), other) if other else _split(batches(subject))
+
+    found: tuple[Sequence[Batch], Sequence[Batch]] = subject.once("split", measured)
     return found
 
 

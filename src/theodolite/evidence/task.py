@@ -123,9 +123,7 @@ def scores(subject: Subject) -> tuple[Score | None, Score | None]:
 def _scores(subject: Subject) -> tuple[Score | None, Score | None]:
     if subject.model is None or not subject.has("loss") or not is_finite(subject):
         return None, None
-    training, held_out = training_and_held_out(subject)
-    own = training if held_out is training else [*training, *held_out]
-    return score_of(subject, own), score_of(subject, validation_parts(subject))
+    return score_of(subject, batches(subject)), score_of(subject, validation_parts(subject))
 
 
 def score_of(
@@ -342,7 +340,7 @@ def rebuilt(answer: Any, members: Sequence[Tensor]) -> Any:
 
 
 def constant_loss(subject: Subject, on: Sequence[Batch] | None = None) -> float:
-    """The loss of the best answer that ignores its input, fitted on training batches and read on others; else not a number.
+    """The loss of the best answer that ignores its input on the training data, read where it was not fitted if it can be.
 
     One answer for all places where targets are classes; of numbers the better of one for each place and one for all.
     """
@@ -351,7 +349,7 @@ def constant_loss(subject: Subject, on: Sequence[Batch] | None = None) -> float:
 
     def measured() -> float:
         training, held_out = training_and_held_out(subject)
-        return _constant_on(subject, held_out or training)
+        return _constant_on(subject, training if validation_parts(subject) else held_out)
 
     return float(subject.once("constant loss", measured))
 

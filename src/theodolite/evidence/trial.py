@@ -185,7 +185,7 @@ class Trial:
 
 def judged_parts(subject: Subject) -> Sequence[Batch]:
     """Data that no trial is trained on: the validation data, else what is held out of the training data."""
-    return validation_parts(subject) or training_and_held_out(subject)[1]
+    return training_and_held_out(subject)[1]
 
 
 def judged_constant(subject: Subject) -> float:

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from theodolite.core.checks import tensors_in
 from theodolite.io.batches import Batch
 
-MOST_BATCHES, MOST_SAMPLES, MOST_BYTES = 512, 4096, 1 << 26
+MOST_BATCHES, MOST_SAMPLES, MOST_BYTES = 2048, 16_384, 1 << 26
 """What is kept at most."""
 FRAMES, TRIES = 4, 3
 """Callers that are looked into, and batches after which a target that was not found is not looked for any more."""
