@@ -25,7 +25,7 @@ from theodolite.evidence.batches import batches, sample_of, validation_batches
 from theodolite.evidence.kernel_machine import Relation, classes_in, correlations, relation_of
 from theodolite.evidence.start import was_trained
 from theodolite.evidence.task import constant_loss, scores, skill, task
-from theodolite.evidence.trial import AS_IT_IS, Trial, judged_constant
+from theodolite.evidence.trial import AS_IT_IS, Trial, judged_constant, judged_majority
 
 LEAST_SAMPLES, POWER = 200, 0.2
 WEAK = 0.2
@@ -67,7 +67,10 @@ def _of_places(subject: Subject) -> Iterator[Finding]:
     if not was_trained(subject) or training is None or held is None or task(subject).kind == "unknown":
         return
     constant = judged_constant(subject)
-    own, other = skill(subject, training, constant_loss(subject)), skill(subject, held, constant)
+    own, other = (
+        skill(subject, training, constant_loss(subject)),
+        skill(subject, held, constant, judged_majority(subject)),
+    )
     if own > WEAK or other > 0.02 or held.samples < 50:
         return
     yield Finding(

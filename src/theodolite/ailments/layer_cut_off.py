@@ -20,8 +20,7 @@ from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import batches
 from theodolite.evidence.signals import signals
-from theodolite.evidence.task import skill
-from theodolite.evidence.trial import judged_constant, present_score
+from theodolite.evidence.trial import present_skill
 from theodolite.io.batches import Batch
 
 
@@ -50,7 +49,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
                 severity="note"
                 if not harm
                 else "warning"
-                if skill(subject, present_score(subject), judged_constant(subject)) > 0.1 or numbers < 0.5 * _size(own)
+                if present_skill(subject) > 0.1 or numbers < 0.5 * _size(own)
                 else "critical",
                 where=names[0].rpartition(".")[0],
                 says=f"{len(names)} parameters ({numbers} numbers: {told}) are cut off: {words}.",

@@ -34,8 +34,7 @@ from theodolite.evidence.loss_checks import (
     likes_the_number,
 )
 from theodolite.evidence.signals import signals
-from theodolite.evidence.task import skill
-from theodolite.evidence.trial import Change, judged_constant, present_score
+from theodolite.evidence.trial import Change, present_skill
 
 ACCURACY = 0.1
 """Accuracy that least squares must gain by taking classes as classes."""
@@ -92,7 +91,7 @@ def _as_numbers(subject: Subject, answers: list[Tensor]) -> Iterator[Finding]:
     told = as_classes_and_numbers(subject, labels)
     if told is None or not told[0] - told[1] > max(ACCURACY, 3 * told[2]):
         return
-    learned = skill(subject, present_score(subject), judged_constant(subject))
+    learned = present_skill(subject)
     yield Finding(
         severity="critical" if not learned > 0.5 else "warning",
         says=f"Classes are treated as numbers: the loss pulls outputs toward the index of the class. Least squares on the inputs "

@@ -17,8 +17,8 @@ from theodolite.core.subject import Subject
 from theodolite.evidence.experiment import Experiment, Intervention, Outcome, finding_of, has_won
 from theodolite.evidence.kernel_machine import attained
 from theodolite.evidence.start import after_steps, largest_lr, lr_left, steps_made
-from theodolite.evidence.task import is_finite, majority, task
-from theodolite.evidence.trial import SURE, Change, judged_constant, present_score
+from theodolite.evidence.task import is_finite, task
+from theodolite.evidence.trial import SURE, Change, judged_constant, judged_majority, present_score
 
 FEWEST = 50
 """Steps of a run from which on it is a run."""
@@ -65,7 +65,7 @@ def _at_constant(subject: Subject) -> Iterator[Finding]:
         return
     if score.loss < constant - BELOW * abs(constant) or score.loss + SURE * score.stderr < constant:
         return
-    common = majority(subject)
+    common = judged_majority(subject)
     if score.accuracy > common + SURE * score.accuracy_error + BELOW:
         return  # the constant answer is only the better calibrated one
     yield Finding(

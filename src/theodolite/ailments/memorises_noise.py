@@ -17,7 +17,7 @@ from torch import Tensor
 
 from theodolite.core.ailment import Ailment, Finding, evidence
 from theodolite.core.subject import Subject
-from theodolite.evidence.batches import batches, validation_batches
+from theodolite.evidence.batches import batches, validation_batches, validation_parts
 from theodolite.evidence.task import constant_loss, majority, scores, validation_constant
 from theodolite.evidence.trial import SURE
 from theodolite.io.batches import Batch
@@ -32,14 +32,17 @@ def judge(subject: Subject) -> Iterator[Finding]:
     if training is None or held is None or not math.isfinite(constant_loss(subject)):
         return
     common, near = majority(subject), math.nan
-    if held.accuracy == held.accuracy and common < 1:
-        error = math.sqrt(common * (1 - common) / max(1.0, sum(held.weights)))
+    elsewhere = majority(subject, validation_parts(subject))
+    if held.accuracy == held.accuracy and common < 1 and elsewhere < 1:
+        error = math.sqrt(elsewhere * (1 - elsewhere) / max(1.0, sum(held.weights)))
         fitted = training.accuracy > common + FAR
-        at_chance = held.accuracy < common + SURE * error and SURE * error < FAR  # few samples tell nothing
+        at_chance = held.accuracy < elsewhere + SURE * error and SURE * error < FAR  # few samples tell nothing
         near = neighbors_accuracy(batches(subject), validation_batches(subject)) if fitted and at_chance else math.nan
-        if near > common + SURE * error:
+        if near > elsewhere + SURE * error:
             return
-        said = f"training accuracy {training.accuracy:.1%}, held-out {held.accuracy:.1%}, commonest class {common:.1%}"
+        said = (
+            f"training accuracy {training.accuracy:.1%}, held-out {held.accuracy:.1%}, commonest class {elsewhere:.1%}"
+        )
     else:
         fitted = training.loss < FAR * constant_loss(subject)
         at_chance = held.loss > validation_constant(subject)

@@ -22,8 +22,8 @@ from theodolite.core.subject import Subject
 from theodolite.evidence.experiment import Intervention, Outcome, finding_of
 from theodolite.evidence.loss_checks import cross_entropy_for, entropy_loss
 from theodolite.evidence.output_tail import OutputTail, floors, output_tail, reach
-from theodolite.evidence.task import constant_loss, is_finite, skill, task
-from theodolite.evidence.trial import Change, judged_constant, present_score
+from theodolite.evidence.task import constant_loss, is_finite, task
+from theodolite.evidence.trial import Change, present_skill
 from theodolite.io.batches import Batch
 
 SHARE, MOST = 0.1, 0.5
@@ -49,7 +49,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
     gap = (floor - free) / (constant - free) if constant > free else 0.0
     if not words or not gap > SHARE / 4:
         return
-    learned = skill(subject, present_score(subject), judged_constant(subject))
+    learned = present_skill(subject)
     severe = gap > MOST and not learned >= MOST
     remedy, suggested = _remedy(tail)
     yield Finding(

@@ -22,8 +22,8 @@ from theodolite.core.subject import Subject
 from theodolite.evidence.batches import batches, first_rows
 from theodolite.evidence.experiment import Intervention, Outcome, finding_of
 from theodolite.evidence.start import decay_of, was_trained
-from theodolite.evidence.task import is_finite, members_of, skill, task
-from theodolite.evidence.trial import Change, Trial, judged_constant, present_score
+from theodolite.evidence.task import is_finite, members_of, task
+from theodolite.evidence.trial import Change, Trial, present_skill
 
 WEAKER, DROPOUTS = (0.1, 0.01, 1e-3), (0.2, 0.1)
 NEARLY = 0.8
@@ -41,7 +41,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
     drop = max((m.p for m in _dropouts(subject.model)), default=0.0)
     if drop <= max(DROPOUTS) or not was_trained(subject) or not is_finite(subject):
         return
-    if skill(subject, present_score(subject), judged_constant(subject)) > LITTLE:
+    if present_skill(subject) > LITTLE:
         return
     noise, signal = _noise_and_signal(subject)
     if not noise > DROWNED * signal:

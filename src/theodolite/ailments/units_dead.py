@@ -18,8 +18,7 @@ from theodolite.core.subject import Subject
 from theodolite.evidence.depth_remedies import depth_interventions, remedy_for
 from theodolite.evidence.experiment import Intervention
 from theodolite.evidence.signals import activation_in, signals, signals_at_start
-from theodolite.evidence.task import skill
-from theodolite.evidence.trial import judged_constant, present_score
+from theodolite.evidence.trial import present_skill
 from theodolite.measure.propagation.one_pass import LayerSigns, VitalSigns
 
 MANY, ALL = 0.7, 0.98
@@ -43,7 +42,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
     if not layers or signs is None:
         return
     worst = max(layers, key=lambda layer: layer.dead or 0.0)
-    learned = skill(subject, present_score(subject), judged_constant(subject))
+    learned = present_skill(subject)
     shut = (worst.dead or 0.0) >= ALL and not worst.gradient_norm and not learned > 0.1
     text, suggested = remedy_for(activation_in(signs))
     yield Finding(

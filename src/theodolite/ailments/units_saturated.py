@@ -23,8 +23,7 @@ from theodolite.evidence.depth_remedies import depth_interventions, remedy_for
 from theodolite.evidence.experiment import Intervention
 from theodolite.evidence.signals import activation_in, signals, signals_at_start
 from theodolite.evidence.start import at_weights, origin_tensors
-from theodolite.evidence.task import skill
-from theodolite.evidence.trial import judged_constant, present_score
+from theodolite.evidence.trial import present_skill
 from theodolite.measure.propagation.one_pass import VitalSigns
 from theodolite.measure.propagation.recurrent_gates import recurrent_saturation
 
@@ -46,7 +45,7 @@ def sign(subject: Subject) -> bool:
 def judge(subject: Subject) -> Iterator[Finding]:
     signs = signals(subject)
     shut = {name: share for name, share in _flat(signs).items() if share >= ALL}
-    if signs is None or not shut or skill(subject, present_score(subject), judged_constant(subject)) > 0.1:
+    if signs is None or not shut or present_skill(subject) > 0.1:
         return
     where, share = next(iter(shut.items()))
     text, suggested = remedy_for(activation_in(signs))

@@ -14,8 +14,7 @@ from theodolite.core.ailment import Finding
 from theodolite.core.subject import Subject
 from theodolite.evidence.experiment import Intervention, Outcome, finding_of
 from theodolite.evidence.signals import activation_in, signals_at_start
-from theodolite.evidence.task import skill
-from theodolite.evidence.trial import Change, judged_constant, present_score
+from theodolite.evidence.trial import Change, present_skill
 from theodolite.theory.propagation.critical_points import criticality
 
 CRITICAL_START, PATHS = "critical initialization", "paths around layers"
@@ -85,7 +84,7 @@ def depth_interventions(
 
 
 def _has_skill(subject: Subject) -> bool:
-    return skill(subject, present_score(subject), judged_constant(subject)) > 0.1
+    return present_skill(subject) > 0.1
 
 
 def _lr(subject: Subject, factor: float) -> float:

@@ -17,7 +17,7 @@ from theodolite.core.reading import Reading
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import BATCH, price, training_and_held_out
 from theodolite.evidence.start import steps_are_known, steps_made
-from theodolite.evidence.task import Score, majority, skill
+from theodolite.evidence.task import Score
 from theodolite.evidence.trial import (
     AS_IT_IS,
     Change,
@@ -25,8 +25,10 @@ from theodolite.evidence.trial import (
     Trial,
     gain_of,
     judged_constant,
+    judged_majority,
     judged_parts,
     present_score,
+    present_skill,
 )
 from theodolite.evidence.work import work_of
 
@@ -50,12 +52,11 @@ WELL = 0.9
 SHORT, LONG = 300, 1000
 """Steps of the longest trial of a run that was not made yet, and of any."""
 
-ROUNDS = 9.0
-"""Steps of all arms together beside those of the longest: twelve arms at a quarter, six at a half, three at the whole, the
-training as it is, and one or two around the best step."""
-
 ENOUGH = 100
 """Steps of a trial before which a training that was not made yet is not judged by being slower than another."""
+
+FIRST_STEPS = ("lr x 0.1", "lr x 10")
+"""Steps behind which others are tried only where they helped: the next of each is reckoned with, those after it are not."""
 
 COMES_DOWN = 0.7
 """The share of its first losses below which a training has come down."""
@@ -97,7 +98,7 @@ class Outcome:
     @property
     def severity(self) -> Severity:
         """Critical where the run is no better than ignoring the input, or has lost most of what it could have learned."""
-        learned = skill(self.subject, self.reference, judged_constant(self.subject))
+        learned = -math.inf if self.reference is None else present_skill(self.subject, self.reference)
         nothing = self.reference is None or learned <= NOTHING
         return "critical" if nothing or (self.gain.lost >= CRITICAL and not learned >= CRITICAL) else "warning"
 
@@ -154,7 +155,7 @@ class Experiment:
 
 def has_won(subject: Subject) -> bool:
     """Whether nearly all was won that can be, on held-out data where there are any: then nothing can have cost it much."""
-    return skill(subject, present_score(subject), judged_constant(subject)) >= WELL
+    return present_skill(subject) >= WELL
 
 
 def experiment(subject: Subject, interventions: Iterable[Intervention]) -> Experiment:
@@ -167,7 +168,7 @@ def experiment(subject: Subject, interventions: Iterable[Intervention]) -> Exper
     if made and has_won(subject):
         return found
     pool = list(interventions)
-    longest = longest_trial(subject)
+    longest = longest_trial(subject, len({one.change.name for one in pool if one.after in ("", *FIRST_STEPS)}))
     if longest < 8:
         found.why_not = "a step costs too much for trials within this budget"
         return found
@@ -184,8 +185,12 @@ def experiment(subject: Subject, interventions: Iterable[Intervention]) -> Exper
     return found
 
 
-def longest_trial(subject: Subject) -> int:
-    """Steps that the best arms are taken to, within the budget; the run's own where that is fewer."""
+def longest_trial(subject: Subject, arms: int = 12) -> int:
+    """Steps that the best arms are taken to, within the budget; the run's own where that is fewer.
+
+    Arms are taken to a quarter, the six best to a half and three to the whole; so is the training as it is, and one or two more
+    around the best step.
+    """
     training, _ = training_and_held_out(subject)
     if not training:
         return 0
@@ -193,7 +198,8 @@ def longest_trial(subject: Subject) -> int:
     each = price(subject).step(size)
     made = steps_made(subject)
     wanted = min(made, LONG) if made and steps_are_known(subject) else SHORT
-    return int(min(max(wanted, 40), work_of(subject).left / (ROUNDS * each)))
+    rounds = 2.5 + arms / 4 + min(6, arms) / 4 + min(3, arms) / 2
+    return int(min(max(wanted, 40), work_of(subject).left / (rounds * each)))
 
 
 def _halved(found: Experiment, pool: list[Intervention], longest: int) -> list[Intervention]:
@@ -243,7 +249,7 @@ def _merit(found: Experiment, one: Intervention) -> float:
         return -math.inf
     constant = judged_constant(found.subject)
     if not one.alike:
-        common = majority(found.subject)
+        common = judged_majority(found.subject)
         return (
             (score.accuracy - common) / (1 - common) if common < 1 and score.accuracy == score.accuracy else -math.inf
         )
@@ -318,7 +324,7 @@ def _gets_there(found: Experiment, plain: Trial, control: Score, outcome: Outcom
     last = sum(plain.losses[-max(1, plain.steps // 8) :]) / max(1, plain.steps // 8)
     planned = found.subject.run.steps if found.subject.run is not None and found.subject.run.steps else HORIZON
     fall = max(0.0, first - last) / max(1, plain.steps) * planned
-    return first - fall <= other.loss or skill(found.subject, control, constant) >= CRITICAL
+    return first - fall <= other.loss or present_skill(found.subject, control) >= CRITICAL
 
 
 def default_batch(subject: Subject) -> int:

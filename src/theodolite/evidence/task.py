@@ -173,19 +173,25 @@ def is_finite(subject: Subject) -> bool:
     return bool(subject.once("finite", measured))
 
 
-def majority(subject: Subject) -> float:
-    """The share of the commonest class among the places that count; not a number where targets are not classes."""
+def majority(subject: Subject, on: Sequence[Batch] | None = None) -> float:
+    """The share of right answers when always saying the commonest class of the training data, there or on other data.
 
-    def measured() -> float:
-        meant = task(subject)
-        found = [meant.classes_of(b.target) for b in batches(subject) if isinstance(b.target, Tensor)]
+    Not a number where targets are not classes.
+    """
+
+    def counted(parts: Sequence[Batch]) -> Tensor | None:
+        found = [task(subject).classes_of(b.target) for b in parts if isinstance(b.target, Tensor)]
         known = [part for part in found if part is not None and len(part) and int(part.min()) >= 0]
-        if not known:
-            return math.nan
-        counts = torch.bincount(torch.cat(known))
-        return float(counts.max() / counts.sum())
+        return torch.bincount(torch.cat(known)) if known else None
 
-    return float(subject.once("majority", measured))
+    own = subject.once("class counts", lambda: counted(batches(subject)))
+    if own is None:
+        return math.nan
+    there = own if on is None else counted(on)
+    common = int(own.argmax())
+    if there is None:
+        return math.nan
+    return float(there[common] / there.sum()) if common < len(there) else 0.0
 
 
 def _found(subject: Subject) -> Task:
@@ -487,17 +493,18 @@ def _mean_of(subject: Subject, answer: Callable[[int], Any], parts: Sequence[Bat
     return total / weight if weight else math.nan
 
 
-def skill(subject: Subject, score: Score | None, constant: float, best: float = 0.0) -> float:
-    """The share of the way from ignoring the input to the best known loss that a score has gone, or of right answers.
+def skill(subject: Subject, score: Score | None, constant: float, common: float | None = None) -> float:
+    """The share of the way from ignoring the input to a perfect answer that a score has gone, by loss or by right answers.
 
-    The better of the two where both can be told; not a number where neither can.
+    The better of the two where both can be told; not a number where neither can. ``common`` is the share of right answers when
+    ignoring the input on the same data; that of the training data where it is not given.
     """
     if score is None:
         return math.nan
     shares = []
-    if math.isfinite(constant) and constant > best:
-        shares.append((constant - score.loss) / (constant - best) if math.isfinite(score.loss) else -math.inf)
-    common = majority(subject)
+    if math.isfinite(constant) and constant > 0:
+        shares.append((constant - score.loss) / constant if math.isfinite(score.loss) else -math.inf)
+    common = majority(subject) if common is None else common
     if score.accuracy == score.accuracy and common < 1:
         shares.append((score.accuracy - common) / (1 - common))
     return max(shares, default=math.nan)

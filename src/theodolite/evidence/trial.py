@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -19,7 +19,7 @@ from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import price, training_and_held_out, validation_parts
 from theodolite.evidence.start import base_lr, beginning, largest_lr, load, schedule
-from theodolite.evidence.task import Score, constant_loss, majority, quiet, score_of, validation_constant
+from theodolite.evidence.task import Score, constant_loss, majority, quiet, score_of, skill, validation_constant
 from theodolite.evidence.work import work_of
 from theodolite.io.batches import Batch
 from theodolite.measure.dynamics.trial_runs import copied_training
@@ -193,6 +193,17 @@ def judged_constant(subject: Subject) -> float:
     return validation_constant(subject) if validation_parts(subject) else constant_loss(subject)
 
 
+def judged_majority(subject: Subject) -> float:
+    """The share of right answers when always saying the commonest class, on the same data."""
+    return float(subject.once("judged majority", lambda: majority(subject, judged_parts(subject))))
+
+
+def present_skill(subject: Subject, score: Score | None = None) -> float:
+    """How far the model, or a score of a copy of it, has gone from ignoring the input to a perfect answer, on the same data."""
+    own = present_score(subject) if score is None else score
+    return skill(subject, own, judged_constant(subject), judged_majority(subject))
+
+
 def present_score(subject: Subject) -> Score | None:
     """How well the model does now on the parts that trials are judged by."""
 
@@ -211,20 +222,22 @@ def present_score(subject: Subject) -> Score | None:
 class Gain:
     """What one training is ahead of another: the share of what the better one has learned that the other has not.
 
-    ``by_loss`` counts from the loss when ignoring the input, ``by_accuracy`` from the share of the commonest class; ``lost`` is
-    the smaller of the two. ``sure`` is the difference in standard errors, part by part.
+    ``by_loss`` counts from the loss when ignoring the input, ``by_accuracy`` from the share of the commonest class, with
+    ``accuracy_error``; ``lost`` is the smaller of the two, where the accuracy tells. ``sure`` is the difference in standard
+    errors, part by part.
     """
 
     by_loss: float
     by_accuracy: float
     sure: float
-    points: float = field(default=math.nan)
+    accuracy_error: float = 0.0
 
     @property
     def lost(self) -> float:
         """The share of attainable skill that the worse one has lost."""
-        known = [v for v in (self.by_loss, self.by_accuracy) if not math.isnan(v)]
-        return min(known, default=0.0)
+        if math.isnan(self.by_loss) or math.isnan(self.by_accuracy):
+            return max((v for v in (self.by_loss, self.by_accuracy) if not math.isnan(v)), default=0.0)
+        return min(self.by_loss, self.by_accuracy + 2 * self.accuracy_error)
 
     def is_worth(self, share: float) -> bool:
         """Whether at least that share was lost, beyond chance."""
@@ -235,7 +248,7 @@ def gain_of(subject: Subject, better: Score | None, worse: Score | None, *, loss
     """By how much the first is ahead of the second; a run that blew up (None) has learned nothing."""
     if better is None:
         return Gain(-math.inf, math.nan, -math.inf)
-    constant, common = judged_constant(subject), majority(subject)
+    constant, common = judged_constant(subject), judged_majority(subject)
     if worse is None:
         loss_share = (constant - better.loss) / abs(constant) if math.isfinite(constant) and constant else 1.0
         learned = loss_share if losses_alike else math.nan
@@ -246,21 +259,28 @@ def gain_of(subject: Subject, better: Score | None, worse: Score | None, *, loss
     if losses_alike and math.isfinite(constant):
         room = constant - better.loss
         by_loss = min(1.0, (worse.loss - better.loss) / room) if room > 0 else -math.inf
-    by_accuracy, points = math.nan, better.accuracy - worse.accuracy
+    by_accuracy, points, uncertain = math.nan, better.accuracy - worse.accuracy, 0.0
+    apart, error = _paired(worse.shares, better.shares, better.weights, math.inf) if points == points else (0.0, 0.0)
     if points == points and common < 1 and better.accuracy > common:
-        by_accuracy = min(1.0, points / (better.accuracy - common))
+        room = better.accuracy - common
+        by_accuracy, uncertain = min(1.0, points / room), min(1.0, error / room)
     elif points == points:
         by_accuracy = -math.inf if points < 0 else math.nan
-    sure = [_paired(better.losses, worse.losses, better.weights, constant)] if losses_alike else []
-    if points == points:
-        sure.append(_paired(worse.shares, better.shares, better.weights, math.inf))
-    return Gain(by_loss, by_accuracy, max(sure, default=0.0), points)
+    sure = [_ratio(*_paired(better.losses, worse.losses, better.weights, constant))] if losses_alike else []
+    sure += [_ratio(apart, error)] if points == points else []
+    return Gain(by_loss, by_accuracy, max(sure, default=0.0), uncertain)
 
 
-def _paired(low: Sequence[float], high: Sequence[float], weights: Sequence[float], constant: float) -> float:
-    """How many standard errors the second lies above the first, part by part."""
+def _ratio(mean: float, error: float) -> float:
+    return mean / error if error > 0 else math.copysign(math.inf, mean) if mean else 0.0
+
+
+def _paired(
+    low: Sequence[float], high: Sequence[float], weights: Sequence[float], constant: float
+) -> tuple[float, float]:
+    """By how much the second lies above the first, part by part, and the standard error of that."""
     if len(low) != len(high) or len(low) < 2:
-        return 0.0
+        return 0.0, 0.0
     a, b = torch.tensor(low, dtype=torch.float64), torch.tensor(high, dtype=torch.float64)
     if math.isfinite(constant) and constant > 0:
         a, b = a.clamp(max=WORST * constant), b.clamp(max=WORST * constant)
@@ -268,5 +288,4 @@ def _paired(low: Sequence[float], high: Sequence[float], weights: Sequence[float
     share = w / w.sum()
     apart = b - a
     mean, n = float((share * apart).sum()), len(apart)
-    error = float(((share * (apart - mean)).square().sum() * n / (n - 1)).sqrt())
-    return mean / error if error > 0 else math.copysign(math.inf, mean) if mean else 0.0
+    return mean, float(((share * (apart - mean)).square().sum() * n / (n - 1)).sqrt())
