@@ -179,6 +179,18 @@ def _split_by_row(whole: Sequence[Batch], keys: Sequence[Sequence[bytes]]) -> tu
     return cut, parts(together or held, PARTS)
 
 
+def judged_is_trained(subject: Subject) -> bool:
+    """Whether every sample that trials are judged on is one that they train on: then nothing is left to chance of a draw."""
+
+    def measured() -> bool:
+        training, held = training_and_held_out(subject)
+        if not all(_is_rows(b) for b in (*training, *held)) or sum(map(len, held)) > FEW:
+            return False
+        return {k for b in held for k in _row_keys(b)} <= {k for b in training for k in _row_keys(b)}
+
+    return bool(subject.once("judged is trained", measured))
+
+
 def _row_keys(batch: Batch) -> list[bytes]:
     """What tells the samples of a batch apart: all their numbers."""
     members = [*batch.inputs, *batch.keywords.values(), batch.target]

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from theodolite.core.checks import InputError
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
-from theodolite.evidence.batches import price, training_and_held_out, validation_parts
+from theodolite.evidence.batches import judged_is_trained, price, training_and_held_out, validation_parts
 from theodolite.evidence.start import base_lr, beginning, largest_lr, load, schedule
 from theodolite.evidence.task import Score, constant_loss, majority, quiet, score_of, skill, validation_constant
 from theodolite.evidence.work import work_of
@@ -268,6 +268,8 @@ def gain_of(subject: Subject, better: Score | None, worse: Score | None, *, loss
         by_accuracy = -math.inf if points < 0 else math.nan
     sure = [_ratio(*_paired(better.losses, worse.losses, better.weights, constant))] if losses_alike else []
     sure += [_ratio(apart, error)] if points == points else []
+    if judged_is_trained(subject):  # all the samples there are
+        sure, uncertain = [math.copysign(math.inf, worse.loss - better.loss) if losses_alike else _ratio(points, 0.0)], 0.0
     return Gain(by_loss, by_accuracy, max(sure, default=0.0), uncertain)
 
 
