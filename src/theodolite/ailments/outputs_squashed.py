@@ -28,8 +28,6 @@ from theodolite.io.batches import Batch
 
 SHARE, MOST = 0.1, 0.5
 """The part of what could be learned that the floor takes away: worth a warning, and most of it."""
-EDGE = 0.2
-"""The share of outputs that sit at the edge of a cut from which it is looked into."""
 
 
 def judge(subject: Subject) -> Iterator[Finding]:
@@ -93,14 +91,10 @@ def interventions(subject: Subject) -> Iterator[Intervention]:
     if tail is None or tail.plain or tail.given.shape != tail.outputs.shape:
         return
     low, high = reach(tail)
-    shut = float((tail.outputs == tail.outputs.min()).float().mean())
-    if high - low < 1e3 or not low > -1e3 or shut < EDGE or task(subject).kind not in ("classes", "labels"):
+    if high - low < 1e3 or not low > -1e3 or task(subject).kind not in ("classes", "labels"):
         return
     bare = Change("without the last activation", prepare=_bypass(tail.layer))
-    says = (
-        f"A cut after layer {tail.layer} keeps outputs from going below {low:.3g}; {shut:.0%} of them sit at that edge, where no "
-        "gradient passes."
-    )
+    says = f"A cut after layer {tail.layer} keeps outputs from going below {low:.3g}, though they stand for classes."
     plain = "remove the last activation: the loss takes the plain outputs of the last layer"
     yield Intervention(bare, _found(says, plain, tail.layer), rank=9, sign=True)
     entropy = cross_entropy_for(subject)

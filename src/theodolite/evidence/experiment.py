@@ -58,6 +58,9 @@ ENOUGH = 100
 FIRST_STEPS = ("lr x 0.1", "lr x 10")
 """Steps behind which others are tried only where they helped: the next of each is reckoned with, those after it are not."""
 
+LONGER = 60
+"""The rank from which on an intervention is more training."""
+
 COMES_DOWN = 0.7
 """The share of its first losses below which a training has come down."""
 
@@ -274,6 +277,10 @@ def _decide(found: Experiment, arms: list[Intervention], made: int) -> None:
     worthy = [o for o in found.outcomes if _counts(found, o, made)]
     if not worthy:
         return
+    begun_anew = [o for o in worthy if o.intervention.rank < LONGER]
+    worthy = (
+        begun_anew or worthy
+    )  # what is ahead of the run in fewer steps than it made says more than going on with it
     best = max(o.gain.lost for o in worthy)
     enough = [o for o in worthy if o.gain.lost >= MOST * best]
     found.cause = min(enough, key=lambda o: (o.intervention.rank, -o.gain.lost))

@@ -154,6 +154,8 @@ def least_loss(
 
     ``size`` is how far it may have to walk: that of the targets, say.
     """
+    if within is not None:
+        size = min(size, 0.1 * (within[1] - within[0]))  # a step as wide as the range would only bounce from end to end
     with torch.enable_grad(), quiet():
         z = start.detach().clone().float()
         z = (z if within is None else z.clamp(*within)).requires_grad_()
