@@ -10,7 +10,7 @@ from pathlib import Path
 from theodolite.report.drawing.charts import Figure, Mark, Points, Polyline
 from theodolite.report.drawing.scales import Scale, scale_of
 from theodolite.report.drawing.shapes import group_color
-from theodolite.report.html import picture_file
+from theodolite.report.rendering import picture_file
 from theodolite.theory.capacity import memorization_bounds, theorem_widths
 
 PICTURE = Path(__file__).parent / "neurons.svg"

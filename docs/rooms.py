@@ -26,6 +26,7 @@ WHAT = {
     "laws": "one file a theorem",
     "instruments": "one file a question",
     "ailments": "one file a way to fail",
+    "evidence": "what is known of a subject: task, signals, trials",
     "construct": "BUILD: networks and data with a known answer",
     "bayes": "exact posteriors of deep linear networks",
     "theory": "PREDICT: numbers to numbers; never sees a model",

@@ -16,7 +16,7 @@ import theodolite as th
 from theodolite.construct.propagation import network
 from theodolite.measure.curvature import top_hessian_eigenvalues
 from theodolite.report.figures import series_figure
-from theodolite.report.html import picture_file
+from theodolite.report.rendering import picture_file
 
 SEEN = "largest preconditioned Hessian eigenvalue"
 STEPS, EVERY, LATE, LR, BETAS = 900, 20, 600, 0.006, (0.9, 0.99)

@@ -51,6 +51,8 @@ def parameters() -> dict[str, set[str]]:
     """Each parameter's name, with the callables that have it."""
     found: dict[str, set[str]] = {}
     for name, function in callables():
+        if inspect.isclass(function) and issubclass(function, Exception):
+            continue
         for parameter in inspect.signature(function).parameters:
             if parameter not in ("self", "cls") and not parameter.startswith("_"):
                 found.setdefault(parameter, set()).add(name)

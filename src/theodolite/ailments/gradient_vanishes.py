@@ -15,7 +15,7 @@ from theodolite.core.ailment import Ailment
 from theodolite.core.subject import Subject
 from theodolite.evidence.depth_remedies import depth_interventions
 from theodolite.evidence.experiment import Intervention
-from theodolite.evidence.signals import gradient_ratio, signals, signals_at_start, width_spread
+from theodolite.evidence.layer_signals import gradient_ratio, signals, signals_at_start, width_spread
 from theodolite.measure.propagation.one_pass import VitalSigns
 
 LEAST = 3e-3

@@ -15,7 +15,7 @@ from theodolite.core.ailment import Ailment
 from theodolite.core.subject import Subject
 from theodolite.evidence.depth_remedies import depth_interventions
 from theodolite.evidence.experiment import Intervention
-from theodolite.evidence.signals import signals, signals_at_start, unlike_ratio
+from theodolite.evidence.layer_signals import signals, signals_at_start, unlike_ratio
 from theodolite.measure.propagation.one_pass import VitalSigns
 
 MERGED, SHRUNK = 1e-6, 0.2

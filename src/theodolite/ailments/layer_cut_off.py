@@ -19,7 +19,7 @@ from theodolite.core.ailment import Ailment, Finding
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import batches
-from theodolite.evidence.signals import signals
+from theodolite.evidence.layer_signals import signals
 from theodolite.evidence.trial import present_skill
 from theodolite.io.batches import Batch
 

@@ -20,6 +20,7 @@ from theodolite.core.ailment import Ailment, Finding, evidence
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import batches
 from theodolite.evidence.experiment import Intervention, Outcome, finding_of
+from theodolite.evidence.layer_signals import signals
 from theodolite.evidence.loss_checks import (
     agrees_with_cross_entropy,
     as_classes_and_numbers,
@@ -33,7 +34,6 @@ from theodolite.evidence.loss_checks import (
     is_past_its_range,
     likes_the_number,
 )
-from theodolite.evidence.signals import signals
 from theodolite.evidence.trial import Change, present_skill
 
 ACCURACY = 0.1

@@ -15,7 +15,7 @@ from theodolite.core.ailment import Ailment, Finding, evidence
 from theodolite.core.run import Run
 from theodolite.core.subject import Subject
 from theodolite.evidence.experiment import Intervention, Outcome, finding_of
-from theodolite.evidence.signals import parameters_held, signals
+from theodolite.evidence.layer_signals import parameters_held, signals
 from theodolite.evidence.start import origin_tensors
 from theodolite.evidence.trial import Change
 

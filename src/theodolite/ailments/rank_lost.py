@@ -18,7 +18,7 @@ from theodolite.core.subject import Subject
 from theodolite.evidence.batches import batches
 from theodolite.evidence.depth_remedies import depth_interventions
 from theodolite.evidence.experiment import Intervention
-from theodolite.evidence.signals import signals, signals_at_start
+from theodolite.evidence.layer_signals import signals, signals_at_start
 from theodolite.evidence.task import task
 from theodolite.measure.propagation.one_pass import VitalSigns
 

@@ -14,7 +14,7 @@ from theodolite.core.ailment import Ailment
 from theodolite.core.subject import Subject
 from theodolite.evidence.depth_remedies import depth_interventions
 from theodolite.evidence.experiment import Intervention
-from theodolite.evidence.signals import signal_ratio, signals, signals_at_start, weights_ratio, width_spread
+from theodolite.evidence.layer_signals import signal_ratio, signals, signals_at_start, weights_ratio, width_spread
 from theodolite.measure.propagation.one_pass import VitalSigns
 
 LEAST, DEAD = 1e-4, 0.7

@@ -22,7 +22,7 @@ from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import batches, first_rows, is_thinned, sample_of
 from theodolite.evidence.experiment import Intervention, Outcome, finding_of
-from theodolite.evidence.signals import signals
+from theodolite.evidence.layer_signals import signals
 from theodolite.evidence.trial import Change
 from theodolite.evidence.widening import layers_run, widened_copy
 from theodolite.measure.dimension.by_distances import dimension_twonn

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from theodolite.core.ailment import Ailment, Finding, evidence
 from theodolite.core.subject import Subject
 from theodolite.evidence.depth_remedies import remedy_for
-from theodolite.evidence.signals import activation_in, signals
+from theodolite.evidence.layer_signals import activation_in, signals
 
 MANY, ALL = 0.5, 0.9
 

@@ -17,7 +17,7 @@ from theodolite.core.run import Run
 from theodolite.core.subject import Subject
 from theodolite.evidence.depth_remedies import depth_interventions, remedy_for
 from theodolite.evidence.experiment import Intervention
-from theodolite.evidence.signals import activation_in, signals, signals_at_start
+from theodolite.evidence.layer_signals import activation_in, signals, signals_at_start
 from theodolite.evidence.trial import present_skill
 from theodolite.measure.propagation.one_pass import LayerSigns, VitalSigns
 

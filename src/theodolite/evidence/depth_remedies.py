@@ -13,7 +13,7 @@ from theodolite.construct.propagation.initialization import initialize_
 from theodolite.core.ailment import Finding
 from theodolite.core.subject import Subject
 from theodolite.evidence.experiment import Intervention, Outcome, finding_of
-from theodolite.evidence.signals import activation_in, signals_at_start
+from theodolite.evidence.layer_signals import activation_in, signals_at_start
 from theodolite.evidence.trial import Change, present_skill
 from theodolite.theory.propagation.critical_points import criticality
 

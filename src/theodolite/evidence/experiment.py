@@ -117,7 +117,9 @@ class Outcome:
             if self.after_run and self.reference is not None
             else ""
         )
-        return f"Tried on a copy: {ended} after {self.trial.steps} steps, {without}{run}."
+        assumed = self.subject.seen.get("assumed", "")
+        how = f"Tried on a copy {assumed}" if assumed else "Tried on a copy"
+        return f"{how}: {ended} after {self.trial.steps} steps, {without}{run}."
 
     @property
     def readings(self) -> tuple[Reading, ...]:
@@ -171,6 +173,8 @@ def experiment(subject: Subject, interventions: Iterable[Intervention]) -> Exper
     if made and has_won(subject):
         return found
     pool = list(interventions)
+    if not pool:
+        return found
     longest = longest_trial(subject, len({one.change.name for one in pool if one.after in ("", *FIRST_STEPS)}))
     if longest < 8:
         found.why_not = "a step costs too much for trials within this budget"

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import batches, first_rows, joined, price
-from theodolite.evidence.signals import signals
+from theodolite.evidence.layer_signals import signals
 from theodolite.evidence.task import members_of, quiet, rebuilt, size_of, task
 from theodolite.evidence.work import work_of
 from theodolite.io.batches import Batch

@@ -14,7 +14,7 @@ from theodolite.report.words import status_counts
 if TYPE_CHECKING:
     from theodolite.core.question import Answer, Skipped
 
-__all__ = ["picture_file", "survey_fragment", "survey_page", "watch_page"]
+__all__ = ["survey_fragment", "survey_page", "watch_page"]
 
 COUNT_WORDS: Mapping[str, str] = {"agrees": "agree", "no reference": "without reference", "holds": "hold"}
 """How a status is said of several; others keep their word."""
@@ -89,12 +89,6 @@ def survey_fragment(
         counts=_survey_counts(answers, skipped),
         **_opened(opening),
     )
-
-
-def picture_file(svg: str) -> str:
-    """A figure as a file of its own: it carries the style that a page would give it, in light."""
-    style = rendered("picture.css.j2").strip()
-    return svg.replace(">", f"><style>{style}</style>", 1).replace('class="', 'class="theodolite ', 1)
 
 
 def _opened(opening: Opening | None) -> Mapping[str, Any]:

@@ -36,7 +36,7 @@ def strip_of(subject: Subject, readings: Sequence[Reading], *, healthy: bool) ->
     """The layers in the order in which they ran; of weights alone, the matrices in the order of their file."""
     if subject.model is None:
         return _weight_strip(subject, readings)
-    from theodolite.evidence.signals import signals
+    from theodolite.evidence.layer_signals import signals
 
     signs = signals(subject)
     if signs is None or not signs.layers:

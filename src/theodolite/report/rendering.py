@@ -17,6 +17,12 @@ def rendered(template: str, **values: Any) -> str:
     return _environment().get_template(template).render(**{"marks": MARKS, **values})
 
 
+def picture_file(svg: str) -> str:
+    """A figure as a file of its own: it carries the style that a page would give it, in light."""
+    style = rendered("picture.css.j2").strip()
+    return svg.replace(">", f"><style>{style}</style>", 1).replace('class="', 'class="theodolite ', 1)
+
+
 @lru_cache(maxsize=1)
 def _environment() -> Environment:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined

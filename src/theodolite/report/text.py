@@ -95,7 +95,7 @@ def explanation(
     from theodolite.core.law import Law
 
     if isinstance(subject, Ailment):
-        kind, asked, home = "ailment", subject.question, subject.judge.__module__
+        kind, asked, home = "ailment", subject.question, (subject.judge or subject.interventions).__module__
         rows = [("needs", ", ".join(sorted(subject.needs))), ("rests on", ", ".join(subject.laws))]
     elif isinstance(subject, Law):
         kind, asked = "law" + (f" · {subject.topic}" if subject.topic else ""), subject.claim

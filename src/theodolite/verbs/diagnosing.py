@@ -7,6 +7,7 @@ the signs that are gone in the cured copy are what it leads to. Work is counted,
 
 from __future__ import annotations
 
+import copy
 import functools
 import json
 import math
@@ -153,6 +154,7 @@ def _experiment(subject: Subject, able: list[Ailment], found: Judgement) -> None
     signs = {one.name for one in able if one.sign is not None}
     if any(finding.severity == "critical" and finding.name not in signs for finding in found.findings):
         return
+    subject = _with_an_optimizer(subject)
     pool: list[Intervention] = []
     for one in able:
         if one.interventions is not None:
@@ -169,6 +171,23 @@ def _experiment(subject: Subject, able: list[Ailment], found: Judgement) -> None
         gone = _gone(subject, able, cause.trial.model, finding.name)
         found.findings = [f for f in found.findings if f.name not in gone]
         found.findings.append(replace(finding, leads_to=gone))
+
+
+ASSUMED = 1e-3
+"""The step size of Adam, with which a network is tried out where no optimizer was given."""
+
+
+def _with_an_optimizer(subject: Subject) -> Subject:
+    """The same subject, with Adam where nobody said how it is trained; findings say so."""
+    own = [] if subject.model is None else [p for p in subject.model.parameters() if p.requires_grad]
+    if subject.optimizer is not None or not own or not subject.has("loss"):
+        return subject
+    import torch
+
+    other = copy.copy(subject)  # what was measured of it is shared
+    object.__setattr__(other, "optimizer", torch.optim.Adam(own, lr=ASSUMED))
+    subject.seen["assumed"] = f"with Adam at lr={ASSUMED:g}, since no optimizer was given"
+    return other
 
 
 def _gone(subject: Subject, able: Iterable[Ailment], cured: Any, cause: str) -> tuple[str, ...]:

@@ -51,6 +51,7 @@ def survey(
     on where it stopped.
     """
     started = time.perf_counter()
+    validation = facts.pop("validation", None)
     subject = subject_of(target, **facts)
     if out is not None:
         subject = subject.storing(Path(out))
@@ -70,15 +71,15 @@ def survey(
     skipped += [Skipped(f"weights {name}", reason) for name, reason in subject.faults.items()]
     skipped += skips_of(unsurveyed)
     facts_seen = facts_of(subject, time.perf_counter() - started)
-    judged = _to_judge(subject)
+    judged = _to_judge(subject, validation)
     found = diagnosis_of(judged, subject.name)
     return Survey(subject.name, answers, tuple(skipped), facts_seen, dict(subject.faults), judged, unsurveyed, found)
 
 
-def _to_judge(subject: Subject) -> Subject:
+def _to_judge(subject: Subject, validation: Any) -> Subject:
     """The subject of the diagnosis; what a pass over the weights of a checkpoint has found of each tensor is known there."""
     if subject.model is not None:
-        return subject_to_judge(subject)
+        return subject_to_judge(subject, validation=validation)
     from theodolite.evidence.weights import facts_of_row
     from theodolite.instruments._common.weights import seen_before
 

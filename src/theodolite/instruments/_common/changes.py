@@ -18,7 +18,7 @@ from theodolite.measure.spectra import marchenko_pastur_bulk, power_law, spectru
 
 
 @dataclass(frozen=True)
-class Change:
+class WeightChange:
     """A matrix before and after: the size of the difference, its ranks (of ``smaller`` at most), spikes, both exponents."""
 
     name: str
@@ -32,10 +32,10 @@ class Change:
     alpha_after: float
 
 
-def weight_changes(subject: Subject) -> list[Change]:
+def weight_changes(subject: Subject) -> list[WeightChange]:
     """Of every matrix that is there before and after, in the order of the parameters."""
     found = weighed(subject, "changes")["changes"].values()
-    return [Change(**{**row, **_numbers(row)}) for stored in found for row in stored.value]
+    return [WeightChange(**{**row, **_numbers(row)}) for stored in found for row in stored.value]
 
 
 def _numbers(row: dict[str, Any]) -> dict[str, float]:
@@ -56,7 +56,7 @@ def _find(held: InHand) -> tuple[Any, dict[str, Any]]:
     return [asdict(change) for change in _changes(held, before.to(after.device), after)], {}
 
 
-def _changes(held: InHand, before: Tensor, after: Tensor) -> Iterator[Change]:
+def _changes(held: InHand, before: Tensor, after: Tensor) -> Iterator[WeightChange]:
     olds, news = (
         weight_matrices(held.name, tensor, module=held.owner, shapes=held.shapes) for tensor in (before, after)
     )
@@ -65,7 +65,7 @@ def _changes(held: InHand, before: Tensor, after: Tensor) -> Iterator[Change]:
             yield _change(new.name, old.matrix, new.matrix)
 
 
-def _change(name: str, old: Any, new: Any) -> Change:
+def _change(name: str, old: Any, new: Any) -> WeightChange:
     moved = new.double() - old.double()
     difference = spectrum_of(moved)
     start, size = old.double().norm().item(), math.sqrt(difference.trace)
@@ -77,7 +77,7 @@ def _change(name: str, old: Any, new: Any) -> Change:
     rank = int((difference.eigenvalues > rounding).sum())
     # at low rank what lies below is rounding, not noise of training: all of it stands out
     low_rank = rank < min(old.shape) // 2
-    return Change(
+    return WeightChange(
         name,
         relative=min(size / max(start, 1e-300), 1e300),
         smaller=min(difference.rows, difference.columns),

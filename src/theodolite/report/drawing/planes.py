@@ -11,6 +11,7 @@ from theodolite.io.files import write_atomically
 from theodolite.report.drawing.charts import Canvas
 from theodolite.report.drawing.scales import Scale
 from theodolite.report.drawing.shapes import GROUPS, LETTER, Point, flowing, group_color, markers, path, picture, text
+from theodolite.report.rendering import picture_file
 
 if TYPE_CHECKING:
     from theodolite.measure.regions import PlaneRegions
@@ -69,8 +70,6 @@ def region_figure(
 
     ``points`` (P, 2) are marked, in the coordinates of the slice.
     """
-    from theodolite.report.html import picture_file  # which draws with this package
-
     target = Path(path)
     if target.suffix != ".svg":
         raise InputError(
