@@ -19,7 +19,7 @@ from torch import Tensor
 from theodolite.core.ailment import Ailment, Finding, evidence
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
-from theodolite.evidence.batches import all_targets, batches, sample_of, validation_batches
+from theodolite.evidence.batches import all_targets, batches, sample_of, samples, validation_batches
 from theodolite.evidence.kernel_machine import answered_classes, classes_in, is_random_order
 from theodolite.evidence.start import was_trained
 from theodolite.evidence.task import constant_loss, members_of, scores, skill, task
@@ -51,7 +51,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
     present = counts[counts > 0]
     if len(present) < 2 or not float(present.max()) >= UNBALANCED * float(present.min()):
         return
-    read = sample_of(batches(subject))
+    read = samples(subject)
     whole = read is None or read.target is None or len(classes) > len(read)
     if not whole and not is_random_order(classes):
         return

@@ -4,18 +4,20 @@ In the ordered phase the cosine of any two inputs tends to 1 with a depth scale 
 does, as $1/L^2$ for ReLU. The sign is the share of the mean square by which samples differ where the last layer reads it, beside
 the input's own: below a fifth over eight layers or more, or below 1e-6, which drowns (rounding leaves 1e-14 in float32, and a
 weight must tell differences a thousandth of the signal apart). The critical initialization or a path around the layers, tried on
-a copy, decides. Batch normalization and paths around layers show in what is measured.
+a copy, decides; drowned differences in a network that has learned nothing are a fact by themselves. Batch normalization and
+paths around layers show in what is measured.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from theodolite.core.ailment import Ailment
+from theodolite.core.ailment import Ailment, Finding, evidence
 from theodolite.core.subject import Subject
-from theodolite.evidence.depth_remedies import depth_interventions
+from theodolite.evidence.depth_remedies import depth_interventions, remedy_for
 from theodolite.evidence.experiment import Intervention
-from theodolite.evidence.layer_signals import signals, signals_at_start, unlike_ratio
+from theodolite.evidence.layer_signals import activation_in, signals, signals_at_start, unlike_ratio
+from theodolite.evidence.trial import present_skill
 from theodolite.measure.propagation.one_pass import VitalSigns
 
 MERGED, SHRUNK = 1e-6, 0.2
@@ -41,23 +43,44 @@ def sign(subject: Subject) -> bool:
     return _merges(signals(subject))
 
 
+def judge(subject: Subject) -> Iterator[Finding]:
+    signs = signals(subject)
+    if signs is None or not _merges(signs) or unlike_ratio(signs) > MERGED or present_skill(subject) > 0.1:
+        return
+    text, suggested = remedy_for(activation_in(signs))
+    yield Finding(
+        severity="critical",
+        where=signs.layers[-1].name,
+        says=_says(signs),
+        remedy=f"{text}; or a path around every few layers: x + layer(x)",
+        suggested=suggested,
+        evidence=(
+            evidence("share by which samples differ at the last layer, beside the input's", unlike_ratio(signs)),
+        ),
+    )
+
+
+def _says(signs: VitalSigns) -> str:
+    first, last = signs.layers[0].input_unlike, signs.layers[-1].input_unlike
+    return (
+        f"After {len(signs.layers) - 1} layers all inputs look the same (two of them have a cosine of {1 - first:.2g} at first "
+        f"and of 1 - {last:.1g} at the last layer)."
+    )
+
+
 def interventions(subject: Subject) -> Iterator[Intervention]:
     """The critical initialization, or paths around layers."""
     signs = signals_at_start(subject)
     if signs is None or not _merges(signs):
         return
-    first, last = signs.layers[0].input_unlike, signs.layers[-1].input_unlike
-    says = (
-        f"After {len(signs.layers) - 1} layers all inputs look the same (two of them have a cosine of {1 - first:.2g} at first "
-        f"and of 1 - {last:.1g} at the last layer)."
-    )
     rank = 23 if _slope_is_small(signs) else 18
-    yield from depth_interventions(subject, says, rank=rank, where=signs.layers[-1].name, paths=True)
+    yield from depth_interventions(subject, _says(signs), rank=rank, where=signs.layers[-1].name, paths=True)
 
 
 ailment = Ailment(
     question="Do different inputs become the same on their way?",
     needs={"model", "data", "loss"},
+    judge=judge,
     interventions=interventions,
     sign=sign,
     laws=("relu-critical",),

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from theodolite.core.ailment import Ailment, Finding
 from theodolite.core.subject import Subject
-from theodolite.evidence.batches import batches, sample_of
+from theodolite.evidence.batches import samples
 from theodolite.evidence.experiment import Intervention, Outcome, finding_of
 from theodolite.evidence.trial import Change
 from theodolite.io.batches import Batch
@@ -36,7 +36,7 @@ def unscaled_inputs(subject: Subject) -> InputScales | None:
     """The scales of inputs that are far from unit size, or whose columns differ much; None of others."""
 
     def measured() -> InputScales | None:
-        sample = sample_of(batches(subject))
+        sample = samples(subject)
         x = None if sample is None else sample.numbers
         if x is None or len(x) < 2 or not bool(torch.isfinite(x).all()):
             return None
@@ -76,7 +76,7 @@ def interventions(subject: Subject) -> Iterator[Intervention]:
 
 def _on_a_log_scale(subject: Subject) -> Any:
     """The change of a batch to standardized logarithms, where inputs are positive and spread over decades; else None."""
-    sample = sample_of(batches(subject))
+    sample = samples(subject)
     x = None if sample is None else sample.numbers
     if x is None or x.ndim != 2 or bool((x < 0).any()):
         return None

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from theodolite.core.ailment import Ailment, Finding, Severity, evidence
 from theodolite.core.subject import Subject
-from theodolite.evidence.batches import Sample, batches, sample_of, whole_columns
+from theodolite.evidence.batches import Sample, samples, whole_columns
 from theodolite.evidence.kernel_machine import classes_in
 
 SHARE, FLOOR, DISTINCT = 0.05, 0.02, 0.5
@@ -76,7 +76,7 @@ def _sample(subject: Subject) -> Sample | None:
     whole = whole_columns(subject.data)
     if whole is not None and len(whole) > 1 and sum(column.numel() for column in whole) <= MOST_NUMBERS:
         return Sample(whole[:-1], whole[-1])
-    return sample_of(batches(subject))
+    return samples(subject)
 
 
 def _groups(inputs: tuple[Tensor, ...]) -> Tensor:

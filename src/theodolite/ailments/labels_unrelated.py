@@ -21,7 +21,7 @@ from torch import Tensor
 from theodolite.core.ailment import Ailment, Finding, Severity, evidence
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
-from theodolite.evidence.batches import batches, sample_of, validation_batches
+from theodolite.evidence.batches import sample_of, samples, validation_batches
 from theodolite.evidence.kernel_machine import Relation, classes_in, correlations, relation_of
 from theodolite.evidence.start import was_trained
 from theodolite.evidence.task import constant_loss, scores, skill, task
@@ -35,7 +35,7 @@ STEPS = 60
 
 
 def judge(subject: Subject) -> Iterator[Finding]:
-    sample = sample_of(batches(subject))
+    sample = samples(subject)
     if sample is None or len(sample) < LEAST_SAMPLES or not all(bool(torch.isfinite(x).all()) for x in sample.inputs):
         return
     told = _own_correlation(subject)

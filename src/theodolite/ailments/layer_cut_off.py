@@ -23,12 +23,16 @@ from theodolite.evidence.layer_signals import signals
 from theodolite.evidence.trial import present_skill
 from theodolite.io.batches import Batch
 
+SHUT = 0.98
+"""The share of dead units of a layer from which on no gradient passes it."""
+
 
 def judge(subject: Subject) -> Iterator[Finding]:
     signs = signals(subject)
     if signs is None or subject.model is None:
         return
-    suspects = [*signs.untouched, *signs.zero]
+    shut = any((layer.dead or 0.0) >= SHUT for layer in signs.layers[:-1])  # then zeros are those of dead units
+    suspects = [*signs.untouched, *(() if shut else signs.zero)]
     reached = any(p.requires_grad for p in subject.model.parameters()) and signs.gradient_norm > 0
     if not suspects or not reached:
         return

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from theodolite.core.ailment import Ailment, Finding, evidence
 from theodolite.core.subject import Subject
-from theodolite.evidence.batches import batches, validation_batches, validation_parts
+from theodolite.evidence.batches import distinct_batches, validation_batches, validation_parts
 from theodolite.evidence.task import constant_loss, majority, scores, validation_constant
 from theodolite.evidence.trial import SURE
 from theodolite.io.batches import Batch
@@ -37,7 +37,11 @@ def judge(subject: Subject) -> Iterator[Finding]:
         error = math.sqrt(elsewhere * (1 - elsewhere) / max(1.0, sum(held.weights)))
         fitted = training.accuracy > common + FAR
         at_chance = held.accuracy < elsewhere + SURE * error and SURE * error < FAR  # few samples tell nothing
-        near = neighbors_accuracy(batches(subject), validation_batches(subject)) if fitted and at_chance else math.nan
+        near = (
+            neighbors_accuracy(distinct_batches(subject), validation_batches(subject))
+            if fitted and at_chance
+            else math.nan
+        )
         if near > elsewhere + SURE * error:
             return
         said = (

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from theodolite.core.ailment import Ailment, Finding, evidence
 from theodolite.core.subject import Subject
-from theodolite.evidence.batches import batches, sample_of
+from theodolite.evidence.batches import samples
 from theodolite.evidence.task import task
 
 MOST = 0.4
@@ -23,7 +23,7 @@ FEWEST = 64
 
 
 def judge(subject: Subject) -> Iterator[Finding]:
-    meant, sample = task(subject), sample_of(batches(subject))
+    meant, sample = task(subject), samples(subject)
     if meant.kind != "classes" or meant.one_hot or sample is None or sample.target is None:
         return
     x, y = sample.inputs[0], sample.target

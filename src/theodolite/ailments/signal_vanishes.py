@@ -2,7 +2,8 @@ r"""Does the signal shrink so much on its way that nothing is left to work on?
 
 With weights of variance $gC_w$, $g<1$, the mean square of a signal falls to $g^L$ of itself over L layers. The sign is a fall
 to a ten-thousandth, beyond four deviations of what finite width explains (one draw in 30000 exceeds them), by the weights and
-not by dead units. The critical initialization, tried on a copy, decides.
+not by dead units. The critical initialization, tried on a copy, decides; a fall to 1e-8 in a network that has learned nothing is
+a fact by itself, for no step can tell such differences from rounding.
 """
 
 from __future__ import annotations
@@ -10,14 +11,22 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from theodolite.core.ailment import Ailment
+from theodolite.core.ailment import Ailment, Finding, evidence
 from theodolite.core.subject import Subject
-from theodolite.evidence.depth_remedies import depth_interventions
+from theodolite.evidence.depth_remedies import depth_interventions, remedy_for
 from theodolite.evidence.experiment import Intervention
-from theodolite.evidence.layer_signals import signal_ratio, signals, signals_at_start, weights_ratio, width_spread
+from theodolite.evidence.layer_signals import (
+    activation_in,
+    signal_ratio,
+    signals,
+    signals_at_start,
+    weights_ratio,
+    width_spread,
+)
+from theodolite.evidence.trial import present_skill
 from theodolite.measure.propagation.one_pass import VitalSigns
 
-LEAST, DEAD = 1e-4, 0.7
+LEAST, SURELY, DEAD = 1e-4, 1e-8, 0.7
 
 
 def _vanishes(signs: VitalSigns | None) -> bool:
@@ -35,18 +44,37 @@ def sign(subject: Subject) -> bool:
     return _vanishes(signals(subject))
 
 
+def judge(subject: Subject) -> Iterator[Finding]:
+    signs = signals(subject)
+    if signs is None or not _vanishes(signs) or signal_ratio(signs) > SURELY or present_skill(subject) > 0.1:
+        return
+    text, suggested = remedy_for(activation_in(signs))
+    yield Finding(
+        severity="critical",
+        where=signs.layers[-1].name,
+        says=_says(signs) + " Nothing of the input is left at the end.",
+        remedy=text,
+        suggested=suggested,
+        evidence=(evidence("mean square at the last layer beside the input's", signal_ratio(signs)),),
+    )
+
+
+def _says(signs: VitalSigns) -> str:
+    return f"The signal vanishes: its mean square falls {1 / signal_ratio(signs):.2g}-fold over {len(signs.layers)} layers."
+
+
 def interventions(subject: Subject) -> Iterator[Intervention]:
     """The critical initialization."""
     signs = signals_at_start(subject)
     if signs is None or not _vanishes(signs):
         return
-    says = f"The signal vanishes: its mean square falls {1 / signal_ratio(signs):.2g}-fold over {len(signs.layers)} layers."
-    yield from depth_interventions(subject, says, rank=15, where=signs.layers[-1].name)
+    yield from depth_interventions(subject, _says(signs), rank=15, where=signs.layers[-1].name)
 
 
 ailment = Ailment(
     question="Does the signal vanish?",
     needs={"model", "data", "loss"},
+    judge=judge,
     interventions=interventions,
     sign=sign,
     laws=("relu-critical",),

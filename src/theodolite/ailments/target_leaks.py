@@ -17,7 +17,7 @@ from torch import Tensor
 from theodolite.core.ailment import Ailment, Finding, evidence
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
-from theodolite.evidence.batches import Sample, batches, first_rows, sample_of
+from theodolite.evidence.batches import Sample, batches, first_rows, samples
 from theodolite.evidence.task import members_of, scores, task
 from theodolite.io.batches import Batch
 
@@ -37,7 +37,7 @@ class _Match:
 
 
 def judge(subject: Subject) -> Iterator[Finding]:
-    sample = sample_of(batches(subject))
+    sample = samples(subject)
     if sample is None or sample.target is None or len(sample) < FEWEST:
         return
     x = sample.inputs[0]

@@ -18,7 +18,7 @@ from torch import Tensor
 from theodolite.ailments.inputs_not_scaled import standardized_rows, unscaled_inputs
 from theodolite.core.ailment import Ailment, Finding
 from theodolite.core.subject import Subject
-from theodolite.evidence.batches import batches, sample_of
+from theodolite.evidence.batches import samples
 from theodolite.evidence.experiment import Intervention, Outcome, finding_of
 from theodolite.evidence.task import task
 from theodolite.evidence.trial import Change, judged_constant, judged_parts
@@ -29,7 +29,7 @@ LARGE, SMALL = 5.0, 0.02
 
 def interventions(subject: Subject) -> Iterator[Intervention]:
     """Standardized targets, and inputs too where these are not scaled either."""
-    sample = sample_of(batches(subject))
+    sample = samples(subject)
     y = None if sample is None else sample.target
     if y is None or not y.is_floating_point() or task(subject).kind != "numbers" or not bool(torch.isfinite(y).all()):
         return

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from theodolite.core.ailment import Ailment, Finding
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
-from theodolite.evidence.batches import batches, first_rows, is_thinned, sample_of
+from theodolite.evidence.batches import batches, first_rows, is_thinned, samples
 from theodolite.evidence.experiment import Intervention, Outcome, finding_of
 from theodolite.evidence.layer_signals import signals
 from theodolite.evidence.trial import Change
@@ -97,7 +97,7 @@ def _bent(names: list[str]) -> Callable[[nn.Module, torch.optim.Optimizer], None
 
 
 def _wider(subject: Subject) -> Iterator[Intervention]:
-    model, sample = subject.model, sample_of(batches(subject))
+    model, sample = subject.model, samples(subject)
     assert model is not None
     if sample is None or len(sample.inputs) != 1 or is_thinned(subject):
         return

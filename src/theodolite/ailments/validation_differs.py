@@ -15,7 +15,7 @@ from torch import Tensor
 
 from theodolite.core.ailment import Ailment, Finding, evidence
 from theodolite.core.subject import Subject
-from theodolite.evidence.batches import batches, sample_of, validation_batches
+from theodolite.evidence.batches import sample_of, samples, validation_batches
 from theodolite.evidence.task import constant_loss, scores, skill, validation_constant
 
 FAR = 0.5
@@ -28,7 +28,7 @@ WORSE = 0.2
 
 
 def judge(subject: Subject) -> Iterator[Finding]:
-    own, other = sample_of(batches(subject)), sample_of(validation_batches(subject))
+    own, other = samples(subject), sample_of(validation_batches(subject))
     x, v = (None, None) if own is None or other is None else (own.numbers, other.numbers)
     if x is None or v is None or x.shape[1:] != v.shape[1:] or min(len(x), len(v)) < FEWEST:
         return

@@ -199,6 +199,28 @@ def _row_keys(batch: Batch) -> list[bytes]:
     return [row.tobytes() for row in rows]
 
 
+def distinct_batches(subject: Subject) -> Sequence[Batch]:
+    """The same batches, each sample once: epochs repeat them, and what is counted or left out must not be there again."""
+
+    def measured() -> Sequence[Batch]:
+        whole, seen, found = batches(subject), set[bytes](), []
+        if not all(_is_rows(batch) for batch in whole):
+            return whole
+        for batch in whole:
+            new = torch.tensor([not (key in seen or seen.add(key)) for key in _row_keys(batch)])  # type: ignore[func-returns-value]
+            found += [batch if bool(new.all()) else batch.picked(new)] if bool(new.any()) else []
+        return found
+
+    found: Sequence[Batch] = subject.once("distinct batches", measured)
+    return found
+
+
+def samples(subject: Subject) -> Sample | None:
+    """All samples that were read, each once, as whole columns; None where their tensors do not fit together."""
+    found: Sample | None = subject.once("samples", lambda: sample_of(distinct_batches(subject)))
+    return found
+
+
 def validation_parts(subject: Subject) -> Sequence[Batch]:
     """The validation data, cut into parts where its batches are few."""
     found: Sequence[Batch] = subject.once("validation parts", lambda: parts(validation_batches(subject), PARTS))
@@ -319,5 +341,5 @@ def all_targets(subject: Subject) -> Tensor | None:
     kept = getattr(getattr(source, "dataset", None), "targets", None)
     if isinstance(kept, Tensor | list) and len(kept) and not isinstance(kept[0], str):
         return torch.as_tensor(kept)
-    sample = sample_of(batches(subject))
+    sample = samples(subject)
     return None if sample is None else sample.target

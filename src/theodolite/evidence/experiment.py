@@ -20,6 +20,7 @@ from theodolite.evidence.start import steps_are_known, steps_made
 from theodolite.evidence.task import Score
 from theodolite.evidence.trial import (
     AS_IT_IS,
+    NOTHING,
     Change,
     Gain,
     Trial,
@@ -41,10 +42,6 @@ MOST = 0.7
 
 CRITICAL = 0.5
 """Half of what could be learned is lost."""
-
-NOTHING = 0.02
-"""A skill of which nobody would say that something was learned; a change of the loss, beside that when ignoring the input, that
-is no change."""
 
 WELL = 0.9
 """A run that has gone so much of the way to a perfect answer can have lost little: nothing is tried."""

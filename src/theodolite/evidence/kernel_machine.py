@@ -10,7 +10,7 @@ from torch import Tensor
 
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
-from theodolite.evidence.batches import Sample, batches, sample_of, validation_batches
+from theodolite.evidence.batches import Sample, distinct_batches, sample_of, validation_batches
 from theodolite.io.batches import Batch
 from theodolite.measure.propagation.input_sizes import input_scales
 from theodolite.theory import Mlp
@@ -131,7 +131,7 @@ class Attained:
 
 def attained(subject: Subject) -> Attained | None:
     """The two beside each other; None without held-out data, or where inputs and targets are not of a kind that kernels take."""
-    training, held = _few(batches(subject)), _few(validation_batches(subject))
+    training, held = _few(tuple(distinct_batches(subject))), _few(validation_batches(subject))
     if training is None or held is None or training.inputs[0].shape[1:] != held.inputs[0].shape[1:]:
         return None
     x = training.inputs[0]

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
-from theodolite.evidence.batches import batches, first_rows, sample_of
+from theodolite.evidence.batches import batches, first_rows, samples
 from theodolite.evidence.output_tail import FEW, least_loss
 from theodolite.evidence.task import SAME, drawn_outputs, output_shapes, quiet
 from theodolite.io.batches import Batch
@@ -136,7 +136,7 @@ def is_past_its_range(subject: Subject) -> bool:
 
 def as_classes_and_numbers(subject: Subject, labels: Tensor) -> tuple[float, float, float] | None:
     """Held-out accuracy of least squares on the inputs, for classes and for their numbers (rounded), and the standard error."""
-    sample = sample_of(batches(subject))
+    sample = samples(subject)
     x = None if sample is None else sample.numbers
     if x is None or len(x) != len(labels):
         return None

@@ -21,7 +21,14 @@ from torch import Tensor, nn
 from theodolite.core.checks import tensors_in
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
-from theodolite.evidence.batches import batches, first_rows, price, training_and_held_out, validation_parts
+from theodolite.evidence.batches import (
+    batches,
+    distinct_batches,
+    first_rows,
+    price,
+    training_and_held_out,
+    validation_parts,
+)
 from theodolite.evidence.work import work_of
 from theodolite.io.batches import Batch
 
@@ -123,7 +130,7 @@ def scores(subject: Subject) -> tuple[Score | None, Score | None]:
 def _scores(subject: Subject) -> tuple[Score | None, Score | None]:
     if subject.model is None or not subject.has("loss") or not is_finite(subject):
         return None, None
-    return score_of(subject, batches(subject)), score_of(subject, validation_parts(subject))
+    return score_of(subject, distinct_batches(subject)), score_of(subject, validation_parts(subject))
 
 
 def score_of(
@@ -184,7 +191,7 @@ def majority(subject: Subject, on: Sequence[Batch] | None = None) -> float:
         known = [part for part in found if part is not None and len(part) and int(part.min()) >= 0]
         return torch.bincount(torch.cat(known)) if known else None
 
-    own = subject.once("class counts", lambda: counted(batches(subject)))
+    own = subject.once("class counts", lambda: counted(distinct_batches(subject)))
     if own is None:
         return math.nan
     there = own if on is None else counted(on)

@@ -27,6 +27,10 @@ from theodolite.measure.dynamics.trial_runs import copied_training
 SURE = 3.0
 """Standard errors by which two trials must differ: chance does so once in 200 with 16 parts (Student's t)."""
 
+NOTHING = 0.02
+"""A skill of which nobody would say that something was learned; a change of the loss, beside that when ignoring the input, that
+is no change."""
+
 WORST = 3.0
 """Losses beyond so many times that of ignoring the input are as bad as those: how far a lost run is lost says nothing."""
 
@@ -258,10 +262,13 @@ def gain_of(subject: Subject, better: Score | None, worse: Score | None, *, loss
     by_loss = math.nan
     if losses_alike and math.isfinite(constant):
         room = constant - better.loss
-        by_loss = min(1.0, (worse.loss - better.loss) / room) if room > 0 else -math.inf
+        learned = room > max(
+            NOTHING * abs(constant), SURE * better.stderr
+        )  # else the better one has learned nothing either
+        by_loss = min(1.0, (worse.loss - better.loss) / room) if learned else -math.inf
     by_accuracy, points, uncertain = math.nan, better.accuracy - worse.accuracy, 0.0
     apart, error = _paired(worse.shares, better.shares, better.weights, math.inf) if points == points else (0.0, 0.0)
-    if points == points and common < 1 and better.accuracy > common:
+    if points == points and common < 1 and better.accuracy - common > SURE * better.accuracy_error:
         room = better.accuracy - common
         by_accuracy, uncertain = min(1.0, points / room), min(1.0, error / room)
     elif points == points:
