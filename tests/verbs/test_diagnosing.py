@@ -23,7 +23,7 @@ def finding(name, severity):
 def test_precision_is_said_of_alarms_with_its_interval_and_not_of_notes(monkeypatch):
     monkeypatch.setattr(diagnosing, "counted_findings", lambda: {"overfits": (12, 13)})
     said = diagnosing.precision_of(finding("overfits", "warning"))
-    assert said == "right in 12 of 13 test runs whose fault was known (67% to 99%)"
+    assert said == "right in 12 of 13 test runs whose fault was known (66% to 99%)"
     assert diagnosing.precision_of(finding("overfits", "note")) == ""
     assert diagnosing.precision_of(finding("rank-lost", "critical")) == ""
 

@@ -315,8 +315,9 @@ def _counts(found: Experiment, outcome: Outcome, made: int) -> bool:
     control = plain.score()
     if made or control is None:
         return True
-    if plain.steps < ENOUGH:  # the first steps of a training tell little
-        return False
+    if plain.steps < ENOUGH:  # the first steps of a training tell little, unless one learns much and the other nothing
+        ahead = present_skill(found.subject, outcome.trial.score()) >= CRITICAL / 2
+        return outcome.intervention.sign and ahead and present_skill(found.subject, control) <= NOTHING
     if outcome.intervention.sign:
         return True
     return not _gets_there(found, plain, control, outcome)

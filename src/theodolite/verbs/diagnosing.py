@@ -127,6 +127,7 @@ def _prepared(subject: Subject, budget: float) -> Iterator[None]:
             torch.set_num_threads(1)
         yield
     finally:
+        subject.seen["work"].limit = math.inf  # what a page asks for later is not part of it
         if one and before != 1:
             torch.set_num_threads(before)
 
@@ -210,11 +211,11 @@ def _gone(subject: Subject, able: Iterable[Ailment], cured: Any, cause: str) -> 
 
 
 def _merged(findings: Iterable[Finding]) -> list[Finding]:
-    """One finding a name: the worst."""
+    """One finding a name: the worst, and of equals the one that was tried."""
     kept: dict[str, Finding] = {}
     for finding in findings:
         other = kept.get(finding.name)
-        if other is None or SEVERITIES.index(finding.severity) < SEVERITIES.index(other.severity):
+        if other is None or SEVERITIES.index(finding.severity) <= SEVERITIES.index(other.severity):
             kept[finding.name] = finding
     return list(kept.values())
 
