@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+import torch
 
 from theodolite.measure.spectra import gram_eigenvalues, normal_scores, score_eigenvalues
-from theodolite.measure.spectra.entry_tails import _largest, _middle, entry_tail
+from theodolite.measure.spectra.entry_tails import _largest, _middle, entry_tail, top_singular_value
 
 
 @pytest.mark.parametrize("size", [60, 239, 5000, 70_001, 400_000])
@@ -46,3 +47,52 @@ def test_eigenvalues_of_scores_are_those_of_double_precision(shape):
     scores = normal_scores(random.standard_t(3, shape), generator=random)
     found, exact = score_eigenvalues(scores), gram_eigenvalues(scores)
     assert np.abs(found - exact).max() <= 2e-6 * exact.min() if max(shape) >= 2 * min(shape) else (found == exact).all()
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1e-12, 1e-7, 1.0, 1e7, 1e12, 1e30])
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_the_top_singular_value_at_any_scale_is_that_of_the_svd(scale, kind):
+    m = np.random.default_rng(0).standard_normal((30, 20)).astype(kind)
+    true = np.linalg.svd(m, compute_uv=False)[0]
+    found = top_singular_value(m * kind(scale), rounds=300) / scale
+    assert found == pytest.approx(true, rel=1e-4)
+    assert top_singular_value(m * kind(scale)) / scale < true * (1 + 1e-5)  # from below, to single precision
+
+
+def test_the_top_singular_value_of_a_complex_matrix_keeps_its_imaginary_part():
+    random = np.random.default_rng(0)
+    m = random.standard_normal((6, 4)) + 2j * random.standard_normal((6, 4))
+    true = np.linalg.svd(m, compute_uv=False)[0]
+    assert top_singular_value(m, rounds=300) == pytest.approx(true, rel=1e-4)
+    assert top_singular_value(torch.from_numpy(m), rounds=300) == pytest.approx(true, rel=1e-4)
+    assert top_singular_value(1j * np.eye(3)) == pytest.approx(1.0, rel=1e-6)
+
+
+def test_the_top_singular_value_of_what_is_not_finite_is_not_finite():
+    m = np.eye(3, dtype=np.float32)
+    m[0, 1] = np.nan
+    assert np.isnan(top_singular_value(m))
+    m[0, 1] = np.inf
+    assert top_singular_value(m) == np.inf
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("size", [600, 400_003])
+def test_a_tail_with_what_is_not_finite_in_it_is_refused(bad, size):
+    values = np.random.default_rng(0).standard_normal((1, size)).astype(np.float32)
+    for place in (0, size // 2, size - 1):
+        spoilt = values.copy()
+        spoilt[0, place] = bad
+        with pytest.raises(ValueError, match="^expected finite entries"):
+            entry_tail(spoilt)
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1e-12, 1e12, 1e30, 1e160])
+def test_a_tail_does_not_depend_on_the_unit(scale):
+    values = np.random.default_rng(0).standard_normal((20, 50))
+    values[3, 4] = 40.0
+    one, other = entry_tail(values), entry_tail(scale * values)
+    assert (one.count, one.places) == (other.count, other.places) == (1, (154,))
+    for name in ("ratio", "exponent", "height", "row_share"):
+        assert getattr(other, name) == pytest.approx(getattr(one, name), rel=1e-9)
+    assert other.body == pytest.approx(scale * one.body)

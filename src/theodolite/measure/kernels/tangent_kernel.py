@@ -177,7 +177,9 @@ def kernel_drift(before: Tensor, after: Tensor) -> float:
     """
     if not bool(before.any()):
         raise ValueError("expected a kernel before that is not 0, got zeros; a change has then no share")
-    return float((after - before).norm() / before.norm())
+    unit = before.abs().max()  # norms of what is divided by it neither over- nor underflow
+    start = (before / unit).to(torch.complex128 if before.is_complex() else torch.float64)
+    return float(((after / unit).to(start.dtype) - start).norm() / start.norm())
 
 
 def kernel_alignment(kernel: Tensor, targets: Tensor, *, centered: bool = True) -> float:
@@ -194,6 +196,7 @@ def kernel_alignment(kernel: Tensor, targets: Tensor, *, centered: bool = True) 
     if centered:
         Y = Y - Y.mean(0)
         K = K - K.mean(0) - K.mean(1, keepdim=True) + K.mean()
+    K, Y = (part / largest if (largest := part.abs().max()) > 0 else part for part in (K, Y))  # squares stay numbers
     gram = Y @ Y.T
     size = K.norm() * gram.norm()
     return float((K * gram).sum() / size) if size > 0 else 0.0

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from theodolite.core.lazy_torch import array_of, is_elsewhere
+from theodolite.core.lazy_torch import array_of, is_elsewhere, torch
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 MOST_DETACHED, BODY = 8, 50
 """Entries that may stand apart, and the ranks below them that the tail's exponent is fitted on."""
+
+MODERATE = 1e-3
+"""Entries whose largest lies between this and its inverse have products and norms that single precision holds."""
 
 BLOCK, FEW = 1024, 100_000
 """Entries of which the largest is looked for first, at most, and by which the middle one is told."""
@@ -44,6 +47,8 @@ class EntryTail:
 def entry_tail(tensor: Tensor | NDArray[Any]) -> EntryTail | None:
     """The tail of a tensor's magnitudes (zeros left out); None where there are too few entries to speak of one.
 
+    Entries that are NaN or infinite are refused: they have no rank among the others.
+
     >>> import torch
     >>> x = torch.linspace(-1, 1, 1000).reshape(10, 100)
     >>> x[3, 4] = 50.0
@@ -57,6 +62,8 @@ def entry_tail(tensor: Tensor | NDArray[Any]) -> EntryTail | None:
     if body < 10 or not few.size:
         return None
     top, where = sizes.largest(MOST_DETACHED + body + 1)
+    if not np.isfinite(top).all():  # what is not finite counts among the largest
+        raise ValueError("expected finite entries, got NaN or infinity among them; leave this tensor out")
     logs = np.log(np.maximum(top.astype(np.float64), 1e-300))
     best, widest = 1, -math.inf
     for count in range(1, MOST_DETACHED + 1):
@@ -64,7 +71,7 @@ def entry_tail(tensor: Tensor | NDArray[Any]) -> EntryTail | None:
         if width > widest:
             best, widest = count, width
     scale = _middle(few) / 0.6745
-    shares = [float(top[i] ** 2) / sizes.row_square(int(where[i])) for i in range(best)]
+    shares = [1.0 / sizes.row_square(int(where[i]), float(top[i])) for i in range(best)]
     return EntryTail(
         best,
         float(np.exp(logs[best - 1] - logs[best])),
@@ -79,19 +86,25 @@ def entry_tail(tensor: Tensor | NDArray[Any]) -> EntryTail | None:
 
 @dataclass(frozen=True)
 class _Sizes:
-    """Magnitudes of the entries: how many are not zero, some of them, the largest with their places, and the square of a row."""
+    """Magnitudes of the entries: how many are not zero, some of them, the largest with their places.
+
+    ``row_square`` is the sum of squares of the row of a place, in units of the size given.
+    """
 
     entries: int
-    few: NDArray[np.float32]
-    largest: Callable[[int], tuple[NDArray[np.float32], NDArray[np.int64]]]
-    row_square: Callable[[int], float]
+    few: NDArray[Any]
+    largest: Callable[[int], tuple[NDArray[Any], NDArray[np.int64]]]
+    row_square: Callable[[int, float], float]
 
 
 def _in_memory(array: NDArray[Any]) -> _Sizes:
-    rows = array.reshape(len(array), -1).astype(np.float32, copy=False)
+    if array.dtype.kind == "c":
+        array = np.abs(array)
+    rows = array.reshape(len(array), -1)
+    rows = rows.astype(np.float32 if rows.dtype.itemsize < 8 else np.float64, copy=False)
     flat = rows.reshape(-1)
 
-    def largest(count: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    def largest(count: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
         where = _largest(flat, count)
         return np.abs(flat[where]), where
 
@@ -99,7 +112,7 @@ def _in_memory(array: NDArray[Any]) -> _Sizes:
         int(np.count_nonzero(flat)),
         np.abs(flat[:: max(1, flat.size // FEW)]),
         largest,
-        lambda place: float(np.square(rows[place // rows.shape[1]]).sum()),
+        lambda place, unit: float(np.square(rows[place // rows.shape[1]] / unit).sum()),
     )
 
 
@@ -107,21 +120,24 @@ def _on_device(tensor: Any) -> _Sizes:
     rows = tensor.detach().reshape(len(tensor), -1)
     sizes = rows.abs().reshape(-1)
 
-    def largest(count: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    def largest(count: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
         top, where = sizes.topk(count)
-        return top.float().cpu().numpy(), where.cpu().numpy()
+        return array_of(top), where.cpu().numpy()
 
-    few = sizes[:: max(1, sizes.numel() // FEW)].float().cpu().numpy()
+    few = array_of(sizes[:: max(1, sizes.numel() // FEW)])
     return _Sizes(
         int(sizes.count_nonzero()),
         few,
         largest,
-        lambda place: float(rows[place // rows.shape[1]].float().square().sum()),
+        lambda place, unit: float((rows[place // rows.shape[1]] / unit).abs().square().sum(dtype=torch.float64)),
     )
 
 
-def _largest(flat: NDArray[np.float32], count: int) -> NDArray[np.int64]:
-    """The places of the ``count`` largest sizes, the largest first: none is below the least of so many blocks' largest."""
+def _largest(flat: NDArray[Any], count: int) -> NDArray[np.int64]:
+    """The places of the ``count`` largest sizes, the largest first: none is below the least of so many blocks' largest.
+
+    NaN is taken for the largest, as numpy's order has it.
+    """
     block = min(BLOCK, flat.size // (4 * count))
     if block <= 1:
         places = np.arange(flat.size)
@@ -130,15 +146,15 @@ def _largest(flat: NDArray[np.float32], count: int) -> NDArray[np.int64]:
         blocks = flat[:whole].reshape(-1, block)
         tops = np.maximum(blocks.max(axis=1), -blocks.min(axis=1))
         least = np.partition(tops, -count)[-count]
-        begins = np.flatnonzero(tops >= least)[:, None] * block
+        begins = np.flatnonzero(~(tops < least))[:, None] * block
         places = np.concatenate([(begins + np.arange(block)).reshape(-1), np.arange(whole, flat.size)])
-        places = places[np.abs(flat[places]) >= least]
+        places = places[~(np.abs(flat[places]) < least)]
     sizes = np.abs(flat[places])
     kept = np.sort(np.argpartition(sizes, -count)[-count:])
     return places[kept[np.argsort(-sizes[kept], kind="stable")]]
 
 
-def _middle(sizes: NDArray[np.float32]) -> float:
+def _middle(sizes: NDArray[Any]) -> float:
     """The middle one, of two the lower; of many looked for among those near the middle of some."""
     place = (len(sizes) - 1) // 2
     some = np.sort(sizes[::64])
@@ -157,7 +173,9 @@ def _hill(logs: NDArray[np.float64], count: int, body: int) -> float:
 
 
 def top_singular_value(matrix: Tensor | NDArray[Any], *, rounds: int = 30) -> float:
-    """The largest singular value by power iteration from a fixed start, from below.
+    """The largest singular value by power iteration from a fixed start, from below; NaN or infinite where an entry is.
+
+    Of numbers far from 1 the largest is taken out first, so that no norm in single precision over- or underflows.
 
     >>> import torch
     >>> round(top_singular_value(torch.diag(torch.tensor([3.0, 1.0]))), 6)
@@ -166,19 +184,31 @@ def top_singular_value(matrix: Tensor | NDArray[Any], *, rounds: int = 30) -> fl
     if is_elsewhere(matrix):
         return _top_on_device(matrix, rounds)
     array = array_of(matrix)
-    m = array.reshape(len(array), -1).astype(np.float32, copy=False)
+    m = array.reshape(len(array), -1)
+    unit = float(np.abs(m).max(initial=0.0))
+    if not 0.0 < unit < math.inf:
+        return unit
+    unit = 1.0 if MODERATE < unit < 1 / MODERATE else unit
+    m = (m if unit == 1.0 else m.astype(np.result_type(m, np.float32)) / unit).astype(
+        np.complex64 if m.dtype.kind == "c" else np.float32, copy=False
+    )
     vector = np.random.default_rng(0).standard_normal(m.shape[1], dtype=np.float32)
     for _ in range(rounds):
-        vector = m.T @ (m @ vector)
+        vector = m.T.conj() @ (m @ vector)
         vector /= max(float(np.linalg.norm(vector)), 1e-30)
-    return float(np.linalg.norm(m @ vector))
+    return unit * float(np.linalg.norm(m @ vector))
 
 
 def _top_on_device(matrix: Any, rounds: int) -> float:
-    m = matrix.detach().reshape(len(matrix), -1).float()
-    start = np.random.default_rng(0).standard_normal(m.shape[1], dtype=np.float32)
-    vector = m.new_tensor(start)
+    m = matrix.detach().reshape(len(matrix), -1)
+    unit = float(m.abs().max()) if m.numel() else 0.0
+    if not 0.0 < unit < math.inf:
+        return unit
+    unit = 1.0 if MODERATE < unit < 1 / MODERATE else unit
+    m = m if unit == 1.0 else (m if m.dtype.itemsize >= 4 else m.float()) / unit
+    m = m.to(torch.complex64 if m.is_complex() else torch.float32)
+    vector = m.new_tensor(np.random.default_rng(0).standard_normal(m.shape[1], dtype=np.float32))
     for _ in range(rounds):
-        vector = m.mT @ (m @ vector)
+        vector = m.mH @ (m @ vector)
         vector = vector / vector.norm().clamp(min=1e-30)
-    return float((m @ vector).norm())
+    return unit * float((m @ vector).norm())

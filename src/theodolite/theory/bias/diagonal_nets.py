@@ -117,10 +117,11 @@ def least_l1_norm(x: Array, y: Array) -> Array:
 
     rows, y = _independent(x, y)
     n = x.shape[1]
-    found = linprog(np.ones(2 * n), A_eq=np.hstack([rows, -rows]), b_eq=y, bounds=(0, None), method="highs")
+    size = float(np.abs(y).max(initial=0.0)) or 1.0  # the solver's tolerances are absolute
+    found = linprog(np.ones(2 * n), A_eq=np.hstack([rows, -rows]), b_eq=y / size, bounds=(0, None), method="highs")
     if found.x is None:
         raise ValueError(f"expected a linear programme with a solution, got: {found.message}; look at the data")
-    return np.asarray(found.x[:n] - found.x[n:])
+    return np.asarray(size * (found.x[:n] - found.x[n:]))
 
 
 def least_ridge_potential(

@@ -45,9 +45,11 @@ def batch_covariance(gradients: Array, *, batch_size: int, sampler: Sampler) -> 
     >>> batch_covariance(np.array([[1.0], [3.0]]), batch_size=1, sampler="independent").item()
     2.5
     """
-    own, mean_share = batch_shares(len(gradients), batch_size, sampler)
+    own, _ = batch_shares(len(gradients), batch_size, sampler)
     mean = gradients.mean(0)
-    return np.asarray(own * gradients.T @ gradients / len(gradients) + (mean_share - 1) * np.outer(mean, mean))
+    spread = gradients - mean  # taken off before squaring: a mean of 1e8 spreads leaves no digit of them after
+    about_mean = own * spread.T @ spread / len(gradients)
+    return np.asarray(about_mean + own * np.outer(mean, mean) if sampler == "independent" else about_mean)
 
 
 @dataclass(frozen=True)

@@ -45,4 +45,7 @@ def decay_factor(lr: float, *, eigenvalue: float, steps: int) -> float:
     >>> decay_factor(0.5, eigenvalue=1.0, steps=1)
     0.25
     """
-    return (1.0 - lr * eigenvalue) ** (2 * steps)
+    product = lr * eigenvalue
+    if abs(product) < 0.5:  # 1 - 1e-12 has four digits of the 1e-12 only
+        return math.exp(2 * steps * math.log1p(-product))
+    return float((1.0 - product) ** (2 * steps))
