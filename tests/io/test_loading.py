@@ -265,7 +265,7 @@ def test_data(tmp_path):
     assert load.default_loss(load.dataset(str(tmp_path / "x.npy"))) is None
     np.save(tmp_path / "objects.npy", np.array([print], dtype=object))
     for name, words in [
-        ("objects.npy", "plain arrays"),
+        ("objects.npy", "plain array"),
         ("other.npz", "called x"),
         ("words.npz", "dtype"),
         ("x.csv", "check the path"),

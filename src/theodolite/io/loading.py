@@ -7,8 +7,8 @@ import importlib
 import inspect
 import os
 import sys
-import zipfile
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,8 @@ from theodolite.core.lazy_torch import is_module, torch
 from theodolite.core.subject import Subject
 from theodolite.io.adapters import Adapted, adapter, configuration, merged
 from theodolite.io.checkpoints import KINDS, checkpoint, numbers, one_line
-from theodolite.io.files import printable
+from theodolite.io.files import is_plain_file, is_there, printable
+from theodolite.io.formats import _zips
 from theodolite.io.weights import Weights
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def target(name: str, *, data: Any = None, device: str = "cpu", **facts: Any) ->
     ``facts`` are the other fields of `Subject`, and ``base``, the checkpoint that an adapter belongs to. A function may also
     return a whole `Subject`.
     """
-    if ":" in name and not Path(name).exists():
+    if ":" in name and not is_there(Path(name)):
         return _from_function(name, data=data, facts=facts)
     _check_device(device)
     base = facts.pop("base", None)
@@ -85,19 +86,11 @@ def dataset(name: str, *, exact: bool = False) -> Any:
 
         return digits()
     path = Path(name)
-    if path.suffix not in (".npz", ".npy") or not path.exists():
+    if path.suffix not in (".npz", ".npy") or not is_plain_file(path):
         raise ValueError(f"expected data as digits, a .npz with x and y, or a .npy, got {name!r}; check the path")
-    try:
-        with path.open("rb") as raw:
-            loaded = _loaded(raw, path)
-            if isinstance(loaded, np.ndarray):
-                return _inputs(loaded)
-            arrays = {key: numbers(loaded, key, path) for key in ("x", "y") if key in loaded.files}
-            names = loaded.files
-    except (OSError, EOFError, zipfile.BadZipFile) as error:
-        raise ValueError(
-            f"expected arrays of numbers in {path}, got {one_line(error)}; save with numpy.savez"
-        ) from error
+    arrays, names = _arrays(path)
+    if isinstance(arrays, np.ndarray):
+        return _inputs(arrays)
     if exact and "x" in arrays and "y" in arrays:
         return arrays["x"], arrays["y"]
     if "x" not in arrays:
@@ -162,7 +155,7 @@ def table(name: str) -> tuple[np.ndarray, np.ndarray | None]:
         bunch = load_digits()
         return bunch.data, bunch.target
     readers = {".npy": _array_table, ".npz": _array_table, ".csv": _csv_table, ".parquet": _parquet_table}
-    if path.suffix not in readers or not path.is_file():
+    if path.suffix not in readers or not is_plain_file(path):
         raise ValueError(
             f"expected digits or a file that is .npy, .npz, .csv or .parquet, got {name!r}; check the path"
         )
@@ -170,20 +163,34 @@ def table(name: str) -> tuple[np.ndarray, np.ndarray | None]:
 
 
 def _array_table(path: Path) -> tuple[np.ndarray, np.ndarray | None]:
+    arrays, names = _arrays(path, alone=True)
+    if isinstance(arrays, np.ndarray):
+        return arrays, None
+    if "x" not in arrays:
+        raise ValueError(f"expected an array called x in {path}, got {names}; numpy.savez(path, x=x, y=y)")
+    return arrays["x"], arrays.get("y")
+
+
+def _arrays(path: Path, *, alone: bool = False) -> tuple[np.ndarray | dict[str, np.ndarray], list[str]]:
+    """The array of an .npy; of an .npz those called x and y, and the names of all. ``alone``: its only one may be x."""
     try:
         with path.open("rb") as raw:
-            loaded = _loaded(raw, path)
-            if isinstance(loaded, np.ndarray):
-                return loaded, None
-            key = "x" if "x" in loaded.files else loaded.files[0] if len(loaded.files) == 1 else ""
-            if not key:
-                raise ValueError(
-                    f"expected an array called x in {path}, got {loaded.files}; numpy.savez(path, x=x, y=y)"
-                )
-            return numbers(loaded, key, path), numbers(loaded, "y", path) if "y" in loaded.files else None
-    except (OSError, EOFError, zipfile.BadZipFile) as error:
+            zipped = raw.read(2) == b"PK"
+            raw.seek(0)
+            if not zipped:
+                return numbers(lambda: np.load(raw, allow_pickle=False), str(path)), []
+            loaded = np.load(raw, allow_pickle=False)
+            names = list(loaded.files)
+            wanted = {key: key for key in ("x", "y") if key in names}
+            if alone and len(names) == 1:
+                wanted = {"x": names[0]}
+            read = {key: partial(loaded.__getitem__, own) for key, own in wanted.items()}
+            return {key: numbers(one, f"{printable(wanted[key], 60)} of {path}") for key, one in read.items()}, names
+    except _zips.ERRORS as error:
+        if str(error).startswith("expected"):
+            raise
         raise ValueError(
-            f"expected arrays of numbers in {path}, got {one_line(error)}; save with numpy.save"
+            f"expected arrays of numbers in {path}, got {one_line(error)}; save with numpy.savez"
         ) from error
 
 
@@ -232,13 +239,6 @@ def _inputs(x: np.ndarray) -> Tensor:
 
 def _targets(y: np.ndarray) -> Tensor:
     return torch.from_numpy(y.astype(np.float32) if y.dtype.kind == "f" else y.astype(np.int64))
-
-
-def _loaded(raw: Any, path: Path) -> Any:
-    try:
-        return np.load(raw, allow_pickle=False)
-    except ValueError as error:  # numpy's word for pickled objects
-        raise ValueError(f"expected arrays of numbers in {path}, got {one_line(error)}; save plain arrays") from error
 
 
 def _from_function(name: str, *, data: Any, facts: Mapping[str, Any]) -> Subject:

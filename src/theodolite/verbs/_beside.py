@@ -38,7 +38,11 @@ def unread(subject: Subject, answers: Iterable[Answer]) -> dict[str, tuple[str, 
 
 def skips_of(unsurveyed: Mapping[str, tuple[str, ...]]) -> list[Skipped]:
     """One line a reason, with the first names."""
-    return [Skipped(f"weights {_words(names)}", why) for why, names in unsurveyed.items()]
+    notes = ("classes", "tolerated")  # of the file, not of weights in it
+    return [
+        Skipped(_words(names) if why.startswith(notes) else f"weights {_words(names)}", why)
+        for why, names in unsurveyed.items()
+    ]
 
 
 def _words(names: tuple[str, ...]) -> str:

@@ -71,6 +71,7 @@ def _not_sums() -> tuple[type[nn.Module], ...]:
     return tuple(getattr(torch.nn, kind) for kind in NOT_SUMS)
 
 
+@np.errstate(over="ignore", invalid="ignore")  # squares beyond double precision are infinite, and said to be so
 def mean_square(tensor: Tensor | NDArray[Any], scale: float = 1.0) -> Estimate:
     """The mean square times ``scale`` with its standard error; initializations have mean zero. NaN of no numbers.
 
@@ -86,7 +87,7 @@ def mean_square(tensor: Tensor | NDArray[Any], scale: float = 1.0) -> Estimate:
         return Estimate(math.nan, 0.0)
     if (
         flat.dtype.kind != "c" and flat.dtype.itemsize < 8
-    ):  # fourth powers of these are numbers of float64: each entry is read once
+    ):  # fourth powers are numbers of float64: each entry is read once
         second = fourth = 0.0
         for part in _squares(flat, 1.0):
             second, fourth = second + float(part.sum()), fourth + float(part @ part)

@@ -21,6 +21,8 @@ MOST_DETACHED, BODY = 8, 50
 MODERATE = 1e-3
 """Entries whose largest lies between this and its inverse have products and norms that single precision holds."""
 
+LARGEST_POWER = 700.0  # exp of more is not a number of double precision
+
 BLOCK, FEW = 1024, 100_000
 """Entries of which the largest is looked for first, at most, and by which the middle one is told."""
 
@@ -30,8 +32,8 @@ class EntryTail:
     r"""The widest gap among the largest magnitudes: ``count`` entries lie ``ratio`` times above the next one, ``body``.
 
     ``exponent`` is Hill's estimate of the tail below the gap (small: heavy, such as 3 for Student's t with three degrees of
-    freedom), ``height`` the largest magnitude in robust standard deviations, ``row_share`` the largest share of a row's sum
-    of squares that one of these entries has. ``places`` are their flat indices.
+    freedom), ``height`` the largest magnitude in standard deviations of all entries (roots of their mean square), ``row_share``
+    the largest share of a row's sum of squares that one of these entries has. ``places`` are their flat indices.
     """
 
     count: int
@@ -58,8 +60,8 @@ def entry_tail(tensor: Tensor | NDArray[Any]) -> EntryTail | None:
     """
     sizes = _on_device(tensor) if is_elsewhere(tensor) else _in_memory(array_of(tensor))
     entries = sizes.entries
-    body, few = min(BODY, entries // 10), sizes.few[sizes.few > 0]
-    if body < 10 or not few.size:
+    body = min(BODY, entries // 10)
+    if body < 10 or not sizes.few.any():
         return None
     top, where = sizes.largest(MOST_DETACHED + body + 1)
     if not np.isfinite(top).all():  # what is not finite counts among the largest
@@ -70,18 +72,27 @@ def entry_tail(tensor: Tensor | NDArray[Any]) -> EntryTail | None:
         width = float(logs[count - 1] - logs[count]) * count * _hill(logs, count, body)
         if width > widest:
             best, widest = count, width
-    scale = _middle(few) / 0.6745
     shares = [1.0 / sizes.row_square(int(where[i]), float(top[i])) for i in range(best)]
     return EntryTail(
         best,
-        float(np.exp(logs[best - 1] - logs[best])),
+        float(np.exp(min(logs[best - 1] - logs[best], LARGEST_POWER))),
         _hill(logs, best, body),
         float(top[best]),
-        float(top[0]) / scale if scale > 0 else math.inf,
+        _height(sizes, top, best),
         max(shares),
         tuple(int(i) for i in where[:best]),
         entries,
     )
+
+
+def _height(sizes: _Sizes, top: NDArray[Any], count: int) -> float:
+    """The largest in roots of the mean square: that of the first ``count`` exactly, of the rest by those looked at."""
+    first, rest = (
+        top[:count].astype(np.float64) / top[0],
+        sizes.few[sizes.few <= top[count]].astype(np.float64) / top[0],
+    )
+    below = float(np.square(rest).mean()) if rest.size else 0.0
+    return 1.0 / math.sqrt((float(np.square(first).sum()) + (sizes.size - count) * below) / sizes.size)
 
 
 @dataclass(frozen=True)
@@ -91,6 +102,7 @@ class _Sizes:
     ``row_square`` is the sum of squares of the row of a place, in units of the size given.
     """
 
+    size: int
     entries: int
     few: NDArray[Any]
     largest: Callable[[int], tuple[NDArray[Any], NDArray[np.int64]]]
@@ -109,6 +121,7 @@ def _in_memory(array: NDArray[Any]) -> _Sizes:
         return np.abs(flat[where]), where
 
     return _Sizes(
+        flat.size,
         int(np.count_nonzero(flat)),
         np.abs(flat[:: max(1, flat.size // FEW)]),
         largest,
@@ -126,6 +139,7 @@ def _on_device(tensor: Any) -> _Sizes:
 
     few = array_of(sizes[:: max(1, sizes.numel() // FEW)])
     return _Sizes(
+        sizes.numel(),
         int(sizes.count_nonzero()),
         few,
         largest,
@@ -152,18 +166,6 @@ def _largest(flat: NDArray[Any], count: int) -> NDArray[np.int64]:
     sizes = np.abs(flat[places])
     kept = np.sort(np.argpartition(sizes, -count)[-count:])
     return places[kept[np.argsort(-sizes[kept], kind="stable")]]
-
-
-def _middle(sizes: NDArray[Any]) -> float:
-    """The middle one, of two the lower; of many looked for among those near the middle of some."""
-    place = (len(sizes) - 1) // 2
-    some = np.sort(sizes[::64])
-    low, high = some[int(0.45 * (len(some) - 1))], some[math.ceil(0.55 * (len(some) - 1))]
-    below = int(np.count_nonzero(sizes < low))
-    near = sizes[(sizes >= low) & (sizes <= high)]
-    if not 0 <= place - below < len(near):  # some were unlike the rest
-        near, below = sizes, 0
-    return float(np.partition(near, place - below)[place - below])
 
 
 def _hill(logs: NDArray[np.float64], count: int, body: int) -> float:

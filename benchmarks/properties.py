@@ -1,0 +1,354 @@
+"""What holds of every public function of theory and measure at odd scales, types and sizes of its arguments, as a table.
+
+    python benchmarks/properties.py [--write docs/properties.md] [TOPIC ...]
+
+Nobody writes down what a function should answer: the properties are found. If an answer at moderate scale goes as a power of an
+argument (twice and four times the argument give the same power), that power must hold at 1e-30, 1e-12, 1e12 and 1e30 as well.
+Single and half precision are held against double precision of the same rounded numbers. NaN in gives NaN or a refusal. A complex
+argument is refused, or changes the answer. No rows and one row are answered or refused, never a traceback. Sound arguments are
+those of tests/properties.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import dataclasses
+import importlib.util
+import inspect
+import math
+import sys
+import time
+import warnings
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import nn
+
+ROOT = Path(__file__).resolve().parent.parent
+TOPICS = ("bayes", "bias", "capacity", "collapse", "curvature", "dimension")
+TOPICS += ("dynamics", "experiments", "kernels", "propagation", "regions", "spectra")
+EXTREMES = (2.0**-100, 2.0**-40, 2.0**40, 2.0**100)
+"""About 1e-30, 1e-12, 1e12 and 1e30; powers of two, so that scaling rounds nothing."""
+TYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
+COLUMNS = ("scale", *TYPES, "complex", "NaN", "empty", "one row")
+HOLDS, REFUSES, NOTHING = "holds", "refuses", "-"
+
+
+def sound_arguments():
+    """The module that knows sound arguments of every public function."""
+    place = importlib.util.spec_from_file_location("property_arguments", ROOT / "tests" / "properties" / "conftest.py")
+    module = importlib.util.module_from_spec(place)
+    place.loader.exec_module(module)
+    return module
+
+
+def leaves(answer):
+    """The numbers of an answer, an array a leaf, in order; what is not a number is left out."""
+    if isinstance(answer, bool | str | bytes | None.__class__ | np.bool_):
+        return
+    if isinstance(answer, int | float | complex | np.number):
+        yield np.atleast_1d(np.asarray(answer))
+    elif isinstance(answer, torch.Tensor):
+        plain = answer.detach().cpu()
+        wide = plain if plain.is_complex() else plain.double()
+        if plain.is_floating_point() or plain.is_complex():
+            yield np.atleast_1d(wide.resolve_conj().numpy()).ravel()
+    elif isinstance(answer, np.ndarray):
+        if answer.dtype.kind in "fc":
+            yield np.atleast_1d(answer).ravel()
+    elif dataclasses.is_dataclass(answer) and not isinstance(answer, type):
+        for field in dataclasses.fields(answer):
+            yield from leaves(getattr(answer, field.name))
+    elif isinstance(answer, dict):
+        for value in answer.values():
+            yield from leaves(value)
+    elif isinstance(answer, list | tuple):
+        for value in answer:
+            yield from leaves(value)
+
+
+class RefusedError(Exception):
+    """The function said in one line what it expected."""
+
+
+def asked(function, arguments):
+    """The leaves of the answer, from arguments that no call before has touched."""
+    torch.manual_seed(0)
+    own = {}
+    for name, value in arguments.items():
+        if isinstance(value, torch.Generator):
+            own[name] = torch.Generator().manual_seed(0)
+        elif isinstance(value, np.random.Generator):
+            own[name] = np.random.default_rng(0)
+        else:
+            own[name] = copy.deepcopy(value)
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        try:
+            return list(leaves(function(**own)))
+        except (ValueError, TypeError) as error:
+            if str(error).startswith("expected"):
+                raise RefusedError(str(error)) from error
+            raise
+
+
+def alike(found, wanted, tolerance):
+    """Whether all leaves agree, beside the largest of each leaf."""
+    if len(found) != len(wanted):
+        return False
+    for one, other in zip(found, wanted, strict=True):
+        if one.shape != other.shape:
+            return False
+        finite = np.isfinite(other)
+        if not np.array_equal(np.isfinite(one), finite):
+            return False
+        size = np.abs(other[finite]).max(initial=0.0)
+        if size and not np.all(np.abs(one[finite] - other[finite]) <= tolerance * size):
+            return False
+        if not size and np.any(one[finite]):
+            return False
+    return True
+
+
+def degrees(function, arguments, name):
+    """For each leaf the power of the argument that it goes as, by twice and four times the argument; None where not all do."""
+    try:
+        base, double, four = (asked(function, scaled(arguments, name, by)) for by in (1.0, 2.0, 4.0))
+    except RefusedError:
+        return None
+    if not len(base) == len(double) == len(four) or not base:
+        return None
+    powers = []
+    for one, two, other in zip(base, double, four, strict=True):
+        if not one.shape == two.shape == other.shape or not np.isfinite(one).all():
+            return None
+        size, twice = np.abs(one).max(initial=0.0), np.abs(two).max(initial=0.0)
+        if size == 0.0 or twice == 0.0:
+            if size != twice:
+                return None
+            powers.append(0.0)
+            continue
+        power = round(2 * math.log2(twice / size)) / 2
+        if not alike([two, other], [one * 2.0**power, one * 4.0**power], 1e-9):
+            return None
+        powers.append(power)
+    return base, powers
+
+
+def scaled(arguments, name, by):
+    value = arguments[name]
+    return {**arguments, name: value * by if not isinstance(value, nn.Module) else value}
+
+
+def scale_word(function, arguments, names):
+    """Whether the powers found at moderate scale hold at extreme ones."""
+    seen, worst = NOTHING, []
+    for name in names:
+        found = degrees(function, arguments, name)
+        if found is None:
+            continue
+        base, powers = found
+        if isinstance(arguments[name], float) and not any(powers):
+            continue  # a number that changes nothing here may do so elsewhere, as a threshold does
+        seen = HOLDS
+        for by in EXTREMES:
+            with np.errstate(all="ignore"):
+                wanted = [leaf * by**power for leaf, power in zip(base, powers, strict=True)]
+            sizes = [abs(v) for leaf in wanted for v in leaf.tolist() if v]
+            if any(not 1e-280 < v < 1e280 for v in sizes):
+                continue
+            try:
+                if not alike(asked(function, scaled(arguments, name, by)), wanted, 1e-6):
+                    worst.append(f"{name} at {by:.0e}")
+            except RefusedError:
+                worst.append(f"{name} refused at {by:.0e}")
+    return "; ".join(worst) or seen
+
+
+def cast(value, kind):
+    if isinstance(value, nn.Module):
+        return copy.deepcopy(value).to(kind)
+    if isinstance(value, torch.Tensor) and value.is_floating_point():
+        return value.to(kind)
+    if isinstance(value, np.ndarray) and value.dtype.kind == "f":
+        return torch.from_numpy(value).to(kind).numpy() if kind != torch.bfloat16 else value
+    return value
+
+
+def type_word(function, arguments, kind):
+    """Whether an answer in less precision is near that of the same numbers in double precision."""
+    if not any(isinstance(v, nn.Module | torch.Tensor | np.ndarray) for v in arguments.values()):
+        return NOTHING
+    low = {name: cast(value, kind) for name, value in arguments.items()}
+    if kind == torch.bfloat16 and not any(isinstance(v, nn.Module | torch.Tensor) for v in low.values()):
+        return NOTHING
+    wide = {name: cast(value, torch.float64) for name, value in low.items()}
+    try:
+        wanted = asked(function, wide)
+    except RefusedError:
+        return REFUSES
+    try:
+        found = asked(function, low)
+    except RefusedError:
+        return REFUSES
+    tolerance = 64 * torch.finfo(kind).eps
+    return HOLDS if alike(found, wanted, tolerance) else f"off by {farthest(found, wanted):.1g}"
+
+
+def farthest(found, wanted):
+    """The largest difference beside the largest of a leaf; infinite where answers have other shapes."""
+    if [leaf.shape for leaf in found] != [leaf.shape for leaf in wanted]:
+        return math.inf
+    with np.errstate(all="ignore"):
+        ratios = [
+            np.abs(a - b).max(initial=0.0) / np.abs(b).max(initial=1e-300) for a, b in zip(found, wanted, strict=True)
+        ]
+    return max((r if math.isfinite(r) else math.inf for r in ratios), default=0.0)
+
+
+def complex_word(function, arguments, names):
+    bad, seen = [], NOTHING
+    for name in names:
+        value = arguments[name]
+        turned = value + 0.5j * (value.flip(-1) if isinstance(value, torch.Tensor) else np.flip(value, -1))
+        try:
+            found = asked(function, {**arguments, name: turned})
+        except RefusedError:
+            seen = REFUSES if seen == NOTHING else seen
+            continue
+        seen = HOLDS
+        try:
+            plain = asked(function, arguments)
+        except RefusedError:
+            continue
+        if plain and alike(found, plain, 1e-12):
+            bad.append(name)
+    return f"drops the imaginary part of {', '.join(bad)}" if bad else seen
+
+
+def nan_word(function, arguments, names):
+    bad, seen = [], NOTHING
+    for name in names:
+        value = arguments[name]
+        if isinstance(value, float):
+            spoilt = math.nan
+        else:
+            spoilt = copy.deepcopy(value)
+            spoilt.reshape(-1)[-1] = math.nan
+        try:
+            found = asked(function, {**arguments, name: spoilt})
+        except RefusedError:
+            seen = REFUSES if seen == NOTHING else seen
+            continue
+        seen = HOLDS
+        if found and not any(np.isnan(leaf).any() for leaf in found):
+            bad.append(name)
+    return f"loses NaN of {', '.join(bad)}" if bad else seen
+
+
+def rows_word(function, arguments, names, count):
+    seen = NOTHING
+    for name in names:
+        if arguments[name].ndim == 0:
+            continue
+        try:
+            asked(function, {**arguments, name: arguments[name][:count]})
+            seen = HOLDS
+        except RefusedError:
+            seen = REFUSES if seen == NOTHING else seen
+    return seen
+
+
+def properties(function, arguments):
+    """The words of a row, by column."""
+    arrays = [
+        name
+        for name, value in arguments.items()
+        if (isinstance(value, torch.Tensor) and value.is_floating_point())
+        or (isinstance(value, np.ndarray) and value.dtype.kind == "f")
+    ]
+    numbers = [name for name, value in arguments.items() if isinstance(value, float)]
+    checks = {
+        "scale": lambda: scale_word(function, arguments, arrays + numbers),
+        **{name: lambda kind=kind: type_word(function, arguments, kind) for name, kind in TYPES.items()},
+        "complex": lambda: complex_word(function, arguments, arrays),
+        "NaN": lambda: nan_word(function, arguments, arrays + numbers),
+        "empty": lambda: rows_word(function, arguments, arrays, 0),
+        "one row": lambda: rows_word(function, arguments, arrays, 1),
+    }
+    words = {}
+    for column, check in checks.items():
+        try:
+            words[column] = check()
+        except Exception as error:  # a traceback is what is looked for
+            words[column] = f"{type(error).__name__}: {' '.join(str(error).split())[:60]}"
+    return words
+
+
+def table_of(topics):
+    known = sound_arguments()
+    rows = {}
+    for topic in topics:
+        for function in known.functions_of(topic)[1]:
+            began = time.perf_counter()
+            arguments = {}
+            for name, parameter in inspect.signature(function).parameters.items():
+                if parameter.default is parameter.empty and parameter.kind not in (2, 4):
+                    arguments[name] = known._values(function, name, parameter.annotation)[0][0]
+            name = f"{function.__module__.split('.')[1]}.{topic}.{function.__name__}"
+            rows[name] = properties(function, arguments)
+            took = time.perf_counter() - began
+            if took > 5:
+                print(f"{name} took {took:.0f} s", file=sys.stderr)
+    return rows
+
+
+def document(rows):
+    counts = {column: Counter(_kind(words[column]) for words in rows.values()) for column in COLUMNS}
+    lines = [
+        "# What holds of every public function",
+        "",
+        "Made by `python benchmarks/properties.py --write docs/properties.md`, which says how each property is found.",
+        "",
+        f"{len(rows)} functions of theory and measure.",
+        "",
+        "| property | holds | refuses | does not apply | does not hold |",
+        "|---|---|---|---|---|",
+        *(f"| {c} | {n['holds']} | {n['refuses']} | {n['-']} | {n['broken']} |" for c, n in counts.items()),
+        "",
+        "| function | " + " | ".join(COLUMNS) + " |",
+        "|---|" + "---|" * len(COLUMNS),
+        *(
+            f"| {name} | " + " | ".join(words[c].replace("|", "/") for c in COLUMNS) + " |"
+            for name, words in rows.items()
+        ),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _kind(word):
+    return word if word in (HOLDS, REFUSES, NOTHING) else "broken"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("topics", nargs="*", default=TOPICS, metavar="TOPIC")
+    parser.add_argument("--write", type=Path)
+    options = parser.parse_args()
+    rows = table_of(options.topics or TOPICS)
+    if options.write:
+        options.write.write_text(document(rows), encoding="utf-8")
+    broken = 0
+    for name, words in rows.items():
+        for column, word in words.items():
+            if _kind(word) == "broken":
+                broken += 1
+                print(f"{name}: {column}: {word}")
+    print(f"{len(rows)} functions, {broken} properties that do not hold")
+
+
+if __name__ == "__main__":
+    main()
