@@ -1,4 +1,4 @@
-"""Damaged files for every reader of checkpoints: each must be read, or refused in one line, within 5 s and 1 GB.
+"""Damaged files for every reader of checkpoints and data: each must be read, or refused in one line, within 5 s and 1 GB.
 
     python benchmarks/fuzz.py [--cases 10000] [--seed 0] [READER ...]
 
@@ -29,6 +29,7 @@ from theodolite.core.subject import Subject
 from theodolite.io.adapters import adapter
 from theodolite.io.checkpoints import checkpoint
 from theodolite.io.files import said
+from theodolite.io.loading import dataset, table
 from theodolite.io.weights import readable
 from theodolite.verbs.surveying import survey
 
@@ -86,6 +87,10 @@ def npz_packed():
 
 def npy_inside():
     return packed(lambda file: np.save(file, np.ones((4, 5))))
+
+
+def data_file():
+    return packed(lambda file: np.savez(file, x=np.ones((40, 3)), y=np.arange(40)))
 
 
 def around_npy(changed):
@@ -188,8 +193,10 @@ READERS = {
     "adapter": (adapter_file, whole),
     "tensorflow": (tensorflow_file, whole),
     "distributed": (distributed_file, whole),
+    "data-npy": (npy_inside, whole),
+    "data-npz": (data_file, whole),
 }
-NAMES = {"tensorflow": "m.index", "distributed": "folder/.metadata"}
+NAMES = {"tensorflow": "m.index", "distributed": "folder/.metadata", "data-npy": "m.npy", "data-npz": "m.npz"}
 """Files that are known by their name too."""
 
 
@@ -249,6 +256,18 @@ def complaint(path, *, surveyed):
     return shown(weights) if surveyed and len(faults) < len(weights) else ""
 
 
+def data_complaint(path):
+    """What is wrong with how these data were met."""
+    for read in (dataset, table):
+        try:
+            read(str(path))
+        except ValueError as error:
+            line = said(error, LETTERS)
+            if not (line.startswith("expected") and line.isprintable()):
+                return f"said {line!r}"
+    return ""
+
+
 def shown(weights):
     try:
         result = survey(Subject(weights=weights, name="fuzz"))
@@ -270,7 +289,9 @@ def fuzzed(name, cases, seed=0, *, surveys=50):
             signal.alarm(SECONDS)
             try:
                 asked = path.parent if path.name == ".metadata" else path
-                words = complaint(asked, surveyed=case % surveys == 0)
+                words = (
+                    data_complaint(path) if name.startswith("data-") else complaint(asked, surveyed=case % surveys == 0)
+                )
             except Exception as error:
                 words = f"{type(error).__name__}: {error}"
             finally:

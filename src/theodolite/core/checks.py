@@ -136,3 +136,11 @@ def _count_bad(tensor: Tensor) -> int:
 def _one_line(error: Exception) -> str:
     lines = str(error).strip().splitlines()
     return lines[0].rstrip(".") if lines else "no message"
+
+
+def real_values(**arrays: Any) -> None:
+    """Each array or tensor is of real numbers: what is computed in real ones would lose the imaginary part without a word."""
+    for name, value in arrays.items():
+        kind = kind_of(getattr(value, "dtype", ""))
+        if kind.startswith("complex"):
+            raise TypeError(f"expected real numbers for {name}, got {kind}; pass real and imaginary part as columns")

@@ -234,11 +234,20 @@ def default_loss(data: Any) -> Callable[[Any, Any], Tensor] | None:
 
 
 def _inputs(x: np.ndarray) -> Tensor:
-    return torch.from_numpy(x.astype(np.float32) if x.dtype.kind in "fub" else x.astype(np.int64))
+    return torch.from_numpy(_single(x) if x.dtype.kind in "fub" else x.astype(np.int64))
 
 
 def _targets(y: np.ndarray) -> Tensor:
-    return torch.from_numpy(y.astype(np.float32) if y.dtype.kind == "f" else y.astype(np.int64))
+    return torch.from_numpy(_single(y) if y.dtype.kind == "f" else y.astype(np.int64))
+
+
+def _single(x: np.ndarray) -> np.ndarray:
+    with np.errstate(over="ignore"):
+        found: np.ndarray = x.astype(np.float32)
+    if bool((np.isinf(found) & np.isfinite(x)).any()):
+        size = float(np.abs(x[np.isfinite(x)]).max())
+        raise ValueError(f"expected data that single precision holds, got numbers up to {size:.3g}; scale them first")
+    return found
 
 
 def _from_function(name: str, *, data: Any, facts: Mapping[str, Any]) -> Subject:

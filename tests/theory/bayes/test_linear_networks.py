@@ -254,3 +254,11 @@ def test_the_evidence_of_inputs_that_say_nothing_is_that_of_the_noise(width):
     assert (found.weights * found.log_tau2).sum() == pytest.approx(
         digamma(width / 2) - math.log(3 * width / 2), abs=1e-8
     )
+
+
+def test_the_narrowest_network_has_one_unit_a_layer():
+    net = LinearNet(1, (1,), prior_variance=0.5)
+    assert net.log_scale == 0.0
+    for inputs, widths in ((0, ()), (1, (0,)), (1, (3, 0))):
+        with pytest.raises(ValueError, match="^expected widths of at least 1"):
+            LinearNet(inputs, widths)

@@ -88,3 +88,8 @@ def test_runs_are_named_with_the_numbers_that_decided(losses, curvatures, kind):
 def test_a_run_needs_two_steps():
     with pytest.raises(ValueError, match="expected a loss and a curvature"):
         run_outcome([1.0], [1.0], lr=1.0)
+
+
+@pytest.mark.parametrize("product", [2.2, 2.5, 3.0, 3.9])
+def test_outputs_have_grown_by_the_root_of_the_width_at_the_peak(product):
+    assert (product - 1) ** peak_time(1e6, product) == pytest.approx(1e3)

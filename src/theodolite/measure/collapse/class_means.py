@@ -14,6 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from theodolite.core.checks import real_values
+
 
 @dataclass(frozen=True)
 class Collapse:
@@ -87,6 +89,7 @@ def collapse_metrics(
     >>> round(found.nc1, 9), round(found.nc2_equiangular, 9), round(found.nc3, 9), found.nc4
     (0.0, 0.0, 0.0, 0.0)
     """
+    real_values(features=features)
     classes = len(weight) if weight is not None else int(labels.max()) + 1
     moments = ClassMoments.of(features, labels, classes=classes)
     wrong = None if weight is None else disagreements(moments, features, weight, bias) / len(features)

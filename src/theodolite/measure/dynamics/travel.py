@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from theodolite.core.checks import real_values
 from theodolite.core.reading import Estimate
 from theodolite.core.state import untouched
 from theodolite.measure.curvature import point_of
@@ -126,6 +127,7 @@ def thinned_travel(now: Tensor, origin: Tensor) -> Estimate:
     >>> thinned_travel(torch.tensor([3.0, 3.0]), torch.tensor([2.0, 2.0])).value
     0.5
     """
+    real_values(now=now, origin=origin)
     moves, sizes = (now - origin).double().square(), origin.double().square()
     value = float((moves.sum() / sizes.sum()).sqrt())
     spread = (moves - value**2 * sizes).std() / sizes.mean() / len(moves) ** 0.5
@@ -186,6 +188,7 @@ def telling_kernel(model: nn.Module, x: Inputs, kernel: Tensor) -> float:
     >>> telling_kernel(model, torch.ones(1, 1), torch.ones(1, 1))  # the unit is off: only the last bias moves the output
     0.0
     """
+    real_values(x=x, kernel=kernel)
     if len(kernel) > 1:
         return _telling_norm(kernel)
     biases = {name: 0.0 for name, _ in model.named_parameters() if "bias" in name.rsplit(".", 1)[-1]}

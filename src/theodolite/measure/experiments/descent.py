@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
+from theodolite.core.checks import real_values
+
 _Slope = Callable[[Tensor], Tensor]
 """The gradient at each row of a block of points, (k, d) to (k, d)."""
 
@@ -22,6 +24,7 @@ def descent_path(
     >>> descent_path(lambda x: x, torch.ones(1), lrs=torch.tensor([0.5]), steps=2).flatten().tolist()
     [1.0, 0.5, 0.25]
     """
+    real_values(lrs=lrs)
     x = start.expand(len(lrs), -1).clone()
     velocity, rate = torch.zeros_like(x), lrs.to(x)[:, None]
     path = [x]
@@ -49,6 +52,7 @@ def largest_stable_step(
     >>> round(largest_stable_step(lambda x: x, torch.ones(1).double(), bracket=(0.1, 5.0)), 2)
     2.0
     """
+    real_values(start=start)
     low, high = bracket
     if steps < 4:
         raise ValueError(
@@ -131,6 +135,7 @@ def two_layer_path(
     momentum: float = 0.0,
 ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
     r"""Outputs (steps + 1, k) of $f=v\cdot\sigma(u)/\sqrt n$ under descent on $f^2/2$ for k step sizes, and where it ends."""
+    real_values(lrs=lrs)
     k, rate = len(lrs), lrs.to(input_weights)[:, None]
     own = input_weights.detach().expand(k, -1).clone(), output_weights.detach().expand(k, -1).clone()
     velocity = torch.zeros_like(own[0]), torch.zeros_like(own[1])

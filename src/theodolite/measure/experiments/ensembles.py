@@ -127,6 +127,7 @@ def safe_cholesky(covariance: Tensor) -> Tensor:
     >>> safe_cholesky(torch.ones(2, 2)).tolist()
     [[1.0, 0.0], [1.0, 0.0]]
     """
+    _check_square(covariance)
     root = torch.zeros_like(covariance)
     for j in range(covariance.shape[-1]):
         row = root[..., j, :j]
@@ -139,8 +140,16 @@ def safe_cholesky(covariance: Tensor) -> Tensor:
     return root
 
 
+def _check_square(covariance: Tensor) -> None:
+    if covariance.ndim < 2 or covariance.shape[-1] != covariance.shape[-2]:
+        raise ValueError(
+            f"expected covariance matrices (..., B, B), got shape {tuple(covariance.shape)}; pass square ones"
+        )
+
+
 def correlations(covariance: Tensor) -> Tensor:
     """The correlation of the first two inputs in covariance matrices (..., B, B); NaN where one has no variance."""
+    _check_square(covariance)
     return covariance[..., 0, 1] / (covariance[..., 0, 0] * covariance[..., 1, 1]).sqrt()
 
 

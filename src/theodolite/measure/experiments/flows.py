@@ -9,6 +9,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from theodolite.core.checks import real_values
+
 Array = np.ndarray[Any, np.dtype[np.float64]]
 _Slope = Callable[[Array], Array]
 """The gradient at a point, (d,) to (d,)."""
@@ -24,6 +26,7 @@ def flowed(slope: _Slope, start: Array, *, time: float, precision: float = 1.0, 
     >>> bool(abs(flowed(lambda x: x, np.ones(1), time=1.0) - np.exp(-1)) < 1e-9)
     True
     """
+    real_values(start=start)
     from scipy.integrate import solve_ivp
 
     tolerances = {key: value * precision for key, value in PRECISION.items()}
@@ -47,6 +50,7 @@ def flow_limit(slope: _Slope, start: Array, *, time: float = 10.0, still: float 
     >>> flow_limit(lambda x: np.array([2 * x[0] - 1, 0.0]), np.zeros(2)).round(9).tolist()
     [0.5, 0.0]
     """
+    real_values(start=start)
     point = np.asarray(start, dtype=float)
     still = still * max(1.0, float(np.abs(slope(point)).max()))
     for k in range(doublings):
@@ -78,6 +82,7 @@ def separating_flow(
     >>> round(float(w[0]), 6)
     50.0
     """
+    real_values(signed_x=signed_x)
     from scipy.integrate import solve_ivp
 
     z = np.asarray(signed_x, dtype=float)

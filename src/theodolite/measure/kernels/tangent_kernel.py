@@ -9,6 +9,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from theodolite.core.checks import real_values
 from theodolite.core.state import untouched
 from theodolite.measure.functional import Inputs, Stateless, count, placed, plain_attention, rows, stateless
 from theodolite.measure.kernels._contraction import Formed, LayerContraction, Outputs
@@ -192,6 +193,7 @@ def kernel_alignment(kernel: Tensor, targets: Tensor, *, centered: bool = True) 
     >>> round(kernel_alignment(y @ y.T, y), 6)
     1.0
     """
+    real_values(kernel=kernel)
     K, Y = kernel.double(), target_rows(targets).to(kernel.device)
     if centered:
         Y = Y - Y.mean(0)
@@ -244,6 +246,7 @@ def kernel_spectrum(kernel: Tensor) -> KernelSpectrum:
     >>> kernel_spectrum(torch.diag(torch.tensor([1.0, 4.0]))).condition
     4.0
     """
+    real_values(kernel=kernel)
     matrix = kernel_matrix(kernel).double()
     return KernelSpectrum(torch.linalg.eigvalsh(0.5 * (matrix + matrix.T)).flip(0))
 

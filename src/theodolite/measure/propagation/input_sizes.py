@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from theodolite.core.checks import real_values
+
 RANGE_SHARE = 0.1
 """A column is divided by no less than this share of its range: rare pixels are not blown up."""
 
@@ -39,6 +41,7 @@ def input_scales(x: Tensor) -> InputScales:
     >>> round(found.spread), found.standardized(x)[0]
     (251, tensor([-1., -1.]))
     """
+    real_values(x=x)
     values = x.detach().double()
     axis = 1 if values.ndim > 3 else values.ndim - 1
     columns = values.movedim(axis, 0).flatten(1)  # (columns, n ...)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
+from theodolite.core.checks import real_values
 from theodolite.core.lazy_torch import array_of, is_tensor, torch
 from theodolite.core.randomness import numpy_random
 from theodolite.measure.spectra.eigenvalues import gram_eigenvalues
@@ -40,6 +41,7 @@ def entry_kurtosis(matrix: Tensor | NDArray[Any]) -> float:
     >>> entry_kurtosis(torch.tensor([[-1.0, 1.0], [1.0, -1.0]]))
     1.0
     """
+    real_values(matrix=matrix)
     if is_tensor(matrix) and matrix.device.type not in ("cpu", "mps"):
         return _kurtosis_on_device(matrix.detach().flatten())
     flat = array_of(matrix).reshape(-1)

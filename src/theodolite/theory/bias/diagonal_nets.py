@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from theodolite.core.checks import real_values
+
 Array = np.ndarray[Any, np.dtype[np.float64]]
 
 LARGEST = 700.0  # exp of more is not a number of double precision
@@ -56,6 +58,7 @@ def least_potential(x: Array, y: Array, *, scale: float, initial_shape: Array | 
     >>> least_potential(np.array([[2.0, 1.0]]), np.array([1.0]), scale=100.0).round(3)  # l2: in proportion
     array([0.4, 0.2])
     """
+    real_values(x=x, y=y)
     rows, y = _independent(x, y)
     w = np.broadcast_to((scale * np.asarray(initial_shape, dtype=float)) ** 2, (x.shape[1],))
 
@@ -102,6 +105,7 @@ def least_weighted_norm(x: Array, y: Array, *, initial_shape: Array | float = 1.
     >>> least_weighted_norm(np.array([[1.0, 1.0]]), np.array([2.0]))
     array([1., 1.])
     """
+    real_values(x=x, y=y)
     rows, y = _independent(x, y)
     w = np.broadcast_to(np.asarray(initial_shape, dtype=float) ** 2, (x.shape[1],))
     return np.asarray(w * (rows.T @ np.linalg.solve((rows * w) @ rows.T, y)))
@@ -113,6 +117,7 @@ def least_l1_norm(x: Array, y: Array) -> Array:
     >>> least_l1_norm(np.array([[2.0, 1.0]]), np.array([1.0]))
     array([0.5, 0. ])
     """
+    real_values(x=x, y=y)
     from scipy.optimize import linprog
 
     rows, y = _independent(x, y)
@@ -134,6 +139,7 @@ def least_ridge_potential(
     With an error of order $\lambda$. Its dual is that of the interpolant with $\frac\lambda4|\nu|^2$ more,
     since $\nu=\frac2\lambda(y-X\beta)$.
     """
+    real_values(x=x, y=y)
     w = np.broadcast_to((scale * np.asarray(initial_shape, dtype=float)) ** 2, (x.shape[1],))
 
     def images(u: Array) -> tuple[Array, Array]:

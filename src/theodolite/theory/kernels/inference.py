@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from theodolite.core.checks import real_values
 from theodolite.theory.kernels._tiling import Kernels
 
 
@@ -82,6 +83,7 @@ def kernel_ridge(kernel: Tensor, y: Tensor, *, ridge: float) -> Ridge:
     >>> kernel_ridge(torch.eye(2), torch.tensor([2.0, 4.0]), ridge=1.0).weights
     tensor([1., 2.])
     """
+    real_values(y=y)
     factor = cholesky_factor(kernel, ridge=ridge)
     return Ridge(factor.solve(y.to(kernel)), factor.jitter)
 
@@ -111,6 +113,7 @@ def gp_posterior(kernel: Tensor, y: Tensor, *, cross: Tensor, prior: Tensor, noi
     >>> gp_posterior(one, torch.ones(1), cross=one, prior=one, noise_variance=1.0).variance
     tensor([0.5000])
     """
+    real_values(y=y)
     factor = cholesky_factor(kernel, ridge=noise_variance)
     half = torch.linalg.solve_triangular(factor.lower, cross.T, upper=False)  # (n, new)
     return Posterior(cross @ factor.solve(y.to(kernel)), prior - half.T @ half, factor.jitter)
@@ -124,6 +127,7 @@ def log_marginal_likelihood(kernel: Tensor, y: Tensor, *, noise_variance: float)
     >>> round(log_marginal_likelihood(torch.eye(1), torch.zeros(1), noise_variance=0.0), 6)
     -0.918939
     """
+    real_values(y=y)
     factor = cholesky_factor(kernel, ridge=noise_variance)
     targets = y.to(kernel).reshape(len(kernel), -1)
     fit = float((targets * factor.solve(targets)).sum())
@@ -138,6 +142,7 @@ def leave_one_out_residuals(kernel: Tensor, y: Tensor, *, ridge: float) -> Tenso
     >>> leave_one_out_residuals(torch.eye(2), torch.tensor([1.0, 2.0]), ridge=0.5)
     tensor([1., 2.])
     """
+    real_values(y=y)
     factor = cholesky_factor(kernel, ridge=ridge)
     inverse = torch.cholesky_inverse(factor.lower).diagonal()
     weights = factor.solve(y.to(kernel))
@@ -169,6 +174,7 @@ def trained_prediction(
     >>> trained_prediction(one, torch.ones(1), time=math.inf, cross=one, prior=one).mean
     tensor([1.])
     """
+    real_values(y=y)
     if not time >= 0:
         raise ValueError(f"expected a time of at least 0, got {time}")
     if discrete and math.isfinite(time) and time != math.floor(time):

@@ -6,6 +6,7 @@ import math
 
 from torch import Tensor
 
+from theodolite.core.checks import real_values
 from theodolite.theory.kernels._tiling import Kernels
 from theodolite.theory.kernels.inference import Posterior, trained_prediction
 
@@ -25,6 +26,7 @@ def ridge_trained_prediction(
     >>> ridge_trained_prediction(one, torch.ones(1), ridge=1.0, time=math.inf, cross=one, prior=one).mean
     tensor([0.5000])
     """
+    real_values(y=y)
     if not (math.isfinite(ridge) and ridge >= 0):
         raise ValueError(f"expected a finite ridge of at least 0, got {ridge}")
     damped = kernels.ntk.clone()

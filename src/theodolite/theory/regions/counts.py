@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from theodolite.core.checks import real_values
 from theodolite.core.reading import Estimate
 
 
@@ -166,6 +167,7 @@ def curve_zeros(curve: Any) -> float:
     >>> round(curve_zeros([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]]), 12)
     1.0
     """
+    real_values(curve=curve)
     points = np.asarray(curve, dtype=np.float64)
     if points.ndim != 2 or not np.isfinite(points).all() or not np.linalg.norm(points, axis=1).all():
         raise ValueError(
@@ -189,6 +191,8 @@ def segment_breakpoints(
     [3.0, 2.0]
     """
     kernel, found, factor = np.asarray(gram, dtype=np.float64), [], 1.0
+    if kernel.shape[-2:] != (2, 2):
+        raise ValueError(f"expected products of two inputs, (2, 2) or (N, 2, 2), got shape {kernel.shape}")
     for width, weight, bias in zip(widths, weight_variances, bias_variances, strict=True):
         kernel = bias + weight * factor * kernel
         aa, ab, bb = kernel[..., 0, 0], kernel[..., 0, 1], kernel[..., 1, 1]

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from theodolite.core.checks import real_values
+
 TRACY_WIDOM = (46.446, 0.186054, 9.84801)
 """Shape, scale and shift of the gamma law that approximates Tracy-Widom's for real matrices. Source: chiani2014."""
 
@@ -32,6 +34,7 @@ def marchenko_pastur_density(eigenvalue: Any, ratio: float, *, variance: float =
     >>> round(float(marchenko_pastur_density(1.0, 1.0)), 6) == round(math.sqrt(3) / (2 * math.pi), 6)
     True
     """
+    real_values(eigenvalue=eigenvalue)
     if not variance > 0:
         raise ValueError(f"expected a positive variance, got {variance}; all mass is then at 0")
     low, high = marchenko_pastur_edges(ratio, variance=variance)
@@ -46,6 +49,7 @@ def marchenko_pastur_cdf(eigenvalue: Any, ratio: float, *, variance: float = 1.0
     >>> [round(float(F), 4) for F in marchenko_pastur_cdf([0.0, 1.0, 4.0], 1.0)]
     [0.0, 0.609, 1.0]
     """
+    real_values(eigenvalue=eigenvalue)
     _check(ratio)
     eigenvalue = np.asarray(eigenvalue, dtype=np.float64) / variance
     if ratio > 1:
