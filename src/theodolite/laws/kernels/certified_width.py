@@ -1,9 +1,10 @@
 r"""At $128\,m^4L(0)/\lambda_0^4$ units no weight moves by $\lambda_0/4m$: training is then certified to converge.
 
-How far the bound is from tight is known for orthogonal inputs. There each weight meets every sample by a coordinate of its own, and
-while the kernel stands still it moves by $a_k\sigma'(w_{kj})y_j/(\sqrt n\lambda_0)$ along it: by $\sqrt m\,y/(\sqrt n\lambda_0)$
-at most, which some weight nearly does. The width at which that is $\lambda_0/4m$ is $16m^3y^2/\lambda_0^4$, the certified one over 4m:
-the certificate counts the kernel by half (4 times) and lets one coordinate meet all errors (m times).
+How far the bound is from tight is known for orthogonal inputs. There each weight meets every sample by a coordinate of its own,
+and while the kernel stands still it moves by $a_k\sigma'(w_{kj})y_j/(\sqrt n\lambda_0)$ along it: by
+$\sqrt m\,y/(\sqrt n\lambda_0)$ at most, which some weight nearly does. The width at which that is $\lambda_0/4m$ is
+$16m^3y^2/\lambda_0^4$, the certified one over 4m: the certificate counts the kernel by half (4 times) and lets one coordinate
+meet all errors (m times).
 """
 
 from collections.abc import Sequence

@@ -1,6 +1,7 @@
 r"""A Gram matrix of n bounded features strays by $\sqrt{m\|G\|\log m/n}$ in norm: by order m when inputs are alike.
 
-A bound: it is 2.9 times the deviation itself for 4 generic inputs, 3.8 times for 32, and 4.5 and 7 times for inputs that are alike.
+A bound: it is 2.9 times the deviation itself for 4 generic inputs, 3.8 times for 32, and 4.5 and 7 times for inputs that are
+alike.
 """
 
 import math

@@ -1,7 +1,7 @@
 r"""The first layer's tangent kernel is a sum of bounded independent terms, so matrix Chernoff bounds its largest eigenvalue.
 
-A bound, and never tight: for a single unit and a single sample the chance is a half and the bound $\sqrt{e/4}=0.82$, 1.65 times as
-much; for two units 2.8, for six 5.5 times.
+A bound, and never tight: for a single unit and a single sample the chance is a half and the bound $\sqrt{e/4}=0.82$, 1.65 times
+as much; for two units 2.8, for six 5.5 times.
 """
 
 import math

@@ -1,7 +1,8 @@
 r"""Given one layer, the next layer's preactivations are exactly Gaussian, however narrow the network.
 
-So fourth moments over all networks are Gaussian ones of a random covariance: $E\,z_\alpha^2z_\beta^2=E[\hat K_{\alpha\alpha}
-\hat K_{\beta\beta}+2\hat K_{\alpha\beta}^2]$, and $\hat K$ is a mean over n independent units, whose moments are Gaussian integrals.
+So fourth moments over all networks are Gaussian ones of a random covariance:
+$E\,z_\alpha^2z_\beta^2=E[\hat K_{\alpha\alpha}\hat K_{\beta\beta}+2\hat K_{\alpha\beta}^2]$, and $\hat K$ is a mean over n
+independent units, whose moments are Gaussian integrals.
 """
 
 import torch
