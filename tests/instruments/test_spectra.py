@@ -154,3 +154,28 @@ def test_sequences_and_images_are_pooled():
         "feature-spectrum", model, data=torch.randn(64, 1, 8, 8, generator=torch.Generator().manual_seed(0))
     )
     assert by_quantity(readings, "participation")["2"].expected.high == 12
+
+
+def test_an_exponent_of_what_is_no_power_law_is_not_called_trained():
+    from theodolite.core.reading import Band
+    from theodolite.instruments.weight_spectrum import _against_null
+
+    null = Band(low=5.0, high=9.0)
+    assert "well trained" in _against_null(3.0, null)
+    assert "trained" not in _against_null(3.0, null, lawful=False)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "words"), [(2.0, 2.0, "as it was"), (2.0, 1.5, "heavier"), (1.5, 2.0, "lighter")]
+)
+def test_the_tail_is_said_to_change_the_way_it_does(before, after, words):
+    from theodolite.instruments._common.changes import Change
+    from theodolite.instruments.training_change import _way
+
+    assert words in _way(Change("a", 0.1, 5, 5, 2.0, 3.0, 0, before, after))
+
+
+def test_masks_and_indices_are_not_counted_as_parameters(tmp_path):
+    state = {"a.weight": noise(20, 30), "mask": torch.ones(9, 9, dtype=torch.uint8), "places": torch.arange(7)}
+    save_file(state, tmp_path / "m.safetensors")
+    assert th.survey(str(tmp_path / "m.safetensors")).facts["parameters"] == "600 in 1 tensors (float32)"

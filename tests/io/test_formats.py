@@ -273,3 +273,56 @@ def test_a_bare_pickle_is_named_as_such(tmp_path):
     (tmp_path / "m.pkl").write_bytes(pickle.dumps({"a": 1}))
     with pytest.raises(ValueError, match="torch did not write"):
         checkpoint(tmp_path / "m.pkl")
+
+
+def test_onnx_constants_and_graphs_inside_graphs_are_read(tmp_path):
+    import onnx
+    from onnx import TensorProto, helper, numpy_helper
+
+    weight, lowest = np.random.default_rng(0).standard_normal((20, 30)).astype(np.float32), np.float32(-np.inf)
+
+    def branch(name, factor):
+        value = numpy_helper.from_array(np.asarray(factor * weight, dtype=np.float32), "v")
+        made = helper.make_tensor_value_info(name, TensorProto.FLOAT, None)
+        return helper.make_graph(
+            [helper.make_node("MatMul", ["x", "v"], [name])], name, [], [made], initializer=[value]
+        )
+
+    nodes = [
+        helper.make_node("Constant", [], ["w"], value=numpy_helper.from_array(weight, "another name")),
+        helper.make_node("Constant", [], ["lowest"], value=numpy_helper.from_array(np.array(lowest))),
+        helper.make_node("If", ["c"], ["z"], then_branch=branch("a", 2.0), else_branch=branch("b", 3.0)),
+    ]
+    given = [helper.make_tensor_value_info("x", TensorProto.FLOAT, None)]
+    graph = helper.make_graph(nodes, "g", given, [helper.make_tensor_value_info("z", TensorProto.FLOAT, None)])
+    onnx.save(helper.make_model(graph), str(tmp_path / "m.onnx"))
+    found = checkpoint(tmp_path / "m.onnx")
+    assert {"w", "lowest", "v", "v (2)"} == set(found)
+    seen = sorted(round(float((one.read() / found["w"].read()).mean()), 5) for one in found.values() if one.shape)
+    assert seen == [1.0, 2.0, 3.0]
+    assert np.array_equal(found["w"].read().numpy(), weight)
+    diagnosis = th.diagnose(str(tmp_path / "m.onnx"))
+    assert "weights-not-finite" not in {finding.name for finding in diagnosis.findings}  # a constant, not a weight
+
+
+def _trained_with_an_untrained_head(reverse):
+    generator = torch.Generator().manual_seed(0)
+    state = {f"layer{k}.weight": torch.randn(32, 32, generator=generator) * 0.3 for k in range(4)}
+    state["a_head.weight"] = (torch.rand(10, 32, generator=generator) * 2 - 1) / 32**0.5
+    return dict(sorted(state.items(), reverse=reverse))
+
+
+def test_the_same_weights_are_judged_alike_in_every_format_and_order_of_keys(tmp_path):
+    from safetensors.torch import save_file
+
+    said = set()
+    for reverse in (False, True):
+        state = _trained_with_an_untrained_head(reverse)
+        save_file(state, tmp_path / "m.safetensors")
+        torch.save(state, tmp_path / "m.pt")
+        np.savez(tmp_path / "m.npz", **{name: tensor.numpy() for name, tensor in state.items()})
+        for name in ("m.safetensors", "m.pt", "m.npz"):
+            result = th.survey(str(tmp_path / name))
+            rows = sorted((r.quantity, r.where, r.measured, r.stderr, r.status, r.meaning) for r in result.readings)
+            said.add((repr(rows), repr([(f.name, f.severity, f.where, f.says) for f in result.diagnosis.findings])))
+    assert len(said) == 1

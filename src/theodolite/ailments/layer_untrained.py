@@ -42,6 +42,8 @@ def judge(chart: Chart) -> Iterator[Finding]:
     wanted = [
         f for f in chart.weight_facts.values() if len(f.shape) > 1 and (f.name not in own or own[f.name].requires_grad)
     ]
+    if chart.model is None:  # formats order their keys each in its own way
+        wanted.sort(key=lambda facts: facts.name)
     if any(facts.moved is not None for facts in wanted):
         yield from _beside_the_start(chart, wanted)
     else:
@@ -87,7 +89,10 @@ def _beside_the_law(chart: Chart, wanted: list[WeightFacts]) -> Iterator[Finding
     if not still or len(still) > len(others):
         return
     stepped = bool(chart.history) or bool(chart.optimizer is not None and chart.optimizer.state)
-    head = len(still) == 1 and still[0] is judged[-1]  # a new head on a trained body, about to be trained
+    last = still[0] is judged[-1]
+    if chart.model is None:  # what is last a file does not tell: a head's outputs are no other matrix's inputs
+        last = all(facts.shape[1] != still[0].shape[0] for facts in others)
+    head = len(still) == 1 and last  # a new head on a trained body, about to be trained
     trained = stepped or (not head and _have_learnt(chart, others))
     first = still[0]
     yield Finding(

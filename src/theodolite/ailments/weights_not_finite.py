@@ -1,7 +1,8 @@
 """Are there weights that are not numbers?
 
 An exact fact: each tensor is read once and what is NaN or infinite is counted. Running statistics of a model count too; tensors
-that hold nothing but one finite value and infinities are masks and are left alone. No false alarms but for such masks.
+that hold nothing but one finite value and infinities are masks and are left alone, and so is a single infinite number of a file,
+which is a constant of its graph. No false alarms but for such masks.
 """
 
 from __future__ import annotations
@@ -22,7 +23,14 @@ SHOWN = 3
 
 
 def judge(chart: Chart) -> Iterator[Finding]:
-    sick = [facts for facts in chart.weight_facts.values() if (facts.nan or facts.infinite) and not _is_mask(facts)]
+    constants = chart.model is None  # in a file of a graph, such as the -inf that a maximum starts from
+    sick = [
+        facts
+        for facts in chart.weight_facts.values()
+        if (facts.nan or facts.infinite)
+        and not _is_mask(facts)
+        and not (constants and facts.entries == facts.infinite == 1)
+    ]
     sick += _running_statistics(chart.model)
     if not sick:
         return
