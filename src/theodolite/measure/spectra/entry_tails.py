@@ -194,7 +194,7 @@ def top_singular_value(matrix: Tensor | NDArray[Any], *, rounds: int = 30) -> fl
     m = (m if unit == 1.0 else m.astype(np.result_type(m, np.float32)) / unit).astype(
         np.complex64 if m.dtype.kind == "c" else np.float32, copy=False
     )
-    vector = np.random.default_rng(0).standard_normal(m.shape[1], dtype=np.float32)
+    vector: NDArray[Any] = np.random.default_rng(0).standard_normal(m.shape[1], dtype=np.float32)
     for _ in range(rounds):
         vector = m.T.conj() @ (m @ vector)
         vector /= max(float(np.linalg.norm(vector)), 1e-30)
