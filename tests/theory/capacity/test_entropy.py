@@ -5,7 +5,12 @@ import math
 import numpy as np
 import pytest
 
-from theodolite.theory.capacity import contraction_bound, embedding_dimension, separated_points_bounds
+from theodolite.theory.capacity import (
+    contraction_bound,
+    ellipsoid_stable_width,
+    embedding_dimension,
+    separated_points_bounds,
+)
 
 
 def ball(dimension, radius):
@@ -63,3 +68,11 @@ def test_projections_of_a_simplex_shrink_some_pair_by_the_bound():
             ratios = [np.linalg.norm(seen[i] - seen[j]) / math.sqrt(2) for i in range(9) for j in range(i)]
             assert min(ratios) <= bound + 1e-12
     assert contraction_bound(5, 9) == 1.0
+
+
+def test_the_stable_width_of_an_ellipsoid_is_the_axis_left_out():
+    axes = (0.5, 2.0, 1.0)
+    assert [ellipsoid_stable_width(axes, dimension=n) for n in range(5)] == [2.0, 1.0, 0.5, 0.0, 0.0]
+    for bad in ((), (1.0, -1.0)):
+        with pytest.raises(ValueError, match="^expected half axes"):
+            ellipsoid_stable_width(bad, dimension=1)
