@@ -15,7 +15,7 @@ from theodolite.measure.dimension.by_variance import dimension_pca
 from theodolite.measure.dimension.distinct import distinct_rows
 
 DRAWS = 3
-BENT = 1.5
+BENT = 1.3
 """So many times the dimension, and one more: data with as many directions for 95 % of its variance bends through them."""
 
 
