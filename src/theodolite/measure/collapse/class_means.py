@@ -136,6 +136,7 @@ def collapse_of(moments: ClassMoments, *, weight: Tensor | None = None, nc4: flo
 
 def disagreements(moments: ClassMoments, features: Tensor, weight: Tensor, bias: Tensor | None = None) -> int:
     """How many samples the classifier puts elsewhere than the nearest class mean."""
+    real_values(features=features, weight=weight)
     h, W = _rows(features), weight.detach().to(moments.means)
     logits = h @ W.T + (0.0 if bias is None else bias.detach().to(W))
     distance = torch.cdist(h, moments.means, compute_mode="donot_use_mm_for_euclid_dist")

@@ -146,6 +146,7 @@ def subspace_share(gradient: Tensor, vectors: Tensor) -> float:
     >>> subspace_share(torch.tensor([3.0, 4.0]), torch.tensor([[2.0, 0.0]]))
     0.36
     """
+    real_values(gradient=gradient, vectors=vectors)
     rows, g = vectors.double(), gradient.double()
     if rows.ndim != 2 or g.ndim != 1 or rows.shape[1] != len(g):
         raise ValueError(f"expected a vector (P,) and vectors (k, P), got {tuple(g.shape)} and {tuple(rows.shape)}")

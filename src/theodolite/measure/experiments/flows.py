@@ -108,6 +108,7 @@ def separating_flow(
 
 def log_loss_times_time(signed_x: Array, weight: Array, *, log_time: float, loss_tail: Tail = "exponential") -> float:
     r"""$t\,L(w)$ at a time that need not be a number of double precision: $\sum e^{s-z_i\cdot w}$."""
+    real_values(signed_x=signed_x)
     u = np.asarray(signed_x, dtype=float) @ weight
     if loss_tail == "logistic":
         log_loss = np.where(

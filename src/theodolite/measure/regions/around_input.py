@@ -152,6 +152,7 @@ def origin_sides(weights: Array, biases: Array) -> int:
 
     By duality these are the corners, the origin aside, of the hull of the points w / b and the origin.
     """
+    real_values(weights=weights, biases=biases)
     from scipy.spatial import ConvexHull
 
     points = np.vstack([np.zeros((1, 2)), weights / biases[:, None]])

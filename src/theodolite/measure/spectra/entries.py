@@ -115,6 +115,7 @@ def normal_scores(matrix: Any, *, generator: Any) -> Any:
     >>> normal_scores(torch.tensor([[5.0, 1e9], [-2.0, 0.0]]), generator=torch.Generator()).argsort().tolist()
     [[0, 1], [0, 1]]
     """
+    real_values(matrix=matrix)
     random, wide = numpy_random(generator), matrix
     upright = wide.shape[0] >= wide.shape[1]
     wide = wide if upright else wide.T
@@ -122,6 +123,8 @@ def normal_scores(matrix: Any, *, generator: Any) -> Any:
         most = max(MOST_ENTRIES // wide.shape[1], wide.shape[1])
         wide = wide[np.sort(random.permutation(wide.shape[0])[:most])]
     wide = array_of(wide)
+    if wide.size and np.isnan(wide.max()):
+        raise ValueError("expected entries that have a rank, got NaN among them; leave this matrix out")
     found = _scores(np.ascontiguousarray(wide).reshape(-1), random).reshape(wide.shape)
     found = found if upright else found.T
     return torch.from_numpy(found).double() if is_tensor(matrix) else found

@@ -78,6 +78,7 @@ def least_divergence(readouts: Array, y: Array, *, start: Array) -> Array:
     >>> least_divergence(np.array([[1.0, 1.0]]), np.array([3.0]), start=np.array([1.0, 2.0]))
     array([2., 4.])
     """
+    real_values(readouts=readouts, y=y, start=start)
     from scipy.optimize import nnls
 
     start = np.asarray(start, dtype=float)

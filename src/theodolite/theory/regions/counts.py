@@ -190,6 +190,7 @@ def segment_breakpoints(
     >>> segment_breakpoints((6, 4), np.eye(2), weight_variances=(2, 2), bias_variances=(0, 0))
     [3.0, 2.0]
     """
+    real_values(gram=gram)
     kernel, found, factor = np.asarray(gram, dtype=np.float64), [], 1.0
     if kernel.shape[-2:] != (2, 2):
         raise ValueError(f"expected products of two inputs, (2, 2) or (N, 2, 2), got shape {kernel.shape}")
