@@ -23,7 +23,7 @@ def boundary(numbers: int, count: int, generator: torch.Generator) -> Tensor:
     """Points and their opposites on the section with one axis more than there are numbers."""
     x = torch.randn(count // 2, numbers + 1, generator=generator)
     x = torch.cat([x, -x])
-    return x / x.norm(dim=1, keepdim=True) * torch.tensor(AXES[: numbers + 1])
+    return torch.as_tensor(x / x.norm(dim=1, keepdim=True) * torch.tensor(AXES[: numbers + 1]))
 
 
 def measure(numbers: int, *, generator: torch.Generator, cut: bool = False) -> float:
