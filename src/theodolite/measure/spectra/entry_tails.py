@@ -143,7 +143,7 @@ def _on_device(tensor: Any) -> _Sizes:
         int(sizes.count_nonzero()),
         few,
         largest,
-        lambda place, unit: float((rows[place // rows.shape[1]] / unit).abs().square().sum(dtype=torch.float64)),
+        lambda place, unit: float((rows[place // rows.shape[1]].abs().double() / unit).square().sum()),
     )
 
 
