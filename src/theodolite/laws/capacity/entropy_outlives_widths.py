@@ -57,7 +57,7 @@ law = Law(
         {"by": "bits", "count": 4},
         {"by": "bits", "count": 6},
     ),
-    repeats=4,
+    repeats=12,
     resolution=2.0,  # a greedy cover may lie anywhere within a factor of two
     quantity="error of what comes back",
     erratum="Lecture notes call entropy numbers and stable widths equivalent.",

@@ -55,7 +55,7 @@ law = Law(
     measure=measure,
     cases=tuple({"exponent": b} for b in (0.5, 1.0, 2.0)),
     tolerance=0.1,  # eigenvalues of 12,000 samples are spread by sqrt(30 / 12,000), 5 %, before and after alike
-    repeats=2,
+    repeats=6,
     quantity="change of the rank exponent",
     along="exponent",
 )
