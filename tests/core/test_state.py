@@ -3,10 +3,9 @@ import random
 import numpy as np
 import pytest
 import torch
-from theodolite.core.precision import exact_products
 from torch import nn
 
-from theodolite.core.state import untouched
+from theodolite.core.state import exact_products, untouched
 
 
 def model():

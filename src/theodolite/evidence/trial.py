@@ -269,7 +269,10 @@ def gain_of(subject: Subject, better: Score | None, worse: Score | None, *, loss
     sure = [_ratio(*_paired(better.losses, worse.losses, better.weights, constant))] if losses_alike else []
     sure += [_ratio(apart, error)] if points == points else []
     if judged_is_trained(subject):  # all the samples there are
-        sure, uncertain = [math.copysign(math.inf, worse.loss - better.loss) if losses_alike else _ratio(points, 0.0)], 0.0
+        sure, uncertain = (
+            [math.copysign(math.inf, worse.loss - better.loss) if losses_alike else _ratio(points, 0.0)],
+            0.0,
+        )
     return Gain(by_loss, by_accuracy, max(sure, default=0.0), uncertain)
 
 
