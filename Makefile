@@ -7,7 +7,7 @@ PIP := PIP_CONSTRAINT=constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/pyt
 WORKERS ?= 2
 DADAPY := .venv-dadapy
 
-.PHONY: survey test lint bench bench-gpu fuzz sweep mutants docs clean
+.PHONY: survey test lint bench bench-gpu fuzz properties sweep mutants docs clean
 
 survey: $(VENV)/.installed
 	$(BIN)/theodolite survey --out survey
@@ -29,6 +29,9 @@ bench-gpu: $(VENV)/.installed
 
 fuzz: $(VENV)/.test
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/fuzz.py --cases 10000
+
+properties: $(VENV)/.test    # docs/properties.md: every public function at odd scales, types and sizes; two minutes
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/properties.py --write docs/properties.md
 
 sweep: $(VENV)/.installed    # every law at other seeds, instruction sets and numbers of threads; about half an hour
 	$(BIN)/python benchmarks/sweep.py

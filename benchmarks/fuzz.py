@@ -1,4 +1,4 @@
-"""Damaged files for every reader of checkpoints: each must be read, or refused in one line, within 5 s and 1 GB.
+"""Damaged files for every reader of checkpoints and data: each must be read, or refused in one line, within 5 s and 1 GB.
 
     python benchmarks/fuzz.py [--cases 10000] [--seed 0] [READER ...]
 
@@ -28,6 +28,7 @@ from theodolite.core.lazy_torch import kind_of
 from theodolite.core.subject import Subject
 from theodolite.io.adapters import adapter
 from theodolite.io.checkpoints import checkpoint
+from theodolite.io.datasets import dataset, table
 from theodolite.io.files import said
 from theodolite.io.weights import readable
 from theodolite.verbs.surveying import survey
@@ -86,6 +87,10 @@ def npz_packed():
 
 def npy_inside():
     return packed(lambda file: np.save(file, np.ones((4, 5))))
+
+
+def data_file():
+    return packed(lambda file: np.savez(file, x=np.ones((40, 3)), y=np.arange(40)))
 
 
 def around_npy(changed):
@@ -171,6 +176,32 @@ def whole(changed):
     return changed
 
 
+NUMBERS = (np.nan, np.inf, -np.inf, 1e38, 1e-45, 0.0, 65504.0, 1e300)
+SHAPES = ((60, 50), (1, 128), (128,), (3, 3, 3, 3), (200, 2), (1, 1), (0, 4), (10, 10), (40, 30))
+KINDS = (torch.float32, torch.float16, torch.bfloat16, torch.float64, torch.float8_e4m3fn)
+
+
+def odd_numbers(random):
+    """A whole safetensors file of which the numbers are odd: not finite, huge, tiny, all alike."""
+    from safetensors.torch import save
+
+    found = {}
+    for name in ("a.weight", "b.weight", "attn_mask", "c.bias")[: int(random.integers(1, 5))]:
+        shape = SHAPES[int(random.integers(len(SHAPES)))]
+        tensor = torch.from_numpy(
+            random.standard_normal(shape) * 10.0 ** int(random.choice([0, 0, 0, -20, 20, -40, 37]))
+        )
+        for _ in range(int(random.integers(4)) if tensor.numel() else 0):
+            number = NUMBERS[int(random.integers(len(NUMBERS)))]
+            where = (int(random.integers(tensor.shape[0])), ...) if random.integers(2) else ...
+            if random.integers(2):
+                tensor.view(-1)[int(random.integers(tensor.numel()))] = number
+            else:
+                tensor[where] = number
+        found[name] = tensor.to(KINDS[int(random.integers(len(KINDS)))])
+    return save(found)
+
+
 READERS = {
     "safetensors": (safetensors_file, whole),
     "torch": (zip_file, whole),
@@ -188,8 +219,11 @@ READERS = {
     "adapter": (adapter_file, whole),
     "tensorflow": (tensorflow_file, whole),
     "distributed": (distributed_file, whole),
+    "data-npy": (npy_inside, whole),
+    "data-npz": (data_file, whole),
+    "numbers": (safetensors_file, whole),
 }
-NAMES = {"tensorflow": "m.index", "distributed": "folder/.metadata"}
+NAMES = {"tensorflow": "m.index", "distributed": "folder/.metadata", "data-npy": "m.npy", "data-npz": "m.npz"}
 """Files that are known by their name too."""
 
 
@@ -249,12 +283,27 @@ def complaint(path, *, surveyed):
     return shown(weights) if surveyed and len(faults) < len(weights) else ""
 
 
+def data_complaint(path):
+    """What is wrong with how these data were met."""
+    for read in (dataset, table):
+        try:
+            read(str(path))
+        except ValueError as error:
+            line = said(error, LETTERS)
+            if not (line.startswith("expected") and line.isprintable()):
+                return f"said {line!r}"
+    return ""
+
+
 def shown(weights):
     try:
         result = survey(Subject(weights=weights, name="fuzz"))
     except ValueError as error:
         return "" if str(error).startswith("expected") else f"said {error!r}"
     text = result.text() + result.html()
+    bad = [f"{name}: {why}" for name, why in result.diagnosis.unchecked.items() if "Error" in why]
+    if bad:
+        return f"an ailment that could not be judged: {bad[0]}"
     return "" if not set(text) & {"\x1b", "\r", "\u202e", "\0"} else "raw letters in the page"
 
 
@@ -266,11 +315,16 @@ def fuzzed(name, cases, seed=0, *, surveys=50):
         path = Path(folder) / NAMES.get(name, "m")
         path.parent.mkdir(exist_ok=True)
         for case in range(cases):
-            path.write_bytes(around(changed(base, np.random.default_rng([seed, case]))))
+            random = np.random.default_rng([seed, case])
+            path.write_bytes(odd_numbers(random) if name == "numbers" else around(changed(base, random)))
             signal.alarm(SECONDS)
             try:
                 asked = path.parent if path.name == ".metadata" else path
-                words = complaint(asked, surveyed=case % surveys == 0)
+                words = (
+                    data_complaint(path)
+                    if name.startswith("data-")
+                    else complaint(asked, surveyed=name == "numbers" or case % surveys == 0)
+                )
             except Exception as error:
                 words = f"{type(error).__name__}: {error}"
             finally:

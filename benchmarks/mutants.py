@@ -145,6 +145,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--from", dest="first", type=int, default=0, metavar="I")
     parser.add_argument("--to", dest="last", type=int, default=COUNT, metavar="J")
+    parser.add_argument("--seed", type=int, default=0, help="another sample of 200")
     parser.add_argument("--laws-only", action="store_true")
     parser.add_argument("--tests-only", action="store_true")
     parser.add_argument(
@@ -167,7 +168,7 @@ def main():
     if arguments.only:
         mutants = [m for m in sample(trials.root, 10**6) if arguments.only in str(m)]
     else:
-        mutants = sample(trials.root, COUNT)[arguments.first : arguments.last]
+        mutants = sample(trials.root, COUNT, arguments.seed)[arguments.first : arguments.last]
     try:
         found = known(trials, mutants)
         if not arguments.show:

@@ -61,11 +61,17 @@ class Mutant:
         return f"{self.module}:{self.lines[0]} {self.function}: {self.kind}: {self.before} -> {self.after}"
 
 
-def sample(root: Path, count: int) -> list[Mutant]:
-    """The first ``count`` in an order by digests, module after module in turn: an edit elsewhere changes it little."""
-    modules = sorted(root.glob("theory/**/*.py"), key=lambda path: _digest(str(path.relative_to(root))))
+def sample(root: Path, count: int, seed: int = 0) -> list[Mutant]:
+    """The first ``count`` in an order by digests, module after module in turn: an edit elsewhere changes it little.
+
+    Another ``seed`` is another order.
+    """
+    salt = f"{seed} " if seed else ""
+    modules = sorted(root.glob("theory/**/*.py"), key=lambda path: _digest(salt + str(path.relative_to(root))))
     own = [mutants(path, root) for path in modules if "gpu" not in path.name]
-    turns = itertools.zip_longest(*(sorted(found, key=lambda mutant: mutant.key) for found in own))
+    turns = itertools.zip_longest(
+        *(sorted(found, key=lambda mutant: _digest(salt + mutant.key) if salt else mutant.key) for found in own)
+    )
     return [mutant for turn in turns for mutant in turn if mutant is not None][:count]
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from theodolite.arguments import WRONG_INPUT, completion, parser
 from theodolite.core.checks import InputError
+from theodolite.io.files import printable, said
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -51,8 +52,6 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _wrong(error: Exception | str) -> int:
     """One line on standard error, safe to print; the exit status of wrong input."""
-    from theodolite.io.files import said
-
     print("theodolite: " + said(error if isinstance(error, Exception) else ValueError(error), 380), file=sys.stderr)
     return WRONG_INPUT
 
@@ -125,7 +124,7 @@ def _dimension(options: argparse.Namespace) -> int:
         print(estimate_text(dimension(x, options.method), as_json=options.json))
         return DONE
     out = options.out or (None if options.json else Path("dimension"))
-    result = dimension(x, labels=labels, picture=out is not None, name=Path(options.data).name)
+    result = dimension(x, labels=labels, picture=out is not None, name=printable(Path(options.data).name, 200))
     return _present(result, options, out, {"dimension.html": "The page", "dimension.json": ""})
 
 
@@ -227,7 +226,7 @@ def _present(result: Shown, options: argparse.Namespace, out: Path | None, files
     else:
         _show(result.table(**how))
         if out is not None and trouble is None:
-            print("\n" + "\n".join(f"{words}: {out / name}" for name, words in files.items() if words))
+            print("\n" + "\n".join(f"{words}: {printable(str(out / name))}" for name, words in files.items() if words))
         elif files and trouble is None:
             print(f"\n{next(iter(files.values()))}: with --out DIR")
     sys.stdout.flush()

@@ -225,3 +225,44 @@ def test_breaking_stops_at_the_first_reading_outside():
     )
     assert law.breaks("right")
     assert seen == [0]
+
+
+def _noisy(offset, calls):
+    def measure(n, *, generator):
+        calls.append(n)
+        return 1.0 + offset + 0.3 * float(torch.randn((), generator=generator, dtype=torch.float64))
+
+    return Law(
+        claim="one",
+        formula="1",
+        assumes={},
+        source="none",
+        predict=lambda n: 1.0,
+        measure=measure,
+        cases=({"n": 1}, {"n": 2}),
+        tolerance=0.1,
+        repeats=16,
+    )
+
+
+def test_an_inconclusive_case_is_repeated_until_it_is_decided():
+    calls = []
+    law = _noisy(0.0, calls)
+    once = law.verdict([law.measured(case, seed=0) for case in law.cases])
+    assert "inconclusive" in {r.status for r in once.readings}
+    calls.clear()
+    assert law.check(seed=0).holds
+    assert 32 < len(calls) <= 2 * 16 * (1 + 4 + 16)
+
+
+def test_what_lies_on_the_edge_stays_inconclusive_within_the_stated_bound():
+    calls = []
+    verdict = _noisy(0.1, calls).check(seed=0)
+    assert not verdict.holds and not verdict.broken
+    assert len(calls) == 2 * 16 * (1 + 4 + 16)
+
+
+def test_a_decided_case_is_measured_once():
+    calls = []
+    assert _noisy(2.0, calls).check(seed=0).broken
+    assert len(calls) == 2 * 16

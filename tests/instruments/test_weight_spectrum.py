@@ -82,3 +82,12 @@ def test_names_cannot_break_a_spreadsheet(tmp_path):
     assert len(text.splitlines()) == 1 + len(result.rows())
     assert "'=HYPERLINK" in text
     assert "\x1b[2J" not in result.text()
+
+
+def test_an_exponent_of_what_is_no_power_law_is_not_called_trained():
+    from theodolite.core.reading import Band
+    from theodolite.instruments.weight_spectrum import _against_null
+
+    null = Band(low=5.0, high=9.0)
+    assert "well trained" in _against_null(3.0, null)
+    assert "trained" not in _against_null(3.0, null, lawful=False)

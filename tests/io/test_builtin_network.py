@@ -25,9 +25,10 @@ def test_the_network_has_learnt_and_knows_where_it_started():
 
 
 def test_the_shipped_weights_are_those_of_the_script():
-    """The start bit for bit; the end as far as rounding that differs between machines lets it be followed."""
+    """To rounding: normal draws have other last bits on another instruction set, and training carries them on."""
     start, end = trained()
     shipped_start, shipped_end = (load_file(FOLDER / f"digits_{which}.safetensors") for which in ("start", "end"))
-    assert all(torch.equal(start[name], tensor) for name, tensor in shipped_start.items())
+    for name, tensor in shipped_start.items():
+        assert torch.allclose(start[name], tensor, rtol=0.0, atol=1e-6)  # of entries up to 0.7 in single precision
     for name, tensor in shipped_end.items():
-        assert (end[name] - tensor).norm() < 0.05 * (tensor - shipped_start[name]).norm()
+        assert (end[name] - tensor).norm() < 0.01 * (tensor - shipped_start[name]).norm()

@@ -23,7 +23,7 @@ def test_files_of_arrays_and_the_loss_for_them(tmp_path):
     assert default_loss(dataset(str(tmp_path / "x.npy"))) is None
     np.save(tmp_path / "objects.npy", np.array([print], dtype=object))
     for name, words in [
-        ("objects.npy", "plain arrays"),
+        ("objects.npy", "plain array"),
         ("other.npz", "called x"),
         ("words.npz", "dtype"),
         ("x.csv", "check the path"),

@@ -15,10 +15,14 @@ def test_a_file_is_written_whole_with_ordinary_rights(tmp_path):
     assert stat.S_IMODE(path.stat().st_mode) == 0o644 & ~mask
 
 
+def test_what_cannot_be_encoded_is_written_escaped(tmp_path):
+    assert write_atomically(tmp_path / "a.txt", "new \udcff").read_text(encoding="utf-8") == "new \\udcff"
+
+
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path):
     path = write_atomically(tmp_path / "a.txt", "old")
-    with pytest.raises(UnicodeEncodeError):
-        write_atomically(path, "new \ud800")
+    with pytest.raises(TypeError):
+        write_atomically(path, ["no text"])
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
 

@@ -18,6 +18,7 @@ from safetensors.torch import save_file
 import theodolite as th
 from theodolite.cli import main
 from theodolite.io.checkpoints import checkpoint
+from theodolite.io.datasets import dataset, table
 from theodolite.io.files import said
 from theodolite.io.weights import readable
 
@@ -309,3 +310,142 @@ def test_a_short_part_of_the_fuzz():
     spec.loader.exec_module(fuzz)
     known = [name for name in fuzz.READERS if name != "hdf5" or importlib.util.find_spec("h5py")]
     assert {name: found for name in known if (found := fuzz.fuzzed(name, 60, surveys=30))} == {}
+
+
+BAD_HEADERS = {
+    "a brace never closed": "{'descr': '<f8', 'fortran_order': False, 'shape': (4, 5),",
+    "a word never closed": "{'descr': '<f8",
+    "three quotes": "'''",
+    "a line that goes on": "\\",
+    "brackets": "((((((",
+    "a type that is none": "{'descr': ',f8', 'fortran_order': False, 'shape': (4,), }",
+    "records": "{'descr': [('a', '<f8')], 'fortran_order': False, 'shape': (20,), }",
+}
+
+
+@pytest.mark.parametrize("words", BAD_HEADERS)
+@pytest.mark.parametrize("command", ["dimension", "memorize", "survey"])
+def test_headers_of_numpy_that_do_not_tokenize_are_refused_in_one_line(tmp_path, capsys, words, command):
+    raw = npy(BAD_HEADERS[words], b"\0" * 160)
+    (tmp_path / "a.npy").write_bytes(raw)
+    (tmp_path / "a.npz").write_bytes(zipped({"x.npy": raw, "y.npy": raw}))
+    more = ["--out", str(tmp_path / "m.safetensors")] if command == "memorize" else []
+    for name in ["a.npz", "a.npy"] if command == "dimension" else ["a.npz"]:
+        assert main([command, str(tmp_path / name), *more]) == 2
+        said_there = capsys.readouterr().err
+        assert said_there.startswith("theodolite: expected") and said_there.count("\n") == 1
+
+
+NOT_NUMBERS = {
+    "records": np.zeros(50, dtype=[("a", "f8")]),
+    "words": np.array(["a"] * 50),
+    "bytes": np.zeros(50, "V8"),
+    "dates": np.zeros(50, "M8[s]"),
+    "complex": np.ones(50, complex),
+}
+
+
+@pytest.mark.parametrize("kind", NOT_NUMBERS)
+def test_data_that_are_not_real_numbers_are_refused_in_one_line(tmp_path, kind):
+    np.save(tmp_path / "a.npy", NOT_NUMBERS[kind])
+    np.savez(tmp_path / "a.npz", x=NOT_NUMBERS[kind])
+    for read in (dataset, table):
+        for name in ("a.npy", "a.npz"):
+            with pytest.raises(ValueError, match="^expected numbers in"):
+                read(str(tmp_path / name))
+
+
+def test_members_of_an_npz_that_are_no_arrays_are_refused_in_one_line(tmp_path):
+    (tmp_path / "a.npz").write_bytes(zipped({"x": b"hello", "y.npy": b"no"}))
+    for read in (dataset, table):
+        with pytest.raises(ValueError, match="^expected numbers in x of .*got bytes"):
+            read(str(tmp_path / "a.npz"))
+
+
+@pytest.mark.parametrize("name", ["model.safetensors.index.json", "model.safetensors", "m.index", ".metadata"])
+def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(tmp_path, name):
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(ValueError, match="^expected"):
+        [weight.read() for weight in checkpoint(tmp_path).values()]
+
+
+@pytest.mark.parametrize("name", ["a.npz", "a.npy", "a.csv", "a.pt"])
+def test_a_pipe_is_not_taken_for_data(tmp_path, name):
+    os.mkfifo(tmp_path / name)
+    for read in (dataset, table, checkpoint):
+        with pytest.raises(ValueError, match="^expected"):
+            read(str(tmp_path / name))
+
+
+def test_names_that_the_system_cannot_have_are_refused_in_one_line(tmp_path, capsys):
+    save_file({"a": torch.ones(2, 2)}, tmp_path / "ok.safetensors")
+    index = {"weight_map": {"a": "y" * 400, "b": "..", "c": ""}}
+    (tmp_path / "model.safetensors.index.json").write_text(json.dumps(index))
+    ok = str(tmp_path / "ok.safetensors")
+    for arguments in (
+        ["survey", "x" * 300],
+        ["survey", "x" * 300 + ":f"],
+        ["survey", "a\0b"],
+        ["dimension", "x" * 300 + ".npy"],
+        ["survey", ok, "--against", "x" * 300],
+        ["survey", ok, "--out", str(tmp_path / "a\0b")],
+        ["survey", str(tmp_path)],
+    ):
+        assert main(arguments) == 2
+        said_there = capsys.readouterr().err
+        assert said_there.startswith("theodolite: expected") and said_there.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "raw", [b"\xff\xfe", b"\x1b[31mred", "a\u202eb".encode(), b"a\rb"], ids=["bytes", "escape", "bidi", "cr"]
+)
+def test_names_of_files_and_folders_are_safe_to_print(tmp_path, capsys, raw):
+    own = tmp_path / os.fsdecode(raw)
+    own.mkdir()
+    save_file({"a.weight": torch.randn(20, 30, generator=torch.Generator().manual_seed(0))}, tmp_path / "m")
+    (own / "m.safetensors").write_bytes((tmp_path / "m").read_bytes())
+    np.save(own / "x.npy", np.random.default_rng(0).standard_normal((60, 2)))
+    for arguments in (
+        ["survey", str(own / "m.safetensors"), "--out", str(own / "out")],
+        ["survey", str(own)],
+        ["dimension", str(own / "x.npy"), "--method", "twonn"],
+    ):
+        assert main([*arguments, *(["--out", str(own / "o")] if arguments[-1] == str(own) else [])]) == 0
+        text = "".join(capsys.readouterr())
+        assert not set(text) & {"\x1b", "\r", "\u202e"}
+        text.encode("utf-8")
+
+
+@pytest.mark.parametrize("told", [5, {"a": 1}, ["b"]])
+def test_metadata_that_the_library_refuses_is_said_to_be_tolerated(tmp_path, told):
+    (tmp_path / "m.safetensors").write_bytes(safetensors({"__metadata__": told, **HEADER}))
+    (why,) = checkpoint(tmp_path / "m.safetensors").left_out
+    assert why.startswith("tolerated: metadata")
+
+
+@pytest.mark.parametrize("second", [[8, 24], [24, 40]], ids=["overlap", "gap"])
+def test_ranges_that_overlap_or_leave_a_gap_are_refused(tmp_path, second):
+    header = {**HEADER, "b": {"dtype": "F32", "shape": [2, 2], "data_offsets": second}}
+    (tmp_path / "m.safetensors").write_bytes(safetensors(header, b"\0" * second[1]))
+    with pytest.raises(ValueError, match="^expected a whole safetensors file"):
+        checkpoint(tmp_path / "m.safetensors")
+
+
+@pytest.mark.parametrize("zipped_too", [True, False])
+def test_classes_of_a_pickle_that_were_not_run_are_named(tmp_path, zipped_too):
+    torch.save(torch.nn.Linear(3, 2), tmp_path / "m.pt", _use_new_zipfile_serialization=zipped_too)
+    found = checkpoint(tmp_path / "m.pt")
+    assert {"weight", "bias"} <= set(found)
+    (why,) = (why for why in found.left_out if "not run" in why)
+    assert "torch.nn.modules.linear.Linear" in found.left_out[why]
+    torch.save({"weight": torch.ones(2, 2)}, tmp_path / "s.pt", _use_new_zipfile_serialization=zipped_too)
+    assert not checkpoint(tmp_path / "s.pt").left_out
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), 1e300])
+def test_a_checkpoint_with_what_is_not_finite_is_judged(tmp_path, bad):
+    weight = torch.randn(60, 50, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    weight[3, 4] = bad
+    save_file({"a.weight": weight, "b.weight": weight * 1e200}, tmp_path / "m.safetensors")
+    found = th.diagnose(str(tmp_path / "m.safetensors"))
+    assert (found.headline != "") and not any("Error" in why for why in found.unchecked.values())

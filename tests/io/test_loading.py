@@ -50,3 +50,48 @@ def test_a_bare_checkpoint_is_a_subject(tmp_path):
     assert isinstance(subject, Subject)
     assert subject.has("weights")
     assert not subject.has("model")
+
+
+def _state(prefix="", scale=1.0):
+    generator = torch.Generator().manual_seed(0)
+    return {f"{prefix}layer{k}.weight": scale * torch.randn(20, 30, generator=generator) for k in range(3)}
+
+
+@pytest.mark.parametrize("prefix", ["", "module.", "_orig_mod.", "_orig_mod.module.", "bert.", "model.bert."])
+@pytest.mark.parametrize("swapped", [False, True])
+def test_a_checkpoint_is_compared_with_one_whose_names_have_another_prefix(tmp_path, prefix, swapped):
+    save_file(_state(), tmp_path / "a.safetensors")
+    save_file(_state(prefix, 0.5), tmp_path / "b.safetensors")
+    mine, other = ("b", "a") if swapped else ("a", "b")
+    subject = load.asked_subject(str(tmp_path / f"{mine}.safetensors"), against=str(tmp_path / f"{other}.safetensors"))
+    assert set(subject.origin) == set(subject.weights)
+    for name, weight in subject.weights.items():
+        assert torch.allclose(subject.origin[name].read(), weight.read() * (2.0 if swapped else 0.5))
+    assert not subject.weights.left_out
+
+
+@pytest.mark.parametrize("other", [{"x.weight": torch.ones(20, 30)}, {"layer0.weight": torch.ones(4, 4)}])
+def test_a_checkpoint_in_which_nothing_matches_is_refused(tmp_path, other):
+    save_file(_state(), tmp_path / "a.safetensors")
+    save_file(other, tmp_path / "b.safetensors")
+    with pytest.raises(
+        ValueError, match="^expected a checkpoint with tensors of the same names and shapes for --against"
+    ):
+        load.asked_subject(str(tmp_path / "a.safetensors"), against=str(tmp_path / "b.safetensors"))
+
+
+def test_what_has_no_counterpart_is_said_first(tmp_path):
+    save_file({**_state(), "head.weight": torch.ones(5, 20)}, tmp_path / "a.safetensors")
+    save_file({**_state("module."), "module.head.weight": torch.ones(7, 20)}, tmp_path / "b.safetensors")
+    subject = load.asked_subject(str(tmp_path / "a.safetensors"), against=str(tmp_path / "b.safetensors"))
+    (first, *_), names = list(subject.weights.left_out), subject.weights.left_out
+    assert first.startswith("not compared") and "1 of the tensors" in first
+    assert names[first] == ("head.weight",)
+    assert "head.weight" not in subject.origin and len(subject.origin) == 3
+
+
+def test_names_that_stand_for_several_are_not_matched(tmp_path):
+    save_file(_state(), tmp_path / "a.safetensors")
+    save_file({**_state("module."), **_state("model.")}, tmp_path / "b.safetensors")
+    with pytest.raises(ValueError, match="^expected a checkpoint with tensors of the same names"):
+        load.asked_subject(str(tmp_path / "a.safetensors"), against=str(tmp_path / "b.safetensors"))

@@ -46,10 +46,11 @@ def judge(subject: Subject) -> Iterator[Finding]:
     tail = _tail(worst)
     dominates = tail.row_share >= MOST_OF_A_ROW
     before, after = _cut_back(subject, found)
+    least = "it lies" if tail.count == 1 else "the least of them lies"
     says = (
         f"{tail.count} of {tail.entries} entries of {worst.name} stand apart: the largest is {tail.height:.3g} times its layer's "
-        f"standard deviation (Gaussian maximum: {gaussian_maximum(tail.entries):.2g}), {tail.ratio:.3g} times above the next, "
-        f"and makes up {tail.row_share:.0%} of its row."
+        f"standard deviation (Gaussian maximum: {gaussian_maximum(tail.entries):.2g}), {least} {tail.ratio:.3g} times above the "
+        f"next entry, and one makes up {tail.row_share:.0%} of its row."
     )
     severity: Severity = "warning" if dominates else "note"
     readings = [evidence("largest entry in standard deviations", _tail(f).height, where=f.name) for f in found[:20]]
@@ -61,8 +62,12 @@ def judge(subject: Subject) -> Iterator[Finding]:
         severity=severity,
         where=worst.name,
         says=says,
-        remedy="compare with an earlier checkpoint; "
-        f"model.get_parameter({worst.name!r}).data.clamp_(-{tail.body:.3g}, {tail.body:.3g})",
+        remedy="compare with an earlier checkpoint"
+        + (
+            f"; model.get_parameter({worst.name!r}).data.clamp_(-{tail.body:.3g}, {tail.body:.3g})"
+            if subject.model is not None
+            else ""
+        ),
         evidence=tuple(readings),
     )
 

@@ -44,6 +44,8 @@ def judge(subject: Subject) -> Iterator[Finding]:
         for f in weight_facts(subject).values()
         if len(f.shape) > 1 and (f.name not in own or own[f.name].requires_grad)
     ]
+    if subject.model is None:  # formats order their keys each in its own way
+        wanted.sort(key=lambda facts: facts.name)
     if any(facts.moved is not None for facts in wanted):
         yield from _beside_the_start(subject, wanted)
     else:
@@ -89,7 +91,10 @@ def _beside_the_law(subject: Subject, wanted: list[WeightFacts]) -> Iterator[Fin
     if not still or len(still) > len(others):
         return
     stepped = _was_stepped(subject) or bool(subject.optimizer is not None and subject.optimizer.state)
-    head = len(still) == 1 and still[0] is judged[-1]  # a new head on a trained body, about to be trained
+    last = still[0] is judged[-1]
+    if subject.model is None:  # what is last a file does not tell: a head's outputs are no other matrix's inputs
+        last = all(facts.shape[1] != still[0].shape[0] for facts in others)
+    head = len(still) == 1 and last  # a new head on a trained body, about to be trained
     trained = stepped or (not head and _have_learned(subject, others))
     first = still[0]
     yield Finding(

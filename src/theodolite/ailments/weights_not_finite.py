@@ -1,7 +1,8 @@
 """Are there weights that are not numbers?
 
 An exact fact: each tensor is read once and what is NaN or infinite is counted. Running statistics of a model count too; tensors
-that hold nothing but one finite value and infinities are masks and are left alone. No false alarms but for such masks.
+that hold nothing but one finite value and infinities are masks and are left alone, and so is a single infinite number of a file,
+which is a constant of its graph. No false alarms but for such masks.
 """
 
 from __future__ import annotations
@@ -22,8 +23,7 @@ SHOWN = 3
 
 
 def judge(subject: Subject) -> Iterator[Finding]:
-    sick = [facts for facts in weight_facts(subject).values() if (facts.nan or facts.infinite) and not _is_mask(facts)]
-    sick += _running_statistics(subject.model)
+    sick = _not_finite(subject) + _running_statistics(subject.model)
     if not sick:
         return
     worst = max(sick, key=lambda facts: (facts.nan + facts.infinite) / facts.entries)
@@ -37,6 +37,17 @@ def judge(subject: Subject) -> Iterator[Finding]:
         remedy="go back to the last checkpoint that is finite; torch.autograd.set_detect_anomaly(True) names the operation",
         evidence=tuple(evidence("weights that are not finite", f.nan + f.infinite, where=f.name) for f in sick[:20]),
     )
+
+
+def _not_finite(subject: Subject) -> list[WeightFacts]:
+    constants = subject.model is None  # in a file of a graph, such as the -inf that a maximum starts from
+    return [
+        facts
+        for facts in weight_facts(subject).values()
+        if (facts.nan or facts.infinite)
+        and not _is_mask(facts)
+        and not (constants and facts.entries == facts.infinite == 1)
+    ]
 
 
 def _is_mask(facts: WeightFacts) -> bool:
@@ -59,7 +70,7 @@ def _running_statistics(model: nn.Module | None) -> list[WeightFacts]:
 
 def sign(subject: Subject) -> bool:
     """Whether some weight is not a number."""
-    return any((facts.nan or facts.infinite) and not _is_mask(facts) for facts in weight_facts(subject).values())
+    return bool(_not_finite(subject))
 
 
 def _when(subject: Subject) -> str:

@@ -113,6 +113,16 @@ def finite_values(**arrays: Any) -> None:
             _within(name, value, lambda v: abs(v) < math.inf, "finite values")
 
 
+def real_values(**arrays: Any) -> None:
+    """Each array or tensor is of real numbers: what is computed in real ones would lose the imaginary part without a word."""
+    for name, value in arrays.items():
+        kind = kind_of(getattr(value, "dtype", ""))
+        if kind.startswith("complex"):
+            raise InputTypeError(
+                f"expected real numbers for {name}, got {kind}; pass real and imaginary part as columns"
+            )
+
+
 def as_tensor(value: Any, *, floats: bool = True) -> Tensor:
     """The numbers as a tensor: a NumPy array or a list becomes one, and whole numbers become float64 unless told otherwise."""
     found = value if is_tensor(value) else torch.as_tensor(value)

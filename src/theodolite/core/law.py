@@ -18,6 +18,8 @@ Size = Literal["quick", "full"]
 Predict = Callable[..., float | Band]
 OUTSIDE = ("above", "below")
 OF_BANDS, OF_BOUNDS = 1.2, 3.0  # a law that holds with its prediction off by such a factor must say so
+AGAIN = (4, 16)
+"""So many times the samples a case is given that is inconclusive, one after the other, and no more."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +32,7 @@ class Law:
     ``assumes`` maps each assumption to the keywords of ``measure`` that break it, or None where no experiment can.
     ``resolution`` is stated by a law that cannot tell its prediction from one 1.2 times off (a bound: 3 times), with the
     reason in a comment beside it. ``observed`` says why the numbers of ``predict`` are not derived: such a law reports.
+    A case that is inconclusive is measured again with up to 16 times the samples.
     """
 
     claim: str
@@ -56,8 +59,10 @@ class Law:
         """The cases of a size: ``full`` adds its own and repeats every measurement eight times as often."""
         return self.cases if size == "quick" else self.cases + self.full
 
-    def measured(self, case: Case, *, breaking: str | None = None, size: Size = "quick", seed: int = 0) -> Estimate:
-        """One case of the experiment; its randomness depends on (seed, case) alone."""
+    def measured(
+        self, case: Case, *, breaking: str | None = None, size: Size = "quick", seed: int = 0, times: int = 1
+    ) -> Estimate:
+        """One case of the experiment, repeated so many ``times`` as often; its randomness depends on (seed, case) alone."""
         if breaking is not None and not self.assumes.get(breaking):
             can = [text for text, change in self.assumes.items() if change]
             raise InputError(f"expected one of the assumptions that can be broken, {can}, got {breaking!r}")
@@ -65,7 +70,7 @@ class Law:
         if "generator" not in inspect.signature(self.measure).parameters:
             return pooled_estimate([self.measure(**keywords)], certain=True)
         generator = case_generator(seed, case)
-        repeats = self.repeats * (1 if size == "quick" else 8)
+        repeats = self.repeats * (1 if size == "quick" else 8) * times
         return pooled_estimate([self.measure(**keywords, generator=generator) for _ in range(repeats)])
 
     def verdict(self, estimates: Sequence[Estimate], *, size: Size = "quick") -> Verdict:
@@ -74,10 +79,29 @@ class Law:
         wrong = tuple(self._readings(self.refuted, pairs)) if self.refuted else ()
         return Verdict(self, tuple(self._readings(self.predict, pairs)), wrong, size)
 
+    def decided(self, estimates: Sequence[Estimate], *, size: Size = "quick", seed: int = 0) -> list[Estimate]:
+        """The estimates; those of cases that are inconclusive from 4, then from 16 times the samples."""
+        found, cases = list(estimates), self.cases_of(size)
+        if "generator" not in inspect.signature(self.measure).parameters:  # nothing is drawn: it would say the same
+            return found
+        for times in AGAIN:
+            for place in self._inconclusive(found, size):
+                found[place] = self.measured(cases[place], size=size, seed=seed, times=times)
+        return found
+
+    def _inconclusive(self, estimates: Sequence[Estimate], size: Size) -> list[int]:
+        """The places of the cases that leave open whether the law holds."""
+        verdict = self.verdict(estimates, size=size)
+        open_ones = [place for place, reading in enumerate(verdict.readings) if reading.status == "inconclusive"]
+        unrefuted = verdict.refuted and not any(r.status in OUTSIDE for r in verdict.refuted)
+        if unrefuted or (open_ones and self.exponent is not None):  # these rest on all cases together
+            return list(range(len(estimates)))
+        return open_ones
+
     def check(self, breaking: str | None = None, *, size: Size = "quick", seed: int = 0) -> Verdict:
         """Run the law; with ``breaking`` one of its assumptions is broken, and it should then not hold."""
         found = [self.measured(case, breaking=breaking, size=size, seed=seed) for case in self.cases_of(size)]
-        return self.verdict(found, size=size)
+        return self.verdict(found if breaking else self.decided(found, size=size, seed=seed), size=size)
 
     def breaks(self, assumption: str, *, size: Size = "quick", seed: int = 0) -> bool:
         """Whether some reading is decisively outside without the assumption: measured only until the first that is."""

@@ -40,7 +40,7 @@ def is_module(value: Any) -> TypeIs[torch.nn.Module]:
 
 
 def array_of(matrix: torch.Tensor | Array) -> Array:
-    """The floating numbers of a tensor of this machine's memory as an array; types that numpy has not are widened.
+    """The numbers of a tensor of this machine's memory as an array; types that numpy has not are widened.
 
     >>> import numpy as np
     >>> array_of(np.ones(3)).dtype.name
@@ -49,7 +49,7 @@ def array_of(matrix: torch.Tensor | Array) -> Array:
     if not is_tensor(matrix):
         return matrix
     plain = matrix.detach().cpu()
-    known = plain.dtype in (torch.float64, torch.float32, torch.float16)
+    known = plain.dtype in (torch.float64, torch.float32, torch.float16, torch.complex64, torch.complex128)
     found: Array = (plain if known else plain.float()).numpy()
     return found
 

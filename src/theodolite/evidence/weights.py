@@ -204,7 +204,8 @@ def _has_learned(plain: Any, largest: float | None) -> bool:
     if min(rows.shape) < 4:
         return False
     edge, scale = noise_edge(*rows.shape, variance=_mean_square(rows))
-    top = top_singular_value(rows) ** 2 if largest is None else largest
+    root = top_singular_value(rows) if largest is None else 0.0
+    top = root * root if largest is None else largest  # a product that is no number is infinite, a power an error
     return math.isfinite(top) and top > edge + FLUCTUATIONS * scale
 
 

@@ -36,7 +36,8 @@ def read(subject: Subject) -> Iterator[Reading]:
             where=product.module.module,
             measured=product.spectrum.trace**0.5,
             meaning=f"The Frobenius norm of {product.module.scale:.3g} x B A; its largest singular value is "
-            f"{product.spectrum.largest**0.5:.3g}. Pass the base (--base) to have it beside the weight."
+            f"{product.spectrum.largest**0.5:.3g}."
+            + (" Pass the base (--base) to have it beside the weight." if subject.origin is None else "")
             + (f" Here {product.module.note}." if product.module.note else ""),
         )
     for product in products:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from theodolite.core.instrument import Instrument
 from theodolite.core.reading import Band, Reading
 from theodolite.core.subject import Subject
-from theodolite.instruments._common.changes import weight_changes
+from theodolite.instruments._common.changes import Change, weight_changes
 
 
 def read(subject: Subject) -> Iterator[Reading]:
@@ -50,8 +50,14 @@ def read(subject: Subject) -> Iterator[Reading]:
                 quantity="change of alpha",
                 where=change.name,
                 measured=change.alpha_after - change.alpha_before,
-                meaning=f"From {change.alpha_before:.3g} to {change.alpha_after:.3g}. Downwards: the tail has grown heavier.",
+                meaning=f"From {change.alpha_before:.3g} to {change.alpha_after:.3g}: {_way(change)}.",
             )
+
+
+def _way(change: Change) -> str:
+    if change.alpha_after == change.alpha_before:
+        return "the tail is as it was"
+    return "the tail has grown heavier" if change.alpha_after < change.alpha_before else "the tail has grown lighter"
 
 
 instrument = Instrument(

@@ -25,6 +25,9 @@ from theodolite.measure.spectra import Bulk, PowerLaw, Spectrum
 from theodolite.theory.spectra.noise import marchenko_pastur_density
 from theodolite.theory.spectra.nulls import null_alpha
 
+CLAUSET = 0.1
+"""Below this p-value a tail is no power law."""
+
 
 def read(subject: Subject) -> Iterator[Reading]:
     """For every matrix its tail exponent, its spikes, and how likely noise would be to show as much."""
@@ -74,12 +77,16 @@ def _exponent(name: str, how: str, spectrum: Spectrum, found: Tail, matrices: in
     )
     parts = [f"Tail of {fit.tail} of {len(spectrum.eigenvalues)} eigenvalues, Kolmogorov distance {fit.distance:.3f}"]
     if fit.p_value is not None:
-        parts.append(f", p {fit.p_value:.2g} ({'no' if fit.p_value < 0.1 else 'a'} power law by Clauset's rule of 0.1)")
+        parts.append(
+            f", p {fit.p_value:.2g} ({'no' if fit.p_value < CLAUSET else 'a'} power law by Clauset's rule of 0.1)"
+        )
     by_entries = null is not None and fit.alpha < null.low and found.ranked_alpha >= null.low
     words = (
         _BY_ENTRIES.format(found.ranked_alpha)
         if by_entries
-        else _against_null(fit.alpha, null and widened(null, matrices))
+        else _against_null(
+            fit.alpha, null and widened(null, matrices), lawful=fit.p_value is None or fit.p_value >= CLAUSET
+        )
     )
     words = "".join(parts) + ". " + words + (f" {how[0].upper()}{how[1:]}." if how else "")
     return Reading(
@@ -100,12 +107,17 @@ _BY_ENTRIES = (
 )
 
 
-def _against_null(alpha: float, null: Band | None) -> str:
+def _against_null(alpha: float, null: Band | None, *, lawful: bool = True) -> str:
     if null is None:
         return "Too small a matrix for its exponent to be told from noise."
     usual = "below 2" if alpha < 2 else "in 2 to 6" if alpha <= 6 else "above 6"
     if alpha >= null.low:
         return f"Noise of this shape gives as much ({null}): the exponent, {usual}, says nothing of training."
+    if not lawful:
+        return (
+            f"Heavier than noise of this shape ({null}): correlations have grown. The tail is no power law, so that its exponent "
+            "says no more than that."
+        )
     return (
         f"Heavier than noise of this shape ({null}): correlations have grown. By the convention of Martin and Mahoney "
         f"(2021) {usual} is {'over-trained' if alpha < 2 else 'well trained' if alpha <= 6 else 'under-trained'}."

@@ -6,16 +6,18 @@ import importlib
 import json
 import pkgutil
 import stat
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from tokenize import TokenError
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from theodolite.core.checks import InputError
 from theodolite.io import formats
-from theodolite.io.files import printable
+from theodolite.io.files import is_plain_file, printable
 from theodolite.io.formats import _zips
 from theodolite.io.formats._format import HEAD, LONGEST_NAME, Format, Place, Unreadable, unreadable
 from theodolite.io.packed.unpacking import quantization, unpacked
@@ -121,6 +123,8 @@ def _formats() -> Iterator[Format]:
 
 def _file(path: Path) -> Weights:
     try:
+        if not is_plain_file(path):  # a pipe would be waited for
+            raise InputError(f"expected {KINDS}, got {path}, which is no plain file; copy what it gives to one")
         with path.open("rb") as file:
             head = file.read(HEAD)
     except OSError as error:
@@ -148,7 +152,7 @@ def _folder(path: Path) -> Weights:
             return _together([_shard(shard) for shard in shards])
     for tables in (sorted(path.glob("*.index")), sorted((path / "variables").glob("*.index"))):
         if tables:
-            return _file(max(tables, key=lambda table: (table.stat().st_mtime_ns, table.name)))
+            return _file(max(tables, key=lambda table: (table.lstat().st_mtime_ns, table.name)))
     raise InputError(
         f"expected a folder with *.safetensors or *.bin in it, got {path} without any; download the shards"
     )
@@ -156,6 +160,8 @@ def _folder(path: Path) -> Weights:
 
 def _indexed(path: Path, index: Path) -> Weights:
     try:
+        if not index.is_file():  # a pipe would be waited for
+            raise ValueError("no plain file")
         if index.stat().st_size > LARGEST_INDEX:
             raise ValueError(f"{index.stat().st_size:,} bytes")
         where = json.loads(index.read_text(encoding="utf-8"))["weight_map"]
@@ -193,7 +199,7 @@ def _inside(shard: str) -> str:
 def _shard(path: Path) -> Weights:
     """The tensors of a shard; of one that is missing or damaged, a single one under its own name that says why."""
     try:
-        if not path.is_file():
+        if not is_plain_file(path):
             raise InputError(f"expected the shard {path.name} of the index, got no such file; download it")
         return _file(path)
     except (ValueError, OSError) as error:
@@ -207,17 +213,19 @@ def _lost(name: str, held: Weights, shard: str) -> Weight:
     return unreadable(name, f"expected {name} in {shard}, as the index says, got no such tensor; download both again")
 
 
-def numbers(file: Any, name: str, path: Path) -> np.ndarray:
-    """An array of numbers from an opened .npz, or an error that names it."""
+def numbers(read: Callable[[], Any], what: str) -> np.ndarray:
+    """The array of numbers that numpy reads, or an error that says of ``what`` it is none."""
     try:
-        array = file[name]
-    except (*_zips.ERRORS, MemoryError, SyntaxError, TypeError) as error:
-        raise InputError(
-            f"expected numbers in {name} of {path}, got {one_line(error)}; save it as a plain array"
-        ) from error
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # numpy's, of headers that Python 2 wrote
+            array = read()
+    except (*_zips.ERRORS, MemoryError, SyntaxError, TypeError, KeyError, RecursionError, TokenError) as error:
+        raise InputError(f"expected numbers in {what}, got {one_line(error)}; save it as a plain array") from error
+    if not isinstance(array, np.ndarray):
+        raise InputError(f"expected numbers in {what}, got {type(array).__name__}; save it as a plain array")
     if array.dtype.kind not in "fiub":
-        raise InputError(f"expected numbers in {name} of {path}, got dtype {array.dtype}; convert it first")
-    return array  # type: ignore[no-any-return]
+        raise InputError(f"expected numbers in {what}, got dtype {printable(str(array.dtype), 60)}; convert it first")
+    return array
 
 
 def one_line(error: BaseException) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,8 @@ import numpy as np
 from theodolite.core.checks import InputError, MissingPackageError
 from theodolite.core.lazy_torch import torch
 from theodolite.io.checkpoints import numbers, one_line
+from theodolite.io.files import is_plain_file, printable
+from theodolite.io.formats import _zips
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -25,19 +27,11 @@ def dataset(name: str, *, exact: bool = False) -> Any:
     if name == "digits":
         return digits()
     path = Path(name)
-    if path.suffix not in (".npz", ".npy") or not path.exists():
+    if path.suffix not in (".npz", ".npy") or not is_plain_file(path):
         raise InputError(f"expected data as digits, a .npz with x and y, or a .npy, got {name!r}; check the path")
-    try:
-        with path.open("rb") as raw:
-            loaded = _loaded(raw, path)
-            if isinstance(loaded, np.ndarray):
-                return _inputs(loaded)
-            arrays = {key: numbers(loaded, key, path) for key in ("x", "y") if key in loaded.files}
-            names = loaded.files
-    except (OSError, EOFError, zipfile.BadZipFile) as error:
-        raise InputError(
-            f"expected arrays of numbers in {path}, got {one_line(error)}; save with numpy.savez"
-        ) from error
+    arrays, names = _arrays(path)
+    if isinstance(arrays, np.ndarray):
+        return _inputs(arrays)
     if exact and "x" in arrays and "y" in arrays:
         return arrays["x"], arrays["y"]
     if "x" not in arrays:
@@ -68,7 +62,7 @@ def table(name: str) -> tuple[np.ndarray, np.ndarray | None]:
         bunch = load_digits()
         return bunch.data, bunch.target
     readers = {".npy": _array_table, ".npz": _array_table, ".csv": _csv_table, ".parquet": _parquet_table}
-    if path.suffix not in readers or not path.is_file():
+    if path.suffix not in readers or not is_plain_file(path):
         raise InputError(
             f"expected digits or a file that is .npy, .npz, .csv or .parquet, got {name!r}; check the path"
         )
@@ -76,20 +70,34 @@ def table(name: str) -> tuple[np.ndarray, np.ndarray | None]:
 
 
 def _array_table(path: Path) -> tuple[np.ndarray, np.ndarray | None]:
+    arrays, names = _arrays(path, alone=True)
+    if isinstance(arrays, np.ndarray):
+        return arrays, None
+    if "x" not in arrays:
+        raise InputError(f"expected an array called x in {path}, got {names}; numpy.savez(path, x=x, y=y)")
+    return arrays["x"], arrays.get("y")
+
+
+def _arrays(path: Path, *, alone: bool = False) -> tuple[np.ndarray | dict[str, np.ndarray], list[str]]:
+    """The array of an .npy; of an .npz those called x and y, and the names of all. ``alone``: its only one may be x."""
     try:
         with path.open("rb") as raw:
-            loaded = _loaded(raw, path)
-            if isinstance(loaded, np.ndarray):
-                return loaded, None
-            key = "x" if "x" in loaded.files else loaded.files[0] if len(loaded.files) == 1 else ""
-            if not key:
-                raise InputError(
-                    f"expected an array called x in {path}, got {loaded.files}; numpy.savez(path, x=x, y=y)"
-                )
-            return numbers(loaded, key, path), numbers(loaded, "y", path) if "y" in loaded.files else None
-    except (OSError, EOFError, zipfile.BadZipFile) as error:
+            zipped = raw.read(2) == b"PK"
+            raw.seek(0)
+            if not zipped:
+                return numbers(lambda: np.load(raw, allow_pickle=False), str(path)), []
+            loaded = np.load(raw, allow_pickle=False)
+            names = list(loaded.files)
+            wanted = {key: key for key in ("x", "y") if key in names}
+            if alone and len(names) == 1:
+                wanted = {"x": names[0]}
+            read = {key: partial(loaded.__getitem__, own) for key, own in wanted.items()}
+            return {key: numbers(one, f"{printable(wanted[key], 60)} of {path}") for key, one in read.items()}, names
+    except _zips.ERRORS as error:
+        if isinstance(error, InputError):
+            raise
         raise InputError(
-            f"expected arrays of numbers in {path}, got {one_line(error)}; save with numpy.save"
+            f"expected arrays of numbers in {path}, got {one_line(error)}; save with numpy.savez"
         ) from error
 
 
@@ -133,15 +141,17 @@ def default_loss(data: Any) -> Callable[[Any, Any], Tensor] | None:
 
 
 def _inputs(x: np.ndarray) -> Tensor:
-    return torch.from_numpy(x.astype(np.float32) if x.dtype.kind in "fub" else x.astype(np.int64))
+    return torch.from_numpy(_single(x) if x.dtype.kind in "fub" else x.astype(np.int64))
 
 
 def _targets(y: np.ndarray) -> Tensor:
-    return torch.from_numpy(y.astype(np.float32) if y.dtype.kind == "f" else y.astype(np.int64))
+    return torch.from_numpy(_single(y) if y.dtype.kind == "f" else y.astype(np.int64))
 
 
-def _loaded(raw: Any, path: Path) -> Any:
-    try:
-        return np.load(raw, allow_pickle=False)
-    except ValueError as error:  # numpy's word for pickled objects
-        raise InputError(f"expected arrays of numbers in {path}, got {one_line(error)}; save plain arrays") from error
+def _single(x: np.ndarray) -> np.ndarray:
+    with np.errstate(over="ignore"):
+        found: np.ndarray = x.astype(np.float32)
+    if bool((np.isinf(found) & np.isfinite(x)).any()):
+        size = float(np.abs(x[np.isfinite(x)]).max())
+        raise InputError(f"expected data that single precision holds, got numbers up to {size:.3g}; scale them first")
+    return found

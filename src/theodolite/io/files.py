@@ -19,7 +19,7 @@ def write_atomically(path: str | Path, content: str | bytes) -> Path:
     handle, scratch = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(content.encode("utf-8") if isinstance(content, str) else content)
+            file.write(content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content)
             file.flush()
             os.fsync(file.fileno())
         os.chmod(scratch, 0o644 & ~_umask())
@@ -84,6 +84,22 @@ def json_text(value: Any, level: int = 0) -> str:
 def _encoder(level: int) -> json.JSONEncoder:
     between = ",\n" + "  " * level if level else ", "
     return json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(between, ": "))
+
+
+def is_plain_file(path: Path) -> bool:
+    """Whether there is a file that can be read to its end; of a name that the system cannot have there is none."""
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
+
+
+def is_there(path: Path) -> bool:
+    """Whether there is a file or folder of that name; of a name that the system cannot have there is none."""
+    try:
+        return path.exists()
+    except (OSError, ValueError):
+        return False
 
 
 def printable(text: str, most: int = 10**9) -> str:

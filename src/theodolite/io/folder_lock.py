@@ -36,6 +36,12 @@ def claim(folder: Path, holder: Any) -> None:
             _claimed[key] = (file, 0)
     except (OSError, ImportError):
         return
+    except ValueError as error:
+        if str(error).startswith("expected"):
+            raise
+        raise InputError(
+            f"expected a folder that can be made, got {str(folder)!r}: {error}; pass another --out"
+        ) from error
     _claimed[key] = (_claimed[key][0], _claimed[key][1] + 1)
     weakref.finalize(holder, _released, key)
 

@@ -17,8 +17,8 @@ from theodolite.core.subject import Subject
 from theodolite.io.adapters import Adapted, adapter, configuration, merged
 from theodolite.io.checkpoints import KINDS, checkpoint, one_line
 from theodolite.io.datasets import dataset, default_loss
-from theodolite.io.files import printable
-from theodolite.io.weights import Weights
+from theodolite.io.files import is_there, printable
+from theodolite.io.weights import Listed, Weights, counterparts, left_out, weights_of
 
 
 def target(name: str, *, data: Any = None, device: str = "cpu", **facts: Any) -> Subject:
@@ -27,7 +27,7 @@ def target(name: str, *, data: Any = None, device: str = "cpu", **facts: Any) ->
     ``facts`` are the other fields of `Subject`, and ``base``, the checkpoint that an adapter belongs to. A function may also
     return a whole `Subject`.
     """
-    if ":" in name and not Path(name).exists():
+    if ":" in name and not is_there(Path(name)):
         return _from_function(name, data=data, facts=facts)
     _check_device(device)
     base = facts.pop("base", None)
@@ -46,7 +46,25 @@ def target(name: str, *, data: Any = None, device: str = "cpu", **facts: Any) ->
         raise InputError(
             f"expected an adapter of low rank in {name} for --base, got none; to compare two checkpoints pass --against"
         )
+    weights, facts["origin"] = _compared(weights, facts.get("origin"))
     return Subject(weights=weights, name=printable(name, 400), **facts)
+
+
+def _compared(weights: Weights, others: Weights | None) -> tuple[Weights, Weights | None]:
+    """The weights, and those of another checkpoint under their names; what has no counterpart there is said first."""
+    if not others:
+        return weights, None
+    found = counterparts(weights, others)
+    alone = tuple(name for name, weight in weights.items() if name not in found and weight.floating)
+    if not any(weights[name].floating for name in found):
+        raise InputError(
+            f"expected a checkpoint with tensors of the same names and shapes for --against, got none among its {len(others):,} "
+            f"(such as {next(iter(others))}, here {next(iter(weights))}); pass the one that this was trained from"
+        )
+    if alone:
+        why = f"not compared: the checkpoint of --against has none of the name and shape for {len(alone):,} of the tensors"
+        weights = Listed(weights, {why: alone, **left_out(weights)})
+    return weights, found
 
 
 def _adapted(
@@ -133,7 +151,8 @@ def _from_function(name: str, *, data: Any, facts: Mapping[str, Any]) -> Subject
         raise InputError(
             f"expected {name} to return an nn.Module or a Subject, got {type(made).__name__}; return the model"
         )
-    return Subject(made, data=data, name=name, **facts)
+    origin = _compared(weights_of(made), facts["origin"])[1] if facts.get("origin") else None
+    return Subject(made, data=data, name=name, **{**facts, "origin": origin})
 
 
 def _called(name: str, make: Any) -> Any:

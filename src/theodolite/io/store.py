@@ -126,7 +126,7 @@ class Store:
     def _append(self, line: str) -> None:
         assert self.folder is not None
         self.folder.mkdir(parents=True, exist_ok=True)
-        with (self.folder / "records.jsonl").open("a", encoding="utf-8") as file:
+        with (self.folder / "records.jsonl").open("a", encoding="utf-8", errors="backslashreplace") as file:
             file.write(line)
             file.flush()
             os.fsync(file.fileno())
@@ -165,7 +165,9 @@ class Store:
 
     def _array(self, key: str, fingerprint: str, name: str) -> Path:
         assert self.folder is not None
-        words = "\0".join((key, fingerprint, name)).encode()
+        words = "\0".join((key, fingerprint, name)).encode(
+            "utf-8", "backslashreplace"
+        )  # of file names that are not UTF-8
         return self.folder / "arrays" / f"{hashlib.sha256(words).hexdigest()[:32]}.npy"
 
 

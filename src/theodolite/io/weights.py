@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from theodolite.core.checks import InputTypeError, check_finite, check_made
@@ -140,3 +141,40 @@ def _held(weight: Weight, arrays: bool) -> Any:
     except Exception as error:  # a missing shard, a truncated file, values that are not numbers: each has its own kind
         return said(error)
     return tensor
+
+
+WRAPPERS = ("module", "_orig_mod", "model", "base_model")
+"""First parts of names that a wrapper puts before those of the model inside."""
+
+
+def counterparts(weights: Weights, others: Weights) -> dict[str, Weight]:
+    """The tensors of another checkpoint under the names of this one, where shapes agree.
+
+    A name is looked for as it is, then without the parts that wrappers put before it, and without a first part that at least
+    half of a checkpoint's names share (``bert.``); a name that then stands for several is not matched.
+    """
+    found = {n: others[n] for n, weight in weights.items() if n in others and others[n].shape == weight.shape}
+    bare: dict[str, list[str]] = {}
+    for name, inner in _bare_names(others).items():
+        bare.setdefault(inner, []).append(name)
+    for name, inner in _bare_names(weights).items():
+        (other,) = bare[inner] if name not in found and len(bare.get(inner, ())) == 1 else (None,)
+        if other is not None and others[other].shape == weights[name].shape:
+            found[name] = replace(others[other], name=name)
+    return {name: found[name] for name in weights if name in found}
+
+
+def _bare_names(weights: Weights) -> dict[str, str]:
+    """Each name without the wrappers around it."""
+    names = {name: _unwrapped(name) for name in weights}
+    firsts = Counter(inner.partition(".")[0] for inner in names.values() if "." in inner)
+    first, times = firsts.most_common(1)[0] if firsts else ("", 0)
+    if 2 * times < len(names) or times < 2:
+        return names
+    return {name: _unwrapped(inner.removeprefix(f"{first}.")) for name, inner in names.items()}
+
+
+def _unwrapped(name: str) -> str:
+    while name.partition(".")[0] in WRAPPERS and "." in name:
+        name = name.partition(".")[2]
+    return name

@@ -39,7 +39,11 @@ def unread(subject: Subject, answers: Iterable[Answer]) -> dict[str, tuple[str, 
 
 def skips_of(unsurveyed: Mapping[str, tuple[str, ...]]) -> list[Skipped]:
     """One line a reason, with the first names."""
-    return [Skipped(f"weights {_words(names)}", why) for why, names in unsurveyed.items()]
+    notes = ("classes", "tolerated")  # of the file, not of weights in it
+    return [
+        Skipped(_words(names) if why.startswith(notes) else f"weights {_words(names)}", why)
+        for why, names in unsurveyed.items()
+    ]
 
 
 def _words(names: tuple[str, ...]) -> str:
@@ -88,8 +92,9 @@ def facts_of(subject: Subject, seconds: float) -> dict[str, str]:
     from theodolite import __version__
     from theodolite.verbs.doctoring import quick_health
 
-    sizes = [math.prod(weight.shape) for weight in subject.weights.values()]
-    kinds = sorted({weight.kind for weight in subject.weights.values()})
+    own = [weight for weight in subject.weights.values() if weight.floating or "complex" in weight.kind]
+    own = own or list(subject.weights.values())  # indices and masks are no parameters, unless all that there is
+    sizes, kinds = [math.prod(weight.shape) for weight in own], sorted({weight.kind for weight in own})
     facts = {"parameters": f"{sum(sizes):,} in {len(sizes)} tensors ({', '.join(kinds)})"}
     if subject.model is not None:
         facts["device"] = str(next((p.device for p in subject.model.parameters()), "cpu"))

@@ -125,6 +125,8 @@ def _finished(name: str, settings: CheckSettings, estimates: Mapping[Any, Estima
     law = catalogue.law(name)
     cases = range(len(law.cases_of(settings.size)))
     by_breaking = {b: [estimates[name, b, i] for i in cases] for b in _breakings(name, settings)}
+    with one_thread():
+        by_breaking[None] = law.decided(by_breaking[None], size=settings.size, seed=settings.seed)
     result = _checked(law, settings, by_breaking)
     pairs = [[breaking, [[e.value, e.stderr] for e in found]] for breaking, found in by_breaking.items()]
     store.put(f"verdict {name}", {**_document(result), "estimates": pairs}, fingerprint=settings.fingerprint(name))

@@ -98,3 +98,9 @@ def test_a_model_changed_in_place_is_read_anew():
     with torch.no_grad():
         model.weight.mul_(2)
     assert layer_spectra(subject)[0].spectrum.largest == pytest.approx(4 * first, rel=1e-5)
+
+
+def test_masks_and_indices_are_not_counted_as_parameters(tmp_path):
+    state = {"a.weight": noise(20, 30), "mask": torch.ones(9, 9, dtype=torch.uint8), "places": torch.arange(7)}
+    save_file(state, tmp_path / "m.safetensors")
+    assert th.survey(str(tmp_path / "m.safetensors")).facts["parameters"] == "600 in 1 tensors (float32)"

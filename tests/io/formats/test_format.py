@@ -81,3 +81,24 @@ def test_a_survey_says_the_same_of_every_format(tmp_path):
         write(tmp_path / kind)
         rows[kind] = sorted(str(row) for row in th.survey(tmp_path / kind, cost="free").rows())
     assert all(found == rows["safetensors"] for found in rows.values())
+
+
+def _trained_with_an_untrained_head(reverse):
+    generator = torch.Generator().manual_seed(0)
+    state = {f"layer{k}.weight": torch.randn(32, 32, generator=generator) * 0.3 for k in range(4)}
+    state["a_head.weight"] = (torch.rand(10, 32, generator=generator) * 2 - 1) / 32**0.5
+    return dict(sorted(state.items(), reverse=reverse))
+
+
+def test_the_same_weights_are_judged_alike_in_every_format_and_order_of_keys(tmp_path):
+    said = set()
+    for reverse in (False, True):
+        state = _trained_with_an_untrained_head(reverse)
+        save_file(state, tmp_path / "m.safetensors")
+        torch.save(state, tmp_path / "m.pt")
+        np.savez(tmp_path / "m.npz", **{name: tensor.numpy() for name, tensor in state.items()})
+        for name in ("m.safetensors", "m.pt", "m.npz"):
+            result = th.survey(str(tmp_path / name))
+            rows = sorted((r.quantity, r.where, r.measured, r.stderr, r.status, r.meaning) for r in result.readings)
+            said.add((repr(rows), repr([(f.name, f.severity, f.where, f.says) for f in result.diagnosis.findings])))
+    assert len(said) == 1

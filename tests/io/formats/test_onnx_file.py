@@ -1,7 +1,9 @@
 """ONNX of its own library."""
 
+import numpy as np
 import torch
 
+import theodolite as th
 from theodolite.io.checkpoints import checkpoint
 
 GENERATOR = torch.Generator().manual_seed(0)
@@ -33,3 +35,33 @@ def test_onnx_of_its_own_library(tmp_path):
     outside = {"save_as_external_data": True, "location": "data.bin", "size_threshold": 0}
     onnx.save(helper.make_model(graph), str(tmp_path / "apart.onnx"), **outside)
     same(checkpoint(tmp_path / "apart.onnx"), tensors=expected)
+
+
+def test_onnx_constants_and_graphs_inside_graphs_are_read(tmp_path):
+    import onnx
+    from onnx import TensorProto, helper, numpy_helper
+
+    weight, lowest = np.random.default_rng(0).standard_normal((20, 30)).astype(np.float32), np.float32(-np.inf)
+
+    def branch(name, factor):
+        value = numpy_helper.from_array(np.asarray(factor * weight, dtype=np.float32), "v")
+        made = helper.make_tensor_value_info(name, TensorProto.FLOAT, None)
+        return helper.make_graph(
+            [helper.make_node("MatMul", ["x", "v"], [name])], name, [], [made], initializer=[value]
+        )
+
+    nodes = [
+        helper.make_node("Constant", [], ["w"], value=numpy_helper.from_array(weight, "another name")),
+        helper.make_node("Constant", [], ["lowest"], value=numpy_helper.from_array(np.array(lowest))),
+        helper.make_node("If", ["c"], ["z"], then_branch=branch("a", 2.0), else_branch=branch("b", 3.0)),
+    ]
+    given = [helper.make_tensor_value_info("x", TensorProto.FLOAT, None)]
+    graph = helper.make_graph(nodes, "g", given, [helper.make_tensor_value_info("z", TensorProto.FLOAT, None)])
+    onnx.save(helper.make_model(graph), str(tmp_path / "m.onnx"))
+    found = checkpoint(tmp_path / "m.onnx")
+    assert {"w", "lowest", "v", "v (2)"} == set(found)
+    seen = sorted(round(float((one.read() / found["w"].read()).mean()), 5) for one in found.values() if one.shape)
+    assert seen == [1.0, 2.0, 3.0]
+    assert np.array_equal(found["w"].read().numpy(), weight)
+    diagnosis = th.diagnose(str(tmp_path / "m.onnx"))
+    assert "weights-not-finite" not in {finding.name for finding in diagnosis.findings}  # a constant, not a weight

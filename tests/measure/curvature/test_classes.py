@@ -67,3 +67,9 @@ def test_errors_behind_a_layer_and_activations(problem):
 def test_words_instead_of_numbers():
     with pytest.raises(ValueError, match="two positive"):
         outlier_gap(torch.tensor([1.0, -1.0]))
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), -float("inf")])
+def test_a_gap_among_eigenvalues_that_are_not_finite_is_refused(bad):
+    with pytest.raises(ValueError, match="^expected finite eigenvalues"):
+        outlier_gap(torch.tensor([9.0, bad, 2.0, 1.0]))

@@ -10,7 +10,7 @@ from scipy.spatial.distance import pdist, squareform
 from sklearn.datasets import load_digits
 from sklearn.linear_model import LinearRegression
 
-from theodolite.construct.dimension import manifold, rotated
+from theodolite.construct.dimension import benchmark_manifolds, manifold, rotated
 from theodolite.measure import dimension as measure
 from theodolite.measure.dimension import embeddings, planar_embeddings, tsne_affinities
 
@@ -103,6 +103,15 @@ def test_stated_errors_cover_the_truth(kind, d):
         found = [measure.dimension_twonn(graph), measure.dimension_mle(graph), measure.dimension_gride(graph, near=4)]
         inside += sum(abs(e.value - d) < 3 * e.stderr for e in found)
     assert inside >= 22  # of 24; at 99.7 % each, three misses come once in fifty thousand
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_error_of_the_calibrated_dimension_covers_a_manifold_that_bends(seed):
+    known = benchmark_manifolds()["curled 12"]
+    found = measure.dimension_calibrated(known.points(1500, generator=generator(seed)))
+    assert known.dimension == 12
+    assert abs(found.value - 12) < 3 * found.stderr
+    assert found.stderr < 0.15 * found.value  # and it still says something
 
 
 @pytest.mark.parametrize(("kind", "d"), [("sphere", 10), ("ball", 10), ("sphere", 20), ("ball", 40)])

@@ -279,3 +279,19 @@ def test_statistics_of_kernels():
     assert kernel_alignment(own @ own.T + 7.0, labels) == pytest.approx(1.0)
     assert kernel_alignment(own @ own.T + 7.0, labels, centered=False) < 0.8
     assert kernel_alignment(torch.zeros(5, 5), labels) == 0.0
+
+
+@pytest.mark.parametrize("scale", [1e-38, 1e-25, 1e25, 1e37])
+def test_drift_in_single_precision_does_not_depend_on_the_unit(scale):
+    before = torch.eye(3) * scale
+    assert kernel_drift(before, 1.5 * before) == pytest.approx(0.5, rel=1e-6)
+
+
+@pytest.mark.parametrize("scale", [1e-160, 1e-100, 1e100, 1e160])
+def test_alignment_does_not_depend_on_the_unit(scale):
+    y = torch.tensor([[1.0], [-1.0], [0.5]], dtype=torch.float64)
+    kernel = y @ y.T + torch.eye(3, dtype=torch.float64)
+    one = kernel_alignment(kernel, y)
+    assert 0.5 < one < 1
+    assert kernel_alignment(scale * kernel, y) == pytest.approx(one, rel=1e-12)
+    assert kernel_alignment(kernel, scale * y) == pytest.approx(one, rel=1e-12)

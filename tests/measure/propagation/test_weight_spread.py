@@ -3,7 +3,7 @@ import torch
 from torch import nn
 
 from theodolite.io.weights import weights_of
-from theodolite.measure.propagation import fan_in, layer_variances
+from theodolite.measure.propagation import fan_in, layer_variances, mean_square
 
 
 def found(model):
@@ -70,3 +70,11 @@ def test_a_checkpoint_is_read_by_names_and_shapes():
 
 def test_fan_in_of_shapes():
     assert fan_in((4, 3, 5, 5)) == 75
+
+
+@pytest.mark.parametrize("kind", [torch.complex64, torch.complex128])
+def test_the_mean_square_of_complex_weights_counts_their_imaginary_part(kind):
+    z = torch.tensor([[3 + 4j, 0], [0, 5j]], dtype=kind)
+    assert mean_square(z).value == pytest.approx(12.5)
+    assert mean_square(z.numpy()).value == pytest.approx(12.5)
+    assert mean_square(z).stderr == pytest.approx(12.5 / 2)

@@ -256,5 +256,5 @@ def test_magnitudes_are_the_same_where_the_tensor_is_and_in_memory(dtype):
     assert there.entries == here.entries and (there.few == here.few).all()
     (tops, places), (other_tops, other_places) = there.largest(9), here.largest(9)
     assert (tops == other_tops).all() and places[0] == other_places[0] == 154
-    assert there.row_square(154) == pytest.approx(here.row_square(154), rel=1e-5)
+    assert there.row_square(154, 9.0) == pytest.approx(here.row_square(154, 9.0), rel=1e-5)
     assert entry_tails._top_on_device(w, 30) == pytest.approx(entry_tails.top_singular_value(w), rel=1e-4)

@@ -280,3 +280,11 @@ def test_narrow_networks_have_the_evidence_and_the_scale_of_integrals_over_their
     net = LinearNet(inputs, widths, 1.5)
     found = np.exp(log_scale_density(net, np.array([-0.5]), samples=samples, norm2=2.0))[0]
     assert found == pytest.approx(np.interp(at, grid, whole) / (whole.sum() * step), rel=5e-4)
+
+
+def test_the_narrowest_network_has_one_unit_a_layer():
+    net = LinearNet(1, (1,), prior_variance=0.5)
+    assert net.log_scale == 0.0
+    for inputs, widths in ((0, ()), (1, (0,)), (1, (3, 0))):
+        with pytest.raises(ValueError, match="^expected widths of at least 1"):
+            LinearNet(inputs, widths)

@@ -112,3 +112,12 @@ def test_named_outcomes():
     with pytest.raises(ValueError, match="expected features"):
         least_l1_norm(x, y[:2])
     assert np.isfinite(sinh_solution(np.array([1e6, -1e6]), scale=1e-3)).all()
+
+
+@pytest.mark.parametrize(("x_scale", "y_scale"), [(1.0, 1e-7), (1e7, 1.0), (1e-12, 1e12), (1e30, 1e-30), (1e-30, 1e30)])
+def test_the_least_l1_norm_scales_with_the_data(x_scale, y_scale):
+    random = np.random.default_rng(0)
+    x, y = random.standard_normal((3, 8)), random.standard_normal(3)
+    one = least_l1_norm(x, y)
+    assert np.count_nonzero(one) == 3
+    assert least_l1_norm(x_scale * x, y_scale * y) * (x_scale / y_scale) == pytest.approx(one, rel=1e-6, abs=1e-9)

@@ -7,7 +7,12 @@ import pytest
 from scipy.optimize import brentq
 from scipy.special import gammaincc
 
-from theodolite.theory.capacity import contraction_bound, embedding_dimension, separated_points_bounds
+from theodolite.theory.capacity import (
+    contraction_bound,
+    ellipsoid_stable_width,
+    embedding_dimension,
+    separated_points_bounds,
+)
 
 
 def ball(dimension, radius):
@@ -78,3 +83,11 @@ def test_in_the_embedding_dimension_one_distance_is_kept_and_hardly_fewer_would_
     exponent = (delta - math.log1p(delta)) / (delta**2 / 2 - delta**3 / 3)
     factor = 1 - math.log(delta * math.sqrt(math.pi * least)) / (2 * math.log(count))
     assert m / least == pytest.approx(exponent / factor, rel=0.01)
+
+
+def test_the_stable_width_of_an_ellipsoid_is_the_axis_left_out():
+    axes = (0.5, 2.0, 1.0)
+    assert [ellipsoid_stable_width(axes, dimension=n) for n in range(5)] == [2.0, 1.0, 0.5, 0.0, 0.0]
+    for bad in ((), (1.0, -1.0)):
+        with pytest.raises(ValueError, match="^expected half axes"):
+            ellipsoid_stable_width(bad, dimension=1)

@@ -92,3 +92,10 @@ def test_bad_input_is_answered_in_one_line():
     with pytest.raises(ValueError, match="below 2/curvature"):
         valley_fluctuation(6.0, lr=0.5, noise_to_curvature=0.1)
     assert entropic_drift(np.zeros(2), lr=0.1, noise_to_curvature=1.0) == 0
+
+
+@pytest.mark.parametrize("sampler", ["without replacement", "with replacement"])
+def test_a_mean_of_many_spreads_does_not_cancel_the_covariance(sampler):
+    g = np.random.default_rng(0).integers(-8, 9, (16, 3)).astype(float)
+    near = batch_covariance(g, batch_size=4, sampler=sampler)
+    assert batch_covariance(g + 2.0**27, batch_size=4, sampler=sampler) == pytest.approx(near, rel=1e-12)

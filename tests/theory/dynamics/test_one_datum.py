@@ -112,3 +112,8 @@ def test_a_step_of_descent_multiplies_both_invariants_by_squares(product):
         now, then = (catapult_invariants(outputs[i], curvatures[i], coupling=c) for i in (k, k + 1))
         r = lr * c**0.5 * (outputs[k] - 0.3)
         np.testing.assert_allclose(then, (now[0] * (1 - r) ** 2, now[1] * (1 + r) ** 2), rtol=1e-9)
+
+
+@pytest.mark.parametrize("product", [2.2, 2.5, 3.0, 3.9])
+def test_outputs_have_grown_by_the_root_of_the_width_at_the_peak(product):
+    assert (product - 1) ** peak_time(1e6, product) == pytest.approx(1e3)

@@ -11,6 +11,7 @@ from theodolite.theory.kernels import (
     brownian_eigenvalue,
     certified_width,
     chebyshev_tail,
+    decay_factor,
     gaussian_eigenvalue,
     hermite_coefficients,
     kernel_change_bound,
@@ -110,3 +111,10 @@ def test_the_bound_on_the_change_of_a_kernel_is_met_by_its_worst_case(samples, m
 
     change = np.linalg.norm(kernel(w + np.array([[movement, 0.0]])) - kernel(w), 2)
     assert change == pytest.approx(kernel_change_bound(movement, samples=samples) * (1 - movement / 2), rel=1e-12)
+
+
+def test_decay_of_many_small_steps_is_the_exponential():
+    assert decay_factor(1e-12, eigenvalue=1.0, steps=10**12) == pytest.approx(math.exp(-2 * (1 + 0.5e-12)), rel=1e-13)
+    assert decay_factor(0.25, eigenvalue=1.0, steps=3) == pytest.approx(0.75**6, rel=1e-15)
+    assert decay_factor(3.0, eigenvalue=1.0, steps=2) == 16.0
+    assert decay_factor(0.0, eigenvalue=1.0, steps=7) == 1.0

@@ -178,3 +178,28 @@ def test_the_edge_in_other_words():
         center, scale = spectra.noise_edge(rows, columns, variance=2.5)
         assert center == pytest.approx(2.5 * (a + b + 2 * math.sqrt(a * b)), rel=1e-12)
         assert (scale / 2.5) ** 3 == pytest.approx((math.sqrt(a) + math.sqrt(b)) ** 4 / math.sqrt(a * b), rel=1e-12)
+
+
+@pytest.mark.parametrize("ratio", [1e-12, 1e-8, 1e-4, 0.0099, 0.0101, 0.25, 0.999, 1.0])
+@pytest.mark.parametrize("angle", [0.3, 1.2, 2.0, 3.0])
+def test_the_distribution_at_small_ratios_does_not_cancel(ratio, angle):
+    r = math.sqrt(ratio)  # x = 1 + q - 2 sqrt(q) cos(angle): an integrand without a narrow support
+    true = quad(lambda p: 2 / math.pi * math.sin(p) ** 2 / (1 + ratio - 2 * r * math.cos(p)), 0, angle, epsabs=1e-13)[0]
+    x = 1 + ratio - 2 * r * math.cos(angle)
+    assert float(spectra.marchenko_pastur_cdf(x, ratio)) == pytest.approx(true, abs=1e-12 + 2e-16 / r)
+
+
+@pytest.mark.parametrize("ratio", [1.05, 2.0, 10.0])
+def test_quantiles_within_the_mass_at_zero_are_zero_and_beyond_it_above_the_edge(ratio):
+    atom, edge = 1 - 1 / ratio, spectra.marchenko_pastur_edges(ratio)[0]
+    assert spectra.marchenko_pastur_quantile(0.999 * atom, ratio) == 0.0
+    beyond = atom + 0.01 / ratio
+    assert edge < spectra.marchenko_pastur_quantile(beyond, ratio)
+    assert spectra.marchenko_pastur_cdf(spectra.marchenko_pastur_quantile(beyond, ratio), ratio) == pytest.approx(
+        beyond
+    )
+
+
+def test_quantiles_without_a_mass_at_zero_are_never_zero():
+    assert spectra.marchenko_pastur_quantile(0.0, 0.5) == spectra.marchenko_pastur_edges(0.5)[0] > 0
+    assert spectra.marchenko_pastur_quantile(0.05, 0.95) > 0

@@ -84,3 +84,22 @@ def test_bidiagonal_draws_are_those_of_gaussian_matrices():
     slow = np.linalg.svd(random.normal(size=(400, 30, 12)), compute_uv=False)[:, ::-1] ** 2 / 30
     spread = slow.std(axis=0) * math.sqrt(2 / 400)
     assert (np.abs(fast.mean(0) - slow.mean(0)) < 4 * spread).all()
+
+
+@pytest.mark.parametrize("statistic", STATISTICS)
+def test_at_the_sides_of_the_table_quantiles_are_the_table_s(statistic):
+    sides, table = spectral_null._stored()["sides"], spectral_null._table()[statistic]
+    for place in (3, len(sides) // 2, len(sides) - 1):
+        found = spectral_null._at_shape(statistic, sides[place], sides[place])
+        assert found == pytest.approx(np.maximum.accumulate(table[place, 0]), rel=1e-12)
+
+
+@pytest.mark.parametrize("statistic", STATISTICS)
+def test_beyond_the_table_some_statistics_grow_and_the_others_stay(statistic):
+    last = spectral_null._stored()["sides"][-1]
+    there, beyond = (spectral_null._at_shape(statistic, side, side) for side in (last, 4 * last))
+    middle = len(there) // 2
+    if statistic in spectral_null.GROWING:
+        assert abs(beyond[middle] / there[middle] - 1) > 0.05
+    else:
+        assert beyond == pytest.approx(there, rel=1e-12)

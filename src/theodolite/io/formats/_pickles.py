@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Protocol
 
 import torch
 
+from theodolite.io.files import printable
 from theodolite.io.formats._format import checked_shape, span
 from theodolite.io.formats._stubs import ArrayStub, DtypeStub, Husk, StoredObject, Stub, members
 
@@ -53,10 +54,13 @@ class Bytes(Protocol):
         ...
 
 
-def plain(file: Bytes, storage: Callable[[Any], Any]) -> Any:
-    """The object of one pickle, of stubs, husks and plain containers; ``storage`` answers to persistent names."""
+def plain(file: Bytes, storage: Callable[[Any], Any], foreign: set[str] | None = None) -> Any:
+    """The object of one pickle, of stubs, husks and plain containers; ``storage`` answers to persistent names.
+
+    The names of what would have been called are put into ``foreign``.
+    """
     reader = _Reader(file, encoding="utf-8", errors="replace")
-    reader.storage = storage
+    reader.storage, reader.foreign = storage, set() if foreign is None else foreign
     return reader.load()
 
 
@@ -64,6 +68,7 @@ class _Reader(pickle._Unpickler):
     """The interpreter of pickles of the standard library, in Python, with every door closed."""
 
     storage: Callable[[Any], Any]
+    foreign: set[str]
     dispatch: ClassVar[dict[int, Callable[[Any], None]]] = dict(pickle._Unpickler.dispatch)
     stack: list[Any]
     append: Callable[[Any], None]
@@ -72,7 +77,10 @@ class _Reader(pickle._Unpickler):
 
     def find_class(self, module: str, name: str) -> Any:
         """A function of this file, or `Husk`."""
-        return _KNOWN.get((module, name)) or _storage_type(module, name) or _dtype(module, name) or Husk
+        found = _KNOWN.get((module, name)) or _storage_type(module, name) or _dtype(module, name)
+        if found is None:
+            self.foreign.add(printable(f"{module}.{name}", 80))
+        return found or Husk
 
     def persistent_load(self, pid: Any) -> Any:
         """A storage."""

@@ -1,4 +1,4 @@
-"""ONNX: the initializers of the graph, found in the protocol buffer by a small reader; nothing of the graph is run."""
+"""ONNX: the initializers and constants of the graph and of those inside it, found by a small reader; nothing of it is run."""
 
 from __future__ import annotations
 
@@ -14,9 +14,13 @@ from theodolite.io.formats._format import MOST_TENSORS, Format, Place, checked_s
 from theodolite.io.weights import Weight, Weights
 
 KIND = "ONNX file"
-GRAPH, INITIALIZER = 7, 5
+GRAPH, FUNCTION, NODE, INITIALIZER = 7, 25, 1, 5
+OUTPUT, ATTRIBUTE, VALUE, INNER, SEVERAL, INNERS = 2, 5, 5, 6, 10, 11
 DIMS, TYPE, FLOATS, INT64S, NAME, RAW, DOUBLES, EXTERNAL, LOCATION = 1, 2, 4, 7, 8, 9, 10, 13, 14
-"""Numbers of the fields of ModelProto, GraphProto and TensorProto."""
+"""Numbers of the fields of ModelProto, GraphProto, NodeProto, AttributeProto and TensorProto."""
+
+DEEPEST = 16
+"""Graphs inside one another, such as the branches of an If."""
 
 TYPES = {
     1: torch.float32,
@@ -57,8 +61,11 @@ def weights(path: Path) -> Weights:
         found: dict[str, Weight] = {}
         with Cursor(str(path)) as cursor:
             for tensor in _tensors(cursor):
-                if tensor.name in found or len(found) >= MOST_TENSORS:
-                    raise ValueError(f"{tensor.name} twice, or too many tensors")
+                if len(found) >= MOST_TENSORS:
+                    raise ValueError(f"more than {MOST_TENSORS:,} tensors")
+                name, number = tensor.name, 2
+                while tensor.name in found:  # graphs inside have names of their own
+                    tensor.name, number = f"{name} ({number})", number + 1
                 found[tensor.name] = _weight(tensor, path, source)
         return found
     except (ValueError, OSError, UnicodeDecodeError, OverflowError) as error:
@@ -92,12 +99,46 @@ class _Tensor:
 
 def _tensors(cursor: Cursor) -> Iterator[_Tensor]:
     for number, start, length in _fields(cursor, cursor.end):
-        if number == GRAPH and start >= 0:
+        if number in (GRAPH, FUNCTION) and start >= 0:
             cursor.move(start)
-            for inner, place, size in _fields(cursor, start + length):
-                if inner == INITIALIZER and place >= 0:
-                    cursor.move(place)
-                    yield _described(cursor, place + size)
+            yield from _inside(cursor, start + length, nodes=NODE if number == GRAPH else 7, depth=0)
+
+
+def _inside(cursor: Cursor, end: int, *, nodes: int, depth: int) -> Iterator[_Tensor]:
+    """The tensors of a graph, or of a function, whose nodes are its field of another number."""
+    if depth > DEEPEST:
+        raise ValueError(f"more than {DEEPEST} graphs inside one another")
+    for number, start, length in _fields(cursor, end):
+        if start < 0:
+            continue
+        cursor.move(start)
+        if number == INITIALIZER and nodes == NODE:
+            yield _described(cursor, start + length)
+        elif number == nodes:
+            yield from _of_node(cursor, start + length, depth)
+
+
+def _of_node(cursor: Cursor, end: int, depth: int) -> Iterator[_Tensor]:
+    """The tensors among the attributes of a node, by the name of what it gives, and those of the graphs among them."""
+    output, attributes = "", []
+    for number, start, length in _fields(cursor, end):
+        if number == OUTPUT and start >= 0 and not output:
+            output = _text(cursor, start, length)
+        elif number == ATTRIBUTE and start >= 0:
+            attributes.append((start, start + length))
+    for first, last in attributes:
+        cursor.move(first)
+        for number, start, length in _fields(cursor, last):
+            if start < 0:
+                continue
+            if number in (VALUE, SEVERAL):
+                cursor.move(start)
+                tensor = _described(cursor, start + length)
+                tensor.name = output or tensor.name
+                yield tensor
+            elif number in (INNER, INNERS):
+                cursor.move(start)
+                yield from _inside(cursor, start + length, nodes=NODE, depth=depth + 1)
 
 
 def _described(cursor: Cursor, end: int) -> _Tensor:

@@ -13,10 +13,11 @@ from typing import Any
 
 from theodolite.io.files import printable
 from theodolite.io.formats._format import MOST_TENSORS, Format, Place, checked_shape, damaged, source_of, unreadable
-from theodolite.io.weights import Weight, Weights
+from theodolite.io.weights import Listed, Weight, Weights
 
 LONGEST_HEADER = 32_000_000
 KIND = "safetensors file"
+ODD_METADATA = "tolerated: metadata that is not words by name, for which the library safetensors refuses the file"
 
 DTYPES = {
     "F64": "float64",
@@ -58,7 +59,10 @@ def weights(path: Path) -> Weights:
             raise ValueError(f"{len(entries):,} tensors, of {MOST_TENSORS:,} at most")
         _check_places(entries, path.stat().st_size - start)
         source = source_of(path)
-        return {name: _weight(name, facts, path, start, source) for name, facts in entries.items()}
+        made = {name: _weight(name, facts, path, start, source) for name, facts in entries.items()}
+        told = header.get("__metadata__", {})
+        plain = isinstance(told, dict) and all(isinstance(value, str) for value in told.values())
+        return made if plain else Listed(made, {ODD_METADATA: ("__metadata__",)})
     except (ValueError, KeyError, TypeError, RecursionError, OSError, MemoryError) as error:
         raise damaged(KIND, path, error) from error
 

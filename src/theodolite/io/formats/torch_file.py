@@ -24,6 +24,7 @@ OLD = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."
 """The magic number of files from before torch 1.6, as the pickle that they begin with."""
 
 KIND = "torch checkpoint"
+NOT_RUN = "classes and functions that the pickle names, which were not run: their tensors were read"
 ERRORS = (
     *_zips.ERRORS,
     KeyError,
@@ -51,11 +52,13 @@ def weights(path: Path) -> Weights:
     try:
         with path.open("rb") as file:
             zipped = file.read(2) == b"PK"
-        found, place = _zipped(path) if zipped else _old(path)
+        foreign: set[str] = set()
+        found, place = _zipped(path, foreign) if zipped else _old(path, foreign)
         source, (inner, within) = source_of(path), _innermost(found)
         beside = tuple(name for name, _ in leaves(found) if not name.startswith(within)) if within else ()
         made = {name: _weight(name, stub, place, source) for name, stub in _named(inner)}
-        return Listed(made, {f"outside of the {within[:-1]} that the file wraps (an optimizer, averages)": beside})
+        wrapped = {f"outside of the {within[:-1]} that the file wraps (an optimizer, averages)": beside}
+        return Listed(made, {**wrapped, NOT_RUN: tuple(sorted(foreign))})
     except ERRORS as error:
         raise damaged(KIND, path, error) from error
 
@@ -104,7 +107,7 @@ def stored_object(pid: Any) -> StoredObject:
     return StoredObject(str(pid[2]), pid[1], pid[4])
 
 
-def _zipped(path: Path) -> tuple[Any, Callable[[Stub], Any]]:
+def _zipped(path: Path, foreign: set[str]) -> tuple[Any, Callable[[Stub], Any]]:
     found = _zips.members(path)
     pickles = [name for name in found if name.rpartition("/")[2] == "data.pkl"]
     if len(pickles) != 1:
@@ -129,7 +132,7 @@ def _zipped(path: Path) -> tuple[Any, Callable[[Stub], Any]]:
         start = _zips.start_of(path, info)
         return Place(str(path.absolute()), start + first, stub.dtype, stub.shape, stub.stride, swapped)
 
-    return plain(limited(_zips.content(path, pickles[0], 1 << 28)), stored), place
+    return plain(limited(_zips.content(path, pickles[0], 1 << 28)), stored, foreign), place
 
 
 @dataclass(frozen=True)
@@ -150,12 +153,14 @@ class _Packed:
         return flat.as_strided(self.stub.shape, self.stub.stride) if count else flat.new_empty(self.stub.shape)
 
 
-def _old(path: Path) -> tuple[Any, Callable[[Stub], Any]]:
+def _old(path: Path, foreign: set[str]) -> tuple[Any, Callable[[Stub], Any]]:
     """Five pickles one after the other (magic, version, system, object, keys), then each storage: its count, its bytes."""
     size = path.stat().st_size
     sizes: dict[str, int] = {}
 
-    def stored(pid: Any) -> StoredObject:
+    def stored(pid: Any) -> Any:
+        if isinstance(pid, tuple) and len(pid) > 1 and pid[0] == "module":  # a class, beside its source
+            return pid[1]
         storage = stored_object(pid)
         if len(pid) > 5 and pid[5] is not None:
             raise ValueError("a storage that is a view of another")
@@ -170,7 +175,7 @@ def _old(path: Path) -> tuple[Any, Callable[[Stub], Any]]:
         file = _Bounded(raw)
         for _ in range(2):
             plain(file, stored_object)
-        found, keys = plain(file, stored), plain(file, stored_object)
+        found, keys = plain(file, stored, foreign), plain(file, stored_object)
         starts: dict[str, int] = {}
         for key in keys if isinstance(keys, list) else ():
             count = int.from_bytes(raw.read(8), "little")

@@ -1,6 +1,7 @@
 r"""A diagonal network moves as $\beta=2\alpha^2\theta_0^2\sinh(-4X^\top\int r)$, one number for each sample deciding all."""
 
 import numpy as np
+from scipy.integrate import solve_ivp
 
 from theodolite.construct.dynamics import diagonal_slope, interpolation
 from theodolite.core.law import Law
@@ -9,13 +10,14 @@ from theodolite.theory.bias import sinh_solution
 
 
 def predict(alpha: float, time: float, factor: float = 1.0) -> float:
-    """By the flow of the integrated residuals alone, as many numbers as samples."""
+    """By the integrated residuals alone, as many numbers as samples: $\\dot R=X\\beta(R)-y$, by another integrator."""
     x, y, shape = interpolation(0)
-    seen = flowed(
-        lambda R: y - x @ (factor * sinh_solution(x.T @ R, scale=alpha, initial_shape=shape)),
-        np.zeros(len(y)),
-        time=time,
-    )
+
+    def residual(_: float, seen: np.ndarray) -> np.ndarray:
+        return np.asarray(x @ (factor * sinh_solution(x.T @ seen, scale=alpha, initial_shape=shape)) - y)
+
+    found = solve_ivp(residual, (0.0, time), np.zeros(len(y)), method="DOP853", rtol=1e-12, atol=1e-13)
+    seen = found.y[:, -1]
     return float(np.cos(np.arange(10)) @ (factor * sinh_solution(x.T @ seen, scale=alpha, initial_shape=shape)))
 
 

@@ -79,7 +79,7 @@ law = Law(
         "curvature as the preconditioner sees it": {"plain": True},
         "a target that takes long to learn": None,
     },
-    source="cohen2022",
+    source="cohen2022adaptive",
     predict=predict,
     measure=measure,
     cases=({"widths": (16, 16, 16), "lr": 0.006}, {"widths": (24, 24), "lr": 0.006}, {"widths": (24, 24), "lr": 0.008}),

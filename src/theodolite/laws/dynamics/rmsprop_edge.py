@@ -42,7 +42,7 @@ law = Law(
         "a mean of squares that moves slowly": {"holding": 0.9, "size": 1.0},
         "a sum of squares that grows slowly": {"holding": 0.99, "size": 10.0},
     },
-    source="cohen2022",
+    source="cohen2022adaptive",
     predict=predict,
     measure=measure,
     cases=(

@@ -1,4 +1,7 @@
-r"""The chance that the tangent kernel exceeds its mean by k standard deviations is at most $1/(1+k^2)$, with exact moments."""
+r"""The chance that the tangent kernel exceeds its mean by k standard deviations is at most $1/(1+k^2)$, with exact moments.
+
+A bound, met only by numbers that take two values: the chance itself is 2.7 to 3.5 times smaller.
+"""
 
 import math
 
@@ -38,6 +41,7 @@ law = Law(
     predict=predict,
     measure=measure,
     cases=({"threshold": 6.5}, {"threshold": 8.0}, {"threshold": 10.0}),  # the mean is 6, the spread 4
+    resolution=2.8,
     quantity="chance that the tangent kernel is so large",
     along="threshold",
 )

@@ -82,6 +82,8 @@ def lipschitz_code(values: Tensor, *, bits: int) -> Tensor:
     """
     if values.ndim != 2:
         raise InputError(f"expected values of functions as rows, (count, places), got shape {tuple(values.shape)}")
+    if bool(values.isnan().any()):
+        raise InputError("expected values of functions, got NaN among them; leave those functions out")
     places = values.shape[1] - 1
     if places % (bits + 1):
         raise InputError(f"expected a multiple of {bits + 1} steps between places, got {places}; sample more finely")

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from theodolite.core.checks import InputError, as_tensor, has_values
+from theodolite.core.checks import InputError, as_tensor, finite_values, has_values, real_values
 
 
 @dataclass(frozen=True)
@@ -91,6 +91,7 @@ def collapse_metrics(
     """
     features, labels = as_tensor(features), as_tensor(labels, floats=False)
     has_values(features=features)
+    real_values(features=features)
     classes = len(weight) if weight is not None else int(labels.max()) + 1
     moments = ClassMoments.of(features, labels, classes=classes)
     wrong = None if weight is None else disagreements(moments, features, weight, bias) / len(features)
@@ -137,6 +138,8 @@ def collapse_of(moments: ClassMoments, *, weight: Tensor | None = None, nc4: flo
 
 def disagreements(moments: ClassMoments, features: Tensor, weight: Tensor, bias: Tensor | None = None) -> int:
     """How many samples the classifier puts elsewhere than the nearest class mean."""
+    real_values(features=features, weight=weight)
+    finite_values(features=features, weight=weight)  # NaN is the largest of all logits
     h, W = _rows(features), weight.detach().to(moments.means)
     logits = h @ W.T + (0.0 if bias is None else bias.detach().to(W))
     distance = torch.cdist(h, moments.means, compute_mode="donot_use_mm_for_euclid_dist")

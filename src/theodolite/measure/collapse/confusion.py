@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from theodolite.core.checks import InputError
+from theodolite.core.checks import InputError, real_values
 
 
 def confusion_counts(labels: Tensor, predictions: Tensor, *, classes: int | None = None) -> Tensor:
@@ -36,6 +36,7 @@ def matthews_coefficient(counts: Any) -> float:
     >>> matthews_coefficient([[90, 10], [5, 45]])
     0.78...
     """
+    real_values(counts=counts)
     table = torch.as_tensor(counts, dtype=torch.float64)
     if table.ndim != 2 or table.shape[0] != table.shape[1] or len(table) < 2 or not bool((table >= 0).all()):
         raise InputError(

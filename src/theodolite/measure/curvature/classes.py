@@ -213,6 +213,8 @@ def outlier_gap(values: Tensor) -> tuple[int, float]:
     >>> outlier_gap(torch.tensor([9.0, 8.0, 2.0, 1.5]))
     (2, 4.0)
     """
+    if not bool(values.isfinite().all()):
+        raise InputError("expected finite eigenvalues, got NaN or infinity among them; look at where they come from")
     positive = values[values > 0].double()
     if len(positive) < 2:
         raise InputError(f"expected at least two positive eigenvalues, got {len(positive)}")

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from theodolite.core.checks import InputError, at_least, within
+from theodolite.core.checks import InputError, at_least, real_values, within
 from theodolite.core.reading import Estimate
 from theodolite.core.statistics import mean_estimate
 from theodolite.measure.dimension.by_distances import shared_error
@@ -68,6 +68,9 @@ def rank_of(values: NDArray[np.float64], rows: Rows) -> int:
 
     Stored numbers that were computed in that precision err by a few roundings: 16 times its variance are allowed.
     """
+    real_values(values=values)
+    if not len(values) or not np.isfinite(values).all():
+        raise InputError(f"expected finite variances, got {values}; look at the data")
     stored = 16 * rows.rounding * rows.scale * rows.scale * (1 + math.sqrt(rows.columns / len(rows))) ** 2
     return int((values > max(stored, len(values) * np.finfo(np.float64).eps * values[0])).sum())
 
@@ -241,6 +244,8 @@ def directions_needed(values: NDArray[np.float64], share: float) -> int:
     2
     """
     within(0, 1, share=share)
+    if not np.isfinite(values).all():
+        raise InputError("expected finite variances, got NaN or infinity among them; look at the data")
     reached = np.cumsum(values) / values.sum()
     return min(int((reached < share - 1e-12).sum()) + 1, len(values))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
@@ -11,17 +12,22 @@ import torch
 from theodolite.core.checks import at_least
 from theodolite.core.reading import Estimate
 from theodolite.measure.dimension.by_distances import dimension_twonn
+from theodolite.measure.dimension.by_variance import dimension_pca
 from theodolite.measure.dimension.distinct import distinct_rows
 
 DRAWS = 3
+BENT = 1.3
+"""So many times the dimension, and one more: data with as many directions for 95 % of its variance bends through them."""
 
 
 def dimension_calibrated(x: Any, *, most: int = 1500, largest: int = 400) -> Estimate:
     """The dimension of a cube, or of a Gaussian, of as many rows, on which TwoNN would read what it reads here.
 
     Nearest neighbors in many dimensions sit near the edge of the data, so that TwoNN reads low: 17.6 of 20 at 1,500 rows.
-    Cube and Gaussian give two answers; the value is their mean, and half their difference is part of the error. Of larger
-    data ``most`` rows are drawn.
+    Cube and Gaussian give two answers; the value is their mean, and half their difference is part of the error. Both are flat:
+    where the linear hull shows that the data bends, which makes TwoNN read high, half the correction is part of the error
+    too (a curled manifold of 12 dimensions in 72 columns reads 13.4 and is corrected to 16). Of larger data ``most`` rows are
+    drawn.
     """
     at_least(0, largest=largest)
     rows = distinct_rows(x).sample(most)
@@ -30,7 +36,9 @@ def dimension_calibrated(x: Any, *, most: int = 1500, largest: int = 400) -> Est
     value = sum(place for place, _ in found) / 2
     slope = sum(slope for _, slope in found) / 2
     apart = abs(found[0][0] - found[1][0]) / 2
-    return Estimate(value, float((seen.stderr**2 / slope**2 + apart**2) ** 0.5), seen.scale)
+    bent = dimension_pca(rows).value > BENT * value + 1
+    doubt = abs(value - seen.value) / 2 if bent else 0.0
+    return Estimate(value, math.hypot(seen.stderr / slope, apart, doubt), seen.scale)
 
 
 def _inverted(target: float, count: int, kind: str, largest: int) -> tuple[float, float]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from theodolite.core.checks import real_values
 from theodolite.measure.dimension.distinct import Rows, distinct_rows
 from theodolite.measure.dimension.embeddings import Embedding, isomap, lle, spectral_embedding
 from theodolite.measure.dimension.tsne_maps import tsne
@@ -46,6 +47,7 @@ def embedding_quality(points: Any, coordinates: Any, *, name: str = "", neighbor
     >>> quality.trustworthiness, quality.continuity, round(quality.residual, 12)
     (1.0, 1.0, 0.0)
     """
+    real_values(points=points, coordinates=coordinates)
     from scipy.spatial.distance import pdist
     from sklearn.manifold import trustworthiness
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from theodolite.core.checks import InputError, at_least, finite
+from theodolite.core.checks import InputError, at_least, finite, real_values
 from theodolite.measure.dimension.distinct import distinct_rows
 from theodolite.measure.dimension.neighbor_graph import Neighbors, nearest_neighbors
 
@@ -42,6 +42,7 @@ def classical_mds(distances: Any, dimension: int | None = None) -> Embedding:
     >>> triangle.dimension, round(float(np.linalg.norm(y[1] - y[2])), 12)
     (2, 5.0)
     """
+    real_values(distances=distances)
     D = np.asarray(distances, dtype=np.float64)
     if D.ndim != 2 or D.shape[0] != D.shape[1] or not np.allclose(D, D.T):
         raise InputError(f"expected a symmetric matrix of distances, got shape {D.shape}; pass all pairs")
@@ -203,6 +204,7 @@ def laplacian_eigenmaps(affinities: Any, dimension: int = 2) -> Embedding:
     [0.0, 0.5, 1.5, 2.0]
     """
     at_least(1, dimension=dimension)
+    real_values(affinities=affinities)
     from scipy.linalg import eigh
 
     W = np.asarray(affinities, dtype=np.float64)

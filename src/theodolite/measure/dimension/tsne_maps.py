@@ -39,6 +39,10 @@ def tsne_affinities(x: Any, *, perplexity: float = 30.0) -> Tensor:
 
 def tsne_loss(affinities: Tensor, coordinates: Tensor) -> Tensor:
     r"""$KL(P\|Q)$ with $q_{ij}=(1+|y_i-y_j|^2)^{-1}/Z$, $q_{ii}=0$. Source: vandermaaten2008."""
+    if affinities.shape != (len(coordinates), len(coordinates)):
+        raise InputError(
+            f"expected affinities of each pair of {len(coordinates)} points, got {tuple(affinities.shape)}; pass as many"
+        )
     kernel = 1 / (1 + (coordinates[:, None] - coordinates[None]).square().sum(-1))
     kernel = kernel * (1 - torch.eye(len(coordinates), dtype=coordinates.dtype, device=coordinates.device))
     q = kernel / kernel.sum()

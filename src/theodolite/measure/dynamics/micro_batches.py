@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from theodolite.core.checks import InputError
+from theodolite.core.checks import InputError, real_values
 from theodolite.core.reading import SIGMAS, Estimate
 from theodolite.core.statistics import skewed_error
 
@@ -39,6 +39,7 @@ def accumulated_noise(squares: Sequence[float], total: float, entries: Tensor) -
     >>> found.share.value, found.scale
     (1.0, None)
     """
+    real_values(entries=entries)
     k = len(squares)
     if k < FEWEST or len(entries) != k:
         raise InputError(f"expected {FEWEST} micro-batches or more, and entries of each, got {k} and {len(entries)}")

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from theodolite.core.checks import InputError, at_least
+from theodolite.core.checks import InputError, at_least, real_values
 from theodolite.core.reading import Estimate
 from theodolite.core.state import untouched
 from theodolite.measure.curvature import point_of
@@ -128,6 +128,7 @@ def thinned_travel(now: Tensor, origin: Tensor) -> Estimate:
     >>> thinned_travel(torch.tensor([3.0, 3.0]), torch.tensor([2.0, 2.0])).value
     0.5
     """
+    real_values(now=now, origin=origin)
     moves, sizes = (now - origin).double().square(), origin.double().square()
     value = float((moves.sum() / sizes.sum()).sqrt())
     spread = (moves - value**2 * sizes).std() / sizes.mean() / len(moves) ** 0.5
@@ -146,6 +147,7 @@ def subspace_share(gradient: Tensor, vectors: Tensor) -> float:
     >>> subspace_share(torch.tensor([3.0, 4.0]), torch.tensor([[2.0, 0.0]]))
     0.36
     """
+    real_values(gradient=gradient, vectors=vectors)
     rows, g = vectors.double(), gradient.double()
     if rows.ndim != 2 or g.ndim != 1 or rows.shape[1] != len(g):
         raise InputError(f"expected a vector (P,) and vectors (k, P), got {tuple(g.shape)} and {tuple(rows.shape)}")
@@ -188,6 +190,7 @@ def telling_kernel(model: nn.Module, x: Inputs, kernel: Tensor) -> float:
     >>> telling_kernel(model, torch.ones(1, 1), torch.ones(1, 1))  # the unit is off: only the last bias moves the output
     0.0
     """
+    real_values(x=x, kernel=kernel)
     if len(kernel) > 1:
         return _telling_norm(kernel)
     biases = {name: 0.0 for name, _ in model.named_parameters() if "bias" in name.rsplit(".", 1)[-1]}

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from theodolite.core.checks import InputError, at_least, finite_values, has_values, not_negative, within
+from theodolite.core.checks import InputError, at_least, finite_values, has_values, not_negative, real_values, within
 
 _Slope = Callable[[Tensor], Tensor]
 """The gradient at each row of a block of points, (k, d) to (k, d)."""
@@ -25,6 +25,7 @@ def descent_path(
     [1.0, 0.5, 0.25]
     """
     at_least(0, steps=steps)
+    real_values(lrs=lrs)
     x = start.expand(len(lrs), -1).clone()
     velocity, rate = torch.zeros_like(x), lrs.to(x)[:, None]
     path = [x]
@@ -55,6 +56,7 @@ def largest_stable_step(
     within(0, 1, momentum=momentum)
     has_values(start=start)
     finite_values(start=start)
+    real_values(start=start)
     low, high = bracket
     if steps < 4:
         raise InputError(
@@ -141,6 +143,7 @@ def two_layer_path(
 ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
     r"""Outputs (steps + 1, k) of $f=v\cdot\sigma(u)/\sqrt n$ under descent on $f^2/2$ for k step sizes, and where it ends."""
     at_least(0, steps=steps)
+    real_values(lrs=lrs)
     k, rate = len(lrs), lrs.to(input_weights)[:, None]
     own = input_weights.detach().expand(k, -1).clone(), output_weights.detach().expand(k, -1).clone()
     velocity = torch.zeros_like(own[0]), torch.zeros_like(own[1])

@@ -132,6 +132,7 @@ def safe_cholesky(covariance: Tensor) -> Tensor:
     >>> safe_cholesky(torch.ones(2, 2)).tolist()
     [[1.0, 0.0], [1.0, 0.0]]
     """
+    _check_square(covariance)
     root = torch.zeros_like(covariance)
     for j in range(covariance.shape[-1]):
         row = root[..., j, :j]
@@ -144,8 +145,16 @@ def safe_cholesky(covariance: Tensor) -> Tensor:
     return root
 
 
+def _check_square(covariance: Tensor) -> None:
+    if covariance.ndim < 2 or covariance.shape[-1] != covariance.shape[-2]:
+        raise InputError(
+            f"expected covariance matrices (..., B, B), got shape {tuple(covariance.shape)}; pass square ones"
+        )
+
+
 def correlations(covariance: Tensor) -> Tensor:
     """The correlation of the first two inputs in covariance matrices (..., B, B); NaN where one has no variance."""
+    _check_square(covariance)
     return covariance[..., 0, 1] / (covariance[..., 0, 0] * covariance[..., 1, 1]).sqrt()
 
 

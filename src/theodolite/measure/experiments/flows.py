@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from theodolite.core.checks import InputError, at_least, not_negative, within
+from theodolite.core.checks import InputError, at_least, not_negative, real_values, within
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 _Slope = Callable[[Array], Array]
@@ -29,6 +29,7 @@ def flowed(slope: _Slope, start: Array, *, time: float, precision: float = 1.0, 
     """
     within(0, math.inf, time=time)
     not_negative(precision=precision)
+    real_values(start=start)
     from scipy.integrate import solve_ivp
 
     tolerances = {key: value * precision for key, value in PRECISION.items()}
@@ -53,6 +54,7 @@ def flow_limit(slope: _Slope, start: Array, *, time: float = 10.0, still: float 
     [0.5, 0.0]
     """
     within(0, math.inf, time=time)
+    real_values(start=start)
     point = np.asarray(start, dtype=float)
     still = still * max(1.0, float(np.abs(slope(point)).max()))
     for k in range(doublings):
@@ -84,6 +86,7 @@ def separating_flow(
     >>> round(float(w[0]), 6)
     50.0
     """
+    real_values(signed_x=signed_x)
     from scipy.integrate import solve_ivp
 
     z = np.asarray(signed_x, dtype=float)
@@ -109,6 +112,7 @@ def separating_flow(
 
 def log_loss_times_time(signed_x: Array, weight: Array, *, log_time: float, loss_tail: Tail = "exponential") -> float:
     r"""$t\,L(w)$ at a time that need not be a number of double precision: $\sum e^{s-z_i\cdot w}$."""
+    real_values(signed_x=signed_x)
     u = np.asarray(signed_x, dtype=float) @ weight
     if loss_tail == "logistic":
         log_loss = np.where(

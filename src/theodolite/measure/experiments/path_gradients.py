@@ -76,6 +76,8 @@ def path_sum(weights: Sequence[Tensor], gates: Sequence[Tensor], x: Tensor) -> f
     >>> path_sum([torch.tensor([[1.0], [2.0]]), torch.tensor([[3.0, 4.0]])], [torch.tensor([1.0, 0.0])], torch.ones(1))
     3.0
     """
+    if len(x) != weights[0].shape[1]:
+        raise InputError(f"expected {weights[0].shape[1]} inputs, as the first weights have columns, got {len(x)}")
     total = 0.0
     for path in product(*(range(w.shape[1]) for w in weights)):
         worth = float(x[path[0]])

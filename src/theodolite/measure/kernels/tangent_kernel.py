@@ -9,7 +9,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from theodolite.core.checks import InputError, as_tensor, at_least, has_values, not_negative
+from theodolite.core.checks import InputError, as_tensor, at_least, has_values, not_negative, real_values
 from theodolite.core.state import untouched
 from theodolite.measure.functional import Inputs, Stateless, count, placed, plain_attention, rows, stateless
 from theodolite.measure.kernels._contraction import Formed, LayerContraction, Outputs
@@ -181,7 +181,9 @@ def kernel_drift(before: Tensor, after: Tensor) -> float:
     before, after = as_tensor(before), as_tensor(after)
     if not bool(before.any()):
         raise InputError("expected a kernel before that is not 0, got zeros; a change has then no share")
-    return float((after - before).norm() / before.norm())
+    unit = before.abs().max()  # norms of what is divided by it neither over- nor underflow
+    start = (before / unit).to(torch.complex128 if before.is_complex() else torch.float64)
+    return float(((after / unit).to(start.dtype) - start).norm() / start.norm())
 
 
 def kernel_alignment(kernel: Tensor, targets: Tensor, *, centered: bool = True) -> float:
@@ -196,10 +198,12 @@ def kernel_alignment(kernel: Tensor, targets: Tensor, *, centered: bool = True) 
     """
     kernel = as_tensor(kernel)
     has_values(kernel=kernel)
+    real_values(kernel=kernel)
     K, Y = kernel.double(), target_rows(targets).to(kernel.device)
     if centered:
         Y = Y - Y.mean(0)
         K = K - K.mean(0) - K.mean(1, keepdim=True) + K.mean()
+    K, Y = (part / largest if (largest := part.abs().max()) > 0 else part for part in (K, Y))  # squares stay numbers
     gram = Y @ Y.T
     size = K.norm() * gram.norm()
     return 0.0 if size == 0 else float((K * gram).sum() / size)
@@ -249,7 +253,9 @@ def kernel_spectrum(kernel: Tensor) -> KernelSpectrum:
     >>> kernel_spectrum(torch.diag(torch.tensor([1.0, 4.0]))).condition
     4.0
     """
-    matrix = kernel_matrix(as_tensor(kernel)).double()
+    kernel = as_tensor(kernel)
+    real_values(kernel=kernel)
+    matrix = kernel_matrix(kernel).double()
     return KernelSpectrum(torch.linalg.eigvalsh(0.5 * (matrix + matrix.T)).flip(0))
 
 
@@ -279,6 +285,7 @@ def curvature_through_kernel(kernel: Tensor, loss_curvatures: Tensor) -> Tensor:
     >>> curvature_through_kernel(torch.ones(1, 1, 1, 1), 4 * torch.ones(1, 1, 1)).item()
     4.0
     """
+    real_values(kernel=kernel, loss_curvatures=loss_curvatures)
     values, vectors = torch.linalg.eigh(loss_curvatures.double())
     root = (vectors * values.clamp(min=0).sqrt().unsqueeze(1)) @ vectors.mT  # (n, C, C)
     return kernel_matrix(torch.einsum("aij,abjk,bkl->abil", root, kernel.double(), root))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from theodolite.core.checks import as_tensor, has_values
+from theodolite.core.checks import as_tensor, has_values, real_values
 
 RANGE_SHARE = 0.1
 """A column is divided by no less than this share of its range: rare pixels are not blown up."""
@@ -43,6 +43,7 @@ def input_scales(x: Tensor) -> InputScales:
     """
     x = as_tensor(x)
     has_values(x=x)
+    real_values(x=x)
     values = x.detach().double()
     axis = 1 if values.ndim > 3 else values.ndim - 1
     columns = values.movedim(axis, 0).flatten(1)  # (columns, n ...)

@@ -72,17 +72,24 @@ def _not_sums() -> tuple[type[nn.Module], ...]:
     return tuple(getattr(torch.nn, kind) for kind in NOT_SUMS)
 
 
+@np.errstate(over="ignore", invalid="ignore")  # squares beyond double precision are infinite, and said to be so
 def mean_square(tensor: Tensor | NDArray[Any], scale: float = 1.0) -> Estimate:
-    """The mean square times ``scale`` with its standard error; initializations have mean zero. NaN of no numbers."""
+    """The mean square times ``scale`` with its standard error; initializations have mean zero. NaN of no numbers.
+
+    Of complex numbers the squared modulus.
+    """
     positive(scale=scale)
     if is_tensor(tensor) and tensor.device.type not in ("cpu", "mps"):
-        squares = tensor.detach().to(torch.float64).square().flatten() * scale
+        parts = torch.view_as_real(tensor.detach()) if tensor.is_complex() else tensor.detach()[..., None]
+        squares = parts.to(torch.float64).square().sum(-1).flatten() * scale
         error = squares.std(correction=0) / squares.numel() ** 0.5 if squares.numel() > 1 else squares.new_tensor(0.0)
         return Estimate(squares.mean().item(), error.item())
     flat = array_of(tensor).reshape(-1)
     if not flat.size:
         return Estimate(math.nan, 0.0)
-    if flat.dtype.itemsize < 8:  # fourth powers of these are numbers of float64: each entry is read once
+    if (
+        flat.dtype.kind != "c" and flat.dtype.itemsize < 8
+    ):  # fourth powers are numbers of float64: each entry is read once
         second = fourth = 0.0
         for part in _squares(flat, 1.0):
             second, fourth = second + float(part.sum()), fourth + float(part @ part)
@@ -97,7 +104,11 @@ def mean_square(tensor: Tensor | NDArray[Any], scale: float = 1.0) -> Estimate:
 def _squares(flat: NDArray[Any], scale: float) -> Iterator[NDArray[np.float64]]:
     """In double precision, a block at a time."""
     for start in range(0, flat.size, BLOCK):
-        yield np.square(flat[start : start + BLOCK].astype(np.float64)) * scale
+        part = flat[start : start + BLOCK]
+        if part.dtype.kind == "c":
+            yield (np.square(part.real.astype(np.float64)) + np.square(part.imag.astype(np.float64))) * scale
+        else:
+            yield np.square(part.astype(np.float64)) * scale
 
 
 def fan_in(shape: tuple[int, ...], owner: nn.Module | None = None, *, outputs: int | None = None) -> int:

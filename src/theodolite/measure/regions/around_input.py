@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from theodolite.core.checks import InputError
+from theodolite.core.checks import InputError, real_values
 from theodolite.measure.regions._bends import Bend, Maximum
 from theodolite.measure.regions._piecewise import piecewise_program
 from theodolite.measure.regions._polygons import Array
@@ -45,6 +45,7 @@ def cell_at(model: nn.Module, point: Any) -> Cell:
     >>> cell_at(net, [3.0, 1.0]).distance
     1.0
     """
+    real_values(point=point)
     x = torch.as_tensor(point).detach().to(torch.float64)
     x = x.reshape(x.shape or (1,))
     program = piecewise_program(model, tuple(x.shape))
@@ -151,6 +152,7 @@ def origin_sides(weights: Array, biases: Array) -> int:
 
     By duality these are the corners, the origin aside, of the hull of the points w / b and the origin.
     """
+    real_values(weights=weights, biases=biases)
     from scipy.spatial import ConvexHull
 
     points = np.vstack([np.zeros((1, 2)), weights / biases[:, None]])

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from theodolite.core.checks import InputError
+from theodolite.core.checks import InputError, real_values
 from theodolite.measure.regions._bends import Bend
 from theodolite.measure.regions._forks import NUMBERS, Crossing
 from theodolite.measure.regions._piecewise import PiecewiseProgram, piecewise_program
@@ -153,6 +153,7 @@ def slice_through(first: Tensor, second: Tensor, third: Tensor) -> tuple[Slice, 
     >>> corners.tolist()
     [[0.0, 0.0], [2.0, 0.0], [1.0, 1.0]]
     """
+    real_values(first=first, second=second, third=third)
     a, b, c = (x.detach().to(torch.float64) for x in (first, second, third))
     along = (b - a) / (b - a).norm()
     rest = (c - a) - ((c - a) * along).sum() * along
@@ -175,6 +176,7 @@ def regions_in_polygon(model: nn.Module, corners: Any, *, plane: Slice | None = 
     >>> regions_in_polygon(net, [(-1, -1), (1, -1), (1, 1), (-1, 1)]).regions
     4
     """
+    real_values(corners=corners)
     parts = list(region_parts_in_polygon(model, corners, plane=plane))
     cells = joined([part.cells for part in parts])
     return PlaneRegions(cells, torch.cat([part.maps for part in parts]), parts[0].plane, parts[0].program)

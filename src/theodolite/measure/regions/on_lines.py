@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from theodolite.core.checks import InputError, as_tensor, finite_values
+from theodolite.core.checks import InputError, as_tensor, finite_values, real_values
 from theodolite.measure.regions._bends import Bend
 from theodolite.measure.regions._piecewise import PiecewiseProgram, dense_program, piecewise_program
 from theodolite.measure.regions._sweeps import RELATIVE, ROUNDING, check_maps, swept
@@ -161,6 +161,7 @@ def regions_on_line(model: nn.Module, start: Any, end: Any, *, whole: bool = Fal
     >>> found.breakpoints.tolist(), found.regions
     ([0.5, 0.75], 3)
     """
+    real_values(start=start, end=end)
     first, last = (torch.as_tensor(x).detach().to(torch.float64) for x in (start, end))
     (found,) = regions_on_lines(
         model, first.reshape(1, *(first.shape or (1,))), last.reshape(1, *(last.shape or (1,))), whole=whole
@@ -171,6 +172,7 @@ def regions_on_line(model: nn.Module, start: Any, end: Any, *, whole: bool = Fal
 def regions_on_lines(model: nn.Module, starts: Tensor, ends: Tensor, *, whole: bool = False) -> tuple[LineRegions, ...]:
     """`regions_on_line` for many pairs of inputs at once, (N, ...) each."""
     starts, ends = as_tensor(starts), as_tensor(ends)
+    real_values(starts=starts, ends=ends)
     _check_ends(starts, ends)
     program = piecewise_program(model, tuple(starts.shape[1:]))
     starts, ends = starts.detach().to(program.like), ends.detach().to(program.like)

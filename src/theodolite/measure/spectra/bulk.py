@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from theodolite.core.checks import InputError
+from theodolite.core.checks import InputError, real_values
 from theodolite.measure.spectra.tails import _sorted_values
 
 if TYPE_CHECKING:
@@ -57,6 +57,7 @@ def marchenko_pastur_bulk(eigenvalues: Any, rows: int, columns: int, *, allowanc
     >>> bulk.spikes, round(bulk.variance, 1)
     (0, 1.0)
     """
+    real_values(eigenvalues=eigenvalues)
     values = _sorted_values(eigenvalues)
     p, n = sorted((rows, columns))
     if values.size != p:

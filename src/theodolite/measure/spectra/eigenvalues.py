@@ -129,7 +129,7 @@ def condition_number(matrix: Tensor) -> float:
     2.0
     """
     matrix = as_tensor(matrix)
-    values = torch.linalg.svdvals(matrix.detach().double())
+    values = torch.linalg.svdvals(matrix.detach().to(torch.complex128 if matrix.is_complex() else torch.float64))
     top = float(values[0]) if values.numel() else 0.0
     kept = values[values > max(matrix.shape) * torch.finfo(torch.float64).eps * top]
     return top / float(kept[-1]) if kept.numel() else math.nan

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
+from theodolite.core.checks import InputError, real_values
 from theodolite.core.lazy_torch import array_of, is_tensor, torch
 from theodolite.core.randomness import numpy_random
 from theodolite.measure.spectra.eigenvalues import gram_eigenvalues
@@ -40,6 +41,7 @@ def entry_kurtosis(matrix: Tensor | NDArray[Any]) -> float:
     >>> entry_kurtosis(torch.tensor([[-1.0, 1.0], [1.0, -1.0]]))
     1.0
     """
+    real_values(matrix=matrix)
     if is_tensor(matrix) and matrix.device.type not in ("cpu", "mps"):
         return _kurtosis_on_device(matrix.detach().flatten())
     flat = array_of(matrix).reshape(-1)
@@ -113,6 +115,7 @@ def normal_scores(matrix: Any, *, generator: Any) -> Any:
     >>> normal_scores(torch.tensor([[5.0, 1e9], [-2.0, 0.0]]), generator=torch.Generator()).argsort().tolist()
     [[0, 1], [0, 1]]
     """
+    real_values(matrix=matrix)
     random, wide = numpy_random(generator), matrix
     upright = wide.shape[0] >= wide.shape[1]
     wide = wide if upright else wide.T
@@ -120,6 +123,8 @@ def normal_scores(matrix: Any, *, generator: Any) -> Any:
         most = max(MOST_ENTRIES // wide.shape[1], wide.shape[1])
         wide = wide[np.sort(random.permutation(wide.shape[0])[:most])]
     wide = array_of(wide)
+    if wide.size and np.isnan(wide.max()):
+        raise InputError("expected entries that have a rank, got NaN among them; leave this matrix out")
     found = _scores(np.ascontiguousarray(wide).reshape(-1), random).reshape(wide.shape)
     found = found if upright else found.T
     return torch.from_numpy(found).double() if is_tensor(matrix) else found

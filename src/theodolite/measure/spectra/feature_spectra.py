@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from theodolite.core.checks import InputError
+from theodolite.core.checks import InputError, real_values
 from theodolite.measure.spectra.eigenvalues import gram_eigenvalues
 
 if TYPE_CHECKING:
@@ -121,12 +121,15 @@ def feature_decay(
     >>> round(feature_decay((x - x.mean(0)) * torch.arange(1, 201) ** -0.75, window=(11, 100)).alpha, 1)
     1.5
     """
+    real_values(features=features)
     if rule not in get_args(DecayRule) or not 1 <= window[0] < window[1]:
         raise InputError(f"expected a rule among {get_args(DecayRule)} and 1 <= first < last, got {rule!r}, {window}")
     if isinstance(features, FeatureCovariance):
         samples, dimension, found = features.count, len(features.mean), features.eigenvalues
     else:
         samples, dimension = features.shape
+        if not samples or not dimension:
+            raise InputError(f"expected features (samples, dimension), got shape {tuple(features.shape)}; pass some")
         x = features.detach().double()
         found = gram_eigenvalues(x - x.mean(0)) / max(samples - 1, 1)
     values = found.cpu().numpy()[::-1]

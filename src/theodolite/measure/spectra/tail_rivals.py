@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
-from theodolite.core.checks import InputError
+from theodolite.core.checks import InputError, real_values
 from theodolite.measure.spectra.tails import PowerLaw, _sorted_values
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ def likelihood_ratio(eigenvalues: Any, fit: PowerLaw, *, rival: Rival) -> Compar
 
     Differs from the source: log-normal is treated as nested, and both nested p-values are halved for the edge.
     """
+    real_values(eigenvalues=eigenvalues)
     if rival not in get_args(Rival):
         raise InputError(f"expected a rival among {get_args(Rival)}, got {rival!r}; choose one of them")
     if fit.reason:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
-from theodolite.core.checks import InputError, at_least
+from theodolite.core.checks import InputError, at_least, real_values
 from theodolite.core.randomness import numpy_random
 
 if TYPE_CHECKING:
@@ -74,6 +74,7 @@ def power_law(
     >>> round(fit.alpha, 2), fit.tail, power_law([1.0, 2.0]).reason
     (2.5, 1000, 'only 2 distinct positive values, of 8 needed')
     """
+    real_values(eigenvalues=eigenvalues)
     if rule not in get_args(Rule):
         raise InputError(f"expected a rule among {get_args(Rule)}, got {rule!r}; choose one of them")
     values = _sorted_values(eigenvalues)
@@ -96,8 +97,13 @@ def bootstrap_p_value(
     small p-values, which speak against the law, cost all of them. Source: clauset2009, section 4.1.
     """
     at_least(0, refits=refits)
+    real_values(eigenvalues=eigenvalues)
     random = numpy_random(generator)
     values = positive(_sorted_values(eigenvalues))
+    if values.size < fit.tail:
+        raise InputError(
+            f"expected the values that were fitted, got {values.size} of a tail of {fit.tail}; pass the same"
+        )
     below, count = values[: values.size - fit.tail], values.size
     worse = drawn = 0
     while drawn < refits:
@@ -136,7 +142,9 @@ def _fit_from(xmin: float, samples: Floats) -> Floats:
 
 
 def positive(values: Floats) -> Floats:
-    """Sorted values above rounding: more than their number times the float64 spacing of the largest."""
+    """Sorted values above rounding: more than their number times the float64 spacing of the largest. NaN is refused."""
+    if values.size and not np.isfinite(values[-1]):  # sorting puts it last
+        raise InputError("expected finite values, got NaN or infinity among them; leave them out")
     floor = values.size * np.finfo(np.float64).eps * values[-1] if values.size else 0.0
     return values[np.searchsorted(values, max(floor, 0.0), side="right") :]
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from theodolite.core.checks import not_negative
+from theodolite.core.checks import not_negative, real_values
 from theodolite.core.reading import Estimate
 from theodolite.theory.bayes._meijer import log_meijers
 from theodolite.theory.bayes.linear_networks import LinearNet
@@ -34,6 +34,7 @@ class ScalePosterior:
 
 def log_scale_prior(net: LinearNet, log_tau2: Array) -> Array:
     r"""The log density of $\ln\tau^2$ a priori: that of $\sum\ln\gamma_l$, $\gamma_l\sim\mathrm{Gamma}(n_l/2)$, shifted."""
+    real_values(log_tau2=log_tau2)
     rest = net.log_scale - math.log(2)
     return log_meijers(log_tau2 - rest, [n / 2 for n in net.widths])[0] - sum(math.lgamma(n / 2) for n in net.widths)
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from theodolite.core.checks import InputError, not_negative, positive
+from theodolite.core.checks import InputError, not_negative, positive, real_values
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -63,6 +63,7 @@ def least_potential(x: Array, y: Array, *, scale: float, initial_shape: Array | 
     array([0.4, 0.2])
     """
     positive(scale=scale)
+    real_values(x=x, y=y)
     rows, y = _independent(x, y)
     positive(initial_shape=initial_shape)
     w = np.broadcast_to((scale * np.asarray(initial_shape, dtype=float)) ** 2, (x.shape[1],))
@@ -83,6 +84,7 @@ def least_divergence(readouts: Array, y: Array, *, start: Array) -> Array:
     >>> least_divergence(np.array([[1.0, 1.0]]), np.array([3.0]), start=np.array([1.0, 2.0]))
     array([2., 4.])
     """
+    real_values(readouts=readouts, y=y, start=start)
     from scipy.optimize import nnls
 
     start = np.asarray(start, dtype=float)
@@ -110,6 +112,7 @@ def least_weighted_norm(x: Array, y: Array, *, initial_shape: Array | float = 1.
     >>> least_weighted_norm(np.array([[1.0, 1.0]]), np.array([2.0]))
     array([1., 1.])
     """
+    real_values(x=x, y=y)
     rows, y = _independent(x, y)
     positive(initial_shape=initial_shape)
     w = np.broadcast_to(np.asarray(initial_shape, dtype=float) ** 2, (x.shape[1],))
@@ -122,14 +125,16 @@ def least_l1_norm(x: Array, y: Array) -> Array:
     >>> least_l1_norm(np.array([[2.0, 1.0]]), np.array([1.0]))
     array([0.5, 0. ])
     """
+    real_values(x=x, y=y)
     from scipy.optimize import linprog
 
     rows, y = _independent(x, y)
     n = x.shape[1]
-    found = linprog(np.ones(2 * n), A_eq=np.hstack([rows, -rows]), b_eq=y, bounds=(0, None), method="highs")
+    size = float(np.abs(y).max(initial=0.0)) or 1.0  # the solver's tolerances are absolute
+    found = linprog(np.ones(2 * n), A_eq=np.hstack([rows, -rows]), b_eq=y / size, bounds=(0, None), method="highs")
     if found.x is None:
         raise InputError(f"expected a linear programme with a solution, got: {found.message}; look at the data")
-    return np.asarray(found.x[:n] - found.x[n:])
+    return np.asarray(size * (found.x[:n] - found.x[n:]))
 
 
 def least_ridge_potential(
@@ -145,6 +150,7 @@ def least_ridge_potential(
     positive(scale=scale)
     not_negative(ridge=ridge)
     positive(initial_shape=initial_shape)
+    real_values(x=x, y=y)
     w = np.broadcast_to((scale * np.asarray(initial_shape, dtype=float)) ** 2, (x.shape[1],))
 
     def images(u: Array) -> tuple[Array, Array]:

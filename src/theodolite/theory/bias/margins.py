@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from theodolite.core.checks import InputError
+from theodolite.core.checks import InputError, real_values
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -52,6 +52,7 @@ def widest_margin(x: Array, labels: Array | None = None, *, intercept: str = "no
     >>> round(-found.bias / float(found.weight[0]), 12)
     -0.333333333333
     """
+    real_values(x=x)
     if intercept not in ("none", "free", "homogeneous"):
         raise InputError(f"expected a bias that is none, free or homogeneous, got {intercept!r}")
     z, y = _signed(x, labels)
@@ -72,6 +73,7 @@ def widest_class_margin(features: Array, labels: Array, *, classes: int) -> tupl
     >>> W.round(6).tolist(), round(margin, 6)
     ([[0.5], [-0.5]], 1.414214)
     """
+    real_values(features=features)
     x, y = np.asarray(features, dtype=float), np.asarray(labels)
     basis = np.linalg.svd(x, full_matrices=False)[2]  # W lies in the span of the samples: no more dimensions than these
     low = x @ basis.T
@@ -91,12 +93,17 @@ def residual_weight(solution: Margin, x: Array, labels: Array | None = None) -> 
 
     For gradient flow on $\sum e^{-z_i\cdot w}$, in the generic case. Source: soudry2018, Theorem 4.
     """
+    real_values(x=x)
     if not solution.generic:
         raise InputError(
             "expected linearly independent support vectors with multipliers above 0, got a degenerate case; "
             "there the direction converges as log log t / log t and the residual has no limit of this form"
         )
     z, _ = _signed(x, labels)
+    if len(z) != len(solution.multipliers):
+        raise InputError(
+            f"expected the {len(solution.multipliers)} rows of the solution, got {len(z)}; pass the same x"
+        )
     rows = z[list(solution.support)]
     return np.asarray(np.linalg.pinv(rows) @ -np.log(solution.multipliers[list(solution.support)]))
 
@@ -110,9 +117,11 @@ def power_tail_direction(x: Array, labels: Array | None = None, *, exponent: flo
     >>> power_tail_direction(np.array([[1.0, 0.0], [0.0, 1.0]]), exponent=2.0).round(6)
     array([0.707107, 0.707107])
     """
+    real_values(x=x)
     if not exponent > 0:
         raise InputError(f"expected a power above 0, got {exponent}")
     z, _ = _signed(x, labels)
+    z = z / np.abs(z).max()  # the direction has no unit, and powers of margins near 1 are numbers
     w = _least_distance(z).weight
 
     def objective(v: Array) -> float:

@@ -12,6 +12,7 @@ from .corrective_networks import (
 from .entropy import (
     contraction_bound as contraction_bound,
     cube_entropy_number as cube_entropy_number,
+    ellipsoid_stable_width as ellipsoid_stable_width,
     embedding_dimension as embedding_dimension,
     lipschitz_entropy_number as lipschitz_entropy_number,
     separated_points_bounds as separated_points_bounds,

@@ -35,9 +35,9 @@ def cosine_density(t: Tensor, frequency: Tensor, phase: Tensor, *, half: float =
     s = t + half + 1
     rise = value * (6 - 12 * s) + slope * (6 * s - 2)
     wave = -(frequency**2) * torch.cos(frequency * t + phase)
-    second = torch.where(t < -half, rise, torch.where(t <= half, wave, torch.zeros_like(wave)))
-    inside = t.abs() <= half + 1
-    return 2 * (half + 1) * torch.where(inside, second, torch.zeros_like(second))
+    second = torch.where(t < -half, rise, torch.where(t > half, torch.zeros_like(wave), wave))
+    outside = t.abs() > half + 1  # so that NaN stays NaN
+    return 2 * (half + 1) * torch.where(outside, torch.zeros_like(second), second)
 
 
 def smoothed_cosine_density(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from theodolite.core.checks import InputError, at_least, positive
 
@@ -31,6 +32,21 @@ def cube_entropy_number(dimension: int, bits: int) -> float:
             f"expected a multiple of {dimension} bits, got {bits}; between them the cube is not cut evenly"
         )
     return math.exp2(-(bits // dimension + 1))
+
+
+def ellipsoid_stable_width(axes: Sequence[float], *, dimension: int) -> float:
+    r"""$\delta_n=a_{n+1}$ of an ellipsoid of half ``axes`` $a_1\ge a_2\ge\dots$ through n = ``dimension`` numbers, 0 beyond.
+
+    Source: cohen2022.
+
+    >>> ellipsoid_stable_width((0.5, 2.0, 1.0), dimension=1)
+    1.0
+    """
+    if dimension < 0 or not axes or min(axes) < 0:
+        raise InputError(
+            f"expected half axes of at least 0 and a number of dimensions, got {tuple(axes)} and {dimension}"
+        )
+    return float(sorted((*axes, 0.0), reverse=True)[min(dimension, len(axes))])
 
 
 def separated_points_bounds(dimension: int, radius: float) -> tuple[float, float]:

@@ -48,9 +48,11 @@ def batch_covariance(gradients: Array, *, batch_size: int, sampler: Sampler) -> 
     2.5
     """
     at_least(1, batch_size=batch_size)
-    own, mean_share = batch_shares(len(gradients), batch_size, sampler)
+    own, _ = batch_shares(len(gradients), batch_size, sampler)
     mean = gradients.mean(0)
-    return np.asarray(own * gradients.T @ gradients / len(gradients) + (mean_share - 1) * np.outer(mean, mean))
+    spread = gradients - mean  # taken off before squaring: a mean of 1e8 spreads leaves no digit of them after
+    about_mean = own * spread.T @ spread / len(gradients)
+    return np.asarray(about_mean + own * np.outer(mean, mean) if sampler == "independent" else about_mean)
 
 
 @dataclass(frozen=True)

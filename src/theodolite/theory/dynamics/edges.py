@@ -25,7 +25,7 @@ def update_edge(lr: float, *, momentum: float = 0.0, kind: MomentumKind = "heavy
     $(2+2\beta)/\eta(1+2\beta)$. Averaged, as in Adam: $F(-1)=(1-\beta)/(1+\beta)$ and $(2+2\beta)/\eta(1-\beta)$. Decoupled
     weight ``decay`` $\omega$ takes $2-\eta\omega$ for 2. A sign step has the same length whatever the curvature: no finite edge.
     P is the identity for descent, $\sqrt v+\epsilon$ for RMSprop, Adagrad and Adam, and $1/w$ for multiplicative updates.
-    Source: cohen2021; cohen2022. Differs from the source: weight decay, and multiplicative and sign updates.
+    Source: cohen2021; cohen2022adaptive. Differs from the source: weight decay, and multiplicative and sign updates.
 
     >>> update_edge(0.5, momentum=0.5, kind="averaged"), update_edge(0.5, momentum=0.5, kind="nesterov")
     (12.0, 3.0)

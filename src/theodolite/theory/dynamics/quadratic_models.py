@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import solve_continuous_lyapunov
 
-from theodolite.core.checks import InputError, not_negative, within
+from theodolite.core.checks import InputError, not_negative, real_values, within
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -56,6 +56,7 @@ def linear_flow_limit(features: Array, targets: Array, start: Array) -> Array:
     >>> linear_flow_limit(np.array([[1.0], [0.0]]), np.array([3.0]), np.array([0.0, 7.0]))
     array([3., 7.])
     """
+    real_values(start=start)
     return np.asarray(start - np.linalg.pinv(features.T) @ (features.T @ start - targets))
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from theodolite.core.checks import InputError, as_tensor, at_least, has_values, not_negative, symmetric
+from theodolite.core.checks import InputError, as_tensor, at_least, has_values, not_negative, real_values, symmetric
 from theodolite.theory.kernels._tiling import Kernels
 
 
@@ -82,6 +82,7 @@ def kernel_ridge(kernel: Tensor, y: Tensor, *, ridge: float) -> Ridge:
     >>> kernel_ridge(torch.eye(2), torch.tensor([2.0, 4.0]), ridge=1.0).weights
     tensor([1., 2.])
     """
+    real_values(y=y)
     factor = cholesky_factor(kernel, ridge=ridge)
     return Ridge(factor.solve(as_tensor(y).to(factor.lower)), factor.jitter)
 
@@ -111,6 +112,7 @@ def gp_posterior(kernel: Tensor, y: Tensor, *, cross: Tensor, prior: Tensor, noi
     >>> gp_posterior(one, torch.ones(1), cross=one, prior=one, noise_variance=1.0).variance
     tensor([0.5000])
     """
+    real_values(y=y, cross=cross, prior=prior)
     factor = cholesky_factor(kernel, ridge=noise_variance)
     cross, prior = as_tensor(cross).to(factor.lower), as_tensor(prior).to(factor.lower)
     half = torch.linalg.solve_triangular(factor.lower, cross.T, upper=False)  # (n, new)
@@ -125,6 +127,7 @@ def log_marginal_likelihood(kernel: Tensor, y: Tensor, *, noise_variance: float)
     >>> round(log_marginal_likelihood(torch.eye(1), torch.zeros(1), noise_variance=0.0), 6)
     -0.918939
     """
+    real_values(y=y)
     factor = cholesky_factor(kernel, ridge=noise_variance)
     has_values(y=y)
     targets = as_tensor(y).to(factor.lower).reshape(len(kernel), -1)
@@ -140,6 +143,7 @@ def leave_one_out_residuals(kernel: Tensor, y: Tensor, *, ridge: float) -> Tenso
     >>> leave_one_out_residuals(torch.eye(2), torch.tensor([1.0, 2.0]), ridge=0.5)
     tensor([1., 2.])
     """
+    real_values(y=y)
     factor = cholesky_factor(kernel, ridge=ridge)
     inverse = torch.cholesky_inverse(factor.lower).diagonal()
     weights = factor.solve(as_tensor(y).to(factor.lower))
@@ -174,6 +178,7 @@ def trained_prediction(
     tensor([1.])
     """
     not_negative(lr=lr)
+    real_values(y=y)
     if not time >= 0:
         raise InputError(f"expected a time of at least 0, got {time}")
     if discrete and math.isfinite(time) and time != math.floor(time):

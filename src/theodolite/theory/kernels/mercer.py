@@ -10,7 +10,7 @@ import math
 import torch
 from torch import Tensor
 
-from theodolite.core.checks import InputError, as_tensor, at_least, positive, symmetric
+from theodolite.core.checks import InputError, as_tensor, at_least, positive, real_values, symmetric
 
 
 def brownian_eigenvalue(index: int) -> float:
@@ -62,6 +62,7 @@ def mercer_functions(kernel: Tensor, cross: Tensor, *, count: int) -> tuple[Tens
     at_least(1, count=count)
     kernel = as_tensor(kernel)
     symmetric(kernel=kernel)
+    real_values(kernel=kernel, cross=cross)
     values, vectors = torch.linalg.eigh(kernel)
     values, vectors = values.flip(0)[:count], vectors.flip(1)[:, :count]
     if not float(values.min()) > 0:

@@ -6,7 +6,7 @@ import math
 
 from torch import Tensor
 
-from theodolite.core.checks import InputError, not_negative
+from theodolite.core.checks import InputError, not_negative, real_values
 from theodolite.theory.kernels._tiling import Kernels
 from theodolite.theory.kernels.inference import Posterior, trained_prediction
 
@@ -27,6 +27,7 @@ def ridge_trained_prediction(
     tensor([0.5000])
     """
     not_negative(lr=lr)
+    real_values(y=y)
     if not (math.isfinite(ridge) and ridge >= 0):
         raise InputError(f"expected a finite ridge of at least 0, got {ridge}")
     damped = kernels.ntk.clone()

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from theodolite.core.checks import InputError
+from theodolite.core.checks import InputError, real_values
 from theodolite.theory import activation_of
 from theodolite.theory._quadrature import filled, panel_nodes
 from theodolite.theory.kernels._duals.maps import Pairs
@@ -53,6 +53,7 @@ def sphere_gram(activation: Source, x: Array, *, order: int | None = None) -> Ar
     >>> sphere_gram("identity", np.eye(2)).tolist()
     [[1.0, 0.0], [0.0, 1.0]]
     """
+    real_values(x=x)
     rows = _unit_rows(x)
     if order is not None:
         dots = np.clip(rows @ rows.T, -1.0, 1.0)
@@ -92,6 +93,7 @@ def sphere_gram_rank(activation: Source, x: Array, *, order: int = 24) -> int:
     >>> sphere_gram_rank("tanh", np.array([[1.0, 0.0], [-1.0, 0.0]]))
     1
     """
+    real_values(x=x)
     x = _unit_rows(x)
     coefficients = hermite_coefficients(activation, order=order)
     dots = np.clip(x @ x.T, -1.0, 1.0)
@@ -109,6 +111,7 @@ def smallest_eigenvalue_bounds(activation: Source, x: Array, *, order: int = 60)
     >>> smallest_eigenvalue_bounds("identity", np.eye(3))
     (1.0, 1.0)
     """
+    real_values(x=x)
     x = _unit_rows(x)
     squares = hermite_coefficients(activation, order=order) ** 2
     dots = np.clip(x @ x.T, -1.0, 1.0)

@@ -6,7 +6,7 @@ from typing import get_args
 
 from torch import Tensor
 
-from theodolite.core.checks import InputError
+from theodolite.core.checks import InputError, real_values
 from theodolite.theory import Mlp
 from theodolite.theory.kernels._programs import Layers, diagonal_of, program_of
 from theodolite.theory.kernels._tiling import Kernels, Precision, mean_squares, points_of
@@ -42,6 +42,7 @@ def mlp_kernels(
     >>> kernels.nngp[0].numpy().round(9), kernels.ntk[0].numpy().round(9)
     (array([3.125     , 1.40939161]), array([10.25      ,  3.07477692]))
     """
+    real_values(x=x)
     if precision not in get_args(Precision):
         raise InputError(f"expected a precision of 'highest', 'high' or 'fast', got {precision!r}")
     return whole_kernels(program_of(spec, weight_rate=weight_rate, bias_rate=bias_rate), x, other, precision)
@@ -58,6 +59,7 @@ def mlp_kernel_diagonal(
     >>> mlp_kernel_diagonal(Mlp(3, "relu", 2.0), torch.ones(1, 4)).ntk
     tensor([8.])
     """
+    real_values(x=x)
     inputs = points_of(x)
     found = diagonal_of(program_of(spec, weight_rate=weight_rate, bias_rate=bias_rate), mean_squares(inputs))
     return Kernels(found.nngp.to(inputs), found.ntk.to(inputs))

@@ -57,4 +57,7 @@ def decay_factor(lr: float, *, eigenvalue: float, steps: int) -> float:
     """
     not_negative(lr=lr)
     at_least(0, steps=steps)
-    return (1.0 - lr * eigenvalue) ** (2 * steps)
+    product = lr * eigenvalue
+    if abs(product) < 0.5:  # 1 - 1e-12 has four digits of the 1e-12 only
+        return math.exp(2 * steps * math.log1p(-product))
+    return float((1.0 - product) ** (2 * steps))

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from theodolite.core.checks import InputError, at_least, each_at_least
+from theodolite.core.checks import InputError, at_least, each_at_least, real_values
 from theodolite.core.reading import Estimate
 
 
@@ -177,6 +177,7 @@ def curve_zeros(curve: Any) -> float:
     >>> round(curve_zeros([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]]), 12)
     1.0
     """
+    real_values(curve=curve)
     points = np.asarray(curve, dtype=np.float64)
     if points.ndim != 2 or not np.isfinite(points).all() or not np.linalg.norm(points, axis=1).all():
         raise InputError(
@@ -200,7 +201,10 @@ def segment_breakpoints(
     [3.0, 2.0]
     """
     each_at_least(1, widths=widths)
+    real_values(gram=gram)
     kernel, found, factor = np.asarray(gram, dtype=np.float64), [], 1.0
+    if kernel.shape[-2:] != (2, 2):
+        raise InputError(f"expected products of two inputs, (2, 2) or (N, 2, 2), got shape {kernel.shape}")
     for width, weight, bias in zip(widths, weight_variances, bias_variances, strict=True):
         kernel = bias + weight * factor * kernel
         aa, ab, bb = kernel[..., 0, 0], kernel[..., 0, 1], kernel[..., 1, 1]

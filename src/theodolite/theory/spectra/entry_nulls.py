@@ -18,6 +18,7 @@ def gap_probability(ratio: float, *, rank: int, exponent: float) -> float:
     """
     if not ratio >= 1.0:
         raise InputError(f"expected a ratio of at least 1, got {ratio}; divide the larger by the smaller")
+    positive(exponent=exponent)
     return math.exp(max(-700.0, -exponent * rank * math.log(ratio)))
 
 

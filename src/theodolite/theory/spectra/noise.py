@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from theodolite.core.checks import InputError, at_least, positive, within
+from theodolite.core.checks import InputError, at_least, positive, real_values, within
 
 TRACY_WIDOM = (46.446, 0.186054, 9.84801)
 """Shape, scale and shift of the gamma law that approximates Tracy-Widom's for real matrices. Source: chiani2014."""
@@ -35,6 +35,7 @@ def marchenko_pastur_density(eigenvalue: Any, ratio: float, *, variance: float =
     >>> round(float(marchenko_pastur_density(1.0, 1.0)), 6) == round(math.sqrt(3) / (2 * math.pi), 6)
     True
     """
+    real_values(eigenvalue=eigenvalue)
     if not variance > 0:
         raise InputError(f"expected a positive variance, got {variance}; all mass is then at 0")
     low, high = marchenko_pastur_edges(ratio, variance=variance)
@@ -50,6 +51,7 @@ def marchenko_pastur_cdf(eigenvalue: Any, ratio: float, *, variance: float = 1.0
     [0.0, 0.609, 1.0]
     """
     within(0, math.inf, variance=variance)  # squares of stored weights may overflow
+    real_values(eigenvalue=eigenvalue)
     _check(ratio)
     eigenvalue = np.asarray(eigenvalue, dtype=np.float64) / variance
     if ratio > 1:
@@ -57,11 +59,24 @@ def marchenko_pastur_cdf(eigenvalue: Any, ratio: float, *, variance: float = 1.0
         return np.where(eigenvalue < 0, 0.0, inner)
     low, high = marchenko_pastur_edges(ratio)
     y = np.clip(eigenvalue, low, high)
-    above, below = np.sqrt(high - y), np.sqrt(y - low)
-    angle = np.arctan2(above**2 - below**2, 2 * above * below)
-    other = np.arctan2(low * above**2 - high * below**2, 2 * (1 - ratio) * above * below)
-    inner = math.pi * ratio + above * below - (1 + ratio) * angle + (1 - ratio) * other
-    return np.where(eigenvalue <= low, 0.0, np.where(eigenvalue >= high, 1.0, inner / (2 * math.pi * ratio)))
+    angle = 2 * np.arctan2(np.sqrt(y - low), np.sqrt(high - y))  # x = 1 + q - 2 sqrt(q) cos(angle)
+    inner = (angle + _angle_terms(angle, math.sqrt(ratio))) / math.pi
+    return np.where(eigenvalue <= low, 0.0, np.where(eigenvalue >= high, 1.0, inner))
+
+
+def _angle_terms(angle: Any, root: float) -> Any:
+    r"""$\sum_{j\geq1}\frac{r^j}j\sin j\theta-\frac1{r^2}\sum_{j\geq2}\frac{r^j}j\sin j\theta$, r the root of the ratio.
+
+    $\int_0^\theta\frac{2\sin^2\phi\,d\phi}{1+r^2-2r\cos\phi}-\theta$, in closed form unless that cancels.
+    """
+    if root > 0.1:
+        whole = np.arctan2(root * np.sin(angle), (1 - root) + 2 * root * np.sin(angle / 2) ** 2)
+        return np.sin(angle) / root - whole * (1 - root**2) / root**2
+    double, last, before = 2 * np.cos(angle), 0.0, 0.0
+    for j in range(16, 0, -1):  # Clenshaw's recurrence for a sum of sines; 0.1**16 is below rounding
+        here = (root**j if j < 15 else 0.0) / j - (root ** (j - 2) / j if j > 1 else 0.0)
+        last, before = here + double * last - before, last
+    return last * np.sin(angle)
 
 
 def marchenko_pastur_moment(order: int, ratio: float) -> float:
