@@ -24,7 +24,7 @@ def test_the_rank_of_an_adapter_s_change_is_read_and_a_frozen_layer_is_not_chang
     ("before", "after", "words"), [(2.0, 2.0, "as it was"), (2.0, 1.5, "heavier"), (1.5, 2.0, "lighter")]
 )
 def test_the_tail_is_said_to_change_the_way_it_does(before, after, words):
-    from theodolite.instruments._common.changes import Change
+    from theodolite.instruments._common.changes import WeightChange
     from theodolite.instruments.training_change import _way
 
-    assert words in _way(Change("a", 0.1, 5, 5, 2.0, 3.0, 0, before, after))
+    assert words in _way(WeightChange("a", 0.1, 5, 5, 2.0, 3.0, 0, before, after))

@@ -63,8 +63,8 @@ def judge(subject: Subject) -> Iterator[Finding]:
 def _says(signs: VitalSigns) -> str:
     first, last = signs.layers[0].input_unlike, signs.layers[-1].input_unlike
     return (
-        f"After {len(signs.layers) - 1} layers all inputs look the same: two of them have a cosine of {1 - first:.2g} at first and "
-        f"of 1 - {last:.1g} at the last layer."
+        f"After {len(signs.layers) - 1} layers all inputs look the same: two of them have a cosine of {1 - first:.2g} at first "
+        f"and of 1 - {last:.1g} at the last layer."
     )
 
 

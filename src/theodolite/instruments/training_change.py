@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from theodolite.core.instrument import Instrument
 from theodolite.core.reading import Band, Reading
 from theodolite.core.subject import Subject
-from theodolite.instruments._common.changes import Change, weight_changes
+from theodolite.instruments._common.changes import WeightChange, weight_changes
 
 
 def read(subject: Subject) -> Iterator[Reading]:
@@ -54,7 +54,7 @@ def read(subject: Subject) -> Iterator[Reading]:
             )
 
 
-def _way(change: Change) -> str:
+def _way(change: WeightChange) -> str:
     if change.alpha_after == change.alpha_before:
         return "the tail is as it was"
     return "the tail has grown heavier" if change.alpha_after < change.alpha_before else "the tail has grown lighter"
