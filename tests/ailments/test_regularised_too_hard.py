@@ -16,7 +16,7 @@ def _adam(lr: float, decay: float = 0.0) -> Any:
 
 SICK = (
     lambda seed: patient(seed, lambda own: torch.optim.SGD(own, 0.1, weight_decay=0.3)),
-    lambda seed: patient(seed, _adam(3e-3), lambda: nn.Dropout(0.97)),
+    lambda seed: patient(seed, _adam(3e-3), lambda: nn.Dropout(0.97), steps=100),
 )
 HEALTHY = (
     lambda seed: patient(seed, _adam(3e-3, 0.01)),

@@ -83,3 +83,18 @@ def test_dictionaries_tuples_and_keywords_are_seen():
         optimizer.step()
     assert len(seen.kept) == 3 and set(seen.kept[0].keywords) == {"scale"}
     assert torch.equal(seen.kept[2].target, some(3)[2][1])
+
+
+def test_rows_that_are_picked_in_passing_are_found_in_their_columns():
+    x, y = clouds(0, 256)
+    model = network(0)
+    seen = TrainingBatches(model, cross_entropy)
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    generator = torch.Generator().manual_seed(3)
+    orders = [torch.randperm(256, generator=generator)[:16] for _ in range(4)]
+    for rows in orders:
+        optimizer.zero_grad()
+        cross_entropy(model(x[rows]), y[rows]).backward()
+        optimizer.step()
+    assert len(seen.kept) == 4
+    assert all(torch.equal(kept.target, y[rows]) for kept, rows in zip(seen.kept, orders, strict=True))

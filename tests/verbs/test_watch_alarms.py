@@ -123,9 +123,10 @@ def test_noise_near_a_minimum_is_no_alarm_and_a_loss_that_comes_back_is_a_warnin
 
 
 def test_overfitting_kept_gradients_and_dead_networks_are_told():
-    fit = records([2.0, 1.0, 0.5, 0.3, 0.2], validation_loss=[2.0, 1.2, 1.1, 1.5, 1.6])
+    held = [2.0, 1.5, 1.2, 1.1, 1.2, 1.4, 1.7, 2.0]
+    fit = records([2.0, 1.0, 0.5, 0.3, 0.2, 0.1, 0.05, 0.02], validation_loss=held)
     (finding,) = findings_of_run(fit, events={})
-    assert finding.name == "overfits" and finding.suggested == {"stop_at": 2}
+    assert finding.name == "overfits" and finding.suggested == {"stop_at": 3}
     assert not findings_of_run(records([2.0, 1.0, 0.5], validation_loss=[2.0, 1.2, 1.3]), events={})
     (kept,) = findings_of_run(records([1.0, 0.9]), events={"gradient kept": 9, "optimizer steps": 10})
     assert kept.suggested == {"zero_grad": True}

@@ -173,5 +173,5 @@ def test_the_page_of_a_hot_run_opens_with_its_diagnosis_and_the_loss_on_both_sid
     _, _, watch = trained(lambda p: torch.optim.SGD(p, lr=3.0), clear=zero, steps=60, every=10)
     assert watch.diagnosis is watch.diagnosis  # made once for each state of the run
     page = watch.html().split("</style>")[1]
-    assert page.index("th-v-critical") < page.index("step too large") < page.index("held out")
-    assert page.index("held out") < page.index("Phase:") < page.index("Over the steps")
+    assert page.index("th-v-critical") < page.index("learning rate of 3 is too large") < page.rindex("held out")
+    assert page.index("learning rate of 3 is too large") < page.index("Phase:") < page.index("Over the steps")

@@ -401,8 +401,8 @@ def test_the_page_is_a_dashboard_and_a_folder_has_it_at_every_look(tmp_path):
         watch(step)
         live = (tmp_path / "live.html").read_text()
         assert f"{step + 1}, level cheap" in live
-    assert 'class="th-dashboard th-wide"' in live
+    assert 'th-dashboard th-wide"' in live
     assert {"gradient of 0.weight", "update of 0.weight", "travel of 2.weight"} <= set(watch.records[-1].facts)
     page = watch.html()
-    assert page.index("th-verdict") < page.index('class="th-dashboard th-wide"') < page.index("Over the steps")
-    assert 'class="th-dashboard th-wide"' in watch._repr_html_()
+    assert page.index("th-verdict") < page.index('th-dashboard th-wide"') < page.index("Over the steps")
+    assert 'th-dashboard th-wide"' in watch._repr_html_()

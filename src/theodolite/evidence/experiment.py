@@ -282,9 +282,28 @@ def _decide(found: Experiment, arms: list[Intervention], made: int) -> None:
     worthy = (
         begun_anew or worthy
     )  # what is ahead of the run in fewer steps than it made says more than going on with it
-    best = max(o.gain.lost for o in worthy)
-    enough = [o for o in worthy if o.gain.lost >= MOST * best]
-    found.cause = min(enough, key=lambda o: (o.intervention.rank, -o.gain.lost))
+    recovered = _recovered(subject, worthy, reference)
+    enough = [o for o in worthy if recovered[o.trial.change.name] >= MOST]
+    found.cause = min(enough, key=lambda o: (o.intervention.rank, -recovered[o.trial.change.name]))
+
+
+def _recovered(subject: Subject, worthy: list[Outcome], reference: Score | None) -> dict[str, float]:
+    """Of each arm the share of the way from the run to the best arm, by loss; of losses that are not alike by accuracy."""
+    scores = {o.trial.change.name: score for o in worthy if (score := o.trial.score()) is not None}
+    alike = {o.trial.change.name for o in worthy if o.intervention.alike}
+    constant, common = judged_constant(subject), judged_majority(subject)
+    low = constant if reference is None or not reference.loss < constant else reference.loss
+    right = common if reference is None else reference.accuracy
+    best = min((scores[name].loss for name in scores if name in alike), default=low)
+    most = max((score.accuracy for score in scores.values() if score.accuracy == score.accuracy), default=math.nan)
+    found = {}
+    for name, score in scores.items():
+        by_loss = (low - score.loss) / (low - best) if name in alike and low > best else math.nan
+        by_accuracy = (score.accuracy - right) / (most - right) if most > right else math.nan
+        known = [v for v in (by_loss, by_accuracy) if not math.isnan(v)]
+        found[name] = max(known) if name in alike and known else by_accuracy if by_accuracy == by_accuracy else 0.0
+    top = max(found.values(), default=0.0)
+    return {name: value / top if top > 0 else 1.0 for name, value in found.items()}
 
 
 def _comes_down(trial: Trial) -> bool:

@@ -37,7 +37,7 @@ class Work:
     budget: float = math.inf
     limit: float = math.inf
     spent: float = 0.0
-    began: float = field(default_factory=time.perf_counter)
+    began: float = field(default_factory=time.monotonic)
     ended_early: bool = False
 
     @property
@@ -48,7 +48,7 @@ class Work:
     def spend(self, seconds: float) -> None:
         """Pay for work that is about to be done."""
         self.spent += seconds
-        if time.perf_counter() - self.began > self.limit:
+        if time.monotonic() - self.began > self.limit:
             self.ended_early = True
             raise OutOfTimeError(f"expected to end within {self.limit:.0f} s by the clock; pass a larger budget")
 

@@ -23,6 +23,8 @@ MOST_BATCHES, MOST_SAMPLES, MOST_BYTES = 2048, 16_384, 1 << 26
 """What is kept at most."""
 FRAMES, TRIES = 4, 3
 """Callers that are looked into, and batches after which a target that was not found is not looked for any more."""
+LARGEST = 20_000_000
+"""Numbers of a column in which the samples of a batch are looked for."""
 ALIKE = 0.9999
 """The cosine of two gradients that are the same but for rounding and a factor (scaled losses, accumulated batches)."""
 
@@ -38,6 +40,7 @@ class TrainingBatches:
         self.sizes: Counter[int] = Counter()
         self._loss, self._failed, self._idle = loss, 0, False
         self._samples = self._bytes = 0
+        self._marks: dict[Any, Any] = {}
         self._path: Path | None = None
         self._handle: Any = model.register_forward_hook(self._ran, with_kwargs=True)
 
@@ -80,13 +83,37 @@ class TrainingBatches:
             if self.sizes.total() > MOST_BATCHES:
                 self.remove()
             return
-        found = list(_candidates(sys._getframe(1), len(batch)))
+        found = [*_candidates(sys._getframe(1), len(batch)), *self._indexed(sys._getframe(1), batch)]
         if self._path is not None:
             target = next((t for path, t in found if path == self._path), None)
             if target is not None:
                 self._keep(batch, target)
             return
         self._prove(batch, found, output, members)
+
+    def _indexed(self, frame: Any, batch: Batch) -> Iterator[tuple[Path, Tensor]]:
+        """Rows of whole columns that the callers hold: of ``loss(model(x[rows]), y[rows])`` no batch has a name."""
+        given = batch.tensors()[0]
+        for depth, held in _callers(frame):
+            columns = {n: t for n, t in held.items() if isinstance(t, Tensor) and t.ndim and len(t) > len(given)}
+            for name, whole in columns.items():
+                if whole.shape[1:] != given.shape[1:] or whole.dtype != given.dtype or whole.numel() > LARGEST:
+                    continue
+                rows = self._rows_of(whole, given)
+                if rows is not None:
+                    same = {n: t for n, t in columns.items() if len(t) == len(whole) and not t.requires_grad}
+                    yield from (((depth, other, name), t[rows]) for other, t in same.items())
+
+    def _rows_of(self, whole: Tensor, given: Tensor) -> Tensor | None:
+        """The places at which the samples of a batch stand in a column; None where one does not."""
+        key = (whole.data_ptr(), len(whole), whole._version)
+        mark = torch.linspace(0.5, 1.5, given[0].numel(), dtype=torch.float64).sin().to(given.device)
+        if key not in self._marks:
+            self._marks = {key: (whole.detach().flatten(1).double() @ mark).sort()}
+        values, order = self._marks[key]
+        places = torch.searchsorted(values, given.detach().flatten(1).double() @ mark).clamp(max=len(values) - 1)
+        rows = order[places]
+        return rows if torch.equal(whole[rows], given) else None
 
     def _prove(self, batch: Batch, found: list[tuple[Path, Tensor]], output: Any, members: list[Tensor]) -> None:
         """Ask the gradient that comes back which of the tensors is the target."""
@@ -127,11 +154,17 @@ class TrainingBatches:
 
 def _candidates(frame: Any, count: int) -> Iterator[tuple[Path, Tensor]]:
     """Tensors of a batch's length that the callers hold, nearest first; torch's own frames are passed over."""
+    for depth, held in _callers(frame):
+        for name, value in held.items():
+            yield from _members(depth, name, value, count)
+
+
+def _callers(frame: Any) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The variables of the functions that called the model, nearest first, those of modules included."""
     depth = 0
     while frame is not None and depth < FRAMES:
         if "torch" not in frame.f_globals.get("__name__", "").split("."):
-            for name, value in list(frame.f_locals.items()):
-                yield from _members(depth, name, value, count)
+            yield depth, dict(frame.f_locals)
             depth += 1
         frame = frame.f_back
 
