@@ -68,7 +68,7 @@ def test_the_cells_are_a_picture_that_fills_the_triangle_and_shows_the_answers()
     for corner, answer in zip(picture.points, model(inputs).argmax(1).tolist(), strict=True):
         own = [g for p, g in zip(picture.polygons, picture.groups, strict=True) if any(near(corner, c) for c in p)]
         assert own == [answer]
-    assert "data:image/png;base64" in survey.html()
+    assert survey.html().count('<g transform="scale(') >= 1  # the cells, as polygons
 
 
 def near(one, other):

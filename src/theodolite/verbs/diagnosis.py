@@ -136,7 +136,7 @@ def diagnose(
     >>> model = torch.nn.Linear(3, 2)
     >>> x = torch.randn(40, 3, generator=torch.Generator().manual_seed(0))
     >>> x[7] = float("nan")
-    >>> th.diagnose(model, data=(x, torch.zeros(40).long()), loss=torch.nn.functional.cross_entropy).findings[0].name
+    >>> th.diagnose(model, data=(x, torch.arange(40) % 2), loss=torch.nn.functional.cross_entropy).findings[0].name
     'inputs-not-finite'
     """
     from theodolite.core.run import Run
