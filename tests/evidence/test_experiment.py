@@ -42,6 +42,6 @@ def test_trials_end_within_their_work_and_say_when_a_step_is_too_dear():
     experiment(subject, pool(subject))
     assert work_of(subject).spent < 1.0
     poor = subject_of(patient(0, lambda own: torch.optim.SGD(own, 1e-4)))
-    poor.seen["work"] = Work(0.01)
-    assert longest_trial(poor) < 8
+    poor.seen["work"] = Work(0.005)
+    assert longest_trial(poor) < 4
     assert "costs too much" in experiment(poor, pool(poor)).why_not

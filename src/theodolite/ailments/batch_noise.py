@@ -30,14 +30,14 @@ FOLD, LARGEST, LEAST = 8, 32, 2
 
 def interventions(subject: Subject) -> Iterator[Intervention]:
     """The same samples in another order, and batches that are larger."""
-    if is_thinned(subject) or not was_trained(subject):
+    if not was_trained(subject):
         return
     training, _ = training_and_held_out(subject)
     if _batches_unlike(subject) and len(shuffled(training, len(training))) >= max(LEAST, len(training) // 2):
         change = Change("shuffled", order=lambda whole: shuffled(whole, len(whole)))
         yield Intervention(change, _in_order, rank=8, sign=True)
     size = batch_size(subject)
-    if size is not None and size <= LARGEST and len(joined(training, FOLD)) >= LEAST:
+    if size is not None and size <= LARGEST and not is_thinned(subject) and len(joined(training, FOLD)) >= LEAST:
         change = Change(f"batches x {FOLD}", order=_joined, stretch=0.25)
         yield Intervention(change, lambda outcome: _too_small(outcome, size), rank=30, sign=True)
 

@@ -63,7 +63,9 @@ def judge(subject: Subject) -> Iterator[Finding]:
 
 def _of_places(subject: Subject) -> Iterator[Finding]:
     """Targets with many places (pixels, tokens): a trained network that does no better than ignoring the input on other data."""
-    training, held = scores(subject)
+    made, (training, held) = subject.seen.get("experiment"), scores(subject)
+    if made is None or made.cause is not None:  # only where nothing that was tried learns more
+        return
     if not was_trained(subject) or training is None or held is None or task(subject).kind == "unknown":
         return
     constant = judged_constant(subject)

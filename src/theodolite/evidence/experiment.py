@@ -49,6 +49,9 @@ WELL = 0.9
 SHORT, LONG = 300, 1000
 """Steps of the longest trial of a run that was not made yet, and of any."""
 
+FEWEST = 4
+"""Steps of the longest trial below which none is made: then it has no quarter."""
+
 ENOUGH = 100
 """Steps of a trial before which a training that was not made yet is not judged by being slower than another."""
 
@@ -173,7 +176,7 @@ def experiment(subject: Subject, interventions: Iterable[Intervention]) -> Exper
     if not pool:
         return found
     longest = longest_trial(subject, len({one.change.name for one in pool if one.after in ("", *FIRST_STEPS)}))
-    if longest < 8:
+    if longest < FEWEST:
         found.why_not = "a step costs too much for trials within this budget"
         return found
     try:
