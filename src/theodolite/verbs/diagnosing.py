@@ -23,8 +23,8 @@ from theodolite.core.ailment import SEVERITIES, Ailment, Finding, worst_first
 from theodolite.core.run import Run
 from theodolite.core.subject import Subject
 
-LAST = ("labels-unrelated", "loss-stalls")
-"""What is asked of a run, in turn, where nothing else was found."""
+AFTER, LAST = "labels-unrelated", "loss-stalls"
+"""What is asked again when trials were made, and what is asked of a run where nothing else was found."""
 
 LEAST_WORK = 2.0
 """Nominal seconds that a diagnosis may take in any case."""
@@ -78,9 +78,11 @@ def judgement_of(subject: Subject, *, budget: float) -> Judgement:
         _facts(subject, able, found)
         if subject.model is not None and any(one.interventions is not None for one in able):
             _experiment(subject, able, found)
-        for one in sorted((one for one in able if one.name in LAST), key=lambda one: LAST.index(one.name)):
-            if not any(finding.severity != "note" for finding in found.findings):
-                _ask(one, subject, found)
+        last = {one.name: one for one in able if one.name in (AFTER, LAST)}
+        if AFTER in last and not any(finding.severity == "critical" for finding in found.findings):
+            _ask(last[AFTER], subject, found)
+        if LAST in last and not any(finding.severity != "note" for finding in found.findings):
+            _ask(last[LAST], subject, found)
     found.judged = [one.name for one in able if one.name not in found.unjudged]
     merged = _merged(found.findings)
     found.findings = [replace(finding, precision=precision_of(finding)) for finding in worst_first(merged)]
@@ -137,7 +139,7 @@ def _missing(name: str, subject: Subject) -> list[str]:
 
 def _facts(subject: Subject, able: Iterable[Ailment], found: Judgement) -> None:
     for one in able:
-        if one.judge is not None and one.name != LAST[-1]:
+        if one.judge is not None and one.name != LAST:
             _ask(one, subject, found)
 
 
