@@ -118,3 +118,11 @@ def test_alarms_are_those_of_the_ailments():
     moments = (RunMoment(0, lr=0.1, facts={"step_loss": 1.0}), RunMoment(9, lr=0.1, facts={"step_loss": 3.0}))
     assert [f.name for f in diagnosing.alarms_of(Run(moments))] == ["step-too-large"]
     assert not diagnosing.alarms_of(Run(moments[:1]))
+
+
+def test_ailments_that_only_a_trial_can_judge_are_not_called_judged_without_one():
+    given = digits_like(0, lambda: stack(2))
+    told = {name: value for name, value in given.items() if name != "model"}
+    d = th.diagnose(given["model"], budget=0.001, **told)
+    assert "step-too-large" in d.unchecked and "step-too-large" not in d.checked
+    assert d.headline.startswith("No fault found in ") and "costs too much" in d.headline

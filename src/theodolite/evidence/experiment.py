@@ -15,7 +15,7 @@ from typing import Any
 from theodolite.core.ailment import Finding, Severity, evidence
 from theodolite.core.reading import Reading
 from theodolite.core.subject import Subject
-from theodolite.evidence.batches import BATCH, price, training_and_held_out
+from theodolite.evidence.batches import price, training_and_held_out
 from theodolite.evidence.start import steps_are_known, steps_made
 from theodolite.evidence.task import Score
 from theodolite.evidence.trial import (
@@ -27,7 +27,6 @@ from theodolite.evidence.trial import (
     gain_of,
     judged_constant,
     judged_majority,
-    judged_parts,
     present_score,
     present_skill,
 )
@@ -282,12 +281,14 @@ def _decide(found: Experiment, arms: list[Intervention], made: int) -> None:
     if not worthy:
         return
     begun_anew = [o for o in worthy if o.intervention.rank < LONGER]
-    worthy = (
-        begun_anew or worthy
-    )  # what is ahead of the run in fewer steps than it made says more than going on with it
+    # what is ahead of the run in fewer steps than it made says more than going on with it
+    worthy = begun_anew or worthy
     recovered = _recovered(subject, worthy, reference)
-    enough = [o for o in worthy if recovered[o.trial.change.name] >= MOST]
-    found.cause = min(enough, key=lambda o: (o.intervention.rank, -recovered[o.trial.change.name]))
+    share = {
+        id(o): recovered.get(o.trial.change.name, 0.0) for o in worthy
+    }  # one without a score has recovered nothing
+    enough = [o for o in worthy if share[id(o)] >= MOST] or worthy
+    found.cause = min(enough, key=lambda o: (o.intervention.rank, -share[id(o)]))
 
 
 def _recovered(subject: Subject, worthy: list[Outcome], reference: Score | None) -> dict[str, float]:
@@ -356,17 +357,6 @@ def _gets_there(found: Experiment, plain: Trial, control: Score, outcome: Outcom
     planned = found.subject.run.steps if found.subject.run is not None and found.subject.run.steps else HORIZON
     fall = max(0.0, first - last) / max(1, plain.steps) * planned
     return first - fall <= other.loss or present_skill(found.subject, control) >= CRITICAL
-
-
-def default_batch(subject: Subject) -> int:
-    """Samples of a training batch, as trials have them."""
-    training, _ = training_and_held_out(subject)
-    return max(map(len, training), default=BATCH)
-
-
-def parts_judged(subject: Subject) -> int:
-    """Samples that trials are judged on."""
-    return sum(map(len, judged_parts(subject)))
 
 
 def finding_of(outcome: Outcome, says: str, remedy: str, suggested: dict[str, Any], *, where: str = "") -> Finding:

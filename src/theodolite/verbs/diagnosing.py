@@ -23,6 +23,9 @@ from theodolite.core.ailment import SEVERITIES, Ailment, Finding, worst_first
 from theodolite.core.run import Run
 from theodolite.core.subject import Subject
 
+TRIALS = "trials"
+"""Under this name stands why no training could be tried on a copy."""
+
 AFTER, LAST = "labels-unrelated", "loss-stalls"
 """What is asked again when trials were made, and what is asked of a run where nothing else was found."""
 
@@ -83,6 +86,9 @@ def judgement_of(subject: Subject, *, budget: float) -> Judgement:
             _ask(last[AFTER], subject, found)
         if LAST in last and not any(finding.severity != "note" for finding in found.findings):
             _ask(last[LAST], subject, found)
+    untried = found.unjudged.get(TRIALS)
+    if untried is not None:  # those that only a trial can judge were not
+        found.unjudged |= {one.name: untried for one in able if one.judge is None and one.name not in found.unjudged}
     found.judged = [one.name for one in able if one.name not in found.unjudged]
     merged = _merged(found.findings)
     found.findings = [replace(finding, precision=precision_of(finding)) for finding in worst_first(merged)]
@@ -162,10 +168,10 @@ def _experiment(subject: Subject, able: list[Ailment], found: Judgement) -> None
         if one.interventions is not None:
             with found.asking(one.name):
                 pool += [replace(i, ailment=one.name) for i in one.interventions(subject)]
-    with found.asking("the experiment"):
+    with found.asking(TRIALS):
         made = subject.seen["experiment"] = experiment(subject, pool)
         if made.why_not:
-            found.unjudged["the experiment"] = made.why_not
+            found.unjudged[TRIALS] = made.why_not
         if made.cause is None:
             return
         cause = made.cause

@@ -60,6 +60,11 @@ class Diagnosis(Shown):
         if self.unfinished:
             total = len(self.checked) + len(self.unchecked)
             return f"Not finished: {len(self.checked)} of {total} ways to fail were judged; pass a larger budget."
+        if "trials" in self.unchecked:
+            return (
+                f"No fault found in {len(self.checked)} ways to fail; those that need a trial were not judged: "
+                f"{self.unchecked['trials']}."
+            )
         loss, constant = (self.scores.get(name, math.nan) for name in ("training loss", IGNORING))
         if loss >= constant:  # an untrained network: healthy is what it is, but nobody should think that it has learned
             return (
