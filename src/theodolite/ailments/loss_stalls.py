@@ -97,6 +97,9 @@ def _not_reproduced(subject: Subject) -> Iterator[Finding]:
 
 
 def _below_a_kernel(subject: Subject) -> Iterator[Finding]:
+    assert subject.model is not None
+    if not all(p.requires_grad for p in subject.model.parameters()):
+        return  # part of it is kept as it is on purpose, which may cost what it may
     both = attained(subject)
     if both is None or not both.skill <= KEPT * both.kernel or not both.kernel - both.skill > SURE * both.stderr:
         return

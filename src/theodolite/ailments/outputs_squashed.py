@@ -91,10 +91,11 @@ def interventions(subject: Subject) -> Iterator[Intervention]:
     if tail is None or tail.plain or tail.given.shape != tail.outputs.shape:
         return
     low, high = reach(tail)
-    if high - low < 1e3 or not low > -1e3 or task(subject).kind not in ("classes", "labels"):
+    if high - low < 1e3 or not low > -1e3 or task(subject).kind == "unknown":
         return
     bare = Change("without the last activation", prepare=_bypass(tail.layer))
-    says = f"A cut after layer {tail.layer} keeps outputs from going below {low:.3g}, though they stand for classes."
+    classes = "" if task(subject).kind == "numbers" else ", though they stand for classes"
+    says = f"The function after layer {tail.layer} keeps outputs from going below {low:.3g}{classes}."
     plain = "remove the last activation: the loss takes the plain outputs of the last layer"
     yield Intervention(bare, _found(says, plain, tail.layer), rank=9, sign=True)
     entropy = cross_entropy_for(subject)

@@ -23,7 +23,11 @@ from theodolite.io.batches import Batch
 
 SAME = 0.99
 """The share of places at which input and target must be equal: data have a few repetitions of their own."""
+SHOWN, HIDDEN = 0.5, 0.7
+"""Of a masked model: most of what counts is shown, and this share of the rest holds the mask (BERT hides 0.8 so)."""
 ROWS, FEWEST = 16, 32
+OF_EACH = 8
+"""Samples of each class from which on a column with one value a class is its name: of two classes by chance once in 2^14."""
 MOVED = 1e-4
 """A change of answers, beside their size, that is more than rounding."""
 
@@ -51,6 +55,7 @@ def _sequence(subject: Subject, sample: Sample, x: Tensor) -> Iterator[Finding]:
     assert sample.target is not None
     match = _best_match(subject, x, sample.target)
     if match is None:
+        yield from _visible(subject, x, sample.target)
         return
     own = scores(subject)[0]
     reached = "" if own is None else f" The training loss stands at {own.loss:.3g} because of it."
@@ -82,9 +87,14 @@ def _sequence(subject: Subject, sample: Sample, x: Tensor) -> Iterator[Finding]:
 
 
 def _best_match(subject: Subject, x: Tensor, target: Tensor) -> _Match | None:
-    """By how many places targets are inputs shifted to the front, among those that count."""
-    ignored = task(subject).ignored
-    found = []
+    """By how many places targets are inputs shifted to the front, among those that count.
+
+    Where the task is not known, nor is known which target the loss asks of which place: it may shift them itself.
+    """
+    ignored, own = task(subject).ignored, task(subject).shift
+    if task(subject).kind != "classes":
+        return None
+    x, target, found = x[:, : x.shape[1] - own], target[:, own:], []
     for shift in range(min(4, x.shape[1])):
         ahead, wanted = x[:, shift:], target[:, : x.shape[1] - shift]
         counts = torch.ones_like(wanted, dtype=torch.bool)
@@ -94,6 +104,32 @@ def _best_match(subject: Subject, x: Tensor, target: Tensor) -> _Match | None:
             found.append(_Match(shift, float((ahead == wanted)[counts].double().mean())))
     best = max(found, key=lambda m: m.share, default=None)
     return best if best is not None and best.share >= SAME else None
+
+
+def _visible(subject: Subject, x: Tensor, target: Tensor) -> Iterator[Finding]:
+    """A masked model whose loss counts what it was shown: hidden places hold one symbol that is never asked for."""
+    meant = task(subject)
+    if meant.kind != "classes" or meant.shift:
+        return
+    counts = torch.ones_like(target, dtype=torch.bool)
+    for value in meant.ignored:
+        counts &= target != value
+    hidden = x[counts & (x != target)]
+    if len(hidden) < FEWEST:
+        return
+    shown = 1 - len(hidden) / int(counts.sum())
+    mask = int(hidden.mode().values)
+    if shown < SHOWN or float((hidden == mask).double().mean()) < HIDDEN or bool((target[counts] == mask).any()):
+        return
+    yield Finding(
+        severity="warning",
+        where="targets",
+        says=f"The model is shown its answer at {shown:.0%} of the places that count: only the others hold {mask}, the symbol "
+        "that hides the input. Most of the loss asks for a copy of the input.",
+        remedy="count the hidden places alone: targets[inputs != mask] = -100, with F.cross_entropy(..., ignore_index=-100)",
+        suggested={"ignore_visible": True},
+        evidence=(evidence("share of places that show their target", shown),),
+    )
 
 
 @torch.no_grad()
@@ -131,12 +167,13 @@ def _with_first(batch: Batch, x: Tensor) -> Batch:
 
 
 def _column(subject: Subject, sample: Sample) -> Iterator[Finding]:
-    """A column of a table that is the target."""
+    """A column of a table that is the target, or of classes another name of it: one value a class."""
     x, y = sample.numbers, sample.target
     if x is None or y is None or x.ndim != 2 or y.numel() != len(y) or len(torch.unique(y)) < 2:
         return
     truth = y.reshape(-1).double()
-    same = [c for c in range(x.shape[1]) if torch.equal(x[:, c].double(), truth)]
+    codes = truth.unique(return_inverse=True)[1] if task(subject).kind in ("classes", "labels") else None
+    same = [c for c in range(x.shape[1]) if torch.equal(x[:, c].double(), truth) or _renames(x[:, c], codes)]
     if same and len(same) <= x.shape[1] // 2:  # more than half: then the input is made of nothing else
         yield Finding(
             severity="critical",
@@ -146,6 +183,15 @@ def _column(subject: Subject, sample: Sample) -> Iterator[Finding]:
             suggested={"drop_column": same[0]},
             evidence=(evidence("columns that are the target", len(same)),),
         )
+
+
+def _renames(column: Tensor, codes: Tensor | None) -> bool:
+    """Whether a column has one value for each class, and no two classes share one."""
+    if codes is None or int(codes.bincount().min()) < OF_EACH:
+        return False
+    values, own = column.unique(return_inverse=True)
+    pairs = torch.stack([own, codes], 1).unique(dim=0)
+    return len(values) == int(codes.max()) + 1 == len(pairs)
 
 
 ailment = Ailment(question="Does the model see its target?", needs={"model", "data", "loss"}, judge=judge)

@@ -221,7 +221,7 @@ def _halved(found: Experiment, pool: list[Intervention], longest: int) -> list[I
         alive.append(one)
     for steps, kept in ((longest // 4, 6), (longest // 2, 3)):
         alive.sort(key=lambda i: _merit(found, i), reverse=True)
-        alive = _kept(alive, kept)
+        alive = _kept(found, alive, kept)
         goal = longest // 2 if steps == longest // 4 else longest
         found.trial(AS_IT_IS, goal)
         for one in alive:
@@ -229,10 +229,24 @@ def _halved(found: Experiment, pool: list[Intervention], longest: int) -> list[I
     return alive
 
 
-def _kept(ranked: list[Intervention], count: int) -> list[Intervention]:
-    """The best few arms; several interventions may share one arm."""
-    names = list(dict.fromkeys(one.change.name for one in ranked))[:count]
-    return [one for one in ranked if one.change.name in names]
+def _kept(found: Experiment, ranked: list[Intervention], count: int) -> list[Intervention]:
+    """The best few arms, and those that something measured asks for where they help; several interventions may share one arm.
+
+    Another step may hide what is measured: ten times the step outruns updates that are rounded away.
+    """
+    best = list(dict.fromkeys(one.change.name for one in ranked))[:count]
+    asked = {one.change.name for one in ranked if one.sign and _is_ahead(found, one.change.name)}
+    return [one for one in ranked if one.change.name in asked.union(best)]
+
+
+def _is_ahead(found: Experiment, name: str) -> bool:
+    """Whether an arm has learned clearly more than the training as it is in as many steps."""
+    plain, mine = found.plain, found.arms[name].score()
+    other = None if plain is None else plain.score()
+    constant = judged_constant(found.subject)
+    if mine is None or other is None or not math.isfinite(constant):
+        return mine is not None
+    return mine.loss < other.loss - NOTHING * abs(constant)
 
 
 def _helped(found: Experiment, name: str) -> bool:

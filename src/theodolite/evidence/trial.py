@@ -17,9 +17,9 @@ from torch import Tensor, nn
 from theodolite.core.checks import InputError
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
-from theodolite.evidence.batches import judged_is_trained, price, training_and_held_out, validation_parts
+from theodolite.evidence.batches import judged_is_trained, price, training_and_held_out
 from theodolite.evidence.start import base_lr, beginning, largest_lr, load, schedule
-from theodolite.evidence.task import Score, constant_loss, majority, quiet, score_of, skill, validation_constant
+from theodolite.evidence.task import Score, held_out_constant, majority, quiet, score_of, skill
 from theodolite.evidence.work import work_of
 from theodolite.io.batches import Batch
 from theodolite.measure.dynamics.trial_runs import copied_training
@@ -194,7 +194,7 @@ def judged_parts(subject: Subject) -> Sequence[Batch]:
 
 def judged_constant(subject: Subject) -> float:
     """The loss when ignoring the input on the same data."""
-    return validation_constant(subject) if validation_parts(subject) else constant_loss(subject)
+    return held_out_constant(subject)[0]
 
 
 def judged_majority(subject: Subject) -> float:
@@ -262,9 +262,7 @@ def gain_of(subject: Subject, better: Score | None, worse: Score | None, *, loss
     by_loss = math.nan
     if losses_alike and math.isfinite(constant):
         room = constant - better.loss
-        learned = room > max(
-            NOTHING * abs(constant), SURE * better.stderr
-        )  # else the better one has learned nothing either
+        learned = room > NOTHING * abs(constant) and _is_below_constant(subject, better)
         by_loss = min(1.0, (worse.loss - better.loss) / room) if learned else -math.inf
     by_accuracy, points, uncertain = math.nan, better.accuracy - worse.accuracy, 0.0
     apart, error = _paired(worse.shares, better.shares, better.weights, math.inf) if points == points else (0.0, 0.0)
@@ -281,6 +279,15 @@ def gain_of(subject: Subject, better: Score | None, worse: Score | None, *, loss
             0.0,
         )
     return Gain(by_loss, by_accuracy, max(sure, default=0.0), uncertain)
+
+
+def _is_below_constant(subject: Subject, score: Score) -> bool:
+    """Whether a score is better than ignoring the input beyond chance, part by part; else nothing was learned."""
+    constant, losses = held_out_constant(subject)
+    if judged_is_trained(subject):
+        return True
+    mean, error = _paired(score.losses, losses, score.weights, math.inf)
+    return mean > SURE * error if len(losses) == len(score.losses) > 1 else constant - score.loss > SURE * score.stderr
 
 
 def _ratio(mean: float, error: float) -> float:

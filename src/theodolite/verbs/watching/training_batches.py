@@ -27,6 +27,8 @@ LARGEST = 20_000_000
 """Numbers of a column in which the samples of a batch are looked for."""
 ALIKE = 0.9999
 """The cosine of two gradients that are the same but for rounding and a factor (scaled losses, accumulated batches)."""
+TELLING = 8
+"""Numbers of a gradient from which on a multiple of it is no chance."""
 
 Path = tuple[int, str, Any]
 """Where a target was found: the caller, the name of its variable, and the key inside it (None: the variable itself)."""
@@ -130,16 +132,20 @@ class TrainingBatches:
         self._failed += 1
 
     def _ask(self, batch: Batch, found: list[tuple[Path, Tensor]], answer: Any, arrived: Tensor) -> None:
-        for path, target in found:
-            slope = _slope(self._loss, answer, target)
-            if slope is None or slope.shape != arrived.shape:
-                continue
-            a, b = slope.double().reshape(-1), arrived.double().reshape(-1)
-            size = float(a.norm() * b.norm())
-            if size > 0 and float(a @ b) > ALIKE * size:
-                self._path, self._failed = path, 0
-                self._keep(batch, target)
-                return
+        """The target is the one whose gradient arrived; else one whose gradient is a multiple of it, as of accumulated steps.
+
+        A few numbers are soon a multiple of others: one always is.
+        """
+        slopes = [(path, target, _slope(self._loss, answer, target)) for path, target in found]
+        own = arrived.double().reshape(-1)
+        known = [(path, target, s.double().reshape(-1)) for path, target, s in slopes if s is not None]
+        known = [(path, target, s) for path, target, s in known if len(s) == len(own)]
+        same = [one for one in known if float((one[2] - own).norm()) <= (1 - ALIKE) * float(own.norm())]
+        if len(own) >= TELLING:
+            same += [one for one in known if float(one[2] @ own) > ALIKE * float(one[2].norm() * own.norm())]
+        if same and float(own.norm()) > 0:
+            self._path, self._failed = same[0][0], 0
+            self._keep(batch, same[0][1])
 
     def _keep(self, batch: Batch, target: Tensor) -> None:
         whole = Batch(
