@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from theodolite.core.ailment import Ailment, Finding, evidence
 from theodolite.core.state import untouched
@@ -47,7 +47,7 @@ def _moved(subject: Subject) -> float:
         whole = len(batch.inputs) + len(batch.keywords) == len(batch.tensors())
         if model is None or not is_finite(subject) or len(batch) < 8 or not whole:
             return 0.0
-        if not all(isinstance(t, Tensor) and len(t) == len(batch) for t in batch.tensors()):
+        if any(len(t) != len(batch) for t in batch.tensors()):
             return 0.0  # a graph, or something that belongs to no sample
         half, every = len(batch) // 2, torch.arange(len(batch))
         changed = [torch.where(part, every.roll(half), every) for part in (every < half, every >= half)]
@@ -111,7 +111,7 @@ def interventions(subject: Subject) -> Iterator[Intervention]:
 def _batch_first(names: list[str]) -> Callable[[nn.Module, torch.optim.Optimizer], None]:
     def change(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
         for name in names:
-            model.get_submodule(name).batch_first = True
+            setattr(model.get_submodule(name), "batch_first", True)  # noqa: B010
 
     return change
 

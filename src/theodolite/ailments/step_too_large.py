@@ -68,7 +68,11 @@ def _held_by_clipping(outcome: Outcome) -> bool:
 
     def clip(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
         held = [p for group in optimizer.param_groups for p in group["params"]]
-        optimizer.register_step_pre_hook(lambda *_: torch.nn.utils.clip_grad_norm_(held, CLIP) and None)
+
+        def clip_first(*_: object) -> None:
+            torch.nn.utils.clip_grad_norm_(held, CLIP)
+
+        optimizer.register_step_pre_hook(clip_first)
 
     arm = Trial(outcome.subject, Change("clipped", prepare=clip)).advance(outcome.trial.steps)
     return not gain_of(outcome.subject, outcome.trial.score(), arm.score()).is_worth(1 - MOST) and not arm.diverged

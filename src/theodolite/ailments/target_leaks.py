@@ -9,7 +9,6 @@ its target learns to copy it, and its loss says nothing about what it will do in
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -18,11 +17,10 @@ from theodolite.core.ailment import Ailment, Finding, evidence
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import Sample, batches, first_rows, samples
+from theodolite.evidence.sequences import target_shift
 from theodolite.evidence.task import members_of, scores, task
 from theodolite.io.batches import Batch
 
-SAME = 0.99
-"""The share of places at which input and target must be equal: data have a few repetitions of their own."""
 SHOWN, HIDDEN = 0.5, 0.7
 """Of a masked model: most of what counts is shown, and this share of the rest holds the mask (BERT hides 0.8 so)."""
 ROWS, FEWEST = 16, 32
@@ -30,14 +28,6 @@ OF_EACH = 8
 """Samples of each class from which on a column with one value a class is its name: of two classes by chance once in 2^14."""
 MOVED = 1e-4
 """A change of answers, beside their size, that is more than rounding."""
-
-
-@dataclass(frozen=True)
-class _Match:
-    """Targets are inputs so many places further on; the share of places where that is so."""
-
-    shift: int
-    share: float
 
 
 def judge(subject: Subject) -> Iterator[Finding]:
@@ -53,7 +43,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
 
 def _sequence(subject: Subject, sample: Sample, x: Tensor) -> Iterator[Finding]:
     assert sample.target is not None
-    match = _best_match(subject, x, sample.target)
+    match = target_shift(subject)
     if match is None:
         yield from _visible(subject, x, sample.target)
         return
@@ -84,26 +74,6 @@ def _sequence(subject: Subject, sample: Sample, x: Tensor) -> Iterator[Finding]:
         suggested={"causal_mask": True},
         evidence=(evidence("places ahead that an answer sees", float(seen - place)),),
     )
-
-
-def _best_match(subject: Subject, x: Tensor, target: Tensor) -> _Match | None:
-    """By how many places targets are inputs shifted to the front, among those that count.
-
-    Where the task is not known, nor is known which target the loss asks of which place: it may shift them itself.
-    """
-    ignored, own = task(subject).ignored, task(subject).shift
-    if task(subject).kind != "classes":
-        return None
-    x, target, found = x[:, : x.shape[1] - own], target[:, own:], []
-    for shift in range(min(4, x.shape[1])):
-        ahead, wanted = x[:, shift:], target[:, : x.shape[1] - shift]
-        counts = torch.ones_like(wanted, dtype=torch.bool)
-        for value in ignored:
-            counts &= wanted != value
-        if int(counts.sum()) >= FEWEST:
-            found.append(_Match(shift, float((ahead == wanted)[counts].double().mean())))
-    best = max(found, key=lambda m: m.share, default=None)
-    return best if best is not None and best.share >= SAME else None
 
 
 def _visible(subject: Subject, x: Tensor, target: Tensor) -> Iterator[Finding]:
@@ -172,7 +142,7 @@ def _column(subject: Subject, sample: Sample) -> Iterator[Finding]:
     if x is None or y is None or x.ndim != 2 or y.numel() != len(y) or len(torch.unique(y)) < 2:
         return
     truth = y.reshape(-1).double()
-    codes = truth.unique(return_inverse=True)[1] if task(subject).kind in ("classes", "labels") else None
+    codes = torch.unique(truth, return_inverse=True)[1] if task(subject).kind in ("classes", "labels") else None
     same = [c for c in range(x.shape[1]) if torch.equal(x[:, c].double(), truth) or _renames(x[:, c], codes)]
     if same and len(same) <= x.shape[1] // 2:  # more than half: then the input is made of nothing else
         yield Finding(
@@ -189,8 +159,8 @@ def _renames(column: Tensor, codes: Tensor | None) -> bool:
     """Whether a column has one value for each class, and no two classes share one."""
     if codes is None or int(codes.bincount().min()) < OF_EACH:
         return False
-    values, own = column.unique(return_inverse=True)
-    pairs = torch.stack([own, codes], 1).unique(dim=0)
+    values, own = torch.unique(column, return_inverse=True)
+    pairs = torch.unique(torch.stack([own, codes], 1), dim=0)
     return len(values) == int(codes.max()) + 1 == len(pairs)
 
 
