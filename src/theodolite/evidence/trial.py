@@ -173,6 +173,12 @@ class Trial:
         found = self._scores[self.steps]
         return found if found is not None and math.isfinite(found.loss) else None
 
+    @property
+    def score_at_half(self) -> Score | None:
+        """The score at about half of the steps made, where it was read there; else the present one."""
+        early = [self._scores[steps] for steps in self._scores if 0.4 * self.steps <= steps <= 0.6 * self.steps]
+        return early[0] if early else self.score()
+
     def score_on(self, parts: Sequence[Batch]) -> Score | None:
         """How well the copy does on some parts of the data, in the user's units."""
         change = self.change
