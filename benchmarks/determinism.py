@@ -1,9 +1,9 @@
-"""The same findings everywhere: what the diagnosis prints of 40 runs, on a quiet machine, a busy one, with one and two threads, twice.
+"""The same findings everywhere: what the diagnosis prints of 40 runs, quiet, with a busy machine, with two threads, and again.
 
     python benchmarks/determinism.py [--subjects 40] [--jobs 1] [--out FILE.json]
 
-Runs are those of the field (benchmarks/clinic_field), faulty and cured, spread over its kinds. Each is trained with one thread, so
-that all conditions are asked about the same weights, and then diagnosed under its condition; names, severities, sentences with
+Runs are those of the field (benchmarks/clinic_field), faulty and cured, spread over its kinds. Each is trained with one thread,
+so that all conditions are asked about the same weights, and then diagnosed under its condition; names, severities, sentences with
 their numbers, and what could not be judged are compared letter by letter.
 """
 

@@ -104,10 +104,13 @@ def _wider(subject: Subject) -> Iterator[Intervention]:
         return
     few = first_rows(batches(subject)[0], 2)
     ran = layers_run(model, *few.inputs, **few.keywords)
-    need, numbers = _needed(sample.inputs[0]), {name: _numbers(*pair, sample.inputs[0]) for name, pair in ran.items()}
+    numbers = {name: _numbers(*pair, sample.inputs[0]) for name, pair in ran.items()}
     name = min(list(numbers)[:-1], key=lambda one: numbers[one], default=None)
     part = HALF if sample.inputs[0].is_floating_point() else OF_TOKENS
-    if name is None or numbers[name] > MOST or not numbers[name] < part * need:
+    if name is None or numbers[name] > MOST:
+        return
+    need = _needed(sample.inputs[0])
+    if not numbers[name] < part * need:
         return
     times = max(2, math.ceil(WIDER / max(1, numbers[name])))
 

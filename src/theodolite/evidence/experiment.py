@@ -197,15 +197,16 @@ def longest_trial(subject: Subject, arms: int = 12) -> int:
     Arms are taken to a quarter, the six best to a half and three to the whole; so is the training as it is, and one or two more
     around the best step.
     """
-    training, _ = training_and_held_out(subject)
+    training, held_out = training_and_held_out(subject)
     if not training:
         return 0
     size = max(map(len, training))
     each = price(subject).step(size)
+    scores = (arms + min(6, arms) + min(3, arms) + 3) * sum(price(subject).forward(len(part)) for part in held_out)
     made = steps_made(subject)
     wanted = min(made, LONG) if made and steps_are_known(subject) else SHORT
     rounds = 2.5 + arms / 4 + min(6, arms) / 4 + min(3, arms) / 2
-    return int(min(max(wanted, 40), work_of(subject).left / (rounds * each)))
+    return int(min(max(wanted, 40), max(work_of(subject).left - scores, work_of(subject).left / 2) / (rounds * each)))
 
 
 def _halved(found: Experiment, pool: list[Intervention], longest: int) -> list[Intervention]:
