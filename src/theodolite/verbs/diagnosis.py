@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from theodolite.core.ailment import SEVERITIES, Finding, Severity
 from theodolite.core.budget import budget_seconds
 from theodolite.core.reading_table import row_of
-from theodolite.verbs._shown import Shown
+from theodolite.verbs._presented import Presentable
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Diagnosis(Shown):
+class Diagnosis(Presentable):
     """The findings of one subject or run, worst first; ``healthy`` where none is worse than a note.
 
     ``checked`` names the ailments that were judged, ``unchecked`` the others with what they would need, or why they could not be
