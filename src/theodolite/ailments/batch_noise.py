@@ -49,7 +49,7 @@ def _joined(whole: Sequence[Batch]) -> Sequence[Batch]:
 def _in_order(outcome: Outcome) -> Finding:
     return finding_of(
         outcome,
-        "The batches are not drawn at random: classes come in order, and each batch undoes the last.",
+        "The batches are not shuffled: classes come in order, and each batch undoes what the last one taught.",
         "DataLoader(..., shuffle=True)",
         {"shuffle": True},
     )
@@ -60,7 +60,7 @@ def _too_small(outcome: Outcome, size: int) -> Finding:
     return finding_of(
         outcome,
         f"Batches of {size} are too noisy for this learning rate.",
-        f"batch_size={larger} (or an lr {FOLD} times smaller, and as many times more steps)",
+        f"batch_size={larger} (or a learning rate {FOLD} times smaller, for {FOLD} times as many steps)",
         {"batch_size": larger},
     )
 
@@ -83,7 +83,7 @@ def _batches_unlike(subject: Subject) -> bool:
 
 
 ailment = Ailment(
-    question="Are the batches too small for the step?",
+    question="Are the batches too small for the learning rate?",
     needs={"model", "data", "loss", "optimizer"},
     interventions=interventions,
     laws=("constant-step-noise-floor",),

@@ -81,7 +81,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
     yield Finding(
         severity="warning" if harmed else "note",
         where=f"class {rarest}",
-        says=said + (" The rare ones are given up." if harmed else ""),
+        says=said + (" The network gives up the rare classes." if harmed else ""),
         remedy="loss weights: weight = len(y) / (classes * torch.bincount(y)); or "
         "torch.utils.data.WeightedRandomSampler(weight[y], len(y)); judge by balanced accuracy",
         evidence=tuple(readings),
@@ -135,7 +135,8 @@ def _of_places(subject: Subject) -> Iterator[Finding]:
     yield Finding(
         severity="warning",
         where="targets",
-        says=f"The rare classes are given up: class {common} has {float(counts[common]) / len(classes):.1%} of all places and "
+        says=f"The network gives up the rare classes: class {common} has {float(counts[common]) / len(classes):.1%} of all "
+        "places and "
         f"{found:.0%} of them are right, the others have {float(of_rare.double().mean()):.1%} and {lost:.0%} are right.",
         remedy="loss weights: weight = places / (classes * torch.bincount(y.flatten())); judge by recall of each class",
         evidence=(
@@ -190,4 +191,4 @@ def _right(subject: Subject, some: Sequence[Batch]) -> tuple[Tensor, Tensor] | N
     return (classes.cpu(), (told == classes).cpu()) if told is not None and len(told) == len(classes) else None
 
 
-ailment = Ailment(question="Are rare classes lost?", needs={"model", "data", "loss"}, judge=judge)
+ailment = Ailment(question="Does the network give up rare classes?", needs={"model", "data", "loss"}, judge=judge)

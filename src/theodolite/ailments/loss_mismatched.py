@@ -67,7 +67,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
     elif is_linear(subject, answers):
         yield Finding(
             severity="critical",
-            says="The loss is a linear function of the outputs: it rewards larger outputs without end, or takes probabilities "
+            says="The loss is a linear function of the outputs: it rewards ever larger outputs, or takes probabilities "
             "where it means their logarithms.",
             remedy="F.cross_entropy(output, target) on the plain outputs of the last layer; F.nll_loss only after log_softmax",
             suggested={"loss": "cross_entropy"},
@@ -75,8 +75,8 @@ def judge(subject: Subject) -> Iterator[Finding]:
     elif is_past_its_range(subject):
         yield Finding(
             severity="critical",
-            says=f"Targets lie outside the range of the loss: they go up to {float(target.max()):g}, and the loss falls below "
-            "zero without end as outputs grow.",
+            says=f"Targets lie outside the range of the loss: they go up to {float(target.max()):g}, and the loss falls "
+            "without limit as outputs grow.",
             remedy="one output a class and F.cross_entropy(output, target.long()), or targets of 0 and 1",
             suggested={"loss": "cross_entropy"},
         )

@@ -45,7 +45,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
         if near > elsewhere + SURE * error:
             return
         said = (
-            f"training accuracy {training.accuracy:.1%}, held-out {held.accuracy:.1%}, commonest class {elsewhere:.1%}"
+            f"training accuracy {training.accuracy:.1%}, held-out {held.accuracy:.1%}, majority class {elsewhere:.1%}"
         )
     else:
         fitted = training.loss < FAR * constant_loss(subject)

@@ -53,8 +53,8 @@ def judge(subject: Subject) -> Iterator[Finding]:
     yield Finding(
         severity="critical" if severe else "warning" if gap > SHARE else "note",
         where=tail.layer,
-        says=f"The function after layer {tail.layer} squashes the outputs: they are {words}, so the loss cannot go below "
-        f"{floor:.3g}. Without it {max(free, 0.0):.2g} can be reached; ignoring the input gives {constant:.3g}.",
+        says=f"The function after layer {tail.layer} squashes the outputs: they are {words}, so the loss cannot fall below "
+        f"{floor:.3g}. Without it the loss could reach {max(free, 0.0):.1g}; ignoring the input gives {constant:.3g}.",
         remedy=remedy,
         suggested=suggested,
         evidence=(evidence("least loss within reach", floor), evidence("least loss of any output", free)),
@@ -80,7 +80,7 @@ def _remedy(tail: OutputTail) -> tuple[str, dict[str, str]]:
             "nn.Sigmoid() in place of the last activation; or none, with F.binary_cross_entropy_with_logits as the loss"
         )
         return text, {"last activation": "sigmoid"}
-    return "remove the last activation: the loss takes the plain outputs of the last layer", {
+    return "remove the last activation: this loss expects the plain outputs of the last layer", {
         "remove": "last activation"
     }
 
@@ -94,8 +94,8 @@ def interventions(subject: Subject) -> Iterator[Intervention]:
     if high - low < 1e3 or not low > -1e3 or task(subject).kind not in ("classes", "labels"):
         return
     bare = Change("without the last activation", prepare=_bypass(tail.layer))
-    says = f"A cut after layer {tail.layer} keeps outputs from going below {low:.3g}, though they stand for classes."
-    plain = "remove the last activation: the loss takes the plain outputs of the last layer"
+    says = f"The activation after layer {tail.layer} keeps outputs from going below {low:.3g}, but class scores must be free."
+    plain = "remove the last activation: this loss expects the plain outputs of the last layer"
     yield Intervention(bare, _found(says, plain, tail.layer), rank=9, sign=True)
     entropy = cross_entropy_for(subject)
     if entropy is not None:
@@ -127,7 +127,7 @@ def _bypass(layer: str) -> Callable[[nn.Module, torch.optim.Optimizer], None]:
 
 
 ailment = Ailment(
-    question="Can the outputs reach what the loss asks for?",
+    question="Does the last activation keep the loss from falling?",
     needs={"model", "data", "loss"},
     judge=judge,
     interventions=interventions,

@@ -51,7 +51,7 @@ def _found(outcome: Outcome) -> Finding:
     was = largest_lr(outcome.subject)
     lr = float(f"{was * trial.change.lr:.2g}")
     return finding_of(
-        outcome, f"The learning rate of {was:g} is too large: training does not come down.", f"lr={lr:g}", {"lr": lr}
+        outcome, f"The learning rate of {was:g} is too large: the loss does not come down.", f"lr={lr:g}", {"lr": lr}
     )
 
 
@@ -117,7 +117,7 @@ def _live(seen: str, moment: RunMoment, lr: float = math.nan) -> Finding:
     return Finding(
         severity="critical",
         says=seen + ".",
-        remedy=f"lr at most {lr:g}" if known else "take a smaller lr",
+        remedy=f"lr at most {lr:g}" if known else "a smaller lr",
         suggested={"lr": lr} if known else {},
     )
 

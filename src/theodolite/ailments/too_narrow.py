@@ -117,7 +117,8 @@ def _wider(subject: Subject) -> Iterator[Intervention]:
     def found(outcome: Outcome) -> Finding:
         return finding_of(
             outcome,
-            f"The network is too narrow: {numbers[name]} numbers pass {name}, and the data have {need:.1f} dimensions.",
+            f"The network is too narrow: only {numbers[name]} numbers pass through {name}, and the data have {need:.1f} "
+            "dimensions.",
             f"{times} times as many units in every hidden layer: {numbers[name] * times} in {name}",
             {"width": numbers[name] * times},
             where=name,
