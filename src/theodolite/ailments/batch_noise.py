@@ -4,7 +4,7 @@ The gradient of a batch of $B$ samples is the mean gradient plus noise of varian
 scale $\mathrm{tr}\,\Sigma/|\bar g|^2$ larger batches gain nothing more (McCandlish et al. 2018), and below it noise outweighs
 the signal. Every constant step ends at a floor of noise, so that alone is no ailment: it is one where batches joined 8 fold, at
 the same step size and in a quarter of the steps, recover what the run has lost. Batches that hold their classes in order are
-another noise, undone by dealing the same samples out anew: classes that were drawn at random exceed ten deviations of chi
+another noise, undone by shuffling the same samples: classes that were drawn at random exceed ten deviations of chi
 squared less than once in 100000.
 """
 

@@ -1,9 +1,9 @@
 r"""Are classes so unlike in number that the rare ones are lost?
 
 The counts are exact; an interval (Wilson's, three standard errors) says what they tell of the source. That some classes are
-rare is no fault: it is one where the network gives them up. So with at least seven of the commonest class to one of the
-rarest, and a network that has learned its classes' shares (a loss no worse than that of the best constant answer), the share
-of samples answered rightly is taken for the commonest class and for those of less than a fifth of its size, on held-out data
+rare is no fault: it is one where the network gives them up. So with at least seven of the majority class to one of the
+rarest, and a network that has learned its classes' shares (a loss no worse than when ignoring the input), the share
+of samples answered rightly is taken for the majority class and for those of less than a fifth of its size, on held-out data
 where there are any. A warning where the rare ones are behind by 0.15, and by three standard errors (chance
 exceeds them once in 700); else a note.
 """
@@ -64,7 +64,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
     )
     lost = _recalls(subject, counts, common)
     readings = [
-        evidence("share of the commonest class", share, stderr=error / 3),
+        evidence("share of the majority class", share, stderr=error / 3),
         evidence("samples of the rarest class", int(counts[rarest])),
     ]
     if lost is not None:
@@ -141,7 +141,7 @@ def _of_places(subject: Subject) -> Iterator[Finding]:
         remedy="loss weights: weight = places / (classes * torch.bincount(y.flatten())); judge by recall of each class",
         evidence=(
             evidence("right answers among rare classes", lost),
-            evidence("right answers of the commonest", found),
+            evidence("right answers of the majority class", found),
         ),
     )
 

@@ -63,8 +63,8 @@ def judge(subject: Subject) -> Iterator[Finding]:
 def _says(signs: VitalSigns) -> str:
     first, last = signs.layers[0].input_unlike, signs.layers[-1].input_unlike
     return (
-        f"After {len(signs.layers) - 1} layers all inputs look the same (cosine of two of them: {1 - first:.2g} at first, "
-        f"{1 - last:.7f} at the last layer)."
+        f"After {len(signs.layers) - 1} layers all inputs look the same: the cosine of two inputs goes from {1 - first:.2g} to "
+        f"{1 - last:.7f}."
     )
 
 

@@ -62,7 +62,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
         says=f"{share:.1%} of {len(groups)} samples have an input that also occurs with another target: whatever the network, "
         f"{least} on these data.{nature}",
         remedy="_, group = torch.unique(x.flatten(1), dim=0, return_inverse=True) names the copies: keep one target each (the "
-        "commonest, or the mean), or add an input in which they differ",
+        "most frequent, or the mean), or add an input in which they differ",
         evidence=(
             evidence("share of samples in conflict", share),
             evidence("floor under the error", floor),

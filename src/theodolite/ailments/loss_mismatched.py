@@ -1,7 +1,7 @@
 r"""Does the loss ask for something else than the targets mean?
 
 Facts measured and not read off a name. (1) The loss does not change with the answers at all (a cross-entropy of one
-output is always 0). (2) It changes with the targets but not when they are dealt out anew among the samples of a batch: an (n,
+output is always 0). (2) It changes with the targets but not when they are shuffled among the samples of a batch: an (n,
 1) answer against (n,) targets was broadcast, and every answer is compared with every target. (3) The loss of classes is linear
 in answers that are no logarithms of probabilities: a negative log-likelihood without its log-softmax. (4) Targets lie where
 the loss rewards outputs without end: a binary cross-entropy with a class of 2. (5) Classes are taken as numbers: the answer

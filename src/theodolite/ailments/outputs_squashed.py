@@ -54,11 +54,15 @@ def judge(subject: Subject) -> Iterator[Finding]:
         severity="critical" if severe else "warning" if gap > SHARE else "note",
         where=tail.layer,
         says=f"The function after layer {tail.layer} squashes the outputs: they are {words}, so the loss cannot fall below "
-        f"{floor:.3g}. Without it the loss could reach {max(free, 0.0):.1g}; ignoring the input gives {constant:.3g}.",
+        f"{floor:.3g}. Without it the loss could reach {_least(free, constant)}; ignoring the input gives {constant:.3g}.",
         remedy=remedy,
         suggested=suggested,
         evidence=(evidence("least loss within reach", floor), evidence("least loss of any output", free)),
     )
+
+
+def _least(free: float, constant: float) -> str:
+    return "0" if free < 0.01 * constant else f"{free:.2g}"
 
 
 def _range(tail: OutputTail) -> str:
