@@ -73,10 +73,10 @@ def test_what_cannot_be_read_is_named_and_the_rest_is_surveyed(capsys, tmp_path)
     save_file({"a.weight": torch.eye(20), "b.weight": torch.full((9, 9), float("nan"))}, tmp_path / "m.safetensors")
     status, out, err = run(capsys, "survey", str(tmp_path / "m.safetensors"), "--out", str(tmp_path / "out"), "--all")
     assert status == 2
-    assert out.startswith("✖ Critical: weights are not numbers in 1 of 2 tensors.")
+    assert out.startswith("✖ Critical: weights are NaN or infinite in 1 of 2 tensors.")
     assert "a.weight" in out
     assert "b.weight" in out
-    assert err.startswith("theodolite: 1 of the tensors could not be read: b.weight")
+    assert err.startswith("theodolite: 1 tensor could not be read: b.weight")
     assert err.count("\n") == 1
     assert "a.weight" in (tmp_path / "out" / "readings.csv").read_text()
 
@@ -326,4 +326,4 @@ def test_help_begins_with_what_it_is_for_and_fits_80_columns(capsys, monkeypatch
             main([*words, "--help"])
         told = capsys.readouterr().out
         assert max(map(len, told.splitlines())) <= 80
-    assert "Run laws: prediction beside experiment." in told
+    assert "Run the laws: each theorem's prediction beside an experiment." in told

@@ -5,6 +5,7 @@ import io
 import json
 import re
 import shlex
+import shutil
 import sys
 from pathlib import Path
 
@@ -28,8 +29,9 @@ FASTER = {"survey": ["--budget", "5s"], "diagnose": ["--budget", "5s"]}
 
 
 def sections():
-    """The pages whose blocks run together: README, each section of the guide, each page for who comes from elsewhere."""
+    """The pages whose blocks run together: README, laws, each section of the guide, each page for who comes from elsewhere."""
     yield "README", (ROOT / "README.md").read_text(encoding="utf-8")
+    yield "laws", (ROOT / "docs" / "laws.md").read_text(encoding="utf-8")
     for part in re.split(r"(?m)^## ", (ROOT / "docs" / "guide.md").read_text(encoding="utf-8")):
         yield f"guide: {part.partition(chr(10))[0]}", part
     for file in sorted((ROOT / "docs" / "from").glob("*.md")):
@@ -110,6 +112,8 @@ def made(folder):
     for name in ("test.npz", "train.npz"):
         np.savez(folder / name, x=rows, y=np.arange(64) % 3)
     (folder / "train.py").write_text(TRAINING)
+    (folder / "examples").mkdir()
+    shutil.copy(ROOT / "examples" / "train.py", folder / "examples")
     (folder / "mypackage").mkdir()
     code = "from torch import nn\n\n\ndef model():\n    return nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 3))\n"
     (folder / "mypackage" / "zoo.py").write_text(code)
@@ -147,7 +151,7 @@ def test_a_command_runs_as_it_stands(command, tmp_path, monkeypatch, capsys):
     assert status == 0, told.err
     assert told.out.strip()
     if words[0] not in SLOW:
-        assert missing(SHOWN.get(command, ()), told.out) == []
+        assert missing(SHOWN.get(command, ()), told.out + told.err * (words[0] == "run")) == []
 
 
 def test_the_page_shows_how_many_laws_of_a_topic_there_are():

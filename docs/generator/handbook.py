@@ -19,7 +19,8 @@ from generator.times import times_section
 from theodolite import catalogue
 
 DOCS = Path(__file__).parent.parent
-OTHERS = {f"{name}.md": f"{name}.html" for name in ("glossary", "clinic", "benchmarks", "benchmarks_gpu", "others")}
+NAMES = ("questions", "laws", "glossary", "words", "clinic", "benchmarks", "benchmarks_gpu", "others")
+OTHERS = {f"{name}.md": f"{name}.html" for name in NAMES}
 
 
 def rendered_markdown(text: str, path: str) -> str:
@@ -84,6 +85,8 @@ def _address(link: str, path: str) -> str:
         return link
     name, _, place = link.partition("#")
     source = _among_docs(name, path)
+    if source == "guide.md" and place:  # a section is a page
+        return "../" * path.count("/") + f"guide/{place}.html"
     target = {**OTHERS, "guide.md": "guide/index.html"}.get(source) or re.sub(r"\.md$", ".html", source)
     return "../" * path.count("/") + target + (f"#{place}" if place else "")
 
@@ -113,7 +116,7 @@ def coming_pages() -> list[Page]:
 
 
 def other_pages() -> Iterator[Page]:
-    """Glossary, clinic, benchmarks, what others do, and design decisions."""
+    """Questions, glossary, clinic, benchmarks, what others do, and design decisions."""
     for name, path in OTHERS.items():
         yield _page(DOCS / name, path, "page")
     for file in sorted((DOCS / "design").glob("*.md")):

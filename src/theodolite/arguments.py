@@ -12,13 +12,13 @@ WRONG_INPUT = 2
 
 
 _EXAMPLES = """examples:
-  theodolite run train.py                       your training script, watched
+  theodolite run train.py                       your training script, unchanged
   theodolite diagnose zoo:model --data x.npz    a function that returns a model
   theodolite survey model.safetensors           a checkpoint alone
   theodolite design --activation gelu --depth 50
 
 exit status:
-  0 done, 1 a law is broken or --fail-on was met, 2 the input is wrong"""
+  0 done, 1 a law is broken or --fail-on was met, 2 wrong input"""
 
 
 class _Wide(argparse.RawDescriptionHelpFormatter):
@@ -58,8 +58,7 @@ def parser(runs: Mapping[str, Callable[[argparse.Namespace], int]]) -> argparse.
     """Every command with its options; ``runs`` is what each does."""
     whole = _Parser(
         prog="theodolite",
-        description="Says what is wrong with a neural network, how that is known and what to type; every number stands beside "
-        "the one that a theorem expects.",
+        description="Finds what is wrong with your PyTorch model and what to change.",
         epilog=_EXAMPLES,
         formatter_class=_Wide,
     )
@@ -97,51 +96,60 @@ def completion(shell: str, whole: argparse.ArgumentParser) -> str:
 
 
 def _survey_parser(commands: Any) -> None:
-    survey = commands.add_parser("survey", help="measure a model or a checkpoint against theory")
+    survey = commands.add_parser(
+        "survey", help="measure a model or a checkpoint; each number beside what theory expects"
+    )
     survey.add_argument(
         "target", nargs="?", help="checkpoint, folder or package.module:function (none: a built-in network)"
     )
     survey.add_argument("--data", help="digits, a .npz with x and y, or a .npy with x")
-    survey.add_argument("--validation", help="held-out data, in the same forms")
+    survey.add_argument("--validation", help="held-out data, in the same formats")
     survey.add_argument(
         "--against", metavar="BASE", help="a checkpoint from before training or fine-tuning, to compare with"
     )
     survey.add_argument("--base", metavar="BASE", help="of an adapter (LoRA): the checkpoint that it belongs to")
-    survey.add_argument("--device", default="cpu", help="where the tensors of a checkpoint are worked on, such as cuda")
+    survey.add_argument("--device", default="cpu", help="where to compute, such as cuda")
     survey.add_argument("--lr", type=float, help="the learning rate of training")
-    survey.add_argument("--activation", help="the nonlinearity, where it cannot be seen (a bare checkpoint)")
+    survey.add_argument("--activation", help="the activation function, for a checkpoint without its code")
     survey.add_argument(
-        "--instrument", action="append", default=[], metavar="NAME", help="only this one; may be repeated"
+        "--instrument", action="append", default=[], metavar="NAME", help="take only this measurement; may be repeated"
     )
-    survey.add_argument("--all", action="store_true", help="every reading, not one row a quantity")
+    survey.add_argument("--all", action="store_true", help="print every reading, not one row a quantity")
     costs = ("free", "forward", "backward", "hvp", "train")
-    survey.add_argument("--budget", default="60s", metavar="TIME", help="such as 60s or 2m; none: no limit (60s)")
-    survey.add_argument("--cost", default="train", choices=costs, help="the dearest work allowed")
+    survey.add_argument(
+        "--budget", default="60s", metavar="TIME", help="how long it may take, such as 60s or 2m; none: no limit (60s)"
+    )
+    survey.add_argument("--cost", default="train", choices=costs, help="the most expensive kind of work allowed")
     _shared(survey, out="folder for report.html and readings.json (survey)", jobs=True)
 
 
 def _diagnose_parser(commands: Any) -> None:
-    diagnose = commands.add_parser("diagnose", help="what is wrong with a network, how that is known, what to type")
+    diagnose = commands.add_parser("diagnose", help="find what is wrong with a model, and what to change")
     diagnose.add_argument(
         "target", nargs="?", help="checkpoint, folder or package.module:function (none: a built-in network)"
     )
     diagnose.add_argument("--data", help="digits, a .npz with x and y, or a .npy with x")
-    diagnose.add_argument("--validation", help="held-out data, in the same forms")
+    diagnose.add_argument("--validation", help="held-out data, in the same formats")
     diagnose.add_argument("--against", metavar="BASE", help="the weights from before training")
-    diagnose.add_argument("--lr", type=float, help="the learning rate of training, plain descent assumed")
+    diagnose.add_argument("--lr", type=float, help="the learning rate of training (plain gradient descent is assumed)")
+    diagnose.add_argument("--device", default="cpu", help="where to compute, such as cuda")
     diagnose.add_argument("--budget", default="25s", help="how long it may take, such as 60s or 2m")
     diagnose.add_argument(
-        "--fail-on", choices=("critical", "warning"), help="exit status 1 where something as bad was found"
+        "--fail-on", choices=("critical", "warning"), help="exit with status 1 if a finding is this bad or worse"
     )
     _shared(diagnose, out="folder for diagnosis.html and diagnosis.json")
 
 
 def _run_parser(commands: Any) -> None:
     run = commands.add_parser(
-        "run", help="a training script as it is, watched: findings while it runs, the page at the end"
+        "run", help="run your training script unchanged and say what goes wrong; a page at the end"
     )
-    run.add_argument("--every", default="auto", help="steps between looks, or auto: as 5 %% of the time allow (auto)")
-    run.add_argument("--level", default="standard", choices=("cheap", "standard", "full"), help="what each look reads")
+    run.add_argument(
+        "--every", default="auto", help="measure every so many steps, or auto: at most 5 %% of the time (auto)"
+    )
+    run.add_argument(
+        "--level", default="standard", choices=("cheap", "standard", "full"), help="how much to measure each time"
+    )
     run.add_argument(
         "--out", type=Path, metavar="DIR", default=Path("run"), help="folder for run.html and run.json (run)"
     )
@@ -150,52 +158,54 @@ def _run_parser(commands: Any) -> None:
 
 
 def _design_parser(commands: Any) -> None:
-    design = commands.add_parser("design", help="before training: initialization and how deep a signal lives")
+    design = commands.add_parser("design", help="before training: initialization, depth and learning rate of a network")
     design.add_argument("--activation", default="relu", help="a name as in torch.nn.functional")
     design.add_argument("--depth", type=int, default=10, help="hidden layers")
     design.add_argument("--width", type=int, default=512, help="units a hidden layer")
-    design.add_argument("--samples", type=int, help="examples that a step of full-batch descent averages over")
-    design.add_argument("--data", help="digits, a .npz or a .npy: the scale of the inputs is taken from it")
+    design.add_argument("--samples", type=int, help="size of the training set")
+    design.add_argument("--data", help="digits, a .npz or a .npy, to take the scale of the inputs from")
     _shared(design, out="folder for design.html")
 
 
 def _data_parsers(commands: Any) -> None:
-    dimension = commands.add_parser("dimension", help="how many directions the rows of a data set really use")
+    dimension = commands.add_parser("dimension", help="estimate the intrinsic dimension of a data set")
     dimension.add_argument("data", help="digits, or a file that is .npy, .npz (x and perhaps y), .csv or .parquet")
-    dimension.add_argument(
-        "--method", metavar="NAME", help="one estimator alone, such as twonn, mle, gride, calibrated"
-    )
+    dimension.add_argument("--method", metavar="NAME", help="use one estimator, such as twonn, mle, gride, calibrated")
     _shared(dimension, out="folder for dimension.html and dimension.json (dimension)")
 
-    memorize = commands.add_parser("memorize", help="a network written down, not trained, that fits the data exactly")
+    memorize = commands.add_parser(
+        "memorize", help="write down a network, without training, that fits the data exactly"
+    )
     memorize.add_argument("data", help="digits, or an .npz with x and y; whole-number y are classes")
-    memorize.add_argument("--activation", default="relu", choices=("relu", "hardtanh"), help="of its units (relu)")
+    memorize.add_argument(
+        "--activation", default="relu", choices=("relu", "hardtanh"), help="activation function (relu)"
+    )
     memorize.add_argument("--widths", help="hidden widths such as 200,200 (default: those of the theorem)")
     memorize.add_argument("--float32", action="store_true", help="write float32 and say what that costs")
-    memorize.add_argument("--seed", type=int, default=0, help="another projection (0)")
-    memorize.add_argument("--out", type=Path, metavar="FILE", default=Path("net.safetensors"), help="the network")
+    memorize.add_argument("--seed", type=int, default=0, help="seed of the random projection (0)")
+    memorize.add_argument(
+        "--out", type=Path, metavar="FILE", default=Path("net.safetensors"), help="file to write the network to"
+    )
     _shared(memorize)
 
 
 def _law_parsers(commands: Any) -> None:
-    check = commands.add_parser("check", help="run laws: prediction beside experiment")
-    check.add_argument("law", nargs="*", help="laws or topics; none: all of them")
-    check.add_argument("--size", default="quick", choices=("quick", "full"), help="seconds a law, or minutes")
-    check.add_argument("--seed", type=int, default=0, help="another draw of every experiment (0)")
+    check = commands.add_parser("check", help="run the laws: each theorem's prediction beside an experiment")
+    check.add_argument("law", nargs="*", help="laws or topics (none: all of them)")
+    check.add_argument("--size", default="quick", choices=("quick", "full"), help="quick: seconds a law; full: minutes")
+    check.add_argument("--seed", type=int, default=0, help="seed of every experiment (0)")
     check.add_argument(
         "--break-assumptions", action="store_true", help="also break each assumption and see the law fail"
     )
-    _shared(check, out="folder for atlas.html and each verdict; a killed run goes on there", jobs=True)
+    _shared(check, out="folder for atlas.html and each verdict; a run that was killed continues there", jobs=True)
 
-    _shared(
-        commands.add_parser("doctor", help="known answers asked of this installation: can its arithmetic be trusted?")
-    )
-    _shared(commands.add_parser("list", help="every law, instrument and ailment"))
-    explain = commands.add_parser("explain", help="a law, an instrument or an ailment in full")
+    _shared(commands.add_parser("doctor", help="self-test of this installation"))
+    _shared(commands.add_parser("list", help="list every law, instrument and ailment"))
+    explain = commands.add_parser("explain", help="explain a finding (ailment), a measurement (instrument) or a law")
     explain.add_argument("name", help="as `theodolite list` shows it")
     _shared(explain)
     completion = commands.add_parser(
-        "completion", help="a script that completes commands, options and names in a shell"
+        "completion", help="print a script that completes commands, options and names in your shell"
     )
     completion.add_argument(
         "shell", choices=("bash", "zsh", "fish"), help='such as: eval "$(theodolite completion bash)"'

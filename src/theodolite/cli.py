@@ -39,14 +39,16 @@ def main(arguments: list[str] | None = None) -> int:
     except InputError as error:
         return _wrong(error)
     except OSError as error:  # a full disk, a folder that may not be written: the machine's words, in our sentence
-        return _wrong(f"expected files that can be read and written, got {error}; see to that first")
+        return _wrong(
+            f"expected files that can be read and written, got {error}; free some space or choose another folder"
+        )
     except MemoryError:
-        return _wrong("expected memory for this, got none left; take a smaller part, or a larger machine")
+        return _wrong("expected enough memory, got none left; use less data or a larger machine")
     except KeyboardInterrupt:
         print("theodolite: interrupted", file=sys.stderr)
         return 130
     except Exception as error:
-        error.add_note(f"Unless your own code raised this, it is a defect of theodolite. Please report it: {ISSUES}")
+        error.add_note(f"Unless your own code raised this, it is a bug in theodolite. Please report it: {ISSUES}")
         raise
 
 
@@ -77,7 +79,8 @@ def _survey(options: argparse.Namespace) -> int:
     if result.faults:
         name, reason = next(iter(result.faults.items()))
         more = f" (and {len(result.faults) - 1} more)" if len(result.faults) > 1 else ""
-        return _wrong(f"{len(result.faults)} of the tensors could not be read: {name}{more}: {reason}")
+        tensors = "tensor" if len(result.faults) == 1 else "tensors"
+        return _wrong(f"{len(result.faults)} {tensors} could not be read: {name}{more}: {reason}")
     return status
 
 
@@ -87,7 +90,9 @@ def _diagnose(options: argparse.Namespace) -> int:
     from theodolite.verbs.diagnosis import diagnose
 
     validation = dataset(options.validation) if options.validation else None
-    subject = asked_subject(options.target, options.data, against=options.against, lr=options.lr, checked=False)
+    subject = asked_subject(
+        options.target, options.data, against=options.against, device=options.device, lr=options.lr, checked=False
+    )
     result = diagnose(subject, validation=validation, budget=options.budget)
     _present(result, options, options.out, {"diagnosis.html": "The page", "diagnosis.json": ""})
     return BROKEN if options.fail_on and result.meets(options.fail_on) else DONE

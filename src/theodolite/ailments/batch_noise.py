@@ -4,7 +4,7 @@ The gradient of a batch of $B$ samples is the mean gradient plus noise of varian
 scale $\mathrm{tr}\,\Sigma/|\bar g|^2$ larger batches gain nothing more (McCandlish et al. 2018), and below it noise outweighs
 the signal. Every constant step ends at a floor of noise, so that alone is no ailment: it is one where batches joined 8 fold, at
 the same step size and in a quarter of the steps, recover what the run has lost. Batches that hold their classes in order are
-another noise, undone by dealing the same samples out anew: classes that were drawn at random exceed ten deviations of chi
+another noise, undone by shuffling the same samples: classes that were drawn at random exceed ten deviations of chi
 squared less than once in 100000.
 """
 
@@ -49,7 +49,7 @@ def _joined(whole: Sequence[Batch]) -> Sequence[Batch]:
 def _in_order(outcome: Outcome) -> Finding:
     return finding_of(
         outcome,
-        "The batches are not drawn at random: classes come in order, and each batch undoes the last.",
+        "The batches are not shuffled: classes come in order, and each batch undoes what the last one taught.",
         "DataLoader(..., shuffle=True)",
         {"shuffle": True},
     )
@@ -60,7 +60,7 @@ def _too_small(outcome: Outcome, size: int) -> Finding:
     return finding_of(
         outcome,
         f"Batches of {size} are too noisy for this learning rate.",
-        f"batch_size={larger} (or an lr {FOLD} times smaller, and as many times more steps)",
+        f"batch_size={larger} (or a learning rate {FOLD} times smaller, for {FOLD} times as many steps)",
         {"batch_size": larger},
     )
 
@@ -83,7 +83,7 @@ def _batches_unlike(subject: Subject) -> bool:
 
 
 ailment = Ailment(
-    question="Are the batches too small for the step?",
+    question="Are the batches too small for the learning rate?",
     needs={"model", "data", "loss", "optimizer"},
     interventions=interventions,
     laws=("constant-step-noise-floor",),

@@ -1,9 +1,9 @@
 r"""Are classes so unlike in number that the rare ones are lost?
 
 The counts are exact; an interval (Wilson's, three standard errors) says what they tell of the source. That some classes are
-rare is no fault: it is one where the network gives them up. So with at least seven of the commonest class to one of the
-rarest, and a network that has learned its classes' shares (a loss no worse than that of the best constant answer), the share
-of samples answered rightly is taken for the commonest class and for those of less than a fifth of its size, on held-out data
+rare is no fault: it is one where the network gives them up. So with at least seven of the majority class to one of the
+rarest, and a network that has learned its classes' shares (a loss no worse than when ignoring the input), the share
+of samples answered rightly is taken for the majority class and for those of less than a fifth of its size, on held-out data
 where there are any. A warning where the rare ones are behind by 0.15, and by three standard errors (chance
 exceeds them once in 700); else a note.
 """
@@ -69,7 +69,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
     )
     lost = _recalls(subject, counts, common)
     readings = [
-        evidence("share of the commonest class", share, stderr=error / 3),
+        evidence("share of the majority class", share, stderr=error / 3),
         evidence("samples of the rarest class", int(counts[rarest])),
     ]
     if lost is not None:
@@ -86,7 +86,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
     yield Finding(
         severity="warning" if harmed else "note",
         where=f"class {rarest}",
-        says=said + (" The rare ones are given up." if harmed else ""),
+        says=said + (" The network gives up the rare classes." if harmed else ""),
         remedy=REMEDY,
         evidence=tuple(readings),
     )
@@ -106,7 +106,7 @@ def interventions(subject: Subject) -> Iterator[Intervention]:
 
     def found(outcome: Outcome) -> Finding:
         says = (
-            f"Rare classes are given up: class {common} has {int(counts[common])} of {len(classes)} samples, class {rarest} has "
+            f"The network gives up rare classes: class {common} has {int(counts[common])} of {len(classes)} samples, class {rarest} has "
             f"{int(counts[rarest])}, and on validation data they are asked for more often."
         )
         return finding_of(outcome, says, REMEDY, {}, where=f"class {rarest}")
@@ -172,12 +172,13 @@ def _of_places(subject: Subject) -> Iterator[Finding]:
     yield Finding(
         severity="warning",
         where="targets",
-        says=f"The rare classes are given up: class {common} has {float(counts[common]) / len(classes):.1%} of all places and "
+        says=f"The network gives up the rare classes: class {common} has {float(counts[common]) / len(classes):.1%} of all "
+        "places and "
         f"{found:.0%} of them are right, the others have {float(of_rare.double().mean()):.1%} and {lost:.0%} are right.",
         remedy="loss weights: weight = places / (classes * torch.bincount(y.flatten())); judge by recall of each class",
         evidence=(
             evidence("right answers among rare classes", lost),
-            evidence("right answers of the commonest", found),
+            evidence("right answers of the majority class", found),
         ),
     )
 
@@ -228,5 +229,8 @@ def _right(subject: Subject, some: Sequence[Batch]) -> tuple[Tensor, Tensor] | N
 
 
 ailment = Ailment(
-    question="Are rare classes lost?", needs={"model", "data", "loss"}, judge=judge, interventions=interventions
+    question="Does the network give up rare classes?",
+    needs={"model", "data", "loss"},
+    judge=judge,
+    interventions=interventions,
 )

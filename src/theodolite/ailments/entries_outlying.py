@@ -48,7 +48,8 @@ def judge(subject: Subject) -> Iterator[Finding]:
     before, after = _cut_back(subject, found)
     least = "it lies" if tail.count == 1 else "the least of them lies"
     says = (
-        f"{tail.count} of {tail.entries} entries of {worst.name} stand apart: the largest is {tail.height:.3g} times its layer's "
+        f"{tail.count} of {tail.entries} entries of {worst.name} are outliers: the largest is {tail.height:.3g} times its "
+        "layer's "
         f"standard deviation (Gaussian maximum: {gaussian_maximum(tail.entries):.2g}), {least} {tail.ratio:.3g} times above the "
         f"next entry, and one makes up {tail.row_share:.0%} of its row."
     )
@@ -116,4 +117,4 @@ def _cut_back(subject: Subject, found: list[WeightFacts]) -> tuple[Score | None,
     return before, after
 
 
-ailment = Ailment(question="Do single weights stand apart?", needs={"weights"}, judge=judge)
+ailment = Ailment(question="Are single weights outliers?", needs={"weights"}, judge=judge)

@@ -38,7 +38,7 @@ def interventions(subject: Subject) -> Iterator[Intervention]:
     if signs is None or not _explodes(signs):
         return
     ratio = gradient_ratio(signs)
-    says = f"The gradient explodes: beside their weights the first layers get {ratio:.2g} times what the last get."
+    says = f"The gradient explodes: relative to their weights the first layers get {ratio:.2g} times what the last get."
     also = "; until then torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)"
     yield from depth_interventions(subject, says, rank=20, where=signs.layers[0].name, also=also, paths=True)
 

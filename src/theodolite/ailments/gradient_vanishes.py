@@ -38,9 +38,17 @@ def interventions(subject: Subject) -> Iterator[Intervention]:
     signs = signals_at_start(subject)
     if signs is None or not _vanishes(signs):
         return
-    says = f"The gradient vanishes: beside their weights the first layers get {gradient_ratio(signs):.2g} of what the last get."
+    says = (
+        f"The gradient vanishes: relative to their weights the first layers get {gradient_ratio(signs):.2g} of what the "
+        "last get."
+    )
     yield from depth_interventions(
-        subject, says, rank=20, where=signs.layers[0].name, also=", or a path around every few layers", paths=True
+        subject,
+        says,
+        rank=20,
+        where=signs.layers[0].name,
+        also=", or a skip connection around every few layers",
+        paths=True,
     )
 
 

@@ -52,7 +52,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
         severity="critical",
         where=signs.layers[-1].name,
         says=_says(signs),
-        remedy=f"{text}; or a path around every few layers: x + layer(x)",
+        remedy=f"{text}; or a skip connection around every few layers: x + layer(x)",
         suggested=suggested,
         evidence=(
             evidence("share by which samples differ at the last layer, beside the input's", unlike_ratio(signs)),
@@ -63,8 +63,8 @@ def judge(subject: Subject) -> Iterator[Finding]:
 def _says(signs: VitalSigns) -> str:
     first, last = signs.layers[0].input_unlike, signs.layers[-1].input_unlike
     return (
-        f"After {len(signs.layers) - 1} layers all inputs look the same: two of them have a cosine of {1 - first:.2g} at first "
-        f"and of 1 - {last:.1g} at the last layer."
+        f"After {len(signs.layers) - 1} layers all inputs look the same: the cosine of two inputs goes from {1 - first:.2g} to "
+        f"{1 - last:.7f}."
     )
 
 
@@ -78,7 +78,7 @@ def interventions(subject: Subject) -> Iterator[Intervention]:
 
 
 ailment = Ailment(
-    question="Do different inputs become the same on their way?",
+    question="Do different inputs become the same inside the network?",
     needs={"model", "data", "loss"},
     judge=judge,
     interventions=interventions,

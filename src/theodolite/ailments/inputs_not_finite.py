@@ -100,4 +100,4 @@ def _is_mended(subject: Subject, batch: Batch) -> bool:
         return False
 
 
-ailment = Ailment(question="Are all inputs and targets numbers?", needs={"data"}, judge=judge)
+ailment = Ailment(question="Are there NaN or infinite inputs or targets?", needs={"data"}, judge=judge)

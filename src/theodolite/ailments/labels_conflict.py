@@ -53,16 +53,16 @@ def judge(subject: Subject) -> Iterator[Finding]:
     nature = (
         ""
         if distinct >= DISTINCT * len(groups)
-        else f" Only {distinct} of the inputs are distinct: that may be their nature."
+        else f" Only {distinct} of the inputs are distinct, which may be normal for your data."
     )
     where = int(inside.nonzero()[0])
     yield Finding(
         severity=severity,
         where=f"sample {where}",
-        says=f"{share:.1%} of {len(groups)} samples have an input that occurs with another target as well: whatever the network, "
+        says=f"{share:.1%} of {len(groups)} samples have an input that also occurs with another target: whatever the network, "
         f"{least} on these data.{nature}",
         remedy="_, group = torch.unique(x.flatten(1), dim=0, return_inverse=True) names the copies: keep one target each (the "
-        "commonest, or the mean), or add the input that tells them apart",
+        "most frequent, or the mean), or add an input in which they differ",
         evidence=(
             evidence("share of samples in conflict", share),
             evidence("floor under the error", floor),
@@ -122,4 +122,4 @@ def _numbers(groups: Tensor, distinct: int, rows: Tensor) -> tuple[Tensor, float
     return mixed[groups], float(rest.square().sum()) / total if total > 0 else 0.0
 
 
-ailment = Ailment(question="Do equal inputs have equal answers?", needs={"data"}, judge=judge)
+ailment = Ailment(question="Do identical inputs have different targets?", needs={"data"}, judge=judge)

@@ -27,9 +27,9 @@ def judge(subject: Subject) -> Iterator[Finding]:
         severity="critical" if whole else "note",
         where="targets",
         says=f"{'All' if whole else sum(empty)} of {len(empty)} batches have no target that counts: every label is {IGNORED}.",
-        remedy="look at how labels are made: of a chat the answers must keep theirs, of a masked model the masked places",
+        remedy="check how labels are made: in a chat the answers must keep their labels, in a masked model the masked tokens",
         evidence=(evidence("batches without a target", sum(empty)),),
     )
 
 
-ailment = Ailment(question="Does any label count?", needs={"model", "data", "loss"}, judge=judge)
+ailment = Ailment(question="Does the loss ignore every label?", needs={"model", "data", "loss"}, judge=judge)

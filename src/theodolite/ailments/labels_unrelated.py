@@ -79,8 +79,8 @@ def _of_places(subject: Subject) -> Iterator[Finding]:
         severity="warning",
         where="targets",
         says=f"The network learns nothing about its targets that holds on other data: held-out loss {held.loss:.3g}, "
-        f"{constant:.3g} when ignoring the input. Targets may belong to other inputs.",
-        remedy="look at ten pairs by eye; check that inputs and targets were shuffled, sorted or joined together, with one index",
+        f"{constant:.3g} when ignoring the input. The targets may belong to other inputs.",
+        remedy="look at ten pairs yourself; check that inputs and targets were shuffled, sorted or joined with the same index",
         evidence=(evidence("loss on held-out data", held.loss, stderr=held.stderr),),
     )
 
@@ -132,7 +132,7 @@ def _finding(relation: Relation, witness: str, *, nothing: bool) -> Finding:
         says=f"{what}: a kernel machine's answers correlate with them by {relation.correlation:.2f} (permuted {of}: "
         f"{relation.null:.2f} ± {relation.null_error:.2f}, p = {relation.p_value:.2g}; {relation.visible:.2f} would be seen with "
         f"{relation.samples} samples), and {witness}. What a network fits beyond that is memorized.",
-        remedy="look at ten pairs by eye; check that inputs and targets were shuffled, sorted or joined together, with one index",
+        remedy="look at ten pairs yourself; check that inputs and targets were shuffled, sorted or joined with the same index",
         evidence=(
             evidence("correlation of a kernel machine's answers", relation.correlation, stderr=relation.null_error),
             evidence("the same with permuted targets", relation.null, stderr=relation.null_error),
@@ -141,4 +141,4 @@ def _finding(relation: Relation, witness: str, *, nothing: bool) -> Finding:
     )
 
 
-ailment = Ailment(question="Do inputs say anything about targets?", needs={"model", "data", "loss"}, judge=judge)
+ailment = Ailment(question="Are the targets unrelated to the inputs?", needs={"model", "data", "loss"}, judge=judge)

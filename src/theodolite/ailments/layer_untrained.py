@@ -67,8 +67,8 @@ def _beside_the_start(subject: Subject, wanted: list[WeightFacts]) -> Iterator[F
         where=(inside or still)[0].name,
         says=f"{names} moved by less than {STILL:g} of its norm in training, while {len(went)} other matrices moved by "
         f"{typical:.2g} (median). "
-        + ("It wants a gradient and none arrived." if inside else "No group of the optimizer holds it."),
-        remedy="see that its output reaches the loss (no detach, no torch.no_grad) and that its group has lr > 0"
+        + ("It requires a gradient and got none." if inside else "No group of the optimizer holds it."),
+        remedy="check that its output reaches the loss (no detach, no torch.no_grad) and that its group has lr > 0"
         if inside
         else "optimizer.add_param_group({'params': [...]}) with it, or requires_grad_(False) if it is meant to stay",
         suggested={} if inside else {"add_to_optimizer": [facts.name for facts in left_out]},
@@ -103,7 +103,7 @@ def _beside_the_law(subject: Subject, wanted: list[WeightFacts]) -> Iterator[Fin
         says=f"{_names(still)} still {_have(still)} the entries of the first draw: all {first.entries} of {first.name} lie "
         f"within the bound of {first.start}'s initialization, reach it and are uniform below it, while {len(others)} other "
         "matrices have left every such bound.",
-        remedy="see that it is trained (in the optimizer, reached by the loss) and that the checkpoint was loaded whole: "
+        remedy="check that it is trained (in the optimizer, reached by the loss) and that the checkpoint was loaded whole: "
         "load_state_dict(..., strict=True)",
         evidence=tuple(evidence("entries as drawn", facts.entries, where=facts.name) for facts in still[:20]),
     )
@@ -171,4 +171,4 @@ def _held(subject: Subject) -> set[str] | None:
     return {name for name, p in subject.model.named_parameters() if id(p) in held}
 
 
-ailment = Ailment(question="Has every layer learned?", needs={"weights"}, judge=judge, laws=("marchenko-pastur",))
+ailment = Ailment(question="Has a layer not been trained?", needs={"weights"}, judge=judge, laws=("marchenko-pastur",))

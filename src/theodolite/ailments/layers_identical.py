@@ -43,14 +43,15 @@ def judge(subject: Subject) -> Iterator[Finding]:
     meaning = (
         "Layers that were trained apart never agree in every bit: one was copied over the other, or loaded twice."
         if harmful
-        else "They are as they were drawn; training will part them if they see different inputs."
+        else "They have not been trained yet; training will separate them if they see different inputs."
     )
     yield Finding(
         severity="warning" if harmful else "note",
         where=largest[1].name,
         says=f"{len(largest)} tensors of shape {largest[0].shape} hold the same {largest[0].entries} values: {names}{others}. "
         + meaning,
-        remedy=f"load {largest[1].name} from its own checkpoint, or draw it anew and train it; if it is meant to be shared, "
+        remedy=f"load {largest[1].name} from its own checkpoint, or initialize it again and train it; if it is meant to be "
+        "shared, "
         "use one module twice",
         evidence=tuple(evidence("tensors with equal values", len(group), where=group[0].name) for group in shown[:20]),
     )

@@ -1,7 +1,7 @@
 r"""Does the loss ask for something else than the targets mean?
 
 Facts measured and not read off a name. (1) The loss does not change with the answers at all (a cross-entropy of one
-output is always 0). (2) It changes with the targets but not when they are dealt out anew among the samples of a batch: an (n,
+output is always 0). (2) It changes with the targets but not when they are shuffled among the samples of a batch: an (n,
 1) answer against (n,) targets was broadcast, and every answer is compared with every target. (3) The loss of classes is linear
 in answers that are no logarithms of probabilities: a negative log-likelihood without its log-softmax. (4) Targets lie where
 the loss rewards outputs without end: a binary cross-entropy with a class of 2. (5) Classes are taken as numbers: the answer
@@ -78,7 +78,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
     elif is_linear(subject, answers):
         yield Finding(
             severity="critical",
-            says="The loss is a linear function of the outputs: it rewards larger outputs without end, or takes probabilities "
+            says="The loss is a linear function of the outputs: it rewards ever larger outputs, or takes probabilities "
             "where it means their logarithms.",
             remedy="F.cross_entropy(output, target) on the plain outputs of the last layer; F.nll_loss only after log_softmax",
             suggested={"loss": "cross_entropy"},
@@ -86,8 +86,8 @@ def judge(subject: Subject) -> Iterator[Finding]:
     elif is_past_its_range(subject):
         yield Finding(
             severity="critical",
-            says=f"Targets lie outside the range of the loss: they go up to {float(target.max()):g}, and the loss falls below "
-            "zero without end as outputs grow.",
+            says=f"Targets lie outside the range of the loss: they go up to {float(target.max()):g}, and the loss falls "
+            "without limit as outputs grow.",
             remedy="one output a class and F.cross_entropy(output, target.long()), or targets of 0 and 1",
             suggested={"loss": "cross_entropy"},
         )

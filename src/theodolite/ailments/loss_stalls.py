@@ -39,7 +39,7 @@ def _scheduled(outcome: Outcome) -> Finding:
     lr = largest_lr(outcome.subject)
     return finding_of(
         outcome,
-        f"The schedule has taken the learning rate from {lr:.3g} down to {lr * lr_left(outcome.subject):.2g} while there was "
+        f"The schedule reduced the learning rate from {lr:.3g} to {lr * lr_left(outcome.subject):.2g} while there was "
         "more to learn.",
         f"a slower schedule: keep lr={lr:.3g} for longer, and let it reach zero only at the last step",
         {"schedule": "constant", "lr": lr},
@@ -72,7 +72,8 @@ def _at_constant(subject: Subject) -> Iterator[Finding]:
         severity="critical",
         says=f"Nothing was learned {after_steps(subject)}: the loss is {score.loss:.3g}, and {constant:.3g} when ignoring the "
         "input. No change that was tried on a copy helped.",
-        remedy="train on one batch until its loss is zero: if it fails, the path from input to loss is broken; else the data are",
+        remedy="train on one batch until its loss is zero: if it cannot, the path from input to loss is broken; if it can, "
+        "look at the data",
         evidence=(
             evidence("loss", score.loss, stderr=score.stderr),
             evidence("loss when ignoring the input", constant),
@@ -104,7 +105,7 @@ def _below_a_kernel(subject: Subject) -> Iterator[Finding]:
     if both is None or not both.skill <= KEPT * both.kernel or not both.kernel - both.skill > SURE * both.stderr:
         return
     kind = (
-        "of the samples beyond the commonest class"
+        "of the samples beyond the majority class"
         if task(subject).kind == "classes"
         else "of the variance of the targets"
     )
@@ -122,7 +123,7 @@ def _below_a_kernel(subject: Subject) -> Iterator[Finding]:
 
 
 ailment = Ailment(
-    question="Has the loss stopped high?",
+    question="Has the loss stopped falling too early?",
     needs={"model", "data", "loss"},
     judge=judge,
     interventions=interventions,

@@ -1,9 +1,9 @@
 """Does it fit its training data while held-out answers are no better than ignoring the input?
 
 Where labels can be learned, a network that fits them beats a constant answer on held-out data. Training accuracy lies far above
-the commonest class while held-out accuracy is at it within three binomial errors (for numbers: the same of losses); and a vote
+the majority class while held-out accuracy is at it within three binomial errors (for numbers: the same of losses); and a vote
 of the nearest neighbors of each input generalizes nothing either. If that one does, the network merely overfits. A network
-whose held-out answers beat the commonest class by six binomial errors is taken for one at chance once in 700; where three
+whose held-out answers beat the majority class by six binomial errors is taken for one at chance once in 700; where three
 errors exceed 0.3 nothing is said.
 """
 
@@ -45,7 +45,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
         if near > elsewhere + SURE * error:
             return
         said = (
-            f"training accuracy {training.accuracy:.1%}, held-out {held.accuracy:.1%}, commonest class {elsewhere:.1%}"
+            f"training accuracy {training.accuracy:.1%}, held-out {held.accuracy:.1%}, majority class {elsewhere:.1%}"
         )
     else:
         fitted = training.loss < FAR * constant_loss(subject)

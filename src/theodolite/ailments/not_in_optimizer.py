@@ -107,7 +107,7 @@ def _remedy(subject: Subject) -> str:
     kind = type(subject.optimizer).__name__
     return (
         f"optimizer = {kind}(model.parameters(), ...), made after the last layer was added; p.requires_grad_(False) for those "
-        "that are to stay"
+        "that should stay fixed"
     )
 
 

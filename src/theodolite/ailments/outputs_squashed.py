@@ -53,12 +53,16 @@ def judge(subject: Subject) -> Iterator[Finding]:
     yield Finding(
         severity="critical" if severe else "warning" if gap > SHARE else "note",
         where=tail.layer,
-        says=f"The function after layer {tail.layer} squashes the outputs: they are {words}, so the loss cannot go below "
-        f"{floor:.3g}. Without it {max(free, 0.0):.2g} can be reached; ignoring the input gives {constant:.3g}.",
+        says=f"The function after layer {tail.layer} squashes the outputs: they are {words}, so the loss cannot fall below "
+        f"{floor:.3g}. Without it the loss could reach {_least(free, constant)}; ignoring the input gives {constant:.3g}.",
         remedy=remedy,
         suggested=suggested,
         evidence=(evidence("least loss within reach", floor), evidence("least loss of any output", free)),
     )
+
+
+def _least(free: float, constant: float) -> str:
+    return "0" if free < 0.01 * constant else f"{free:.2g}"
 
 
 def _range(tail: OutputTail) -> str:
@@ -80,7 +84,7 @@ def _remedy(tail: OutputTail) -> tuple[str, dict[str, str]]:
             "nn.Sigmoid() in place of the last activation; or none, with F.binary_cross_entropy_with_logits as the loss"
         )
         return text, {"last activation": "sigmoid"}
-    return "remove the last activation: the loss takes the plain outputs of the last layer", {
+    return "remove the last activation: this loss expects the plain outputs of the last layer", {
         "remove": "last activation"
     }
 
@@ -94,9 +98,9 @@ def interventions(subject: Subject) -> Iterator[Intervention]:
     if high - low < 1e3 or not low > -1e3 or task(subject).kind == "unknown":
         return
     bare = Change("without the last activation", prepare=_bypass(tail.layer))
-    classes = "" if task(subject).kind == "numbers" else ", though they stand for classes"
-    says = f"The function after layer {tail.layer} keeps outputs from going below {low:.3g}{classes}."
-    plain = "remove the last activation: the loss takes the plain outputs of the last layer"
+    classes = "" if task(subject).kind == "numbers" else ", but class scores must be free"
+    says = f"The activation after layer {tail.layer} keeps outputs from going below {low:.3g}{classes}."
+    plain = "remove the last activation: this loss expects the plain outputs of the last layer"
     yield Intervention(bare, _found(says, plain, tail.layer), rank=9, sign=True)
     entropy = cross_entropy_for(subject)
     if entropy is not None:
@@ -128,7 +132,7 @@ def _bypass(layer: str) -> Callable[[nn.Module, torch.optim.Optimizer], None]:
 
 
 ailment = Ailment(
-    question="Can the outputs reach what the loss asks for?",
+    question="Does the last activation keep the loss from falling?",
     needs={"model", "data", "loss"},
     judge=judge,
     interventions=interventions,

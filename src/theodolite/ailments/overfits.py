@@ -106,7 +106,8 @@ def while_training(run: Run) -> Iterator[Finding]:
         return
     yield Finding(
         severity="warning",
-        says=f"the held-out loss was {best.validation_loss:.3g} at step {best.step} and is {told[-1].validation_loss:.3g}, while "
+        says=f"the held-out loss was {best.validation_loss:.3g} at step {best.step} and is now "
+        f"{told[-1].validation_loss:.3g}, while "
         "that of the probe still falls.",
         remedy=f"keep the weights of step {best.step}, or regularize",
         suggested={"stop_at": best.step},

@@ -42,7 +42,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
     yield Finding(
         severity="critical" if share > 0.5 else "warning",
         where="targets",
-        says=f"Padding counts: {share:.0%} of the places in the loss have the target {common}, which stands for nothing. The "
+        says=f"Padding counts: {share:.0%} of the places in the loss have the target {common}, which is padding. The "
         "network learns to predict padding.",
         remedy=f"ignore_index={common} in the loss, or targets of -100 at those places",
         suggested={"ignore_index": common},
@@ -60,4 +60,4 @@ def _is_padding(x: Tensor, y: Tensor, value: int) -> bool:
     return bool((inside & ~ends).double().mean() < 0.001) and bool(inside[at].double().mean() > 0.9)
 
 
-ailment = Ailment(question="Does padding count?", needs={"model", "data", "loss"}, judge=judge)
+ailment = Ailment(question="Does padding count in the loss?", needs={"model", "data", "loss"}, judge=judge)

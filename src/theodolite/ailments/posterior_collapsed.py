@@ -44,9 +44,10 @@ def judge(subject: Subject) -> Iterator[Finding]:
         severity="critical",
         where="code",
         says=f"The posterior has collapsed: none of the {mean.shape[1]} units of the code varies with the input (at most "
-        f"{float(said.max()):.1%} of its variance), so the decoder answers every input alike.{loss}",
-        remedy="a smaller weight of the divergence from the prior: begin at 0 and raise it slowly (annealing), or leave each "
-        "unit a few tenths of a nat free",
+        f"{float(said.max()):.1%} of its variance), so the decoder gives every input the same answer.{loss}",
+        remedy="a smaller weight on the KL term: start at 0 and raise it slowly (annealing), or allow each unit a few "
+        "tenths of a "
+        "nat (free bits)",
         suggested={"kl_weight": 0.01},
         evidence=(evidence("largest share of variance that a unit of the code carries", float(said.max())),),
     )

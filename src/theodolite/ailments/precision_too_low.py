@@ -89,9 +89,12 @@ def _says(subject: Subject) -> str:
     assert subject.model is not None
     dtype = str(subject.model.get_parameter(_low(subject)[0]).dtype).removeprefix("torch.")
     if not is_finite(subject):
-        return f"Training in {dtype} has ended in numbers that are not finite."
+        return f"Training in {dtype} ended in NaN or infinite numbers."
     share = _share_lost(subject)
-    return f"{share:.0%} of the weights that a step should change do not move: updates are below the last digit of {dtype}."
+    return (
+        f"{share:.0%} of the weights that a step should change stay the same: the updates are smaller than the last "
+        f"digit of {dtype}."
+    )
 
 
 def judge(subject: Subject) -> Iterator[Finding]:
@@ -118,7 +121,7 @@ def interventions(subject: Subject) -> Iterator[Intervention]:
 
 
 ailment = Ailment(
-    question="Is precision too low?",
+    question="Is the precision of the weights too low?",
     needs={"model", "data", "loss", "optimizer"},
     judge=judge,
     interventions=interventions,

@@ -75,4 +75,9 @@ def interventions(subject: Subject) -> Iterator[Intervention]:
         yield from depth_interventions(subject, says, rank=24, where=where, paths=True)
 
 
-ailment = Ailment(question="Is rank lost?", needs={"model", "data", "loss"}, interventions=interventions, sign=sign)
+ailment = Ailment(
+    question="Do the features collapse into a few directions?",
+    needs={"model", "data", "loss"},
+    interventions=interventions,
+    sign=sign,
+)

@@ -135,7 +135,7 @@ def with_dropout(value: float) -> Prepare:
 
 
 ailment = Ailment(
-    question="Is it regularized too hard?",
+    question="Is it regularized too strongly?",
     needs={"model", "data", "loss", "optimizer"},
     judge=judge,
     interventions=interventions,

@@ -1,7 +1,7 @@
 """Is evaluation another function than training: running statistics that are not those of the data?
 
 The same batches are judged in training mode and in evaluation mode. The difference is an ailment where evaluation is far worse
-and statistics taken anew, plain means over the data, mend most of it; dropout, which lowers training mode, never does that.
+and statistics computed again, plain means over the data, mend most of it; dropout, which lowers training mode, never does that.
 """
 
 from __future__ import annotations
@@ -55,14 +55,14 @@ def judge(subject: Subject) -> Iterator[Finding]:
         where=first,
         says=f"The same batches have a loss of {_mean(train):.3g} in training mode and {_mean(told):.3g} in evaluation mode: the "
         f"running statistics of {len(layers)} layers{f' (momentum {odd[0]:g})' if odd else ''} are not those of the data. With "
-        f"statistics taken anew it is {anew:.3g}.",
+        f"statistics computed again it is {anew:.3g}.",
         remedy=(f"momentum={USUAL} in {first}; " if odd else "")
         + "torch.optim.swa_utils.update_bn(loader, model) before evaluating; nn.GroupNorm where batches are tiny",
         suggested={"statistics_momentum": USUAL},
         evidence=(
             evidence("loss in training mode", _mean(train), stderr=_error(train)),
             evidence("loss in evaluation mode", _mean(told), stderr=_error(told)),
-            evidence("loss in evaluation mode, statistics taken anew", anew),
+            evidence("loss in evaluation mode, statistics computed again", anew),
         ),
     )
 
@@ -115,5 +115,7 @@ def _error(values: Sequence[float]) -> float:
 
 
 ailment = Ailment(
-    question="Is evaluation another function than training?", needs={"model", "data", "loss"}, judge=judge
+    question="Does evaluation use other statistics than training (BatchNorm)?",
+    needs={"model", "data", "loss"},
+    judge=judge,
 )

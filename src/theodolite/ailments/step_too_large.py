@@ -1,4 +1,4 @@
-r"""Is the learning rate so large that training does not come down, although a smaller one would?
+r"""Is the learning rate so large that the loss does not come down, although a smaller one would?
 
 On a quadratic of curvature $\lambda$ descent grows without bound above a step of $2/\lambda$ (more with momentum, another edge
 with a preconditioner). No edge is trusted here: the same training runs on copies with smaller steps, from its own start, and the
@@ -55,7 +55,7 @@ def _found(outcome: Outcome) -> Finding:
     outcome = replace(outcome, trial=trial)
     was = largest_lr(outcome.subject)
     lr = float(f"{was * trial.change.lr:.2g}")
-    says, remedy = f"The learning rate of {was:g} is too large: training does not come down.", f"lr={lr:g}"
+    says, remedy = f"The learning rate of {was:g} is too large: the loss does not come down.", f"lr={lr:g}"
     if not outcome.after_run and _held_by_clipping(outcome):
         found = finding_of(outcome, f"The learning rate of {was:g} is too large without clipping.", remedy, {"lr": lr})
         clip = f"torch.nn.utils.clip_grad_norm_(model.parameters(), {CLIP:g}) before each step, or {remedy}"
@@ -140,7 +140,7 @@ def _live(seen: str, moment: RunMoment, lr: float = math.nan) -> Finding:
     return Finding(
         severity="critical",
         says=seen + ".",
-        remedy=f"lr at most {lr:g}" if known else "take a smaller lr",
+        remedy=f"lr at most {lr:g}" if known else "a smaller lr",
         suggested={"lr": lr} if known else {},
     )
 

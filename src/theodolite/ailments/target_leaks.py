@@ -55,7 +55,7 @@ def _sequence(subject: Subject, sample: Sample, x: Tensor) -> Iterator[Finding]:
             where="targets",
             says=f"The target is the input itself at {match.share:.0%} of the places that count: the model is asked to copy what "
             f"it sees.{reached}",
-            remedy="shift the labels by one place: inputs = tokens[:, :-1], targets = tokens[:, 1:]; of a masked model hide the "
+            remedy="shift the labels by one place: inputs = tokens[:, :-1], targets = tokens[:, 1:]; in a masked model hide the "
             "input where the label counts",
             suggested={"shift_labels": 1},
             evidence=(evidence("share of places where target and input are equal", match.share),),

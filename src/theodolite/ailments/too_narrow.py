@@ -1,12 +1,12 @@
 r"""Is a layer too narrow for what must pass through it?
 
-A layer of k units bounds the rank of everything behind it by k. A ReLU network of any depth whose hidden widths are at most
-the input dimension d approximates no large class of functions (Hanin and Sellke 2017: d + 1 is the least width for continuous
+A layer of k units bounds the rank of everything behind it by k. A ReLU network of any depth whose hidden widths are at most the
+input dimension d approximates no large class of functions (Hanin and Sellke 2017: d + 1 is the least width for continuous
 functions), and max(d + 1, outputs) is the least width in $L^p$ (Park et al. 2021). Here d is the intrinsic dimension of the
 data (ratio of neighbor distances), with its error: a layer below six tenths of it is a sign, and a copy that is wider in all
-its hidden layers, drawn anew and trained in the same way, decides. A code that is narrow on purpose but not below the dimension
-of the data is left alone. Layers without an activation between them are one linear layer, which is exact; activations, tried on
-a copy, decide whether it matters.
+its hidden layers, initialized again and trained the same way, decides. A code that is narrow on purpose but not below the
+dimension of the data is left alone. Layers without an activation between them are one linear layer, which is exact;
+activations, tried on a copy, decide whether it matters.
 """
 
 from __future__ import annotations
@@ -122,7 +122,8 @@ def _wider(subject: Subject) -> Iterator[Intervention]:
         lr = float(f"{largest_lr(subject) * outcome.trial.change.lr:.2g}")
         return finding_of(
             outcome,
-            f"The network is too narrow: {numbers[name]} numbers pass {name}, and the data have {need:.1f} dimensions.",
+            f"The network is too narrow: only {numbers[name]} numbers pass through {name}, and the data have {need:.1f} "
+            "dimensions.",
             f"{times} times as many units in every hidden layer: {numbers[name] * times} in {name}"
             + ("" if outcome.trial.change.lr == 1.0 else f", with lr={lr:g}"),
             {"width": numbers[name] * times} | ({} if outcome.trial.change.lr == 1.0 else {"lr": lr}),

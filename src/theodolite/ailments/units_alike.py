@@ -43,7 +43,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
         where=where,
         says=f"Units are copies: the {units} units of {where} are {kinds} different one{'s' * (kinds > 1)}, equal in "
         f"weights and in "
-        f"gradient{others}. No step of training can tell them apart.",
+        f"gradient{others}. Training can never make them different.",
         remedy=f"{text}: random weights, never a constant",
         suggested=suggested,
         evidence=tuple(

@@ -48,7 +48,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
     yield Finding(
         severity="critical" if shut else "note",
         where=worst.name,
-        says=_says(layers) + (" No gradient passes them, and nothing was learned." if shut else ""),
+        says=_says(layers) + (" No gradient passes through them, and nothing was learned." if shut else ""),
         remedy=f"{text}; where they died in training, a smaller lr",
         suggested=suggested,
         evidence=tuple(evidence("share of dead units", layer.dead or 0.0, where=layer.name) for layer in layers),
@@ -77,7 +77,7 @@ def while_training(run: Run) -> Iterator[Finding]:
     if alive <= GONE or (gradient == 0 and facts.get("step_loss", 0.0) > 0 and len(run.moments) > 1):
         yield Finding(
             severity="critical",
-            says="no weight makes a difference between samples any more: the network is dead.",
+            says="the network is dead: it gives every sample the same answer, and no weight can change that.",
             remedy="start again with a smaller lr",
         )
 

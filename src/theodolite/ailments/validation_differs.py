@@ -53,7 +53,8 @@ def judge(subject: Subject) -> Iterator[Finding]:
         says=f"The validation data differ from the training data: one column has mean {mean:.3g} and standard deviation "
         f"{spread:.3g} in training, {there:.3g} and {width:.3g} in validation (apart by {moved:.1f} standard deviations; random "
         f"halves of the training data by {null:.2g} at most).",
-        remedy="scale and prepare both in the same way, and split at random; where the world has changed, train on newer data",
+        remedy="scale and prepare both in the same way, and split at random; if the source of the data has changed, train "
+        "on newer data",
         evidence=(
             evidence("largest difference in standard deviations", moved),
             evidence("the same of random halves", null),
@@ -86,4 +87,6 @@ def _does_worse(subject: Subject) -> bool:
     return not math.isnan(here) and (there < (1 - WORSE) * here or gap)
 
 
-ailment = Ailment(question="Do validation data differ?", needs={"model", "data", "loss", "validation"}, judge=judge)
+ailment = Ailment(
+    question="Do validation data differ from training data?", needs={"model", "data", "loss", "validation"}, judge=judge
+)

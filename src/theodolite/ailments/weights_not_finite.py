@@ -32,9 +32,9 @@ def judge(subject: Subject) -> Iterator[Finding]:
     yield Finding(
         severity="critical",
         where=worst.name,
-        says=f"Weights are not numbers in {len(sick)} of {max(len(weight_facts(subject)), len(sick))} tensors: {named}{more}."
+        says=f"Weights are NaN or infinite in {len(sick)} of {max(len(weight_facts(subject)), len(sick))} tensors: {named}{more}."
         f"{_when(subject)} Every answer that uses them is NaN.",
-        remedy="go back to the last checkpoint that is finite; torch.autograd.set_detect_anomaly(True) names the operation",
+        remedy="go back to the last finite checkpoint; torch.autograd.set_detect_anomaly(True) names the operation that failed",
         evidence=tuple(evidence("weights that are not finite", f.nan + f.infinite, where=f.name) for f in sick[:20]),
     )
 
@@ -81,4 +81,4 @@ def _when(subject: Subject) -> str:
     return ""
 
 
-ailment = Ailment(question="Are all weights numbers?", needs={"weights"}, judge=judge, sign=sign)
+ailment = Ailment(question="Are there NaN or infinite weights?", needs={"weights"}, judge=judge, sign=sign)

@@ -145,12 +145,12 @@ def _within(name: str, value: Any, sound: Callable[[Any], Any], words: str) -> N
         found = sound(value)
         good = bool(found.all()) if hasattr(found, "all") else bool(found)
     except TypeError as error:
-        raise InputTypeError(f"expected {name} to be {words}, got {value!r}; pass such a one") from error
+        raise InputTypeError(f"expected {name} to be {words}, got {value!r}; pass such a number") from error
     except RuntimeError:  # inside torch.func.vmap no value may decide
         return
     if not good:
         got = f"{value}" if math.prod(getattr(value, "shape", ())) == 1 else "others among them"
-        raise InputError(f"expected {name} to be {words}, got {got}; pass such a one")
+        raise InputError(f"expected {name} to be {words}, got {got}; pass such a number")
 
 
 def check_made(name: str, tensor: Tensor) -> None:
@@ -168,7 +168,7 @@ class NotFiniteError(InputError):
 def check_finite(name: str, tensor: Tensor | NDArray[Any]) -> None:
     """No weight is NaN or infinite."""
     sound = (
-        _finite(tensor)
+        is_finite_tensor(tensor)
         if is_tensor(tensor)
         else not kind_of(tensor.dtype).startswith(("float", "complex")) or _all_finite(tensor)
     )
@@ -189,20 +189,33 @@ def _all_finite(array: NDArray[Any]) -> bool:
     return all(bool(np.isfinite(flat[at : at + BLOCK]).all()) for at in range(0, flat.size, BLOCK))
 
 
+def ran_on(output: Callable[[Batch], Any], batch: Batch) -> list[Tensor]:
+    """What the model answers to the first batch; one line where it does not run."""
+    try:
+        found = list(tensors_in(output(batch)))
+    except Exception as error:
+        raise InputError(
+            f"expected a model that runs on the first batch, inputs of shape {batch.shapes()}, got "
+            f"{type(error).__name__}: {_one_line(error)}; {_shape_advice(error, batch)}"
+        ) from error
+    if not found:
+        raise InputError("expected a model that returns a tensor, got none in its answer; wrap it to return one")
+    return found
+
+
+def _shape_advice(error: Exception, batch: Batch) -> str:
+    whole = [tensor for tensor in batch.tensors() if not tensor.is_floating_point()]
+    if whole and "dtype" in str(error):
+        return "pass inputs.float()"
+    return "check the shapes, or wrap the model so that it takes them"
+
+
 def check_forward(output: Callable[[Batch], Any], batch: Batch) -> str:
     """The model runs on the first batch and answers finite numbers; words where they are others the second time."""
     with torch.no_grad():
-        try:
-            first = list(tensors_in(output(batch)))
-        except Exception as error:
-            raise InputError(
-                f"expected a model that runs on the first batch, inputs of shape {batch.shapes()}, got "
-                f"{type(error).__name__}: {_one_line(error)}; check the shapes, or wrap the model so that it takes them"
-            ) from error
+        first = ran_on(output, batch)
         second = list(tensors_in(output(batch)))
-    if not first:
-        raise InputError("expected a model that returns a tensor, got none in its answer; wrap it to return one")
-    if not all(_finite(tensor) for tensor in first):
+    if not all(is_finite_tensor(tensor) for tensor in first):
         raise NotFiniteError("expected finite outputs on the first batch, got NaN or infinity; check the data's scale")
     changes = [float((a - b).abs().max()) for a, b in zip(first, second, strict=True) if not torch.equal(a, b)]
     if not changes:
@@ -219,11 +232,131 @@ def check_inputs(batch: Batch, number: int) -> None:
     named = {**{f"input {place + 1}": value for place, value in enumerate(batch.inputs)}, **batch.keywords}
     for name, value in {**named, "the target": batch.target}.items():
         tensor = value.data if isinstance(value, torch.nn.utils.rnn.PackedSequence) else value
-        if is_tensor(tensor) and not _finite(tensor):
+        if is_tensor(tensor) and not is_finite_tensor(tensor):
             raise NotFiniteError(
                 f"expected finite data, got {_count_bad(tensor)} of {tensor.numel()} values of {name} NaN or infinite in batch "
-                f"number {number}; mend that batch or leave it out"
+                f"number {number}; repair that batch or leave it out"
             )
+
+
+def check_loss_function(loss: Any) -> None:
+    """A loss is a function of output and target: not its name, and not the class of one."""
+    if loss is None or (callable(loss) and not isinstance(loss, type)):
+        return
+    if isinstance(loss, str):
+        functions = torch.nn.functional
+        plain = loss.lower().replace("-", "_").replace(" ", "_")
+        named = next((name for name in (plain, f"{plain}_loss") if callable(getattr(functions, name, None))), "")
+        todo = (
+            f"pass torch.nn.functional.{named}"
+            if named
+            else "pass a function such as torch.nn.functional.cross_entropy"
+        )
+        raise InputTypeError(f"expected a function loss(output, target), got the string {loss!r}; {todo}")
+    if isinstance(loss, type):
+        raise InputTypeError(
+            f"expected a function loss(output, target), got the class {loss.__name__}; pass {loss.__name__}() with brackets"
+        )
+    raise InputTypeError(
+        f"expected a function loss(output, target), got {type(loss).__name__}; pass one such as "
+        "torch.nn.functional.cross_entropy"
+    )
+
+
+def check_optimizer(optimizer: Any) -> None:
+    """An optimizer is one that was made from parameters: not its name, and not its class."""
+    if optimizer is None or (hasattr(optimizer, "param_groups") and not isinstance(optimizer, type)):
+        return
+    got = f"the class {optimizer.__name__}" if isinstance(optimizer, type) else repr(optimizer)[:60]
+    name = optimizer.__name__ if isinstance(optimizer, type) else "Adam"
+    raise InputTypeError(f"expected an optimizer, got {got}; pass torch.optim.{name}(model.parameters(), lr=...)")
+
+
+def check_lr(lr: Any) -> None:
+    """A learning rate is a number above 0, or left out."""
+    if lr is None:
+        return
+    if isinstance(lr, str) or not hasattr(lr, "__float__"):
+        raise InputTypeError(f"expected lr to be a number, got {lr!r}; pass it without quotes, such as lr=0.1")
+    if not float(lr) > 0:
+        raise InputError(f"expected a positive learning rate, got {lr}; pass the one that training uses")
+
+
+def check_device(device: str) -> None:
+    """A device is one of this machine."""
+    if device == "cpu":
+        return
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise InputError(
+            f"expected a device of this machine, got {device!r}: {_one_line(error)}; leave out --device"
+        ) from error
+
+
+def check_labels(answer: Any, target: Any, loss: Callable[[Any, Any], Any], column: Any = None) -> None:
+    """Class labels lie within the outputs; ``column`` is all of them where they lie in memory. A loss may take others."""
+    if not _classes(answer, target) or target.is_floating_point() or target.is_complex():
+        return
+    every = target if column is None else column
+    counted = every[every != getattr(loss, "ignore_index", -100)]
+    classes = answer.shape[1]
+    low, high = (int(counted.min()), int(counted.max())) if counted.numel() else (0, 0)
+    if low >= 0 and high < classes:
+        return
+    sample = target.clone().flatten()
+    sample[0] = high if high >= classes else low
+    if _refused(loss, answer, sample.reshape(target.shape)):
+        fits = high - low < classes
+        todo = (
+            f"subtract {low}"
+            if fits and low > 0
+            else f"add {-low}"
+            if fits
+            else f"give the last layer {high + 1} outputs"
+        )
+        raise InputError(
+            f"expected labels from 0 to {classes - 1} for {classes} outputs, got labels from {low} to {high}; {todo}"
+        )
+
+
+def explain_refusal(answer: Any, target: Any, loss: Callable[[Any, Any], Any]) -> None:
+    """Say what is wrong with targets that a loss refuses, where other ones in their place would do."""
+    if not is_tensor(answer) or not is_tensor(target) or not _refused(loss, answer, target):
+        return
+    kind = kind_of(target.dtype)
+    if (
+        target.is_floating_point()
+        and bool((target == target.round()).all())
+        and not _refused(loss, answer, target.long())
+    ):
+        raise InputError(f"expected whole-number class labels, got {kind}; pass labels.long()")
+    if target.shape[-1:] == (1,) and not _refused(loss, answer, target.squeeze(-1)):
+        got = tuple(target.shape)
+        raise InputError(f"expected targets of shape {got[:-1]}, got {got}; pass targets.squeeze(-1)")
+    if not target.is_floating_point() and not _refused(loss, answer, target.to(answer.dtype)):
+        raise InputError(f"expected targets of type {kind_of(answer.dtype)}, got {kind}; pass targets.float()")
+    if is_tensor(target) and len(target) != len(answer):
+        raise InputError(
+            f"expected one target a sample, got {len(target)} targets for {len(answer)} outputs; check the model's output"
+        )
+
+
+def _classes(answer: Any, target: Any) -> bool:
+    """Whether shapes are those of class scores and class labels."""
+    if not is_tensor(answer) or not is_tensor(target) or answer.ndim < 2 or not target.numel():
+        return False
+    return answer.is_floating_point() and tuple(target.shape) == (answer.shape[0], *answer.shape[2:])
+
+
+def _refused(loss: Callable[[Any, Any], Any], answer: Any, target: Any) -> bool:
+    """Whether a loss raises, asked on the CPU: there a label out of range is an error, on a GPU the end of the process."""
+    try:
+        with torch.no_grad():
+            loss(answer.detach().cpu(), target.detach().cpu())
+    except Exception:
+        return True
+    return False
 
 
 def check_loss(loss_on: Callable[[Batch], Any], batch: Batch) -> None:
@@ -237,7 +370,7 @@ def check_loss(loss_on: Callable[[Batch], Any], batch: Batch) -> None:
                 f"expected a loss(output, target) that runs on the first batch, target {shape}, got "
                 f"{type(error).__name__}: {_one_line(error)}; check the target's shape and type"
             ) from error
-    if not is_tensor(value) or value.numel() != 1 or not _finite(value):
+    if not is_tensor(value) or value.numel() != 1 or not is_finite_tensor(value):
         got = f"{tuple(value.shape)} tensor {value.flatten()[:3].tolist()}" if is_tensor(value) else repr(value)
         lost = is_tensor(value) and value.numel() == 1
         raise (NotFiniteError if lost else InputError)(
@@ -257,7 +390,8 @@ def tensors_in(answer: Any) -> Iterator[Tensor]:
             yield from tensors_in(member)
 
 
-def _finite(tensor: Tensor) -> bool:
+def is_finite_tensor(tensor: Tensor) -> bool:
+    """No entry is NaN or infinite."""
     if not (tensor.is_floating_point() or tensor.is_complex()) or tensor.is_quantized:
         return True
     if tensor.dtype.itemsize == 1:  # float8: no isfinite kernel

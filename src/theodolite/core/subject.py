@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, field
@@ -9,8 +10,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from theodolite.core.budget import Allowance
-from theodolite.core.checks import InputError, InputTypeError, check_finite, check_forward, check_loss
-from theodolite.core.lazy_torch import is_module
+from theodolite.core.checks import (
+    InputError,
+    InputTypeError,
+    NotFiniteError,
+    check_finite,
+    check_forward,
+    check_labels,
+    check_loss,
+    check_loss_function,
+    check_lr,
+    check_optimizer,
+    explain_refusal,
+    is_finite_tensor,
+    ran_on,
+    tensors_in,
+)
+from theodolite.core.lazy_torch import is_module, torch
 from theodolite.core.model_wrappers import as_batches, bare_model, prepared
 from theodolite.core.state import untouched
 from theodolite.io.store import Store
@@ -79,12 +95,13 @@ class Subject:
                 f"expected an nn.Module, got {type(model).__name__}; a path or weights go to th.survey"
             )
         self._set(model=model)
+        check_loss_function(self.loss)
+        check_lr(self.lr)
+        check_optimizer(self.optimizer)
         if self.optimizer is not None and self.lr is None:
             self._set(**_step_of(self.optimizer))
         if model is None and (self.data is not None or not self.weights):
             raise InputError("expected a model to run the data through, got none; pass the nn.Module")
-        if self.lr is not None and not self.lr > 0:
-            raise InputError(f"expected a positive learning rate, got {self.lr}; pass the one that training uses")
         if model is not None:
             self._take(model)
         if self.origin is not None and not are_weights(self.origin):
@@ -172,7 +189,45 @@ class Subject:
             if note:
                 self.seen["random"] = note
             if self.loss is not None and batch.target is not None:
-                check_loss(self.loss_on, batch)
+                self._check_loss(batch)
+
+    def check_runs(self) -> None:
+        """Model and loss run on the first batch, in eval or in training mode; what is not finite is left to a diagnosis."""
+        if self.model is None or self.data is None:
+            return
+        with untouched(self.model):  # a loader that shuffles draws from the user's random numbers
+            batch = self.data.first().on(self.model)
+        try:
+            self._run(batch)
+        except NotFiniteError:
+            return
+        except InputError:
+            tensors = (*self.model.parameters(), *batch.tensors(), *tensors_in(batch.target))
+            if not all(is_finite_tensor(tensor) for tensor in tensors):
+                return
+            with contextlib.suppress(InputError):
+                self._run(batch, training=True)
+                return
+            raise
+
+    def _run(self, batch: Batch, *, training: bool = False) -> None:
+        with untouched(self.model, training=training), torch.no_grad():
+            ran_on(self.output, batch)
+            if self.loss is not None and batch.target is not None:
+                self._check_loss(batch)
+
+    def _check_loss(self, batch: Batch) -> None:
+        assert self.loss is not None
+        with torch.no_grad():
+            answer = self.answer(batch)
+        check_labels(answer, batch.target, self.loss, self.data.target_column)
+        try:
+            check_loss(self.loss_on, batch)
+        except NotFiniteError:
+            raise
+        except InputError:
+            explain_refusal(answer, batch.target, self.loss)
+            raise
 
 
 def _step_of(optimizer: Any) -> dict[str, float | None]:

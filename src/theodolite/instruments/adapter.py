@@ -48,7 +48,7 @@ def read(subject: Subject) -> Iterator[Reading]:
             measured=float(rank),
             expected=Band(0.0, float(product.module.rank)),
             meaning=f"Of {product.module.rank} nominal. "
-            + ("B is still zero: nothing was learnt here." if rank == 0 else "More than the nominal rank cannot be."),
+            + ("B is still zero: nothing was learned here." if rank == 0 else "More than the nominal rank cannot be."),
         )
     for product in products:
         if product.spectrum.largest > 0 and product.module.rank > 1:

@@ -52,8 +52,8 @@ def read(subject: Subject) -> Iterator[Reading]:
             measured=mean.value,
             stderr=mean.stderr,
             expected=Band(1.0, most),
-            meaning=f"As if {mean.value:.3g} of {sight.tokens} tokens pointed in directions of their own, behind this layer "
-            f"and the sum after it. {_by_rank(means[0].value, mean.value)}",
+            meaning=f"As if {mean.value:.3g} of {sight.tokens} tokens pointed in directions of their own, after this layer "
+            f"and the sum that follows. {_by_rank(means[0].value, mean.value)}",
             series=series,
         )
 
@@ -63,7 +63,7 @@ def _entropy(sight: AttentionSight) -> Reading:
     mean = mean_estimate(sight.entropies)
     share = mean.value
     if share > 0.95:
-        said = "It looks everywhere alike: an average, which tells places apart only through what is added to them."
+        said = "It attends to every place alike: an average, in which places differ only through what is added to them."
     elif share < 0.1:
         said = (
             "It looks at one token alone: scores have grown large; try a smaller step, or normalized queries and keys."
@@ -82,7 +82,7 @@ def _entropy(sight: AttentionSight) -> Reading:
 
 def _by_rank(first: float, here: float) -> str:
     if here < 2:
-        return "All tokens are nearly alike: what is told apart here is told by rounding."
+        return "All tokens are nearly the same: their differences are lost in rounding."
     if here < 0.25 * first:
         return "Far fewer than in the first such layer: the tokens merge with depth."
     return "The tokens stay apart." if math.isfinite(here) else ""

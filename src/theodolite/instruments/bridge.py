@@ -2,7 +2,7 @@
 
 For a linear layer Y = X Wᵀ the singular values obey Horn's log-majorisation whatever the shapes; how much slack there is
 says how far the features' directions are from the weights'. Where ranks allow it, the condition number of the features
-behind the layer is bounded by the product of the other two.
+after the layer is bounded by the product of the other two.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def _condition(name: str, x: Tensor, w: Tensor, y: Tensor, inner: int) -> Readin
     applies = product_bound_applies(inner, len(x), len(w))
     bound = condition_number_bound(kappas[0], kappas[1]) if applies else None
     return Reading(
-        quantity="condition number of the features behind the layer",
+        quantity="condition number of the features after the layer",
         where=name,
         measured=kappas[2],
         expected=None if bound is None else Band(high=bound * (1 + 1e-6)),
@@ -111,7 +111,7 @@ def _exponent(name: str, x: Tensor, w: Tensor, y: Tensor, inner: int) -> Reading
     bound = feature_exponent_bound(_kappa(x), weight, weight_rank=len(w), feature_rank=len(y)) if applies else None
     density = f", a density exponent of {density_exponent(weight):.3g}" if weight > 0 else ""
     return Reading(
-        quantity="rank exponent of the features behind the layer",
+        quantity="rank exponent of the features after the layer",
         where=name,
         measured=behind,
         expected=None if bound is None else Band(high=bound + 1e-6),

@@ -81,7 +81,7 @@ def read(subject: Subject) -> Iterator[Reading]:
     )
     words = " x ".join(str(width) for width in chain.widths)
     if samples <= certain:
-        fits = "Whatever the targets, some weights fit them exactly: perfect training answers say nothing of what was learnt."
+        fits = "Whatever the targets, some weights fit them exactly: perfect training answers say nothing of what was learned."
     elif samples < never:
         fits = (
             "Whether it can fit any targets of these is not known; that it can fit yours is likely if they are smooth."

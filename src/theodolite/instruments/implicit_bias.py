@@ -3,7 +3,7 @@
 Of the last linear layer on the features it is given, or of the whole model where that is linear in its inputs (a linear
 layer, a product of layers, a diagonal network). Interpolants are of the model's own answers on fewer samples than there are
 features, so that many readouts answer alike there. A bias counts as the weight of a feature that is always 1. Theorems speak
-of gradient flow on fixed features; where features were learnt too the distances only describe, so there is no band.
+of gradient flow on fixed features; where features were learned too the distances only describe, so there is no band.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ def _beside_a_path(reading: Reading, layer: FedLayer) -> Reading:
     return replace(
         reading,
         expected=None,
-        meaning=f"{many}: then a sum or a normalization sets the signal anew, so a critical value does not bind here. What "
+        meaning=f"{many}: then a sum or a normalization sets the signal's scale, so a critical value does not bind here. What "
         "the path as a whole does to a signal is measured: see the instrument signal.",
     )
 

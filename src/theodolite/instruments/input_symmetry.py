@@ -108,7 +108,7 @@ def _input(batch: Batch) -> Tensor | None:
 
 
 def _fed_by_input(model: nn.Module, x: Tensor, inputs: int) -> dict[str, nn.Linear] | None:
-    """The linear layers that see a number for each input feature before any other layer did; None if nothing learnt is seen."""
+    """The linear layers that see a number for each input feature before any other layer did; None if nothing learned is seen."""
     order: list[tuple[str, nn.Module, int]] = []
 
     def note(name: str) -> Any:

@@ -2,7 +2,7 @@
 
 The empirical tangent kernel on some of the data. Its largest eigenvalue, weighed by the loss's own curvature, is that of the
 Gauss-Newton matrix: descent diverges along it above the step limit. Its condition number and effective rank say how unevenly
-directions are learnt, its alignment how well it suits the labels. With the weights from before training the drift tells lazy
+directions are learned, its alignment how well it suits the labels. With the weights from before training the drift tells lazy
 training from feature learning.
 """
 
@@ -228,7 +228,7 @@ def _spectrum(mean: Tensor, of: int, full: int, model: nn.Module) -> Iterator[Re
         measured=condition,
         stderr=errors[0],
         series=series,
-        meaning=("Singular to rounding: some samples cannot be told apart by it. " if singular else "")
+        meaning=("Singular to rounding: it cannot distinguish some of the samples. " if singular else "")
         + f"Gradient descent needs some {condition:.3g} times more steps for the slowest direction than for the fastest; "
         "normalized inputs, a critical initialization or adaptive steps even it out."
         + (RUNNING if normalizes_batches(model) else ""),
@@ -239,7 +239,7 @@ def _spectrum(mean: Tensor, of: int, full: int, model: nn.Module) -> Iterator[Re
         where=f"{len(values)} samples",
         measured=rank,
         stderr=errors[1],
-        meaning=f"As if {rank:.3g} of {len(values)} directions were learnt at one speed; few: outputs move together.",
+        meaning=f"As if {rank:.3g} of {len(values)} directions were learned at one speed; few: outputs move together.",
     )
 
 

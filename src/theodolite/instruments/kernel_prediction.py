@@ -2,7 +2,7 @@
 
 Read off plain multilayer perceptrons: the tangent kernel of layers of the same activations and variances (those from before
 training, where they are known), without end in width, fitted to some of the data by ridge regression. Every sample is
-answered from all others. A model that beats it has learnt features that no lazy network has (or has seen the samples).
+answered from all others. A model that beats it has learned features that no lazy network has (or has seen the samples).
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def _classes(kernel: Tensor, answers: Tensor, targets: Tensor) -> Iterator[Readi
         where=f"the same {n} samples",
         measured=shares[2],
         stderr=share_error(shares[2], n),
-        meaning="Where the two differ either features were learnt or the kernel is too simple; such samples are worth a look.",
+        meaning="Where the two differ either features were learned or the kernel is too simple; such samples are worth a look.",
     )
 
 
@@ -153,7 +153,7 @@ def _verdict(gain: float) -> str:
     if gain < 0.02:
         return "As good as the kernel of its own infinite width: no sign of features beyond lazy training."
     return (
-        "Better than the kernel of its own infinite width: it has learnt features, or it was trained on these samples; "
+        "Better than the kernel of its own infinite width: it has learned features, or it was trained on these samples; "
         "compare on data it has not seen."
     )
 

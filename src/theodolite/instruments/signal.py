@@ -2,7 +2,7 @@
 
 Each layer's mean square and mean cosine between inputs stand beside what theory gives for random weights of the same
 variances, from what was measured at the layer before and the activation between. The band is three standard deviations of
-a random layer of this width. A trained layer that leaves the band has learnt to treat the data unlike noise.
+a random layer of this width. A trained layer that leaves the band has learned to treat the data unlike noise.
 """
 
 from __future__ import annotations
@@ -62,11 +62,11 @@ def _path(subject: Subject, seen: Sequence[Signal]) -> Iterator[Reading]:
         where=f"from {seen[0].layer} to the answer",
         measured=found.value,
         stderr=error,
-        meaning=f"A change of 1 % behind the first layer changes the answer by {found.value:.3g} %. "
+        meaning=f"A change of 1 % after the first layer changes the answer by {found.value:.3g} %. "
         + (
             "What the first layer says hardly reaches the answer."
             if found.value < 0.01
-            else "Small changes grow on the way: near inputs are told far apart."
+            else "Small changes grow on the way: nearby inputs end up far apart."
             if found.value > 10
             else "Signals pass, whatever the variances of single layers."
         ),
@@ -135,10 +135,10 @@ def _unknown(signal: Signal) -> str:
 
 def _meaning(measured: float, band: Band, more: str, less: str) -> str:
     if measured in band:
-        return "As behind random weights of this variance: here the layer acts on the data like a random one."
+        return "As with random weights of this variance: the layer treats the data like a random one."
     said = more if measured > band.high else less
     return (
-        f"Signals come out {said} than behind random weights of this variance: the layer is tuned to these data. In a "
+        f"Signals come out {said} than with random weights of this variance: the layer is tuned to these data. In a "
         "trained network that is learning; before training it means weights that are not independent."
     )
 

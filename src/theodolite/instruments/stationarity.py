@@ -1,7 +1,7 @@
 """Is SGD stationary here, or does it still drift?
 
 A short run of SGD on a copy of the weights, with the step and momentum of the subject. While its loss changes by more than
-its error the run drifts, and nothing is said of balance. Else the mean of the weights' pull, theta . grad L, is laid beside
+its error the run drifts, and nothing is said of balance. Else the mean of the weights' pull, theta . grad L, is compared with
 the one that the size of the steps demands of stationary SGD at any step size; errors come from blocks of steps.
 """
 

@@ -1,6 +1,6 @@
-"""Where would an added direction survive: what does a steering vector behind each layer do to the answer?
+"""Where would an added direction survive: what does a steering vector after each layer do to the answer?
 
-Random directions are added behind each layer, on the first batch, and the change of the answer is measured over the size of
+Random directions are added after each layer, on the first batch, and the change of the answer is measured over the size of
 what was added. Where only linear layers and 1-Lipschitz activations follow, the product of their spectral norms bounds it.
 For a direction of your own use `theodolite.measure.propagation.layer_features.steering_gains`.
 """

@@ -42,7 +42,7 @@ def read(subject: Subject) -> Iterator[Reading]:
             measured=float(change.spikes),
             expected=Band(high=0.0),
             against="chance",
-            meaning="Directions of the difference that noise of its size would not have: what was learnt, rather than shaken.",
+            meaning="Directions of the difference that noise of its size would not have: what was learned, not noise.",
         )
     for change in moved:
         if math.isfinite(change.alpha_before) and math.isfinite(change.alpha_after):

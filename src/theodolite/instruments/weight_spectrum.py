@@ -109,7 +109,7 @@ _BY_ENTRIES = (
 
 def _against_null(alpha: float, null: Band | None, *, lawful: bool = True) -> str:
     if null is None:
-        return "Too small a matrix for its exponent to be told from noise."
+        return "The matrix is too small to distinguish its exponent from noise."
     usual = "below 2" if alpha < 2 else "in 2 to 6" if alpha <= 6 else "above 6"
     if alpha >= null.low:
         return f"Noise of this shape gives as much ({null}): the exponent, {usual}, says nothing of training."

@@ -108,11 +108,20 @@ class Batches:
         batch = next(iter(self), None)
         return batch is None or not batch.tensors() or not len(batch)
 
+    @property
+    def target_column(self) -> Tensor | None:
+        """All targets, where the data are columns in memory."""
+        columns = _columns(self.source)
+        held = isinstance(columns, tuple) and len(columns) > 1
+        return columns[-1] if held and isinstance(columns[-1], Tensor) else None
+
     def first(self) -> Batch:
         """The first batch, or a clear error where there is none."""
         batch = next(iter(self), None)
+        if batch is not None and not batch.tensors() and any(map(_is_text, (*batch.inputs, *batch.keywords.values()))):
+            raise InputTypeError("expected data as numbers, got text; encode it first (a tokenizer gives input_ids)")
         if batch is None or not batch.tensors() or not len(batch):
-            raise InputError("expected data with at least one batch, got none; is the loader empty or drop_last set?")
+            raise InputError("expected data with at least one sample, got none; is the loader empty, or drop_last set?")
         return batch
 
     def _cut(self, columns: Any) -> Iterator[Batch]:

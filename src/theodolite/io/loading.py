@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from theodolite.core.checks import InputError
-from theodolite.core.lazy_torch import is_module, torch
+from theodolite.core.checks import InputError, check_device
+from theodolite.core.lazy_torch import is_module
 from theodolite.core.subject import Subject
 from theodolite.io.adapters import Adapted, adapter, configuration, merged
 from theodolite.io.checkpoints import KINDS, checkpoint, one_line
@@ -27,9 +27,9 @@ def target(name: str, *, data: Any = None, device: str = "cpu", **facts: Any) ->
     ``facts`` are the other fields of `Subject`, and ``base``, the checkpoint that an adapter belongs to. A function may also
     return a whole `Subject`.
     """
+    check_device(device)
     if ":" in name and not is_there(Path(name)):
-        return _from_function(name, data=data, facts=facts)
-    _check_device(device)
+        return _from_function(name, data=data, device=device, facts=facts)
     base = facts.pop("base", None)
     weights = checkpoint(name, device=device)
     if data is not None:
@@ -78,17 +78,6 @@ def _adapted(
     return Subject(weights=after, **{**facts, "origin": before or None})
 
 
-def _check_device(device: str) -> None:
-    if device == "cpu":
-        return
-    try:
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError) as error:
-        raise InputError(
-            f"expected a device of this machine, got {device!r}: {one_line(error)}; leave out --device"
-        ) from error
-
-
 def asked_subject(
     name: str | None,
     data: str | None = None,
@@ -99,6 +88,7 @@ def asked_subject(
     **given: Any,
 ) -> Subject:
     """The subject that a command line names; the built-in network where it names none. ``given`` are fields of `Subject`."""
+    check_device(device)
     if name is None and data is None:
         from theodolite.io.builtin_network import builtin
 
@@ -132,7 +122,7 @@ _LIMITS = (
 )  # M_MMAP_THRESHOLD and M_TRIM_THRESHOLD of malloc.h: smaller ones are used again
 
 
-def _from_function(name: str, *, data: Any, facts: Mapping[str, Any]) -> Subject:
+def _from_function(name: str, *, data: Any, device: str, facts: Mapping[str, Any]) -> Subject:
     module, _, function = name.partition(":")
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
@@ -151,6 +141,7 @@ def _from_function(name: str, *, data: Any, facts: Mapping[str, Any]) -> Subject
         raise InputError(
             f"expected {name} to return an nn.Module or a Subject, got {type(made).__name__}; return the model"
         )
+    made = made if device == "cpu" else made.to(device)
     origin = _compared(weights_of(made), facts["origin"])[1] if facts.get("origin") else None
     return Subject(made, data=data, name=name, **{**facts, "origin": origin})
 

@@ -40,7 +40,18 @@ class Diagnosis(Presentable):
     @property
     def judged(self) -> bool:
         """Whether anything about how the model learns or answers could be judged, and was judged to the end."""
-        return bool(self.checked) and not self.unfinished
+        return bool(self.checked) and not self.unfinished and not self._blind
+
+    @property
+    def _lacking(self) -> set[str]:
+        """What ailments would have needed and nobody passed."""
+        reasons = [why.removeprefix("needs ") for why in self.unchecked.values() if why.startswith("needs ")]
+        return {need for why in reasons for need in why.split(", ")}
+
+    @property
+    def _blind(self) -> bool:
+        """Whether a model came without data or a loss, so that nothing about its training was judged."""
+        return "loss" in self._lacking and "model" not in self._lacking
 
     @property
     def healthy(self) -> bool:
@@ -57,21 +68,25 @@ class Diagnosis(Presentable):
             return f"{worst.severity.capitalize()}: {worst.says}{also}"
         if not self.checked:
             return "Nothing was judged: pass data and a loss."
+        if "loss" in self._lacking:
+            parts = "weights" if "data" in self._lacking else "weights and inputs"
+            todo = "pass data= with targets and loss=" if self._blind else "that needs the model, its data and its loss"
+            return f"No fault in the {parts} ({len(self.checked)} checks). Training was not judged: {todo}."
         if self.unfinished:
             total = len(self.checked) + len(self.unchecked)
-            return f"Not finished: {len(self.checked)} of {total} ways to fail were judged; pass a larger budget."
+            return f"Not finished: {len(self.checked)} of {total} checks were made; pass a larger budget."
         if "trials" in self.unchecked:
             return (
-                f"No fault found in {len(self.checked)} ways to fail; those that need a trial were not judged: "
+                f"No fault found in {len(self.checked)} checks; those that need a trial were not made: "
                 f"{self.unchecked['trials']}."
             )
         loss, constant = (self.scores.get(name, math.nan) for name in ("training loss", IGNORING))
         if loss >= constant:  # an untrained network: healthy is what it is, but nobody should think that it has learned
             return (
-                f"No fault found, and nothing learned yet: the training loss is {loss:.3g}, and {constant:.3g} when ignoring the "
-                f"input; {len(self.checked)} ways to fail were judged."
+                f"No fault found ({len(self.checked)} checks), but nothing learned yet: the training loss is {loss:.3g}, and "
+                f"{constant:.3g} when ignoring the input."
             )
-        return f"Healthy: none of {len(self.checked)} ways to fail was found."
+        return f"Healthy: no fault found in {len(self.checked)} checks."
 
     def meets(self, level: Severity) -> bool:
         """Whether some finding is as bad as that, or worse."""

@@ -119,7 +119,7 @@ def _asked(check: Callable[[], Known]) -> Known:
         return check()
     except Exception as error:  # a library that cannot be called is an answer too
         name = check.__name__.strip("_").replace("_", " ")
-        return Known(name, "wrong", f"{type(error).__name__}: {error}", "Install it anew.", math.inf)
+        return Known(name, "wrong", f"{type(error).__name__}: {error}", "Reinstall it.", math.inf)
 
 
 def _verdict(name: str, error: float, limit: float, right: str, remedy: str) -> Known:
@@ -160,7 +160,7 @@ def _products() -> Known:
     return _verdict("matrix products", worst, 0.0, f"Exact in float64 and float32 ({asked}).", _BLAS)
 
 
-_BLAS = "Install numpy and torch anew, from the same source; set OMP_NUM_THREADS=1 to see whether threads are to blame."
+_BLAS = "Reinstall numpy and torch, from the same source; set OMP_NUM_THREADS=1 to see whether threads are to blame."
 
 
 def _second_differences(size: int) -> Any:

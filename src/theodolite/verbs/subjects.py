@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from theodolite.core.checks import InputTypeError
+from theodolite.core.checks import InputTypeError, check_device, check_lr
 from theodolite.core.lazy_torch import is_module
 from theodolite.core.subject import Subject
 
@@ -54,10 +54,13 @@ def subject_to_judge(target: Any, **facts: Any) -> Subject:
             f"expected an nn.Module, a Subject, a state dict or a path, got {type(target).__name__}; pass the model"
         )
     lr = given.get("lr")
+    check_lr(lr)
     if lr is not None and "optimizer" not in given:
         given["optimizer"] = plain_descent(target, lr)
-    given.pop("device", None)
-    return Subject(target, **given, checked=False)
+    check_device(given.pop("device", "cpu"))
+    subject = Subject(target, **given, checked=False)
+    subject.check_runs()
+    return subject
 
 
 _FIELDS = ("data", "loss", "lr", "momentum", "optimizer", "validation", "origin", "run", "activation", "name")

@@ -177,7 +177,7 @@ def test_a_step_beyond_the_edge_that_was_not_read_again_is_judged_by_the_loss():
     """As where a schedule ends at zero: there is no edge at the last look."""
     start = Moment(1, 1.3, sharpness=1.9, lr=1.0, edge=1.0)
     found = training_phase([Moment(0, 1.3), start, Moment(48, 0.01)])
-    assert found.name == "stable" and "at step 1, not read since" in found.reason
+    assert found.name == "stable" and "(measured at step 1)" in found.reason
     assert training_phase([Moment(0, 1.3), start, Moment(48, 1.9)]).name == "undecided"
 
 

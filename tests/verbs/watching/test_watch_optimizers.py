@@ -229,7 +229,7 @@ def test_an_optimizer_without_a_known_edge_has_its_last_step_still():
     reading = next(reading for _, reading in record.readings if reading.quantity == SHARPNESS)
     assert reading.expected is None and "not known" in reading.meaning
     assert record.value(TRUST) is not None and math.isnan(record.facts["edge"])
-    assert "no curvature was laid beside an edge" in watch.phase.reason
+    assert "Curvature was not compared with a limit" in watch.phase.reason
 
 
 def test_a_large_model_is_read_in_parts_with_few_products():

@@ -247,7 +247,7 @@ def _attention(layer: SelfAttention, name: str, given: list[_Given]) -> Attentio
 def _normalized(layer: nn.LayerNorm | nn.GroupNorm, name: str, before: _Program, turned: bool) -> Normalized:
     if not _is_gaussian(before):
         raise InputError(
-            f"expected {type(layer).__name__} behind a layer of weights or a sum, got it behind an activation or the input at "
+            f"expected {type(layer).__name__} after a layer of weights or a sum, got it after an activation or the input at "
             f"{name!r}: the channels there are not of mean zero"
         )
     own: list[Tensor | None] = [getattr(layer, key, None) for key in ("weight", "bias")]

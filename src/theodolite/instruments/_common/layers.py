@@ -101,7 +101,7 @@ def signal_activation(signal: Signal) -> Activation | None:
 
     try:
         return Activation(signal.function)
-    except ValueError:  # learnt, random or otherwise not a function of one number
+    except ValueError:  # learned, random or otherwise not a function of one number
         return None
 
 

@@ -84,7 +84,7 @@ def _weight(name: str, facts: dict[str, Any], places: list[_Place], folder: Path
     shape, chunks = checked_shape(facts["size"]), [_parts(chunk) for chunk in facts["chunks"]]
     dtype = next((value for value in _values(facts["properties"]) if isinstance(value, torch.dtype)), None)
     if dtype is None or dtype.is_complex:
-        return unreadable(name, f"expected a type of numbers for {name}, got {dtype}; save it anew")
+        return unreadable(name, f"expected a type of numbers for {name}, got {dtype}; save it again")
     parts = []
     for chunk in chunks:
         first, sizes = checked_shape(chunk["offsets"]), checked_shape(chunk["sizes"])
@@ -135,7 +135,7 @@ class _Part:
         with zipfile.ZipFile(io.BytesIO(raw)) as inner:
             if any(info.compress_type != zipfile.ZIP_STORED or info.flag_bits & 1 for info in inner.infolist()):
                 raise InputError(
-                    f"expected parts that are stored as they are in {self.path}, got packed ones; save anew"
+                    f"expected parts that are stored as they are in {self.path}, got packed ones; save again"
                 )
             pickles = [name for name in inner.namelist() if name.rpartition("/")[2] == "data.pkl"]
             if len(pickles) != 1:

@@ -33,12 +33,12 @@ def measure(
 ) -> list[float]:
     x = torch.randn(PROBLEMS, EXAMPLES, FEATURES, generator=generator, dtype=torch.float64)
     x, y = (x.sign() if entries == "signs" else x), x[..., 0].sign()
-    learnt = partial(descent_weights, optimizer=OPTIMIZERS[optimizer], passes=6, batch_size=examples_a_step)
-    w = learnt(x, y)
+    learned = partial(descent_weights, optimizer=OPTIMIZERS[optimizer], passes=6, batch_size=examples_a_step)
+    w = learned(x, y)
     if asked == "outside the span":
         return outside_span(x, w).tolist()
     turn = random_rotation(FEATURES, generator)
-    there = learnt(x @ turn.T, y)  # the weights for turned data, which should be the turned weights
+    there = learned(x @ turn.T, y)  # the weights for turned data, which should be the turned weights
     change: list[float] = ((there - w @ turn.T).norm(dim=1) / w.norm(dim=1)).tolist()
     return change
 

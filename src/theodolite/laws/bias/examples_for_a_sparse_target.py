@@ -56,7 +56,7 @@ def measure(learner: str, k: int, *, generator: torch.Generator, turned: bool = 
 
 
 law = Law(
-    claim="One of 128 features is learnt from a few dozen examples by exponentiated gradient and by layers of squared weights, "
+    claim="One of 128 features is learned from a few dozen examples by exponentiated gradient and by layers of squared weights, "
     "and only from all 128 by gradient descent; fully connected networks are no better than that.",
     formula=r"L_{\mathrm{GD}}=1-\frac{k}{d}\leq L_{\mathrm{MLP}},\quad L_{\mathrm{EGU}},L_{\mathrm{spindly}}\leq\frac{\log d}{k}",
     assumes={"the target along an axis": {"turned": True}},

@@ -9,7 +9,7 @@ FEATURES, EXAMPLES, RATE = 12, 4, 0.3
 
 
 def predict(label: float, visits: int) -> float:
-    """The share of the label that is learnt: the sum of squares under the root starts at the damping, 1."""
+    """The share of the label that is learned: the sum of squares under the root starts at the damping, 1."""
     return _learnt(label, visits, power=-0.5)
 
 
@@ -48,7 +48,7 @@ law = Law(
     cases=tuple({"label": y, "visits": k} for y, k in ((0.1, 3), (1.0, 6), (10.0, 12))),
     tolerance=1e-9,  # rounding of eigenvectors of a matrix of condition 1e4 at most
     repeats=3,
-    quantity="share of the labels learnt",
+    quantity="share of the labels learned",
     erratum="Printed in slides as a step along the root of A itself, with w_t on both sides. (The same slides write y_t for y_j "
     "in the last line on the Vovk-Azoury-Warmuth forecast.)",
     refuted=as_printed,

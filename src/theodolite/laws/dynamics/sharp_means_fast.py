@@ -49,7 +49,7 @@ def _hessian(w: Tensor, x: Tensor) -> Tensor:
 
 law = Law(
     claim="A large eigenvalue speeds up its own direction alone, and only while the step times it is below 1: beyond, the step "
-    "overshoots, and at twice the best step nothing is learnt there.",
+    "overshoots, and at twice the best step nothing is learned there.",
     formula=r"\langle v_i,\theta_{t+1}-\theta_*\rangle=(1-\eta\lambda_i)\langle v_i,\theta_t-\theta_*\rangle",
     assumes={"close to a minimum": {"away": 1.0}, "no momentum": {"momentum": 0.0035}},
     source="nesterov2004, section 2.1",

@@ -1,4 +1,4 @@
-r"""In the NTK parametrization each hidden feature moves by order $n^{-1/2}$ over training: none is learnt at infinite width."""
+r"""In the NTK parametrization each hidden feature moves by order $n^{-1/2}$ over training: none is learned at infinite width."""
 
 import math
 from collections.abc import Sequence

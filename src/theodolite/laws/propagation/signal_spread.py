@@ -26,7 +26,7 @@ def measure(
 
 
 law = Law(
-    claim="The mean square behind a layer of finite width errs by a sample of the units in front and a sample of the units "
+    claim="The mean square after a layer of finite width errs by a sample of the units in front and a sample of the units "
     "behind; their variances add.",
     formula=r"\mathrm{std}\,\frac{|z|^2}m=\sqrt{V\Big(1+\frac2m\Big)+\frac{2F(K)^2}m},\quad "
     r"V=\frac{C_w^2(\langle\sigma^4\rangle-\langle\sigma^2\rangle^2)}n",

@@ -30,7 +30,7 @@ def measure(
 
 law = Law(
     claim="Depth gives nothing on average: along any line a random ReLU network has one region and one more for every "
-    "unit, but for those behind a layer that is wholly off. The scale of weights and biases does not matter.",
+    "unit, except for those after a layer that is wholly off. The scale of weights and biases does not matter.",
     formula=r"E\,\#\text{regions}=1+\sum_l n_l\prod_{k<l}(1-2^{-n_k})",
     assumes={
         "symmetric weights": {"mean": 0.76},

@@ -48,7 +48,7 @@ def _layer(scheme: str, generator: torch.Generator) -> Tensor:
 
 
 law = Law(
-    claim="From the shape of a weight matrix alone follows where its largest entry lies when nothing was learnt, scheme by "
+    claim="From the shape of a weight matrix alone follows where its largest entry lies when nothing was learned, scheme by "
     "scheme, to within a thousandth.",
     formula=r"\max|w|\to\frac1{\sqrt{n_{\rm in}}},\ \sqrt{\frac6{n_{\rm in}}},\ \sqrt{\frac6{n_{\rm in}+n_{\rm out}}},\ "
     r"\sqrt{\frac3{n_{\rm in}}},\ \frac1{\sqrt{\rm hidden}};\qquad\max|g|\lesssim\sqrt{2\ln n}",

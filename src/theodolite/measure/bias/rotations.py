@@ -110,7 +110,7 @@ def rotation_gap(
         start = [work(points, seeds[0]), work(points, seeds[1])]
         scale = float(start[0].square().mean().sqrt())
         if scale == 0:
-            raise _FaultError("predictions are all zero: nothing was learnt")
+            raise _FaultError("predictions are all zero: nothing was learned")
         if paired or torch.equal(start[0], start[1]):
             gaps = _paired(work, start[0], seeds, paired)
             rounding = work.rounding(start[0], seeds[0])

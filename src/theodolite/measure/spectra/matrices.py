@@ -200,13 +200,13 @@ def _thirds(name: str, tensor: Any) -> tuple[WeightMatrix, ...]:
     if shared > 0 and not odd and columns % shared == 0:
         how = f"split in three: {columns} queries taken to be as many as inputs, {shared} keys and values"
         return _parts(name, tensor, THIRDS, [columns, shared, shared], how)
-    return (WeightMatrix(name, tensor, "query, key and value kept together: their sizes cannot be told"),)
+    return (WeightMatrix(name, tensor, "query, key and value kept together: their sizes are unknown"),)
 
 
 def _interleaved(name: str, tensor: Any, heads: int | None) -> tuple[WeightMatrix, ...]:
     rows, columns = tensor.shape
     if heads is None or rows != 3 * columns or columns % heads:
-        why = "pass heads=" if heads is None else "their sizes cannot be told"
+        why = "pass heads=" if heads is None else "their sizes are unknown"
         return (WeightMatrix(name, tensor, f"query, key and value, interleaved by head, kept together: {why}"),)
     split = tensor.reshape(heads, 3, columns // heads, columns)
     how = f"split in three, {heads} heads disentangled"
@@ -231,5 +231,5 @@ def _gates(
     if gates == 1:
         return (WeightMatrix(name, tensor),)
     if gates not in GATES or rows % gates:
-        return (WeightMatrix(name, tensor, "gates kept together: their number cannot be told from this tensor"),)
+        return (WeightMatrix(name, tensor, "gates kept together: this tensor does not say how many"),)
     return _parts(name, tensor, GATES[gates], [rows // gates] * gates, f"split in {gates} gates (by its {source})")

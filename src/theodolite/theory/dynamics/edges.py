@@ -35,7 +35,7 @@ def update_edge(lr: float, *, momentum: float = 0.0, kind: MomentumKind = "heavy
     if not lr > 0 or not 0 <= momentum < 1:
         raise InputError(f"expected a positive step and a momentum in [0, 1), got {lr} and {momentum}")
     if not 0 <= lr * decay < 2:
-        raise InputError(f"expected a weight decay that a step can bear, lr x decay below 2, got {lr * decay}")
+        raise InputError(f"expected lr x weight decay below 2, got {lr * decay}")
     if kind == "sign":
         return math.inf
     filtered = {

@@ -130,15 +130,15 @@ def training_phase(history: Sequence[Moment]) -> TrainingPhase:
     lost = next((m for m in history if not math.isfinite(m.loss)), None)
     if lost is not None:
         return TrainingPhase(
-            "divergent", f"The loss is not finite since step {lost.step}; it began at {first.loss:.4g}."
+            "divergent", f"The loss became infinite or NaN at step {lost.step}; it began at {first.loss:.4g}."
         )
     read = next((m for m in reversed(history) if m.alive is not None), None)  # what overflowed cannot be read again
     if read is not None and read.alive is not None and read.alive <= GONE:
         return TrainingPhase(
             "dead",
-            f"At step {read.step} no weight makes a difference any more: what of the tangent kernel tells samples apart is "
-            f"{read.alive:.2g} of what it was. The loss, {now.loss:.4g}, can be low all the same. "
-            "Start again with a smaller step.",
+            f"The network is dead: by step {read.step} it gives every sample the same answer and no weight can change that (the "
+            f"part of the tangent kernel that separates samples fell to {read.alive:.2g} of its first value). The loss, "
+            f"{now.loss:.4g}, can still be low. Start again with a smaller learning rate.",
         )
     if now.loss > (HOPELESS if _in_flight(history) else RUNAWAY) * max(first.loss, 1e-300):
         return TrainingPhase("divergent", f"The loss grew from {first.loss:.4g} to {now.loss:.4g} by step {now.step}.")
@@ -146,7 +146,7 @@ def training_phase(history: Sequence[Moment]) -> TrainingPhase:
     if not ratios and len(history) > 1:
         return _by_loss(history)
     if len(history) < 2:
-        why = "only one look so far" if ratios else "no curvature or no step size was measured (level standard, lr=...)"
+        why = "one more look is needed" if ratios else 'curvature was not measured (level="standard" and lr=... do)'
         return TrainingPhase("undecided", f"Loss {now.loss:.4g} at step {now.step}; {why}.")
     return _by_curvature(history, ratios)
 
@@ -212,27 +212,29 @@ def _launches(known: Sequence[Moment]) -> list[Moment]:
 
 def _by_curvature(history: Sequence[Moment], known: Sequence[Moment]) -> TrainingPhase:
     launches = _launches(known)
-    first, now = known[0], history[-1]
+    now = history[-1]
     ratio = known[-1].ratio or 0.0
-    last = "now" if known[-1] is now else f"at step {known[-1].step}, not read since"
-    then = "" if known[-1] is first else f" and is {ratio:.3g} {last}"
+    last = "" if known[-1] is now else f" (measured at step {known[-1].step})"
     seen = (
-        f"The curvature was {first.ratio:.3g} of what the step can bear at step {first.step}{then}; the loss "
-        f"went from {history[0].loss:.4g} to {now.loss:.4g}."
+        f"Your learning rate is {_distance(ratio)} the stability limit{last}; the loss went from {history[0].loss:.4g} to "
+        f"{now.loss:.4g}."
     )
     since = [m for m in known if not launches or m.step > launches[-1].step]
     if _hovers(since, unseen=not launches and known[0] is not history[0]):
-        return TrainingPhase("edge", f"{seen} The curvature has grown to the edge of stability and hovers there.")
+        return TrainingPhase(
+            "edge", f"{seen} Sharpness has grown to that limit and stays there, the edge of stability."
+        )
     if launches:
         start = launches[0]
         peak = max([start.loss, *(m.highest for m in history if m.step > start.step)])
         seen = (
-            f"At step {start.step} the curvature was {start.ratio:.3g} times what the step can bear; the loss went from "
-            f"{start.loss:.4g} up to {peak:.4g} and is {now.loss:.4g}; the curvature is {ratio:.3g} of the limit {last}."
+            f"At step {start.step} your learning rate was {_distance(start.ratio or 0.0)} the stability limit. The loss "
+            f"went from {start.loss:.4g} up to {peak:.4g} and is {now.loss:.4g}; your learning rate is {_distance(ratio)} "
+            f"the limit{last or ' now'}."
         )
         fallen = now.loss < FALLEN * start.loss
         if fallen and known[-1] is launches[-1] and peak <= RISEN * start.loss:  # no curvature was read since
-            return TrainingPhase("stable", f"{seen} The loss was never seen to rise: the step was borne.")
+            return TrainingPhase("stable", f"{seen} The loss was never seen to rise: training survived it.")
         if fallen and ratio < 1:
             bounce = max([1.0, *(m.bounce for m in history if m.step > start.step)])
             if peak > RISEN * start.loss or bounce > BOUNCED:
@@ -240,15 +242,15 @@ def _by_curvature(history: Sequence[Moment], known: Sequence[Moment]) -> Trainin
                     f" Between looks it rose to {bounce:.3g} times its lowest." if peak <= RISEN * start.loss else ""
                 )
                 return TrainingPhase(
-                    "catapult", f"{seen}{again} Thrown over the rim, the run came down on flatter ground."
+                    "catapult", f"{seen}{again} A catapult: after the jump the loss surface is flatter."
                 )
             return TrainingPhase(
-                "stable", f"{seen} The loss was never seen to rise: no catapult, the ground was flatter."
+                "stable", f"{seen} The loss was never seen to rise: the loss surface became flatter without a jump."
             )
-        return TrainingPhase("undecided", f"{seen} Still in flight: it may come down flatter, diverge or die.")
+        return TrainingPhase("undecided", f"{seen} The jump is not over: the loss may come down or diverge.")
     if now.loss < FALLEN * history[0].loss:
         return _calm(seen, now.drift)
-    return TrainingPhase("undecided", f"{seen} The step is small enough, but the loss has not fallen yet.")
+    return TrainingPhase("undecided", f"{seen} Training is stable, but the loss has not fallen yet.")
 
 
 def _hovers(known: Sequence[Moment], *, unseen: bool) -> bool:
@@ -263,10 +265,10 @@ def _by_loss(history: Sequence[Moment]) -> TrainingPhase:
     """Without curvature: a loss that fell and was never seen to rise is that of stable steps; more is not known."""
     first, now = history[0], history[-1]
     peak = max(m.loss for m in history)
-    seen = f"The loss went from {first.loss:.4g} to {now.loss:.4g}, at most {peak:.4g}; no curvature was laid beside an edge"
+    seen = f"The loss went from {first.loss:.4g} to {now.loss:.4g}, at most {peak:.4g}. Curvature was not compared with a limit"
     if now.loss < FALLEN * first.loss and peak <= RISEN * first.loss:
-        return TrainingPhase("stable", f"{seen}. It came down and was never seen to rise.")
-    return TrainingPhase("undecided", f"{seen} (it takes level standard and a step whose edge is known).")
+        return TrainingPhase("stable", f"{seen}. The loss fell and was never seen to rise.")
+    return TrainingPhase("undecided", f'{seen} (that needs level="standard" and an optimizer whose limit is known).')
 
 
 def _raised(before: Moment | None, now: Moment) -> bool:
@@ -279,8 +281,29 @@ def _raised(before: Moment | None, now: Moment) -> bool:
 def _calm(seen: str, drift: float | None) -> TrainingPhase:
     """Every step is stable: lazy only where the tangent kernel is known to stay."""
     if drift is None:
-        return TrainingPhase("stable", f"{seen} Every step is stable; whether features are learnt was not measured.")
-    moved = f"{seen} Every step is stable; the tangent kernel moved by {drift:.2g} of its norm"
+        return TrainingPhase("stable", f"{seen} Every step is stable. Whether features change was not measured.")
     if drift < LAZY:
-        return TrainingPhase("lazy", f"{moved}, as in a linear model.")
-    return TrainingPhase("stable", f"{moved}: features are learnt.")
+        return TrainingPhase(
+            "lazy",
+            f"{seen} Every step is stable, but the network behaves like a linear model: its features hardly change (its "
+            f"tangent kernel has changed by {drift:.1%}).",
+        )
+    size = f"by {drift:.0%}" if drift < 2 else f"{drift:.2g}-fold"
+    return TrainingPhase(
+        "stable",
+        f"{seen} Every step is stable. The network is learning features (its tangent kernel has changed {size}).",
+    )
+
+
+def _distance(ratio: float) -> str:
+    """Where a learning rate lies, in words: so many times below or above.
+
+    >>> _distance(0.0185), _distance(0.97), _distance(1.3)
+    ('54 times below', 'at', '1.3 times')
+    """
+    if ratio <= 0:
+        return "far below"
+    if 0.95 <= ratio < 1.05:
+        return "at"
+    times = max(ratio, 1 / ratio)
+    return (f"{times:,.0f} times" if times >= 10 else f"{times:.1f} times") + " below" * (ratio < 1)

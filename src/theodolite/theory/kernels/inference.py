@@ -194,13 +194,13 @@ def trained_prediction(
                 f"expected a step size below 2 m / largest eigenvalue = {2 * lr / float(speed.max()):.4g}, got {lr}: "
                 "gradient descent diverges"
             )
-        learnt = 1 - (1 - speed) ** time if math.isfinite(time) else (values > tiny).to(values)
+        learned = 1 - (1 - speed) ** time if math.isfinite(time) else (values > tiny).to(values)
     else:
-        learnt = -torch.expm1(-speed.clamp(min=0) * time) if math.isfinite(time) else (values > tiny).to(values)
-    # what is zero up to the kernels' own rounding is not learnt; for short times the share of it is t itself
+        learned = -torch.expm1(-speed.clamp(min=0) * time) if math.isfinite(time) else (values > tiny).to(values)
+    # what is zero up to the kernels' own rounding is not learned; for short times the share of it is t itself
     small = values <= tiny
     limit = lr * time / max(len(values), 1) if math.isfinite(time) and float(tiny) * lr * time < len(values) else 0.0
-    shares = torch.where(small, torch.full_like(values, limit), learnt / torch.where(small, 1.0, values))
+    shares = torch.where(small, torch.full_like(values, limit), learned / torch.where(small, 1.0, values))
     operator = cross.ntk @ (vectors * shares) @ vectors.T  # (new, n)
     mixed = operator @ cross.nngp.T
     covariance = prior.nngp + operator @ kernels.nngp @ operator.T - mixed - mixed.T

@@ -1,7 +1,7 @@
 r"""Learning rates from the tangent kernel: which layer may move how fast, and how width, depth and data enter.
 
 One step of size $\eta$ on $L=\frac{1}{2m}\sum(z-y)^2$ moves the outputs by $-\frac{\eta}{m}\Theta(z-y)$: it is stable while
-$\eta\lambda_{\max}(\Theta)/m<2$, and an eigenvector of eigenvalue $\lambda$ is learnt in $m/\eta\lambda$ steps.
+$\eta\lambda_{\max}(\Theta)/m<2$, and an eigenvector of eigenvalue $\lambda$ is learned in $m/\eta\lambda$ steps.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ def kernel_learning(
     r"""Gradient flow of a fixed kernel: $L(t)=\sum_i(u_i\cdot y)^2e^{-2t\lambda_i/\lambda_{\max}}/\sum_i(u_i\cdot y)^2$.
 
     Time counts steps of size $m/\lambda_{\max}$, half the limit; the loss is relative to that of answering 0. ``targets``
-    are (m,) or (m, C), each column learnt by the same ``kernel`` (m, m). Source: lee2019.
+    are (m,) or (m, C), each column learned by the same ``kernel`` (m, m). Source: lee2019.
 
     >>> kernel_learning(np.eye(2), np.ones(2), times=(0.0, 0.5)).losses
     (1.0, 0.36787944117144233)

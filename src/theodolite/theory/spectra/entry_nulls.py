@@ -1,4 +1,4 @@
-r"""What entries of a weight tensor look like when nothing was learnt and nothing went wrong: bounds, tails, distances."""
+r"""What entries of a weight tensor look like when nothing was learned and nothing went wrong: bounds, tails, distances."""
 
 from __future__ import annotations
 

@@ -97,8 +97,8 @@ def _norm_words(ratio: float) -> str:
 
 def _angle_words(cosine: float) -> str:
     if cosine > 0.99:
-        return "Inputs have become alike: the output can hardly tell them apart."
-    return "Inputs can still be told apart at the end."
+        return "Inputs have become the same: the output hardly depends on them."
+    return "Inputs are still different at the end."
 
 
 def step_reading(spec: Any, width: int, signal: tuple[float, float]) -> Iterator[Reading]:

@@ -1,0 +1,77 @@
+"""What users read is written in plain words (docs/words.md): a list of lost words, held against every string they may see."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "src" / "theodolite"
+LOST = re.compile(
+    r"\b(doors?|told|dear(er|est)?|learnt|laid beside|looked for|by heart|can bear|thrown over|is borne)\b"
+    r"|behind (a|the|this|each|\d+|\{[^}]*\}) layers?|best constant answer|with the remedy|commonest",
+    re.IGNORECASE,
+)
+PAGES = ("README.md", "docs/guide.md", "docs/questions.md", "docs/laws.md", "docs/glossary.md")
+LATER: tuple[str, ...] = ("verbs/watching/", "verbs/running/")
+
+
+def strings_of(path):
+    """The strings of a module with a blank in them, and where: what might be read. Docstrings become pages only of entries."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    parents = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            yield node.lineno, "".join(v.value if isinstance(v, ast.Constant) else "{}" for v in node.values)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value:
+            above = parents[node]
+            page = above is tree.body[0] and path.parent.name in ("ailments", "instruments")  # this docstring is on one
+            if page or not isinstance(above, ast.Expr | ast.JoinedStr):
+                yield node.lineno, node.value
+
+
+def read_by_users():
+    """Every module whose strings are findings, readings, errors, help or pages."""
+    for path in sorted(PACKAGE.rglob("*.py")):
+        if not path.relative_to(PACKAGE).as_posix().startswith(LATER):
+            yield path
+
+
+@pytest.mark.parametrize("path", list(read_by_users()), ids=lambda path: path.relative_to(PACKAGE).as_posix())
+def test_no_string_that_users_read_has_a_lost_word(path):
+    found = [f"{path}:{line}: {text}" for line, text in strings_of(path) if LOST.search(" ".join(text.split()))]
+    assert not found
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_no_page_has_a_lost_word(page):
+    text = re.sub(r"(?s)```.*?```", "", (ROOT / page).read_text(encoding="utf-8"))
+    assert [line for line in text.splitlines() if LOST.search(line)] == []
+
+
+@pytest.mark.parametrize(
+    "path", sorted((PACKAGE / "report" / "templates").glob("*.html.j2")), ids=lambda path: path.name
+)
+def test_no_template_has_a_lost_word(path):
+    text = re.sub(r"<[^>]*>|\{[%#].*?[%#]\}|\{\{.*?\}\}", " ", path.read_text(encoding="utf-8"))
+    assert [line for line in text.splitlines() if LOST.search(line)] == []
+
+
+def test_the_house_style_has_twenty_pairs_and_the_rule_sees_them():
+    pairs = re.findall(r"(?m)^\| (.+?) \| (.+?) \|$", (ROOT / "docs" / "words.md").read_text(encoding="utf-8"))[1:]
+    assert len(pairs) >= 20
+    assert not [better for _, better in pairs if LOST.search(better)]
+    assert sum(bool(LOST.search(now)) for now, _ in pairs) >= 8
+
+
+def test_the_readme_is_short_and_its_picture_is_found_from_a_package_index():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(text.split()) <= 900
+    assert text.splitlines()[2].startswith(
+        "**Theodolite finds what is wrong with your PyTorch model and what to change.**"
+    )
+    home = re.search(r'Homepage = "https://github.com/([^"]+)"', (ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    for picture in re.findall(r"!\[[^\]]*\]\(([^)]+)\)", text):
+        start = f"https://raw.githubusercontent.com/{home.group(1)}/main/"
+        assert picture.startswith(start) and (ROOT / picture.removeprefix(start)).exists()
