@@ -106,8 +106,8 @@ def interventions(subject: Subject) -> Iterator[Intervention]:
 
     def found(outcome: Outcome) -> Finding:
         says = (
-            f"The network gives up rare classes: class {common} has {int(counts[common])} of {len(classes)} samples, class {rarest} has "
-            f"{int(counts[rarest])}, and on validation data they are asked for more often."
+            f"The network gives up rare classes: class {common} has {int(counts[common])} of {len(classes)} samples, class "
+            f"{rarest} has {int(counts[rarest])}, and on validation data they are asked for more often."
         )
         return finding_of(outcome, says, REMEDY, {}, where=f"class {rarest}")
 
