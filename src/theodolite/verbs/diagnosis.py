@@ -40,7 +40,7 @@ class Diagnosis(Presentable):
     @property
     def judged(self) -> bool:
         """Whether anything about how the model learns or answers could be judged, and was judged to the end."""
-        return bool(self.checked) and not self.unfinished and not self._blind
+        return bool(self.checked) and not self.unfinished and not self._blind and "trials" not in self.unchecked
 
     @property
     def _lacking(self) -> set[str]:
