@@ -22,8 +22,9 @@ from theodolite.evidence.trial import AS_IT_IS, Change, Trial
 from theodolite.io.batches import Batch
 
 LOW = (torch.bfloat16, torch.float16)
-LOST = 0.5
-"""The share of entries with an update that must be lost."""
+LOST, MOST_LOST = 0.5, 0.75
+"""The share of entries with an update that must be lost to be told, and to be an alarm whatever short trials show: at the run's
+largest step a quarter of the network learns."""
 REMEDY = "keep the weights in float32 and compute under torch.autocast; model.float()"
 
 
@@ -97,7 +98,7 @@ def _says(subject: Subject) -> str:
 def judge(subject: Subject) -> Iterator[Finding]:
     if _share_lost(subject) >= LOST:
         yield Finding(
-            severity="note",
+            severity="warning" if _share_lost(subject) >= MOST_LOST else "note",
             where=_low(subject)[0],
             says=_says(subject),
             remedy=REMEDY,
