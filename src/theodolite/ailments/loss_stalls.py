@@ -132,18 +132,25 @@ def _below_pairs(subject: Subject) -> Iterator[Finding]:
     if floors is None or score is None or steps_made(subject) < FEWEST:
         return
     counted, own = floors.unigram - floors.bigram, judged_constant(subject) - score.loss
-    if counted < BELOW * floors.unigram or own + SURE * score.stderr > HALF * counted:
+    if counted < BELOW * floors.unigram or own + SURE * score.stderr > HALF * counted or _still_falls(subject):
         return
     yield Finding(
         severity="warning",
         says=f"{after_steps(subject).capitalize()} the loss is {score.loss:.3g}; counting which token follows which, on half of "
-        f"the same text, gives {floors.bigram:.3g}, and {floors.unigram:.3g} when ignoring the input. Something holds the run back.",
+        f"the same text, gives {floors.bigram:.3g}, ignoring the input {floors.unigram:.3g}. Something holds the run back.",
         remedy="train on one batch until its loss is zero; then change one thing at a time: lr, warm-up, width",
         evidence=(
             evidence("loss", score.loss, stderr=score.stderr),
             evidence("loss of counted pairs of tokens", floors.bigram),
         ),
     )
+
+
+def _still_falls(subject: Subject) -> bool:
+    """Whether the loss of the probe fell by more than a fiftieth from the last but one quarter of the looks to the last."""
+    losses = [m.loss for m in subject.run.moments if math.isfinite(m.loss)] if subject.run is not None else []
+    cut = len(losses) // 4
+    return cut < 1 or sum(losses[-2 * cut : -cut]) - sum(losses[-cut:]) > BELOW * sum(losses[-cut:])
 
 
 ailment = Ailment(
