@@ -23,9 +23,9 @@ from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import sample_of, samples, validation_batches
 from theodolite.evidence.kernel_machine import Relation, classes_in, correlations, relation_of
-from theodolite.evidence.token_counts import TokenFloors, token_floors
 from theodolite.evidence.start import was_trained
 from theodolite.evidence.task import constant_loss, scores, skill, task
+from theodolite.evidence.token_counts import TokenFloors, token_floors
 from theodolite.evidence.trial import AS_IT_IS, Trial, judged_constant, judged_majority
 
 LEAST_SAMPLES, POWER = 200, 0.2

@@ -16,9 +16,9 @@ from theodolite.core.ailment import Ailment, Finding, evidence
 from theodolite.core.subject import Subject
 from theodolite.evidence.experiment import Experiment, Intervention, Outcome, finding_of, has_won
 from theodolite.evidence.kernel_machine import attained
-from theodolite.evidence.token_counts import token_floors
 from theodolite.evidence.start import after_steps, largest_lr, lr_left, steps_made
 from theodolite.evidence.task import is_finite, task
+from theodolite.evidence.token_counts import token_floors
 from theodolite.evidence.trial import SURE, Change, judged_constant, judged_majority, present_score
 
 FEWEST = 50
