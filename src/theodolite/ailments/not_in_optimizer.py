@@ -1,8 +1,7 @@
 """Are there trainable parameters with a gradient that no group of the optimizer holds?
 
 Exact: a parameter that no group holds never changes. One that does not require a gradient is frozen on purpose and is not named.
-How much it matters is tried: the same training with those parameters in the optimizer. A body that was trained before and is
-left out under a new head is a note; matrices without a trace of training in a run that has trained the others are an alarm.
+How much it matters is tried: the same training with those parameters in the optimizer.
 """
 
 from __future__ import annotations
@@ -17,9 +16,8 @@ from theodolite.core.run import Run
 from theodolite.core.subject import Subject
 from theodolite.evidence.experiment import Intervention, Outcome, finding_of
 from theodolite.evidence.layer_signals import parameters_held, signals
-from theodolite.evidence.start import origin_tensors, was_trained
+from theodolite.evidence.start import origin_tensors
 from theodolite.evidence.trial import Change
-from theodolite.evidence.weights import weight_facts
 
 NAMED = 4
 MISSING, IDLE = "in no group", "without a gradient"
@@ -60,12 +58,9 @@ def judge(subject: Subject) -> Iterator[Finding]:
         return
     held = parameters_held(subject)
     none = not any(id(p) in held for p in subject.model.parameters())
-    facts = weight_facts(subject)
-    known = [facts[name] for name in names if name in facts and len(facts[name].shape) > 1]
-    drawn = was_trained(subject) and bool(known) and not any(one.learned for one in known)
     whole = " None of the model's parameters is in it: no step changes the model." if none else ""
     yield Finding(
-        severity="critical" if none else "warning" if drawn else "note",
+        severity="critical" if none else "note",
         where=names[0],
         says=_says(subject, names) + whole,
         remedy=_remedy(subject),
