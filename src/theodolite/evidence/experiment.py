@@ -57,6 +57,10 @@ ENOUGH = 100
 FIRST_STEPS = ("lr x 0.1", "lr x 10")
 """Steps behind which others are tried only where they helped: the next of each is reckoned with, those after it are not."""
 
+FACT = 7
+"""The rank below which an intervention undoes an exact fact, such as a parameter that no step changes: where undoing it recovers
+something it is the cause, even if another arm recovers more."""
+
 LONGER = 60
 """The rank from which on an intervention is more training."""
 
@@ -178,6 +182,7 @@ def experiment(subject: Subject, interventions: Iterable[Intervention]) -> Exper
     if longest < FEWEST:
         found.why_not = "a step costs too much for trials within this budget"
         return found
+    subject.seen["trial steps"] = longest
     try:
         plain = found.trial(AS_IT_IS, longest // 4)
     except (RuntimeError, ValueError, TypeError, NotImplementedError) as error:
@@ -302,7 +307,8 @@ def _decide(found: Experiment, arms: list[Intervention], made: int) -> None:
     share = {
         id(o): recovered.get(o.trial.change.name, 0.0) for o in worthy
     }  # one without a score has recovered nothing
-    enough = [o for o in worthy if share[id(o)] >= MOST] or worthy
+    facts = [o for o in worthy if o.intervention.sign and o.intervention.rank < FACT]
+    enough = facts or [o for o in worthy if share[id(o)] >= MOST] or worthy
     found.cause = min(enough, key=lambda o: (o.intervention.rank, -share[id(o)]))
 
 

@@ -18,7 +18,7 @@ from theodolite.core.checks import InputError
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import judged_is_trained, price, training_and_held_out
-from theodolite.evidence.start import base_lr, beginning, largest_lr, load, schedule
+from theodolite.evidence.start import base_lr, beginning, largest_lr, load, schedule, steps_made
 from theodolite.evidence.task import Score, held_out_constant, majority, quiet, score_of, skill
 from theodolite.evidence.work import work_of
 from theodolite.io.batches import Batch
@@ -30,6 +30,10 @@ SURE = 3.0
 NOTHING = 0.02
 """A skill of which nobody would say that something was learned; a change of the loss, beside that when ignoring the input, that
 is no change."""
+
+LATE, BEHIND = 100, 0.1
+"""Steps after which a run should know at least how often each answer occurs, and the share by which its loss must lie above that
+of ignoring the input for it to know less: then the way to that loss is what it has lost."""
 
 WORST = 3.0
 """Losses beyond so many times that of ignoring the input are as bad as those: how far a lost run is lost says nothing."""
@@ -277,6 +281,8 @@ def gain_of(subject: Subject, better: Score | None, worse: Score | None, *, loss
         by_accuracy, uncertain = min(1.0, points / room), min(1.0, error / room)
     elif points == points:
         by_accuracy = -math.inf if points < 0 else math.nan
+    if losses_alike and steps_made(subject) >= LATE and worse.loss > (1 + BEHIND) * constant > 0:
+        by_loss, by_accuracy, uncertain = min(1.0, (worse.loss - better.loss) / (worse.loss - constant)), math.nan, 0.0
     sure = [_ratio(*_paired(better.losses, worse.losses, better.weights, constant))] if losses_alike else []
     sure += [_ratio(apart, error)] if points == points else []
     if judged_is_trained(subject):  # all the samples there are

@@ -2,7 +2,8 @@
 
 Inputs are seen by a hook on the model. The target is not: it is looked for among the tensors that the function which called the
 model holds, and accepted only where the user's loss with it gives the very gradient in the outputs that training sends back.
-Where none does, inputs still tell the size of a batch. Nothing is changed, and once the reservoir is full nothing is done.
+A model that is given its labels by name and computes its loss itself shows them. Where none does, inputs still tell the size of a
+batch. Nothing is changed, and once the reservoir is full nothing is done.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from theodolite.core.checks import tensors_in
-from theodolite.io.batches import Batch
+from theodolite.io.batches import TARGETS, Batch
 
 MOST_BATCHES, MOST_SAMPLES, MOST_BYTES = 2048, 16_384, 1 << 26
 """What is kept at most."""
@@ -85,6 +86,10 @@ class TrainingBatches:
             if self.sizes.total() > MOST_BATCHES:
                 self.remove()
             return
+        named = self._named(batch, output)
+        if named is not None:
+            self._keep(named, named.target)
+            return
         found = [*_candidates(sys._getframe(1), len(batch)), *self._indexed(sys._getframe(1), batch)]
         if self._path is not None:
             target = next((t for path, t in found if path == self._path), None)
@@ -92,6 +97,27 @@ class TrainingBatches:
                 self._keep(batch, target)
             return
         self._prove(batch, found, output, members)
+
+    def _named(self, batch: Batch, output: Any) -> Batch | None:
+        """The batch with the labels that the model was given by name, where its own loss is the watched one of them."""
+        name = next((n for n in TARGETS if isinstance(batch.keywords.get(n), Tensor)), None)
+        own = output.get("loss") if isinstance(output, Mapping) else None
+        if name is None or not isinstance(own, Tensor) or "logits" not in output:
+            return None
+        target = batch.keywords[name]
+        try:
+            with torch.no_grad(), self.aside():
+                value = float(self._loss(output["logits"].detach(), target))
+        except Exception:  # not what the loss takes
+            return None
+        if not 0 < float(own.detach()) < 1.01 * value:  # where batches are accumulated it is a part of it
+            return None
+        rest = {
+            n: v
+            for n, v in batch.keywords.items()
+            if n != name and isinstance(v, Tensor) and v.ndim and len(v) == len(batch)
+        }
+        return Batch(batch.inputs, rest, target)
 
     def _indexed(self, frame: Any, batch: Batch) -> Iterator[tuple[Path, Tensor]]:
         """Rows of whole columns that the callers hold: of ``loss(model(x[rows]), y[rows])`` no batch has a name."""
