@@ -100,7 +100,8 @@ def judge(subject: Subject) -> Iterator[Finding]:
 def _are_drawn(subject: Subject, names: Sequence[str]) -> bool:
     """Whether one of them has the entries of a first draw: a pre-trained one may well be left out on purpose."""
     facts = weight_facts(subject)
-    return any(name in facts and bool(facts[name].start) for name in names)
+    own = [facts[name] for name in names if name in facts]
+    return any(one.start or (one.normal and not one.learned) for one in own)
 
 
 def _remedy(subject: Subject) -> str:

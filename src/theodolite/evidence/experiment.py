@@ -225,34 +225,38 @@ def _halved(found: Experiment, pool: list[Intervention], longest: int) -> list[I
         except (RuntimeError, ValueError, TypeError, NotImplementedError, AttributeError, IndexError):
             continue  # the change cannot be made to this network
         alive.append(one)
-    for steps, kept in ((longest // 4, 6), (longest // 2, 3)):
+    for goal, kept, slack in ((longest // 2, 6, NOTHING), (longest, 3, -NOTHING)):
         alive.sort(key=lambda i: _merit(found, i), reverse=True)
-        alive = _kept(found, alive, kept)
-        goal = longest // 2 if steps == longest // 4 else longest
+        alive = _kept(found, alive, kept, slack)
+        names = {AS_IT_IS.name, *(one.change.name for one in alive)}
+        for name, arm in found.arms.items():
+            if name not in names and not arm.released:  # copies of a large model are many numbers
+                arm.release()
         found.trial(AS_IT_IS, goal)
         for one in alive:
             found.trial(one.change, goal)
     return alive
 
 
-def _kept(found: Experiment, ranked: list[Intervention], count: int) -> list[Intervention]:
+def _kept(found: Experiment, ranked: list[Intervention], count: int, slack: float) -> list[Intervention]:
     """The best few arms, and those that something measured asks for where they help; several interventions may share one arm.
 
-    Another step may hide what is measured: ten times the step outruns updates that are rounded away.
+    Another step may hide what is measured: ten times the step outruns updates that are rounded away. After a quarter of the steps
+    it is enough not to be behind: weights decay with time.
     """
     best = list(dict.fromkeys(one.change.name for one in ranked))[:count]
-    asked = {one.change.name for one in ranked if one.sign and _is_ahead(found, one.change.name)}
+    asked = {one.change.name for one in ranked if one.sign and _is_level(found, one.change.name, slack)}
     return [one for one in ranked if one.change.name in asked.union(best)]
 
 
-def _is_ahead(found: Experiment, name: str) -> bool:
-    """Whether an arm has learned clearly more than the training as it is in as many steps."""
+def _is_level(found: Experiment, name: str, slack: float) -> bool:
+    """Whether an arm's loss is that of the training as it is in as many steps, or lower, within a share of the constant's."""
     plain, mine = found.plain, found.arms[name].score()
     other = None if plain is None else plain.score()
     constant = judged_constant(found.subject)
     if mine is None or other is None or not math.isfinite(constant):
         return mine is not None
-    return mine.loss < other.loss - NOTHING * abs(constant)
+    return mine.loss < other.loss + slack * abs(constant)
 
 
 def _helped(found: Experiment, name: str) -> bool:

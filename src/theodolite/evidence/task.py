@@ -130,6 +130,14 @@ def task(subject: Subject) -> Task:
     return found
 
 
+def is_language(subject: Subject) -> bool:
+    """Whether the answers are classes at many places of sequences of tokens: such models are judged by their loss."""
+    whole = batches(subject)
+    given = whole[0].tensors() if whole else []
+    tokens = bool(given) and not given[0].is_floating_point() and isinstance(whole[0].target, Tensor)
+    return tokens and task(subject).kind == "classes" and whole[0].target.ndim > 1
+
+
 def scores(subject: Subject) -> tuple[Score | None, Score | None]:
     """Those on the data that the model is trained on, and on validation data, in evaluation mode; None where there are none."""
     found: tuple[Score | None, Score | None] = subject.once("scores", lambda: _scores(subject))

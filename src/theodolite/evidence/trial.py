@@ -19,7 +19,7 @@ from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import judged_is_trained, price, training_and_held_out
 from theodolite.evidence.start import base_lr, beginning, largest_lr, load, schedule, steps_made
-from theodolite.evidence.task import Score, held_out_constant, majority, quiet, score_of, skill
+from theodolite.evidence.task import Score, held_out_constant, is_language, majority, quiet, score_of, skill
 from theodolite.evidence.work import work_of
 from theodolite.io.batches import Batch
 from theodolite.measure.dynamics.trial_runs import copied_training
@@ -79,6 +79,7 @@ class Trial:
         assert subject.model is not None and subject.optimizer is not None
         self.subject, self.change = subject, change
         self.losses: list[float] = []
+        self.released = False
         self.broken = ""
         self._scores: dict[int, Score | None] = {}
         with untouched(None):
@@ -166,7 +167,15 @@ class Trial:
                     self.broken = f"{type(error).__name__}: {' '.join(str(error).split())[:120]}"
                     break
             self._random = torch.get_rng_state()
+            for parameter in self.model.parameters():
+                parameter.grad = None
         return self
+
+    def release(self) -> None:
+        """Let go of the copies, once the trial has been scored: it is not taken further."""
+        self.score()
+        self._batches, self.released = [], True
+        del self.model, self.optimizer
 
     def score(self) -> Score | None:
         """How well the copy does now on the parts that trials are judged by; None where it has diverged."""
@@ -281,6 +290,10 @@ def gain_of(subject: Subject, better: Score | None, worse: Score | None, *, loss
         by_accuracy, uncertain = min(1.0, points / room), min(1.0, error / room)
     elif points == points:
         by_accuracy = -math.inf if points < 0 else math.nan
+    if (
+        losses_alike and math.isfinite(constant) and is_language(subject)
+    ):  # where many answers are likely the loss is what counts
+        by_accuracy, uncertain = math.nan, 0.0
     if losses_alike and steps_made(subject) >= LATE and worse.loss > (1 + BEHIND) * constant > 0:
         by_loss, by_accuracy, uncertain = min(1.0, (worse.loss - better.loss) / (worse.loss - constant)), math.nan, 0.0
     sure = [_ratio(*_paired(better.losses, worse.losses, better.weights, constant))] if losses_alike else []
