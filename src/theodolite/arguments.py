@@ -145,6 +145,10 @@ def _run_parser(commands: Any) -> None:
     run.add_argument(
         "--out", type=Path, metavar="DIR", default=Path("run"), help="folder for run.html and run.json (run)"
     )
+    run.add_argument("--no-diagnosis", action="store_true", help="no diagnosis at the end: what the looks tell alone")
+    run.add_argument(
+        "-m", dest="module", action="store_true", help="the script is the name of a module, as of python -m"
+    )
     run.add_argument("script", help="the script, run as python would run it")
     run.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARG", help="its own arguments")
 

@@ -99,7 +99,15 @@ def _run(options: argparse.Namespace) -> int:
     every = options.every if options.every == "auto" else int(options.every) if options.every.isdecimal() else 0
     if every == 0:
         raise InputError(f"expected a number of steps from 1 on, or auto, got --every {options.every}")
-    return run_script(options.script, options.arguments, out=options.out, every=every, level=options.level)
+    return run_script(
+        options.script,
+        options.arguments,
+        out=options.out,
+        every=every,
+        level=options.level,
+        diagnose=not options.no_diagnosis,
+        module=options.module,
+    )
 
 
 def _design(options: argparse.Namespace) -> int:
