@@ -270,3 +270,18 @@ def test_nothing_is_left_of_the_hooks(tmp_path):
     assert _has_any_global_hook()
     observer.remove()
     assert not _has_any_global_hook()
+
+
+def test_two_runs_are_laid_side_by_side(tmp_path, warm):
+    for name, lr in (("small", "0.1"), ("large", "0.2")):
+        (tmp_path / "hand.py").write_text(
+            BY_HAND.replace("STEP", "for p in model.parameters(): p.data.add_(p.grad, alpha=-0.1)").replace(
+                "-0.1", f"-{lr}"
+            )
+        )
+        warm(["-m", "theodolite", "run", "--every", "5", "--no-diagnosis", "--out", name, "hand.py"], tmp_path)
+    told = warm(["-m", "theodolite", "compare", "small", "large"], tmp_path)
+    assert told.returncode == 0 and "They part at step " in told.stdout and "learning rate 0.1 and 0.2" in told.stdout
+    same = warm(["-m", "theodolite", "compare", "small", "small"], tmp_path)
+    assert "They do not part" in same.stdout
+    assert warm(["-m", "theodolite", "compare", "small", "none"], tmp_path).returncode == 2

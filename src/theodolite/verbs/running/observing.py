@@ -15,6 +15,7 @@ import math
 import os
 import statistics
 import sys
+import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -39,6 +40,8 @@ from theodolite.verbs.watching.watched_run import moment_of
 
 PATIENCE, AVERAGED = 20, 5
 """Steps after which the loss is taken for one that cannot be called again; values of it that are kept."""
+SELDOM = 10.0
+"""Seconds between two writings of the numbers of a run that goes on."""
 MOST_BATCHES, MOST_BYTES = 2048, 1 << 26
 """What is kept of the steps of a run, for trials."""
 
@@ -114,6 +117,7 @@ class Observer:
     _clipped: bool = False
     _unscaled: bool = False
     _clipped_steps: int = 0
+    _written: float = -math.inf
     _process: int = field(default_factory=os.getpid)  # a forked one is another's
 
     def install(self) -> None:
@@ -359,7 +363,14 @@ class Observer:
             if self.watch is not None:
                 if self.steps == 1:
                     self._announce("steps by hand" + ("" if self.hand.plain else " that are no plain descent"))
-                self.watch(self.steps)
+                self._look()
+
+    def _look(self) -> None:
+        """A look where one is due, and the numbers on disk: a run that is killed leaves what was known of it."""
+        assert self.watch is not None
+        if self.watch(self.steps) is not None and time.monotonic() - self._written > SELDOM:
+            self._written = time.monotonic()
+            self.watch.json(self.out / "run.json")
 
     def _steps(self, optimizer: Any, *_: Any) -> None:
         """Before a step of the script: find what is trained, or look at it."""
@@ -367,7 +378,7 @@ class Observer:
         if self.watch is None and self._searching and (self._passes or self._before):
             self._begin(optimizer, self._passes or self._before)
         if self.watch is not None and optimizer is self.optimizer and self.hand is None:
-            self.watch(self.steps)
+            self._look()
 
     def _stepped(self, optimizer: Any, *_: Any) -> None:
         self._stepping, self._clipped, self._unscaled = None, False, False

@@ -377,6 +377,8 @@ def _is_scaled(program: Program, place: int) -> bool:
 _SCALING = (
     "__truediv__",
     "div",
+    "div_",
+    "mul_",
     "true_divide",
     "mul",
     "__mul__",

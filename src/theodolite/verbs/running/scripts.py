@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import logging
 import math
 import os
@@ -20,6 +21,7 @@ from typing import Any, Literal
 import torch
 
 from theodolite.core.checks import InputError
+from theodolite.io.files import write_atomically
 from theodolite.verbs.running.children import Children
 from theodolite.verbs.running.ending import end
 from theodolite.verbs.running.observing import Observer, said
@@ -44,6 +46,8 @@ def run_script(
     path = _module_file(str(script)) if module else Path(script)
     if not path.is_file():
         raise InputError(f"expected a script that can be read, got {script}; pass its path")
+    command = {"script": str(script), "arguments": list(arguments), "module": module, "folder": os.getcwd()}
+    write_atomically(out / "command.json", json.dumps({**command, "every": every, "level": level}, indent=2) + "\n")
     before = list(sys.argv), list(sys.path)
     sys.argv = [str(path if module else script), *arguments]
     sys.path[0] = os.getcwd() if module else str(path.resolve().parent)
@@ -58,6 +62,15 @@ def run_script(
 
     watched(body, out=out, every=every, level=level, diagnose=diagnose, budget=budget, after=after)
     return status
+
+
+def run_again(out: Path) -> int:
+    """Run the script of a run once more, and finish its diagnosis: all trials that help, whatever they cost."""
+    told = json.loads((out / "command.json").read_text(encoding="utf-8"))
+    out = out.resolve()
+    os.chdir(told["folder"])
+    how = {name: told[name] for name in ("every", "level", "module")}
+    return run_script(told["script"], told["arguments"], out=out, budget=math.inf, **how)
 
 
 _watching: list[Observer] = []
