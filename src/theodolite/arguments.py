@@ -68,6 +68,7 @@ def parser(runs: Mapping[str, Callable[[argparse.Namespace], int]]) -> argparse.
     _survey_parser(commands)
     _diagnose_parser(commands)
     _run_parser(commands)
+    _compare_parser(commands)
     _design_parser(commands)
     _data_parsers(commands)
     _law_parsers(commands)
@@ -153,8 +154,21 @@ def _run_parser(commands: Any) -> None:
     run.add_argument(
         "--out", type=Path, metavar="DIR", default=Path("run"), help="folder for run.html and run.json (run)"
     )
+    run.add_argument("--no-diagnosis", action="store_true", help="no diagnosis at the end: what the looks tell alone")
+    run.add_argument(
+        "-m", dest="module", action="store_true", help="the script is the name of a module, as of python -m"
+    )
     run.add_argument("script", help="the script, run as python would run it")
     run.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARG", help="its own arguments")
+
+
+def _compare_parser(commands: Any) -> None:
+    compare = commands.add_parser(
+        "compare", help="two runs side by side: where they part first, and what changed with it"
+    )
+    compare.add_argument("one", metavar="RUN", help="a folder that theodolite run wrote to, or its run.json")
+    compare.add_argument("other", metavar="RUN", help="another one")
+    compare.add_argument("--json", action="store_true", help="one JSON document on standard output")
 
 
 def _design_parser(commands: Any) -> None:

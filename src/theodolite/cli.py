@@ -89,6 +89,10 @@ def _diagnose(options: argparse.Namespace) -> int:
     from theodolite.io.loading import asked_subject
     from theodolite.verbs.diagnosis import diagnose
 
+    if options.target and (Path(options.target) / "command.json").is_file():
+        from theodolite.verbs.running.scripts import run_again
+
+        return run_again(Path(options.target))
     validation = dataset(options.validation) if options.validation else None
     subject = asked_subject(
         options.target, options.data, against=options.against, device=options.device, lr=options.lr, checked=False
@@ -104,7 +108,24 @@ def _run(options: argparse.Namespace) -> int:
     every = options.every if options.every == "auto" else int(options.every) if options.every.isdecimal() else 0
     if every == 0:
         raise InputError(f"expected a number of steps from 1 on, or auto, got --every {options.every}")
-    return run_script(options.script, options.arguments, out=options.out, every=every, level=options.level)
+    return run_script(
+        options.script,
+        options.arguments,
+        out=options.out,
+        every=every,
+        level=options.level,
+        diagnose=not options.no_diagnosis,
+        module=options.module,
+    )
+
+
+def _compare(options: argparse.Namespace) -> int:
+    from theodolite.io.files import json_ready, json_text
+    from theodolite.verbs.comparing import compared_runs
+
+    found = compared_runs(options.one, options.other)
+    print(json_text(json_ready(found.document())) if options.json else "\n".join(found.lines()))
+    return DONE
 
 
 def _design(options: argparse.Namespace) -> int:
@@ -211,6 +232,7 @@ _RUNS = {
     "survey": _survey,
     "diagnose": _diagnose,
     "run": _run,
+    "compare": _compare,
     "design": _design,
     "dimension": _dimension,
     "memorize": _memorize,

@@ -37,6 +37,8 @@ STILL, AGAIN = 0.9, 3
 RUNAWAY = 1e3
 CLIP = 1.0
 """The norm at which people clip gradients."""
+SPIKED, HALF = 3.0, 0.5
+"""Losses of training batches above this multiple of the first, and the share of its start above which the loss is not made up."""
 
 
 def interventions(subject: Subject) -> Iterator[Intervention]:
@@ -125,6 +127,17 @@ def while_training(run: Run) -> Iterator[Finding]:
         yield _live(f"{seen}, and the last {AGAIN} looks saw steps that overshoot{step}", last)
     elif first > 0 and lowest < LOW * first < now and now > BACK * lowest and overshot and ratio < 0:
         yield replace(_live(f"{seen}, having been {lowest:.3g}{step}", last), severity="warning")
+    else:
+        yield from _spiked(last, first, now)
+
+
+def _spiked(last: RunMoment, first: float, now: float) -> Iterator[Finding]:
+    """Training's own losses rose to a multiple of the first one, and the run has not made up for it since."""
+    began, peak = (last.facts.get(name, math.nan) for name in ("first_training_loss", "highest_training_loss"))
+    if began > 0 and peak > SPIKED * began and now > HALF * first:
+        seen = f"the loss of training batches rose from {began:.3g} to {peak:.3g}, and is {now / first:.0%} of its start now"
+        found = _live(seen, last, 0.1 * last.lr)
+        yield found if now > STILL * first else replace(found, severity="warning")
 
 
 def _overshot(moment: RunMoment) -> bool:

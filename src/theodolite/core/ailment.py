@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -76,3 +76,43 @@ class Ailment:
         unknown = set(self.needs) - set(get_args(Need))
         if unknown:
             raise InputError(f"expected needs among {get_args(Need)}, got {sorted(unknown)}; mend the ailment's file")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SilentError:
+    """An exact fact of a training's steps that is an error by itself, whatever the loss does.
+
+    ``fact`` is its name among those of a run (`Run.silent`), whose words ``says`` may name as ``{0}``, ``{1}``, ... or as
+    ``{all}``. ``static(subject)`` are the same words, where the fact can be seen without a run.
+    """
+
+    fact: str
+    severity: Severity
+    says: str
+    remedy: str
+    suggested: Mapping[str, Any] = field(default_factory=dict)
+    static: Callable[[Subject], tuple[str, ...]] | None = None
+
+    def judge(self, subject: Subject) -> Iterable[Finding]:
+        """The finding, from the run of the subject or from the subject itself."""
+        words = () if subject.run is None else subject.run.silent.get(self.fact, ())
+        if not words and self.static is not None:
+            words = self.static(subject)
+        return self._found(words)
+
+    def while_training(self, run: Run) -> Iterable[Finding]:
+        """The finding, from the steps so far."""
+        return self._found(run.silent.get(self.fact, ()))
+
+    def _found(self, words: tuple[str, ...]) -> Iterable[Finding]:
+        if not words:
+            return ()
+        said = self.says.format(*words, all=few_of(words))
+        return (
+            Finding(severity=self.severity, where=words[0], says=said, remedy=self.remedy, suggested=self.suggested),
+        )
+
+
+def few_of(names: Sequence[str], most: int = 4) -> str:
+    """The first of some names, and how many more there are."""
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")

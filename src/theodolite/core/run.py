@@ -24,13 +24,15 @@ class RunMoment:
 class Run:
     """``moments`` in the order of their steps, and ``events`` that were counted (such as ``"gradient kept"``).
 
-    ``left_out`` names parameters that no step changes, by the reason. ``steps`` is how many steps were made, or are planned
-    where there is no moment yet; None where nobody said.
+    ``left_out`` names parameters that no step changes, by the reason. ``silent`` are exact facts of its steps that no training
+    should show (such as ``"gradient cleared"``), each with what it is about: names, counts, words. ``steps`` is how many steps
+    were made, or are planned where there is no moment yet; None where nobody said.
     """
 
     moments: tuple[RunMoment, ...] = ()
     events: Mapping[str, float] = field(default_factory=dict)
     left_out: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    silent: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     steps: int | None = None
 
     @property

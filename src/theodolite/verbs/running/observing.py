@@ -1,18 +1,23 @@
 """What the first steps of a script show, and the watch once they have.
 
-Torch's own global hooks show which module is run and which optimizer steps; thin wrappers around the losses of
-torch.nn.functional and around backward show what is compared with what. Once model, batch, loss and optimizer are known, only the
-hooks of the optimizer are left. Where the loss cannot be called again, the values that backward was called on are watched alone.
+Torch's own hooks show which modules are called and which optimizers step; a tape holds what lies between them and ``backward``.
+Weights that change between two passes although no optimizer stepped are steps by hand. Once it is known what is trained, only
+the calls of its modules and the steps are seen, and of some steps the constants are kept, so that trials train on the run's own
+batches. Whatever goes wrong in here is one line, and the script goes on.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import math
+import os
 import statistics
 import sys
-from collections.abc import Callable
+import time
+import weakref
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -22,9 +27,10 @@ from torch import Tensor, nn
 
 from theodolite.core.run import Run
 from theodolite.io.files import json_ready, write_atomically
-from theodolite.report.diagnosis import SHOWN, remedy_verb
 from theodolite.verbs.diagnosing import alarms_of
-from theodolite.verbs.running.probes import LOSSES, SeenForward, SeenLoss, probe_of, seen_loss
+from theodolite.verbs.running.probes import LOSSES, Probe, probe_of
+from theodolite.verbs.running.steps_by_hand import StepsByHand
+from theodolite.verbs.running.tape import Program, Tape, program_of_sum
 from theodolite.verbs.watching.alarms import Alarms
 from theodolite.verbs.watching.look_context import Level
 from theodolite.verbs.watching.records import Record
@@ -32,8 +38,12 @@ from theodolite.verbs.watching.training import autocast_now, is_silent
 from theodolite.verbs.watching.watch import Watch
 from theodolite.verbs.watching.watched_run import moment_of
 
-PATIENCE, KEPT, AVERAGED = 20, 4, 5
-"""Steps after which the loss is taken for one that cannot be called again; calls of losses, and values of it, that are kept."""
+PATIENCE, AVERAGED = 20, 5
+"""Steps after which the loss is taken for one that cannot be called again; values of it that are kept."""
+SELDOM = 10.0
+"""Seconds between two writings of the numbers of a run that goes on."""
+MOST_BATCHES, MOST_BYTES = 2048, 1 << 26
+"""What is kept of the steps of a run, for trials."""
 
 
 def said(words: str) -> None:
@@ -47,6 +57,9 @@ def _forget(hook: int) -> None:
     left = getattr(torch.nn.modules.module, "_global_forward_hooks_with_kwargs", None)
     if left is not None:
         left.pop(hook, None)
+    always = getattr(torch.nn.modules.module, "_global_forward_hooks_always_called", None)
+    if always is not None:
+        always.pop(hook, None)
 
 
 @dataclass
@@ -61,6 +74,14 @@ class SeenOptimizer:
 
 
 @dataclass
+class Pass:
+    """One backward pass: its value, and the program that made it."""
+
+    value: Tensor
+    program: Program | None
+
+
+@dataclass
 class Observer:
     """Sees a script train; ``watch`` is there once it is known what is trained."""
 
@@ -70,132 +91,312 @@ class Observer:
     watch: Watch | None = None
     steps: int = 0
     optimizer: Any = None
+    hand: StepsByHand | None = None
+    kept: list[Any] = field(default_factory=list)
+    broken: str = ""
+    recognized: str = ""
     _alarms: Alarms = field(default_factory=Alarms)
-    _forward: SeenForward | None = None
-    _losses: list[SeenLoss] = field(default_factory=list)
-    _roots: list[Tensor] = field(default_factory=list)
+    _probe: Probe | None = None
+    _tape: Tape | None = None
+    _passes: list[Pass] = field(default_factory=list)
+    _before: list[Pass] = field(default_factory=list)
     _values: list[Tensor] = field(default_factory=list)
     _seen: dict[int, SeenOptimizer] = field(default_factory=dict)
-    _sizes: dict[int, int] = field(default_factory=dict)
+    _made: Any = field(default_factory=weakref.WeakSet)
+    _stepped_since: set[int] = field(default_factory=set)
+    _stepping: Any = None
     _undo: list[Callable[[], Any]] = field(default_factory=list)
     _searching: list[Callable[[], Any]] = field(default_factory=list)
+    _outer: list[nn.Module] = field(default_factory=list)
+    _within: int = 0
+    _bytes: int = 0
     _looking: bool = False
     _compiled: bool = False
+    _precision: torch.dtype | None = None
+    silent: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    _clipped: bool = False
+    _unscaled: bool = False
+    _clipped_steps: int = 0
+    _written: float = -math.inf
+    _process: int = field(default_factory=os.getpid)  # a forked one is another's
 
     def install(self) -> None:
         """Hooks and wrappers, all of which `remove` takes away."""
-        from torch.nn.modules.module import register_module_forward_hook
+        from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
         from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
-        hook = register_module_forward_hook(self._ran, with_kwargs=True)
-        self._searching = [hook.remove, functools.partial(_forget, hook.id)]
+        before = register_module_forward_pre_hook(self._enters)
+        after = register_module_forward_hook(self._leaves, with_kwargs=True, always_call=True)
+        self._searching = [before.remove, after.remove, functools.partial(_forget, after.id)]
         self._undo = [
-            register_optimizer_step_pre_hook(self._steps).remove,
-            register_optimizer_step_post_hook(self._stepped).remove,
+            register_optimizer_step_pre_hook(self._guarded(self._steps)).remove,
+            register_optimizer_step_post_hook(self._guarded(self._stepped)).remove,
         ]
-        for name in LOSSES:
-            whole = getattr(torch.nn.functional, name)
-            setattr(torch.nn.functional, name, self._listening(whole))
-            self._undo.append(functools.partial(setattr, torch.nn.functional, name, whole))
-        backward: Any = torch.Tensor.backward
-
-        @functools.wraps(backward)
-        def seen(tensor: Tensor, *args: Any, **keywords: Any) -> Any:
-            if not torch.compiler.is_compiling() and self.watch is None and tensor.numel() == 1:
-                self._values = [*self._values, tensor.detach()][-AVERAGED:]
-                self._roots = [*self._roots, tensor][-KEPT:] if self._searching else []
-            return backward(tensor, *args, **keywords)
-
-        setattr(torch.Tensor, "backward", seen)  # noqa: B010  a method that is put back
-        self._undo.append(functools.partial(setattr, torch.Tensor, "backward", backward))
+        self._wrap(torch.autograd, "backward", self._backward)
+        self._wrap(torch.autograd, "grad", self._asked)
+        self._wrap(torch.optim.Optimizer, "__init__", self._optimizer_made)
+        self._wrap(torch, "compile", self._compiling)
+        self._wrap(nn.Module, "load_state_dict", self._loads)
+        self._wrap(torch.amp.GradScaler, "unscale_", self._unscales)
+        for owner in (torch.nn.utils, torch.nn.utils.clip_grad):
+            for name in ("clip_grad_norm_", "clip_grad_value_"):
+                self._wrap(owner, name, self._clips)
+        self._tape = Tape({getattr(torch.nn.functional, name): name for name in LOSSES})
+        self._tape.__enter__()
 
     def remove(self) -> None:
         """Look no longer."""
-        for undo in (*self._searching, *self._undo):
+        self._end_tape()
+        for undo in (*self._searching, *reversed(self._undo)):
             undo()
         self._searching, self._undo = [], []
 
-    def end(self) -> None:
-        """A last look, the page and the numbers."""
-        self._looking = True
-        if self.watch is None:
-            self._end_without()
-            return
-        watch = self.watch
-        if not is_silent():
-            if not watch.records or watch.records[-1].step < self.steps:
-                watch.look(self.steps)
-            watch.html(self.out / "run.html")
-            watch.json(self.out / "run.json")
-            said(f"{watch.phase.name}: {watch.phase.reason}")
-            said(f"{watch.diagnosis.headline} ({self.out / 'run.html'})")
-            for finding in watch.diagnosis.findings[:SHOWN]:
-                said(f"{finding.name}: {remedy_verb(finding.remedy)} {finding.remedy}")
-        watch.close()
+    def _wrap(self, owner: Any, name: str, around: Callable[..., Any]) -> None:
+        whole = getattr(owner, name)
 
-    def _end_without(self) -> None:
-        found = sorted((seen for seen in self._seen.values() if seen.records), key=lambda seen: -seen.size)
-        if not found:
-            said("nothing was watched: no optimizer was seen to take steps on a loss")
-            return
-        told = {
-            "steps": found[0].steps,
-            "losses": [{"step": r.step, "loss": r.facts["loss"]} for r in found[0].records],
-            "alarms": [line for seen in found for r in seen.records for line in r.alarms],
-        }
-        write_atomically(self.out / "run.json", json.dumps(json_ready(told), indent=2) + "\n")
-        for seen in found:
-            whose = "" if len(found) == 1 else f" of {type(seen.optimizer).__name__} on {seen.size:,} parameters"
-            first, last = (seen.records[place].facts["loss"] for place in (0, -1))
-            said(f"the loss{whose} went from {first:.4g} to {last:.4g}; no page")
-
-    def _listening(self, whole: Any) -> Any:
         @functools.wraps(whole)
-        def loss(*args: Any, **keywords: Any) -> Any:
-            value = whole(*args, **keywords)
-            if torch.compiler.is_compiling():  # a graph of the script's own is left as it is
-                return value
-            if self._searching and not self._looking and torch.is_grad_enabled() and isinstance(value, Tensor):
-                call = seen_loss(whole, args, keywords, value) if value.requires_grad and value.numel() == 1 else None
-                if call is not None:
-                    self._losses = [*self._losses, call][-KEPT:]
-            return value
+        def wrapped(*args: Any, **keywords: Any) -> Any:
+            return around(whole, *args, **keywords)
 
-        return loss
+        setattr(owner, name, wrapped)
+        self._undo.append(functools.partial(setattr, owner, name, whole))
 
-    def _ran(self, module: nn.Module, args: Any, keywords: Any, output: Any) -> None:
-        """After any module's call: the largest that is in training mode is the model."""
-        if torch.compiler.is_compiling() or not self._searching or self._looking:
+    def _guarded(self, inner: Callable[..., Any]) -> Callable[..., None]:
+        """What fails in here is one line, and nothing is watched any more; the script goes on."""
+
+        @functools.wraps(inner)
+        def guarded(*args: Any, **keywords: Any) -> None:
+            if self._looking or self.broken or os.getpid() != self._process:
+                return
+            self._looking = True
+            aside = contextlib.nullcontext() if self._tape is None else self._tape.aside()
+            try:
+                with aside:
+                    inner(*args, **keywords)
+            except Exception as error:
+                self.broken = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+                said(f"watching ended: {self.broken}; the script goes on")
+            finally:
+                self._looking = False
+
+        return guarded
+
+    def _end_tape(self) -> None:
+        if self._tape is not None:
+            self._tape.idle = True
+            self._tape.clear()
+            if self._tape.is_on_top():
+                self._tape.__exit__(None, None, None)
+            self._tape = None
+
+    def _compiling(self, whole: Any, *args: Any, **keywords: Any) -> Any:
+        """A function that is compiled would be compiled with the tape in it: nothing is written down any more."""
+        target = args[0] if args else keywords.get("model")
+        if not isinstance(target, nn.Module):
+            self._end_tape()
+        self._compiled = True
+        return whole(*args, **keywords)
+
+    def _optimizer_made(self, whole: Any, optimizer: Any, *args: Any, **keywords: Any) -> None:
+        whole(optimizer, *args, **keywords)
+        if not self._looking:
+            self._made.add(optimizer)
+
+    # what goes wrong silently
+
+    def _loads(self, whole: Any, module: nn.Module, state: Any, *args: Any, **keywords: Any) -> Any:
+        """A checkpoint of which no tensor fits, loaded all the same."""
+        found = whole(module, state, *args, **keywords)
+        odd = list(getattr(found, "unexpected_keys", ()))
+        if odd and len(odd) == len(state) and not self._looking:
+            own = next(iter(module.state_dict()), "none")
+            self.silent["checkpoint not loaded"] = (f"{len(odd):,}", type(module).__name__, odd[0], own)
+        return found
+
+    def _clips(self, whole: Any, *args: Any, **keywords: Any) -> Any:
+        self._clipped = not self._unscaled
+        return whole(*args, **keywords)
+
+    def _unscales(self, whole: Any, scaler: Any, optimizer: Any) -> Any:
+        scale = float(scaler.get_scale()) if self._clipped else 1.0
+        if scale > 1:
+            self._clipped_steps += 1
+            self.silent["clipped scaled"] = (f"{self._clipped_steps:,}", f"{scale:,.0f}")
+        self._unscaled = True
+        return whole(scaler, optimizer)
+
+    # what modules do
+
+    def _enters(self, module: nn.Module, args: Any) -> None:
+        if torch.compiler.is_compiling() or self._looking or self._within or self.broken:
             return
-        if not module.training or not torch.is_grad_enabled():
+        if next(module.parameters(), None) is None:
             return
-        self._compiled |= "_orig_mod" in module._modules
-        size = self._sizes.get(id(module))
-        if size is None:
-            size = self._sizes[id(module)] = sum(p.numel() for p in module.parameters() if p.requires_grad)
-        held = 0 if self._forward is None else self._sizes[id(self._forward.module)]
-        if size > 0 and size >= held:
-            self._forward = SeenForward(module, args, keywords, output, autocast_now(module))
+        if not self._outer:
+            self._entering(module, args)
+        self._outer.append(module)
+
+    def _leaves(self, module: nn.Module, args: Any, keywords: Any, output: Any) -> None:
+        if (
+            torch.compiler.is_compiling()
+            or self._looking
+            or self._within
+            or not self._outer
+            or self._outer[-1] is not module
+        ):
+            return
+        self._outer.pop()
+        if not self._outer:
+            self._leaving(module, args, keywords, output)
+
+    def _entering(self, module: nn.Module, inputs: Sequence[Any]) -> None:
+        """Before a module is called from outside any other."""
+        training = module.training and torch.is_grad_enabled()
+        if self.watch is not None:
+            self._guarded(self.watch.silent_errors.saw_call)(module, inputs)
+        if training and self.hand is not None:
+            self._guarded(self._by_hand)()
+        tape = self._tape
+        if tape is not None:
+            if self._searching and training and not self._compiled:
+                tape.inside += 1
+            elif tape.is_on_top():
+                tape.__exit__(None, None, None)
+                tape.inside = -1  # taken off, to be put back
+            else:
+                tape.inside += 1
+
+    def _leaving(self, module: nn.Module, args: Any, keywords: Any, output: Any) -> None:
+        tape = self._tape
+        if tape is None:
+            return
+        if tape.inside < 0:
+            tape.inside = 0
+            tape.__enter__()
+        else:
+            tape.inside -= 1
+        if output is not None and torch.is_grad_enabled() and not tape.idle:
+            with tape.aside():
+                tape.note(None, args, keywords, output, module)
+                if module.training:
+                    self._precision = autocast_now(module)
+
+    # what backward does
+
+    def _backward(self, whole: Any, *args: Any, **keywords: Any) -> Any:
+        tensors = args[0] if args else keywords.get("tensors")
+        roots = [tensors] if isinstance(tensors, Tensor) else [t for t in tensors or () if isinstance(t, Tensor)]
+        if self._looking or self.broken or torch.compiler.is_compiling() or self._within:
+            return whole(*args, **keywords)
+        self._guarded(self._seen_backward)(roots)
+        self._within += 1
+        try:
+            found = whole(*args, **keywords)
+        finally:
+            self._within -= 1
+        self._guarded(self._after_backward)({})
+        return found
+
+    def _asked(self, whole: Any, *args: Any, **keywords: Any) -> Any:
+        """Gradients that are asked for: a step by hand may follow."""
+        if self._looking or self.broken or torch.compiler.is_compiling() or self._within:
+            return whole(*args, **keywords)
+        roots, inputs = (
+            args[n] if len(args) > n else keywords.get(name) for n, name in enumerate(("outputs", "inputs"))
+        )
+        plain = not keywords.get("create_graph") and not isinstance(inputs, Tensor)
+        leaves = [t for t in inputs or () if isinstance(t, Tensor) and t.is_leaf] if plain else []
+        if leaves and isinstance(roots, Tensor) and roots.numel() == 1:
+            self._guarded(self._seen_backward)([roots])
+        else:
+            leaves = []
+        self._within += 1
+        try:
+            found = whole(*args, **keywords)
+        finally:
+            self._within -= 1
+        if leaves:
+            self._guarded(self._after_backward)(
+                {id(t): g for t, g in zip(inputs, found, strict=False) if g is not None}
+            )
+        return found
+
+    def _seen_backward(self, roots: Sequence[Tensor]) -> None:
+        if self.hand is not None:
+            self._by_hand()
+        single = [root for root in roots if root.numel() == 1]
+        self._values = [*self._values, *(root.detach() for root in single)][-AVERAGED:]
+        if self.watch is not None and single:
+            self.watch.note_loss(single[-1])
+        if self._tape is None or len(single) != len(roots) or not single:
+            return
+        program = None
+        if self._searching or self._keeps():
+            program = self._tape.program(single)
+        self._passes = [*self._passes[-63:], Pass(single[-1].detach(), program)]
+
+    def _after_backward(self, gradients: dict[int, Tensor]) -> None:
+        """Where no optimizer is there for what has a gradient now, its weights may be changed by hand."""
+        if self._searching and self.hand is None and self._passes and self._passes[-1].program is not None:
+            program = self._passes[-1].program
+            own = [p for part in program.parts for p in part.parameters()] + list(program.parameters)
+            reached = [p for p in own if p.requires_grad and (p.grad is not None or id(p) in gradients)]
+            held = {id(p) for optimizer in self._made for group in optimizer.param_groups for p in group["params"]}
+            if self._stepping is not None:
+                self._begin(self._stepping, self._passes[-1:])
+            elif reached and not any(id(p) in held for p in reached):
+                self.hand = StepsByHand(reached)
+                self._begin(self.hand.optimizer, self._passes[-1:])
+        if self.hand is not None:
+            self.hand.expect(gradients)
+
+    def _keeps(self) -> bool:
+        return self._probe is not None and len(self.kept) < MOST_BATCHES and self._bytes < MOST_BYTES
+
+    # steps
+
+    def _by_hand(self) -> None:
+        """Whether weights have changed since the last pass although no optimizer made a step."""
+        assert self.hand is not None
+        if self.hand.was_taken():
+            self._after_step(self.hand.optimizer)
+            if self.watch is not None:
+                if self.steps == 1:
+                    self._announce("steps by hand" + ("" if self.hand.plain else " that are no plain descent"))
+                self._look()
+
+    def _look(self) -> None:
+        """A look where one is due, and the numbers on disk: a run that is killed leaves what was known of it."""
+        assert self.watch is not None
+        if self.watch(self.steps) is not None and time.monotonic() - self._written > SELDOM:
+            self._written = time.monotonic()
+            self.watch.json(self.out / "run.json")
 
     def _steps(self, optimizer: Any, *_: Any) -> None:
         """Before a step of the script: find what is trained, or look at it."""
-        if self._looking or (self.optimizer is not None and optimizer is not self.optimizer):
-            return
-        self._looking = True
-        try:
-            if self._searching and self._forward is not None and (self._values or self._losses):
-                self._begin(optimizer, self._forward)
-            if self.watch is not None:
-                self.watch(self.steps)
-        finally:
-            self._looking = False
+        self._stepping = optimizer
+        if self.watch is None and self._searching and (self._passes or self._before):
+            self._begin(optimizer, self._passes or self._before)
+        if self.watch is not None and optimizer is self.optimizer and self.hand is None:
+            self._look()
 
     def _stepped(self, optimizer: Any, *_: Any) -> None:
-        if self._looking:
-            return
+        self._stepping, self._clipped, self._unscaled = None, False, False
+        self._after_step(optimizer)
+
+    def _after_step(self, optimizer: Any) -> None:
         seen = self._seen_before(optimizer)
         seen.steps += 1
         seen.values, self._values = [*seen.values, *self._values][-AVERAGED:], []
+        if self._passes:
+            self._keep(optimizer)
+            self._before, self._passes = self._passes, []
+        again = id(optimizer) in self._stepped_since
+        self._stepped_since.add(id(optimizer))
+        others = {id(o) for o in self._made} - self._stepped_since
+        if self._tape is not None and (again or not others):
+            self._tape.clear()
+            self._stepped_since = set()
         if self.watch is not None:
             self.steps += optimizer is self.optimizer
             return
@@ -205,54 +406,140 @@ class Observer:
         if seen.values and (seen.steps % every == 0 or seen.steps == 1):
             self._told_value(seen)
 
+    def _keep(self, optimizer: Any) -> None:
+        """The batches of this step, while there is room."""
+        if self._probe is None or optimizer is not self.optimizer:
+            return
+        for one in self._passes:
+            if one.program is not None and self._keeps():
+                batch = self._probe.batch_of(one.program)
+                if batch is not None:
+                    self.kept.append(batch)
+                    self._bytes += sum(c.numel() * c.element_size() for c in one.program.constants)
+        if not self._keeps():
+            self._end_tape()
+
     def _seen_before(self, optimizer: Any) -> SeenOptimizer:
         if id(optimizer) not in self._seen:
             size = sum(p.numel() for group in optimizer.param_groups for p in group["params"])
             self._seen[id(optimizer)] = SeenOptimizer(optimizer, size)
         return self._seen[id(optimizer)]
 
-    def _begin(self, optimizer: Any, forward: SeenForward) -> None:
+    def _begin(self, optimizer: Any, passes: Sequence[Pass]) -> None:
+        """Watch what this optimizer trains, where its loss can be called again."""
         held = {id(p) for group in optimizer.param_groups for p in group["params"]}
-        if not any(id(p) in held for p in forward.module.parameters()):
+        reached = [p for p in passes if p.program is not None and _trains(p.program, held)]
+        if not reached or self._is_one_of_several(optimizer, held):
             return
-        probe = probe_of(forward, self._losses, self._roots)
-        if probe is None:
+        found = self._program_of(reached)
+        if found is None:
             return
-        name = type(probe.model.model).__name__
+        self._probe = probe_of(found, () if self._tape is None else self._tape.inner)
+        alarms_of(Run())  # what has to be loaded once is no part of a look's price
+        name = _name_of(self._probe.model, found)
         try:
             self.watch = Watch(
-                probe.model,
+                self._probe.model,
                 optimizer=optimizer,
-                probe=[probe.batch],
-                loss=probe.loss,
+                probe=[self._probe.batch],
+                data=self.kept,
+                loss=self._probe.loss,
                 every=self.every,
                 level=self.level,
+                batch_size=self._probe.size,
                 page_at=self.out / "run.html",
-                autocast=forward.precision,
+                autocast=self._precision,
                 name=name,
             )
         except (ValueError, TypeError, RuntimeError) as error:
+            self._probe = None
             self._give_up(f"{name} cannot be read again: {' '.join(str(error).split())}")
             return
+        self.watch.note_loss(passes[-1].value)
+        self.watch.silent_errors.extra = self.silent  # what is seen beside its steps
         self.optimizer, self.steps = optimizer, self._seen_before(optimizer).steps
-        self._found()
-        said(f"watching {name} with {type(optimizer).__name__}, {probe.words}; page: {self.out / 'run.html'}")
+        self.kept.append(self._probe.batch)
+        parts = [part for p in reached if p.program is not None for part in p.program.parts]
+        self._found(parts)
+        if self.hand is None:
+            self._announce(type(optimizer).__name__)
+
+    def _announce(self, stepper: str) -> None:
+        assert self.watch is not None and self._probe is not None
+        self.recognized = f"{self.watch.subject.name} with {stepper}, {self._probe.words}"
+        said(f"watching {self.recognized}; page: {self.out / 'run.html'}")
+
+    def _program_of(self, passes: Sequence[Pass]) -> Program | None:
+        """That of the last pass, or of all together where they do not do the same: real and made samples, several losses."""
+        programs = [p.program for p in passes if p.program is not None]
+        if len({program.signature for program in programs}) == 1 or len(programs) > 8:
+            return programs[-1]
+        return program_of_sum(programs)
+
+    def _is_one_of_several(self, optimizer: Any, held: set[int]) -> bool:
+        """Whether another optimizer that was made is larger: the first step of that one is waited for, for a while."""
+        size = sum(p.numel() for group in optimizer.param_groups for p in group["params"])
+        sizes = {
+            id(other): sum(p.numel() for group in other.param_groups for p in group["params"])
+            for other in self._made
+            if other is not optimizer
+        }
+        steps = self._seen_before(optimizer).steps
+        return any(other > size for other in sizes.values()) and steps < 3
+
+    def _is_game(self, held: set[int]) -> bool:
+        """Whether another optimizer holds parameters that get a gradient from the same loss."""
+        return any(
+            id(p) not in held and p.grad is not None and p.requires_grad
+            for other in self._made
+            if other is not self.optimizer
+            for group in other.param_groups
+            for p in group["params"]
+        )
 
     def _give_up(self, why: str) -> None:
-        self._found()
+        self._found(())
+        self._end_tape()
         said(f"{why}; the values of the loss are watched alone")
 
-    def _found(self) -> None:
-        """The search is over: give back what it held.
+    def _found(self, parts: Sequence[nn.Module]) -> None:
+        """The search is over: only the calls of these modules are still seen, by the classes that they are of.
 
-        A hook that a graph was compiled with stays to the end, since without it the graph would be compiled again.
+        Hooks on the modules themselves would be saved and copied with them. A hook that a graph was compiled with stays to the
+        end, since without it the graph would be compiled again.
         """
         for undo in self._searching:
             if self._compiled:
                 self._undo.append(undo)
             else:
                 undo()
-        self._searching, self._forward, self._losses, self._roots, self._sizes = [], None, [], [], {}
+        if self._searching and not self._compiled:
+            self._outer = []
+            for kind in {type(part) for part in parts}:
+                self._see_calls(kind, parts)
+        self._searching = []
+
+    def _see_calls(self, kind: Any, parts: Sequence[nn.Module]) -> None:
+        members = {id(part) for part in parts}
+        whole, own = kind.__call__, "__call__" in kind.__dict__
+
+        @functools.wraps(whole)
+        def called(module: Any, *args: Any, **keywords: Any) -> Any:
+            seen = id(module) in members and not (self._looking or self._within or self._outer or self.broken)
+            if not seen or torch.compiler.is_compiling():
+                return whole(module, *args, **keywords)
+            output = None
+            self._outer.append(module)
+            self._entering(module, (*args, *keywords.values()))
+            try:
+                output = whole(module, *args, **keywords)
+            finally:
+                self._outer.pop()
+                self._leaving(module, args, keywords, output)
+            return output
+
+        kind.__call__ = called
+        self._undo.append(functools.partial(_restored, kind, whole if own else None))
 
     def _told_value(self, seen: SeenOptimizer) -> None:
         """A look at the losses of the last backward passes, where nothing more can be had.
@@ -260,7 +547,60 @@ class Observer:
         Where several optimizers take turns, as in a game of two networks, a loss that rises is no sign of trouble.
         """
         value = statistics.median(float(v) for v in seen.values)
-        seen.records.append(Record(seen.steps, facts={"loss": value, "step_loss": value}))
+        lr = max((float(group.get("lr", 0.0)) for group in seen.optimizer.param_groups), default=0.0)
+        seen.records.append(Record(seen.steps, lr=lr or None, facts={"loss": value, "step_loss": value}))
         if len(self._seen) == 1 or not math.isfinite(value):
             lines = self._alarms.told(seen.steps, alarms_of(Run(tuple(map(moment_of, seen.records)))))
             seen.records[-1] = replace(seen.records[-1], alarms=tuple(lines))
+
+    def values(self) -> list[SeenOptimizer]:
+        """The optimizers of which only values of the loss are known, the largest first."""
+        return sorted((seen for seen in self._seen.values() if seen.records), key=lambda seen: -seen.size)
+
+    def finish(self) -> None:
+        """The script is over: a last step by hand is counted, and a watch on what was never trained is dropped."""
+        if self.hand is not None:
+            self._guarded(self._by_hand)()
+            if self.watch is not None and self.steps == 0:
+                self.watch.close()
+                self.watch = None
+
+
+def _trains(program: Program, held: set[int]) -> bool:
+    own: Iterator[Tensor] = (p for part in program.parts for p in part.parameters())
+    return any(id(p) in held for p in (*own, *program.parameters))
+
+
+def _name_of(model: nn.Module, program: Program) -> str:
+    inner = getattr(model, "model", None)
+    if isinstance(inner, nn.Module):
+        return type(inner).__name__
+    names = list(dict.fromkeys(type(part).__name__ for part in getattr(model, "parts", ())))
+    return " and ".join(names[:3]) or "tensors"
+
+
+def _restored(kind: Any, whole: Any) -> None:
+    if whole is None:
+        del kind.__call__
+    else:
+        kind.__call__ = whole
+
+
+def written(observer: Observer) -> dict[str, Any]:
+    """What ``run.json`` holds where only values of the loss are known."""
+    from theodolite.verbs.diagnosis import Diagnosis
+
+    found = observer.values()
+    standing = tuple(observer._alarms.standing.values())
+    told = Diagnosis("loss", standing, ("what the values of the loss show",))
+    return {
+        "steps": found[0].steps,
+        "losses": [{"step": r.step, "loss": r.facts["loss"]} for r in found[0].records],
+        "alarms": [line for seen in found for r in seen.records for line in r.alarms],
+        "diagnosis": told.document(),
+    }
+
+
+def write_values(observer: Observer, out: Path) -> None:
+    """The numbers of a run of which only values of the loss are known."""
+    write_atomically(out / "run.json", json.dumps(json_ready(written(observer)), indent=2) + "\n")

@@ -1,18 +1,24 @@
-"""From calls that were seen to what a watch takes: the model as a function of one batch, the batch, and the loss."""
+"""From a program that was written down to what a watch takes: a model as a function of batches, the batches, and the loss.
+
+``by_samples``: one module call whose answer is compared with one target, so that batches can be cut and mixed and the task is
+known. ``by_steps``: whatever else trains (several calls or modules, masks, graphs, episodes): a sample is then a whole step,
+done again with its own constants.
+"""
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from theodolite.core.model_wrappers import bare_model
-from theodolite.measure import first_tensor
+from theodolite.core.state import untouched
+from theodolite.verbs.running.tape import Constant, Made, Program, mapped, slots_of, tensors_of
+from theodolite.verbs.running.tape import Parameter as Trained
 
 LOSSES = (
     "cross_entropy",
@@ -31,114 +37,364 @@ LOSSES = (
 _DROPPED = ("num_items_in_batch",)
 """Arguments of a model that are about the whole batch, and would be wrong for a part of it."""
 
+CLOSE = 1e-3
+"""By how much the loss of a batch may differ from those of its halves put together."""
 
-@dataclass(frozen=True)
-class SeenForward:
-    """One call of a module: with what, what came, and the precision around it."""
-
-    module: nn.Module
-    args: tuple[Any, ...]
-    keywords: Mapping[str, Any]
-    output: Any
-    precision: torch.dtype | None = None
-
-
-@dataclass(frozen=True)
-class SeenLoss:
-    """One call of a loss: the function of output and target that it is, and these two."""
-
-    function: Callable[[Any, Any], Any]
-    name: str
-    value: Tensor
-    output: Tensor
-    target: Any
+Inner = Sequence[tuple[Any, tuple[Any, ...], Mapping[str, Any], Tensor]]
+"""Calls of losses that were seen within modules: function, arguments, keywords and value."""
 
 
 class Watched(nn.Module):
-    """The model of a script as a function of one batch by names: ``arg0``, ``arg1``, ... and ``key_`` and its keywords.
+    """The model of a script as a function of one batch by names: ``arg0``, ``arg1``, ... are the tensors that it is given.
 
-    It answers the output that the loss is given, or where the model computes its loss itself, that loss.
+    It answers the tensors that the loss is given; what does not follow the batch (a hidden state, a table) stays as it was.
     """
 
-    def __init__(self, model: nn.Module, *, own_loss: bool) -> None:
+    def __init__(
+        self, model: nn.Module, args: Any, keywords: Any, fixed: Mapping[int, Tensor], places: Sequence[int]
+    ) -> None:
         super().__init__()
-        self.model, self.own_loss = model, own_loss
+        self.model, self._call, self._fixed, self._places = model, (args, keywords), dict(fixed), tuple(places)
         self.training = model.training  # its parts keep the modes that the script gave them
 
     def forward(self, **batch: Any) -> Any:
         """Call the model as the script does."""
-        args = [batch[f"arg{n}"] for n in range(len(batch)) if f"arg{n}" in batch]
-        named = {key.removeprefix("key_"): value for key, value in batch.items() if key.startswith("key_")}
-        output = self.model(*args, **named)
-        return loss_in(output) if self.own_loss else first_tensor(output)
+
+        def given(slot: Constant) -> Any:
+            return batch.get(f"arg{slot.number}", self._fixed.get(slot.number))
+
+        args, keywords = (mapped(part, given, _is_constant) for part in self._call)
+        found = list(tensors_of(self.model(*args, **keywords)))
+        return found[self._places[0]] if len(self._places) == 1 else tuple(found[place] for place in self._places)
+
+
+class Steps(nn.Module):
+    """Whole steps of a script as samples: the answer to the numbers of some steps are their losses."""
+
+    def __init__(self, parts: Sequence[nn.Module], parameters: Sequence[Tensor]) -> None:
+        super().__init__()
+        self.parts = nn.ModuleList(bare_model(part) for part in parts)
+        self.own = nn.ParameterList()
+        for tensor in parameters:
+            setattr(tensor, "_is_param", True)  # noqa: B010  a plain tensor that is trained is listed as one
+            self.own.append(tensor)
+        self._programs = Programs()
+        self.training = all(part.training for part in self.parts)
+
+    def forward(self, step: Tensor) -> Tensor:
+        """The losses of these steps, done again."""
+        return torch.stack([self._value(number) for number in step.reshape(-1).tolist()])
+
+    def _value(self, number: int) -> Tensor:
+        program, parts, own = self._programs[number]
+        found = program.value([self.parts[n] for n in parts], [self.own[n] for n in own], program.constants)
+        return found.reshape(())
+
+    def add(self, program: Program) -> int | None:
+        """One more step; its number, or None where it trains something else."""
+        parts = [_place(bare_model(part), self.parts) for part in program.parts]
+        own = [_place(tensor, self.own) for tensor in program.parameters]
+        if None in (*parts, *own):
+            return None
+        self._programs.append((replace(program, outputs={}), parts, own))
+        return len(self._programs) - 1
+
+
+class Programs(list[Any]):
+    """Steps that were written down; copies of a model share them."""
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Programs:
+        return self
+
+
+@dataclass
+class Probe:
+    """What a watch is made of, how later steps become batches, and what was seen, in words."""
+
+    model: nn.Module
+    batch: Any
+    loss: Callable[[Any, Any], Tensor]
+    words: str
+    batch_of: Callable[[Program], Any] = field(repr=False)
+    size: int | None = None
+
+
+def probe_of(program: Program, inner: Inner = ()) -> Probe:
+    """The batches of samples where they can be cut and mixed, else whole steps."""
+    for found in _by_samples(program, inner):
+        if _can_be_cut(found):
+            return found
+    return _by_steps(program)
+
+
+def _by_steps(program: Program) -> Probe:
+    model = Steps(program.parts, program.parameters)
+
+    def batch_of(other: Program) -> Any:
+        number = model.add(other)
+        return None if number is None else (torch.tensor([number]), torch.tensor([float(number)]))
+
+    calls = sum(call.part >= 0 for call in program.calls)
+    words = f"loss of {_several(len(program.calls) - calls, 'operation')}"
+    words += f" on {_several(calls, 'call')} of {_several(len(program.parts), 'module')}, done again step by step"
+    return Probe(model, batch_of(program), _mean, words, batch_of)
+
+
+def _by_samples(program: Program, inner: Inner) -> Iterator[Probe]:
+    """The ways in which a step is one call of a model and a loss of its answer and one target, the whole loss first."""
+    called = [number for number in program.needed if program.calls[number].part >= 0]
+    if len(called) != 1 or any(
+        True for _ in slots_of((program.calls[called[0]].args, program.calls[called[0]].keywords))
+    ):
+        return
+    place, call = called[0], program.calls[called[0]]
+    keywords = {name: value for name, value in call.keywords.items() if name not in _DROPPED}
+    inputs = [slot.number for slot in _constants_in((call.args, keywords))]
+    first = next((program.constants[n] for n in inputs if program.constants[n].ndim), None)
+    if first is None or first.is_sparse or not len(first) or any(isinstance(s, Trained) for s in _trained_in(call)):
+        return
+    model = bare_model(program.parts[call.part])  # a look is on one process: the wrapper would wait for the others
+    size = len(first)
+    follow = [n for n in inputs if program.constants[n].ndim and len(program.constants[n]) == size]
+
+    def built(loss: _Again, words: str) -> Probe:
+        fixed = {n: program.constants[n] for n in inputs if n not in follow}
+        watched = Watched(model, call.args, keywords, fixed, loss.places)
+
+        def batch_of(other: Program) -> Any:
+            if other.signature != program.signature:
+                return None
+            members = {f"arg{n}": other.constants[n] for n in follow}
+            count = len(other.constants[follow[0]])
+            if any(len(member) != count for member in members.values()):
+                return None
+            target = loss.target_of(other, count)
+            return None if target is None else {**members, "y": target}
+
+        return Probe(watched, batch_of(program), loss, words, batch_of, size)
+
+    answers = list(tensors_of(program.outputs[place]))
+    if program.root.call == place or _is_scaled(program, place):
+        for loss, name in _inner_losses(program, place, inner, answers):
+            yield built(loss, f"loss {name}, which the model computes itself")
+        end = program.root if program.root.call == place else _origin(program, place)
+        yield built(_Own(program, place, (end.place,)), "whose loss the model computes itself")
+        return
+    yield from (built(loss, words) for loss, words in _outer_losses(program, place, size))
+
+
+def _outer_losses(program: Program, place: int, size: int) -> Iterator[tuple[_Again, str]]:
+    """The loss as a function of answer and target: all of it, or the part of it that torch has a name for."""
+    named = [n for n in program.needed if program.calls[n].name in LOSSES]
+    alone = len(named) == 1 and not any(
+        c.name in _REAL for c in (program.calls[n] for n in program.needed if n != place)
+    )
+    words = f"loss {program.calls[named[0]].name}" if alone else _told(program, place, named)
+    for root, told in [(program.root, words), *((Made(n, 0), f"loss {program.calls[n].name}") for n in named)]:
+        whole = replace(program, root=root)
+        rest = [n for n in whole.needed if n != place]
+        if any(True for n in rest for _ in _trained_in(program.calls[n])):
+            continue
+        used = {s.number for n in rest for s in _constants_in((program.calls[n].args, program.calls[n].keywords))}
+        follow = [n for n in used if (c := program.constants[n]).ndim and c.numel() >= size and c.numel() % size == 0]
+        places = sorted({s.place for n in rest for s in _slots_in(program.calls[n]) if s.call == place})
+        if len(follow) == 1 and places:
+            part = "" if root == program.root or _is_multiple(program, root) else " (a part of what it minimizes)"
+            plain = any(n in named for n in rest) and not any(program.calls[n].name in _REAL for n in rest)
+            yield _Again(whole, place, tuple(places), follow[0], plain), told + part
+
+
+_REAL = ("exp", "log", "sum", "pow", "square", "norm", "abs", "mm", "matmul", "logsumexp", "einsum")
+"""Operations of a loss that is more than a named one with reshaped or scaled arguments."""
+
+
+def _told(program: Program, place: int, named: Sequence[int]) -> str:
+    names = [program.calls[n].name for n in named]
+    count = len([n for n in program.needed if n != place])
+    return f"loss of {_several(count, 'operation')}" + (f" ({', '.join(dict.fromkeys(names))})" if names else "")
+
+
+@dataclass
+class _Again:
+    """A loss that is done again as a function of the tensors of an answer and a target."""
+
+    program: Program
+    place: int
+    places: tuple[int, ...]
+    target: int = -1
+    plain: bool = False  # one of the losses that torch has a name for, of the answer and the target themselves
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> _Again:
+        return self
+
+    def __call__(self, output: Any, target: Any) -> Tensor:
+        """Their loss."""
+        constants = list(self.program.constants)
+        shape = constants[self.target].shape[1:]
+        constants[self.target] = target.reshape(-1, *shape)
+        outputs: dict[int, Tensor] = dict(
+            zip(self.places, [output] if isinstance(output, Tensor) else output, strict=True)
+        )
+        answer = [outputs.get(n, torch.empty(0)) for n in range(max(self.places) + 1)]
+        return self.program.value((), (), constants, given={self.place: answer}).reshape(())
+
+    def target_of(self, program: Program, count: int) -> Tensor | None:
+        """That of a later step with as many samples."""
+        found = program.constants[self.target]
+        if found.numel() % count:
+            return None
+        found = found.reshape(count, -1, *found.shape[1:]) if len(found) != count else found
+        return found
+
+
+@dataclass
+class _Own(_Again):
+    """The loss that a model answers itself."""
+
+    def __call__(self, output: Any, target: Any) -> Tensor:
+        value: Tensor = output.reshape(())
+        return value
+
+    def target_of(self, program: Program, count: int) -> Tensor | None:
+        return torch.arange(float(count))
+
+
+@dataclass
+class _Inner(_Again):
+    """A loss that the model calls within itself on its answer and one of its inputs."""
+
+    function: Callable[[Any, Any], Any] | None = None
+    shapes: tuple[Any, Any] = ((), ())
+
+    def __call__(self, output: Any, target: Any) -> Tensor:
+        assert self.function is not None
+        value: Tensor = self.function(output.reshape(-1, *self.shapes[0]), target.reshape(-1, *self.shapes[1]))
+        return value
+
+
+def _inner_losses(
+    program: Program, place: int, inner: Inner, answers: Sequence[Tensor]
+) -> Iterator[tuple[_Again, str]]:
+    inputs = [s.number for s in _constants_in((program.calls[place].args, program.calls[place].keywords))]
+    for function, args, keywords, _ in reversed(inner):
+        rest = dict(keywords)
+        both = [*args[:2], *(rest.pop(name) for name in ("input", "target")[len(args[:2]) :] if name in rest)]
+        if len(both) != 2 or not all(isinstance(member, Tensor) for member in both):
+            continue
+        where = next((n for n, answer in enumerate(answers) if _is_of(both[0], answer)), None)
+        target = next((n for n in inputs if _same_numbers(program.constants[n], both[1])), None)
+        if where is not None and target is not None:
+            called = _Called(function, args[2:], rest)
+            shapes = both[0].shape[1:], both[1].shape[1:]
+            yield _Inner(program, place, (where,), target, True, called, shapes), function.__name__
 
 
 @dataclass(frozen=True)
-class Probe:
-    """What a watch is made of, and what was seen in words."""
+class _Called:
+    function: Any
+    rest: tuple[Any, ...]
+    keywords: Mapping[str, Any]
 
-    model: Watched
-    batch: Mapping[str, Any]
-    loss: Callable[[Any, Any], Tensor]
-    words: str
-
-
-def seen_loss(whole: Any, args: tuple[Any, ...], keywords: Mapping[str, Any], value: Tensor) -> SeenLoss | None:
-    """A call of a loss as a function of output and target; None where these two are not told."""
-    rest = dict(keywords)
-    both = [*args[:2], *(rest.pop(name) for name in ("input", "target")[len(args[:2]) :] if name in rest)]
-    if len(both) != 2 or not isinstance(both[0], Tensor):
-        return None
-    return SeenLoss(functools.partial(_called, whole, args[2:], rest), whole.__name__, value, *both)
+    def __call__(self, output: Any, target: Any) -> Any:
+        return self.function(output, target, *self.rest, **self.keywords)
 
 
-def probe_of(forward: SeenForward, losses: Sequence[SeenLoss], roots: Sequence[Tensor] = ()) -> Probe | None:
-    """Model, batch and loss; None where the loss that is trained was not seen. ``roots`` are what backward was called on."""
-    model = bare_model(forward.module)  # a look is on one process: the wrapper would wait for the others
-    batch = {f"arg{n}": _kept(value) for n, value in enumerate(forward.args)}
-    batch |= {f"key_{name}": _kept(value) for name, value in forward.keywords.items() if name not in _DROPPED}
-    first = next((value for value in batch.values() if isinstance(value, Tensor) and value.ndim), None)
-    if first is None:
-        return None
-    if loss_in(forward.output) is not None:
-        whole = {**batch, "y": torch.zeros(len(first))}
-        return Probe(Watched(model, own_loss=True), whole, _itself, "whose loss the model computes itself")
-    with suppress(TypeError):
-        output = first_tensor(forward.output)
-        for call in reversed(losses):
-            if (
-                _is_of(call.output, output)
-                and isinstance(call.target, Tensor)
-                and call.target.numel() % len(first) == 0
-            ):
-                shapes = call.output.shape[1:], call.target.shape[1:]
-                target = _kept(call.target).reshape(len(first), -1, *shapes[1])
-                target = target[:, 0] if target.shape[1] == 1 else target
-                loss = functools.partial(_compared, call.function, shapes)
-                words = f"loss {call.name}{_part(call, roots)}"
-                return Probe(Watched(model, own_loss=False), {**batch, "y": target}, loss, words)
-    return None
+def _can_be_cut(probe: Probe) -> bool:
+    """Whether samples do not mix: half a batch is answered as in the whole, and the halves make up its loss."""
+    batch, size = probe.batch, probe.size
+    assert isinstance(probe.loss, _Again)
+    if batch is None or size is None or size < 2:
+        return False
+    half = size // 2
+    inputs = {name: value for name, value in batch.items() if name != "y"}
+    try:
+        with untouched(probe.model), torch.no_grad():
+            whole, again = (list(tensors_of(probe.model(**inputs))) for _ in range(2))
+            part = list(tensors_of(probe.model(**{name: value[:half] for name, value in inputs.items()})))
+            if isinstance(probe.loss, _Own):
+                return math.isfinite(float(part[0]))
+            if any(len(p) * size != len(w) * half for w, p in zip(whole, part, strict=True)):
+                return False
+            alike = all(torch.equal(w, a) for w, a in zip(whole, again, strict=True))  # else it draws at random
+            if alike and not all(_near(w[: len(p)], p) for w, p in zip(whole, part, strict=True)):
+                return False
+            values = [
+                float(probe.loss(_rows(whole, rows, size), batch["y"][rows]))
+                for rows in (slice(0, size), slice(0, half), slice(half, size))
+            ]
+    except Exception:  # samples of this batch belong together
+        return False
+    if probe.loss.plain:  # weights and ignored places make the mean of the halves another one
+        return True
+    mean, total = (half * values[1] + (size - half) * values[2]) / size, values[1] + values[2]
+    near = CLOSE * abs(values[0]) + 1e-12
+    return not all(map(math.isfinite, values)) or min(abs(values[0] - mean), abs(values[0] - total)) < near
 
 
-def loss_in(output: Any) -> Tensor | None:
-    """The loss that an answer holds under that name."""
-    found = output.get("loss") if isinstance(output, Mapping) else getattr(output, "loss", None)
-    return found if isinstance(found, Tensor) and found.numel() == 1 else None
+def _rows(answers: Sequence[Tensor], rows: slice, size: int) -> Any:
+    """Some samples of all that a model answered to a batch of so many."""
+    cut = [answer[rows.start * len(answer) // size : rows.stop * len(answer) // size] for answer in answers]
+    return cut[0] if len(cut) == 1 else tuple(cut)
 
 
-def _part(call: SeenLoss, roots: Sequence[Tensor]) -> str:
-    """In words, where backward was called on more than this loss, as on a sum with a penalty."""
-    whole = not roots or any(_is_multiple(root, call.value) for root in roots)
-    return "" if whole else " (a part of what it minimizes)"
+def _near(one: Tensor, other: Tensor) -> bool:
+    scale = float(other.abs().max()) if other.numel() else 0.0
+    return bool((one - other).abs().max() <= CLOSE * scale + 1e-12) if scale == scale else True
 
 
-def _is_multiple(root: Tensor, value: Tensor) -> bool:
-    """Whether a tensor is this value, or was made from it alone: divided for accumulation, or scaled."""
-    node: Any = root.grad_fn
-    while node is not None and node is not value.grad_fn:
-        before = [each for each, _ in node.next_functions if each is not None]
-        node = before[0] if len(before) == 1 else None
-    return root is value or node is not None
+def _is_constant(value: Any) -> bool:
+    return isinstance(value, Constant)
+
+
+def _constants_in(value: Any) -> Iterator[Constant]:
+    found: list[Constant] = []
+    mapped(value, found.append, _is_constant)
+    return iter(dict.fromkeys(found))
+
+
+def _trained_in(call: Any) -> Iterator[Trained]:
+    found: list[Trained] = []
+    mapped((call.args, call.keywords), found.append, lambda value: isinstance(value, Trained))
+    return iter(found)
+
+
+def _slots_in(call: Any) -> Iterator[Made]:
+    return slots_of((call.args, call.keywords))
+
+
+def _origin(program: Program, place: int) -> Made:
+    return next(slot for n in program.needed for slot in _slots_in(program.calls[n]) if slot.call == place)
+
+
+def _is_scaled(program: Program, place: int) -> bool:
+    """Whether the root is one number that the model answered, times others: divided for accumulation, or scaled."""
+    origins = {slot for n in program.needed if n != place for slot in _slots_in(program.calls[n]) if slot.call == place}
+    answers = list(tensors_of(program.outputs[place]))
+    plain = all(program.calls[n].name in _SCALING for n in program.needed if n != place)
+    return plain and len(origins) == 1 and answers[next(iter(origins)).place].numel() == 1
+
+
+_SCALING = (
+    "__truediv__",
+    "div",
+    "div_",
+    "mul_",
+    "true_divide",
+    "mul",
+    "__mul__",
+    "__rmul__",
+    "mean",
+    "sum",
+    "__getitem__",
+    "to",
+    "float",
+)
+
+
+def _is_multiple(program: Program, root: Made) -> bool:
+    """Whether the root of the program is this value, or was made from it alone by scaling."""
+    after = [n for n in program.needed if n > root.call]
+    return all(program.calls[n].name in _SCALING for n in after)
 
 
 def _is_of(compared: Tensor, output: Tensor) -> bool:
@@ -147,20 +403,19 @@ def _is_of(compared: Tensor, output: Tensor) -> bool:
     return compared is output or (same and compared.numel() == output.numel())
 
 
-def _compared(function: Any, shapes: tuple[Any, Any], output: Any, target: Any) -> Tensor:
-    """The loss of the script on an output and a target of another number of samples."""
-    found: Tensor = function(output.reshape(-1, *shapes[0]), target.reshape(-1, *shapes[1]))
-    return found
+def _same_numbers(one: Tensor, other: Tensor) -> bool:
+    alike = one.numel() == other.numel() and one.dtype == other.dtype
+    return alike and torch.equal(one.reshape(-1), other.detach().reshape(-1))
 
 
-def _called(whole: Any, rest: tuple[Any, ...], keywords: Mapping[str, Any], output: Any, target: Any) -> Any:
-    return whole(output, target, *rest, **keywords)
-
-
-def _itself(output: Any, target: Any) -> Tensor:
-    value: Tensor = output
+def _mean(output: Any, target: Any) -> Tensor:
+    value: Tensor = output.mean()
     return value
 
 
-def _kept(value: Any) -> Any:
-    return value.detach().clone() if isinstance(value, Tensor) else value
+def _place(member: Any, among: Any) -> int | None:
+    return next((n for n, other in enumerate(among) if other is member), None)
+
+
+def _several(count: int, word: str) -> str:
+    return f"{count} {word}{'' if count == 1 else 's'}"

@@ -21,6 +21,7 @@ from theodolite.verbs.watching.layers import stays
 from theodolite.verbs.watching.loss_between_looks import LossBetweenLooks
 from theodolite.verbs.watching.optimizer_events import OptimizerEvents
 from theodolite.verbs.watching.records import Record
+from theodolite.verbs.watching.silent_errors import SilentErrors
 from theodolite.verbs.watching.training import (
     LastStep,
     Training,
@@ -32,6 +33,7 @@ from theodolite.verbs.watching.training import (
     quiet_backends,
 )
 from theodolite.verbs.watching.training_batches import TrainingBatches
+from theodolite.verbs.watching.training_losses import TrainingLosses
 from theodolite.verbs.watching.watched_run import run_of, tried_step
 from theodolite.verbs.watching.writers import scalar_writer, write_scalars
 
@@ -58,6 +60,10 @@ class Attachments:
         self.precision = TrainingPrecision(outer, autocast)
         self.batches: TrainingBatches | None = None
         self.alarms, self.between = Alarms(), LossBetweenLooks()
+        self.losses = TrainingLosses()
+        self.errors = SilentErrors(model, self.optimizer, _called_parts(model))
+        if not isinstance(getattr(model, "_call", None), tuple) and not self.silent:
+            self.errors.listen(outer)
         self.writer: Any = None
         self.pages: tuple[Path, ...] = ()
 
@@ -84,15 +90,23 @@ class Attachments:
     def looking(self, training: Training) -> Iterator[None]:
         """The model, its buffers, gradients and modes and all random states are as before when this ends."""
         precision = in_precision(self.model, training.precision)
-        aside = contextlib.nullcontext() if self.batches is None else self.batches.aside()
-        with aside, untouched(self.model), torch.enable_grad(), precision, quiet_backends():
+        with self._aside(), untouched(self.model), torch.enable_grad(), precision, quiet_backends():
             yield
+
+    @contextlib.contextmanager
+    def _aside(self) -> Iterator[None]:
+        """What is run in here is no training of the user's."""
+        before, self.errors.idle = self.errors.idle, True
+        try:
+            with contextlib.nullcontext() if self.batches is None else self.batches.aside():
+                yield
+        finally:
+            self.errors.idle = before
 
     @contextlib.contextmanager
     def judging(self) -> Iterator[None]:
         """In the precision of training; trials on copies are no training of the user's."""
-        aside = contextlib.nullcontext() if self.batches is None else self.batches.aside()
-        with aside, in_precision(self.model, self._autocast()), quiet_backends():
+        with self._aside(), in_precision(self.model, self._autocast()), quiet_backends():
             yield
 
     def expect(self, near: bool) -> None:
@@ -121,11 +135,17 @@ class Attachments:
             # another optimizer may hold them: only what stays is named
             kept = tuple(n for n in missing if stays(self.model, origin, n))
             left_out = {"in no group": kept, "without a gradient": tuple(without)}
-        found = list(alarms_of(run_of(watch, left_out)))
+        found = list(alarms_of(run_of(watch, left_out, self.silent_facts(watch))))
         for place, finding in enumerate(found):
             if finding.name == "step-too-large" and finding.name not in self.alarms.standing:
                 found[place] = tried_step(watch, origin, finding)
         return tuple(self.alarms.told(watch.records[-1].step, found))
+
+    def silent_facts(self, watch: Watch) -> dict[str, tuple[str, ...]]:
+        """Exact facts of the steps so far that no training should show."""
+        seen = watch.data if isinstance(watch.data, list) else [] if self.batches is None else self.batches.kept
+        lrs = [record.lr for record in watch.records if record.lr]
+        return self.errors.facts(seen, lrs, watch.data)
 
     def told(self, watch: Watch, record: Record) -> None:
         """The numbers to the writer, and the page anew."""
@@ -144,6 +164,14 @@ class Attachments:
 
     def close(self) -> None:
         """Take away every hook."""
-        for seen in (self.events, self.last, self.micro, self.precision, self.batches):
+        for seen in (self.events, self.last, self.micro, self.precision, self.batches, self.errors):
             if seen is not None:
                 seen.remove()
+
+
+def _called_parts(model: nn.Module) -> tuple[nn.Module, ...]:
+    """The modules that a script calls, where the model only stands for them."""
+    inner = getattr(model, "parts", None)
+    if isinstance(inner, nn.ModuleList):
+        return tuple(inner)
+    return (model.model,) if isinstance(getattr(model, "_call", None), tuple) else ()

@@ -15,6 +15,7 @@ from theodolite.verbs.watching.looks import LOOKS, SHARPNESS
 from theodolite.verbs.watching.records import THINNED, Record, last_standing, left_out, standing
 
 if TYPE_CHECKING:
+    from theodolite.core.ailment import Finding
     from theodolite.report.opening import Opening
     from theodolite.verbs.diagnosis import Diagnosis
     from theodolite.verbs.watching.watch import Watch
@@ -230,3 +231,15 @@ def facts_of(watch: Watch) -> dict[str, str]:
     for number, line in enumerate(_alarms(watch.records), 1):
         facts[f"alarm {number}"] = line
     return {**facts, "made with": f"theodolite {__version__}, torch {torch.__version__}"}
+
+
+def values_page(records: Sequence[Record], findings: Sequence[Finding]) -> str:
+    """A page of the losses of a run, where nothing more could be read of it."""
+    from theodolite.report.html import watch_page
+    from theodolite.report.opening import Opening
+    from theodolite.verbs.diagnosis import Diagnosis
+
+    told = Diagnosis("loss", tuple(findings), ("what the values of the loss show",))
+    opening = Opening(told, dashboard=dashboard_of(records, told).pictures(), alarm=alarm_of(records))
+    facts = {"read": "the values of the loss that backward was called on; the loss could not be called again"}
+    return watch_page("loss", (), (), facts, phases=phases_of(records), opening=opening)

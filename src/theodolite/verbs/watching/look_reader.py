@@ -48,16 +48,22 @@ class LookReader:
     thinning: Thinning
     clock: Callable[[], float]
 
-    def look(self, subject: Subject, records: Sequence[Record], step: int, *, a_step: float, whole: bool) -> LookResult:
-        """What a look at this subject reads after these records, where a step of training takes ``a_step`` seconds."""
-        size: Size = "whole" if whole else self.thinning.size(a_step)
+    def look(
+        self, subject: Subject, records: Sequence[Record], step: int, *, a_step: float, whole: bool, room: float
+    ) -> LookResult:
+        """What a look at this subject reads after these records, where a step of training takes ``a_step`` seconds.
+
+        ``room`` are the seconds that a budget leaves for it.
+        """
+        size: Size = "whole" if whole else self.thinning.size(a_step, room)
         training, model = self.attached.training(), self.attached.model
+        self.attached.errors.compare(training.before)
         context = LookContext(subject, self.carried, self.level, self.batching, training, bare=size == "loss")
         self.carried.note_memory(most_bytes(model))
         found = LookResult()
         with self.attached.looking(training):
             found.ask(LOOKS[0], context)
-            if size != "whole" and self._is_in_doubt(context, records, a_step):
+            if size != "whole" and math.isinf(room) and self._is_in_doubt(context, records, a_step):
                 size = "whole"
                 if context.bare:
                     context, found = replace(context, bare=False, facts={}), LookResult()
@@ -74,7 +80,8 @@ class LookReader:
         if size != "whole" and not trouble:
             context.facts[THINNED] = 2.0 if context.bare else 1.0
             left = [look.name for look in looks_of(self.level) if is_dear(look, size)]
-            found.notes.append(thinned_note(left, self.thinning.why(a_step)))
+            why = self.thinning.why(a_step) if math.isinf(room) else "the budget of time does not allow them yet"
+            found.notes.append(thinned_note(left, why))
         return found
 
     def _rest(self, context: LookContext, found: LookResult) -> None:

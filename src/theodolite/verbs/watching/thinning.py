@@ -43,6 +43,9 @@ over the last look that is odd; over the start from which on it stands still."""
 NEAR, RAISED, LOWERED = 0.75, 1.2, 0.5
 """Curvature over its edge, and the step over that at the last whole look, that ask for a new reading."""
 
+GUESSED = 40.0
+"""A first whole look, before its price is known, beside one that reads the gradient: products with the Hessian."""
+
 LATELY = 3
 """Looks that a loss is laid beside, and whole looks that a price is the median of."""
 
@@ -69,14 +72,25 @@ class Thinning:
         """Seconds of a whole look."""
         return statistics.median(self._whole) if self._whole else 0.0
 
-    def size(self, a_step: float) -> Size:
-        """How much of the next look is read, where a step of training takes so many seconds."""
+    def size(self, a_step: float, room: float = math.inf) -> Size:
+        """How much of the next look is read, where a step of training takes so many seconds.
+
+        With a budget ``room`` are the seconds that it leaves: a whole look is taken once it fits, and is not known to fit before
+        the price of one is, which is guessed from that of a gradient.
+        """
+        if not math.isinf(room):
+            return "whole" if self.fits(room) else "gradient"
         allowance = self._allowance(a_step)
         if self.is_free() or not math.isfinite(allowance) or self.since + 1 >= RAREST:
             return "whole"
         if self.balance + allowance >= self.price:
             return "whole"
         return self._thin(allowance)
+
+    def fits(self, room: float) -> bool:
+        """Whether a whole look takes no longer than this, as far as is known."""
+        guess = GUESSED * statistics.median(self._gradient) if self._gradient else math.inf
+        return (self.price if self._whole else guess) <= room
 
     def affords(self, doubt: int, a_step: float) -> bool:
         """Whether a whole look may be bought on credit, where so many stand open at the most."""

@@ -29,12 +29,17 @@ from theodolite.verbs.watching.training_batches import TrainingBatches
 from theodolite.verbs.watching.watched_run import held_out_batches, subject_of_run
 
 if TYPE_CHECKING:
+    from theodolite.core.subject import Subject
     from theodolite.report.opening import Opening
     from theodolite.theory.dynamics.stationarity import Sampler
     from theodolite.verbs.diagnosis import Diagnosis
+    from theodolite.verbs.watching.silent_errors import SilentErrors
 
 AUTO = 0.05
 """The share of training time that ``every="auto"`` spends, unless ``budget`` says otherwise."""
+
+FEW = 4
+"""Last looks of which the cheapest tells what one more would take at least."""
 
 
 @dataclass(eq=False, repr=False)
@@ -138,9 +143,9 @@ class Watch(PresentableAnswers):
         self._attached.expect(step + stride >= self._next and self._affordable())
         return record
 
-    def look(self, step: int, *, lr: float | None = None, momentum: float = 0.0) -> Record:
-        """Take a whole look now, due or not, as at the end of training."""
-        return self._look(step, lr, momentum, whole=True)
+    def look(self, step: int, *, lr: float | None = None, momentum: float = 0.0, whole: bool = True) -> Record:
+        """Take a look now, due or not, as at the end of training; a ``whole`` one whatever it costs."""
+        return self._look(step, lr, momentum, whole=whole)
 
     def _look(self, step: int, lr: float | None, momentum: float, *, whole: bool) -> Record:
         if self._attached.silent:
@@ -157,9 +162,9 @@ class Watch(PresentableAnswers):
         self._training = self.training_seconds
         subject = self.subject.stepping(lr, momentum)
         a_step = (self._training - self._begun) / self._steps if self._steps else math.nan
-        found = self._reader.look(subject, self.records, step, a_step=a_step, whole=whole)
+        found = self._reader.look(subject, self.records, step, a_step=a_step, whole=whole, room=self._room())
         self._attached.release()
-        facts = found.facts | self._attached.between.facts()
+        facts = found.facts | self._attached.between.facts() | self._attached.losses.facts()
         bare = self._as_before(Record(step, lr, momentum, tuple(found.readings), tuple(found.notes), facts=facts))
         history = history_of([*self.records, bare])
         phase = training_phase(history)
@@ -191,6 +196,20 @@ class Watch(PresentableAnswers):
         """What the looks so far say is wrong, worst first: what was told while it ran. `diagnosis` looks for more, on copies."""
         return tuple(self._attached.alarms.standing.values())
 
+    def note_loss(self, value: Tensor) -> None:
+        """The value that a backward pass was called on, where the loop tells it: rises between looks are seen then."""
+        self._attached.losses.note(value.detach())
+
+    @property
+    def silent_errors(self) -> SilentErrors:
+        """What is seen of each step."""
+        return self._attached.errors
+
+    @property
+    def silent(self) -> dict[str, tuple[str, ...]]:
+        """Exact facts of the steps so far that no training should show, by name."""
+        return self._attached.silent_facts(self)
+
     @property
     def training_batches(self) -> TrainingBatches | None:
         """What was seen of the batches that training puts through the model."""
@@ -208,14 +227,36 @@ class Watch(PresentableAnswers):
     @property
     def diagnosis(self) -> Diagnosis:
         """What is wrong with the run so far, worst first, each with what to type; remedies are tried on copies before."""
-        from theodolite.verbs.diagnosis import diagnosis_of
-
         now = (len(self.records), self._seen)
         if self._diagnosed is None or self._diagnosed[0] != now:  # it is dear: made once for each state of the run
+            return self.diagnosed()
+        return self._diagnosed[1]
+
+    def diagnosed(
+        self,
+        budget: float = 25.0,
+        *,
+        told: Callable[[Subject], Any] | None = None,
+        seen: Callable[[Diagnosis], Diagnosis] | None = None,
+    ) -> Diagnosis:
+        """The diagnosis made within so many nominal seconds of work; with 0 it is what the looks themselves have told.
+
+        ``told(subject)`` hears of what is about to be judged, so that it can show how far it is, or end it; ``seen(diagnosis)``
+        is the same diagnosis as it is to be shown.
+        """
+        from theodolite.verbs.diagnosis import Diagnosis, diagnosis_of
+
+        if budget > 0:
             with self._attached.judging():
                 subject = subject_of_run(self, self._carried.origin)
-                self._diagnosed = now, diagnosis_of(subject, self.subject.name)
-        return self._diagnosed[1]
+                if told is not None:
+                    told(subject)
+                found = diagnosis_of(subject, self.subject.name, budget=budget)
+        else:
+            found = Diagnosis(self.subject.name, self.findings, ("what the looks themselves show",))
+        found = found if seen is None else seen(found)
+        self._diagnosed = (len(self.records), self._seen), found
+        return found
 
     @property
     def overhead(self) -> float:
@@ -237,6 +278,7 @@ class Watch(PresentableAnswers):
             "phase": {"name": phase.name, "reason": phase.reason},
             "notes": [{"step": r.step, "notes": list(r.notes)} for r in self.records if r.notes],
             "alarms": [line for r in self.records for line in r.alarms],
+            "diagnosis": None if self._diagnosed is None else self._diagnosed[1].document(),
             "readings": self.rows(),
         }
 
@@ -285,9 +327,16 @@ class Watch(PresentableAnswers):
 
     def _affordable(self) -> bool:
         """Whether one more look, as dear as the last, stays within the budget."""
-        if self.budget is None or math.isinf(self.budget) or not self.records or self._since is None:
+        if not self.records or self._since is None:
             return True
-        return self._watching + self.records[-1].seconds <= self.budget * self.training_seconds
+        cheapest = min(record.seconds for record in self.records[-FEW:])
+        return cheapest <= self._room()
+
+    def _room(self) -> float:
+        """Seconds that the budget leaves for looks; without one there is no end of them."""
+        if self.budget is None or math.isinf(self.budget):
+            return math.inf
+        return max(0.0, self.budget * self.training_seconds - self._watching)
 
     @property
     def training_seconds(self) -> float:

@@ -28,7 +28,11 @@ CALM, FALLS = 1.2, 0.98
 """A trial is calm whose loss is never above this multiple of its start, and ends below that one."""
 
 
-def run_of(watch: Watch, left_out: Mapping[str, tuple[str, ...]] | None = None) -> Run:
+def run_of(
+    watch: Watch,
+    left_out: Mapping[str, tuple[str, ...]] | None = None,
+    silent: Mapping[str, tuple[str, ...]] | None = None,
+) -> Run:
     """The looks of a watch as the run so far; what a thinned look left out stands as it was read last."""
     records = [*watch.records[:-1], *last_standing(watch.records)]
     events = {} if watch.events is None else dict(watch.events.counts())
@@ -37,7 +41,7 @@ def run_of(watch: Watch, left_out: Mapping[str, tuple[str, ...]] | None = None) 
     seen = watch.training_batches
     size = watch.batch_size or (None if seen is None else seen.batch_size)
     events["batch size"] = float(size or math.nan)
-    return Run(tuple(map(moment_of, records)), events, left_out or {})
+    return Run(tuple(map(moment_of, records)), events, left_out or {}, watch.silent if silent is None else silent)
 
 
 def subject_of_run(watch: Watch, origin: Mapping[str, Tensor]) -> Subject:

@@ -1,0 +1,447 @@
+"""Silent errors beside healthy twins: which are named within three looks, which twins have an alarm, and what a step pays.
+
+`python -m benchmarks.silent_errors [--out FILE]`. Each error is one small change of a training loop that raises nothing; its twin
+is the same loop without it. A case counts as named where one of its names is among the findings of the looks, or of the whole
+diagnosis where the fact is there without a run.
+"""
+
+import argparse
+import json
+import time
+import warnings
+from contextlib import suppress
+
+import torch
+from torch import nn
+from torch.nn.functional import cross_entropy
+
+import theodolite as th
+from theodolite.verbs.running.observing import Observer
+
+STEPS, LOOKS = 36, 3
+
+
+def network(dropout=0.0, norm=False, width=32):
+    layers = [nn.Linear(12, width), nn.BatchNorm1d(width) if norm else nn.Identity(), nn.ReLU(), nn.Dropout(dropout)]
+    return nn.Sequential(*layers, nn.Linear(width, 4))
+
+
+def data(samples=1024):
+    draw = torch.Generator().manual_seed(0)
+    x = torch.randn(samples, 12, generator=draw)
+    return x, (x @ torch.randn(12, 4, generator=draw)).argmax(1)
+
+
+class Loop:
+    """A plain training loop with places where it can go wrong; ``go`` watches it and answers the names of its findings."""
+
+    def __init__(self, **how):
+        torch.manual_seed(1)
+        self.how = how
+        self.model = how["model"]() if "model" in how else network(how.get("dropout", 0.0), how.get("norm", False))
+        self.optimizer = how.get("optimizer", lambda m: torch.optim.SGD(m.parameters(), lr=0.1, momentum=0.9))(
+            self.model
+        )
+        self.x, self.y = data()
+
+    def batch(self, step):
+        rows = torch.arange(32) + 32 * (step % 32)
+        return self.x[rows], self.y[rows]
+
+    def step(self, step):
+        x, y = self.batch(step)
+        self.optimizer.zero_grad()
+        cross_entropy(self.model(x), y).backward()
+        self.optimizer.step()
+
+    def go(self):
+        watch = th.Watch(
+            self.model, optimizer=self.optimizer, probe=(self.x[:64], self.y[:64]), every=STEPS // LOOKS, level="cheap"
+        )
+        for step in range(STEPS):
+            self.how.get("step", Loop.step)(self, step)
+            watch(step)
+        watch.look(STEPS)
+        names = {finding.name for finding in watch.findings}
+        watch.close()
+        return names
+
+
+def cleared(loop, step):
+    x, y = loop.batch(step)
+    cross_entropy(loop.model(x), y).backward()
+    loop.optimizer.zero_grad()
+    loop.optimizer.step()
+
+
+def kept(loop, step):
+    x, y = loop.batch(step)
+    cross_entropy(loop.model(x), y).backward()
+    loop.optimizer.step()
+
+
+def twice(loop, step):
+    Loop.step(loop, step)
+    loop.optimizer.step()
+
+
+def evaluating(loop, step):
+    loop.model.eval()
+    Loop.step(loop, step)
+
+
+def evaluation(loop, step, mode=True):
+    Loop.step(loop, step)
+    if step % 6 == 0:
+        loop.model.train(mode)
+        with torch.no_grad():
+            for part in range(4):
+                loop.model(loop.x[100 * part : 100 * part + 100])
+        loop.model.train()
+
+
+def evaluated_well(loop, step):
+    evaluation(loop, step, mode=False)
+
+
+def repeated(loop, step):
+    Loop.step(loop, step // 2)
+
+
+def full_batch(loop, step):
+    loop.optimizer.zero_grad()
+    cross_entropy(loop.model(loop.x), loop.y).backward()
+    loop.optimizer.step()
+
+
+def stuck_targets(loop, step):
+    x, _ = loop.batch(step)
+    y = loop.y[32:64]
+    loop.optimizer.zero_grad()
+    loss = cross_entropy(loop.model(x), y)
+    loss.backward()
+    loop.optimizer.step()
+
+
+def untied(loop, step):
+    if step == 4:
+        loop.model.head.weight = nn.Parameter(loop.model.head.weight.detach().clone())
+    Loop.step(loop, step)
+
+
+def overflow(loop, step):
+    if step == 4:
+        loop.model[1].running_var.fill_(float("inf"))
+    Loop.step(loop, step)
+
+
+def frozen_left(loop, step):
+    if step == 3:
+        loop.model[0].weight.requires_grad_(False)  # its old gradient is still there
+    x, y = loop.batch(step)
+    for p in loop.model[4].parameters():
+        p.grad = None
+    cross_entropy(loop.model(x), y).backward()
+    loop.optimizer.step()
+
+
+def frozen_well(loop, step):
+    if step == 3:
+        loop.model[0].weight.requires_grad_(False)
+        loop.model[0].weight.grad = None
+    Loop.step(loop, step)
+
+
+def accumulated(loop, step):
+    for part in range(4):
+        x, y = loop.batch(4 * step + part)
+        (cross_entropy(loop.model(x), y) / 4).backward()
+    loop.optimizer.step()
+    loop.optimizer.zero_grad()
+
+
+def restored(loop, step):
+    before = {n: p.detach().clone() for n, p in loop.model.state_dict().items()}
+    Loop.step(loop, step)
+    loop.model.load_state_dict(before)
+
+
+class Tied(nn.Module):
+    def __init__(self, tied=True):
+        super().__init__()
+        self.table, self.head = nn.Embedding(12, 16), nn.Linear(16, 12, bias=False)
+        self.out = nn.Linear(12, 4)
+        if tied:
+            self.head.weight = self.table.weight
+
+    def forward(self, x):
+        return self.out(self.head(torch.tanh(x @ self.table.weight)))
+
+
+def parted():
+    torch.manual_seed(2)
+    model = Tied()
+    model.head.weight = nn.Parameter(model.table.weight.detach().clone())
+    return model
+
+
+def of_another(model):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    model[4] = nn.Linear(32, 4)
+    return optimizer
+
+
+def two_rates(model):
+    return torch.optim.SGD([{"params": model[0].parameters(), "lr": 0.0}, {"params": model[4].parameters()}], lr=0.1)
+
+
+def held_by_two(loop, step):
+    if step == 0:
+        loop.other = torch.optim.SGD(loop.model[4].parameters(), lr=1e-3)
+    Loop.step(loop, step)
+    loop.other.step()
+
+
+def two_phases(loop, step):
+    if step == 20:
+        loop.optimizer = torch.optim.Adam(loop.model.parameters(), lr=1e-3)
+    Loop.step(loop, step)
+
+
+def sgd(lr):
+    return lambda model: torch.optim.SGD(model.parameters(), lr=lr)
+
+
+class Augmented(torch.utils.data.Dataset):
+    def __init__(self, own):
+        import numpy as np
+
+        self.x, self.y = data()
+        if own:
+            self.rng = np.random.default_rng(0)
+
+    def __len__(self):
+        return len(self.x)
+
+    def __getitem__(self, place):
+        noise = self.rng.normal(size=12).astype("float32") if hasattr(self, "rng") else torch.randn(12).numpy()
+        return self.x[place] + torch.from_numpy(noise), self.y[place]
+
+
+def of_loader(own):
+    loader = torch.utils.data.DataLoader(Augmented(own), batch_size=64, num_workers=2)
+    model = network()
+    found = th.diagnose(
+        model, data=loader, loss=cross_entropy, optimizer=torch.optim.Adam(model.parameters(), lr=1e-3), budget=1
+    )
+    return {finding.name for finding in found.findings}
+
+
+def observed(script):
+    """The findings of a loop run under an observer, as `theodolite run` does."""
+    from pathlib import Path
+    from tempfile import mkdtemp
+
+    torch.manual_seed(1)
+    observer = Observer(Path(mkdtemp()), every=STEPS // LOOKS, level="cheap")
+    observer.install()
+    try:
+        script()
+    finally:
+        observer.remove()
+    if observer.watch is None:
+        return set()
+    observer.watch.look(observer.steps)
+    return {finding.name for finding in observer.watch.findings}
+
+
+def loads(prefix):
+    def script():
+        model = network()
+        state = {prefix + name: value.clone() for name, value in model.state_dict().items()}
+        model.load_state_dict(state, strict=False)
+        plain_loop(model)
+
+    return lambda: observed(script)
+
+
+def plain_loop(model, step=None):
+    x, y = data()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for number in range(STEPS):
+        rows = torch.arange(32) + 32 * (number % 32)
+        optimizer.zero_grad()
+        loss = cross_entropy(model(x[rows]), y[rows])
+        step(model, optimizer, loss) if step else (loss.backward(), optimizer.step())
+
+
+def clips(first):
+    def script():
+        scaler = torch.amp.GradScaler("cpu", init_scale=2.0**10)
+
+        def step(model, optimizer, loss):
+            scaler.scale(loss).backward()
+            if not first:
+                scaler.unscale_(optimizer)
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            scaler.step(optimizer)
+            scaler.update()
+
+        plain_loop(network(), step)
+
+    return lambda: observed(script)
+
+
+def rounded(dtype, lr):
+    class Half(Loop):
+        def batch(self, step):
+            x, y = super().batch(step)
+            return x.to(dtype), y
+
+    def go():
+        loop = Half(optimizer=sgd(lr), model=lambda: network().to(dtype))
+        loop.x = loop.x.to(dtype)
+        return loop.go()
+
+    return go
+
+
+def warming(length):
+    def optimizer(model):
+        return torch.optim.SGD(model.parameters(), lr=0.1)
+
+    def step(loop, number):
+        for group in loop.optimizer.param_groups:
+            group["lr"] = 0.1 * min(1.0, (number + 1) / length)
+        Loop.step(loop, number)
+
+    class Judged(Loop):
+        def go(self):
+            watch = th.Watch(
+                self.model, optimizer=self.optimizer, probe=(self.x[:64], self.y[:64]), every=6, level="cheap"
+            )
+            for number in range(STEPS):
+                step(self, number)
+                watch(number)
+            found = {finding.name for finding in watch.diagnosis.findings}
+            watch.close()
+            return found
+
+    return lambda: Judged(optimizer=optimizer).go()
+
+
+def of(**how):
+    return lambda: Loop(**how).go()
+
+
+CASES = {
+    "gradient cleared before the step": ({"gradient-cleared"}, of(step=cleared), of()),
+    "gradient never cleared": ({"gradient-accumulates"}, of(step=kept, optimizer=sgd(0.01)), of(step=accumulated)),
+    "two steps on one gradient": ({"gradient-stale"}, of(step=twice, optimizer=sgd(0.02)), of(optimizer=sgd(0.02))),
+    "trained in evaluation mode, dropout": (
+        {"trained-as-evaluated"},
+        of(step=evaluating, dropout=0.3),
+        of(dropout=0.3),
+    ),
+    "trained in evaluation mode, norm": ({"trained-as-evaluated"}, of(step=evaluating, norm=True), of(norm=True)),
+    "evaluated in training mode, dropout": (
+        {"evaluated-as-trained"},
+        of(step=evaluation, dropout=0.3),
+        of(step=evaluated_well, dropout=0.3),
+    ),
+    "evaluated in training mode, norm": (
+        {"evaluated-as-trained"},
+        of(step=evaluation, norm=True),
+        of(step=evaluated_well, norm=True),
+    ),
+    "every batch twice": ({"batch-repeated"}, of(step=repeated), of(step=full_batch)),
+    "targets of another batch": ({"targets-stuck"}, of(step=stuck_targets), of()),
+    "step size 0": ({"step-size-zero"}, of(optimizer=sgd(0.0)), of(optimizer=sgd(1e-4))),
+    "step size 0, of Adam": (
+        {"step-size-zero"},
+        of(optimizer=lambda m: torch.optim.Adam(m.parameters(), lr=0.0)),
+        of(optimizer=lambda m: torch.optim.Adam(m.parameters(), lr=1e-3)),
+    ),
+    "warm-up longer than the run": ({"lr-still-rising"}, warming(1000), warming(6)),
+    "tied weights parted while it runs": ({"weights-untied"}, of(model=Tied, step=untied), of(model=Tied)),
+    "tied weights copied apart": ({"weights-untied"}, of(model=parted), of(model=lambda: Tied(tied=False))),
+    "statistics that are not finite": ({"values-not-finite"}, of(step=overflow, norm=True), of(norm=True)),
+    "frozen weights that move": ({"frozen-moves"}, of(step=frozen_left), of(step=frozen_well)),
+    "optimizer of a layer that was replaced": (
+        {"optimizer-of-another", "not-in-optimizer"},
+        of(optimizer=of_another),
+        of(),
+    ),
+    "head missing from the optimizer": (
+        {"not-in-optimizer"},
+        of(optimizer=lambda m: torch.optim.SGD(m[0].parameters(), lr=0.1)),
+        of(optimizer=two_rates),
+    ),
+    "two optimizers in turn": ({"held-twice"}, of(step=held_by_two), of(step=two_phases)),
+    "weights put back after each step": ({"step-without-effect"}, of(step=restored), of()),
+    "bfloat16 weights, small steps": (
+        {"updates-rounded-away"},
+        rounded(torch.bfloat16, 1e-4),
+        rounded(torch.float32, 1e-4),
+    ),
+    "workers with one generator": ({"workers-alike"}, lambda: of_loader(True), lambda: of_loader(False)),
+    "checkpoint with other names": ({"checkpoint-not-loaded"}, loads("module."), loads("")),
+    "clipped before unscaled": ({"clipped-scaled"}, clips(True), clips(False)),
+}
+"""Each error: the names that are right, the loop with it, and its healthy twin."""
+
+QUIET = {"step-too-small", "trained-too-short", "step-too-large", "overfits"}
+"""What is true of loops of 36 steps, and is no alarm of these facts."""
+
+
+def cost(steps=2000):
+    """Seconds of a step with the facts and without, on a small network: what they add is a constant."""
+    from theodolite.verbs.watching.silent_errors import SilentErrors
+
+    def seconds(watched):
+        loop = Loop(dropout=0.1)
+        seen = SilentErrors(loop.model, loop.optimizer) if watched else None
+        if seen is not None:
+            seen.listen(loop.model)
+        for step in range(100):
+            loop.step(step)
+        began = time.process_time()
+        for step in range(steps):
+            loop.step(step)
+        return (time.process_time() - began) / steps
+
+    return min(seconds(True) for _ in range(3)) - min(seconds(False) for _ in range(3)), min(
+        seconds(False) for _ in range(2)
+    )
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--out")
+    parser.add_argument("--only", default="")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    rows = []
+    for name, (right, error, twin) in CASES.items():
+        if options.only not in name:
+            continue
+        found, calm = error(), twin()
+        named, alarms = bool(right & found), sorted(calm & ALL)
+        rows.append({"error": name, "named": named, "found": sorted(found), "alarms on the twin": alarms})
+        print(
+            f"{'named ' if named else 'MISSED'} {name}: {', '.join(sorted(found - QUIET))}; twin: {', '.join(alarms) or 'silent'}"
+        )
+    added, step = cost()
+    hits, false = sum(row["named"] for row in rows), sum(bool(row["alarms on the twin"]) for row in rows)
+    print(
+        f"{hits} of {len(rows)} named, {false} twins with an alarm; {1e6 * added:.0f} us a step beside {1e6 * step:.0f}"
+    )
+    if options.out:
+        with open(options.out, "w") as file, suppress(OSError):
+            json.dump({"rows": rows, "named": hits, "alarms": false, "seconds a step": added}, file, indent=2)
+
+
+ALL = {name for right, _, _ in CASES.values() for name in right} | {"parameters-stuck", "replicas-differ"}
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,20 @@
+"""Does training see the same batch again in the next step?
+
+Exact: the inputs of two steps in a row are the same bit for bit, again and again, although there are others. A loop whose every
+step sees all the data is none of this.
+"""
+
+from __future__ import annotations
+
+from theodolite.core.ailment import Ailment, SilentError
+
+error = SilentError(
+    fact="batch repeated",
+    severity="warning",
+    says="{0} of {1} steps had the very batch of the step before: the loop does not move on.",
+    remedy="take the next batch in every step: for x, y in loader, not next(iter(loader))",
+)
+
+ailment = Ailment(
+    question="Does every step have a new batch?", needs={"run"}, judge=error.judge, while_training=error.while_training
+)

@@ -1,0 +1,22 @@
+"""Is a parameter in two optimizers that take turns, or twice in one?
+
+Exact: both made steps since the last look. One after the other, as Adam and then LBFGS, is no error.
+"""
+
+from __future__ import annotations
+
+from theodolite.core.ailment import Ailment, SilentError
+
+error = SilentError(
+    fact="held twice",
+    severity="warning",
+    says="Two optimizers take turns in changing the same parameters: {all}.",
+    remedy="give each parameter to one optimizer",
+)
+
+ailment = Ailment(
+    question="Is each parameter in one optimizer only?",
+    needs={"run"},
+    judge=error.judge,
+    while_training=error.while_training,
+)

@@ -1,0 +1,32 @@
+"""Is the step size zero?
+
+Exact: every group had lr=0 at these steps. A first step of a warm-up and the last of a schedule are at zero too, and are few.
+"""
+
+from __future__ import annotations
+
+from theodolite.core.ailment import Ailment, SilentError
+from theodolite.core.subject import Subject
+
+
+def static(subject: Subject) -> tuple[str, ...]:
+    """All steps, where every group is at zero before the first one too."""
+    groups = subject.optimizer.param_groups
+    rates = [float(group.get("initial_lr", group.get("lr", 1.0))) for group in groups]
+    return ("all", "all") if rates and max(rates) == 0 else ()
+
+
+error = SilentError(
+    fact="step size zero",
+    severity="critical",
+    says="The step size was 0 at {0} of {1} steps: nothing is learned in them.",
+    remedy="pass lr to the optimizer, and let the schedule reach zero at the last step only",
+    static=static,
+)
+
+ailment = Ailment(
+    question="Is the step size above zero?",
+    needs={"model", "optimizer"},
+    judge=error.judge,
+    while_training=error.while_training,
+)

@@ -1,0 +1,19 @@
+"""Are there weights or buffers that are not finite while it trains?
+
+Exact: NaN or infinite entries at a look, also in running statistics, which the loss in training mode does not show.
+"""
+
+from __future__ import annotations
+
+from theodolite.core.ailment import Ailment, SilentError
+
+error = SilentError(
+    fact="values not finite",
+    severity="critical",
+    says="Weights or buffers are not finite: {all}.",
+    remedy="go back to the last checkpoint that is finite; a smaller lr, or gradients clipped to norm 1",
+)
+
+ailment = Ailment(
+    question="Are weights and buffers finite?", needs={"run"}, judge=error.judge, while_training=error.while_training
+)

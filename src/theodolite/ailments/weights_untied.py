@@ -1,0 +1,20 @@
+"""Were weights tied at the start, or are they meant to be, and are not?
+
+Exact: two names had one tensor and have two now; or an embedding and the output layer are bit for bit the same at the start and
+are two tensors that train apart; or the model's configuration says that they are tied.
+"""
+
+from __future__ import annotations
+
+from theodolite.core.ailment import Ailment, SilentError
+
+error = SilentError(
+    fact="weights untied",
+    severity="warning",
+    says="Weights that were tied are separate tensors now: {all}.",
+    remedy="tie them again after loading or copying: model.head.weight = model.embedding.weight, before the optimizer is made",
+)
+
+ailment = Ailment(
+    question="Are tied weights still tied?", needs={"run"}, judge=error.judge, while_training=error.while_training
+)

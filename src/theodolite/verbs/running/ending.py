@@ -1,0 +1,207 @@
+"""The end of a watched script: a last look, the diagnosis within its price, the page and the numbers."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from theodolite.core.ailment import worst_first
+from theodolite.report.diagnosis import SHOWN, remedy_verb
+from theodolite.verbs.running.observing import Observer, said, write_values
+from theodolite.verbs.running.probes import Steps
+from theodolite.verbs.watching.training import is_silent
+
+if TYPE_CHECKING:
+    from theodolite.core.subject import Subject
+    from theodolite.verbs.diagnosis import Diagnosis
+    from theodolite.verbs.watching.watch import Watch
+
+WELL, USUAL, SHARE = 2.0, 10.0, 0.05
+"""Nominal seconds of the diagnosis of a run that is plainly well, of another one, and the share of its own steps it may take."""
+FALLEN = 0.7
+"""A loss below that share of its start, with nothing found while it ran, is plainly well."""
+LEARNED = 0.9
+"""A loss below that share of its start has learned: that a larger step would learn faster is then a note."""
+OF_DATA = (
+    "inputs-",
+    "target",
+    "labels-",
+    "classes-",
+    "loss-",
+    "padding-",
+    "memorises-",
+    "outputs-",
+    "statistics-",
+    "too-narrow",
+)
+"""What is said of inputs, targets and answers, for which numbers of steps stand where whole steps are samples."""
+
+
+def end(observer: Observer, *, diagnose: bool = True, budget: float = math.nan, quiet: bool = False) -> None:
+    """Look a last time, judge, write, and say what was found in a few lines."""
+    observer.finish()
+    if is_silent():
+        return
+    if observer.watch is None:
+        _end_without(observer, quiet=quiet)
+        return
+    watch, out = observer.watch, observer.out
+    observer._looking = True
+    if not watch.records or watch.records[-1].step < observer.steps:
+        watch.look(observer.steps, whole=watch.every != "auto")
+    budget = 0.0 if not diagnose else budget if not math.isnan(budget) else allowed(watch)
+    found = _diagnosed(watch, budget)
+    watch.html(out / "run.html")
+    watch.json(out / "run.json")
+    said(f"{watch.phase.name}: {watch.phase.reason}")
+    said(f"{found.headline} ({out / 'run.html'})")
+    for finding in found.findings[:SHOWN]:
+        said(f"{finding.name}: {remedy_verb(finding.remedy)} {finding.remedy}")
+    if found.unfinished or not diagnose:
+        said(f"the diagnosis {'was cut short' if diagnose else 'was left out'}; theodolite diagnose {out} finishes it")
+    watch.close()
+
+
+def allowed(watch: Watch) -> float:
+    """Nominal seconds that the diagnosis of this run may take."""
+    bad = any(finding.severity != "note" for finding in watch.findings)
+    losses = [r.facts["step_loss"] for r in watch.records if "step_loss" in r.facts]
+    well = len(losses) > 1 and losses[0] > 0 and losses[-1] < FALLEN * losses[0] and not bad
+    if well:
+        return WELL
+    from theodolite.evidence.batches import price
+
+    steps = watch.records[-1].step if watch.records else 0
+    a_step = price(watch.subject).step(len(watch.subject.data.first()))
+    return max(USUAL, SHARE * steps * a_step)
+
+
+def _diagnosed(watch: Watch, budget: float) -> Diagnosis:
+    """The diagnosis, with a bar of how far it is; ctrl-C ends it, and what is known by then stands."""
+    subjects: list[Subject] = []
+
+    def told(subject: Subject) -> None:
+        subjects.append(subject)
+        losses = [r.facts["step_loss"] for r in watch.records if "step_loss" in r.facts]
+        if isinstance(watch.model, Steps) and losses:  # whole steps have no answer to be laid beside a constant one
+            subject.seen.update({"constants": [], "constant loss": losses[0], "judged majority": math.nan})
+
+    with _progress(subjects, budget), _interruptible(subjects):
+        return watch.diagnosed(
+            budget, told=told, seen=lambda found: _of_a_script(_with_live(found, watch, subjects), watch)
+        )
+
+
+def _with_live(found: Diagnosis, watch: Watch, subjects: list[Subject]) -> Diagnosis:
+    """What stands of the looks, where no trial has said more of it."""
+    made = subjects[0].seen.get("experiment") if subjects else None
+    tried = made is not None and not made.why_not and not isinstance(watch.model, Steps)
+    named = {finding.name for finding in found.findings}
+    live = [finding for finding in watch.findings if finding.name not in named]
+    if tried:  # a trial tells more than a look, but a run that has come to nothing has not been explained by none
+        well = all(finding.severity == "note" for finding in found.findings)
+        live = [finding for finding in live if well and finding.severity == "critical"]
+    return replace(found, findings=worst_first((*live, *found.findings)))
+
+
+def _of_a_script(found: Diagnosis, watch: Watch) -> Diagnosis:
+    """A script that learns still when it ends has no fault: how long it runs is its author's, and worth a note."""
+    losses = [r.facts["step_loss"] for r in watch.records if "step_loss" in r.facts]
+    learned = len(losses) > 1 and losses[-1] < LEARNED * losses[0]
+    calm = ("trained-too-short", "step-too-small") if learned else ("trained-too-short",)
+    findings = [replace(f, severity="note") if f.name in calm else f for f in found.findings]
+    if isinstance(watch.model, Steps):
+        findings = [f for f in findings if not f.name.startswith(OF_DATA)]
+    return replace(found, findings=worst_first(findings))
+
+
+@contextlib.contextmanager
+def _interruptible(subjects: list[Subject]) -> Iterator[None]:
+    """The first ctrl-C lets the work run out of time: every question that is left is not judged, and says so."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(*_: Any) -> None:
+        for subject in subjects:
+            if "work" in subject.seen:
+                subject.seen["work"].limit = 0.0
+        signal.signal(signal.SIGINT, before)
+
+    before = signal.signal(signal.SIGINT, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextlib.contextmanager
+def _progress(subjects: list[Subject], budget: float) -> Iterator[None]:
+    """A bar on a terminal, by the work that was spent; elsewhere one line where it lasts."""
+    if budget <= 0:
+        yield
+        return
+    over = threading.Event()
+
+    def show() -> None:
+        began, told = time.monotonic(), False
+        bar, task = _bar(budget)
+        with bar if bar is not None else contextlib.nullcontext():
+            while not over.wait(0.3):
+                spent = max((s.seen["work"].spent for s in list(subjects) if "work" in s.seen), default=0.0)
+                if bar is not None:
+                    bar.update(task, completed=min(spent, budget))
+                elif not told and time.monotonic() - began > 3.0:
+                    told = True
+                    said("looking for what is wrong on copies of the run; ctrl-C ends it with what is known")
+
+    thread = threading.Thread(target=show, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def _bar(budget: float) -> tuple[Any, Any]:
+    from theodolite.report.progress import _on_terminal
+
+    if not _on_terminal():
+        return None, None
+    from rich.console import Console
+    from rich.progress import Progress
+
+    bar = Progress(console=Console(stderr=True), transient=True)
+    return bar, bar.add_task("diagnosis (ctrl-C ends it with what is known)", total=budget)
+
+
+def _end_without(observer: Observer, *, quiet: bool) -> None:
+    found = observer.values()
+    if not found:
+        if not quiet:
+            said("nothing was watched: no step on a loss was seen")
+        return
+    write_values(observer, observer.out)
+    place = _page(observer, observer.out)
+    for seen in found:
+        whose = "" if len(found) == 1 else f" of {type(seen.optimizer).__name__} on {seen.size:,} parameters"
+        first, last = (seen.records[place].facts["loss"] for place in (0, -1))
+        said(f"the loss{whose} went from {first:.4g} to {last:.4g} ({place})")
+
+
+def _page(observer: Observer, out: Path) -> Path:
+    """The losses over the steps, where that is all that is known."""
+    from theodolite.io.files import write_atomically
+    from theodolite.verbs.watching.history import values_page
+
+    largest = observer.values()[0]
+    page = values_page(largest.records, tuple(observer._alarms.standing.values()))
+    return write_atomically(out / "run.html", page)

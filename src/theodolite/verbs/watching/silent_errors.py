@@ -1,0 +1,364 @@
+"""Exact facts of each step that no training should show, for nearly nothing: flags, counters and a few entries of tensors.
+
+Between looks nothing is read off a device: what has to be compared is kept there, and compared at a look.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections import Counter, deque
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from theodolite.io.batches import Batch
+from theodolite.measure.dynamics.silent_facts import (
+    acts_in_training,
+    generator_shared,
+    not_finite,
+    parameters_replaced,
+    parted_copies,
+    tied_names,
+)
+
+SMALL, ENTRIES = 4096, 64
+"""Entries of the largest gradient that is read, and entries of a mark."""
+FIRST, STRETCH, PERIOD = 32, 8, 256
+"""Tensors are marked and read in the first steps and then in a stretch of each period: in between only flags are looked at."""
+FEWEST, SHARE, KEPT = 3, 0.2, 64
+"""Steps, and their share of all, from which on a fact is no accident of a loop's first ones; marks of batches that are kept."""
+RUN_OF = 5
+"""Steps in a row with other inputs and the very same targets."""
+EVALUATED = 3
+"""Passes without gradients in a row, between two steps, that are an evaluation."""
+HALF = 0.5
+"""The share of entries that do not change from which on updates are lost."""
+DIGESTS = (1, 4, 16, 64, 256, 1024)
+"""Steps at which every process leaves a digest of its weights; every 1,024 after that."""
+
+
+class SilentErrors:
+    """What was seen of the steps of one optimizer on one model."""
+
+    def __init__(self, model: nn.Module, optimizer: Any, parts: Sequence[nn.Module] = ()) -> None:
+        self.model, self.optimizer, self.idle = model, optimizer, False
+        self.parts = tuple(parts) or (model,)
+        self.steps = self.cleared = self.stale = self.zero_lr = self.evaluating = 0
+        self.evaluations = 0
+        self.extra: dict[str, tuple[str, ...]] = {}
+        self._layers = acts_in_training(model)
+        self._arrivals = self._unlearned = 0
+        self._new = True
+        self._compared = 0
+        self._still: Counter[str] = Counter()
+        self._moved: set[str] = set()
+        self._rounded: list[tuple[float, str]] = []
+        self._marks: deque[Tensor] = deque(maxlen=KEPT)
+        self._seen: Tensor | None = None
+        self._others: dict[int, tuple[Any, int]] = {}
+        self._mine = False
+        self._tied, self._parted = tied_names(model), parted_copies(model)
+        self._digests: list[int] = []
+        self._handles: list[Any] = []
+        self._tracked: list[Tensor] = []
+        self._frozen: dict[str, Tensor] = {}
+        if optimizer is not None:
+            self._hook(optimizer)
+
+    def _hook(self, optimizer: Any) -> None:
+        from torch.optim.optimizer import register_optimizer_step_post_hook
+
+        held = [p for group in optimizer.param_groups for p in group["params"]]
+        leaves: list[Any] = [p for p in held if p.requires_grad and p.is_leaf]
+        self._tracked = leaves[-1:]
+        self._handles = [
+            optimizer.register_step_pre_hook(self._steps),
+            optimizer.register_step_post_hook(self._stepped),
+            register_optimizer_step_post_hook(self._anyone),
+            *(p.register_post_accumulate_grad_hook(self._arrived) for p in self._tracked),  # type: ignore[attr-defined]
+        ]
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> SilentErrors:
+        """A copy of the model is no training of the user's: its hooks do nothing."""
+        other = object.__new__(SilentErrors)
+        other.idle = True
+        return other
+
+    def listen(self, model: nn.Module) -> None:
+        """See the calls of the model itself."""
+        self._handles.append(model.register_forward_pre_hook(self._runs, with_kwargs=True))
+
+    def remove(self) -> None:
+        """Watch no longer."""
+        for handle in self._handles:
+            handle.remove()
+        self._handles = []
+
+    # at every step
+
+    def _arrived(self, _: Tensor) -> None:
+        self._arrivals += 1
+
+    def _steps(self, *_: Any) -> None:
+        if self.idle:
+            return
+        self.steps += 1
+        gradients = [p.grad for p in self._tracked]
+        if self._arrivals and gradients and all(g is None or (self._near() and _is_zero(g)) for g in gradients):
+            self.cleared += 1
+        elif not self._arrivals and self.steps > 1 and any(g is not None for g in gradients):
+            self.stale += 1
+        self._arrivals = 0
+        self.zero_lr += all(not group.get("lr", 1.0) for group in self.optimizer.param_groups)
+        self.evaluating += not any(part.training for part in self.parts)
+        if self._unlearned >= EVALUATED:
+            self.evaluations += self._unlearned
+        self._unlearned, self._new = 0, True
+
+    def _near(self) -> bool:
+        return self.steps <= FIRST or self.steps % PERIOD < STRETCH
+
+    def _stepped(self, *_: Any) -> None:
+        self._mine = True
+        if not self.idle and (self.steps in DIGESTS or self.steps % DIGESTS[-1] == 0):
+            self._leave_digest()
+
+    def _anyone(self, optimizer: Any, *_: Any) -> None:
+        if optimizer is not self.optimizer and not self.idle and self._mine:
+            self._mine = False
+            _, turns = self._others.get(id(optimizer), (None, 0))
+            self._others[id(optimizer)] = weakref.ref(optimizer), turns + 1
+
+    def _runs(self, module: nn.Module, args: Any, keywords: Any) -> None:
+        if not self.idle and not torch.compiler.is_compiling():
+            self.saw_call(module, (*args, *keywords.values()))
+
+    def saw_call(self, module: nn.Module, inputs: Iterable[Any]) -> None:
+        """The model is called: in training once a step its inputs are marked; without gradients its mode tells."""
+        graded = torch.is_grad_enabled()
+        if (
+            self.idle
+            or (graded and not (self._new and self._near()))
+            or not (graded or (module.training and self._layers))
+        ):
+            return
+        first = next(
+            (value for value in inputs if isinstance(value, Tensor) and value.ndim and not value.is_sparse), None
+        )
+        if first is None:
+            return
+        if graded:
+            self._new = False
+            if self.steps % PERIOD == 0:
+                self._marks.clear()  # a new stretch
+            self._marks.append(_mark(first))
+        else:
+            mark = _mark(first)
+            self._unlearned += self._seen is None or mark.shape != self._seen.shape or not torch.equal(mark, self._seen)
+            self._seen = mark
+
+    # at a look
+
+    @torch.no_grad()
+    def compare(self, before: Mapping[str, Tensor]) -> None:
+        """The weights before the last step beside the present ones: what has a gradient and stays."""
+        if not before or self.optimizer is None:
+            return
+        rates = {id(p): float(group.get("lr", 0.0)) for group in self.optimizer.param_groups for p in group["params"]}
+        seen, lost, total, kind = False, 0.0, 0.0, ""
+        for name, parameter in self.model.named_parameters():
+            lr, gradient = rates.get(id(parameter), 0.0), parameter.grad
+            if (
+                name not in before
+                or not lr
+                or gradient is None
+                or gradient.is_sparse
+                or hasattr(parameter, "placements")
+            ):
+                continue
+            seen = True
+            same = before[name] == parameter
+            if parameter.dtype.itemsize == 2:
+                pulled = gradient != 0
+                lost, total = lost + float((same & pulled).sum()), total + float(pulled.sum())
+                kind = str(parameter.dtype).removeprefix("torch.")
+            if not bool(same.all()):
+                self._moved.add(name)
+            elif lr * float(gradient.abs().max()) > 1e-6 * float(parameter.abs().max()):
+                self._still[name] += 1
+        if total:
+            self._rounded.append((lost / total, kind))
+        self._compared += seen
+
+    def facts(self, kept: Sequence[Any], lrs: Sequence[float], loader: Any = None) -> dict[str, tuple[str, ...]]:
+        """Those that hold now, each with its words; ``kept`` are some of the last batches, ``lrs`` the step sizes at looks."""
+        found = {**self.extra, **self._of_steps(), **self._of_weights()}
+        found["batch repeated"] = self._repeated()
+        found["targets stuck"] = _targets_stuck(kept)
+        found["workers alike"] = generator_shared(loader)
+        rises = len(lrs) > 2 and all(b > a for a, b in pairwise(lrs))
+        if rises and lrs[-1] > 1.05 * lrs[-2]:
+            found["lr still rising"] = (f"{lrs[0]:.3g}", f"{lrs[-1]:.3g}", f"{self.steps:,}")
+        self._others = {}
+        return {name: words for name, words in found.items() if words}
+
+    def _of_steps(self) -> dict[str, tuple[str, ...]]:
+        found: dict[str, tuple[str, ...]] = {}
+
+        def often(name: str, count: int, *words: str) -> None:
+            if count >= FEWEST and count >= SHARE * self.steps:
+                found[name] = (f"{count:,}", f"{self.steps:,}", *words)
+
+        often("gradient cleared", self.cleared)
+        often("gradient stale", self.stale)
+        often("step size zero", self.zero_lr)
+        layers = ", ".join(self._layers)
+        still = all(not module.training for part in self.parts for module in part.modules())
+        if self._layers and still:
+            often("trained as evaluated", self.evaluating, layers)
+        if self.evaluations:
+            found["evaluated as trained"] = (f"{self.evaluations:,}", f"{layers} acted as in training")
+        return found
+
+    def _of_weights(self) -> dict[str, tuple[str, ...]]:
+        found: dict[str, tuple[str, ...]] = {"values not finite": not_finite(self.model)}
+        stuck = tuple(
+            name for name, count in self._still.items() if count == self._compared and name not in self._moved
+        )
+        if self._compared > 1 and stuck:
+            found["parameters stuck" if self._moved else "step without effect"] = (
+                stuck if self._moved else (str(self._compared),)
+            )
+        shares = [share for share, _ in self._rounded]
+        if len(shares) > 1 and min(shares) > HALF:
+            found["updates rounded away"] = (f"{min(shares):.0%}", self._rounded[-1][1])
+            found.pop("parameters stuck", None)
+        named = dict(self.model.named_parameters())
+        found["frozen moves"] = self._frozen_moved(named)
+        apart = [own for own in self._tied if len({id(self._parameter(name)) for name in own}) > 1]
+        found["weights untied"] = tuple(" and ".join(own) for own in (*apart, *self._parted, *_configured(self.parts)))
+        if self.optimizer is not None:
+            found["optimizer of another"] = parameters_replaced(self.model, self.optimizer)
+            found["held twice"] = self._held_twice(named)
+        found["replicas differ"] = self._ranks_apart()
+        return found
+
+    def _frozen_moved(self, named: Mapping[str, Tensor]) -> tuple[str, ...]:
+        """Parameters in a group that ask for no gradient and are others than when they were first seen so."""
+        if self.optimizer is None:
+            return ()
+        held = {id(p) for group in self.optimizer.param_groups for p in group["params"]}
+        still = {name: p for name, p in named.items() if not p.requires_grad and id(p) in held}
+        self._frozen = {name: self._frozen.get(name, _mark(p)) for name, p in still.items()}
+        return tuple(name for name, p in still.items() if not torch.equal(_mark(p), self._frozen[name]))
+
+    def _parameter(self, name: str) -> Any:
+        owner, _, last = name.rpartition(".")
+        try:
+            return getattr(self.model.get_submodule(owner), last, None)
+        except AttributeError:
+            return None
+
+    def _held_twice(self, named: Mapping[str, Tensor]) -> tuple[str, ...]:
+        own = {id(p) for group in self.optimizer.param_groups for p in group["params"]}
+        others = [other() for other, turns in self._others.values() if turns >= FEWEST]
+        twice = {id(p) for o in others if o is not None for group in o.param_groups for p in group["params"]} & own
+        return tuple(name for name, p in named.items() if id(p) in twice)
+
+    def _repeated(self) -> tuple[str, ...]:
+        """How many of the last steps had the batch of the step before, where there were others too."""
+        marks = list(self._marks)
+        pairs = [a.shape == b.shape and bool(torch.equal(a, b)) for a, b in pairwise(marks)]
+        if len(pairs) < 2 * FEWEST or all(pairs) or sum(pairs) < 0.3 * len(pairs):
+            return ()
+        return f"{sum(pairs)}", f"{len(pairs)}"
+
+    # several processes
+
+    def _leave_digest(self) -> None:
+        """A digest of the weights where all processes can read it, without waiting for any of them."""
+        store = _store()
+        if store is None or any(hasattr(p, "placements") for p in self.model.parameters()):
+            return
+        total = sum(float(p.detach().double().sum()) for p in self.model.parameters())
+        store.set(f"theodolite/{self.steps}/{torch.distributed.get_rank()}", float(total).hex())
+        self._digests.append(self.steps)
+
+    def _ranks_apart(self) -> tuple[str, ...]:
+        store = _store()
+        if store is None:
+            return ()
+        world = torch.distributed.get_world_size()
+        for step in reversed(self._digests):
+            keys = [f"theodolite/{step}/{rank}" for rank in range(world)]
+            if store.check(keys):
+                own, *others = (store.get(key) for key in keys)
+                return tuple(str(rank) for rank, digest in enumerate(others, 1) if digest != own)
+        return ()
+
+
+def _store() -> Any:
+    """Where the processes of a group leave words for each other; None where there is one process."""
+    if not (torch.distributed.is_available() and torch.distributed.is_initialized()):
+        return None
+    if torch.distributed.get_world_size() < 2:
+        return None
+    return torch.distributed.distributed_c10d._get_default_store()
+
+
+@torch.no_grad()
+def _mark(tensor: Tensor) -> Tensor:
+    """A few numbers that tell a tensor from others, on its device."""
+    flat = tensor.detach().reshape(-1)
+    few = flat[:: max(1, flat.numel() // ENTRIES)][:ENTRIES].double()
+    return torch.cat([few, flat.sum(dtype=torch.float64).reshape(1)])
+
+
+def _is_zero(gradient: Tensor) -> bool:
+    """Whether a small gradient in the memory of the host is zero; elsewhere it is not asked."""
+    if (
+        gradient.device.type != "cpu"
+        or gradient.is_sparse
+        or gradient.numel() > SMALL
+        or hasattr(gradient, "placements")
+    ):
+        return False
+    return not bool(gradient.any())
+
+
+def _targets_stuck(kept: Sequence[Any]) -> tuple[str, ...]:
+    """In how many of the last batches in a row the target is the same while the inputs are not."""
+    last = [_split(batch) for batch in list(kept)[-RUN_OF:]]
+    if len(last) < RUN_OF or any(x is None or y is None for x, y in last):
+        return ()
+    inputs, targets = zip(*last, strict=True)
+    if float(targets[0].double().std()) == 0 if targets[0].numel() > 1 else True:
+        return ()
+    same = all(t.shape == targets[0].shape and torch.equal(t, targets[0]) for t in targets)
+    others = all(a.shape != b.shape or not torch.equal(a, b) for a, b in pairwise(inputs))
+    return (str(RUN_OF),) if same and others else ()
+
+
+def _split(batch: Any) -> tuple[Any, Any]:
+    """The first input and the target of a batch as it is kept."""
+    if isinstance(batch, Batch):
+        return (batch.tensors() or [None])[0], batch.target
+    if isinstance(batch, Mapping):
+        return next((v for k, v in batch.items() if k != "y" and isinstance(v, Tensor)), None), batch.get("y")
+    return (batch[0], batch[-1]) if isinstance(batch, tuple | list) and len(batch) > 1 else (None, None)
+
+
+def _configured(parts: Iterable[nn.Module]) -> list[tuple[str, str]]:
+    """The embedding and the output layer of a model whose configuration ties them, where they are two tensors."""
+    found = []
+    for part in parts:
+        wanted = getattr(getattr(part, "config", None), "tie_word_embeddings", False)
+        getters = [getattr(part, name, None) for name in ("get_input_embeddings", "get_output_embeddings")]
+        if wanted and all(callable(get) for get in getters):
+            one, other = (getattr(get(), "weight", None) for get in getters)  # type: ignore[misc]
+            if isinstance(one, Tensor) and isinstance(other, Tensor) and one is not other and one.shape == other.shape:
+                found.append(("the input embeddings", "the output embeddings (config.tie_word_embeddings)"))
+    return found

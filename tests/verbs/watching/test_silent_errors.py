@@ -1,0 +1,48 @@
+"""Every silent error of the benchmark is named within three looks, and its healthy twin is not."""
+
+import importlib.util
+import warnings
+from pathlib import Path
+
+import pytest
+import torch
+
+import theodolite as th
+
+PATH = Path(__file__).parents[3] / "benchmarks" / "silent_errors.py"
+place = importlib.util.spec_from_file_location("silent_errors", PATH)
+silent = importlib.util.module_from_spec(place)
+place.loader.exec_module(silent)
+
+
+@pytest.mark.parametrize("name", silent.CASES)
+def test_the_error_is_named_and_its_twin_is_not(name):
+    right, error, twin = silent.CASES[name]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert right & error()
+        assert not twin() & silent.ALL
+
+
+def test_without_a_run_an_optimizer_tells_what_it_holds():
+    model = silent.network()
+    optimizer = silent.of_another(model)
+    x, y = silent.data()
+    found = th.diagnose(model, data=(x, y), loss=silent.cross_entropy, optimizer=optimizer, budget=1)
+    assert "optimizer-of-another" in {finding.name for finding in found.findings}
+    idle = torch.optim.SGD(model.parameters(), lr=0.0)
+    found = th.diagnose(model, data=(x, y), loss=silent.cross_entropy, optimizer=idle, budget=1)
+    assert "step-size-zero" in {finding.name for finding in found.findings}
+
+
+def test_copies_of_a_watched_model_are_not_listened_to():
+    import copy
+
+    loop = silent.Loop(dropout=0.3)
+    watch = th.Watch(loop.model, optimizer=loop.optimizer, probe=(loop.x[:64], loop.y[:64]), level="cheap")
+    copied = copy.deepcopy(loop.model)
+    with torch.no_grad():
+        for part in range(6):
+            copied(loop.x[part : part + 20])
+    loop.step(0)
+    assert watch.silent == {}
