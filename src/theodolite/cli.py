@@ -233,7 +233,7 @@ def _present(result: Shown, options: argparse.Namespace, out: Path | None, files
         if out is not None and trouble is None:
             print("\n" + "\n".join(f"{words}: {printable(str(out / name))}" for name, words in files.items() if words))
         elif files and trouble is None:
-            print(f"\n{next(iter(files.values()))}: with --out DIR")
+            print("\nAdd --out DIR to write a page.")
     sys.stdout.flush()
     words = f"expected a folder that can be written, got {out}: {trouble}; pass another --out"
     return DONE if trouble is None else _wrong(words)
