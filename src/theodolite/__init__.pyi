@@ -33,6 +33,7 @@ from .theory.activations import Activation as Activation
 from .theory.propagation.critical_points import Criticality as Criticality, criticality as criticality
 from .theory.specification import Mlp as Mlp
 from .verbs.checking import check as check
+from .verbs.comparing_features import FeatureSimilarity as FeatureSimilarity, similarity as similarity
 from .verbs.designing.advice import Design as Design, design as design
 from .verbs.diagnosis import Diagnosis as Diagnosis, diagnose as diagnose
 from .verbs.dimensions.panel import Dimension as Dimension, dimension as dimension

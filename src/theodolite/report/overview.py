@@ -223,3 +223,27 @@ def summary_table(summary: Any) -> RenderableType:
 
 def _three(value: float) -> str:
     return "" if value != value else plain(value, digits=3)
+
+
+def similarity_table(found: Any) -> RenderableType:
+    """For each layer the one that it is most like in the other network, with what chance gives."""
+    from rich.console import Group
+    from rich.text import Text
+
+    from theodolite.report.text import as_cell, plain_table
+
+    table = plain_table("layer", "most like", "similarity", "by chance", "")
+    for layer, row in zip(found.layers, found.found, strict=True):
+        best = max(
+            range(len(row)), key=lambda place: row[place].value if row[place].value == row[place].value else -1.0
+        )
+        one = row[best]
+        clear = "" if one.p_value <= 0.01 else "no more than chance"
+        chance = f"{one.null:.3f} ± {one.null_error:.3f}"
+        table.add_row(*map(as_cell, (layer, found.others[best], f"{one.value:.3f}", chance, clear)))
+    words = (
+        f"Centered kernel alignment on {found.samples:,} samples: 1 is the same features up to a rotation and a scale, 0 "
+        "nothing in "
+        "common. By chance: the same with the samples of one network permuted."
+    )
+    return Group(table, Text(""), Text(words, style="dim"))

@@ -89,14 +89,16 @@ def summary(model: nn.Module, *, data: Any = None, loss: Callable[[Any, Any], An
     >>> [(layer.name, layer.output, layer.parameters, layer.multiply_adds) for layer in found.layers]
     [('0', '4 × 16', 144, 128.0), ('1', '4 × 16', 0, 0.0), ('2', '4 × 3', 51, 48.0)]
     """
-    from theodolite.evidence.batches import first_rows
+    import torch
+
     from theodolite.evidence.layer_signals import signals
     from theodolite.verbs.subjects import subject_to_judge
 
     subject = subject_to_judge(model, data=data, loss=loss)
     assert subject.model is not None
     with untouched(subject.model):
-        batch = first_rows(subject.data.first().on(subject.model), SAMPLES) if subject.has("data") else None
+        whole = subject.data.first().on(subject.model) if subject.has("data") else None
+        batch = None if whole is None else whole.picked(torch.arange(min(len(whole), SAMPLES)))
     ran = _passed(subject, batch) if batch is not None else _listed(subject.model)
     signs = signals(subject) if subject.has("loss") else None
     measured = {layer.name: layer for layer in signs.layers} if signs is not None else {}
