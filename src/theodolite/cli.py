@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from theodolite.arguments import WRONG_INPUT, completion, parser
+from theodolite.arguments import WRONG_INPUT, completion, configure, parser
 from theodolite.core.checks import InputError
 from theodolite.io.files import printable, said
 
@@ -27,9 +27,14 @@ ISSUES = "https://github.com/theodolite/theodolite/issues"
 
 def main(arguments: list[str] | None = None) -> int:
     """Run a command; 0 done and holds, 1 a law is broken or --fail-on was met, 2 the input is wrong."""
-    options = parser(_RUNS).parse_args(arguments)
+    whole = parser(_RUNS)
+    try:
+        configure(whole, Path.cwd())
+    except (InputError, OSError) as error:
+        return _wrong(error)
+    options = whole.parse_args(arguments)
     if not hasattr(options, "run"):
-        parser(_RUNS).print_help()
+        whole.print_help()
         return DONE
     try:
         return int(options.run(options))

@@ -11,7 +11,7 @@ from theodolite.instruments.stationarity import balance_meaning, drifting
 
 @pytest.mark.parametrize(
     ("value", "stderr", "word"),
-    [(1.0, 0.01, "balance: SGD is stationary"), (2.0, 0.1, "contract"), (0.3, 0.1, "spread"), (1.0, 0.5, "Too short")],
+    [(1.0, 0.01, "balance: SGD is stationary"), (2.0, 0.1, "contract"), (0.3, 0.1, "spread"), (1.0, 0.5, "too short")],
 )
 def test_a_ratio_means_what_its_interval_says(value, stderr, word):
     assert word in balance_meaning(Estimate(value, stderr))
