@@ -79,7 +79,7 @@ def parser(runs: Mapping[str, Callable[[argparse.Namespace], int]]) -> argparse.
 
 
 def configure(whole: argparse.ArgumentParser, folder: Path) -> None:
-    """Take defaults from ``[tool.theodolite]`` of the nearest pyproject.toml; ``[tool.theodolite.COMMAND]`` is for one command."""
+    """Take defaults from [tool.theodolite] of the nearest pyproject.toml; [tool.theodolite.COMMAND] is for one command."""
     file = next((p / "pyproject.toml" for p in (folder, *folder.parents) if (p / "pyproject.toml").is_file()), None)
     if file is None or b"tool.theodolite" not in (text := file.read_bytes()):
         return

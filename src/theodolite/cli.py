@@ -184,6 +184,11 @@ def _explain(options: argparse.Namespace) -> int:
     from theodolite import catalogue
 
     entry = catalogue.entry(options.name)
+    if entry.kind == "ailment" and not options.json:  # its file says it all, and to import that takes a second
+        from theodolite.report.text import ailment_explanation
+
+        _show(ailment_explanation(entry.name, catalogue.ailment_facts(entry.name), entry.docstring))
+        return DONE
     subject = getattr(catalogue, entry.kind)(entry.name)
     if options.json:
         from theodolite.io.files import json_ready
