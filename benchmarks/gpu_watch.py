@@ -164,7 +164,7 @@ def mean_price(device, options, level):
         watch(number)
         step(data[number % len(data)])
         number += 1
-        if watch._taking.thinning.is_free():
+        if watch._reader.thinning.is_free():
             free = len(watch.records)
     later = watch.records[free:]
     a_step = later[-1].training / later[-1].step

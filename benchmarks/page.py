@@ -17,7 +17,7 @@ import theodolite as th
 from theodolite.construct.propagation import network
 from theodolite.io.builtin_network import builtin
 from theodolite.report.html import survey_page
-from theodolite.verbs._shown import laws_of
+from theodolite.verbs._presented import laws_of
 from theodolite.verbs.checking import Atlas, CheckSettings, checked_laws
 
 LAWS = ("marchenko-pastur", "nngp-limit", "tanh-one-over-depth")

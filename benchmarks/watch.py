@@ -180,7 +180,7 @@ def mean_price(watch, step, longest=LONGEST):
         watch(number)
         step()
         number += 1
-        if watch._taking.thinning.is_free():
+        if watch._reader.thinning.is_free():
             free = len(watch.records)
     later = watch.records[free:]
     mean = statistics.mean(record.seconds for record in later) * later[-1].step / later[-1].training

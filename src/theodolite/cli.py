@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from theodolite.verbs._shown import Shown
+    from theodolite.verbs._presented import Presentable
 
 DONE, BROKEN = 0, 1
 ISSUES = "https://github.com/theodolite/theodolite/issues"
@@ -233,7 +233,9 @@ _RUNS = {
 _SURVEY_FILES = {"report.html": "The page", "readings.json": "", "readings.csv": "Every reading"}
 
 
-def _present(result: Shown, options: argparse.Namespace, out: Path | None, files: Mapping[str, str], **how: Any) -> int:
+def _present(
+    result: Presentable, options: argparse.Namespace, out: Path | None, files: Mapping[str, str], **how: Any
+) -> int:
     """Write the files, each in the form that its name asks for; then, even where that fails, show JSON or the table."""
     trouble = _written(result, out, files) if out is not None else None
     if options.json:
@@ -249,7 +251,7 @@ def _present(result: Shown, options: argparse.Namespace, out: Path | None, files
     return DONE if trouble is None else _wrong(words)
 
 
-def _written(result: Shown, out: Path, files: Mapping[str, str]) -> OSError | None:
+def _written(result: Presentable, out: Path, files: Mapping[str, str]) -> OSError | None:
     try:
         for name in files:
             getattr(result, Path(name).suffix[1:])(out / name)

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from fixtures.judging import alarms
+from fixtures.judging import alarms, judged
 
 
 def _trained(seed: int) -> tuple[nn.Sequential, torch.optim.Optimizer]:
@@ -54,3 +54,12 @@ def test_the_sick_are_found(build):
 @pytest.mark.parametrize("build", HEALTHY)
 def test_the_healthy_are_left_alone(build, seed):
     assert not alarms("layers-identical", build(seed))
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_one_block_in_several_places_is_a_note(shared):
+    torch.manual_seed(0)
+    block = torch.nn.Linear(8, 8)
+    model = torch.nn.Sequential(*([block] * 3 if shared else [torch.nn.Linear(8, 8) for _ in range(3)]))
+    found = judged("layers-identical", {"model": model})
+    assert [finding.severity for finding in found] == (["note"] if shared else [])

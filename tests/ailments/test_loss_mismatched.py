@@ -48,8 +48,27 @@ def _counts(seed: int) -> dict[str, object]:
     return {**given, "data": [(x, (2 * y + 4).round().clamp(0, 8)) for x, y in given["data"]]}
 
 
-SICK = (_broadcast, _numbers, _single)
-HEALTHY = (_plain, _regression, _counts)
+def _places(loss):
+    def build(seed: int) -> dict[str, object]:
+        torch.manual_seed(seed)
+        model = torch.nn.Sequential(torch.nn.Embedding(7, 16), torch.nn.Linear(16, 7))
+        x = torch.randint(0, 7, (64, 5))
+        return {
+            "model": model,
+            "data": (x, (x + 1) % 7),
+            "loss": loss,
+            "optimizer": torch.optim.Adam(model.parameters()),
+        }
+
+    return build
+
+
+_viewed = _places(lambda o, y: F.cross_entropy(o.view(len(o), 7, 5), y))
+_transposed = _places(lambda o, y: F.cross_entropy(o.transpose(1, 2), y))
+_flat = _places(lambda o, y: F.cross_entropy(o.view(-1, 7), y.view(-1)))
+
+SICK = (_broadcast, _numbers, _single, _viewed)
+HEALTHY = (_plain, _regression, _counts, _transposed, _flat)
 
 
 @pytest.mark.parametrize("build", SICK)

@@ -37,3 +37,28 @@ def test_the_sick_are_found(build):
 @pytest.mark.parametrize("build", HEALTHY)
 def test_the_healthy_are_left_alone(build, seed):
     assert not alarms("not-in-optimizer", build(seed))
+
+
+class Listed(nn.Module):
+    """Layers in a plain list, or registered."""
+
+    def __init__(self, registered):
+        super().__init__()
+        layers = [nn.Linear(16, 16) for _ in range(2)]
+        self.layers = nn.ModuleList(layers) if registered else layers
+        self.head = nn.Linear(16, 3)
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x).relu()
+        return self.head(x)
+
+
+@pytest.mark.parametrize("registered", [False, True])
+def test_layers_in_a_plain_list(registered):
+    torch.manual_seed(0)
+    model = Listed(registered)
+    data = [(torch.randn(32, 16), torch.randint(0, 3, (32,)))]
+    known = {"model": model, "data": data, "loss": nn.functional.cross_entropy}
+    found = alarms("not-in-optimizer", {**known, "optimizer": torch.optim.Adam(model.parameters())})
+    assert [finding.where for finding in found] == ([] if registered else ["layers"])

@@ -14,7 +14,14 @@ def _sick(seed: int) -> dict[str, object]:
     return given
 
 
-SICK = (_sick,)
+def _shut_output(seed: int) -> dict[str, object]:
+    given = digits_like(seed, lambda: torch.nn.Sequential(stack(2), torch.nn.ReLU()), lr=1e-3)
+    with torch.no_grad():
+        list(given["model"].parameters())[-1].fill_(-30.0)
+    return given
+
+
+SICK = (_sick, _shut_output)
 HEALTHY = (fresh("plain", lambda: stack(2)), fresh_residual(4))
 
 

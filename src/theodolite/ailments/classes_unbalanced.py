@@ -19,11 +19,12 @@ from torch import Tensor
 from theodolite.core.ailment import Ailment, Finding, evidence
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
-from theodolite.evidence.batches import all_targets, batches, sample_of, samples, validation_batches
+from theodolite.evidence.batches import all_targets, batches, joined, rows_of, sample_of, samples, validation_batches
+from theodolite.evidence.experiment import Intervention, Outcome, finding_of
 from theodolite.evidence.kernel_machine import answered_classes, classes_in, is_random_order
 from theodolite.evidence.start import was_trained
 from theodolite.evidence.task import constant_loss, members_of, scores, skill, task
-from theodolite.evidence.trial import judged_constant, present_score
+from theodolite.evidence.trial import Change, judged_constant, judged_majority, present_score
 from theodolite.io.batches import Batch
 
 UNBALANCED, RARE = 7.0, 0.2
@@ -31,6 +32,10 @@ BEHIND = 0.15
 """How far the rare classes' share of right answers must lie behind that of the commonest."""
 LEARNED = 0.02
 """Skill from which on something was learned."""
+REMEDY = (
+    "loss weights: weight = len(y) / (classes * torch.bincount(y)); or "
+    "torch.utils.data.WeightedRandomSampler(weight[y], len(y)); judge by balanced accuracy"
+)
 MOST_PLACES, BEHIND_PLACES = 20, 0.6
 """Of classes at many places (pixels): at most so many, and so far behind, for neighbors in a sample are alike."""
 
@@ -74,18 +79,50 @@ def judge(subject: Subject) -> Iterator[Finding]:
             evidence("right answers among rare classes", rare, stderr=uncertain),
             evidence("balanced accuracy", balanced),
         ]
-    learned = skill(
-        subject, present_score(subject), judged_constant(subject)
-    )  # nothing learned at all is another matter
-    harmed = lost is not None and lost[0] - lost[1] >= max(BEHIND, 3 * lost[2]) and learned > LEARNED
+    # nothing learned at all is another matter, unless the classes are as common as this in the training data alone
+    learned = skill(subject, present_score(subject), judged_constant(subject)) > LEARNED
+    learned |= judged_majority(subject) < float(counts[common]) / len(classes) / 2
+    harmed = lost is not None and lost[0] - lost[1] >= max(BEHIND, 3 * lost[2]) and learned
     yield Finding(
         severity="warning" if harmed else "note",
         where=f"class {rarest}",
         says=said + (" The network gives up the rare classes." if harmed else ""),
-        remedy="loss weights: weight = len(y) / (classes * torch.bincount(y)); or "
-        "torch.utils.data.WeightedRandomSampler(weight[y], len(y)); judge by balanced accuracy",
+        remedy=REMEDY,
         evidence=tuple(readings),
     )
+
+
+def interventions(subject: Subject) -> Iterator[Intervention]:
+    """The same training with all classes equally often, where the data that it is judged by have other shares."""
+    read = samples(subject)
+    classes = None if read is None else classes_in(read.target)
+    if classes is None or len(classes) < 50:
+        return
+    counts = torch.bincount(classes.cpu())
+    present = counts[counts > 0]
+    if len(present) < 2 or not float(present.max()) >= UNBALANCED * float(present.min()):
+        return
+    common, rarest = int(counts.argmax()), int(torch.where(counts > 0, counts, counts.max() + 1).argmin())
+
+    def found(outcome: Outcome) -> Finding:
+        says = (
+            f"The network gives up rare classes: class {common} has {int(counts[common])} of {len(classes)} samples, class "
+            f"{rarest} has {int(counts[rarest])}, and on validation data they are asked for more often."
+        )
+        return finding_of(outcome, says, REMEDY, {}, where=f"class {rarest}")
+
+    yield Intervention(Change("classes equally often", order=_evened), found, rank=18, sign=True)
+
+
+def _evened(whole: Sequence[Batch]) -> Sequence[Batch]:
+    """As many batches of the same size, in which each class comes up equally often."""
+    (one,) = joined(whole) or [whole[0]]
+    classes = classes_in(one.target)
+    if classes is None:
+        return whole
+    weights = 1.0 / torch.bincount(classes)[classes].double().cpu()
+    g = torch.Generator().manual_seed(0)
+    return [rows_of(one, torch.multinomial(weights, len(b), replacement=True, generator=g)) for b in whole]
 
 
 def _one_target(targets: Tensor | None) -> Finding | None:
@@ -191,4 +228,9 @@ def _right(subject: Subject, some: Sequence[Batch]) -> tuple[Tensor, Tensor] | N
     return (classes.cpu(), (told == classes).cpu()) if told is not None and len(told) == len(classes) else None
 
 
-ailment = Ailment(question="Does the network give up rare classes?", needs={"model", "data", "loss"}, judge=judge)
+ailment = Ailment(
+    question="Does the network give up rare classes?",
+    needs={"model", "data", "loss"},
+    judge=judge,
+    interventions=interventions,
+)

@@ -25,9 +25,12 @@ from theodolite.evidence.batches import sample_of, samples, validation_batches
 from theodolite.evidence.kernel_machine import Relation, classes_in, correlations, relation_of
 from theodolite.evidence.start import was_trained
 from theodolite.evidence.task import constant_loss, scores, skill, task
+from theodolite.evidence.token_counts import TokenFloors, token_floors
 from theodolite.evidence.trial import AS_IT_IS, Trial, judged_constant, judged_majority
 
 LEAST_SAMPLES, POWER = 200, 0.2
+TOLD = 0.05
+"""The share that knowing one token must take off the loss of guessing the next: of texts it takes off a fifth and more."""
 WEAK = 0.2
 """The correlation of answers with targets below which a relation is weak."""
 STEPS = 60
@@ -63,8 +66,12 @@ def judge(subject: Subject) -> Iterator[Finding]:
 
 def _of_places(subject: Subject) -> Iterator[Finding]:
     """Targets with many places (pixels, tokens): a trained network that does no better than ignoring the input on other data."""
+    floors = token_floors(subject)
+    if floors is not None and floors.bigram < (1 - TOLD) * floors.unigram:  # the token at a place tells of its target
+        return
+    tokens = floors is not None and floors.masked < 0.5 and floors.own_bigram < (1 - TOLD) * floors.own_unigram
     made, (training, held) = subject.seen.get("experiment"), scores(subject)
-    if made is None or made.cause is not None:  # only where nothing that was tried learns more
+    if not tokens and (made is None or made.cause is not None):  # only where nothing that was tried learns more
         return
     if not was_trained(subject) or training is None or held is None or task(subject).kind == "unknown":
         return
@@ -75,6 +82,9 @@ def _of_places(subject: Subject) -> Iterator[Finding]:
     )
     if own > WEAK or other > 0.02 or held.samples < 50:
         return
+    if tokens and floors is not None:
+        yield _of_tokens(floors)
+        return
     yield Finding(
         severity="warning",
         where="targets",
@@ -82,6 +92,21 @@ def _of_places(subject: Subject) -> Iterator[Finding]:
         f"{constant:.3g} when ignoring the input. The targets may belong to other inputs.",
         remedy="look at ten pairs yourself; check that inputs and targets were shuffled, sorted or joined with the same index",
         evidence=(evidence("loss on held-out data", held.loss, stderr=held.stderr),),
+    )
+
+
+def _of_tokens(floors: TokenFloors) -> Finding:
+    return Finding(
+        severity="critical",
+        where="targets",
+        says=f"Inputs say nothing about targets: knowing the token at a place takes the loss of guessing its target from "
+        f"{floors.unigram:.3g} to {floors.bigram:.3g}, while it takes that of guessing the next token of the inputs from "
+        f"{floors.own_unigram:.3g} to {floors.own_bigram:.3g}. Targets belong to other inputs.",
+        remedy="look at ten pairs by eye; shuffle inputs and targets together, with one index",
+        evidence=(
+            evidence("loss of counting targets", floors.unigram),
+            evidence("the same, given the input at their place", floors.bigram),
+        ),
     )
 
 

@@ -6,10 +6,10 @@ $\pm1/\sqrt{\text{fan-in}}$ (or He's, Glorot's, LeCun's bound) reach that very b
 and they are uniform below it (Kolmogorov's distance at a chance of 0.001); with fewer than 1000 entries only the first of
 these bounds counts, since one of the others is always near. A step of relative size $\delta$ takes about $n\delta/4$ entries
 over the bound, so that a trained layer passes by chance with $e^{-n\delta/4}$: of 300 layers after a few small steps several
-do. Where the others have hardly left their bounds, entries that PyTorch's draw cannot give acquit a layer. A model must have
-been trained, too: steps were made, a singular value of another matrix stands above the Marchenko-Pastur edge, or its loss is
-well below a constant answer's; a checkpoint with two others is taken to be. The last matrix alone, before any step, is a new
-head. Where this is not so it is a note.
+do. Where the others have hardly left their bounds, and of fewer than 1000 entries, entries that PyTorch's draw cannot give
+acquit a layer. A model must have been trained, too: steps were made, a singular value of another matrix stands above the
+Marchenko-Pastur edge, or its loss is well below a constant answer's; a checkpoint with two others is taken to be. The last
+matrix alone, before any step, is a new head. Where this is not so it is a note.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def _beside_the_law(subject: Subject, wanted: list[WeightFacts]) -> Iterator[Fin
     still = [facts for facts in judged if _is_drawn(facts)]
     if still:  # others are read again only then
         doubtful = _have_hardly_left(subject, others)
-        still = [facts for facts in still if not _was_moved(subject, facts.name, doubtful=doubtful)]
+        still = [f for f in still if not _was_moved(subject, f.name, doubtful=doubtful or f.entries < TELLING)]
     if not still or len(still) > len(others):
         return
     stepped = _was_stepped(subject) or bool(subject.optimizer is not None and subject.optimizer.state)

@@ -9,6 +9,7 @@ entries still are those of an initialization, or nothing has moved, that is a no
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 
 from theodolite.core.ailment import Ailment, Finding, evidence
@@ -32,6 +33,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
             groups.setdefault((facts.digest, facts.shape), []).append(facts)
     copies = [group for group in groups.values() if len(_apart(subject, group)) > 1]
     if not copies:
+        yield from _repeated(subject)
         return
     harmful = [group for group in copies if not _is_a_start(subject, group[0])]
     shown = harmful or copies
@@ -53,6 +55,23 @@ def judge(subject: Subject) -> Iterator[Finding]:
         "use one module twice",
         evidence=tuple(evidence("tensors with equal values", len(group), where=group[0].name) for group in shown[:20]),
     )
+
+
+def _repeated(subject: Subject) -> Iterator[Finding]:
+    """One module at several places of one container: ``[block] * n`` in place of n blocks, unless sharing is meant."""
+    for name, module in () if subject.model is None else subject.model.named_modules():
+        held = Counter(id(m) for m in module._modules.values() if m is not None and any(True for _ in m.parameters()))
+        most = max(held.values(), default=1)
+        if most > 1:
+            yield Finding(
+                severity="note",
+                where=name or type(module).__name__,
+                says=f"One layer stands {most} times in {name or type(module).__name__}: its weights are shared, and there are "
+                f"{most - 1} layers fewer than it seems.",
+                remedy="[Block() for _ in range(n)] in place of [Block()] * n, unless sharing is meant",
+                evidence=(evidence("places of one layer", most),),
+            )
+            return
 
 
 def _is_meant(name: str) -> bool:

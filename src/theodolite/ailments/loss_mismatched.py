@@ -6,8 +6,10 @@ output is always 0). (2) It changes with the targets but not when they are shuff
 in answers that are no logarithms of probabilities: a negative log-likelihood without its log-softmax. (4) Targets lie where
 the loss rewards outputs without end: a binary cross-entropy with a class of 2. (5) Classes are taken as numbers: the answer
 that the loss likes best is the number of the class, although least squares on the inputs tells the classes far better apart as
-classes than as numbers. These are exact. (6) Classes that exclude each other have another loss than cross-entropy, and the same
-training with cross-entropy on a copy gets clearly more of other samples right.
+classes than as numbers.
+(6) The classes are found where a reshape, not a transposition, of the outputs puts them. These are exact. (7) Classes that
+exclude each other have another loss than cross-entropy, and the same training with cross-entropy on a copy gets clearly more
+of other samples right.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from torch import Tensor
 from theodolite.core.ailment import Ailment, Finding, evidence
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import batches
-from theodolite.evidence.experiment import Intervention, Outcome, finding_of
+from theodolite.evidence.experiment import CRITICAL, Intervention, Outcome, finding_of
 from theodolite.evidence.layer_signals import signals
 from theodolite.evidence.loss_checks import (
     agrees_with_cross_entropy,
@@ -34,6 +36,7 @@ from theodolite.evidence.loss_checks import (
     is_past_its_range,
     likes_the_number,
 )
+from theodolite.evidence.task import task
 from theodolite.evidence.trial import Change, present_skill
 
 ACCURACY = 0.1
@@ -63,6 +66,14 @@ def judge(subject: Subject) -> Iterator[Finding]:
             f"{tuple(target.shape)} are broadcast against each other, and shuffling the targets does not change the loss.",
             remedy="loss(output.squeeze(-1), target)" if squeeze else "give outputs and targets one shape",
             suggested={"squeeze": True},
+        )
+    elif task(subject).viewed:
+        yield Finding(
+            severity="critical" if not present_skill(subject) >= CRITICAL else "warning",
+            says=f"The loss mixes classes with places: outputs of shape {shape} are reshaped to put the classes second, which "
+            "leaves every number where it was in memory. Each answer is read from parts of several places.",
+            remedy="output.transpose(1, 2), or output.flatten(0, 1) with target.flatten(), in place of the view or reshape",
+            suggested={"transpose": True},
         )
     elif is_linear(subject, answers):
         yield Finding(

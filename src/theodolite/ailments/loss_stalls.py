@@ -4,7 +4,7 @@ What remains when no fact and no trial has found a cause: the loss is not below 
 errors and a fiftieth) after fifty steps; or the schedule took the step away and the run, taken up again on a copy, learns on;
 or a plain copy of the training does clearly better than the run did, so that something in the training loop differs; or a ridge
 regression with the kernel of an infinitely wide network, on some of the same samples, does (a run keeps nine tenths of its
-held-out skill at least: of 43 healthy runs with numbers as inputs the lowest kept 0.956).
+held-out skill at least: of 43 healthy runs with numbers as inputs the lowest kept 0.956); or counting pairs of tokens does.
 """
 
 from __future__ import annotations
@@ -18,11 +18,14 @@ from theodolite.evidence.experiment import Experiment, Intervention, Outcome, fi
 from theodolite.evidence.kernel_machine import attained
 from theodolite.evidence.start import after_steps, largest_lr, lr_left, steps_made
 from theodolite.evidence.task import is_finite, task
+from theodolite.evidence.token_counts import token_floors
 from theodolite.evidence.trial import SURE, Change, judged_constant, judged_majority, present_score
 
 FEWEST = 50
 """Steps of a run from which on it is a run."""
 BELOW = 0.02
+HALF = 0.5
+"""The share of what counted pairs of tokens gain that a run of fifty steps or more must have gained."""
 KEPT = 0.9
 """The share of a kernel machine's skill that a run keeps at least."""
 GONE = 0.05
@@ -55,7 +58,12 @@ def sign(subject: Subject) -> bool:
 def judge(subject: Subject) -> Iterator[Finding]:
     if steps_made(subject) < FEWEST or not is_finite(subject) or has_won(subject):
         return
-    found = [*_at_constant(subject)] or [*_not_reproduced(subject)] or [*_below_a_kernel(subject)]
+    found = (
+        [*_at_constant(subject)]
+        or [*_not_reproduced(subject)]
+        or [*_below_a_kernel(subject)]
+        or [*_below_pairs(subject)]
+    )
     yield from found
 
 
@@ -98,6 +106,9 @@ def _not_reproduced(subject: Subject) -> Iterator[Finding]:
 
 
 def _below_a_kernel(subject: Subject) -> Iterator[Finding]:
+    assert subject.model is not None
+    if not all(p.requires_grad for p in subject.model.parameters()):
+        return  # part of it is kept as it is on purpose, which may cost what it may
     both = attained(subject)
     if both is None or not both.skill <= KEPT * both.kernel or not both.kernel - both.skill > SURE * both.stderr:
         return
@@ -117,6 +128,33 @@ def _below_a_kernel(subject: Subject) -> Iterator[Finding]:
             evidence("held-out skill of the kernel machine", both.kernel),
         ),
     )
+
+
+def _below_pairs(subject: Subject) -> Iterator[Finding]:
+    """Tokens whose pairs, counted on half of the same samples, tell far more of the next one than the network does."""
+    floors, score = token_floors(subject), present_score(subject)
+    if floors is None or score is None or steps_made(subject) < FEWEST:
+        return
+    counted, own = floors.unigram - floors.bigram, judged_constant(subject) - score.loss
+    if counted < BELOW * floors.unigram or own + SURE * score.stderr > HALF * counted or _still_falls(subject):
+        return
+    yield Finding(
+        severity="warning",
+        says=f"{after_steps(subject).capitalize()} the loss is {score.loss:.3g}; counting which token follows which, on half of "
+        f"the same text, gives {floors.bigram:.3g}, ignoring the input {floors.unigram:.3g}. Something holds the run back.",
+        remedy="train on one batch until its loss is zero; then change one thing at a time: lr, warm-up, width",
+        evidence=(
+            evidence("loss", score.loss, stderr=score.stderr),
+            evidence("loss of counted pairs of tokens", floors.bigram),
+        ),
+    )
+
+
+def _still_falls(subject: Subject) -> bool:
+    """Whether the loss of the probe fell by more than a fiftieth from the last but one quarter of the looks to the last."""
+    losses = [m.loss for m in subject.run.moments if math.isfinite(m.loss)] if subject.run is not None else []
+    cut = len(losses) // 4
+    return cut < 1 or sum(losses[-2 * cut : -cut]) - sum(losses[-cut:]) > BELOW * sum(losses[-cut:])
 
 
 ailment = Ailment(

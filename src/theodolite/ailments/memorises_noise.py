@@ -18,8 +18,8 @@ from torch import Tensor
 from theodolite.core.ailment import Ailment, Finding, evidence
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import distinct_batches, validation_batches, validation_parts
-from theodolite.evidence.task import constant_loss, majority, scores, validation_constant
-from theodolite.evidence.trial import SURE
+from theodolite.evidence.task import constant_loss, majority, scores
+from theodolite.evidence.trial import SURE, judged_constant
 from theodolite.io.batches import Batch
 
 FAR = 0.3
@@ -49,7 +49,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
         )
     else:
         fitted = training.loss < FAR * constant_loss(subject)
-        at_chance = held.loss > validation_constant(subject)
+        at_chance = held.loss > judged_constant(subject)
         said = f"training loss {training.loss:.3g}, held-out {held.loss:.3g}, ignoring the input {constant_loss(subject):.3g}"
     if not fitted or not at_chance:
         return

@@ -1,7 +1,8 @@
 """Are there trainable parameters with a gradient that no group of the optimizer holds?
 
 Exact: a parameter that no group holds never changes. One that does not require a gradient is frozen on purpose and is not named.
-How much it matters is tried: the same training with those parameters in the optimizer.
+How much it matters is tried: the same training with those parameters in the optimizer. Where they have the entries of a first
+draw it is a warning in any case, since nothing was ever learned in them.
 """
 
 from __future__ import annotations
@@ -14,10 +15,11 @@ from torch import nn
 from theodolite.core.ailment import Ailment, Finding, evidence
 from theodolite.core.run import Run
 from theodolite.core.subject import Subject
-from theodolite.evidence.experiment import Intervention, Outcome, finding_of
+from theodolite.evidence.experiment import CRITICAL, Intervention, Outcome, finding_of
 from theodolite.evidence.layer_signals import parameters_held, signals
 from theodolite.evidence.start import origin_tensors
-from theodolite.evidence.trial import Change
+from theodolite.evidence.trial import Change, present_skill
+from theodolite.evidence.weights import weight_facts
 
 NAMED = 4
 MISSING, IDLE = "in no group", "without a gradient"
@@ -51,8 +53,34 @@ def _says(subject: Subject, names: Sequence[str]) -> str:
     )
 
 
+def _unregistered(subject: Subject) -> list[str]:
+    """Modules with weights that a plain list, tuple or dict of a module holds: no module knows of them, so nobody trains them."""
+    assert subject.model is not None
+    own, held, found = set(map(id, subject.model.modules())), parameters_held(subject), []
+    for path, module in subject.model.named_modules():
+        for name, value in vars(module).items():
+            if name in ("_modules", "_parameters", "_buffers") or not isinstance(value, list | tuple | dict):
+                continue
+            parts = value.values() if isinstance(value, dict) else value
+            aside = [m for m in parts if isinstance(m, nn.Module) and id(m) not in own]
+            if any(id(p) not in held and p.requires_grad for m in aside for p in m.parameters()):
+                found.append(f"{path}.{name}".lstrip("."))
+    return found
+
+
 def judge(subject: Subject) -> Iterator[Finding]:
     assert subject.model is not None
+    lists = _unregistered(subject)
+    if lists:
+        yield Finding(
+            severity="critical" if not present_skill(subject) >= CRITICAL else "warning",
+            where=lists[0],
+            says=f"{lists[0]} holds layers in a plain Python list: model.parameters() does not list their weights, so the "
+            "optimizer never trains them and a checkpoint does not save them.",
+            remedy="nn.ModuleList([...]) (or nn.ModuleDict) in place of the list",
+            suggested={"module_list": lists},
+            evidence=(evidence("lists of layers that are not registered", len(lists)),),
+        )
     names = _missing(subject)
     if not names:
         return
@@ -60,13 +88,20 @@ def judge(subject: Subject) -> Iterator[Finding]:
     none = not any(id(p) in held for p in subject.model.parameters())
     whole = " None of the model's parameters is in it: no step changes the model." if none else ""
     yield Finding(
-        severity="critical" if none else "note",
+        severity="critical" if none else "warning" if _are_drawn(subject, names) else "note",
         where=names[0],
         says=_says(subject, names) + whole,
         remedy=_remedy(subject),
         suggested={"add_to_optimizer": names},
         evidence=(evidence("parameters in no group", len(names)),),
     )
+
+
+def _are_drawn(subject: Subject, names: Sequence[str]) -> bool:
+    """Whether one of them has the entries of a first draw: a pre-trained one may well be left out on purpose."""
+    facts = weight_facts(subject)
+    own = [facts[name] for name in names if name in facts]
+    return any(one.start or (one.normal and not one.learned) for one in own)
 
 
 def _remedy(subject: Subject) -> str:

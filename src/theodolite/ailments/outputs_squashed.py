@@ -95,10 +95,11 @@ def interventions(subject: Subject) -> Iterator[Intervention]:
     if tail is None or tail.plain or tail.given.shape != tail.outputs.shape:
         return
     low, high = reach(tail)
-    if high - low < 1e3 or not low > -1e3 or task(subject).kind not in ("classes", "labels"):
+    if high - low < 1e3 or not low > -1e3 or task(subject).kind == "unknown":
         return
     bare = Change("without the last activation", prepare=_bypass(tail.layer))
-    says = f"The activation after layer {tail.layer} keeps outputs from going below {low:.3g}, but class scores must be free."
+    classes = "" if task(subject).kind == "numbers" else ", but class scores must be free"
+    says = f"The activation after layer {tail.layer} keeps outputs from going below {low:.3g}{classes}."
     plain = "remove the last activation: this loss expects the plain outputs of the last layer"
     yield Intervention(bare, _found(says, plain, tail.layer), rank=9, sign=True)
     entropy = cross_entropy_for(subject)

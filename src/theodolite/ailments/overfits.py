@@ -15,8 +15,8 @@ from collections.abc import Iterator, Sequence
 from theodolite.core.ailment import Ailment, Finding, evidence
 from theodolite.core.run import Run, RunMoment
 from theodolite.core.subject import Subject
-from theodolite.evidence.task import Score, constant_loss, scores, validation_constant
-from theodolite.evidence.trial import SURE
+from theodolite.evidence.task import Score, constant_loss, scores
+from theodolite.evidence.trial import SURE, judged_constant
 
 RISEN, LOST = 0.25, 0.12
 """By what share of its best, and of the loss when ignoring the input, the held-out loss must have risen."""
@@ -43,7 +43,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
     known = gap == gap
     far = not known or gap > max(GAP, SURE * held.accuracy_error)
     fitted = training.loss < FITTED * constant
-    apart = fitted and held.loss - SURE * held.stderr > NEAR_CONSTANT * validation_constant(subject) and far
+    apart = fitted and held.loss - SURE * held.stderr > NEAR_CONSTANT * judged_constant(subject) and far
     gross = fitted and known and gap > max(GROSS, SURE * held.accuracy_error)
     if not known and training.loss < EXACT * constant:  # numbers that are met exactly, and clearly missed elsewhere
         lost = held.loss - training.loss

@@ -16,14 +16,16 @@ from torch import Tensor, nn
 
 from theodolite.core.ailment import Ailment, Finding, evidence
 from theodolite.core.subject import Subject
-from theodolite.evidence.experiment import Intervention, Outcome, finding_of
+from theodolite.evidence.experiment import Intervention, Outcome, finding_of, has_won
+from theodolite.evidence.start import was_trained
 from theodolite.evidence.task import is_finite
 from theodolite.evidence.trial import AS_IT_IS, Change, Trial
 from theodolite.io.batches import Batch
 
 LOW = (torch.bfloat16, torch.float16)
 LOST = 0.5
-"""The share of entries with an update that must be lost."""
+"""The share of entries with an update that must be lost, at the largest step of the run. Of a run that has not won nearly all
+there is it is an alarm whatever short trials show."""
 REMEDY = "keep the weights in float32 and compute under torch.autocast; model.float()"
 
 
@@ -100,7 +102,7 @@ def _says(subject: Subject) -> str:
 def judge(subject: Subject) -> Iterator[Finding]:
     if _share_lost(subject) >= LOST:
         yield Finding(
-            severity="note",
+            severity="note" if has_won(subject) or not was_trained(subject) else "warning",
             where=_low(subject)[0],
             says=_says(subject),
             remedy=REMEDY,

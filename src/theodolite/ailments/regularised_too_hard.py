@@ -21,7 +21,7 @@ from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import batches, first_rows
 from theodolite.evidence.experiment import Intervention, Outcome, finding_of
-from theodolite.evidence.start import decay_of, was_trained
+from theodolite.evidence.start import decay_of, largest_lr, steps_made, was_trained
 from theodolite.evidence.task import is_finite, members_of, task
 from theodolite.evidence.trial import Change, Trial, present_skill
 
@@ -32,6 +32,9 @@ NEARLY = 0.8
 LITTLE, DROWNED, ROWS, PASSES = 0.1, 4.0, 32, 16
 """Skill below which little was learned; how much more variance from pass to pass than from input to input drowns the signal (a
 mean over four samples of a batch then still has as much noise as signal); samples and passes that this is read from."""
+
+FORGETS = 5.0
+"""Weights decay by a factor of e in 1 / (lr * decay) steps: a run of so many of those times is made of its last steps alone."""
 
 Prepare = Callable[[nn.Module, torch.optim.Optimizer], None]
 
@@ -74,7 +77,9 @@ def interventions(subject: Subject) -> Iterator[Intervention]:
     assert subject.model is not None
     decay, drop = decay_of(subject), max((m.p for m in _dropouts(subject.model)), default=0.0)
     if decay:
-        yield Intervention(Change("weight_decay 0", prepare=with_decay(0.0)), _found("weight_decay", decay), rank=20)
+        forgets = largest_lr(subject) * decay * steps_made(subject) > FORGETS
+        change = Change("weight_decay 0", prepare=with_decay(0.0))
+        yield Intervention(change, _found("weight_decay", decay), rank=20, sign=forgets)
     if drop > max(DROPOUTS):
         yield Intervention(Change("dropout 0", prepare=with_dropout(0.0)), _found("dropout", drop), rank=21)
 

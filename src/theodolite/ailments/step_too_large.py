@@ -1,4 +1,4 @@
-r"""Is the learning rate so large that training does not come down, although a smaller one would?
+r"""Is the learning rate so large that the loss does not come down, although a smaller one would?
 
 On a quadratic of curvature $\lambda$ descent grows without bound above a step of $2/\lambda$ (more with momentum, another edge
 with a preconditioner). No edge is trusted here: the same training runs on copies with smaller steps, from its own start, and the
@@ -12,12 +12,15 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+import torch
+from torch import nn
+
 from theodolite.core.ailment import Ailment, Finding
 from theodolite.core.run import Run, RunMoment
 from theodolite.core.subject import Subject
-from theodolite.evidence.experiment import Intervention, Outcome, finding_of
+from theodolite.evidence.experiment import MOST, Intervention, Outcome, finding_of
 from theodolite.evidence.start import largest_lr
-from theodolite.evidence.trial import Change, Trial
+from theodolite.evidence.trial import Change, Trial, gain_of
 
 FACTORS = (0.1, 0.01, 1e-3, 1e-4)
 NEARLY = 0.1
@@ -32,6 +35,8 @@ BACK, LOW = 5.0, 0.25
 STILL, AGAIN = 0.9, 3
 """A loss above this share of its start stands still; where so many looks in turn saw a step overshoot, that is why."""
 RUNAWAY = 1e3
+CLIP = 1.0
+"""The norm at which people clip gradients."""
 
 
 def interventions(subject: Subject) -> Iterator[Intervention]:
@@ -50,9 +55,27 @@ def _found(outcome: Outcome) -> Finding:
     outcome = replace(outcome, trial=trial)
     was = largest_lr(outcome.subject)
     lr = float(f"{was * trial.change.lr:.2g}")
-    return finding_of(
-        outcome, f"The learning rate of {was:g} is too large: the loss does not come down.", f"lr={lr:g}", {"lr": lr}
-    )
+    says, remedy = f"The learning rate of {was:g} is too large: the loss does not come down.", f"lr={lr:g}"
+    if not outcome.after_run and _held_by_clipping(outcome):
+        found = finding_of(outcome, f"The learning rate of {was:g} is too large without clipping.", remedy, {"lr": lr})
+        clip = f"torch.nn.utils.clip_grad_norm_(model.parameters(), {CLIP:g}) before each step, or {remedy}"
+        return replace(found, severity="note", remedy=clip)
+    return finding_of(outcome, says, remedy, {"lr": lr})
+
+
+def _held_by_clipping(outcome: Outcome) -> bool:
+    """Whether the same step with clipped gradients recovers most of it: before a run nobody knows whether its loop will clip."""
+
+    def clip(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+        held = [p for group in optimizer.param_groups for p in group["params"]]
+
+        def clip_first(*_: object) -> None:
+            torch.nn.utils.clip_grad_norm_(held, CLIP)
+
+        optimizer.register_step_pre_hook(clip_first)
+
+    arm = Trial(outcome.subject, Change("clipped", prepare=clip)).advance(outcome.trial.steps)
+    return not gain_of(outcome.subject, outcome.trial.score(), arm.score()).is_worth(1 - MOST) and not arm.diverged
 
 
 def _refined(outcome: Outcome) -> Trial:

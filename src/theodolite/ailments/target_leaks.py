@@ -9,7 +9,6 @@ its target learns to copy it, and its loss says nothing about what it will do in
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -18,22 +17,17 @@ from theodolite.core.ailment import Ailment, Finding, evidence
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import Sample, batches, first_rows, samples
+from theodolite.evidence.sequences import target_shift
 from theodolite.evidence.task import members_of, scores, task
 from theodolite.io.batches import Batch
 
-SAME = 0.99
-"""The share of places at which input and target must be equal: data have a few repetitions of their own."""
+SHOWN, HIDDEN = 0.5, 0.7
+"""Of a masked model: most of what counts is shown, and this share of the rest holds the mask (BERT hides 0.8 so)."""
 ROWS, FEWEST = 16, 32
+OF_EACH = 8
+"""Samples of each class from which on a column with one value a class is its name: of two classes by chance once in 2^14."""
 MOVED = 1e-4
 """A change of answers, beside their size, that is more than rounding."""
-
-
-@dataclass(frozen=True)
-class _Match:
-    """Targets are inputs so many places further on; the share of places where that is so."""
-
-    shift: int
-    share: float
 
 
 def judge(subject: Subject) -> Iterator[Finding]:
@@ -49,8 +43,9 @@ def judge(subject: Subject) -> Iterator[Finding]:
 
 def _sequence(subject: Subject, sample: Sample, x: Tensor) -> Iterator[Finding]:
     assert sample.target is not None
-    match = _best_match(subject, x, sample.target)
+    match = target_shift(subject)
     if match is None:
+        yield from _visible(subject, x, sample.target)
         return
     own = scores(subject)[0]
     reached = "" if own is None else f" The training loss stands at {own.loss:.3g} because of it."
@@ -81,19 +76,30 @@ def _sequence(subject: Subject, sample: Sample, x: Tensor) -> Iterator[Finding]:
     )
 
 
-def _best_match(subject: Subject, x: Tensor, target: Tensor) -> _Match | None:
-    """By how many places targets are inputs shifted to the front, among those that count."""
-    ignored = task(subject).ignored
-    found = []
-    for shift in range(min(4, x.shape[1])):
-        ahead, wanted = x[:, shift:], target[:, : x.shape[1] - shift]
-        counts = torch.ones_like(wanted, dtype=torch.bool)
-        for value in ignored:
-            counts &= wanted != value
-        if int(counts.sum()) >= FEWEST:
-            found.append(_Match(shift, float((ahead == wanted)[counts].double().mean())))
-    best = max(found, key=lambda m: m.share, default=None)
-    return best if best is not None and best.share >= SAME else None
+def _visible(subject: Subject, x: Tensor, target: Tensor) -> Iterator[Finding]:
+    """A masked model whose loss counts what it was shown: hidden places hold one symbol that is never asked for."""
+    meant = task(subject)
+    if meant.kind != "classes" or meant.shift:
+        return
+    counts = torch.ones_like(target, dtype=torch.bool)
+    for value in meant.ignored:
+        counts &= target != value
+    hidden = x[counts & (x != target)]
+    if len(hidden) < FEWEST:
+        return
+    shown = 1 - len(hidden) / int(counts.sum())
+    mask = int(hidden.mode().values)
+    if shown < SHOWN or float((hidden == mask).double().mean()) < HIDDEN or bool((target[counts] == mask).any()):
+        return
+    yield Finding(
+        severity="warning",
+        where="targets",
+        says=f"The model is shown its answer at {shown:.0%} of the places that count: only the others hold {mask}, the symbol "
+        "that hides the input. Most of the loss asks for a copy of the input.",
+        remedy="count the hidden places alone: targets[inputs != mask] = -100, with F.cross_entropy(..., ignore_index=-100)",
+        suggested={"ignore_visible": True},
+        evidence=(evidence("share of places that show their target", shown),),
+    )
 
 
 @torch.no_grad()
@@ -131,12 +137,13 @@ def _with_first(batch: Batch, x: Tensor) -> Batch:
 
 
 def _column(subject: Subject, sample: Sample) -> Iterator[Finding]:
-    """A column of a table that is the target."""
+    """A column of a table that is the target, or of classes another name of it: one value a class."""
     x, y = sample.numbers, sample.target
     if x is None or y is None or x.ndim != 2 or y.numel() != len(y) or len(torch.unique(y)) < 2:
         return
     truth = y.reshape(-1).double()
-    same = [c for c in range(x.shape[1]) if torch.equal(x[:, c].double(), truth)]
+    codes = torch.unique(truth, return_inverse=True)[1] if task(subject).kind in ("classes", "labels") else None
+    same = [c for c in range(x.shape[1]) if torch.equal(x[:, c].double(), truth) or _renames(x[:, c], codes)]
     if same and len(same) <= x.shape[1] // 2:  # more than half: then the input is made of nothing else
         yield Finding(
             severity="critical",
@@ -146,6 +153,15 @@ def _column(subject: Subject, sample: Sample) -> Iterator[Finding]:
             suggested={"drop_column": same[0]},
             evidence=(evidence("columns that are the target", len(same)),),
         )
+
+
+def _renames(column: Tensor, codes: Tensor | None) -> bool:
+    """Whether a column has one value for each class, and no two classes share one."""
+    if codes is None or int(codes.bincount().min()) < OF_EACH:
+        return False
+    values, own = torch.unique(column, return_inverse=True)
+    pairs = torch.unique(torch.stack([own, codes], 1), dim=0)
+    return len(values) == int(codes.max()) + 1 == len(pairs)
 
 
 ailment = Ailment(question="Does the model see its target?", needs={"model", "data", "loss"}, judge=judge)

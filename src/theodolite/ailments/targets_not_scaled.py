@@ -25,6 +25,8 @@ from theodolite.evidence.trial import Change, judged_constant, judged_parts
 from theodolite.io.batches import Batch
 
 LARGE, SMALL = 5.0, 0.02
+ALIKE = 64
+"""Numbers of a target beyond which they are places of one thing and not columns of a table."""
 
 
 def interventions(subject: Subject) -> Iterator[Intervention]:
@@ -35,6 +37,8 @@ def interventions(subject: Subject) -> Iterator[Intervention]:
         return
     y = y.double()
     mean, std = y.mean(0), y.std(0, correction=0)
+    if std.numel() > ALIKE:  # pixels have one unit, and some of them hardly any variance
+        mean, std = y.mean(), y.std(correction=0)
     size, offset = float(std.mean()), float(mean.abs().max())
     if size == 0 or (SMALL <= size <= LARGE and offset <= LARGE * max(1.0, size)):
         return

@@ -23,6 +23,7 @@ from theodolite.core.subject import Subject
 from theodolite.evidence.batches import batches, first_rows, is_thinned, samples
 from theodolite.evidence.experiment import Intervention, Outcome, finding_of
 from theodolite.evidence.layer_signals import signals
+from theodolite.evidence.start import largest_lr
 from theodolite.evidence.trial import Change
 from theodolite.evidence.widening import layers_run, widened_copy
 from theodolite.measure.dimension.by_distances import dimension_twonn
@@ -103,10 +104,13 @@ def _wider(subject: Subject) -> Iterator[Intervention]:
         return
     few = first_rows(batches(subject)[0], 2)
     ran = layers_run(model, *few.inputs, **few.keywords)
-    need, numbers = _needed(sample.inputs[0]), {name: _numbers(*pair, sample.inputs[0]) for name, pair in ran.items()}
+    numbers = {name: _numbers(*pair, sample.inputs[0]) for name, pair in ran.items()}
     name = min(list(numbers)[:-1], key=lambda one: numbers[one], default=None)
     part = HALF if sample.inputs[0].is_floating_point() else OF_TOKENS
-    if name is None or numbers[name] > MOST or not numbers[name] < part * need:
+    if name is None or numbers[name] > MOST:
+        return
+    need = _needed(sample.inputs[0])
+    if not numbers[name] < part * need:
         return
     times = max(2, math.ceil(WIDER / max(1, numbers[name])))
 
@@ -115,16 +119,20 @@ def _wider(subject: Subject) -> Iterator[Intervention]:
         return widened_copy(model, times, *few.inputs, **few.keywords)
 
     def found(outcome: Outcome) -> Finding:
+        lr = float(f"{largest_lr(subject) * outcome.trial.change.lr:.2g}")
         return finding_of(
             outcome,
             f"The network is too narrow: only {numbers[name]} numbers pass through {name}, and the data have {need:.1f} "
             "dimensions.",
-            f"{times} times as many units in every hidden layer: {numbers[name] * times} in {name}",
-            {"width": numbers[name] * times},
+            f"{times} times as many units in every hidden layer: {numbers[name] * times} in {name}"
+            + ("" if outcome.trial.change.lr == 1.0 else f", with lr={lr:g}"),
+            {"width": numbers[name] * times} | ({} if outcome.trial.change.lr == 1.0 else {"lr": lr}),
             where=name,
         )
 
-    yield Intervention(Change(f"{times} times as wide", network=build), found, rank=26, sign=True)
+    wide = Change(f"{times} times as wide", network=build)
+    for change in (wide, wide.at_lr(0.1)):  # the step that a network bears falls with its width
+        yield Intervention(change, found, rank=26, sign=True)
 
 
 def _needed(x: Tensor) -> float:

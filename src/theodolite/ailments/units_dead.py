@@ -27,8 +27,8 @@ GONE = 1e-9
 
 
 def _dead(signs: VitalSigns | None) -> list[LayerSigns]:
-    layers = () if signs is None else signs.layers[:-1]
-    return [layer for layer in layers if (layer.dead or 0.0) >= MANY and layer.units > 1]
+    layers = () if signs is None else signs.layers
+    return [layer for layer in layers if (layer.dead or 0.0) >= (MANY if layer.units > 1 else 1.0)]
 
 
 def sign(subject: Subject) -> bool:

@@ -16,7 +16,8 @@ from torch import Tensor
 from theodolite.core.ailment import Ailment, Finding, evidence
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import sample_of, samples, validation_batches
-from theodolite.evidence.task import constant_loss, scores, skill, validation_constant
+from theodolite.evidence.task import constant_loss, scores, skill
+from theodolite.evidence.trial import judged_constant
 
 FAR = 0.5
 """Standard deviations of the training data by which a mean must have moved, or the logarithm of the spread."""
@@ -81,7 +82,7 @@ def _does_worse(subject: Subject) -> bool:
     training, held = scores(subject)
     if training is None or held is None:
         return False
-    here, there = skill(subject, training, constant_loss(subject)), skill(subject, held, validation_constant(subject))
+    here, there = skill(subject, training, constant_loss(subject)), skill(subject, held, judged_constant(subject))
     gap = held.loss - training.loss > WORSE * abs(constant_loss(subject))
     return not math.isnan(here) and (there < (1 - WORSE) * here or gap)
 

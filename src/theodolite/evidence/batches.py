@@ -27,6 +27,10 @@ BATCH = 64
 A_PASS, A_STEP, LEAST_ROWS = 0.04, 0.004, 8
 """Shares of the budget that a pass of all samples and a step may take; batches are made no smaller than so many samples."""
 
+PLACES, FEWER = 16, 4.0
+"""Samples with a target at so many places make smaller batches, that so many times as many steps can be made: a few sequences
+are many answers."""
+
 PARTS, LEAST_PART = 16, 4
 """Held-out data are cut into so many parts, of at least so many samples, that the error of their mean can be told."""
 
@@ -89,14 +93,21 @@ def _read(subject: Subject, data: Any) -> tuple[Batch, ...]:
             batch = read.on(model)
             if not len(batch):
                 continue
-            least = max(LEAST_ROWS, _affordable(subject, cost, A_STEP / 3))
-            kept.append(first_rows(batch, least))
+            least = max(LEAST_ROWS, _affordable(subject, cost, A_STEP / (3 * FEWER if _has_places(batch) else 3)))
+            kept.append(batch if data is subject.validation else first_rows(batch, least))  # no step is taken on those
             subject.seen["thinned"] = subject.seen.get("thinned") or len(kept[-1]) < len(batch)
             samples += len(kept[-1])
             enough = samples >= min(MOST_SAMPLES, _affordable(subject, cost, A_PASS)) and len(kept) > 3
             if len(kept) >= MOST_BATCHES or enough:
                 break
     return tuple(kept)
+
+
+def _has_places(batch: Batch) -> bool:
+    """Whether each sample is a sequence of tokens with a target at each place."""
+    target, given = batch.target, batch.tensors()
+    tokens = bool(given) and not given[0].is_floating_point() and given[0].ndim == 2
+    return tokens and isinstance(target, Tensor) and target.shape == given[0].shape and target.shape[1] >= PLACES
 
 
 def _affordable(subject: Subject, cost: Price, share: float) -> int:

@@ -49,10 +49,11 @@ def depth_interventions(
     """The critical initialization, at its own step size, and where asked for paths around layers, for what ``says`` tells.
 
     Nothing that overwrites trained weights is offered to a network that has skill: with nothing known of its start it may be a
-    pre-trained one.
+    pre-trained one. Where samples are normalized at several places, as in transformers, the sizes of weights do not set those of
+    signals: there theory knows no critical initialization.
     """
     signs = signals_at_start(subject)
-    if signs is None or (subject.origin is None and _has_skill(subject)):
+    if signs is None or is_normalized(subject.model) or (subject.origin is None and _has_skill(subject)):
         return []
     name = activation_in(signs) or "relu"
     last = signs.layers[-1].name if signs.layers else ""
@@ -81,6 +82,12 @@ def depth_interventions(
             )
         )
     return arms
+
+
+def is_normalized(model: nn.Module | None) -> bool:
+    """Whether each sample is normalized by itself at two places or more."""
+    modules = [] if model is None else list(model.modules())
+    return sum(type(m).__name__.endswith(("LayerNorm", "RMSNorm")) for m in modules) > 1
 
 
 def _has_skill(subject: Subject) -> bool:

@@ -57,6 +57,10 @@ ENOUGH = 100
 FIRST_STEPS = ("lr x 0.1", "lr x 10")
 """Steps behind which others are tried only where they helped: the next of each is reckoned with, those after it are not."""
 
+FACT = 7
+"""The rank below which an intervention undoes an exact fact, such as a parameter that no step changes: where undoing it recovers
+something it is the cause, even if another arm recovers more."""
+
 LONGER = 60
 """The rank from which on an intervention is more training."""
 
@@ -179,6 +183,7 @@ def experiment(subject: Subject, interventions: Iterable[Intervention]) -> Exper
     if longest < FEWEST:
         found.why_not = "a step costs too much for trials within this budget"
         return found
+    subject.seen["trial steps"] = longest
     try:
         plain = found.trial(AS_IT_IS, longest // 4)
     except (RuntimeError, ValueError, TypeError, NotImplementedError) as error:
@@ -198,15 +203,16 @@ def longest_trial(subject: Subject, arms: int = 12) -> int:
     Arms are taken to a quarter, the six best to a half and three to the whole; so is the training as it is, and one or two more
     around the best step.
     """
-    training, _ = training_and_held_out(subject)
+    training, held_out = training_and_held_out(subject)
     if not training:
         return 0
     size = max(map(len, training))
     each = price(subject).step(size)
+    scores = (arms + min(6, arms) + min(3, arms) + 3) * sum(price(subject).forward(len(part)) for part in held_out)
     made = steps_made(subject)
     wanted = min(made, LONG) if made and steps_are_known(subject) else SHORT
     rounds = 2.5 + arms / 4 + min(6, arms) / 4 + min(3, arms) / 2
-    return int(min(max(wanted, 40), work_of(subject).left / (rounds * each)))
+    return int(min(max(wanted, 40), max(work_of(subject).left - scores, work_of(subject).left / 2) / (rounds * each)))
 
 
 def _halved(found: Experiment, pool: list[Intervention], longest: int) -> list[Intervention]:
@@ -220,20 +226,38 @@ def _halved(found: Experiment, pool: list[Intervention], longest: int) -> list[I
         except (RuntimeError, ValueError, TypeError, NotImplementedError, AttributeError, IndexError):
             continue  # the change cannot be made to this network
         alive.append(one)
-    for steps, kept in ((longest // 4, 6), (longest // 2, 3)):
+    for goal, kept, slack in ((longest // 2, 6, NOTHING), (longest, 3, -NOTHING)):
         alive.sort(key=lambda i: _merit(found, i), reverse=True)
-        alive = _kept(alive, kept)
-        goal = longest // 2 if steps == longest // 4 else longest
+        alive = _kept(found, alive, kept, slack)
+        names = {AS_IT_IS.name, *(one.change.name for one in alive)}
+        for name, arm in found.arms.items():
+            if name not in names and not arm.released:  # copies of a large model are many numbers
+                arm.release()
         found.trial(AS_IT_IS, goal)
         for one in alive:
             found.trial(one.change, goal)
     return alive
 
 
-def _kept(ranked: list[Intervention], count: int) -> list[Intervention]:
-    """The best few arms; several interventions may share one arm."""
-    names = list(dict.fromkeys(one.change.name for one in ranked))[:count]
-    return [one for one in ranked if one.change.name in names]
+def _kept(found: Experiment, ranked: list[Intervention], count: int, slack: float) -> list[Intervention]:
+    """The best few arms, and those that something measured asks for where they help; several interventions may share one arm.
+
+    Another step may hide what is measured: ten times the step outruns updates that are rounded away. After a quarter of the steps
+    it is enough not to be behind: weights decay with time.
+    """
+    best = list(dict.fromkeys(one.change.name for one in ranked))[:count]
+    asked = {one.change.name for one in ranked if one.sign and _is_level(found, one.change.name, slack)}
+    return [one for one in ranked if one.change.name in asked.union(best)]
+
+
+def _is_level(found: Experiment, name: str, slack: float) -> bool:
+    """Whether an arm's loss is that of the training as it is in as many steps, or lower, within a share of the constant's."""
+    plain, mine = found.plain, found.arms[name].score()
+    other = None if plain is None else plain.score()
+    constant = judged_constant(found.subject)
+    if mine is None or other is None or not math.isfinite(constant):
+        return mine is not None
+    return mine.loss < other.loss + slack * abs(constant)
 
 
 def _helped(found: Experiment, name: str) -> bool:
@@ -269,8 +293,8 @@ def _decide(found: Experiment, arms: list[Intervention], made: int) -> None:
     control, run = plain.score(), present_score(subject) if made else None
     reference = control
     if made:
-        ahead = gain_of(subject, control, run)
-        found.reproduced = not ahead.is_worth(WORTH)
+        # also half way: where batches are small the end of a run goes up and down by itself
+        found.reproduced = not all(gain_of(subject, s, run).is_worth(WORTH) for s in (control, plain.score_at_half))
         reference = _better(run, control)
     for one in arms:
         trial = found.arms[one.change.name]
@@ -288,7 +312,8 @@ def _decide(found: Experiment, arms: list[Intervention], made: int) -> None:
     share = {
         id(o): recovered.get(o.trial.change.name, 0.0) for o in worthy
     }  # one without a score has recovered nothing
-    enough = [o for o in worthy if share[id(o)] >= MOST] or worthy
+    facts = [o for o in worthy if o.intervention.sign and o.intervention.rank < FACT]
+    enough = facts or [o for o in worthy if share[id(o)] >= MOST] or worthy
     found.cause = min(enough, key=lambda o: (o.intervention.rank, -share[id(o)]))
 
 

@@ -117,20 +117,29 @@ def lr_left(subject: Subject) -> float:
 def is_warming_up(subject: Subject) -> bool:
     """Whether the step still rises at the last look."""
     lrs = [] if subject.run is None else [moment.lr for moment in subject.run.moments if moment.lr > 0]
-    return len(lrs) > 1 and lrs[-1] >= max(lrs) > 1.01 * lrs[0]
+    return len(lrs) > 1 and lrs[-1] >= max(lrs) > 1.01 * lrs[0] and lrs[-1] > 1.001 * lrs[-2]
 
 
 def schedule(subject: Subject, steps: int) -> list[float] | None:
-    """The step size at each of the first steps beside the largest, as looks have seen it; None where it did not change."""
+    """The step size at each of the first steps beside the largest, as looks have seen it; None where it did not change.
+
+    Trials that are shorter than the run (``seen["trial steps"]``) go through the whole of it faster: else they would all be
+    warm-up.
+    """
     if subject.run is None:
         return None
-    seen = [(moment.step, moment.lr) for moment in subject.run.moments if moment.lr > 0]
+    seen = [
+        (moment.step, moment.lr if moment.lr > 0 else 0.0) for moment in subject.run.moments
+    ]  # a step of 0 is not noted
     top = largest_lr(subject)
+    if not any(lr > 0 for _, lr in seen):
+        return None
     if len(seen) < 2 or not top or max(lr for _, lr in seen) < 1.01 * min(lr for _, lr in seen):
         return None
     places, values = zip(*seen, strict=True)
+    faster = max(1.0, places[-1] / subject.seen.get("trial steps", math.inf))
     found = []
-    for step in range(steps):
+    for step in (faster * made for made in range(steps)):
         after = next((i for i, place in enumerate(places) if place >= step), len(places) - 1)
         before = max(0, after - 1) if places[after] > step else after
         width = places[after] - places[before]

@@ -45,18 +45,22 @@ FITTED, SEARCH = 2048, 60
 class Task:
     """``kind`` of the targets; of classes the ``axis`` of an answer that holds them, and the targets that are ``ignored``.
 
-    ``member`` says which tensor of an answer of several the targets belong to. ``labels`` are answers that are right or wrong
-    one by one: those above ``threshold`` say yes. ``summed``: the loss is a sum over samples, not a mean. ``why`` says what
+    ``member`` says which tensor of an answer of several the targets belong to. ``shift``: the loss itself asks each
+    place for the target so many places further on. ``labels`` are answers that are right or wrong
+    one by one: those above ``threshold`` say yes. ``viewed``: the loss finds classes where another shape,
+    not another order of axes, puts them. ``summed``: the loss is a sum over samples, not a mean. ``why`` says what
     could not be told.
     """
 
     kind: Kind
     member: int = 0
     axis: int = -1
+    shift: int = 0
     ignored: tuple[int, ...] = ()
     threshold: float = 0.0
     summed: bool = False
     one_hot: bool = False
+    viewed: bool = False
     why: str = ""
 
     def right(self, answer: Any, target: Tensor) -> Tensor | None:
@@ -71,6 +75,8 @@ class Task:
             return ((output > self.threshold) == (wanted > 0.5)).reshape(-1)
         told = output.argmax(self.axis)
         wanted = target.argmax(self.axis) if self.one_hot else target.reshape(told.shape).long()
+        if self.shift:
+            told, wanted = told[:, : -self.shift], wanted[:, self.shift :]
         counts = torch.ones_like(wanted, dtype=torch.bool)
         for value in self.ignored:
             counts &= wanted != value
@@ -82,7 +88,10 @@ class Task:
             return None
         if self.kind == "labels":
             return (target > 0.5).long().reshape(-1)
-        wanted = (target.argmax(self.axis) if self.one_hot else target.long()).reshape(-1)
+        wanted = (
+            target.argmax(self.axis) if self.one_hot else target[:, self.shift :] if self.shift else target
+        ).long()
+        wanted = wanted.reshape(-1)
         for value in self.ignored:
             wanted = wanted[wanted != value]
         return wanted
@@ -119,6 +128,14 @@ def task(subject: Subject) -> Task:
     """What outputs and targets mean here."""
     found: Task = subject.once("task", lambda: _found(subject))
     return found
+
+
+def is_language(subject: Subject) -> bool:
+    """Whether the answers are classes at many places of sequences of tokens: such models are judged by their loss."""
+    whole = batches(subject)
+    given = whole[0].tensors() if whole else []
+    tokens = bool(given) and not given[0].is_floating_point() and isinstance(whole[0].target, Tensor)
+    return tokens and task(subject).kind == "classes" and whole[0].target.ndim > 1
 
 
 def scores(subject: Subject) -> tuple[Score | None, Score | None]:
@@ -235,6 +252,11 @@ def _kind_of(loss: Any, answer: Any, member: int, z: Tensor, slope: Tensor, targ
                 found = _classes_on(axis, slope, target)
                 if found is not None:
                     return found
+        if z.ndim > 2 and z.shape[:-1] == target.shape:
+            moved = slope.reshape(z.shape[0], z.shape[-1], *z.shape[1:-1])
+            if _classes_on(1, moved, target) is not None:
+                why = "the loss takes its classes from another shape of the outputs"
+                return {"kind": "unknown", "viewed": True, "why": why}
         if z.numel() == target.numel() and binary:
             return {"kind": "labels", "threshold": _threshold(loss, answer, member, target)}
         return {"kind": "numbers"} if z.numel() == target.numel() else None
@@ -249,12 +271,16 @@ def _kind_of(loss: Any, answer: Any, member: int, z: Tensor, slope: Tensor, targ
 
 def _classes_on(axis: int, slope: Tensor, target: Tensor) -> dict[str, Any] | None:
     """Classes on this axis, where at each place that counts the output of the target is the one that is pulled up most."""
-    counts = slope.abs().amax(axis) > 0
-    if not bool(counts.any()) or not bool((slope.argmin(axis) == target)[counts].double().mean() > 0.99):
-        return None
-    aside = torch.unique(target[~counts]).tolist()
-    ignored = tuple(int(v) for v in aside if not bool((target[counts] == v).any()))
-    return {"kind": "classes", "axis": axis, "ignored": ignored}
+    counts, pulled = slope.abs().amax(axis) > 0, slope.argmin(axis)
+    for shift in (0, 1) if target.ndim > 1 and target.shape[1] > 1 else (0,):
+        count = counts[:, : target.shape[1] - shift] if shift else counts
+        told, wanted = (pulled[:, :-shift], target[:, shift:]) if shift else (pulled, target)
+        if not bool(count.any()) or not bool((told == wanted)[count].double().mean() > 0.99):
+            continue
+        aside = torch.unique(wanted[~count]).tolist()
+        ignored = tuple(int(v) for v in aside if not bool((wanted[count] == v).any()))
+        return {"kind": "classes", "axis": axis, "shift": shift, "ignored": ignored}
+    return None
 
 
 def _threshold(loss: Any, answer: Any, member: int, target: Tensor) -> float:
@@ -358,26 +384,38 @@ def constant_loss(subject: Subject, on: Sequence[Batch] | None = None) -> float:
     One answer for all places where targets are classes; of numbers the better of one for each place and one for all.
     """
     if on is not None:
-        return _constant_on(subject, on)
+        return _constant_on(subject, on)[0]
+    if not validation_parts(subject):
+        return held_out_constant(subject)[0]
 
     def measured() -> float:
-        training, held_out = training_and_held_out(subject)
-        return _constant_on(subject, training if validation_parts(subject) else held_out)
+        return _constant_on(subject, training_and_held_out(subject)[0])[0]
 
     return float(subject.once("constant loss", measured))
 
 
-def validation_constant(subject: Subject) -> float:
-    """The same on validation data; that of the training data where there are none."""
-    parts = validation_parts(subject)
-    if not parts:
-        return constant_loss(subject)
-    return float(subject.once("validation constant", lambda: _constant_on(subject, parts)))
+def held_out_constant(subject: Subject) -> tuple[float, list[float]]:
+    """The same on the data that trials are judged by, and part by part of them."""
+
+    def measured() -> tuple[float, list[float]]:
+        return _constant_on(subject, training_and_held_out(subject)[1], own=bool(validation_parts(subject)))
+
+    found: tuple[float, list[float]] = subject.once("held-out constant", measured)
+    return found
 
 
-def _constant_on(subject: Subject, parts: Sequence[Batch]) -> float:
-    found = [_mean_of(subject, answer, parts) for answer in best_constants(subject)]
-    return min((value for value in found if math.isfinite(value)), default=math.nan)
+def _constant_on(subject: Subject, parts: Sequence[Batch], *, own: bool = False) -> tuple[float, list[float]]:
+    """The least mean loss of a constant answer, and its losses.
+
+    ``own``: the shares of these parts may be better than those of the training data, where other classes are common there.
+    """
+    answers = list(best_constants(subject))
+    if own and answers and subject.model is not None:
+        with untouched(subject.model), torch.no_grad(), quiet():
+            like = subject.answer(first_rows(parts[0], 2))
+        answers += [answer for answer in [_shares(subject, like, parts)] if answer is not None]
+    found = [_mean_of(subject, answer, parts) for answer in answers]
+    return min((one for one in found if math.isfinite(one[0])), default=(math.nan, []))
 
 
 def best_constants(subject: Subject) -> list[Callable[[int], Any]]:
@@ -485,19 +523,22 @@ def _per(subject: Subject, batch: Batch) -> float:
     return float(len(batch)) if task(subject).summed else 1.0
 
 
-def _mean_of(subject: Subject, answer: Callable[[int], Any], parts: Sequence[Batch]) -> float:
+def _mean_of(subject: Subject, answer: Callable[[int], Any], parts: Sequence[Batch]) -> tuple[float, list[float]]:
+    """The loss of an answer over all places that count, and that of each part that has any."""
     assert subject.loss is not None
-    total = weight = 0.0
+    losses, weights = [], []
     with torch.no_grad(), quiet():
         for batch in parts:
             try:
                 value = float(subject.loss(answer(len(batch)), batch.target)) / _per(subject, batch)
             except Exception:
-                return math.nan
+                return math.nan, []
             found = task(subject).classes_of(batch.target) if isinstance(batch.target, Tensor) else None
             places = float(len(batch) if found is None else len(found))
-            total, weight = total + value * places if places else total, weight + places
-    return total / weight if weight else math.nan
+            losses += [value] if places else []
+            weights += [places] if places else []
+    total = sum(weights)
+    return (sum(a * w for a, w in zip(losses, weights, strict=True)) / total if total else math.nan), losses
 
 
 def skill(subject: Subject, score: Score | None, constant: float, common: float | None = None) -> float:

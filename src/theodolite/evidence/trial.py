@@ -17,9 +17,9 @@ from torch import Tensor, nn
 from theodolite.core.checks import InputError
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
-from theodolite.evidence.batches import judged_is_trained, price, training_and_held_out, validation_parts
-from theodolite.evidence.start import base_lr, beginning, largest_lr, load, schedule
-from theodolite.evidence.task import Score, constant_loss, majority, quiet, score_of, skill, validation_constant
+from theodolite.evidence.batches import judged_is_trained, price, training_and_held_out
+from theodolite.evidence.start import base_lr, beginning, largest_lr, load, schedule, steps_made
+from theodolite.evidence.task import Score, held_out_constant, is_language, majority, quiet, score_of, skill
 from theodolite.evidence.work import work_of
 from theodolite.io.batches import Batch
 from theodolite.measure.dynamics.trial_runs import copied_training
@@ -30,6 +30,10 @@ SURE = 3.0
 NOTHING = 0.02
 """A skill of which nobody would say that something was learned; a change of the loss, beside that when ignoring the input, that
 is no change."""
+
+LATE, BEHIND = 100, 0.1
+"""Steps after which a run should know at least how often each answer occurs, and the share by which its loss must lie above that
+of ignoring the input for it to know less: then the way to that loss is what it has lost."""
 
 WORST = 3.0
 """Losses beyond so many times that of ignoring the input are as bad as those: how far a lost run is lost says nothing."""
@@ -75,6 +79,7 @@ class Trial:
         assert subject.model is not None and subject.optimizer is not None
         self.subject, self.change = subject, change
         self.losses: list[float] = []
+        self.released = False
         self.broken = ""
         self._scores: dict[int, Score | None] = {}
         with untouched(None):
@@ -162,7 +167,15 @@ class Trial:
                     self.broken = f"{type(error).__name__}: {' '.join(str(error).split())[:120]}"
                     break
             self._random = torch.get_rng_state()
+            for parameter in self.model.parameters():
+                parameter.grad = None
         return self
+
+    def release(self) -> None:
+        """Let go of the copies, once the trial has been scored: it is not taken further."""
+        self.score()
+        self._batches, self.released = [], True
+        del self.model, self.optimizer
 
     def score(self) -> Score | None:
         """How well the copy does now on the parts that trials are judged by; None where it has diverged."""
@@ -172,6 +185,12 @@ class Trial:
             self._scores[self.steps] = self.score_on(judged_parts(self.subject))
         found = self._scores[self.steps]
         return found if found is not None and math.isfinite(found.loss) else None
+
+    @property
+    def score_at_half(self) -> Score | None:
+        """The score at about half of the steps made, where it was read there; else the present one."""
+        early = [self._scores[steps] for steps in self._scores if 0.4 * self.steps <= steps <= 0.6 * self.steps]
+        return early[0] if early else self.score()
 
     def score_on(self, parts: Sequence[Batch]) -> Score | None:
         """How well the copy does on some parts of the data, in the user's units."""
@@ -194,7 +213,7 @@ def judged_parts(subject: Subject) -> Sequence[Batch]:
 
 def judged_constant(subject: Subject) -> float:
     """The loss when ignoring the input on the same data."""
-    return validation_constant(subject) if validation_parts(subject) else constant_loss(subject)
+    return held_out_constant(subject)[0]
 
 
 def judged_majority(subject: Subject) -> float:
@@ -262,9 +281,7 @@ def gain_of(subject: Subject, better: Score | None, worse: Score | None, *, loss
     by_loss = math.nan
     if losses_alike and math.isfinite(constant):
         room = constant - better.loss
-        learned = room > max(
-            NOTHING * abs(constant), SURE * better.stderr
-        )  # else the better one has learned nothing either
+        learned = room > NOTHING * abs(constant) and _is_below_constant(subject, better)
         by_loss = min(1.0, (worse.loss - better.loss) / room) if learned else -math.inf
     by_accuracy, points, uncertain = math.nan, better.accuracy - worse.accuracy, 0.0
     apart, error = _paired(worse.shares, better.shares, better.weights, math.inf) if points == points else (0.0, 0.0)
@@ -273,6 +290,12 @@ def gain_of(subject: Subject, better: Score | None, worse: Score | None, *, loss
         by_accuracy, uncertain = min(1.0, points / room), min(1.0, error / room)
     elif points == points:
         by_accuracy = -math.inf if points < 0 else math.nan
+    if (
+        losses_alike and math.isfinite(constant) and is_language(subject)
+    ):  # where many answers are likely the loss is what counts
+        by_accuracy, uncertain = math.nan, 0.0
+    if losses_alike and steps_made(subject) >= LATE and worse.loss > (1 + BEHIND) * constant > 0:
+        by_loss, by_accuracy, uncertain = min(1.0, (worse.loss - better.loss) / (worse.loss - constant)), math.nan, 0.0
     sure = [_ratio(*_paired(better.losses, worse.losses, better.weights, constant))] if losses_alike else []
     sure += [_ratio(apart, error)] if points == points else []
     if judged_is_trained(subject):  # all the samples there are
@@ -281,6 +304,15 @@ def gain_of(subject: Subject, better: Score | None, worse: Score | None, *, loss
             0.0,
         )
     return Gain(by_loss, by_accuracy, max(sure, default=0.0), uncertain)
+
+
+def _is_below_constant(subject: Subject, score: Score) -> bool:
+    """Whether a score is better than ignoring the input beyond chance, part by part; else nothing was learned."""
+    constant, losses = held_out_constant(subject)
+    if judged_is_trained(subject):
+        return True
+    mean, error = _paired(score.losses, losses, score.weights, math.inf)
+    return mean > SURE * error if len(losses) == len(score.losses) > 1 else constant - score.loss > SURE * score.stderr
 
 
 def _ratio(mean: float, error: float) -> float:

@@ -17,7 +17,7 @@ from theodolite.core.source_digest import source_digest
 from theodolite.io.files import write_atomically
 from theodolite.io.store import Store
 from theodolite.io.workers import Backend, Processes, completed, one_thread
-from theodolite.verbs._shown import Shown
+from theodolite.verbs._presented import Presentable
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -149,7 +149,7 @@ def _kept(name: str, settings: CheckSettings, store: Store) -> Checked | None:
 
 
 @dataclass(frozen=True)
-class Atlas(Shown):
+class Atlas(Presentable):
     """Laws and how they fared."""
 
     results: tuple[Checked, ...]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from theodolite.core.checks import at_least, tensors_in
 from theodolite.core.state import untouched
-from theodolite.verbs._shown import Shown
+from theodolite.verbs._presented import Presentable
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class FeatureSimilarity(Shown):
+class FeatureSimilarity(Presentable):
     """The alignment (CKA) of every layer of one network with every layer of another, each beside its null."""
 
     columns: ClassVar[tuple[str, ...]] = ("layer", "other", "value", "null", "null_error", "p_value")

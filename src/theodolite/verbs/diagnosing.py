@@ -16,12 +16,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from importlib import resources
-from typing import Any
+from typing import TYPE_CHECKING
 
 from theodolite import catalogue
 from theodolite.core.ailment import SEVERITIES, Ailment, Finding, worst_first
 from theodolite.core.run import Run
 from theodolite.core.subject import Subject
+
+if TYPE_CHECKING:
+    from theodolite.evidence.trial import Trial
 
 TRIALS = "trials"
 """Under this name stands why no training could be tried on a copy."""
@@ -176,7 +179,7 @@ def _experiment(subject: Subject, able: list[Ailment], found: Judgement) -> None
             return
         cause = made.cause
         finding = replace(cause.intervention.finding(cause), name=cause.intervention.ailment)
-        gone = _gone(subject, able, cause.trial.model, finding.name)
+        gone = _gone(subject, able, cause.trial, finding.name)
         found.findings = [f for f in found.findings if f.name not in gone]
         found.findings.append(replace(finding, leads_to=gone))
 
@@ -198,12 +201,18 @@ def _with_an_optimizer(subject: Subject) -> Subject:
     return other
 
 
-def _gone(subject: Subject, able: Iterable[Ailment], cured: Any, cause: str) -> tuple[str, ...]:
-    """The signs that show in the network and not in the cured copy."""
-    other = subject.at(cured)
-    for name in ("work", "batches", "split", "price", "task", "validation batches", "validation parts"):
+def _gone(subject: Subject, able: Iterable[Ailment], cured: Trial, cause: str) -> tuple[str, ...]:
+    """The signs that show in the network and not in the cured copy, which is shown the batches that it was trained on."""
+    other, rows = subject.at(cured.model), cured.change.rows
+    for name in ("work", "price", "task"):
         if name in subject.seen:
             other.seen[name] = subject.seen[name]
+    for name in ("batches", "validation batches", "validation parts"):
+        if name in subject.seen:
+            other.seen[name] = subject.seen[name] if rows is None else [rows(b) for b in subject.seen[name]]
+    if "split" in subject.seen:
+        parts = subject.seen["split"]
+        other.seen["split"] = parts if rows is None else tuple([rows(b) for b in part] for part in parts)
     found = []
     for one in able:
         if one.sign is None or one.name == cause:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from theodolite.core.ailment import SEVERITIES, Finding, Severity
 from theodolite.core.budget import budget_seconds
 from theodolite.core.reading_table import row_of
-from theodolite.verbs._shown import Shown
+from theodolite.verbs._presented import Presentable
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Diagnosis(Shown):
+class Diagnosis(Presentable):
     """The findings of one subject or run, worst first; ``healthy`` where none is worse than a note.
 
     ``checked`` names the ailments that were judged, ``unchecked`` the others with what they would need, or why they could not be
@@ -40,7 +40,7 @@ class Diagnosis(Shown):
     @property
     def judged(self) -> bool:
         """Whether anything about how the model learns or answers could be judged, and was judged to the end."""
-        return bool(self.checked) and not self.unfinished and not self._blind
+        return bool(self.checked) and not self.unfinished and not self._blind and "trials" not in self.unchecked
 
     @property
     def _lacking(self) -> set[str]:

@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from theodolite.verbs._shown import Shown
+from theodolite.verbs._presented import Presentable
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -44,7 +44,7 @@ class Known:
 
 
 @dataclass(frozen=True)
-class Health(Shown):
+class Health(Presentable):
     """Every known answer of this installation."""
 
     columns: ClassVar[tuple[str, ...]] = ("name", "verdict", "says", "remedy", "error")

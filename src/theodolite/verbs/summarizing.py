@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from theodolite.core.checks import tensors_in
 from theodolite.core.state import untouched
-from theodolite.verbs._shown import Shown
+from theodolite.verbs._presented import Presentable
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -42,7 +42,7 @@ class LayerSummary:
 
 
 @dataclass(frozen=True)
-class Summary(Shown):
+class Summary(Presentable):
     """The layers in the order in which they ran (as they are listed where no data were given), and the totals."""
 
     columns: ClassVar[tuple[str, ...]] = tuple(LayerSummary.__dataclass_fields__)

@@ -17,7 +17,7 @@ from theodolite.core.question import Answer, Cost, Question, Skipped
 from theodolite.core.reading_table import row_of
 from theodolite.core.survey_budget import SurveyBudget
 from theodolite.io.workers import Backend, completed
-from theodolite.verbs._beside import facts_of, nothing_read, says_nothing, skips_of, unread
+from theodolite.verbs._survey_facts import facts_of, nothing_read, says_nothing, skips_of, unread
 from theodolite.verbs.diagnosis import diagnosis_of
 from theodolite.verbs.subjects import subject_of, subject_to_judge
 from theodolite.verbs.surveys import Survey

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from theodolite.core.question import Answer, Skipped
 from theodolite.io.weights import owners_of
-from theodolite.verbs._shown import Sheet, ShownAnswers
+from theodolite.verbs._presented import PresentableAnswers, Sheet
 from theodolite.verbs.diagnosis import Diagnosis
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Survey(ShownAnswers):
+class Survey(PresentableAnswers):
     """The readings of one subject, in any form a person or a program may want them.
 
     ``faults`` names the tensors of a checkpoint that could not be read, and why; ``unsurveyed`` has for each other reason the

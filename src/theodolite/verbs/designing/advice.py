@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from theodolite.core.checks import InputError
 from theodolite.core.question import Answer, Question
-from theodolite.verbs._shown import Sheet, ShownAnswers
+from theodolite.verbs._presented import PresentableAnswers, Sheet
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Design(ShownAnswers):
+class Design(PresentableAnswers):
     """The critical point of an activation, the usual initializations beside it, and a test of each at this size.
 
     ``rates`` are the step sizes that theory allows under the first initialization, and ``kernel`` is what the tangent kernel

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args, overload
 
 from theodolite.core.checks import InputError
 from theodolite.core.reading import Estimate
-from theodolite.verbs._shown import Sheet, ShownAnswers
+from theodolite.verbs._presented import PresentableAnswers, Sheet
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -39,7 +39,7 @@ FEWEST = 40
 
 
 @dataclass(frozen=True)
-class Dimension(ShownAnswers):
+class Dimension(PresentableAnswers):
     """Every estimate of one data set's dimension, ``words`` that say why they differ, and the ``best`` of them.
 
     ``curve`` is Gride across scales; ``plane`` the best picture in two coordinates, None where it was not asked for.

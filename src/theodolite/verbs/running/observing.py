@@ -26,8 +26,8 @@ from theodolite.report.diagnosis import SHOWN, remedy_verb
 from theodolite.verbs.diagnosing import alarms_of
 from theodolite.verbs.running.probes import LOSSES, SeenForward, SeenLoss, probe_of, seen_loss
 from theodolite.verbs.watching.alarms import Alarms
+from theodolite.verbs.watching.look_context import Level
 from theodolite.verbs.watching.records import Record
-from theodolite.verbs.watching.scene import Level
 from theodolite.verbs.watching.training import autocast_now, is_silent
 from theodolite.verbs.watching.watch import Watch
 from theodolite.verbs.watching.watched_run import moment_of

@@ -16,7 +16,7 @@ from typing import Literal
 from theodolite.core.checks import InputError
 from theodolite.verbs.running import observing
 from theodolite.verbs.running.observing import Observer, said
-from theodolite.verbs.watching.scene import Level
+from theodolite.verbs.watching.look_context import Level
 
 
 def run_script(

@@ -20,7 +20,7 @@ from theodolite.measure.dynamics import AccumulatedNoise, accumulated_noise
 from theodolite.verbs.watching.optimizer_events import OptimizerEvents
 
 if TYPE_CHECKING:
-    from theodolite.verbs.watching.scene import Scene
+    from theodolite.verbs.watching.look_context import LookContext
 
 ENTRIES, FEWEST = 1 << 16, 3
 """Entries of each micro-batch's gradient that are kept for the error, and passes a step from which on it can be told."""
@@ -110,12 +110,12 @@ class MicroBatches:
             self._first[number] = self._total[number]
 
 
-def accumulation_readings(scene: Scene) -> Iterator[Reading]:
+def accumulation_readings(context: LookContext) -> Iterator[Reading]:
     """How much of the gradient that was accumulated is noise; nothing where none was."""
-    found = None if scene.training.noise is None else scene.training.noise()
+    found = None if context.training.noise is None else context.training.noise()
     if found is None:
         return
-    scene.facts["noise_share"] = found.share.value
+    context.facts["noise_share"] = found.share.value
     yield Reading(
         quantity="share of noise in the squared gradient of a step",
         where=f"{found.micro_batches} micro-batches",
@@ -125,7 +125,7 @@ def accumulation_readings(scene: Scene) -> Iterator[Reading]:
         "from, if each was a pass of the same loss over its own samples.",
     )
     if found.scale is not None:
-        size = scene.batching.size
+        size = context.batching.size
         unit, times = ("batches of a step", 1) if size is None else ("samples", size)
         yield Reading(
             quantity=f"simple noise scale in {unit}",

@@ -20,8 +20,8 @@ from theodolite.instruments.sharpness import sharpness_meaning
 from theodolite.measure.dynamics import thinned_travel, thinned_weights, weight_travel
 from theodolite.theory.dynamics import StepQuality, step_quality
 from theodolite.verbs.watching.accumulation import accumulation_readings
-from theodolite.verbs.watching.glances import loss_as_evaluated
-from theodolite.verbs.watching.scene import CLOSE, LARGE, LEVELS, Level, Scene
+from theodolite.verbs.watching.look_context import CLOSE, LARGE, LEVELS, Level, LookContext
+from theodolite.verbs.watching.loss_between_looks import loss_as_evaluated
 from theodolite.verbs.watching.tangent import kernel_readings
 from theodolite.verbs.watching.thinning import Size
 
@@ -34,60 +34,60 @@ class Look(Question):
     """A question asked at every look of a level and above."""
 
     level: Level
-    read: Callable[[Scene], Iterator[Reading]]
+    read: Callable[[LookContext], Iterator[Reading]]
 
 
-def _loss(scene: Scene) -> Iterator[Reading]:
-    if scene.bare:
-        with scene.stepping():
-            seen = loss_as_evaluated(scene.subject)
+def _loss(context: LookContext) -> Iterator[Reading]:
+    if context.bare:
+        with context.stepping():
+            seen = loss_as_evaluated(context.subject)
     else:
-        seen = scene.slope.loss
-        scene.facts["gradient"] = scene.slope.norm
-    loss = loss_as_evaluated(scene.subject) if scene.normalized else seen
-    scene.facts |= {"loss": loss, "step_loss": seen}
+        seen = context.slope.loss
+        context.facts["gradient"] = context.slope.norm
+    loss = loss_as_evaluated(context.subject) if context.normalized else seen
+    context.facts |= {"loss": loss, "step_loss": seen}
     finite = math.isfinite(seen)
     yield Reading(
         quantity=LOSS,
         measured=loss,
         meaning="In evaluation mode, always on the same samples." if finite else "The loss is not finite.",
     )
-    if scene.normalized:
+    if context.normalized:
         yield Reading(
             quantity="loss on the probe, as the step sees it",
             measured=seen,
             meaning="Batch normalization by the batch's own statistics, as in training; dropout off.",
         )
-    if finite and not scene.bare:
-        norm = scene.slope.norm
+    if finite and not context.bare:
+        norm = context.slope.norm
         yield Reading(
             quantity="norm of the gradient on the probe",
             measured=norm,
-            meaning=f"{_when(scene)}Zero at a minimum, and in a dead network.{_mode(scene)}"
+            meaning=f"{_when(context)}Zero at a minimum, and in a dead network.{_mode(context)}"
             if norm == norm
             else "It is not finite.",
         )
 
 
-def _when(scene: Scene) -> str:
-    return "At the weights before the last step. " if scene.one_back else ""
+def _when(context: LookContext) -> str:
+    return "At the weights before the last step. " if context.one_back else ""
 
 
-def _mode(scene: Scene) -> str:
-    return " As the step sees it: batch normalization by the batch's own statistics." if scene.normalized else ""
+def _mode(context: LookContext) -> str:
+    return " As the step sees it: batch normalization by the batch's own statistics." if context.normalized else ""
 
 
 TRUST = "measured over predicted change of the loss by the last step"
 
 
-def _last_step(scene: Scene) -> Iterator[Reading]:
+def _last_step(context: LookContext) -> Iterator[Reading]:
     """What the last step of training did to the loss of the probe, beside what the gradient predicts."""
-    training = scene.training
+    training = context.training
     if training.optimizer is None:
         return
     if not training.before:
         raise InputError("expected a step of the optimizer before this look, got none yet; nothing is said of it")
-    effect = scene.effect
+    effect = context.effect
     if effect.length == 0:
         raise InputError(
             "expected a step that moves the weights, got one that did not (a step size of zero, or a loss scale that overflowed)"
@@ -104,12 +104,12 @@ def _last_step(scene: Scene) -> Iterator[Reading]:
         "step_length": effect.length,
         "best_factor": quality.best,
     }
-    scene.facts |= facts
+    context.facts |= facts
     yield Reading(
         quantity=TRUST,
         measured=quality.ratio,
         stderr=effect.ratio_noise if math.isfinite(effect.ratio_noise) else 0.0,
-        meaning=_trust_meaning(quality, share, effect.forecast) + _mode(scene),
+        meaning=_trust_meaning(quality, share, effect.forecast) + _mode(context),
     )
     yield Reading(
         quantity="predicted change of the loss by the last step, share of the loss",
@@ -132,9 +132,9 @@ def _trust_meaning(quality: StepQuality, share: float, predicted: float) -> str:
     return said + "The loss came down nearly as the gradient promises."
 
 
-def _travel(scene: Scene) -> Iterator[Reading]:
-    assert scene.subject.model is not None
-    model, carried = scene.subject.model, scene.carried
+def _travel(context: LookContext) -> Iterator[Reading]:
+    assert context.subject.model is not None
+    model, carried = context.subject.model, context.carried
     if carried.thinned is None and sum(p.numel() for p in model.parameters()) < LARGE:
         far, error = weight_travel(model, carried.origin), 0.0
     else:  # the start lies in the memory of the host: some of its entries are brought over once
@@ -151,31 +151,31 @@ def _travel(scene: Scene) -> Iterator[Reading]:
     )
 
 
-def _sharpness(scene: Scene) -> Iterator[Reading]:
-    if scene.rule is not None and scene.rule.waiting:
+def _sharpness(context: LookContext) -> Iterator[Reading]:
+    if context.rule is not None and context.rule.waiting:
         raise InputError(
-            f"expected a step of {scene.rule.name} before its edge is known, got none yet: its state is empty"
+            f"expected a step of {context.rule.name} before its edge is known, got none yet: its state is empty"
         )
-    top, edge = scene.top, scene.edge
-    rule = scene.rule  # after the search, which lets go of what the rule holds for each parameter
+    top, edge = context.top, context.edge
+    rule = context.rule  # after the search, which lets go of what the rule holds for each parameter
     value, bound = top.values[0], top.errors[0]
-    if scene.training.precision is not None:  # products are rounded as training is
-        bound += torch.finfo(scene.training.precision).eps * abs(value)
+    if context.training.precision is not None:  # products are rounded as training is
+        bound += torch.finfo(context.training.precision).eps * abs(value)
     error = bound / SIGMAS
-    scene.facts |= {"sharpness": value, "sharpness_error": bound}
-    seen = scene.scaled
+    context.facts |= {"sharpness": value, "sharpness_error": bound}
+    seen = context.scaled
     quantity = PRECONDITIONED if seen else SHARPNESS
     if edge is None or math.isinf(edge):
         told = "Steps of descent must stay below 2 over this; tell the watch the step (lr=...)."
         if rule is not None:
-            scene.facts["edge"] = math.nan  # that of descent is not its edge
+            context.facts["edge"] = math.nan  # that of descent is not its edge
             told = (
                 f"No edge is laid beside it: {rule.why or 'a step by the sign alone is stable at any curvature'}; what the last "
                 "step did to the loss tells more."
             )
-        yield Reading(quantity=quantity, measured=value, stderr=error, meaning=told + _mode(scene))
+        yield Reading(quantity=quantity, measured=value, stderr=error, meaning=told + _mode(context))
         return
-    scene.facts["edge"] = edge
+    context.facts["edge"] = edge
     yield Reading(
         quantity=quantity,
         where=f"by the state of {rule.name}" if seen and rule is not None else "",
@@ -188,21 +188,21 @@ def _sharpness(scene: Scene) -> Iterator[Reading]:
             converged=top.errors[0] <= CLOSE * abs(value),
             optimizer=rule.name if seen and rule is not None else "descent",
         )
-        + _mode(scene),
+        + _mode(context),
     )
 
 
-def _collapse(scene: Scene) -> Iterator[Reading]:
-    yield from catalogue.instrument("collapse").read(scene.subject)
+def _collapse(context: LookContext) -> Iterator[Reading]:
+    yield from catalogue.instrument("collapse").read(context.subject)
 
 
-def _dear(readings: str) -> Callable[[Scene], Iterator[Reading]]:
+def _dear(readings: str) -> Callable[[LookContext], Iterator[Reading]]:
     """A look of level full, whose file is imported when it is first taken."""
 
-    def read(scene: Scene) -> Iterator[Reading]:
-        from theodolite.verbs.watching import dear_looks
+    def read(context: LookContext) -> Iterator[Reading]:
+        from theodolite.verbs.watching import full_looks
 
-        yield from getattr(dear_looks, readings)(scene)
+        yield from getattr(full_looks, readings)(context)
 
     return read
 
@@ -295,10 +295,10 @@ def is_dear(look: Look, size: Size) -> bool:
     return (size != "whole" and look.level != "cheap") or (size == "loss" and look.name == "last-step")
 
 
-def trouble_in(scene: Scene, step: int) -> str:
+def trouble_in(context: LookContext, step: int) -> str:
     """In words, if loss or gradient are not finite: nothing else is then worth reading."""
-    if "loss" not in scene.facts:
+    if "loss" not in context.facts:
         return f"the loss could not be read at step {step}"
-    if not math.isfinite(scene.facts["step_loss"]) or not math.isfinite(scene.facts["loss"]):
+    if not math.isfinite(context.facts["step_loss"]) or not math.isfinite(context.facts["loss"]):
         return f"loss is not finite at step {step}"
-    return "" if scene.bare or math.isfinite(scene.slope.norm) else f"gradient is not finite at step {step}"
+    return "" if context.bare or math.isfinite(context.slope.norm) else f"gradient is not finite at step {step}"

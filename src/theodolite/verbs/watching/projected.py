@@ -16,15 +16,15 @@ from theodolite.measure import rows
 from theodolite.measure.dynamics import at_state, thinned_weights, weight_travel
 from theodolite.measure.kernels import kernel_drift, projected_jacobians
 from theodolite.verbs.watching.answers import GONE, answers_alike
-from theodolite.verbs.watching.scene import LARGE, Carried, Scene
+from theodolite.verbs.watching.look_context import LARGE, Carried, LookContext
 
 SAMPLES, PROJECTIONS, FEWER = 4, 4, 2
 """Samples and projections of outputs: sixteen gradients a look, eight of a large model."""
 
 
-def projected_drift(scene: Scene, x: Any) -> Iterator[Reading]:
+def projected_drift(context: LookContext, x: Any) -> Iterator[Reading]:
     """How far the kernel moved; the error is what two halves of the projections differ by."""
-    model, carried = scene.subject.model, scene.carried
+    model, carried = context.subject.model, context.carried
     assert model is not None
     few = rows(x, slice(0, SAMPLES))
     now = _kernels(model, few)
@@ -37,9 +37,9 @@ def projected_drift(scene: Scene, x: Any) -> Iterator[Reading]:
     halves = [kernel_drift(start[part].mean(0), now[part].mean(0)) for part in (slice(0, None, 2), slice(1, None, 2))]
     at_start = float(_telling(start.mean(0)))
     alive = float(_telling(now.mean(0))) / at_start if at_start > 0 else math.nan
-    if alive <= GONE and not answers_alike(scene.subject):
+    if alive <= GONE and not answers_alike(context.subject):
         alive = math.nan  # these few samples are not told apart, others are
-    scene.facts |= {"drift": reading.measured, "alive": alive}
+    context.facts |= {"drift": reading.measured, "alive": alive}
     yield replace(
         reading,
         stderr=abs(halves[0] - halves[1]) / 2,

@@ -17,7 +17,7 @@ from theodolite.core.subject import Subject
 from theodolite.io.files import write_atomically
 from theodolite.io.tensors_on_disk import OnDisk
 from theodolite.io.weights import weights_of
-from theodolite.verbs.watching.scene import LARGE
+from theodolite.verbs.watching.look_context import LARGE
 
 
 def watched_model(model: Any) -> Any:

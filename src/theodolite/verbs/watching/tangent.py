@@ -17,8 +17,8 @@ from theodolite.measure import first_tensor, placed
 from theodolite.measure.dynamics import at_state, telling_kernel, weight_travel
 from theodolite.measure.kernels import empirical_ntk
 from theodolite.verbs.watching.answers import GONE, answers_alike, unlike_samples
+from theodolite.verbs.watching.look_context import LARGE, LookContext
 from theodolite.verbs.watching.projected import projected_drift
-from theodolite.verbs.watching.scene import LARGE, Scene
 
 POINTS, OUTPUTS = 8, 128
 """Samples of the probe for the tangent kernel, and outputs a sample beyond which it is too dear, as it is in a large model."""
@@ -26,20 +26,20 @@ POINTS, OUTPUTS = 8, 128
 ALIVE = "tangent kernel that tells samples apart, relative to the start"
 
 
-def kernel_readings(scene: Scene) -> Iterator[Reading]:
+def kernel_readings(context: LookContext) -> Iterator[Reading]:
     """How far the kernel moved, and what is left of it; of many outputs by projections of them."""
-    model, carried = scene.subject.model, scene.carried
+    model, carried = context.subject.model, context.carried
     assert model is not None
-    x = _samples(scene, model)
+    x = _samples(context, model)
     if x is None:
         return
     if sum(p.numel() for p in model.parameters()) >= LARGE or _has_many_outputs(model, x):
-        yield from projected_drift(scene, x)
+        yield from projected_drift(context, x)
         return
     now = empirical_ntk(model, x).double().cpu()
     if not bool(now.isfinite().all()):
-        if carried.kernel is not None and answers_alike(scene.subject):  # it overflowed, and nothing is left of it
-            scene.facts["alive"] = 0.0
+        if carried.kernel is not None and answers_alike(context.subject):  # it overflowed, and nothing is left of it
+            context.facts["alive"] = 0.0
             yield _alive(0.0, len(now))
         raise InputError("expected a finite tangent kernel, got NaN or infinity in it; the weights are too large")
     telling = telling_kernel(model, x, now)
@@ -50,8 +50,8 @@ def kernel_readings(scene: Scene) -> Iterator[Reading]:
             carried.kernel = empirical_ntk(first, x).double().cpu()
             carried.telling = telling_kernel(first, x, carried.kernel)
     reading = drift_reading(now, carried.kernel)
-    alive = _share_left(scene, x, telling, single=len(now) == 1)
-    scene.facts |= {"drift": reading.measured, "alive": alive}
+    alive = _share_left(context, x, telling, single=len(now) == 1)
+    context.facts |= {"drift": reading.measured, "alive": alive}
     yield reading
     if alive == alive:
         yield _alive(alive, len(now))
@@ -63,34 +63,34 @@ def _has_many_outputs(model: nn.Module, x: Any) -> bool:
     return outputs[0].numel() > OUTPUTS
 
 
-def _samples(scene: Scene, model: nn.Module) -> Any:
+def _samples(context: LookContext, model: nn.Module) -> Any:
     """Some samples of the probe, as the model takes them; None where it holds none that can be taken apart."""
-    samples = spread_samples(scene.subject, POINTS)
+    samples = spread_samples(context.subject, POINTS)
     if samples is not None:
         return placed(samples.x, next(model.parameters()))
-    batch = next(scene.subject.batches())  # a single sample, or batches that are not plain tensors
+    batch = next(context.subject.batches())  # a single sample, or batches that are not plain tensors
     if not batch.inputs or len(batch) > 1:
         return None
     x: Any = batch.inputs if len(batch.inputs) > 1 else batch.inputs[0]
     return placed(x, next(model.parameters()))
 
 
-def _share_left(scene: Scene, x: Any, telling: float, *, single: bool) -> float:
+def _share_left(context: LookContext, x: Any, telling: float, *, single: bool) -> float:
     """What of the kernel tells samples apart, over that at the start.
 
     Few samples may all be off while others are not: where nothing is left on them, the answers to the whole probe decide. Where
     there was nothing at the start, the samples are the same, or the network is dead from the start.
     """
-    start, model = scene.carried.telling, scene.subject.model
+    start, model = context.carried.telling, context.subject.model
     assert model is not None
     if start > 0 and telling > GONE * start:
         return telling / start
-    alike = single or answers_alike(scene.subject)
+    alike = single or answers_alike(context.subject)
     if not start > 0:
         return 0.0 if alike and not _weights_move(model, x) else math.nan
     if alike:
         return telling / start
-    others = placed(unlike_samples(scene.subject, POINTS), next(model.parameters()))
+    others = placed(unlike_samples(context.subject, POINTS), next(model.parameters()))
     return telling_kernel(model, others, empirical_ntk(model, others).double().cpu()) / start
 
 

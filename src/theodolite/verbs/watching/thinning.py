@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Literal
 
+from theodolite.verbs.watching.look_context import Level
 from theodolite.verbs.watching.records import THINNED, Record
-from theodolite.verbs.watching.scene import Level
 
 Size = Literal["whole", "gradient", "loss"]
 """A look with all that its level reads; without what standard adds; with what forward passes tell alone."""

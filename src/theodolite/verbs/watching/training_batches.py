@@ -2,7 +2,8 @@
 
 Inputs are seen by a hook on the model. The target is not: it is looked for among the tensors that the function which called the
 model holds, and accepted only where the user's loss with it gives the very gradient in the outputs that training sends back.
-Where none does, inputs still tell the size of a batch. Nothing is changed, and once the reservoir is full nothing is done.
+A model that is given its labels by name and computes its loss itself shows them. Where none does, inputs still tell the size of a
+batch. Nothing is changed, and once the reservoir is full nothing is done.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from theodolite.core.checks import tensors_in
-from theodolite.io.batches import Batch
+from theodolite.io.batches import TARGETS, Batch
 
 MOST_BATCHES, MOST_SAMPLES, MOST_BYTES = 2048, 16_384, 1 << 26
 """What is kept at most."""
@@ -27,6 +28,8 @@ LARGEST = 20_000_000
 """Numbers of a column in which the samples of a batch are looked for."""
 ALIKE = 0.9999
 """The cosine of two gradients that are the same but for rounding and a factor (scaled losses, accumulated batches)."""
+TELLING = 8
+"""Numbers of a gradient from which on a multiple of it is no chance."""
 
 Path = tuple[int, str, Any]
 """Where a target was found: the caller, the name of its variable, and the key inside it (None: the variable itself)."""
@@ -83,6 +86,10 @@ class TrainingBatches:
             if self.sizes.total() > MOST_BATCHES:
                 self.remove()
             return
+        named = self._named(batch, output)
+        if named is not None:
+            self._keep(named, named.target)
+            return
         found = [*_candidates(sys._getframe(1), len(batch)), *self._indexed(sys._getframe(1), batch)]
         if self._path is not None:
             target = next((t for path, t in found if path == self._path), None)
@@ -90,6 +97,27 @@ class TrainingBatches:
                 self._keep(batch, target)
             return
         self._prove(batch, found, output, members)
+
+    def _named(self, batch: Batch, output: Any) -> Batch | None:
+        """The batch with the labels that the model was given by name, where its own loss is the watched one of them."""
+        name = next((n for n in TARGETS if isinstance(batch.keywords.get(n), Tensor)), None)
+        own = output.get("loss") if isinstance(output, Mapping) else None
+        if name is None or not isinstance(own, Tensor) or "logits" not in output:
+            return None
+        target = batch.keywords[name]
+        try:
+            with torch.no_grad(), self.aside():
+                value = float(self._loss(output["logits"].detach(), target))
+        except Exception:  # not what the loss takes
+            return None
+        if not 0 < float(own.detach()) < 1.01 * value:  # where batches are accumulated it is a part of it
+            return None
+        rest = {
+            n: v
+            for n, v in batch.keywords.items()
+            if n != name and isinstance(v, Tensor) and v.ndim and len(v) == len(batch)
+        }
+        return Batch(batch.inputs, rest, target)
 
     def _indexed(self, frame: Any, batch: Batch) -> Iterator[tuple[Path, Tensor]]:
         """Rows of whole columns that the callers hold: of ``loss(model(x[rows]), y[rows])`` no batch has a name."""
@@ -130,16 +158,20 @@ class TrainingBatches:
         self._failed += 1
 
     def _ask(self, batch: Batch, found: list[tuple[Path, Tensor]], answer: Any, arrived: Tensor) -> None:
-        for path, target in found:
-            slope = _slope(self._loss, answer, target)
-            if slope is None or slope.shape != arrived.shape:
-                continue
-            a, b = slope.double().reshape(-1), arrived.double().reshape(-1)
-            size = float(a.norm() * b.norm())
-            if size > 0 and float(a @ b) > ALIKE * size:
-                self._path, self._failed = path, 0
-                self._keep(batch, target)
-                return
+        """The target is the one whose gradient arrived; else one whose gradient is a multiple of it, as of accumulated steps.
+
+        A few numbers are soon a multiple of others: one always is.
+        """
+        slopes = [(path, target, _slope(self._loss, answer, target)) for path, target in found]
+        own = arrived.double().reshape(-1)
+        known = [(path, target, s.double().reshape(-1)) for path, target, s in slopes if s is not None]
+        known = [(path, target, s) for path, target, s in known if len(s) == len(own)]
+        same = [one for one in known if float((one[2] - own).norm()) <= (1 - ALIKE) * float(own.norm())]
+        if len(own) >= TELLING:
+            same += [one for one in known if float(one[2] @ own) > ALIKE * float(one[2].norm() * own.norm())]
+        if same and float(own.norm()) > 0:
+            self._path, self._failed = same[0][0], 0
+            self._keep(batch, same[0][1])
 
     def _keep(self, batch: Batch, target: Tensor) -> None:
         whole = Batch(

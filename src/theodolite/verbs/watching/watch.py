@@ -16,14 +16,14 @@ from torch.nn.functional import cross_entropy
 from theodolite.core.checks import InputError
 from theodolite.core.reading_table import COLUMNS
 from theodolite.theory.dynamics import TrainingPhase, training_phase
-from theodolite.verbs._shown import Sheet, ShownAnswers
-from theodolite.verbs.watching.beside import Beside, FindingListener, Findings, StopOn
+from theodolite.verbs._presented import PresentableAnswers, Sheet
+from theodolite.verbs.watching.attachments import Attachments, FindingListener, Findings, StopOn
 from theodolite.verbs.watching.history import answers_of, facts_of, history_of, skipped_of
+from theodolite.verbs.watching.look_context import LEVELS, Batching, Carried, Level
+from theodolite.verbs.watching.look_reader import LookReader
 from theodolite.verbs.watching.optimizer_events import optimizer_lr, optimizer_momentum
 from theodolite.verbs.watching.records import Record, StoredRecords
-from theodolite.verbs.watching.scene import LEVELS, Batching, Carried, Level
 from theodolite.verbs.watching.starts import kept_probe, starting_weights, wait_for, watched_model, watched_subject
-from theodolite.verbs.watching.taking import Taking
 from theodolite.verbs.watching.thinning import Thinning
 from theodolite.verbs.watching.training_batches import TrainingBatches
 from theodolite.verbs.watching.watched_run import held_out_batches, subject_of_run
@@ -38,7 +38,7 @@ AUTO = 0.05
 
 
 @dataclass(eq=False, repr=False)
-class Watch(ShownAnswers):
+class Watch(PresentableAnswers):
     """``watch(step, lr=lr)`` in any loop reads the model when a look is due, and otherwise returns at once.
 
     ``probe`` is a batch with its target (or a few): every look is on it, in evaluation mode where the function is meant, and
@@ -88,17 +88,17 @@ class Watch(ShownAnswers):
     def __post_init__(self) -> None:
         _check(self.every, self.level, self.budget)
         outer, self.model = self.model, watched_model(self.model)
-        self._beside = Beside(self.model, outer, self.optimizer, self.autocast)
-        self._beside.tell(self.on_finding, self.stop_on, self.writer, self._pages())
-        self.optimizer, self.events = self._beside.optimizer, self._beside.events
+        self._attached = Attachments(self.model, outer, self.optimizer, self.autocast)
+        self._attached.tell(self.on_finding, self.stop_on, self.writer, self._pages())
+        self.optimizer, self.events = self._attached.optimizer, self._attached.events
         if self.every == "auto" and self.budget is None:
             self.budget = AUTO
         self.subject = watched_subject(self.model, self.probe, self.loss, self.name)
         if not self.subject.has("loss"):
             raise InputError("expected a probe with a target for the loss, got inputs alone; pass (inputs, target)")
-        if not self._beside.silent:
-            self._beside.batches = TrainingBatches(self.model, self.loss)
-        folder = None if self.out is None or self._beside.silent else Path(self.out)
+        if not self._attached.silent:
+            self._attached.batches = TrainingBatches(self.model, self.loss)
+        folder = None if self.out is None or self._attached.silent else Path(self.out)
         self._stored = StoredRecords(folder)
         self._carried = Carried(starting_weights(self.model, folder))
         self.records = self._stored.records()
@@ -110,8 +110,8 @@ class Watch(ShownAnswers):
         self._known: Record | None = None  # what a run before this one saw at the step where it is taken up
         self._diagnosed: tuple[Any, Diagnosis] | None = None
         self._next = -math.inf if last is None or self.every == "auto" else last.step + self.every
-        self._taking = Taking(
-            self._beside,
+        self._reader = LookReader(
+            self._attached,
             self._carried,
             self.level,
             Batching(self.batch_size, self.samples, self.sampler),
@@ -124,7 +124,7 @@ class Watch(ShownAnswers):
 
     def __call__(self, step: int, *, lr: float | None = None, momentum: float = 0.0) -> Record | None:
         """Take a look if one is due; ``lr`` and ``momentum`` are those of the optimizer now, where the watch was not given it."""
-        if self._beside.silent:
+        if self._attached.silent:
             return None
         if self._seen is None or step < self._seen:
             self._go_back_to(step)
@@ -133,9 +133,9 @@ class Watch(ShownAnswers):
         self._seen, self._latest = step, time.perf_counter()
         due = step >= self._next and self._affordable()
         record = self._look(step, lr, momentum, whole=False) if due else None
-        if not due and self._beside.glances.due(step):
-            self._glance(step)
-        self._beside.expect(step + stride >= self._next and self._affordable())
+        if not due and self._attached.between.due(step):
+            self._read_between(step)
+        self._attached.expect(step + stride >= self._next and self._affordable())
         return record
 
     def look(self, step: int, *, lr: float | None = None, momentum: float = 0.0) -> Record:
@@ -143,7 +143,7 @@ class Watch(ShownAnswers):
         return self._look(step, lr, momentum, whole=True)
 
     def _look(self, step: int, lr: float | None, momentum: float, *, whole: bool) -> Record:
-        if self._beside.silent:
+        if self._attached.silent:
             return Record(step)
         if self.optimizer is not None:
             lr, momentum = optimizer_lr(self.optimizer), optimizer_momentum(self.optimizer)
@@ -157,28 +157,28 @@ class Watch(ShownAnswers):
         self._training = self.training_seconds
         subject = self.subject.stepping(lr, momentum)
         a_step = (self._training - self._begun) / self._steps if self._steps else math.nan
-        found = self._taking.look(subject, self.records, step, a_step=a_step, whole=whole)
-        self._beside.release()
-        facts = found.facts | self._beside.glances.facts()
+        found = self._reader.look(subject, self.records, step, a_step=a_step, whole=whole)
+        self._attached.release()
+        facts = found.facts | self._attached.between.facts()
         bare = self._as_before(Record(step, lr, momentum, tuple(found.readings), tuple(found.notes), facts=facts))
         history = history_of([*self.records, bare])
         phase = training_phase(history)
-        self._beside.glances.follow(history)
+        self._attached.between.follow(history)
         self.records.append(replace(bare, phase=phase.name, reason=phase.reason))
         judged = time.perf_counter()
-        alarms = self._beside.lines(self, self._carried.origin)
+        alarms = self._attached.lines(self, self._carried.origin)
         seconds = time.perf_counter() - started
         apart = time.perf_counter() - judged if alarms else 0.0  # trials of a remedy are no part of a look's price
         record = self.records[-1] = replace(
             self.records[-1], alarms=alarms, seconds=seconds, watching=self._watching + seconds, training=self._training
         )
         self._stored.add(record)
-        self._beside.told(self, record)
+        self._attached.told(self, record)
         self._next = -math.inf if self.every == "auto" else step + self.every
         self._since = self._latest = time.perf_counter()
         self._watching += self._since - started
-        self._taking.thinning.paid(found.size, self._since - started - apart, found.added, a_step)
-        self._beside.alarms.stop(step)
+        self._reader.thinning.paid(found.size, self._since - started - apart, found.added, a_step)
+        self._attached.alarms.stop(step)
         return record
 
     def _pages(self) -> tuple[Path, ...]:
@@ -189,16 +189,16 @@ class Watch(ShownAnswers):
     @property
     def findings(self) -> Findings:
         """What the looks so far say is wrong, worst first: what was told while it ran. `diagnosis` looks for more, on copies."""
-        return tuple(self._beside.alarms.standing.values())
+        return tuple(self._attached.alarms.standing.values())
 
     @property
     def training_batches(self) -> TrainingBatches | None:
         """What was seen of the batches that training puts through the model."""
-        return self._beside.batches
+        return self._attached.batches
 
     def close(self) -> None:
         """Take away every hook; what was read stays."""
-        self._beside.close()
+        self._attached.close()
 
     @property
     def phase(self) -> TrainingPhase:
@@ -212,7 +212,7 @@ class Watch(ShownAnswers):
 
         now = (len(self.records), self._seen)
         if self._diagnosed is None or self._diagnosed[0] != now:  # it is dear: made once for each state of the run
-            with self._beside.judging():
+            with self._attached.judging():
                 subject = subject_of_run(self, self._carried.origin)
                 self._diagnosed = now, diagnosis_of(subject, self.subject.name)
         return self._diagnosed[1]
@@ -266,11 +266,11 @@ class Watch(ShownAnswers):
             f"Watch({self.subject.name}, level={self.level!r}, every={self.every!r}: {len(self.records)} records{last})"
         )
 
-    def _glance(self, step: int) -> None:
+    def _read_between(self, step: int) -> None:
         """Read the loss alone: what that costs is time of looks, not of training."""
         started = time.perf_counter()
-        with self._beside.glancing():
-            self._beside.glances.read(step, self.subject)
+        with self._attached.between_looks():
+            self._attached.between.read(step, self.subject)
         spent = time.perf_counter() - started
         self._watching += spent
         self._latest += spent
@@ -305,7 +305,7 @@ class Watch(ShownAnswers):
             self._stored.drop({record.step for record in self.records} - {record.step for record in kept})
             self.records[:] = kept
             self._carried.forget_window()
-            self._beside.glances.end()
+            self._attached.between.end()
             if self.every != "auto":
                 self._next = kept[-1].step + self.every if kept else -math.inf
 

@@ -19,7 +19,7 @@ from theodolite.verbs.watching.layers import layer_facts, starting_entries
 from theodolite.verbs.watching.records import Record, last_standing
 
 if TYPE_CHECKING:
-    from theodolite.verbs.watching.scene import Scene
+    from theodolite.verbs.watching.look_context import LookContext
     from theodolite.verbs.watching.watch import Watch
 
 LARGEST_TRIED, WORK, STEPS = 1 << 21, 2.0, 60
@@ -99,15 +99,15 @@ def held_out_batches(validation: Any, model: nn.Module) -> tuple[Batch, ...]:
         return tuple(batch.on(model) for batch in Batches(validation, model))
 
 
-def facts_beside(scene: Scene, held_out: Sequence[Batch]) -> dict[str, float]:
+def facts_beside(context: LookContext, held_out: Sequence[Batch]) -> dict[str, float]:
     """What each look notes beside its readings: accuracy and held-out loss, and each layer's gradient and way so far."""
-    assert scene.subject.model is not None
-    carried = scene.carried
+    assert context.subject.model is not None
+    carried = context.carried
     if carried.entries is None:
-        carried.entries = starting_entries(scene.subject.model, carried.origin)
-    slopes = None if scene.bare else scene.slope.parts
-    layers = layer_facts(scene.subject.model, slopes, carried.entries, carried.ways)
-    return {**scores_of(scene.subject, held_out), **layers}
+        carried.entries = starting_entries(context.subject.model, carried.origin)
+    slopes = None if context.bare else context.slope.parts
+    layers = layer_facts(context.subject.model, slopes, carried.entries, carried.ways)
+    return {**scores_of(context.subject, held_out), **layers}
 
 
 def scores_of(subject: Subject, held_out: Sequence[Batch]) -> Mapping[str, float]:

@@ -17,8 +17,8 @@ from theodolite.measure.dynamics import bare_optimizer, parameters_left_out
 from theodolite.verbs.diagnosing import alarms_of
 from theodolite.verbs.watching.accumulation import MicroBatches
 from theodolite.verbs.watching.alarms import LOG, Alarms, Listener
-from theodolite.verbs.watching.glances import Glances
 from theodolite.verbs.watching.layers import stays
+from theodolite.verbs.watching.loss_between_looks import LossBetweenLooks
 from theodolite.verbs.watching.optimizer_events import OptimizerEvents
 from theodolite.verbs.watching.records import Record
 from theodolite.verbs.watching.training import (
@@ -43,7 +43,7 @@ StopOn = Severity
 FindingListener = Listener
 
 
-class Beside:
+class Attachments:
     """Hooks on the optimizer and the model of a watch, its alarms, its writer and its page; silent on all processes but one."""
 
     def __init__(self, model: nn.Module, outer: nn.Module, optimizer: Any, autocast: torch.dtype | None) -> None:
@@ -57,7 +57,7 @@ class Beside:
             self.micro = MicroBatches(model, self.optimizer, self.events)
         self.precision = TrainingPrecision(outer, autocast)
         self.batches: TrainingBatches | None = None
-        self.alarms, self.glances = Alarms(), Glances()
+        self.alarms, self.between = Alarms(), LossBetweenLooks()
         self.writer: Any = None
         self.pages: tuple[Path, ...] = ()
 
@@ -73,7 +73,7 @@ class Beside:
         noise = None if self.micro is None else self.micro.noise
         return Training(self.optimizer, before, self._autocast(), noise)
 
-    def glancing(self) -> contextlib.AbstractContextManager[None]:
+    def between_looks(self) -> contextlib.AbstractContextManager[None]:
         """As `looking`, for what needs nothing of the training around it."""
         return self.looking(Training(precision=self._autocast()))
 

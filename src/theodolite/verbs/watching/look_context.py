@@ -98,7 +98,7 @@ class Carried:
 
 
 @dataclass
-class Scene:
+class LookContext:
     """One look: the subject at its present weights with the present step size, and what was measured so far in it.
 
     ``bare``: it is thinned to forward passes, and no gradient is taken.

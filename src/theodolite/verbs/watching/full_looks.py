@@ -13,17 +13,17 @@ from theodolite.instruments.stationarity import BALANCED, balance_meaning, drift
 from theodolite.measure.curvature import outlier_gap
 from theodolite.measure.dynamics import block_ratio, block_trend, gradient_moments, subspace_share, trainable_vector
 from theodolite.theory.dynamics import batch_scatter, dissipation
-from theodolite.verbs.watching.scene import Scene
+from theodolite.verbs.watching.look_context import LookContext
 
 BLOCKS, SHORTEST, LONGEST = 8, 20, 400
 """Blocks of looks for the balance of SGD, looks for the center of the weights and again before anything is said, and most."""
 
 
-def subspace_readings(scene: Scene) -> Iterator[Reading]:
+def subspace_readings(context: LookContext) -> Iterator[Reading]:
     """How much of the gradient lies in the steepest directions, and how many of these stand apart."""
-    top, size = scene.top, scene.operator.size
-    count = min(scene.classes or 1, len(top.values))
-    share, chance = subspace_share(scene.slope.gradient, top.vectors[:count]), count / size
+    top, size = context.top, context.operator.size
+    count = min(context.classes or 1, len(top.values))
+    share, chance = subspace_share(context.slope.gradient, top.vectors[:count]), count / size
     spread = (2 * count) ** 0.5 / size  # of the share of a random direction
     yield Reading(
         quantity="share of the gradient in the top Hessian directions",
@@ -46,32 +46,32 @@ def subspace_readings(scene: Scene) -> Iterator[Reading]:
         )
 
 
-def noise_readings(scene: Scene) -> Iterator[Reading]:
+def noise_readings(context: LookContext) -> Iterator[Reading]:
     """What the instrument says of the noise of gradients."""
-    yield from catalogue.instrument("gradient-noise").read(scene.subject)
+    yield from catalogue.instrument("gradient-noise").read(context.subject)
 
 
-def balance_readings(scene: Scene) -> Iterator[Reading]:
+def balance_readings(context: LookContext) -> Iterator[Reading]:
     """Whether pull and noise balance, once there were enough looks without drift."""
-    subject, carried, how = scene.subject, scene.carried, scene.batching
+    subject, carried, how = context.subject, context.carried, context.batching
     if how.size is None or subject.lr is None:
         raise InputError("expected the batch size and step of training, got none; pass batch_size=... and lr=...")
     if subject.momentum:
         raise InputError("expected SGD without momentum, got momentum, whose balance needs the optimizer's own state")
-    if scene.rule is not None and not (scene.rule.plain and scene.rule.kind == "heavy-ball"):
-        raise InputError(f"expected plain SGD, got {scene.rule.name}, whose balance of pull and noise is another")
+    if context.rule is not None and not (context.rule.plain and context.rule.kind == "heavy-ball"):
+        raise InputError(f"expected plain SGD, got {context.rule.name}, whose balance of pull and noise is another")
     assert subject.model is not None and subject.loss is not None
     found = gradient_moments(subject.model, subject.loss, subject.data)
     if found is None:
         return
     here = trainable_vector(subject.model)
     center = carried.center = here if carried.center is None else carried.center
-    pull = float(((here - center).double() * scene.slope.gradient.double()).sum())
+    pull = float(((here - center).double() * context.slope.gradient.double()).sum())
     noise = batch_scatter(
         found.scatter.value, found.squared_mean.value, batch_size=how.size, samples=how.samples, sampler=how.sampler
     )
     square = max(found.squared_mean.value, 0.0) + noise
-    carried.window = [*carried.window, (scene.slope.loss, pull, dissipation(square, lr=subject.lr))][-LONGEST:]
+    carried.window = [*carried.window, (context.slope.loss, pull, dissipation(square, lr=subject.lr))][-LONGEST:]
     losses, pulls, demanded = (list(column) for column in zip(*carried.window, strict=True))
     trend = block_trend(losses, blocks=BLOCKS) if len(losses) >= SHORTEST else None
     if trend is not None and drifting(trend):

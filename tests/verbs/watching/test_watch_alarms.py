@@ -22,7 +22,7 @@ from theodolite.verbs.watching.history import dashboard_of, findings_began
 from theodolite.verbs.watching.records import Record, last_standing
 from theodolite.verbs.watching.watched_run import moment_of
 
-PATH = Path(__file__).parents[2] / "benchmarks" / "watch_alarms.py"
+PATH = Path(__file__).parents[3] / "benchmarks" / "watch_alarms.py"
 
 
 @pytest.fixture(scope="module")

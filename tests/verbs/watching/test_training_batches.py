@@ -98,3 +98,17 @@ def test_rows_that_are_picked_in_passing_are_found_in_their_columns():
         optimizer.step()
     assert len(seen.kept) == 4
     assert all(torch.equal(kept.target, y[rows]) for kept, rows in zip(seen.kept, orders, strict=True))
+
+
+def test_one_output_of_one_sample_has_its_own_target():
+    # any gradient of one number is a multiple of any other: of a batch of one the input must not pass for the target
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(5, 8), nn.Tanh(), nn.Linear(8, 1))
+    seen = TrainingBatches(model, mse_loss)
+    optimizer = torch.optim.SGD(model.parameters(), 0.01)
+    x, y = torch.randn(6, 5), torch.randn(6, 1)
+    for features, wanted in zip(x.split(1), y.split(1), strict=True):
+        optimizer.zero_grad()
+        mse_loss(model(features), wanted).backward()
+        optimizer.step()
+    assert torch.equal(torch.cat([kept.target for kept in seen.kept]), y)

@@ -19,7 +19,7 @@ FELT = 0.05
 
 
 @dataclass
-class Glances:
+class LossBetweenLooks:
     """Steps at which the loss alone is read: 1, 2, 3, 4, 6, 9, 13, 19, ... after a launch; ``highest`` is the most it was.
 
     ``bounce`` is the largest factor by which it rose above its lowest so far, where that is a share of the launch's loss: what

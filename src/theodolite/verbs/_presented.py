@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from theodolite.verbs.diagnosis import Diagnosis
 
 
-class Shown(ABC):
+class Presentable(ABC):
     """A result gives its ``rows``, its ``table`` for the terminal, its ``page`` and its ``document``; the rest is here."""
 
     columns: ClassVar[tuple[str, ...]] = ("instrument", *COLUMNS)
@@ -97,7 +97,7 @@ class Sheet:
     facts: Mapping[str, str] = field(default_factory=dict)
 
 
-class ShownAnswers(Shown):
+class PresentableAnswers(Presentable):
     """A result that is the answers to several questions."""
 
     @abstractmethod

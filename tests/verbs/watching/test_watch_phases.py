@@ -11,9 +11,9 @@ from torch import nn
 from torch.nn.functional import mse_loss
 
 import theodolite as th
-from theodolite.verbs.watching.glances import Glances
+from theodolite.verbs.watching.loss_between_looks import LossBetweenLooks
 
-PATH = Path(__file__).parents[2] / "benchmarks" / "watch_phases.py"
+PATH = Path(__file__).parents[3] / "benchmarks" / "watch_phases.py"
 
 
 @pytest.fixture(scope="module")
@@ -57,19 +57,19 @@ def test_after_a_step_beyond_the_edge_the_loss_is_followed():
 
 
 def test_glances_are_few_and_end():
-    glances = Glances()
-    glances.begin(100, 1.0)
+    between = LossBetweenLooks()
+    between.begin(100, 1.0)
     seen = []
     for step in range(101, 201):
-        if glances.due(step):
+        if between.due(step):
             seen.append(step - 100)
-            glances.saw(step, 0.2 if step == 104 else 0.1 if step < 109 else 0.6)
+            between.saw(step, 0.2 if step == 104 else 0.1 if step < 109 else 0.6)
     assert seen == [1, 2, 3, 4, 6, 9, 13, 19, 28, 42, 63, 94]
-    assert glances.facts() == {"peak_loss": 0.6, "bounce": pytest.approx(6.0)}
-    glances.saw(201, math.inf)
-    assert not glances.due(10_000)
-    glances.end()
-    assert glances.facts() == {}
+    assert between.facts() == {"peak_loss": 0.6, "bounce": pytest.approx(6.0)}
+    between.saw(201, math.inf)
+    assert not between.due(10_000)
+    between.end()
+    assert between.facts() == {}
 
 
 def half_off(share):

@@ -12,7 +12,7 @@ from torch.nn.functional import cross_entropy, mse_loss
 import theodolite as th
 from theodolite.construct.propagation import network
 from theodolite.measure.curvature import hessian
-from theodolite.verbs.watching import taking
+from theodolite.verbs.watching import look_reader
 from theodolite.verbs.watching import watch as watching
 from theodolite.verbs.watching.looks import LOOKS
 
@@ -364,7 +364,7 @@ def test_a_loader_is_read_once_and_a_wrapped_model_is_unwrapped():
 
 def test_stationarity_is_refused_while_drifting_and_told_where_sgd_is_stationary(monkeypatch):
     few = [look for look in LOOKS if look.name in ("loss", "stationarity")]
-    monkeypatch.setattr(taking, "looks_of", lambda level: few)
+    monkeypatch.setattr(look_reader, "looks_of", lambda level: few)
     generator = seeded(3)
     x = torch.randn(128, 4, generator=generator, dtype=torch.float64)
     y = x @ torch.ones(4, 1, dtype=torch.float64) + torch.randn(128, 1, generator=generator, dtype=torch.float64)

@@ -11,7 +11,7 @@ from torch.nn.functional import cross_entropy, mse_loss
 import theodolite as th
 import theodolite.measure.curvature.hessians as hessians
 from theodolite.measure.curvature import hessian
-from theodolite.verbs.watching import scene
+from theodolite.verbs.watching import look_context
 from theodolite.verbs.watching.looks import PRECONDITIONED, SHARPNESS, TRUST
 from theodolite.verbs.watching.writers import scalar_writer
 
@@ -293,13 +293,13 @@ def test_a_large_model_on_a_processor_is_seen_scaled_within_its_graph(monkeypatc
         seen.append(torch.stack([operator(row) for row in torch.eye(operator.size)]))
         return searched(operator, *args, **keywords)
 
-    searched = scene.largest_beside
-    monkeypatch.setattr(scene, "largest_beside", noted)
+    searched = look_context.largest_beside
+    monkeypatch.setattr(look_context, "largest_beside", noted)
     runs = []
     for shortened in (False, True):
-        monkeypatch.setattr(scene, "LARGE", 1)
+        monkeypatch.setattr(look_context, "LARGE", 1)
         monkeypatch.setattr(hessians, "LONG", 1 if shortened else 1 << 20)
-        monkeypatch.setattr(scene.Scene, "operator_is_large", shortened)
+        monkeypatch.setattr(look_context.LookContext, "operator_is_large", shortened)
         runs.append(trained(OPTIMIZERS["AdamW"], watching=True, level="standard"))
     half = len(seen) // 2
     assert half == 5  # at the first look no step was taken yet

@@ -12,8 +12,8 @@ from theodolite.core import run as runs
 from theodolite.verbs.diagnosing import alarms_of
 from theodolite.verbs.watching import watch as watching
 from theodolite.verbs.watching.history import answers_of, history_of, skipped_of
+from theodolite.verbs.watching.look_context import Carried, LookContext
 from theodolite.verbs.watching.records import THINNED, Record, last_standing, left_out, thinned_note
-from theodolite.verbs.watching.scene import Carried, Scene
 from theodolite.verbs.watching.thinning import DANGER, DOUBT, FIRST, FREE, PLANNED, RAREST, Thinning, doubt
 from theodolite.verbs.watching.watched_run import moment_of
 
@@ -48,13 +48,13 @@ class Run:
 
         told = {"optimizer": self.optimizer, "probe": (self.x, self.y), "loss": priced, "every": 10}
         self.watch = th.Watch(self.model, **{**told, **options})
-        searched = Scene._searched
+        searched = LookContext._searched
 
-        def slow(scene, count):
+        def slow(context, count):
             self.clock.now += product
-            return searched(scene, count)
+            return searched(context, count)
 
-        monkeypatch.setattr(Scene, "_searched", slow)
+        monkeypatch.setattr(LookContext, "_searched", slow)
         self.step = 0
 
     def train(self, steps):

@@ -1,0 +1,124 @@
+r"""Is there an adapter of low rank that does nothing: zero in both factors, scaled to nothing, or not attached?
+
+Exact. What a module adds is $s\,BA$. The gradient of A is a multiple of B and that of B one of A: where both are zero neither
+ever moves. Where the scale s is zero, or the adapter is switched off, neither has a gradient either. An adapter that begins as it
+should has one factor at zero, and the gradient of that one is not. So one backward pass tells, and names the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from theodolite.core.ailment import Ailment, Finding, evidence
+from theodolite.core.state import untouched
+from theodolite.core.subject import Subject
+from theodolite.evidence.batches import batches, first_rows
+from theodolite.evidence.task import is_finite, quiet
+from theodolite.io.adapters import DOWN, UP
+
+ROWS = 16
+TINY = 1e-6
+"""A scale below this adds less than float32 can hold beside a weight."""
+
+
+@dataclass(frozen=True)
+class _Adapter:
+    module: str
+    down: Tensor
+    up: Tensor
+
+
+def adapters_in(model: nn.Module) -> list[_Adapter]:
+    """The pairs of factors of a model, by their names."""
+    own, found = dict(model.named_parameters()), []
+    for name, down in own.items():
+        match = DOWN.match(name)
+        if match is None:
+            continue
+        start = name[: match.start("word")] + UP[match["word"]] + name[match.end("word") :]
+        if start in own:
+            found.append(_Adapter(match["module"], down, own[start]))
+    return found
+
+
+def judge(subject: Subject) -> Iterator[Finding]:
+    model = subject.model
+    if model is None or not is_finite(subject):
+        return
+    own = adapters_in(model)
+    if not own:
+        return
+    moving = _with_gradient(subject, own)
+    idle = [one for one in own if id(one.down) not in moving and id(one.up) not in moving]
+    if not idle:
+        return
+    why, remedy = _reason(model, idle)
+    yield Finding(
+        severity="critical" if len(idle) == len(own) else "warning",
+        where=idle[0].module,
+        says=f"{len(idle)} of {len(own)} adapters do nothing and never will: {why}.",
+        remedy=remedy,
+        evidence=(evidence("adapters without a gradient in either factor", len(idle)),),
+    )
+
+
+def _with_gradient(subject: Subject, own: list[_Adapter]) -> set[int]:
+    """The factors whose gradient is not zero on the first batch, by identity."""
+    model = subject.model
+    assert model is not None
+    batch = first_rows(batches(subject)[0], ROWS)
+    factors = [t for one in own for t in (one.down, one.up) if t.requires_grad]
+    if not factors:
+        return set()
+    with untouched(model), torch.enable_grad(), quiet():
+        value = subject.loss_on(batch)
+        if not value.requires_grad:
+            return set()
+        slopes = torch.autograd.grad(value, factors, allow_unused=True)
+    return {id(t) for t, slope in zip(factors, slopes, strict=True) if slope is not None and bool(slope.any())}
+
+
+def _reason(model: nn.Module, idle: list[_Adapter]) -> tuple[str, str]:
+    if all(not one.down.any() and not one.up.any() for one in idle):
+        return "both factors are zero, so that neither has a gradient", (
+            "draw one of them: nn.init.kaiming_uniform_(lora_A, a=5**0.5), and leave the other at zero"
+        )
+    if all(not (one.down.requires_grad or one.up.requires_grad) for one in idle):
+        return (
+            "they are frozen (requires_grad=False)",
+            "p.requires_grad_(True) for the factors, before the optimizer is made",
+        )
+    layers = [model.get_submodule(one.module) for one in idle if _has(model, one.module)]
+    if any(_switched_off(layer) for layer in layers):
+        return (
+            "they are switched off or merged",
+            "model.enable_adapter_layers(), or model.set_adapter(name); unmerge first",
+        )
+    scales = [scale for layer in layers for scale in _scales(layer)]
+    if scales and max(map(abs, scales)) < TINY:
+        return f"their scale is {max(scales, key=abs):g}", "lora_alpha equal to the rank, or twice it"
+    return "their output does not reach the loss", (
+        "attach them: get_peft_model(model, config) and train what it returns, or add scale * B(A(x)) in forward"
+    )
+
+
+def _has(model: nn.Module, name: str) -> bool:
+    return name in dict(model.named_modules())
+
+
+def _switched_off(layer: Any) -> bool:
+    return bool(getattr(layer, "disable_adapters", False) is True or getattr(layer, "merged", False) is True)
+
+
+def _scales(layer: Any) -> list[float]:
+    found = getattr(layer, "scaling", None)
+    found = list(found.values()) if isinstance(found, Mapping) else [found]
+    return [float(value) for value in found if isinstance(value, int | float)]
+
+
+ailment = Ailment(question="Does an adapter do nothing?", needs={"model", "data", "loss"}, judge=judge)

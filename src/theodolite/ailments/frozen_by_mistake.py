@@ -1,0 +1,131 @@
+"""Are layers frozen that were never trained?
+
+Freezing is a decision, and a layer with trained weights is let alone. A frozen matrix that shows nothing learned (its entries
+follow the law of their first draw, or no singular value stands above what noise of its size gives) can only pass on what it
+was drawn to. The same training with these layers free and in the optimizer tells what it costs. Where at least a tenth of a
+network that was trained is of this kind, the loss has a gradient there, and it is more than a first layer of random features, it
+is an alarm whatever a short trial shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import torch
+from torch import nn
+
+from theodolite.core.ailment import Ailment, Finding, evidence
+from theodolite.core.state import untouched
+from theodolite.core.subject import Subject
+from theodolite.evidence.batches import batches, first_rows
+from theodolite.evidence.experiment import Intervention, Outcome, finding_of
+from theodolite.evidence.start import was_trained
+from theodolite.evidence.task import is_finite, quiet
+from theodolite.evidence.trial import Change
+from theodolite.evidence.weights import LEAST_ENTRIES, weight_facts
+
+NAMED, ROWS = 4, 16
+MUCH = 0.1
+"""The share of the network from which on it is no small part that was meant to stay, such as a table of positions."""
+
+
+def _untrained(subject: Subject) -> list[str]:
+    """Frozen matrices, as drawn, and the vectors beside them."""
+
+    def found() -> list[str]:
+        if subject.model is None:
+            return []
+        own = dict(subject.model.named_parameters())
+        facts = weight_facts(subject)
+        frozen = [name for name, p in own.items() if not p.requires_grad and p.is_floating_point()]
+        drawn = {
+            name.rpartition(".")[0]
+            for name in frozen
+            if own[name].ndim > 1
+            and (known := facts.get(name)) is not None
+            and known.entries >= LEAST_ENTRIES
+            and (known.start or not known.learned)
+        }
+        return [name for name in frozen if name.rpartition(".")[0] in drawn]
+
+    return list(subject.once("frozen and untrained", found))
+
+
+def _says(subject: Subject, names: list[str]) -> str:
+    assert subject.model is not None
+    own = dict(subject.model.named_parameters())
+    share = sum(own[name].numel() for name in names) / sum(p.numel() for p in own.values())
+    few = ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED} more" if len(names) > NAMED else "")
+    return f"{share:.0%} of the network is frozen (requires_grad=False) with weights that were never trained: {few}."
+
+
+REMEDY = "p.requires_grad_(True) for them before the optimizer is made; freeze only what was loaded"
+
+
+def judge(subject: Subject) -> Iterator[Finding]:
+    names = _untrained(subject)
+    if names and subject.model is not None and any(p.requires_grad for p in subject.model.parameters()):
+        yield Finding(
+            severity="warning" if was_trained(subject) and _matters(subject, names) else "note",
+            where=names[0],
+            says=_says(subject, names),
+            remedy=REMEDY,
+            suggested={"unfreeze": names},
+            evidence=(evidence("frozen tensors without a trace of training", len(names)),),
+        )
+
+
+def _matters(subject: Subject, names: list[str]) -> bool:
+    """Whether much of the network, not its first layer alone, is frozen as drawn and has a gradient."""
+    assert subject.model is not None
+    own = dict(subject.model.named_parameters())
+    matrices = [name for name, p in own.items() if p.ndim > 1]
+    share = sum(own[name].numel() for name in names) / sum(p.numel() for p in own.values())
+    behind = [name for name in names if name in matrices[1:]]
+    if share < MUCH or not behind or not is_finite(subject):
+        return False
+    frozen = [own[name] for name in behind]
+    try:
+        for p in frozen:
+            p.requires_grad_(True)
+        with untouched(subject.model), torch.enable_grad(), quiet():
+            value = subject.loss_on(first_rows(batches(subject)[0], ROWS))
+            slopes = torch.autograd.grad(value, frozen, allow_unused=True)
+    finally:
+        for p in frozen:
+            p.requires_grad_(False)
+    return any(slope is not None and bool(slope.any()) for slope in slopes)
+
+
+def interventions(subject: Subject) -> Iterator[Intervention]:
+    """The same training with these layers free."""
+    names = _untrained(subject)
+    if names:
+
+        def found(outcome: Outcome) -> Finding:
+            return finding_of(outcome, _says(outcome.subject, names), REMEDY, {"unfreeze": names}, where=names[0])
+
+        yield Intervention(Change("unfrozen", prepare=_free(names)), found, rank=3, sign=True)
+
+
+def _free(names: list[str]) -> Callable[[nn.Module, torch.optim.Optimizer], None]:
+    def change(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+        own = dict(model.named_parameters())
+        held = {id(p) for group in optimizer.param_groups for p in group["params"]}
+        for name in names:
+            own[name].requires_grad_(True)
+        first = optimizer.param_groups[0]
+        rest = {key: value for key, value in first.items() if key not in ("params", "param_names")}
+        new = [own[name] for name in names if id(own[name]) not in held]
+        if new:
+            optimizer.add_param_group({"params": new, **rest})
+
+    return change
+
+
+ailment = Ailment(
+    question="Are layers frozen that were never trained?",
+    needs={"model", "data", "loss", "optimizer"},
+    judge=judge,
+    interventions=interventions,
+)

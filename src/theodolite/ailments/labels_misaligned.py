@@ -1,0 +1,34 @@
+"""Does a sequence model learn to say the symbol after the next?
+
+Exact: of next-token prediction the target at each place is the input one place further on. Labels that were shifted in the data
+and again by the loss, or by the model, are two places on: such a model learns well and writes nonsense. Which target the loss
+asks of which place is measured (`evidence.task`), so that a shift inside the loss counts too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from theodolite.core.ailment import Ailment, Finding, evidence
+from theodolite.core.subject import Subject
+from theodolite.evidence.sequences import target_shift
+from theodolite.evidence.task import task
+
+
+def judge(subject: Subject) -> Iterator[Finding]:
+    found = target_shift(subject)
+    if found is None or found.shift < 2:
+        return
+    twice = " The loss shifts the labels itself, and they were shifted before." if task(subject).shift else ""
+    yield Finding(
+        severity="warning",
+        where="targets",
+        says=f"Labels are shifted too far: the target at each place is the input {found.shift} places further on, so the model "
+        f"learns to skip {found.shift - 1} symbol{'s' if found.shift > 2 else ''} when it writes.{twice}",
+        remedy="shift once: labels = tokens where the loss or the model shifts them, else targets = tokens[:, 1:]",
+        suggested={"shift_labels": 1},
+        evidence=(evidence("places between input and target", found.shift),),
+    )
+
+
+ailment = Ailment(question="Are labels shifted once?", needs={"model", "data", "loss"}, judge=judge)

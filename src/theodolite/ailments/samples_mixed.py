@@ -1,0 +1,125 @@
+"""Does the answer to one sample depend on the other samples of its batch?
+
+Exact: either half of a batch is exchanged for the other, and the answers to the half that stays must not move, in evaluation
+mode. They move where a recurrent or attention layer takes the axis of the batch for that of time
+(``batch_first``), or where a view has cut samples across each other. Graphs and layers that compare samples mix them on
+purpose, so a network that learns is left alone; and where a layer has its axes the other way round, the same training with
+``batch_first`` changed, tried on a copy, decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import torch
+from torch import nn
+
+from theodolite.core.ailment import Ailment, Finding, evidence
+from theodolite.core.state import untouched
+from theodolite.core.subject import Subject
+from theodolite.evidence.batches import batches, first_rows, joined, rows_of
+from theodolite.evidence.experiment import Intervention, Outcome, finding_of
+from theodolite.evidence.start import steps_made
+from theodolite.evidence.task import is_finite, members_of, quiet, task
+from theodolite.evidence.trial import Change, present_skill
+
+ROWS = 32
+MOVED = 1e-4
+"""A change of answers, beside their size, that is more than rounding."""
+LEARNED = 0.5
+"""A network that has learned half of what there is mixes samples on purpose, or at no price."""
+FEWEST = 50
+"""Steps from which on a network that learned nothing has had its chance."""
+
+
+def sign(subject: Subject) -> bool:
+    """Whether answers move with the inputs of other samples."""
+    return _moved(subject) > MOVED
+
+
+def _moved(subject: Subject) -> float:
+    """The largest change of an answer when other samples' inputs are exchanged, beside the size of the answers."""
+
+    def measured() -> float:
+        model = subject.model
+        together = joined(batches(subject)[:ROWS]) or list(batches(subject)[:1])
+        batch = first_rows(together[0], ROWS)
+        whole = len(batch.inputs) + len(batch.keywords) == len(batch.tensors())
+        if model is None or not is_finite(subject) or len(batch) < 8 or not whole:
+            return 0.0
+        if any(len(t) != len(batch) for t in batch.tensors()):
+            return 0.0  # a graph, or something that belongs to no sample
+        half, every = len(batch) // 2, torch.arange(len(batch))
+        changed = [torch.where(part, every.roll(half), every) for part in (every < half, every >= half)]
+        try:
+            with untouched(model), torch.no_grad(), quiet():
+                answers = [members_of(subject.answer(rows_of(batch, rows))) for rows in (every, *changed)]
+        except (RuntimeError, ValueError, TypeError, IndexError):
+            return 0.0
+        own, late, early = (found[task(subject).member] if found else torch.zeros(0) for found in answers)
+        if not own.numel() or len(own) != len(batch):
+            return 0.0
+        size = float(own.abs().max())
+        moved = max(float((late - own)[half:].abs().max()), float((early - own)[:half].abs().max()))
+        return moved / size if size > 0 else 0.0
+
+    return float(subject.once("samples mixed", measured))
+
+
+def _axes(subject: Subject) -> list[str]:
+    """The layers that take the axis of the batch for that of time, as far as their settings tell."""
+    assert subject.model is not None
+    return [name for name, module in subject.model.named_modules() if getattr(module, "batch_first", None) is False]
+
+
+def judge(subject: Subject) -> Iterator[Finding]:
+    learned = present_skill(subject)
+    if not sign(subject) or steps_made(subject) < FEWEST or not learned <= LEARNED:
+        return
+    yield Finding(
+        severity="warning",
+        says=f"{_says(subject)} and the network has learned little.",
+        remedy=_remedy(_axes(subject)),
+        suggested={"batch_first": True} if _axes(subject) else {},
+        evidence=(evidence("change of answers with other samples, beside their size", _moved(subject)),),
+    )
+
+
+def _says(subject: Subject) -> str:
+    return f"Samples of a batch are mixed: changing the others moves a sample's answer by {_moved(subject):.2g} of its size,"
+
+
+def _remedy(names: list[str]) -> str:
+    if names:
+        return f"batch_first=True in {', '.join(names[:3])}, or x.transpose(0, 1) before it"
+    return "keep the batch on the first axis: permute or transpose in place of view or reshape"
+
+
+def interventions(subject: Subject) -> Iterator[Intervention]:
+    """The layers' axes the other way round, where samples are mixed."""
+    names = _axes(subject) if sign(subject) else []
+    if names:
+        change = Change("batch first", prepare=_batch_first(names))
+
+        def found(outcome: Outcome) -> Finding:
+            says = f"{_says(subject)} since {names[0]} takes the first axis for time."
+            return finding_of(outcome, says, _remedy(names), {"batch_first": True}, where=names[0])
+
+        yield Intervention(change, found, rank=3, sign=True)
+
+
+def _batch_first(names: list[str]) -> Callable[[nn.Module, torch.optim.Optimizer], None]:
+    def change(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+        for name in names:
+            setattr(model.get_submodule(name), "batch_first", True)  # noqa: B010
+
+    return change
+
+
+ailment = Ailment(
+    question="Does each sample have its own answer?",
+    needs={"model", "data", "loss"},
+    judge=judge,
+    interventions=interventions,
+    sign=sign,
+)

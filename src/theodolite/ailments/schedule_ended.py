@@ -1,0 +1,102 @@
+r"""Has the schedule taken the step away for most of the run, or never let it rise?
+
+Looks see the step of every group. A schedule that is stepped after each batch although it counts epochs ends near zero in the
+first part of the run; a warm-up that counts more steps than the run has never ends. Both are facts about the looks: for at least
+half of the run's steps the step was below a hundredth of the one that the optimizer was made with. Whether it costs anything is
+tried: the same training at that step throughout.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+
+import torch
+from torch import nn
+
+from theodolite.core.ailment import Ailment, Finding, evidence
+from theodolite.core.subject import Subject
+from theodolite.evidence.experiment import Intervention, Outcome, finding_of
+from theodolite.evidence.start import base_lr, largest_lr
+from theodolite.evidence.trial import Change
+
+SMALL, MOST = 0.01, 0.5
+"""A step below this share of the largest does next to nothing; the share of the run for which it must have been so."""
+
+
+def _made_with(subject: Subject) -> float:
+    """The step that the optimizer was made with, or the largest that looks have seen."""
+    groups = [] if subject.optimizer is None else subject.optimizer.param_groups
+    return max([largest_lr(subject), *(base_lr(group) for group in groups)])
+
+
+def share_without_step(subject: Subject) -> float:
+    """The share of the run for which the step was next to nothing; not a number before two looks."""
+    moments = [] if subject.run is None else subject.run.moments
+    if subject.optimizer is None or len(moments) < 3 or not _made_with(subject):
+        return math.nan
+    steps = [b.step - a.step for a, b in itertools.pairwise(moments)]
+    idle = [not moment.lr >= SMALL * _made_with(subject) for moment in moments[1:]]  # a look notes no step of zero
+    return sum(n for n, at_rest in zip(steps, idle, strict=True) if at_rest) / max(1, sum(steps))
+
+
+def _says(subject: Subject) -> str:
+    assert subject.run is not None
+    lrs = [0.0 if math.isnan(m.lr) else m.lr for m in subject.run.moments]
+    share, top = share_without_step(subject), _made_with(subject)
+    never = max(lrs) < SMALL * top
+    how = "never rose" if never else f"fell from {max(lrs):.3g} to {lrs[-1]:.3g} early"
+    return f"The step {how}: for {share:.0%} of the run it was below {SMALL:.0%} of the {top:g} that the optimizer was made with."
+
+
+REMEDY = (
+    "let the schedule count what it is stepped by: total_steps = epochs * len(loader) where scheduler.step() follows each batch, "
+    "or call scheduler.step() once an epoch"
+)
+
+
+def judge(subject: Subject) -> Iterator[Finding]:
+    share = share_without_step(subject)
+    if share >= MOST:
+        yield Finding(
+            severity="note",
+            says=_says(subject),
+            remedy=REMEDY,
+            suggested={"lr": _made_with(subject)},
+            evidence=(evidence("share of the run without a step", share),),
+        )
+
+
+def interventions(subject: Subject) -> Iterator[Intervention]:
+    """The same training with the step that it was made with, throughout."""
+    if share_without_step(subject) >= MOST:
+        lr = _made_with(subject)
+
+        def found(outcome: Outcome) -> Finding:
+            return finding_of(outcome, _says(subject), REMEDY, {"lr": lr})
+
+        yield Intervention(Change("no schedule", prepare=_constant(subject)), found, rank=6, sign=True)
+
+
+def _constant(subject: Subject) -> object:
+    top, own = _made_with(subject), [] if subject.optimizer is None else subject.optimizer.param_groups
+    most = max((base_lr(group) for group in own), default=0.0)
+    lrs = [top * (base_lr(group) / most if most > 0 else 1.0) for group in own]
+
+    def change(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+        def before(optimizer: torch.optim.Optimizer, *_: object) -> None:
+            for group, lr in zip(optimizer.param_groups, lrs, strict=False):
+                group["lr"] = lr
+
+        optimizer.register_step_pre_hook(before)
+
+    return change
+
+
+ailment = Ailment(
+    question="Has the schedule taken the step away?",
+    needs={"model", "data", "loss", "optimizer", "run"},
+    judge=judge,
+    interventions=interventions,
+)

@@ -1,0 +1,144 @@
+r"""Do targets vary faster over the inputs than this network can follow in the steps it has?
+
+A wide network learns the part of its targets along an eigenvector of its tangent kernel as $e^{-t\,\mathrm{lr}\,\lambda_i}$. At
+the largest stable step, $2/\lambda_1$, a part with $\lambda_i<\lambda_1/(2t)$ is not learned in t steps. Of few coordinates the
+eigenvalues of a plain network fall as a power of the frequency (its spectral bias), and edges and textures lie beyond that.
+The share of the targets' variance that lies there, on the kernel at the start, is the sign; what helps is tried: the same
+training with sines and cosines of the coordinates at random frequencies before the first layer.
+(Rahaman et al., 2019; Tancik et al., 2020.)
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable, Iterator
+
+import torch
+from torch import Tensor, nn
+
+from theodolite.core.ailment import Ailment, Finding
+from theodolite.core.subject import Subject
+from theodolite.evidence.batches import samples
+from theodolite.evidence.experiment import Intervention, Outcome, finding_of
+from theodolite.evidence.start import at_weights, beginning, planned_steps
+from theodolite.evidence.task import is_finite, task
+from theodolite.evidence.trial import Change
+from theodolite.measure.kernels import empirical_ntk
+
+COORDINATES, SAMPLES, FEATURES = 4, 200, 32
+"""Inputs of at most so many columns are coordinates; samples of the kernel; frequencies of the features."""
+BEYOND = 0.1
+"""The share of the targets' variance beyond reach from which on features are tried."""
+SCALES = (0.5, 2.0)
+"""Standard deviations of the frequencies, in periods over one standard deviation of the inputs."""
+
+
+class FourierLinear(nn.Linear):
+    """A linear layer of sines and cosines of its inputs, in place of the first one."""
+
+    def __init__(self, like: nn.Linear, center: Tensor, size: Tensor, scale: float) -> None:
+        super().__init__(2 * FEATURES, like.out_features, like.bias is not None)
+        draw = torch.Generator().manual_seed(0)
+        self.register_buffer("waves", 2 * math.pi * scale * torch.randn(like.in_features, FEATURES, generator=draw))
+        self.register_buffer("center", center)
+        self.register_buffer("size", size)
+        self.to(like.weight.device, like.weight.dtype)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Of the standardized inputs."""
+        phase = ((x - self.center) / self.size) @ self.waves
+        return super().forward(torch.cat([phase.sin(), phase.cos()], -1) * math.sqrt(2.0))
+
+
+def _first(model: nn.Module, columns: int) -> str | None:
+    """The name of the linear layer that is given the coordinates; None where there is not just one."""
+    found = [name for name, m in model.named_modules() if type(m) is nn.Linear and m.in_features == columns]
+    return found[0] if found else None
+
+
+def _coordinates(subject: Subject) -> Tensor | None:
+    sample = samples(subject)
+    x = None if sample is None else sample.numbers
+    if x is None or x.ndim != 2 or x.shape[1] > COORDINATES or len(x) < SAMPLES or len(sample.inputs) > 1:  # type: ignore[union-attr]
+        return None
+    return x
+
+
+def share_beyond(subject: Subject) -> float:
+    """The share of the targets' variance along directions that the steps at hand cannot fit; not a number where none is told."""
+
+    def measured() -> float:
+        x, sample, model = _coordinates(subject), samples(subject), subject.model
+        if x is None or sample is None or sample.target is None or model is None or not is_finite(subject):
+            return math.nan
+        if task(subject).kind != "numbers" or _first(model, x.shape[1]) is None:
+            return math.nan
+        rows = torch.randperm(len(x), generator=torch.Generator().manual_seed(0))[:SAMPLES].to(x.device)
+        with at_weights(model, beginning(subject)):
+            kernel = empirical_ntk(model, x[rows]).double().cpu()
+        y = sample.target[rows].double().cpu().reshape(len(rows), -1)
+        y = y - y.mean(0)
+        values, vectors = torch.linalg.eigh(kernel)
+        within = (vectors.T @ y).square().sum(1)
+        slow = values < values[-1] / (2 * planned_steps(subject))
+        return float(within[slow].sum() / within.sum().clamp(min=1e-300))
+
+    return float(subject.once("share beyond reach", measured))
+
+
+def interventions(subject: Subject) -> Iterator[Intervention]:
+    """The same training with sines and cosines of the coordinates."""
+    share = share_beyond(subject)
+    if share >= BEYOND:
+        for scale in SCALES:
+            yield Intervention(
+                Change(f"Fourier features x {scale:g}", network=_network(subject, scale)),
+                _found(scale),
+                rank=46,
+                sign=True,
+            )
+
+
+def _network(subject: Subject, scale: float) -> Callable[[], nn.Module | None]:
+    def build() -> nn.Module | None:
+        x, model = _coordinates(subject), subject.model
+        if x is None or model is None:
+            return None
+        name = _first(model, x.shape[1])
+        if name is None:
+            return None
+        built = copy.deepcopy(model)
+        start = beginning(subject)
+        if start is not None:
+            own = built.state_dict()
+            built.load_state_dict({k: v for k, v in start.items() if k in own}, strict=False)
+        torch.manual_seed(0)
+        layer = FourierLinear(built.get_submodule(name), x.mean(0), x.std(0).clamp(min=1e-12), scale)  # type: ignore[arg-type]
+        built.set_submodule(name, layer)
+        return built
+
+    return build
+
+
+def _found(scale: float) -> Callable[[Outcome], Finding]:
+    def finding(outcome: Outcome) -> Finding:
+        share = share_beyond(outcome.subject)
+        told = finding_of(
+            outcome,
+            f"The targets vary faster over the inputs than the network can follow: {share:.0%} of their variance lies along "
+            f"directions of its tangent kernel that {planned_steps(outcome.subject):,} steps cannot fit.",
+            f"Fourier features before the first layer: B = {scale:g} * torch.randn(d, {FEATURES}) / x.std(0)[:, None]; "
+            "x = torch.cat([(6.28 * x @ B).sin(), (6.28 * x @ B).cos()], -1)",
+            {"fourier_scale": scale, "fourier_features": FEATURES},
+        )
+        return told
+
+    return finding
+
+
+ailment = Ailment(
+    question="Do targets vary faster than the network can follow?",
+    needs={"model", "data", "loss", "optimizer"},
+    interventions=interventions,
+)

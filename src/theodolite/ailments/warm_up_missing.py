@@ -1,0 +1,83 @@
+r"""Does the training fail because it begins with its full step, although it would learn if the step rose from nothing first?
+
+A moving average of squared gradients knows little at first: the first updates of Adam are signs of single gradients, whatever
+their size, and with normalization behind the residual (post-norm) gradients near the output are large at the start. Neither is
+taken for granted: the same training runs on a copy with its step rising linearly over the first eighth of the trial and as it
+is behind that. It is named where this recovers what the run has lost; where a smaller step is needed for good, the trial fails
+in its other seven eighths.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import torch
+from torch import nn
+
+from theodolite.core.ailment import Ailment, Finding
+from theodolite.core.subject import Subject
+from theodolite.evidence.experiment import Intervention, Outcome, finding_of, longest_trial
+from theodolite.evidence.start import largest_lr, planned_steps
+
+LEAST_MATRICES = 8
+"""Networks with fewer weight matrices are not tried: their first steps do no harm that a smaller step would not mend."""
+PART, SUGGESTED = 8, 10
+"""The trial's steps over those of its warm-up, and the run's over those of the warm-up that is suggested."""
+RISEN = 0.5
+"""A first step below this share of the largest is a warm-up."""
+
+
+def interventions(subject: Subject) -> Iterator[Intervention]:
+    """The same training with a step that rises linearly at first."""
+    if subject.model is None or not largest_lr(subject) or _warms_up(subject):
+        return
+    if sum(p.ndim > 1 for p in subject.model.parameters()) < LEAST_MATRICES:
+        return
+    from theodolite.evidence.trial import Change
+
+    steps = max(1, longest_trial(subject) // PART)
+    yield Intervention(Change("warm-up", prepare=warming_up(steps)), _found, rank=38)
+
+
+def _warms_up(subject: Subject) -> bool:
+    """Whether the first look saw a step well below the largest."""
+    seen = [] if subject.run is None else [moment.lr for moment in subject.run.moments if moment.lr > 0]
+    return bool(seen) and seen[0] < RISEN * max(seen)
+
+
+def warming_up(steps: int) -> Callable[[nn.Module, torch.optim.Optimizer], None]:
+    """The change by which the first steps of an optimizer rise linearly; its own step sizes stand between them."""
+
+    def change(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+        made, own = [0], list[float]()
+
+        def before(optimizer: torch.optim.Optimizer, *_: object) -> None:
+            own[:] = [group["lr"] for group in optimizer.param_groups]
+            for group in optimizer.param_groups:
+                group["lr"] *= min(1.0, (made[0] + 1) / steps)
+
+        def after(optimizer: torch.optim.Optimizer, *_: object) -> None:
+            made[0] += 1
+            for group, lr in zip(optimizer.param_groups, own, strict=True):
+                group["lr"] = lr
+
+        optimizer.register_step_pre_hook(before)
+        optimizer.register_step_post_hook(after)
+
+    return change
+
+
+def _found(outcome: Outcome) -> Finding:
+    steps = max(1, planned_steps(outcome.subject) // SUGGESTED)
+    return finding_of(
+        outcome,
+        f"The training begins with its full step of {largest_lr(outcome.subject):g} and does not recover from its first steps.",
+        f"warm up: torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: min(1, (step + 1) / {steps})), stepped after each "
+        "optimizer.step()",
+        {"warm_up_steps": steps},
+    )
+
+
+ailment = Ailment(
+    question="Is a warm-up missing?", needs={"model", "data", "loss", "optimizer"}, interventions=interventions
+)

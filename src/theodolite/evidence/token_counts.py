@@ -1,0 +1,85 @@
+"""What sequences of tokens tell by counting alone: the losses of answers that know no, or one, token before the one asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from theodolite.core.subject import Subject
+from theodolite.evidence.batches import Sample, samples
+from theodolite.evidence.task import task
+
+LARGEST, FEWEST = 4096, 2048
+"""Tokens up to which pairs are counted, and places from which on counts tell something."""
+
+
+@dataclass(frozen=True)
+class TokenFloors:
+    """Losses on held-out halves: ``unigram`` of single targets, ``bigram`` of targets given the input at their place.
+
+    ``own_bigram`` is that of the inputs themselves, each given the one before it, beside ``own_unigram``. ``masked`` is the share
+    of the commonest input among places that count: in a masked model it is the mask, and says nothing.
+    """
+
+    unigram: float
+    bigram: float
+    own_unigram: float
+    own_bigram: float
+    masked: float
+    places: int
+
+
+def token_floors(subject: Subject) -> TokenFloors | None:
+    """The floors of the subject's tokens; None where inputs are no tokens with a target at each place."""
+    found: TokenFloors | None = subject.once("token floors", lambda: _measured(subject))
+    return found
+
+
+def sequence_of(subject: Subject) -> tuple[Tensor, Tensor, Tensor] | None:
+    """Tokens and targets, a row a sequence, and which places count; None where inputs are no tokens."""
+    sample: Sample | None = samples(subject)
+    meant = task(subject)
+    if sample is None or sample.target is None or meant.kind != "classes" or meant.one_hot:
+        return None
+    x, y = sample.inputs[0], sample.target
+    if x.is_floating_point() or x.ndim != 2 or y.shape != x.shape or y.is_floating_point():
+        return None
+    x, y = x[:, : x.shape[1] - meant.shift], y[:, meant.shift :]
+    counts = torch.ones_like(y, dtype=torch.bool)
+    for value in meant.ignored:
+        counts &= y != value
+    return x, y, counts & (y >= 0)
+
+
+def _measured(subject: Subject) -> TokenFloors | None:
+    found = sequence_of(subject)
+    if found is None:
+        return None
+    x, y, counts = (t.cpu() for t in found)
+    size = int(max(x.max(), y.max())) + 1
+    if size > LARGEST or int(counts.sum()) < FEWEST or int(x.min()) < 0:
+        return None
+    pairs = x[counts], y[counts]
+    own = x[:, :-1].reshape(-1), x[:, 1:].reshape(-1)
+    return TokenFloors(*_floors(*pairs, size), *_floors(*own, size), _share_of_commonest(pairs[0]), int(counts.sum()))
+
+
+def _share_of_commonest(given: Tensor) -> float:
+    return float(torch.bincount(given).max() / len(given))
+
+
+def _floors(given: Tensor, told: Tensor, size: int) -> tuple[float, float]:
+    """The loss of counts of the first half, on the second: of single tokens, and of pairs that lean on those."""
+    half = len(told) // 2
+    single = torch.bincount(told[:half], minlength=size).double() + 1
+    single = single / single.sum()
+    pairs = torch.bincount(given[:half] * size + told[:half], minlength=size * size).double().reshape(size, size)
+    seen = pairs.sum(1, keepdim=True)
+    leaning = (pairs + single * PRIOR) / (seen + PRIOR)
+    return (float(-single[told[half:]].log().mean()), float(-leaning[given[half:], told[half:]].log().mean()))
+
+
+PRIOR = 8.0
+"""Counts by which a pair leans on how often its second token occurs at all."""

@@ -1,0 +1,72 @@
+"""Is there an adapter of low rank that does nothing?"""
+
+import pytest
+import torch
+from torch import nn
+from torch.nn.functional import cross_entropy
+
+from fixtures.judging import alarms, judged
+from fixtures.trained import CLASSES, FEATURES, clouds, network
+
+
+class Adapted(nn.Module):
+    """A frozen linear layer and what two factors add."""
+
+    def __init__(self, base, *, rank=4, scale=1.0, zero="B", attached=True):
+        super().__init__()
+        self.base, self.scale, self.attached = base.requires_grad_(False), scale, attached
+        self.lora_A, self.lora_B = (
+            nn.Linear(i, o, bias=False) for i, o in ((base.in_features, rank), (rank, base.out_features))
+        )
+        for letter in zero:
+            nn.init.zeros_(getattr(self, f"lora_{letter}").weight)
+
+    def forward(self, x):
+        added = self.scale * self.lora_B(self.lora_A(x))
+        return self.base(x) + (added if self.attached else 0 * added.detach())
+
+
+def given(**options):
+    model = network(0)
+    model[2] = Adapted(model[2], **options)
+    return {"model": model, "data": clouds(0, 256), "loss": cross_entropy}
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"zero": "AB"}, "both factors are zero"),
+        ({"scale": 0.0}, "does not reach"),
+        ({"attached": False}, "does not reach"),
+    ],
+)
+def test_the_sick_are_found(options, why):
+    (found,) = alarms("adapter-idle", given(**options))
+    assert found.severity == "critical" and why in found.says and found.where == "2"
+
+
+@pytest.mark.parametrize("options", [{}, {"zero": "A"}, {"zero": ""}])
+def test_the_healthy_are_left_alone(options):
+    assert not judged("adapter-idle", given(**options))
+
+
+def test_models_without_adapters_are_not_asked():
+    assert not judged("adapter-idle", {"model": network(0), "data": clouds(0, 256), "loss": cross_entropy})
+
+
+def lora(**options):
+    peft = pytest.importorskip("peft")
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(FEATURES, 24), nn.ReLU(), nn.Linear(24, CLASSES))
+    return peft.get_peft_model(model, peft.LoraConfig(target_modules=["0", "2"], r=4, **options))
+
+
+def test_adapters_of_peft():
+    x, y = clouds(0, 256)
+    well = lora(lora_alpha=8)
+    assert not judged("adapter-idle", {"model": well, "data": (x, y), "loss": cross_entropy})
+    (found,) = alarms("adapter-idle", {"model": lora(lora_alpha=0), "data": (x, y), "loss": cross_entropy})
+    assert "their scale is 0" in found.says
+    well.disable_adapter_layers()
+    (found,) = alarms("adapter-idle", {"model": well, "data": (x, y), "loss": cross_entropy})
+    assert "switched off" in found.says or "frozen" in found.says
