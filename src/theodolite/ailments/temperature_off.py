@@ -1,10 +1,11 @@
 r"""Is the temperature of a contrastive loss such that its logits cannot differ, or all saturate?
 
-Known by experiment on the loss alone. Where every sample has the same output, a loss that must tell each sample from n others by a
-softmax is $\log n$ whatever its temperature; so $e^{L}$ is a whole number that grows with the batch, and nothing else gives that.
-Then the outputs themselves are moved freely, as no network could better: if that takes the loss down by less than a tenth, no
-network can learn from it (similarities between -1 and 1 over a temperature of 100 differ by 0.02 at most). And where random
-outputs already cost fifty times $\log n$, logits differ by hundreds: the softmax is 0 or 1, all but one of the n has no gradient.
+Known by experiment on the loss alone. Where every sample has the same output, a loss that must tell each sample from n others
+by a softmax is $\log n$ whatever its temperature; so $e^{L}$ is a whole number that grows with the batch, and nothing else
+gives that. Then the outputs themselves are moved freely, as no network could better: if that takes the loss down by less than a
+tenth, no network can learn from it (similarities between -1 and 1 over a temperature of 100 differ by 0.02 at most). And where
+random outputs already cost fifty times $\log n$, logits differ by hundreds: the softmax is 0 or 1, all but one of the n has no
+gradient.
 """
 
 from __future__ import annotations
