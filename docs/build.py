@@ -93,7 +93,7 @@ def build() -> int:
     pages = [page for group in groups for page in group]
     for group in groups:
         files |= framed(group)
-    files[SEARCH] = search_page([*pages, *law_rows(), *reference.name_rows()])
+    files[SEARCH] = search_page([*pages, *law_rows(), *handbook.question_rows(), *reference.name_rows()])
     for name, text in files.items():
         write_atomically(SITE / name, text)
     for name, picture in PICTURES.items():

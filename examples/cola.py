@@ -27,7 +27,7 @@ import theodolite as th
 from theodolite.report.figures import series_figure, verdict_figure
 from theodolite.report.progress import tracked
 from theodolite.report.sites import document_page
-from theodolite.report.summary import verdict_table
+from theodolite.report.survey_text import verdict_table
 from theodolite.report.text import as_text
 from theodolite.theory.capacity import classifier_capacity
 

@@ -23,7 +23,7 @@ sys.path.insert(0, str(ROOT / "docs"))
 from generator.front import FIRST  # noqa: E402  the commands of the site's front page
 
 BLOCK = re.compile(r"^```(\w*)( \w+)?\n(.*?)^```", re.MULTILINE | re.DOTALL)
-KINDS = {"python", "console", "text"}
+KINDS = {"python", "console", "text", "toml"}
 SLOW = {"check": "what `theodolite check` does with every law is what the catalogue's own tests do"}
 FASTER = {"survey": ["--budget", "5s"], "diagnose": ["--budget", "5s"]}
 

@@ -27,15 +27,15 @@ BUDGET = "12s"
 
 def ailment_pages(findings: Mapping[str, str]) -> list[Page]:
     """What each asks and says, is judged by and rests on, and how often it was right; ``findings`` are `sick_findings`."""
-    about = "Ways in which networks fail. <code>theodolite diagnose</code> and <code>th.diagnose</code> look for all of them."
+    about = "What can be wrong with a model. <code>theodolite diagnose</code> and <code>th.diagnose</code> check for all of it."
     found = _entries("ailment")
     rows = [(_own(e.name), prose(catalogue.ailment(e.name).question), _short_figures(e.name)) for e in found]
-    body = f"<h1>Ailments</h1><p>{about}</p>" + _table(("ailment", "asks", "found"), rows)
+    body = f"<h1>Findings</h1><p>{about}</p>" + _table(("finding", "asks", "found"), rows)
     body += (
         '<p class="th-small th-soft">The <a href="../clinic.html">clinic</a> trains networks whose fault is known, because it '
         "was put there; found is in how many of them.</p>"
     )
-    home = Page("ailments/index.html", "Ailments", body, "Ways in which networks fail", "list")
+    home = Page("ailments/index.html", "Findings", body, "What can be wrong with a model", "list")
     return [home, *(_entry_page(e, _ailment(e, findings.get(e.name, ""))) for e in found)]
 
 

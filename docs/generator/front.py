@@ -1,4 +1,4 @@
-"""The front page: what it is for in three sentences, three findings on real networks, and the doors."""
+"""The front page: what it is for in two sentences, three findings on real networks, and where to begin."""
 
 from __future__ import annotations
 
@@ -11,22 +11,23 @@ from generator.pages import Page
 
 FIRST = """# in a copy of the repository
 pip install .
-# what is wrong, and what to type
-theodolite diagnose mypackage.zoo:model --data train.npz
-# every number beside the one expected
-theodolite survey model.safetensors
-# your script as it is, watched
+# your training script, unchanged: what goes wrong, and what to change
 theodolite run train.py
+# a checkpoint alone
+theodolite diagnose model.safetensors
+# a model and its data
+theodolite diagnose mypackage.zoo:model --data train.npz
 """
-DOORS = (
+STARTS = (
+    ("Ten questions", "questions.html", "why does my loss not fall, is my learning rate too high, ..."),
     ("My network does not train", "guide/my-network-does-not-train.html", "theodolite diagnose, th.diagnose"),
-    ("Before training", "guide/before-training.html", "which initialization, step, width: theodolite design"),
-    ("While it trains", "guide/while-it-trains.html", "step, phase, what goes wrong: th.Watch"),
+    ("Before training", "guide/before-training.html", "initialization, learning rate, width: theodolite design"),
+    ("While it trains", "guide/while-it-trains.html", "what goes wrong, and when: theodolite run, th.Watch"),
     ("After training", "guide/after-training.html", "any module or checkpoint: theodolite survey"),
-    ("Theorems that run", "atlas.html", "each law beside its experiment: theodolite check"),
-    ("Five documents, walked through", "documents/index.html", "every statement beside what it runs as"),
-    ("Errata of the literature", "errata.html", "what is wrong in print, and what holds"),
     ("Gallery", "gallery/index.html", "five whole examples with pictures"),
+    ("Theorems that run", "atlas.html", "each law beside its experiment: theodolite check"),
+    ("Five documents, step by step", "documents/index.html", "every statement beside the code that runs it"),
+    ("Errata of the literature", "errata.html", "what is wrong in print, and what holds"),
 )
 FROM = (
     ("WeightWatcher", "weightwatcher"),
@@ -40,20 +41,19 @@ FROM = (
 
 def front_page(findings: Iterable[str]) -> Page:
     """The page; ``findings`` are what `shown` made of each of `FINDINGS`."""
-    doors = "".join(
+    starts = "".join(
         f'<li><a href="{address}"><b>{title}</b></a><br><span class="th-small">{html.escape(words)}</span></li>'
-        for title, address, words in DOORS
+        for title, address, words in STARTS
     )
     coming = ", ".join(f'<a href="from/{file}.html">{name}</a>' for name, file in FROM)
     body = (
         "<h1>Theodolite</h1>"
-        '<p class="th-lead">Theodolite says what is wrong with a neural network, how that is known, and what to type. Every '
-        "number it prints stands beside the one that a theorem expects, with an error bar. It does so before, during and "
-        "after training, for any PyTorch module or checkpoint.</p>"
+        '<p class="th-lead">Theodolite finds what is wrong with your PyTorch model and what to change. It tries each fix '
+        "on a copy before it suggests one, and shows every number with its error, beside the value that theory expects.</p>"
         f'<pre tabindex="0"><code>{html.escape(FIRST)}</code></pre>'
-        "<h2>Three findings</h2><p>Made when this page was made, on scikit-learn's digits.</p>"
-        f'{"".join(findings)}<h2>Where to begin</h2><ul class="th-doors">{doors}</ul>'
-        f'<p>Coming from {coming}.</p><p class="th-small"><a href="glossary.html">Glossary</a> · '
+        "<h2>Three findings</h2><p>Made when this page was built, on scikit-learn's digits.</p>"
+        f'{"".join(findings)}<h2>Where to begin</h2><ul class="th-starts">{starts}</ul>'
+        f'<p>Coming from {coming}?</p><p class="th-small"><a href="glossary.html">Glossary</a> · '
         '<a href="clinic.html">How often findings are right</a> · <a href="benchmarks.html">Benchmarks</a> · '
         '<a href="design/0007-diagnosis.html">Decisions</a> · '
         '<a href="search.html">Every page</a></p>'

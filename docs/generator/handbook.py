@@ -123,6 +123,13 @@ def other_pages() -> Iterator[Page]:
         yield _page(file, f"design/{file.stem}.html", "decision")
 
 
+def question_rows() -> list[Page]:
+    """The questions that people ask first, for the search: each with what to type."""
+    text = (DOCS / "questions.md").read_text(encoding="utf-8")
+    rows = re.findall(r"(?m)^\| ([^|]+\?) \| `([^`]+)` \|", text)
+    return [Page("questions.html", question, "", f"type {command}", "question") for question, command in rows]
+
+
 def _page(file: Path, path: str, kind: str) -> Page:
     text = file.read_text(encoding="utf-8")
     title = text.partition("\n")[0].lstrip("# ")

@@ -13,8 +13,9 @@ from theodolite.report.sites import Frame, document_page
 
 LINKS = (
     ("Theodolite", "index.html"),
+    ("Questions", "questions.html"),
     ("Guide", "guide/index.html"),
-    ("Ailments", "ailments/index.html"),
+    ("Findings", "ailments/index.html"),
     ("Instruments", "instruments/index.html"),
     ("Atlas", "atlas.html"),
     ("Documents", "documents/index.html"),
@@ -24,22 +25,39 @@ LINKS = (
 SEARCH = "search.html"
 LARGEST = 500_000  # bytes of a page
 _SCRIPT = """
-const wanted = (new URLSearchParams(location.search).get('q') || '').toLowerCase().split(/\\s+/).filter(Boolean);
-const box = document.getElementById('q'), rows = [...document.querySelectorAll('#found li')];
-function show(words) {
-  let count = 0;
-  const scored = rows.map(row => {
-    const text = row.textContent.toLowerCase(), name = row.querySelector('a').textContent.toLowerCase();
-    const hit = words.every(word => text.includes(word));
-    row.hidden = !hit; count += hit;
-    return [words.filter(word => name.includes(word)).length, row];
+const same = {high: ['large'], big: ['large'], low: ['small'], slow: ['small'], nan: ['finite'], inf: ['finite'],
+  lr: ['learning rate'], lora: ['adapter'], checkpoint: ['weights'], batchnorm: ['statistics'], imbalance: ['unbalanced'],
+  imbalanced: ['unbalanced'],
+  plateau: ['stall'], stuck: ['stall'], falling: ['fall'], exploding: ['explode'], vanishing: ['vanish'],
+  overfitting: ['overfit'],
+  mask: ['leaks'], shuffle: ['noise'], init: ['initializ'], initialize: ['initializ']};
+const idle = new Set(
+  'a an and are be can do does for how i in is it its my of on or should the to too what which why with'.split(' '));
+const box = document.getElementById('q'), list = document.getElementById('found');
+const rows = [...list.querySelectorAll('li')].map(row => ({
+  row, name: row.querySelector('a').textContent.toLowerCase(), text: row.textContent.toLowerCase(),
+  first: {ailment: 2, question: 2, guide: 1}[row.dataset.kind] || 0}));
+function show(asked) {
+  const words = asked.toLowerCase().split(/[^a-z0-9.]+/).filter(word => word && !idle.has(word));
+  const scored = rows.map(one => {
+    const hits = words.map(word => [word, ...(same[word] || [])].some(form => one.text.includes(form)));
+    const named = words.filter(word => one.name.includes(word)).length;
+    return {one, hits: hits.filter(Boolean).length, score: 3 * named + one.first};
   });
-  if (words.length) scored.sort((a, b) => b[0] - a[0]).forEach(([, row]) => row.parentNode.append(row));
+  const most = Math.max(0, ...scored.map(found => found.hits));
+  scored.sort((a, b) => b.hits - a.hits || b.score - a.score);
+  let count = 0;
+  for (const found of scored) {
+    const hit = !words.length || (most > 0 && found.hits === most);
+    found.one.row.hidden = !hit; count += hit;
+    if (words.length) list.append(found.one.row);
+  }
   document.getElementById('count').textContent = count + (count === 1 ? ' page' : ' pages');
 }
-box.value = wanted.join(' ');
-box.addEventListener('input', () => show(box.value.toLowerCase().split(/\\s+/).filter(Boolean)));
-show(wanted);
+box.value = new URLSearchParams(location.search).get('q') || '';
+box.addEventListener('input', () => show(box.value));
+box.focus();
+show(box.value);
 """
 
 
@@ -75,7 +93,8 @@ def framed(pages: Sequence[Page]) -> dict[str, str]:
 def search_page(pages: Iterable[Page]) -> str:
     """Every page in one list; a script narrows it, and without one the browser's own search does."""
     rows = "".join(
-        f'<li><a href="{page.path}">{html.escape(page.title)}</a> <span class="th-soft">{page.kind}</span> '
+        f'<li data-kind="{page.kind}"><a href="{page.path}">{html.escape(page.title)}</a> '
+        f'<span class="th-soft">{page.kind}</span> '
         f"{html.escape(page.summary)}</li>"
         for page in sorted(pages, key=lambda page: (page.kind == "decision", page.title.lower()))
     )

@@ -1,4 +1,4 @@
-"""Theodolite: theory predicts, a measurement is taken, the two are laid side by side.
+"""Theodolite finds what is wrong with a PyTorch model and what to change.
 
 The public surface is in the stub beside this file; names are loaded when first used, so that the command line answers at once.
 """

@@ -33,11 +33,13 @@ from .theory.activations import Activation as Activation
 from .theory.propagation.critical_points import Criticality as Criticality, criticality as criticality
 from .theory.specification import Mlp as Mlp
 from .verbs.checking import check as check
+from .verbs.comparing_features import FeatureSimilarity as FeatureSimilarity, similarity as similarity
 from .verbs.designing.advice import Design as Design, design as design
 from .verbs.diagnosis import Diagnosis as Diagnosis, diagnose as diagnose
 from .verbs.dimensions.panel import Dimension as Dimension, dimension as dimension
 from .verbs.doctoring import Health as Health, doctor as doctor
 from .verbs.invariance import RotationInvariance as RotationInvariance, rotation_invariance as rotation_invariance
+from .verbs.summarizing import Summary as Summary, summary as summary
 from .verbs.surveying import read as read, survey as survey
 from .verbs.surveys import Survey as Survey
 from .verbs.watching.alarms import Stopped as Stopped

@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
+from theodolite.core.checks import InputError
+
 WRONG_INPUT = 2
 
 
@@ -75,6 +77,58 @@ def parser(runs: Mapping[str, Callable[[argparse.Namespace], int]]) -> argparse.
     for name, run in runs.items():
         commands.choices[name].set_defaults(run=run)
     return whole
+
+
+def configure(whole: argparse.ArgumentParser, folder: Path) -> None:
+    """Take defaults from [tool.theodolite] of the nearest pyproject.toml; [tool.theodolite.COMMAND] is for one command."""
+    file = next((p / "pyproject.toml" for p in (folder, *folder.parents) if (p / "pyproject.toml").is_file()), None)
+    if file is None or b"tool.theodolite" not in (text := file.read_bytes()):
+        return
+    import tomllib
+
+    try:
+        table = tomllib.loads(text.decode())["tool"]["theodolite"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError(f"expected a table [tool.theodolite] in {file}, got {error}; correct the file") from error
+    commands = next(a.choices for a in whole._actions if isinstance(a, argparse._SubParsersAction))
+    for name, value in table.items():
+        if isinstance(value, dict):
+            if name not in commands:
+                raise InputError(
+                    f"expected a command in [tool.theodolite.{name}] of {file}, got {name!r}; one of {', '.join(commands)}"
+                )
+            for key, inner in value.items():
+                _set_default(commands[name], key, inner, file)
+        else:
+            having = [command for command in commands.values() if _option(command, name) is not None]
+            if not having:
+                raise InputError(
+                    f"expected an option in [tool.theodolite] of {file}, got {name!r}; see `theodolite --help`"
+                )
+            for command in having:
+                _set_default(command, name, value, file)
+
+
+def _option(command: argparse.ArgumentParser, key: str) -> argparse.Action | None:
+    wanted = "--" + key.replace("_", "-")
+    return next(
+        (action for action in command._actions if wanted in action.option_strings and action.dest != "help"), None
+    )
+
+
+def _set_default(command: argparse.ArgumentParser, key: str, value: Any, file: Path) -> None:
+    action = _option(command, key)
+    if action is None:
+        raise InputError(f"expected an option of `{command.prog}` in {file}, got {key!r}; see `{command.prog} --help`")
+    if isinstance(action, argparse._StoreTrueAction):
+        good = isinstance(value, bool)
+    else:
+        good = isinstance(value, str | int | float) and not isinstance(value, bool)
+        good = good and (action.choices is None or value in action.choices)
+    if not good:
+        wanted = f"one of {', '.join(map(str, action.choices))}" if action.choices else "a value as on the command line"
+        raise InputError(f"expected {wanted} for {key} in {file}, got {value!r}; correct the file")
+    command.set_defaults(**{action.dest: value if isinstance(value, bool) else str(value)})
 
 
 def completion(shell: str, whole: argparse.ArgumentParser) -> str:

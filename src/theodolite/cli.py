@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from theodolite.arguments import WRONG_INPUT, completion, parser
+from theodolite.arguments import WRONG_INPUT, completion, configure, parser
 from theodolite.core.checks import InputError
 from theodolite.io.files import printable, said
 
@@ -27,9 +27,14 @@ ISSUES = "https://github.com/theodolite/theodolite/issues"
 
 def main(arguments: list[str] | None = None) -> int:
     """Run a command; 0 done and holds, 1 a law is broken or --fail-on was met, 2 the input is wrong."""
-    options = parser(_RUNS).parse_args(arguments)
+    whole = parser(_RUNS)
+    try:
+        configure(whole, Path.cwd())
+    except (InputError, OSError) as error:
+        return _wrong(error)
+    options = whole.parse_args(arguments)
     if not hasattr(options, "run"):
-        parser(_RUNS).print_help()
+        whole.print_help()
         return DONE
     try:
         return int(options.run(options))
@@ -200,6 +205,11 @@ def _explain(options: argparse.Namespace) -> int:
     from theodolite import catalogue
 
     entry = catalogue.entry(options.name)
+    if entry.kind == "ailment" and not options.json:  # its file says it all, and to import that takes a second
+        from theodolite.report.text import ailment_explanation
+
+        _show(ailment_explanation(entry.name, catalogue.ailment_facts(entry.name), entry.docstring))
+        return DONE
     subject = getattr(catalogue, entry.kind)(entry.name)
     if options.json:
         from theodolite.io.files import json_ready
@@ -257,7 +267,7 @@ def _present(
         if out is not None and trouble is None:
             print("\n" + "\n".join(f"{words}: {printable(str(out / name))}" for name, words in files.items() if words))
         elif files and trouble is None:
-            print(f"\n{next(iter(files.values()))}: with --out DIR")
+            print("\nAdd --out DIR to write a page.")
     sys.stdout.flush()
     words = f"expected a folder that can be written, got {out}: {trouble}; pass another --out"
     return DONE if trouble is None else _wrong(words)

@@ -23,7 +23,7 @@ def test_wide_layers_certainly_hold_the_data_and_narrow_ones_not():
     assert wide.expected.high == 20 * 2 * 2
     (narrow,) = th.read("capacity", subject(mlp(5, 5)))
     assert narrow.status == "no reference"  # theory is silent of these targets: no alarm
-    assert "is not known" in narrow.meaning or "out of its reach" in narrow.meaning
+    assert "is not known" in narrow.meaning or "cannot fit" in narrow.meaning
     assert "certainly hold the data" in narrow.meaning
 
 
@@ -36,4 +36,4 @@ def test_what_cannot_be_read_is_counted_and_said():
     for model in (mlp(8, 8, act=nn.Tanh), nn.Sequential(nn.Linear(4, 3))):
         (found,) = th.read("capacity", subject(model))
         assert found.status == "no reference"
-        assert "not read off" in found.meaning
+        assert "is not known" in found.meaning

@@ -66,7 +66,7 @@ def test_modules_that_cannot_be_drawn_again_are_named():
 
     model = nn.Sequential(nn.Linear(6, 5), Scale(), nn.Linear(5, 2))
     (reading,) = th.read("gradient-spread", subject(model))
-    assert reading.meaning.endswith("for want of reset_parameters: 1.")
+    assert reading.meaning.endswith("because they have no reset_parameters: 1.")
     with pytest.raises(ValueError, match="expected a module with reset_parameters"):
         redrawn_gradients(Scale(), (torch.ones(2, 5),), {}, draws=3)
 

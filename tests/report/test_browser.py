@@ -4,11 +4,13 @@ import html
 import importlib.util
 import math
 import re
+import sys
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import sync_playwright
 
+from theodolite import catalogue
 from theodolite.core.instrument import Instrument
 from theodolite.core.question import Answer
 from theodolite.core.reading import Band, Reading
@@ -337,3 +339,29 @@ def test_a_dead_run_is_red_at_first_sight(opened):
         "getComputedStyle(document.querySelector('.th-verdict')).color.match(/\\d+/g).slice(0, 3).map(Number)"
     )
     assert red > 2 * max(green, blue) / 1.2
+
+
+def test_the_search_answers_while_one_types(browser, tmp_path):
+    sys.path.insert(0, str(Path(__file__).parents[2] / "docs"))
+    from generator import handbook, pages
+
+    entries = [pages.Page(f"{e.kind}s/{e.name}.html", e.name, "", e.summary, e.kind) for e in catalogue.entries()]
+    (tmp_path / "search.html").write_text(pages.search_page([*entries, *handbook.question_rows()]), encoding="utf-8")
+    page = browser.new_page()
+    page.goto((tmp_path / "search.html").as_uri())
+    for typed, wanted in SEARCHES.items():
+        page.fill("#q", typed)
+        first = [row.inner_text() for row in page.query_selector_all("#found li:not([hidden]) a")[:8]]
+        assert wanted in first, (typed, first)
+
+
+SEARCHES = {
+    "learning rate": "step-too-large",
+    "is my learning rate too high": "step-too-large",
+    "loss nan": "Why is my loss NaN?",
+    "overfitting": "overfits",
+    "lora rank": "Which LoRA rank do I need?",
+    "why does my loss not fall": "Why does my loss not fall?",
+    "is my checkpoint healthy": "Is my checkpoint healthy?",
+    "vanishing gradient": "gradient-vanishes",
+}

@@ -8,7 +8,9 @@ from torch import nn
 from torch.nn.functional import mse_loss
 
 import theodolite as th
+from theodolite.core.reading import Band
 from theodolite.report.layer_strip import FAR, MOST, cells_of
+from theodolite.report.opening import Opening, StripLayer
 
 
 def test_heights_are_logarithmic_from_the_smallest_to_the_largest():
@@ -60,3 +62,16 @@ def test_a_signal_that_dies_falls_along_the_strip_and_is_wrong_at_its_end(vanish
     assert heights == sorted(heights, reverse=True) and heights[0] - heights[11] > 0.5
     assert not vanishing.diagnosis.healthy
     assert not signal[0].wrong and signal[8].wrong
+
+
+def test_the_band_of_theory_stands_behind_its_bar_and_in_words():
+    inside, beyond, without = cells_of("alpha", [3.0, 30.0, 5.0], None, [Band(2.0, 6.0), Band(high=6.0), None])
+    assert inside.band[0] < inside.height < inside.band[1] and inside.expected == "2 … 6"
+    assert beyond.band[0] == 0.0 and beyond.band[1] < beyond.height and beyond.expected == "≤ 6"
+    assert without.band is None and without.expected == ""
+    strip = (StripLayer("a", "Linear", (inside,)), StripLayer("b", "Linear", (beyond,)))
+    assert "alpha 3 (expected 2 … 6)" in strip[0].words
+    shown = Opening(strip=strip).values()
+    assert shown["strip_bands"] and shown["strip_words"] == [
+        ("alpha", "exponent of the tail of the weights' spectrum; 3 in the first layer, 30 in the last")
+    ]

@@ -9,7 +9,7 @@ from theodolite.core.instrument import Instrument
 from theodolite.core.question import Answer, Skipped
 from theodolite.core.reading import Band, Reading
 from theodolite.report.overview import listing
-from theodolite.report.summary import survey_summary, verdict_table
+from theodolite.report.survey_text import survey_summary, verdict_table
 from theodolite.report.text import as_text, explanation, survey_table
 from theodolite.report.words import expectation, number, printable, shortened, source_entries, worst_reading
 

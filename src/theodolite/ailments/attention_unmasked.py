@@ -64,14 +64,14 @@ def judge(subject: Subject) -> Iterator[Finding]:
     yield Finding(
         severity="warning" if flipped >= FLIPPED else "note",
         where="attention",
-        says=f"Answers depend on padding: with {cut} of {length} columns less of it, the same sequences "
+        says=f"Answers depend on padding: with {cut} of {length} columns of it removed, the same sequences "
         + (
             f"get another class in {flipped:.0%} of the cases."
             if wide
             else f"get answers that differ by {moved:.2g} of their spread."
         ),
-        remedy=f"a mask of padding: src_key_padding_mask=(tokens == {padding}) in nn.Transformer, else attention_mask; leave "
-        "padding out of means over places, too",
+        remedy=f"mask the padding: src_key_padding_mask=(tokens == {padding}) in nn.Transformer, else attention_mask; leave "
+        "padding out of averages over tokens, too",
         suggested={"padding": padding},
         evidence=(
             evidence("change of answers beside their spread", moved),

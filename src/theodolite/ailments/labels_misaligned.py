@@ -31,4 +31,4 @@ def judge(subject: Subject) -> Iterator[Finding]:
     )
 
 
-ailment = Ailment(question="Are labels shifted once?", needs={"model", "data", "loss"}, judge=judge)
+ailment = Ailment(question="Are labels shifted twice?", needs={"model", "data", "loss"}, judge=judge)

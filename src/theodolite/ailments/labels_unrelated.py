@@ -102,7 +102,7 @@ def _of_tokens(floors: TokenFloors) -> Finding:
         says=f"Inputs say nothing about targets: knowing the token at a place takes the loss of guessing its target from "
         f"{floors.unigram:.3g} to {floors.bigram:.3g}, while it takes that of guessing the next token of the inputs from "
         f"{floors.own_unigram:.3g} to {floors.own_bigram:.3g}. Targets belong to other inputs.",
-        remedy="look at ten pairs by eye; shuffle inputs and targets together, with one index",
+        remedy="look at ten pairs yourself; shuffle inputs and targets together, with one index",
         evidence=(
             evidence("loss of counting targets", floors.unigram),
             evidence("the same, given the input at their place", floors.bigram),

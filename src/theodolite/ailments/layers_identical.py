@@ -66,7 +66,7 @@ def _repeated(subject: Subject) -> Iterator[Finding]:
             yield Finding(
                 severity="note",
                 where=name or type(module).__name__,
-                says=f"One layer stands {most} times in {name or type(module).__name__}: its weights are shared, and there are "
+                says=f"One layer is used {most} times in {name or type(module).__name__}: its weights are shared, so there are "
                 f"{most - 1} layers fewer than it seems.",
                 remedy="[Block() for _ in range(n)] in place of [Block()] * n, unless sharing is meant",
                 evidence=(evidence("places of one layer", most),),

@@ -46,9 +46,9 @@ def _says(subject: Subject, names: Sequence[str]) -> str:
     own = dict(subject.model.named_parameters())
     trainable = sum(p.numel() for p in own.values() if p.requires_grad)
     share = sum(own[name].numel() for name in names) / max(1, trainable)
-    plural = "parameters are" if len(names) > 1 else "parameter is"
+    plural, change = ("parameters are", "change") if len(names) > 1 else ("parameter is", "changes")
     return (
-        f"{len(names)} trainable {plural} in no group of the optimizer and never changes ({share:.0%} of the numbers): "
+        f"{len(names)} trainable {plural} in no group of the optimizer and never {change} ({share:.0%} of the numbers): "
         f"{_few(names)}."
     )
 

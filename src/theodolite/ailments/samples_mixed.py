@@ -117,7 +117,7 @@ def _batch_first(names: list[str]) -> Callable[[nn.Module, torch.optim.Optimizer
 
 
 ailment = Ailment(
-    question="Does each sample have its own answer?",
+    question="Does the answer to a sample depend on the others in its batch?",
     needs={"model", "data", "loss"},
     judge=judge,
     interventions=interventions,

@@ -47,7 +47,10 @@ def _says(subject: Subject) -> str:
     share, top = share_without_step(subject), _made_with(subject)
     never = max(lrs) < SMALL * top
     how = "never rose" if never else f"fell from {max(lrs):.3g} to {lrs[-1]:.3g} early"
-    return f"The step {how}: for {share:.0%} of the run it was below {SMALL:.0%} of the {top:g} that the optimizer was made with."
+    return (
+        f"The learning rate {how}: for {share:.0%} of the run it was below {SMALL:.0%} of the {top:g} that the optimizer "
+        "was made with."
+    )
 
 
 REMEDY = (
@@ -64,7 +67,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
             says=_says(subject),
             remedy=REMEDY,
             suggested={"lr": _made_with(subject)},
-            evidence=(evidence("share of the run without a step", share),),
+            evidence=(evidence("share of the run with almost no learning rate", share),),
         )
 
 
@@ -95,7 +98,7 @@ def _constant(subject: Subject) -> object:
 
 
 ailment = Ailment(
-    question="Has the schedule taken the step away?",
+    question="Does the schedule end too early, or never warm up?",
     needs={"model", "data", "loss", "optimizer", "run"},
     judge=judge,
     interventions=interventions,

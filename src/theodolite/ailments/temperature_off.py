@@ -1,10 +1,11 @@
 r"""Is the temperature of a contrastive loss such that its logits cannot differ, or all saturate?
 
-Told by experiment on the loss alone. Where every sample has the same output, a loss that must tell each sample from n others by a
-softmax is $\log n$ whatever its temperature; so $e^{L}$ is a whole number that grows with the batch, and nothing else gives that.
-Then the outputs themselves are moved freely, as no network could better: if that takes the loss down by less than a tenth, no
-network can learn from it (similarities between -1 and 1 over a temperature of 100 differ by 0.02 at most). And where random
-outputs already cost fifty times $\log n$, logits differ by hundreds: the softmax is 0 or 1, all but one of the n has no gradient.
+Known by experiment on the loss alone. Where every sample has the same output, a loss that must tell each sample from n others
+by a softmax is $\log n$ whatever its temperature; so $e^{L}$ is a whole number that grows with the batch, and nothing else
+gives that. Then the outputs themselves are moved freely, as no network could better: if that takes the loss down by less than a
+tenth, no network can learn from it (similarities between -1 and 1 over a temperature of 100 differ by 0.02 at most). And where
+random outputs already cost fifty times $\log n$, logits differ by hundreds: the softmax is 0 or 1, all but one of the n has no
+gradient.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
             severity="critical",
             where="loss",
             says=f"The loss can hardly fall: it is {chance:.4g} (log {others}) when all outputs are equal, {least:.4g} for the "
-            "best outputs there can be. The temperature makes all similarities alike.",
+            "best outputs there can be. The temperature makes all similarities nearly equal.",
             remedy="a temperature of 0.1 (0.05 to 0.5) in the loss; similarities between -1 and 1 divided by more cannot differ",
             suggested={"temperature": 0.1},
             evidence=told,
@@ -64,7 +65,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
             severity="critical",
             where="loss",
             says=f"The softmax of the loss is saturated: random outputs cost {costs:.4g}, {chance:.3g} (log {others}) would be "
-            "chance. Of the others that a sample is told from all but one have no gradient.",
+            "chance. All but one of a sample's negatives get no gradient.",
             remedy="a temperature of 0.1 (0.05 to 0.5) in the loss",
             suggested={"temperature": 0.1},
             evidence=told,
@@ -115,4 +116,6 @@ def _least(loss: Any, answer: Any, start: Sequence[Tensor], batch: Batch) -> flo
     return best
 
 
-ailment = Ailment(question="Is the temperature of the loss off?", needs={"model", "data", "loss"}, judge=judge)
+ailment = Ailment(
+    question="Is the temperature of the loss too high or too low?", needs={"model", "data", "loss"}, judge=judge
+)

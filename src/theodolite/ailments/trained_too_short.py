@@ -3,7 +3,7 @@
 The run is taken up again on a copy, from where it ended, with the largest step that it had. It was too short where at most four
 times as many steps recover what it has lost on held-out data; a run within noise of its end never shows it. Where its schedule
 has taken the step away, it is the schedule that ended it. Losses fall as a power of the steps for as long as anyone has looked,
-so that going on always gains something: a run that has most of it is told so in a note.
+so that going on always gains something: a run that has most of it gets a note.
 """
 
 from __future__ import annotations

@@ -71,7 +71,8 @@ def _found(outcome: Outcome) -> Finding:
     steps = max(1, planned_steps(outcome.subject) // SUGGESTED)
     return finding_of(
         outcome,
-        f"The training begins with its full step of {largest_lr(outcome.subject):g} and does not recover from its first steps.",
+        f"Training starts with its full learning rate of {largest_lr(outcome.subject):g} and does not recover from its "
+        "first steps.",
         f"warm up: torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: min(1, (step + 1) / {steps})), stepped after each "
         "optimizer.step()",
         {"warm_up_steps": steps},

@@ -336,7 +336,7 @@ def explain_refusal(answer: Any, target: Any, loss: Callable[[Any, Any], Any]) -
         raise InputError(f"expected targets of shape {got[:-1]}, got {got}; pass targets.squeeze(-1)")
     if not target.is_floating_point() and not _refused(loss, answer, target.to(answer.dtype)):
         raise InputError(f"expected targets of type {kind_of(answer.dtype)}, got {kind}; pass targets.float()")
-    if len(target) != len(answer):
+    if target.ndim and answer.ndim and len(target) != len(answer):
         raise InputError(
             f"expected one target a sample, got {len(target)} targets for {len(answer)} outputs; check the model's output"
         )

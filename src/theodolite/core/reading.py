@@ -54,9 +54,9 @@ class Band:
 
     def __str__(self) -> str:
         if math.isinf(self.low):
-            return "anything" if math.isinf(self.high) else f"≤ {self.high:.6g}"
+            return "anything" if math.isinf(self.high) else f"≤ {self.high:.4g}"
         if math.isinf(self.high):
-            return f"≥ {self.low:.6g}"
+            return f"≥ {self.low:.4g}"
         if f"{self.low:.4g}" == f"{self.high:.4g}":
             return f"{self.middle:.6g}"
         return f"{self.low:.4g} … {self.high:.4g}"

@@ -122,7 +122,8 @@ class Outcome:
         )
         assumed = self.subject.seen.get("assumed", "")
         how = f"Tried on a copy {assumed}" if assumed else "Tried on a copy"
-        return f"{how}: {ended} after {self.trial.steps} steps, {without}{run}."
+        count = "" if mine is None else f" ({mine.samples:,} samples)"
+        return f"{how}{count}: {ended} after {self.trial.steps} steps, {without}{run}."
 
     @property
     def readings(self) -> tuple[Reading, ...]:

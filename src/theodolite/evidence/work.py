@@ -83,7 +83,7 @@ def counted_price(model: nn.Module, run: Callable[[], Any], samples: int) -> Pri
     """The price of ``run()``, a forward pass of so many samples; that of its parameters where it cannot be counted."""
     device = next((p.device.type for p in model.parameters()), "cpu")
     call, pace = CALL.get(device, CALL["cuda"]), PACE.get(device, PACE["cuda"])
-    counter = _Counter()
+    counter = OperationCounter()
     try:
         with torch.no_grad(), counter:
             run()
@@ -93,7 +93,7 @@ def counted_price(model: nn.Module, run: Callable[[], Any], samples: int) -> Pri
     return Price(call * counter.calls, (counter.flops + 4 * counter.numbers) / pace / max(1, samples))
 
 
-class _Counter(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class OperationCounter(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Counts operations, those of floating point, and the numbers that come out."""
 
     def __init__(self) -> None:

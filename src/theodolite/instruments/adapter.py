@@ -37,7 +37,7 @@ def read(subject: Subject) -> Iterator[Reading]:
             measured=product.spectrum.trace**0.5,
             meaning=f"The Frobenius norm of {product.module.scale:.3g} x B A; its largest singular value is "
             f"{product.spectrum.largest**0.5:.3g}."
-            + (" Pass the base (--base) to have it beside the weight." if subject.origin is None else "")
+            + (" Pass --base to compare it with the weight that it changes." if subject.origin is None else "")
             + (f" Here {product.module.note}." if product.module.note else ""),
         )
     for product in products:
@@ -48,7 +48,7 @@ def read(subject: Subject) -> Iterator[Reading]:
             measured=float(rank),
             expected=Band(0.0, float(product.module.rank)),
             meaning=f"Of {product.module.rank} nominal. "
-            + ("B is still zero: nothing was learned here." if rank == 0 else "More than the nominal rank cannot be."),
+            + ("B is still zero: nothing was learned here." if rank == 0 else "It cannot exceed the nominal rank."),
         )
     for product in products:
         if product.spectrum.largest > 0 and product.module.rank > 1:
@@ -65,9 +65,9 @@ def _used(product: _Product) -> Reading:
         against="chance",
         meaning=f"The effective rank of B A (entropy of its singular values), of {rank} nominal. "
         + (
-            f"Fewer than random factors would have: rank {max(1, round(used))} would hold most of it."
+            f"Fewer than random factors would use: rank {max(1, round(used))} would hold most of it."
             if used < product.band.low
-            else "As spread as random factors."
+            else "As many as random factors use."
         ),
     )
 

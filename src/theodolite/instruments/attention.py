@@ -66,17 +66,19 @@ def _entropy(sight: AttentionSight) -> Reading:
         said = "It attends to every place alike: an average, in which places differ only through what is added to them."
     elif share < 0.1:
         said = (
-            "It looks at one token alone: scores have grown large; try a smaller step, or normalized queries and keys."
+            "It attends to a single token: its scores have grown large. Try a smaller learning rate, or normalized queries "
+            "and keys."
         )
     else:
-        said = "It looks at some tokens more than at others."
+        said = "It attends to some tokens more than to others."
     return Reading(
         quantity="entropy of attention, over the largest possible",
         where=sight.layer,
         measured=share,
         stderr=mean.stderr,
         expected=Band(0.0, 1.0),
-        meaning=f"As if each token looked at {sight.tokens**share:.3g} of {sight.tokens}, mean over {sight.heads} heads. {said}",
+        meaning=f"On average each token attends to {sight.tokens**share:.3g} of {sight.tokens}, mean over {sight.heads} "
+        f"heads. {said}",
     )
 
 
@@ -84,12 +86,12 @@ def _by_rank(first: float, here: float) -> str:
     if here < 2:
         return "All tokens are nearly the same: their differences are lost in rounding."
     if here < 0.25 * first:
-        return "Far fewer than in the first such layer: the tokens merge with depth."
+        return "Far fewer than in the first such layer: tokens become the same with depth."
     return "The tokens stay apart." if math.isfinite(here) else ""
 
 
 instrument = Instrument(
-    question="Where does attention look, and do tokens stay apart?",
+    question="Where does attention look, and do tokens stay different?",
     read=read,
     needs={"model", "data"},
     cost="forward",

@@ -139,7 +139,7 @@ def _singular(matrix: Tensor) -> Tensor:
 
 
 instrument = Instrument(
-    question="How do the spectra of features and weights hang together?",
+    question="How do the spectra of features and weights depend on each other?",
     read=read,
     needs={"model", "data"},
     cost="forward",

@@ -81,13 +81,11 @@ def read(subject: Subject) -> Iterator[Reading]:
     )
     words = " x ".join(str(width) for width in chain.widths)
     if samples <= certain:
-        fits = "Whatever the targets, some weights fit them exactly: perfect training answers say nothing of what was learned."
+        fits = "It can fit any targets exactly, so a perfect training score says nothing about what was learned."
     elif samples < never:
-        fits = (
-            "Whether it can fit any targets of these is not known; that it can fit yours is likely if they are smooth."
-        )
+        fits = "Whether it can fit any targets is not known; it can probably fit yours if they are smooth."
     else:
-        fits = "Some targets are out of its reach."
+        fits = "There are targets that it cannot fit."
     yield Reading(
         quantity="samples, beside what the widths certainly hold",
         where=f"{words}, {chain.activation}",
@@ -117,7 +115,7 @@ def _counted(subject: Subject, samples: int, chain: _Chain) -> Reading:
         quantity="parameters a sample",
         measured=parameters / samples,
         where=subject.name,
-        meaning=f"{parameters} parameters for {samples} samples. What they can certainly hold is not read off: {chain.unlike}. "
+        meaning=f"{parameters} parameters for {samples} samples. How much they can certainly fit is not known: {chain.unlike}. "
         "For a number with a theorem, look at a chain of linear layers with ReLU.",
     )
 

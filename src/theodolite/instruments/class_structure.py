@@ -37,7 +37,7 @@ from theodolite.theory.curvature import cross_class_rank
 
 PRODUCTS, FEWEST, MOST_CLASSES = 40, 12, 30
 WORDS = {
-    "class": "mean gradients of the classes: the steepest directions are those that tell classes apart",
+    "class": "mean gradients of the classes: the steepest directions are those that separate classes",
     "cross": "differences between pairs of classes",
     "equal": "gradients for the right label, collinear with those of the classes",
 }
@@ -148,7 +148,7 @@ def _told(found: _Structure, errors: dict[str, float]) -> Iterator[Reading]:
         measured=values["rank"],
         stderr=errors["rank"],
         expected=Band(0.0, float(here * (classes - 1)) if here < classes else float(cross_class_rank(classes))),
-        meaning=f"At most C(C-1) = {cross_class_rank(classes)} directions; eigenvalues too small to tell are not counted.",
+        meaning=f"At most C(C-1) = {cross_class_rank(classes)} directions; eigenvalues within rounding are not counted.",
     )
     if "overlap" in values:
         yield Reading(

@@ -62,7 +62,7 @@ def read(subject: Subject) -> Iterator[Reading]:
             _by_size(
                 seen.nc3 or 0.0,
                 0.2,
-                "The classifier has turned into the class means",
+                "The classifier points along the class means",
                 "The classifier points elsewhere than the class means; sqrt(2) is unrelated",
             ),
         ),
@@ -73,7 +73,7 @@ def read(subject: Subject) -> Iterator[Reading]:
                 seen.nc4 or 0.0,
                 0.01,
                 "The nearest class mean decides as the network does",
-                "The network decides otherwise than by the nearest class mean",
+                "The network does not decide by the nearest class mean",
             ),
         ),
     )

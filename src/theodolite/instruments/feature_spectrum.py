@@ -39,7 +39,7 @@ def read(subject: Subject) -> Iterator[Reading]:
                 measured=decay.participation_ratio,
                 stderr=thinned[name][1],
                 expected=Band(high=most),
-                meaning=f"As if {decay.participation_ratio:.3g} of {decay.dimension} directions shared the variance equally.",
+                meaning=f"The variance is spread over about {decay.participation_ratio:.3g} of {decay.dimension} directions.",
             )
 
 
@@ -80,7 +80,7 @@ def _exponent(name: str, covariance: FeatureCovariance, thinned: float) -> Readi
         measured=decay.alpha,
         stderr=math.hypot(decay.stderr, thinned),
         meaning=f"Ranks {first} to {last}, R² {decay.r_squared:.3f}; neighboring windows give {decay.low:.3g} to "
-        f"{decay.high:.3g}, which is the honest error. Far above 1: a few directions rule; far below: noise does.{note}",
+        f"{decay.high:.3g}, which shows its error. Far above 1: a few directions dominate; far below: noise does.{note}",
         series=Series(
             x=tuple(float(rank) for rank in ranks),
             measured=tuple(values.tolist()),

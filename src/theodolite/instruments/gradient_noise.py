@@ -40,7 +40,7 @@ def read(subject: Subject) -> Iterator[Reading]:
         quantity="squared norm of the mean gradient",
         measured=found.squared_mean.value,
         stderr=found.squared_mean.stderr,
-        meaning="Freed of the share that noise adds to it; below zero means that noise hides it wholly.",
+        meaning="Without the part that noise adds; below zero means that noise hides it completely.",
     )
     if found.scale is not None:
         scale = found.scale.value
@@ -48,8 +48,8 @@ def read(subject: Subject) -> Iterator[Reading]:
             quantity="simple noise scale",
             measured=scale,
             stderr=found.scale.stderr,
-            meaning=f"Batches well below {scale:.3g} samples are ruled by noise: there, doubling the batch allows nearly double "
-            "the step. Well above it larger batches bring little.",
+            meaning=f"Batches well below {scale:.3g} samples are dominated by noise: there, doubling the batch allows "
+            "nearly twice the learning rate. Well above it larger batches gain little.",
         )
 
 

@@ -42,8 +42,8 @@ def read(subject: Subject) -> Iterator[Reading]:
     if sizes is None:
         meaning = (
             f"Between draws of the weights the size of a gradient varies by a factor of {spread_factor(measured):.3g} (5th to "
-            "95th percentile). Theory knows plain ReLU networks of linear layers only. If it is large, seeds will differ in the "
-            "step they bear; widen, or use normalization or residual paths."
+            "95th percentile). Theory knows plain ReLU networks of linear layers only. If it is large, the largest stable "
+            "learning rate differs from seed to seed; make it wider, or use normalization or skip connections."
         )
     else:
         inputs, *widths = sizes
@@ -53,7 +53,7 @@ def read(subject: Subject) -> Iterator[Reading]:
         meaning = spread_words(len(widths), narrow, measured)
     if found.kept:
         some = ", ".join(found.kept[:4]) + (" and others" if len(found.kept) > 4 else "")
-        meaning += f" Not initialized afresh, for want of reset_parameters: {some}."
+        meaning += f" Not initialized again, because they have no reset_parameters: {some}."
     yield Reading(
         quantity="variance of the log of the squared gradient between draws",
         measured=measured,

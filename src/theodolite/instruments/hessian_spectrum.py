@@ -163,12 +163,11 @@ def _ends(seen: _Spectrum, thinned: _Thinned, *, plain: bool) -> Iterator[Readin
             quantity="eigenvalues above the largest gap",
             measured=float(place),
             stderr=math.hypot(thinned.error(lambda part: float(_gap(part))), _doubt(values, thinned)),
-            meaning=f"Among the {len(values)} largest the widest gap, by a factor {ratio:.2f}, lies behind number {place}. "
+            meaning=f"Among the {len(values)} largest the widest gap, by a factor {ratio:.2f}, follows number {place}. "
             + (
-                "It is faint: no clear outliers."
+                "It is small: there are no clear outliers."
                 if ratio < 1.5
-                else "Those above it stand apart from the bulk: as many "
-                "directions of the loss are much steeper than the others."
+                else "Those above it are outliers: in so many directions the loss is much steeper than in the others."
             ),
             series=_density_series(density, low.values[0], top.values[0]),
         )
@@ -256,7 +255,7 @@ def _density_series(density: SpectralDensity, low: float, high: float) -> Series
 
 def _lowest(ratio: float) -> str:
     if ratio > -1e-3:
-        return "No curvature to speak of is negative: the loss is as good as convex here."
+        return "Hardly any curvature is negative: the loss is practically convex here."
     return (
         f"The most negative curvature is {abs(ratio):.2g} of the largest: this is not a minimum of the loss over these data, "
         "and residuals are left."

@@ -113,7 +113,7 @@ def _interpolants(found: Readout) -> Iterator[Reading]:
     ]
     for name, other in candidates.items():
         gap, random = _distance(weights, other), (1 - number / wide) ** 0.5
-        note = f" Weights that know nothing of the samples would lie at {random:.2f}." if name == "least norm" else ""
+        note = f" Random weights would lie at {random:.2f}." if name == "least norm" else ""
         yield Reading(
             quantity=f"distance to the {name}",
             where=found.name,

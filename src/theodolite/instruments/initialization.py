@@ -153,7 +153,7 @@ def _depth_scales(layers: Sequence[FedLayer], hidden: int) -> Iterator[Reading]:
 
 
 _ENOUGH = "Nothing to change."
-_SHORT = "The first layers cannot be heard at the end; try theodolite.initialize_."
+_SHORT = "The first layers do not reach the output; try theodolite.initialize_."
 
 
 def _phase_words(name: str, scale: float, hidden: int) -> str:

@@ -93,7 +93,7 @@ def _seen(fed: bool, symmetric: bool) -> str:
             "are functions of others: the bounds for rotation-invariant learners do not bind it."
         )
     if symmetric:
-        return "The outputs stay: the network knows no direction of its input before training."
+        return "The outputs stay the same: before training the network prefers no direction of its input."
     return (
         "The outputs change: on their way to the first layer, or beside it, inputs are used feature by feature, as by a "
         "normalization. The network is not rotation invariant."
@@ -184,7 +184,7 @@ def _turn(inputs: int, device: torch.device) -> Callable[[Tensor], Tensor]:
 
 
 instrument = Instrument(
-    question="Does the network treat all directions of its input alike?",
+    question="Does the network treat all directions of its input the same?",
     read=read,
     needs={"model", "data"},
     cost="forward",

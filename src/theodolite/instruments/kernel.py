@@ -230,7 +230,7 @@ def _spectrum(mean: Tensor, of: int, full: int, model: nn.Module) -> Iterator[Re
         series=series,
         meaning=("Singular to rounding: it cannot distinguish some of the samples. " if singular else "")
         + f"Gradient descent needs some {condition:.3g} times more steps for the slowest direction than for the fastest; "
-        "normalized inputs, a critical initialization or adaptive steps even it out."
+        "normalized inputs, a critical initialization or an adaptive optimizer reduce that."
         + (RUNNING if normalizes_batches(model) else ""),
     )
     rank = spectrum.effective_rank
@@ -283,11 +283,11 @@ def _alignment(mean: Tensor, before: Tensor | None, targets: Tensor) -> Iterator
             stderr=found.stderr,
             expected=Band(low=chance),
             against="health",
-            meaning=f"1 would learn the targets in one stroke, {chance:.2g} is chance. "
+            meaning=f"1 would learn the targets in one step, {chance:.2g} is chance. "
             + (
                 "Low: the kernel has little of the targets' structure; more features or training would help."
                 if found.value < 2 * chance
-                else "Samples of like target pull each other along."
+                else "Samples with the same target help each other."
             ),
         )
 
@@ -339,7 +339,7 @@ def _with_others(quantity: Callable[[Tensor], float], number: int) -> Estimate:
 
 
 instrument = Instrument(
-    question="What does the tangent kernel say of step size, laziness and labels?",
+    question="What does the tangent kernel say about learning rate, feature learning and labels?",
     read=read,
     needs={"model", "data"},
     cost="backward",

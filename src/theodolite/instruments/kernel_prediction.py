@@ -94,7 +94,7 @@ def _classes(kernel: Tensor, answers: Tensor, targets: Tensor) -> Iterator[Readi
         expected=Band(low=chance),
         against="health",
         meaning=f"The tangent kernel of layers like these answers {shares[0]:.1%} of samples it has not seen rightly; the "
-        f"largest class alone would give {chance:.1%}. Near that, this architecture's kernel does not suit the data.",
+        f"largest class alone would give {chance:.1%}. Close to that, the kernel of this architecture does not suit the data.",
     )
     yield Reading(
         quantity="accuracy of the model",
@@ -110,7 +110,7 @@ def _classes(kernel: Tensor, answers: Tensor, targets: Tensor) -> Iterator[Readi
         where=f"the same {n} samples",
         measured=shares[2],
         stderr=share_error(shares[2], n),
-        meaning="Where the two differ either features were learned or the kernel is too simple; such samples are worth a look.",
+        meaning="Where the two differ either features were learned or the kernel is too simple; look at those samples.",
     )
 
 

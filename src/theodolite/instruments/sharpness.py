@@ -86,13 +86,16 @@ def sharpness_meaning(ratio: float, *, converged: bool = True, optimizer: str = 
     """What the curvature over that of the edge says; what to do about it is for a diagnosis, which tries it out."""
     doubt = "" if converged else " The search did not converge: the bound on the error is wide."
     if ratio <= 0:
-        return "No direction curves upwards: a plateau, a saddle or a dead network; the step has no limit here." + doubt
+        return (
+            "The loss curves upward in no direction: a plateau, a saddle or a dead network; the learning rate has no "
+            "limit here." + doubt
+        )
     if ratio < 0.9:
         return (
             f"At {100 * ratio:.2g} % of the edge of this step: steps of full-batch {optimizer} are stable here." + doubt
         )
     if ratio <= 1.1:
-        return "At the edge of stability: the loss may rise and fall, and training goes on there." + doubt
+        return "At the edge of stability: the loss may rise and fall, and training continues there." + doubt
     return (
         f"Beyond the edge by a factor {ratio:.2g}: a step of full-batch {optimizer} from here enlarges the loss along this "
         "direction." + doubt
@@ -100,7 +103,7 @@ def sharpness_meaning(ratio: float, *, converged: bool = True, optimizer: str = 
 
 
 instrument = Instrument(
-    question="How curved is the loss, against the edge of stability?",
+    question="How sharp is the loss, beside the edge of stability?",
     read=read,
     needs={"model", "data", "loss", "lr"},
     cost="hvp",

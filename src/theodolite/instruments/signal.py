@@ -64,11 +64,11 @@ def _path(subject: Subject, seen: Sequence[Signal]) -> Iterator[Reading]:
         stderr=error,
         meaning=f"A change of 1 % after the first layer changes the answer by {found.value:.3g} %. "
         + (
-            "What the first layer says hardly reaches the answer."
+            "The first layer hardly affects the output."
             if found.value < 0.01
             else "Small changes grow on the way: nearby inputs end up far apart."
             if found.value > 10
-            else "Signals pass, whatever the variances of single layers."
+            else "Signals pass through the network."
         ),
     )
 

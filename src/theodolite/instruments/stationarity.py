@@ -74,8 +74,8 @@ def balance_meaning(ratio: Estimate) -> str:
             "Not stationary, though the loss may look so."
         )
     if BALANCED.low <= low and high <= BALANCED.high:
-        return "Pull and noise balance: SGD is stationary at this step. To get lower, lower the step."
-    return "Too short a run to tell whether pull and noise balance."
+        return "Pull and noise balance: SGD is stationary at this learning rate. To reduce the loss, reduce the learning rate."
+    return "The run is too short to say whether pull and noise balance."
 
 
 def _trend(run: SgdRun, where: str) -> Reading:
@@ -92,7 +92,7 @@ def _trend(run: SgdRun, where: str) -> Reading:
         stderr=trend.stderr / mean,
         expected=Band(-STEADY, STEADY),
         against="chance",
-        meaning=f"Drifting: the loss still {falls}, so the balance of stationary SGD is not asked for. Train on."
+        meaning=f"The loss still {falls}, so SGD is not stationary. Train on."
         if drifting(trend)
         else "The loss neither falls nor rises beyond its error.",
     )

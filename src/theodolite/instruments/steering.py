@@ -110,7 +110,7 @@ def _bound(model: nn.Module, name: str) -> float | None:
 
 
 instrument = Instrument(
-    question="Where would an added direction survive?",
+    question="Where does an added direction reach the output?",
     read=read,
     needs={"model", "data"},
     cost="forward",

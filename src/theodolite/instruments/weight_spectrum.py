@@ -60,7 +60,7 @@ def _unread(layer: LayerSpectrum) -> Reading:
         quantity="matrix without a spectrum to fit",
         where=layer.name,
         measured=0.0,
-        meaning=f"{shape}{layer.reason}. It is named here so that nothing is left out in silence.",
+        meaning=f"{shape}{layer.reason}. It is listed so that nothing is left out silently.",
     )
 
 
@@ -134,7 +134,7 @@ def _spikes(name: str, found: Tail, p_value: float) -> Reading:
     told = spikes > 0 and p_value <= FAMILY
     fate = "directions that training has written" if told else "as noise shows now and then among so many matrices"
     words = f"{bulk.spikes} eigenvalues above the edge hold {bulk.share:.1%} of the squared norm: " + (
-        f"{fate}." if spikes else "no direction stands out of the noise."
+        f"{fate}." if spikes else "no direction exceeds the noise."
     )
     if ranked is not None and ranked < bulk.spikes:
         words = (
@@ -152,10 +152,10 @@ def _spikes(name: str, found: Tail, p_value: float) -> Reading:
 
 
 def _surprise(name: str, found: Tail, p_value: float, matrices: int) -> Reading:
-    words = f"Most telling: {found.cause}. " + (
+    words = f"Clearest sign: {found.cause}. " + (
         "Noise would hardly show as much: this matrix has structure."
         if p_value <= FAMILY
-        else "It could be noise: untrained, or trained too little to show in its spectrum."
+        else "It could be noise: the matrix is untrained, or trained too little for its spectrum to show it."
     )
     if matrices > 1:
         words += f" Alone {found.p_value:.2g}; corrected for {matrices} matrices (Holm)."
@@ -212,7 +212,7 @@ def _density(spectrum: Spectrum, fit: PowerLaw, bulk: Bulk) -> Series:
 
 
 instrument = Instrument(
-    question="Do the weights' spectra say more than noise would?",
+    question="Do the weights' spectra differ from noise?",
     read=read,
     needs={"weights"},
     cost="free",

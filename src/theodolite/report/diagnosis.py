@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -157,20 +158,29 @@ def _title(diagnosis: Any) -> str:
 
 def _why(diagnosis: Any) -> str:
     listed: Sequence[str] = diagnosis.checked
-    return f"Judged: {', '.join(listed[:8])}" + (f" and {len(listed) - 8} more." if len(listed) > 8 else ".")
+    return f"Checked: {', '.join(listed[:8])}" + (f" and {len(listed) - 8} more." if len(listed) > 8 else ".")
 
 
 def score_lines(scores: Mapping[str, float]) -> list[str]:
     """How well the network does, each line with its number of samples.
 
-    >>> score_lines({"training loss": 0.5, "training accuracy": 0.9, "training samples": 1400.0, "loss when ignoring it": 2.3})
-    ['training: loss 0.5, accuracy 90.0% (1,400 samples)', 'loss when ignoring it: 2.3']
+    >>> scores = {"training loss": 0.5, "training loss error": 0.02, "training accuracy": 0.9, "training accuracy error": 0.008}
+    >>> score_lines({**scores, "training samples": 1400.0, "loss when ignoring it": 2.3})
+    ['training: loss 0.500 ± 0.020, accuracy 90.0 ± 0.8 % (1,400 samples)', 'loss when ignoring it: 2.3']
     """
     lines, rest = [], dict(scores)
     for word in ("training", "validation"):
         loss, accuracy, samples = (rest.pop(f"{word} {kind}", None) for kind in ("loss", "accuracy", "samples"))
+        error, wrong = (rest.pop(f"{word} {kind} error", 0.0) for kind in ("loss", "accuracy"))
         if loss is not None:
-            right = "" if accuracy is None else f", accuracy {accuracy:.1%}"
+            height = number(loss, error) if 0 < error < math.inf else plain(loss, digits=3)
+            right = "" if accuracy is None else f", accuracy {_share(accuracy, wrong)}"
             count = "" if samples is None else f" ({samples:,.0f} samples)"
-            lines.append(f"{word}: loss {plain(loss, digits=3)}{right}{count}")
+            lines.append(f"{word}: loss {height}{right}{count}")
     return lines + [f"{name}: {plain(value, digits=3)}" for name, value in rest.items()]
+
+
+def _share(value: float, error: float) -> str:
+    """A share in percent with its error, and no more digits than that allows."""
+    digits = 0 if error >= 0.01 else 1
+    return f"{100 * value:.{digits}f} ± {100 * error:.{digits}f} %" if error > 0 else f"{100 * value:.1f} %"

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from theodolite.report.drawing.scales import Scale
 from theodolite.report.opening import StripCell, StripLayer
-from theodolite.report.words import plain
+from theodolite.report.words import expectation, plain
 
 if TYPE_CHECKING:
-    from theodolite.core.reading import Reading
+    from theodolite.core.reading import Band, Reading
     from theodolite.core.subject import Subject
 
 FAR = 1e4
@@ -48,18 +48,30 @@ def strip_of(subject: Subject, readings: Sequence[Reading], *, healthy: bool) ->
         "gradient": [math.nan if layer.gradient_norm is None else layer.gradient_norm for layer in layers],
     }
     own = len(rows)
+    bands = {"signal": _bands(readings, "mean square of the signal")}
     for name, quantity in READ.items():
         told = {_layer(reading.where): reading.measured for reading in readings if reading.quantity == quantity}
         if told:
             rows[name] = [told.get(layer.name, math.nan) for layer in layers]
+            bands[name] = _bands(readings, quantity)
     cells = {
-        name: cells_of(name, values, None if healthy or place >= own else values[-(name == "gradient")])
+        name: cells_of(
+            name,
+            values,
+            None if healthy or place >= own else values[-(name == "gradient")],
+            [bands.get(name, {}).get(layer.name) for layer in layers],
+        )
         for place, (name, values) in enumerate(rows.items())
     }
     return tuple(
         StripLayer(layer.name, _kind(subject, layer), tuple(own[place] for own in cells.values()))
         for place, layer in enumerate(layers)
     )
+
+
+def _bands(readings: Sequence[Reading], quantity: str) -> dict[str, Band | None]:
+    """What theory expects of a quantity, layer by layer."""
+    return {_layer(reading.where): reading.expected for reading in readings if reading.quantity == quantity}
 
 
 def _weight_strip(subject: Subject, readings: Sequence[Reading]) -> tuple[StripLayer, ...]:
@@ -72,7 +84,11 @@ def _weight_strip(subject: Subject, readings: Sequence[Reading]) -> tuple[StripL
     rows = {name: values for name, values in told.items() if values}
     names = [name for name in subject.weights if any(name in values for values in rows.values())]
     names = names[:: math.ceil(len(names) / MOST) or 1]
-    cells = {row: cells_of(row, [values.get(name, math.nan) for name in names], None) for row, values in rows.items()}
+    bands = {row: _bands(readings, READ[row]) for row in rows}
+    cells = {
+        row: cells_of(row, [values.get(n, math.nan) for n in names], None, [bands[row].get(_layer(n)) for n in names])
+        for row, values in rows.items()
+    }
     if len(names) < 2:
         return ()
     return tuple(
@@ -99,17 +115,29 @@ def _kind(subject: Subject, layer: Any) -> str:
     return str(layer.kind) if weight is None else f"{layer.kind} {' × '.join(str(side) for side in weight.shape)}"
 
 
-def cells_of(row: str, values: Sequence[float], start: float | None) -> list[StripCell]:
+def cells_of(
+    row: str, values: Sequence[float], start: float | None, bands: Sequence[Band | None] = ()
+) -> list[StripCell]:
     """Heights on a logarithmic scale; wrong is what has come far from where it starts: the first layer, a gradient's the last."""
     seen = sorted(value for value in values if value > 0 and math.isfinite(value)) or [1.0]
     middle = seen[len(seen) // 2]
     scale = Scale(min(seen[0], middle / ROOM), max(seen[-1], middle * ROOM), log=True)
     found = []
-    for value in values:
+    for value, band in zip(values, bands or [None] * len(values), strict=True):
         if math.isnan(value):
             found.append(StripCell(row, "not read", 0.0))
             continue
         height = scale.share(value) if scale.shows(value) else float(value > 0)
         far = start is not None and not (scale.shows(value) and start / FAR <= value <= start * FAR)
-        found.append(StripCell(row, plain(value, digits=3), round(0.06 + 0.94 * height, 3), far))
+        ends = None if band is None else (_end(scale, band.low, 0.0), _end(scale, band.high, 1.0))
+        words = "" if band is None else expectation(band)
+        found.append(StripCell(row, plain(value, digits=3), round(0.06 + 0.94 * height, 3), far, words, ends))
     return found
+
+
+def _end(scale: Scale, value: float, otherwise: float) -> float:
+    """The height of an end of a band, within the strip."""
+    if math.isinf(value):
+        return otherwise
+    share = scale.share(value) if value > 0 else 0.0
+    return round(min(1.0, max(0.0, 0.06 + 0.94 * share)), 3)

@@ -18,12 +18,17 @@ FEW_LAYERS = 16
 
 @dataclass(frozen=True)
 class StripCell:
-    """One number of one layer: its row, the number in words, its height among the layers (0 to 1), whether it is wrong."""
+    """One number of one layer: its row, the number in words, its height among the layers (0 to 1), whether it is wrong.
+
+    ``expected`` is the band of theory in words, and ``band`` its two ends as heights, where there is one.
+    """
 
     row: str
     value: str
     height: float
     wrong: bool = False
+    expected: str = ""
+    band: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -37,7 +42,31 @@ class StripLayer:
     @property
     def words(self) -> str:
         """All of it, for whoever points at it or hears it read."""
-        return f"{self.name} ({self.kind}): " + ", ".join(f"{cell.row} {cell.value}" for cell in self.cells)
+        return f"{self.name} ({self.kind}): " + ", ".join(
+            f"{cell.row} {cell.value}" + (f" (expected {cell.expected})" if cell.expected else "")
+            for cell in self.cells
+        )
+
+
+ROW_WORDS = {
+    "signal": "mean square of a layer's outputs",
+    "differences": "share of the signal in which samples differ",
+    "gradient": "norm of the gradient in a layer's weights",
+    "change": "how far the weights moved from their start, over their size",
+    "dimension": "intrinsic dimension of the features",
+    "alpha": "exponent of the tail of the weights' spectrum",
+    "stable rank": "directions that carry most of the weights' norm",
+}
+
+
+def _row_words(strip: Sequence[StripLayer]) -> list[tuple[str, str]]:
+    """Each row of the strip in words: what it is, and how it goes from the first layer to the last."""
+    found = []
+    for place, cell in enumerate(strip[0].cells if strip else ()):
+        seen = [layer.cells[place].value for layer in strip if layer.cells[place].value != "not read"]
+        ends = f"; {seen[0]} in the first layer, {seen[-1]} in the last" if len(seen) > 1 else ""
+        found.append((cell.row, ROW_WORDS.get(cell.row, cell.row) + ends))
+    return found
 
 
 @dataclass(frozen=True)
@@ -69,6 +98,8 @@ class Opening:
             "strip": self.strip,
             "strip_rows": [cell.row for cell in self.strip[0].cells] if self.strip else [],
             "strip_name": f"th-layer-{crc32(repr(self.strip).encode()):x}",  # its own where a notebook has several
+            "strip_words": _row_words(self.strip),
+            "strip_bands": any(cell.band for layer in self.strip for cell in layer.cells),
             "named": len(self.strip) <= FEW_LAYERS,
             "words": self.words,
             "pictures": self.pictures,

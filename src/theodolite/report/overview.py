@@ -179,3 +179,71 @@ def _names(entries: Sequence[Any]) -> RenderableType:
     for entry in entries:
         grid.add_row(f"  {entry.name}", as_cell(unicode_prose(entry.summary)))
     return grid
+
+
+def summary_table(summary: Any) -> RenderableType:
+    """The layers of a model with shapes, sizes and what was measured; columns without a number are left out."""
+    from rich.console import Group
+    from rich.text import Text
+
+    from theodolite.report.text import as_cell, plain_table
+
+    columns: dict[str, Any] = {
+        "layer": lambda layer: layer.name or "(the model)",
+        "type": lambda layer: layer.kind,
+        "output": lambda layer: layer.output,
+        "parameters": lambda layer: (
+            f"{layer.parameters:,}" + ("" if layer.trainable else " (frozen)") if layer.parameters else ""
+        ),
+        "multiply-adds": lambda layer: "" if not layer.multiply_adds > 0 else f"{layer.multiply_adds:,.0f}",
+        "C_w": lambda layer: _three(layer.weight_variance),
+        "signal": lambda layer: _three(layer.signal),
+        "gradient": lambda layer: _three(layer.gradient),
+    }
+    cells = {name: [words(layer) for layer in summary.layers] for name, words in columns.items()}
+    kept = {name: column for name, column in cells.items() if any(column)}
+    table = plain_table()
+    for name in kept:
+        table.add_column(name, justify="left" if name in ("layer", "type", "output") else "right", overflow="fold")
+    for row in zip(*kept.values(), strict=True):
+        table.add_row(*map(as_cell, row))
+    still = summary.parameters - summary.trainable
+    size = f"{summary.bytes / 1e6:,.1f} MB" if summary.bytes >= 1e5 else f"{summary.bytes / 1e3:,.1f} kB"
+    total = f"{summary.parameters:,} parameters ({size}" + (f", {still:,} frozen)" if still else ")")
+    if summary.samples:
+        total += f"; {summary.multiply_adds:,.0f} multiply-adds a sample"
+    notes = {
+        "C_w": "C_w: weight variance × fan-in",
+        "signal": "signal: mean square of the outputs",
+        "gradient": "gradient: norm of the gradient over norm of the weights",
+    }
+    legend = "; ".join(words for name, words in notes.items() if name in kept)
+    return Group(table, Text(""), Text(total + "."), *([Text(legend + ".", style="dim")] if legend else []))
+
+
+def _three(value: float) -> str:
+    return "" if value != value else plain(value, digits=3)
+
+
+def similarity_table(found: Any) -> RenderableType:
+    """For each layer the one that it is most like in the other network, with what chance gives."""
+    from rich.console import Group
+    from rich.text import Text
+
+    from theodolite.report.text import as_cell, plain_table
+
+    table = plain_table("layer", "most like", "similarity", "by chance", "")
+    for layer, row in zip(found.layers, found.found, strict=True):
+        best = max(
+            range(len(row)), key=lambda place: row[place].value if row[place].value == row[place].value else -1.0
+        )
+        one = row[best]
+        clear = "" if one.p_value <= 0.01 else "no more than chance"
+        chance = f"{one.null:.3f} ± {one.null_error:.3f}"
+        table.add_row(*map(as_cell, (layer, found.others[best], f"{one.value:.3f}", chance, clear)))
+    words = (
+        f"Centered kernel alignment on {found.samples:,} samples: 1 is the same features up to a rotation and a scale, 0 "
+        "nothing in "
+        "common. By chance: the same with the samples of one network permuted."
+    )
+    return Group(table, Text(""), Text(words, style="dim"))

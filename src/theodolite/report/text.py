@@ -7,7 +7,7 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from theodolite.report.unicode_math import unicode_formula, unicode_prose
 from theodolite.report.words import (
@@ -88,16 +88,14 @@ def explanation(
 
     With its ``verdict`` a law also says how finely it can tell.
     """
-    from rich.console import Group
-    from rich.text import Text
-
     from theodolite.core.ailment import Ailment
     from theodolite.core.law import Law
 
     if isinstance(subject, Ailment):
-        kind, asked, home = "ailment", subject.question, (subject.judge or subject.interventions).__module__
-        rows = [("needs", ", ".join(sorted(subject.needs))), ("rests on", ", ".join(subject.laws))]
-    elif isinstance(subject, Law):
+        home = (subject.judge or subject.interventions).__module__
+        documentation = getattr(sys.modules.get(home), "__doc__", None) if documentation is None else documentation
+        return ailment_explanation(subject.name, vars(subject), documentation or "")
+    if isinstance(subject, Law):
         kind, asked = "law" + (f" · {subject.topic}" if subject.topic else ""), subject.claim
         rows = _law_rows(subject, references or {})
         rows += [("resolution", resolution_words(verdict))] if verdict else []
@@ -107,11 +105,25 @@ def explanation(
         rows = _instrument_rows(subject)
     if documentation is None:
         documentation = getattr(sys.modules.get(home), "__doc__", None) or ""
+    return _explained(subject.name, kind, asked, [*rows, ("notes", _flowing(documentation))])
+
+
+def ailment_explanation(name: str, facts: Mapping[str, Any], documentation: str) -> RenderableType:
+    """An ailment in full, from what its file says of it."""
+    needs, laws = ", ".join(sorted(facts["needs"])), ", ".join(facts.get("laws", ()))
+    rows = [("needs", needs), ("rests on", laws), ("notes", _flowing(documentation))]
+    return _explained(name, "ailment", facts["question"], rows)
+
+
+def _explained(name: str, kind: str, asked: str, rows: Sequence[tuple[str, str]]) -> RenderableType:
+    from rich.console import Group
+    from rich.text import Text
+
     grid = _grid()
-    for name, text in [*rows, ("notes", _flowing(documentation))]:
+    for row, text in rows:
         if text:
-            grid.add_row(Text(name, style="bold"), as_cell(unicode_prose(text)))
-    title = Text.assemble((printable(subject.name), "bold"), (f"  {printable(kind)}", "dim"))
+            grid.add_row(Text(row, style="bold"), as_cell(unicode_prose(text)))
+    title = Text.assemble((printable(name), "bold"), (f"  {printable(kind)}", "dim"))
     return Group(title, as_cell(unicode_prose(asked)), Text(""), grid)
 
 

@@ -116,7 +116,7 @@ class PresentableAnswers(Presentable):
 
     def table(self, *, detailed: bool = True) -> RenderableType:
         """For the terminal: every reading, or the diagnosis and one row a quantity."""
-        from theodolite.report.summary import survey_summary
+        from theodolite.report.survey_text import survey_summary
         from theodolite.report.text import survey_table
 
         sheet = self.sheet()

@@ -171,7 +171,7 @@ class Atlas(Presentable):
 
     def table(self) -> RenderableType:
         """For the terminal."""
-        from theodolite.report.summary import verdict_table
+        from theodolite.report.survey_text import verdict_table
 
         return verdict_table([result.verdict for result in self.results])
 

@@ -212,7 +212,9 @@ def _scores(subject: Subject) -> dict[str, float]:
         if score is not None:
             found |= {
                 f"{word} loss": score.loss,
+                f"{word} loss error": score.stderr,
                 f"{word} accuracy": score.accuracy,
+                f"{word} accuracy error": score.accuracy_error if score.accuracy == score.accuracy else math.nan,
                 f"{word} samples": float(score.samples),
             }
     found[IGNORING] = constant

@@ -12,9 +12,9 @@ START = torch.diag(torch.tensor([3.0, 1.0, 0.5], dtype=torch.float64))
     ("kernel", "measured", "word"),
     [
         (1.05 * START, 0.05, "Lazy"),
-        (3.0 * START, 2.0, "grown more than turned"),
-        (START.flip(0, 1), None, "has turned"),
-        (torch.zeros_like(START), 1.0, "no parameter moves an output"),
+        (3.0 * START, 2.0, "changed direction: features changed little"),
+        (START.flip(0, 1), None, "is learning features"),
+        (torch.zeros_like(START), 1.0, "the network is dead"),
     ],
 )
 def test_what_a_kernel_did_is_said(kernel, measured, word):

@@ -40,7 +40,7 @@ def test_a_start_far_away_drifts_and_nothing_is_said_of_balance():
     readings = th.read("stationarity", model, data=data, loss=half_square, lr=1e-3)
     assert len(readings) == 1
     assert readings[0].status == "not random"
-    assert "Drifting" in readings[0].meaning
+    assert "not stationary" in readings[0].meaning
 
 
 def test_a_step_that_runs_away_is_refused():

@@ -14,16 +14,16 @@ def drift_reading(mean: Tensor, before: Tensor) -> Reading:
     grown = float(mean.trace() / before.trace())
     turned = kernel_drift(before / before.norm(), mean / mean.norm()) if float(mean.norm()) > 0 else 1.0
     if float(mean.norm()) == 0:
-        word = (
-            "It is gone: no parameter moves an output any more. The network is dead; start again with a smaller step."
-        )
+        word = "It is zero: the network is dead. Start again with a smaller learning rate."
     elif drift < 0.1:
-        word = "Lazy: the network trains as a linear model in its parameters; a kernel would do as well. For features try a "
-        word += "smaller output scale, larger steps or less width."
+        word = (
+            "Lazy: the network trains like a linear model; a kernel method would do as well. To learn features try a "
+            "smaller output scale, a larger learning rate or less width."
+        )
     elif turned < 0.3:
-        word = "It has grown more than turned: features moved little."
+        word = "It has grown more than it has changed direction: features changed little."
     else:
-        word = "It has turned: the network learns features, and kernel predictions from the start do not hold."
+        word = "It has changed direction: the network is learning features."
     return Reading(
         quantity="drift of the tangent kernel since the start",
         where="relative, Frobenius",

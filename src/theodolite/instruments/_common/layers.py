@@ -109,11 +109,11 @@ def _fed_by(subject: Subject, names: Sequence[str]) -> dict[str, tuple[Activatio
     """From the forward pass where there is one; else from the name given, or the one kind of activation module."""
     seen = {f"{signal.layer}.weight".lstrip("."): signal for signal in signals_of(subject)}
     if seen:
-        blank = "It was not seen to be fed through an activation, so theory gives it no critical value."
+        blank = "No activation feeds it, so theory gives it no critical value."
         return {name: _described(seen[name]) if name in seen else (None, blank) for name in names}
     source: str | nn.Module | None = subject.activation or _only_activation(subject.model)
     if source is None:
-        unknown = "Which activation feeds it cannot be seen; name it (--activation) for a critical value."
+        unknown = "A checkpoint does not show which activation feeds it; pass --activation for a critical value."
         return dict.fromkeys(names, (None, unknown))
     from theodolite.theory import Activation
 

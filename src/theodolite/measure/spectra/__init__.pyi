@@ -1,3 +1,9 @@
+from .alignment import (
+    Similarity as Similarity,
+    feature_similarity as feature_similarity,
+    gram_matrix as gram_matrix,
+    gram_similarity as gram_similarity,
+)
 from .bulk import Bulk as Bulk, marchenko_pastur_bulk as marchenko_pastur_bulk
 from .eigenvalues import condition_number as condition_number, gram_eigenvalues as gram_eigenvalues
 from .entries import (

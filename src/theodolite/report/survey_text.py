@@ -39,7 +39,7 @@ def survey_summary(answers: Sequence[Answer], skipped: Sequence[Skipped], *, dia
 
 @dataclass(frozen=True)
 class _Quantities:
-    """One row a quantity, under the name of its instrument, laid out for the width of the console."""
+    """One row a quantity, under the name of its instrument; those without a reference are counted, and --all shows them."""
 
     answers: Sequence[Answer]
 
@@ -49,15 +49,24 @@ class _Quantities:
 
         table = plain_table("quantity", "measured", "expected")
         table.add_column("", no_wrap=True)
+        folded, whole = 0, []
         for answer in self.answers:
-            if not answer.readings:
+            groups = by_quantity(answer.readings)
+            shown = [group for group in groups if worst_status(group[1]) != "no reference"]
+            folded += sum(len(readings) for quantity, readings in groups) - sum(len(group[1]) for group in shown)
+            if not shown:
+                whole += [answer.question.name] if groups else []
                 continue
             table.add_section()
             table.add_row(Text(answer.question.name, style="bold"))
-            for quantity, readings in by_quantity(answer.readings):
+            for quantity, readings in shown:
                 end = mark(worst_status(readings), options.max_width)
                 table.add_row(indented(quantity), *map(as_cell, group_words(readings)), end)
-        yield table
+        if table.row_count:
+            yield table
+        if folded:
+            those = f", among them all of {', '.join(whole)}" if whole else ""
+            yield Text(f"\n{folded} readings have nothing to be compared with{those}: --all shows them.", style="dim")
 
 
 def _skips(skipped: Sequence[Skipped]) -> list[RenderableType]:
