@@ -40,6 +40,7 @@ from .verbs.doctoring import Health as Health, doctor as doctor
 from .verbs.invariance import RotationInvariance as RotationInvariance, rotation_invariance as rotation_invariance
 from .verbs.surveying import read as read, survey as survey
 from .verbs.surveys import Survey as Survey
+from .verbs.transferring import Transfer as Transfer, transfer as transfer
 from .verbs.watching.alarms import Stopped as Stopped
 from .verbs.watching.watch import Watch as Watch
 
