@@ -6,9 +6,10 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from theodolite.core.checks import InputTypeError, not_negative, positive
+from theodolite.core.checks import InputError, InputTypeError, at_least, not_negative, positive
 from theodolite.core.lazy_torch import is_module
-from theodolite.verbs._shown import Shown
+from theodolite.core.question import Answer
+from theodolite.verbs._shown import Sheet, Shown, ShownAnswers
 
 if TYPE_CHECKING:
     import torch
@@ -175,3 +176,94 @@ def transfer(
     if inputs is not None and not isinstance(inputs, tuple):
         inputs = (inputs,)
     return Transfer(large, small, transferred_tensors(large, small), forward_multipliers(large, small, inputs))
+
+
+@dataclass(frozen=True)
+class WidthScaling(ShownAnswers):
+    """Exponents in the width (or depth) of every layer's initial size and own change, beside those that transfer needs."""
+
+    widths: tuple[int, ...]
+    answer: Answer
+
+    @property
+    def wrong(self) -> tuple[str, ...]:
+        """The layers whose initial size or step is not as it must be; empty where the step size transfers."""
+        from theodolite.instruments.width_scaling import wrong_layers
+
+        return wrong_layers(self.answer.readings)
+
+    def sheet(self) -> Sheet:
+        """The exponents of every layer."""
+        said = f"wrong: {', '.join(self.wrong)}" if self.wrong else "the step size transfers"
+        return Sheet(f"Sizes {', '.join(map(str, self.widths))}", (self.answer,), facts={"verdict": said})
+
+    def document(self) -> dict[str, Any]:
+        """What `json` writes."""
+        return {"widths": list(self.widths), "wrong": list(self.wrong), "readings": self.rows()}
+
+
+def width_scaling(
+    build: Callable[[int], Any],
+    widths: Sequence[int],
+    *,
+    data: Any,
+    loss: Callable[[Any, Any], Any],
+    rule: StepRule = "adam",
+    steps: int = 4,
+    seeds: int = 5,
+    inputs: Any = None,
+) -> WidthScaling:
+    """Does each layer begin and learn alike at four or more widths (or depths)? Before anything is spent on the largest.
+
+    ``build(width)`` returns a model, which is then transferred from the narrowest, or a model with the optimizer that steps it,
+    which are taken as they are. Steps are small, so that layers do not act on each other.
+
+    >>> import torch
+    >>> from torch import nn
+    >>> def net(width):
+    ...     return nn.Sequential(nn.Linear(8, width), nn.Tanh(), nn.Linear(width, width), nn.Tanh(), nn.Linear(width, 2))
+    >>> data = torch.randn(64, 8, generator=torch.Generator().manual_seed(0)), torch.arange(64) % 2
+    >>> width_scaling(net, (32, 64, 128, 256), data=data, loss=nn.functional.cross_entropy).wrong
+    ()
+    """
+    import torch
+
+    from theodolite.construct.dynamics import layer_kinds
+    from theodolite.core.state import untouched
+    from theodolite.core.subject import Subject
+    from theodolite.instruments.width_scaling import SMALL, instrument, scaling_readings, step_batches
+    from theodolite.measure.dynamics import layer_moves, scaling_exponents
+
+    sizes = sorted(set(widths))
+    at_least(1, steps=steps, seeds=seeds)
+    if len(sizes) < 4:
+        raise InputError(f"expected four widths or more, got {list(widths)}; an exponent with its error needs them")
+    moves: dict[float, list[Any]] = {}
+    ends: dict[int, nn.Module] = {}
+    with untouched(None):
+        for size in sizes:
+            for seed in range(seeds):
+                torch.manual_seed(seed)
+                made = build(size)
+                if isinstance(made, tuple):
+                    model, optimizer = made
+                else:
+                    model = made
+                    plan = transfer(model, ends.get(sizes[0], model), inputs=inputs)
+                    plan.initialize_(torch.Generator().manual_seed(seed))
+                    kind: Any = torch.optim.SGD if rule == "sgd" else torch.optim.Adam
+                    optimizer = kind(
+                        [{k: v for k, v in g.items() if k != "rule"} for g in plan.groups(SMALL[rule], rule=rule)]
+                    )
+                if size not in ends:
+                    torch.manual_seed(seed)
+                    again = build(size)
+                    ends[size] = again[0] if isinstance(again, tuple) else again
+                subject = Subject(model, data=data, loss=loss, checked=False)
+                batches = step_batches(subject, steps)
+                moves.setdefault(float(size), []).append(
+                    layer_moves(model.train(), optimizer, lambda m, b, own=subject: own.loss_on(b, m), batches)
+                )
+    kinds = layer_kinds(ends[sizes[-1]], ends[sizes[0]])
+    readings = scaling_readings(scaling_exponents(moves), kinds, rule=rule, parametrization="transferred")
+    return WidthScaling(tuple(sizes), Answer(instrument, tuple(readings)))

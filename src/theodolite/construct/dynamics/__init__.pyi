@@ -13,5 +13,6 @@ from .transfer_plans import (
     TransferredTensor as TransferredTensor,
     apply_multipliers_ as apply_multipliers_,
     forward_multipliers as forward_multipliers,
+    layer_kinds as layer_kinds,
     transferred_tensors as transferred_tensors,
 )

@@ -267,3 +267,17 @@ def apply_multipliers_(model: nn.Module, multipliers: Sequence[Multiplier]) -> N
 
 
 _OURS = (_times_output, _times_input, _times_key)
+
+
+def layer_kinds(model: nn.Module, base: nn.Module) -> dict[str, TensorKind]:
+    """What each module that owns tensors is, by its matrices; a layer that shares the weight of a table is an output."""
+    kinds = {t.name: t.kind for t in transferred_tensors(model, base)}
+    names = {id(p): name for name, p in model.named_parameters()}
+    found: dict[str, TensorKind] = {}
+    for where, module in model.named_modules():
+        own = sorted(module.parameters(recurse=False), key=lambda p: -p.ndim)
+        if own:
+            kind = kinds[names[id(own[0])]]
+            is_tied = kind == "embedding" and isinstance(module, LINEAR)
+            found[where] = "output" if is_tied else kind
+    return found

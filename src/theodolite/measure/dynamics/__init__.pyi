@@ -34,7 +34,7 @@ from .update_rules import (
     preconditioned as preconditioned,
     update_rule as update_rule,
 )
-from .width_scaling import (
+from .coordinate_changes import (
     LayerMove as LayerMove,
     layer_moves as layer_moves,
     scaling_exponents as scaling_exponents,
