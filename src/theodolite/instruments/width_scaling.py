@@ -148,8 +148,8 @@ def _words(name: str, what: str, kind: str, rule: str, value: float, predicted: 
                 f"What {layer} makes of its inputs goes as width^{value:.2f}, as theory has it (width^{predicted:g})."
             )
         return (
-            f"What {layer} makes of its inputs goes as width^{value:.2f} and should go as width^{predicted:g}: its initial spread "
-            f"must be multiplied by width^{-excess:.2g}."
+            f"What {layer} makes of its inputs goes as width^{value:.2f} and should go as width^{predicted:g}: its initial "
+            f"spread must be multiplied by width^{-excess:.2g}."
         )
     if abs(value) <= EXPONENT:
         return f"The change that steps make in {layer} stays as it is at every width: its step size transfers."

@@ -82,13 +82,13 @@ class StepSizes(Shown):
     @property
     def headline(self) -> str:
         """The best step size in a sentence."""
-        short = f" Tried for {self.steps} of {self.planned} steps: a longer training may want a smaller one." * (
-            self.steps < self.planned
+        found = (
+            f"lr = {self.lr:.2g}, right within a factor of {self.factor:.2g}; the loss falls from {self.low:.2g} to "
+            f"{self.high:.2g}. This took {self.price:,} steps of training on copies."
         )
-        return (
-            f"lr = {self.lr:.2g}, right within a factor of {self.factor:.2g}; the loss falls from {self.low:.2g} to {self.high:.2g}. "
-            f"This took {self.price:,} steps of training on copies.{short}"
-        )
+        if self.steps < self.planned:
+            found += f" Tried for {self.steps} of {self.planned} steps: a longer training may want a smaller one."
+        return found
 
     def table(self) -> RenderableType:
         """For the terminal."""
@@ -106,7 +106,8 @@ class StepSizes(Shown):
             )
         if self.noise_scale is not None:
             double = self.at_batch_size(2 * self.batch_size)
-            words = f"Noise scale {self.noise_scale:.3g} samples at batches of {self.batch_size}: batches twice as large allow {double:.2g}."
+            words = f"Noise scale {self.noise_scale:.3g} samples at batches of {self.batch_size}: "
+            words += f"batches twice as large allow {double:.2g}."
             lines.append(as_cell(words))
         return Group(table, "", *lines)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -64,7 +64,7 @@ class Transfer(Shown):
         """Parameter groups for an optimizer, from the step size and weight decay of the base.
 
         ``rule`` is "adam" for Adam, AdamW and sign steps such as Lion's, "sgd" for descent with or without momentum,
-        "orthogonal" for Muon's bare orthogonal steps (tables and vectors of it have Adam's factors; ``group["rule"]`` says which).
+        "orthogonal" for Muon's bare orthogonal steps (tables and vectors have Adam's factors then; ``group["rule"]`` says which).
         Weight decay is on matrices alone and grows as the step falls, so that each step takes off the same share.
         """
         positive(lr=lr)

@@ -177,7 +177,7 @@ def _base_name(name: str, depths: Mapping[str, tuple[int, int]]) -> tuple[str, f
 def forward_multipliers(
     model: nn.Module, base: nn.Module, inputs: tuple[Any, ...] | None = None
 ) -> tuple[Multiplier, ...]:
-    """What the forward pass of a model must be multiplied with; attention of one's own and branches need ``inputs`` to be seen."""
+    """What the forward pass of a model must be multiplied with; attention of one's own and branches are seen by ``inputs``."""
     tensors = {t.name: t for t in transferred_tensors(model, base)}
     owners = _owners(model)
     names = {id(p): name for name, p in model.named_parameters()}

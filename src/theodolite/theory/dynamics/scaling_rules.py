@@ -3,7 +3,7 @@ r"""How initial sizes and step sizes must change with width and depth so that ev
 A matrix from $n_{in}$ to $n_{out}$ units keeps entries of order one, and changes them by order one in a step, if its own size and
 that of its update are $\sqrt{n_{out}/n_{in}}$ in spectral norm. A gradient is a sum of few products $\delta x^T$ with $|x|^2\sim
 n_{in}$ and $|\delta|^2\sim1/n_{out}$, and so of spectral norm $\sqrt{n_{in}/n_{out}}$: a step of descent must be $\propto
-n_{out}/n_{in}$. A step of fixed size in each entry (Adam, sign) has $|\Delta Wx|\sim n_{in}$ in each coordinate: $\propto1/n_{in}$.
+n_{out}/n_{in}$. A step of fixed size in each entry (Adam, sign) has $\Delta Wx\sim n_{in}$ in each coordinate: $\propto1/n_{in}$.
 An orthogonal step (Muon) has spectral norm one: $\propto\sqrt{n_{out}/n_{in}}$. Derived step by step in docs/transfer.md.
 """
 
@@ -86,7 +86,7 @@ def branch_factor(depth_growth: float, *, power: float = 1.0) -> float:
 def branch_step_factor(depth_growth: float, *, rule: StepRule, power: float = 1.0) -> float:
     r"""By how much step sizes inside residual branches change: $L$ changes of $g^{-\alpha}\Delta Wx$ must add up to order one.
 
-    So $\Delta Wx\sim g^{\alpha-1}$, which is Adam's factor; a gradient has a $g^{-\alpha}$ of its own, and SGD's is $g^{2\alpha-1}$.
+    So $\Delta Wx\sim g^{\alpha-1}$, Adam's factor; a gradient has a $g^{-\alpha}$ of its own, and SGD's is $g^{2\alpha-1}$.
 
     >>> branch_step_factor(4, rule="adam"), branch_step_factor(4, rule="sgd"), branch_step_factor(4, rule="adam", power=0.5)
     (1.0, 4.0, 0.5)
@@ -120,7 +120,7 @@ def layer_scaling(
 ) -> LayerScaling:
     r"""How a layer's outputs and its own change grow with the width at fixed step size.
 
-    With $h=n^{-a}Wx$, $W_{ij}\sim n^{-b}$, a step $\propto n^{-c}$ and derivatives of the loss $\partial L/\partial h\sim n^{-g}$ the
+    With $h=n^{-a}Wx$, $W_{ij}\sim n^{-b}$, a step $\propto n^{-c}$ and derivatives $\partial L/\partial h\sim n^{-g}$ the
     gain is $\frac{[in]}2-a-b$, and the change of SGD $[in]-2a-c-g$, of Adam $[in]-a-c$, of an orthogonal step
     $\frac{[in]-[out]}2-a-c$; [in] is 1 where the inputs grow. The output layer's g is 0, all others have its a + b: hidden
     layers hand on a derivative as large as they get it. Standard: $a=0$, $b=[in]/2$, $c=0$. Kernel: $a=[in]/2$, $b=c=0$.
