@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from torch import nn
 
     from theodolite.construct.dynamics import Multiplier, TransferredTensor
+    from theodolite.core.subject import Subject
     from theodolite.theory.dynamics.scaling_rules import StepRule
 
 
@@ -109,10 +110,10 @@ class Transfer(Shown):
         for t in self.tensors:
             starts = f"± {t.spread:.3g}" if t.fill is None else f"at {t.fill:g}"
             shapes = ("x".join(map(str, shape)) or "one" for shape in (t.shape, t.base_shape))
-            factors = (f"x {t.lr_factor(rule):.4g}" for rule in ("adam", "sgd"))  # type: ignore[arg-type]
+            factors = (f"x {t.lr_factor(rule):.4g}" for rule in ("adam", "sgd"))
             table.add_row(*map(as_cell, (t.name, *shapes, t.kind, starts, *factors, t.why)))
         lines = [as_cell(self._multiplier_words(one)) for one in self.multipliers]
-        told = ["", "The forward pass, beside the weights:", *lines] if lines else []
+        told: list[RenderableType] = ["", "The forward pass, beside the weights:", *lines] if lines else []
         return Group(table, *told)
 
     @staticmethod
@@ -162,7 +163,7 @@ def transfer(
     from theodolite.core.model_wrappers import bare_model
 
     if not is_module(model):
-        if not callable(model) or not isinstance(base, int) or not isinstance(width, int):
+        if not isinstance(base, int) or not isinstance(width, int):
             raise InputTypeError(
                 "expected two nn.Modules, or a function of the width with base= and width= as numbers, got "
                 f"{type(model).__name__} and {type(base).__name__}; pass transfer(model, base=small)"
@@ -200,6 +201,10 @@ class WidthScaling(ShownAnswers):
     def document(self) -> dict[str, Any]:
         """What `json` writes."""
         return {"widths": list(self.widths), "wrong": list(self.wrong), "readings": self.rows()}
+
+
+def _loss_of(subject: Subject) -> Callable[[nn.Module, Any], Any]:
+    return lambda model, batch: subject.loss_on(batch, model)
 
 
 def width_scaling(
@@ -249,7 +254,7 @@ def width_scaling(
                     model, optimizer = made
                 else:
                     model = made
-                    plan = transfer(model, ends.get(sizes[0], model), inputs=inputs)
+                    plan = transfer(model, ends[sizes[0]] if ends else model, inputs=inputs)
                     plan.initialize_(torch.Generator().manual_seed(seed))
                     kind: Any = torch.optim.SGD if rule == "sgd" else torch.optim.Adam
                     optimizer = kind(
@@ -262,7 +267,7 @@ def width_scaling(
                 subject = Subject(model, data=data, loss=loss, checked=False)
                 batches = step_batches(subject, steps)
                 moves.setdefault(float(size), []).append(
-                    layer_moves(model.train(), optimizer, lambda m, b, own=subject: own.loss_on(b, m), batches)
+                    layer_moves(model.train(), optimizer, _loss_of(subject), batches)
                 )
     kinds = layer_kinds(ends[sizes[-1]], ends[sizes[0]])
     readings = scaling_readings(scaling_exponents(moves), kinds, rule=rule, parametrization="transferred")

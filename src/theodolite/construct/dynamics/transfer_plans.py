@@ -140,8 +140,8 @@ def _kind(growth: Sequence[float], owners: Sequence[nn.Module]) -> tuple[TensorK
     elif sum(g != 1 for g in growth) == 1 and growth[-1] != 1:
         return "embedding", growth[-1], 1.0, "its last size alone grows: added to what units say"
     else:  # a product of the user's own: rows before columns, x @ W
-        grown = [g for g in growth if g != 1] or [1.0]
-        outputs, inputs = growth[-1], grown[-2] if len(grown) > 1 else grown[0] if growth[-1] == 1 else 1.0
+        before = [g for g in growth[:-1] if g != 1]
+        outputs, inputs = growth[-1], before[-1] if before else 1.0
     kind = tensor_kind(outputs, inputs)
     words = {
         "input": "its outputs grow, its inputs do not",

@@ -1,4 +1,4 @@
-from .forward_places import BranchPlace as BranchPlace, QueryPlace as QueryPlace, forward_places as forward_places
+from .branches_and_queries import BranchPlace as BranchPlace, QueryPlace as QueryPlace, forward_places as forward_places
 from .gradient_noise import (
     GradientMoments as GradientMoments,
     gradient_moments as gradient_moments,

@@ -50,7 +50,6 @@ from .scaling_rules import (
     attention_factor as attention_factor,
     branch_factor as branch_factor,
     branch_step_factor as branch_step_factor,
-    decay_factor as decay_factor,
     initial_factor as initial_factor,
     layer_scaling as layer_scaling,
     step_factor as step_factor,

@@ -41,7 +41,7 @@ def initial_factor(output_growth: float, input_growth: float) -> float:
     (1.0, 0.5, 0.25)
     """
     positive(output_growth=output_growth, input_growth=input_growth)
-    return input_growth**-0.5 * min(1.0, (output_growth / input_growth) ** 0.5)
+    return min(1.0, math.sqrt(output_growth / input_growth)) / math.sqrt(input_growth)
 
 
 def step_factor(output_growth: float, input_growth: float, *, rule: StepRule) -> float:
@@ -69,7 +69,7 @@ def attention_factor(head_growth: float) -> float:
     0.5
     """
     positive(head_growth=head_growth)
-    return head_growth**-0.5
+    return 1 / math.sqrt(head_growth)
 
 
 def branch_factor(depth_growth: float, *, power: float = 1.0) -> float:
@@ -95,15 +95,6 @@ def branch_step_factor(depth_growth: float, *, rule: StepRule, power: float = 1.
     return float(depth_growth ** (2 * power - 1 if rule == "sgd" else power - 1))
 
 
-def decay_factor(lr_factor: float) -> float:
-    r"""Weight decay changes as one over the step size: $\eta\lambda$, the share that a step takes off, stays as it is.
-
-    Source: wang2024.
-    """
-    positive(lr_factor=lr_factor)
-    return 1 / lr_factor
-
-
 @dataclass(frozen=True)
 class LayerScaling:
     r"""Exponents in the width n: of the size of a layer's outputs at the start over that of its inputs, and of its own change.
@@ -115,9 +106,7 @@ class LayerScaling:
     change: float
 
 
-def layer_scaling(
-    kind: TensorKind, *, rule: StepRule = "sgd", parametrization: Parametrization = "standard"
-) -> LayerScaling:
+def layer_scaling(kind: str, *, rule: str = "sgd", parametrization: Parametrization = "standard") -> LayerScaling:
     r"""How a layer's outputs and its own change grow with the width at fixed step size.
 
     With $h=n^{-a}Wx$, $W_{ij}\sim n^{-b}$, a step $\propto n^{-c}$ and derivatives $\partial L/\partial h\sim n^{-g}$ the

@@ -53,7 +53,7 @@ class _Recorder(TorchFunctionMode):
     """Scores and sums of two tensors, in the module in which each was made."""
 
     def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         self.stack: list[str] = [""]
         self.clock = 0
         self.outputs: list[tuple[str, int, Tensor]] = []
@@ -67,8 +67,8 @@ class _Recorder(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        if func is Tensor.__iadd__:  # else the stream would be gone
-            func = Tensor.__add__
+        if func in (Tensor.add_, Tensor.__iadd__):  # else the stream would be gone
+            func = Tensor.add
         out = func(*args, **kwargs)
         if func is F.scaled_dot_product_attention:
             q, k, v = (kwargs.get(name, args[i] if i < len(args) else None) for i, name in enumerate(_QKV))
