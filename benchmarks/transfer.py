@@ -23,7 +23,7 @@ from torch.nn import functional as F
 import theodolite as th
 
 HERE = Path(__file__).parent
-WIDTHS = {"mlp": (64, 128, 256, 512, 1024), "cnn": (8, 16, 32, 64)}
+WIDTHS = {"mlp": (64, 128, 256, 512, 1024), "cnn": (16, 32, 64, 128)}
 SEEDS, BATCH, STEPS = 3, 64, {"mlp": 80, "cnn": 60}
 MIDDLE = {("mlp", "adam"): -6, ("mlp", "sgd"): -3, ("cnn", "adam"): -3, ("cnn", "sgd"): -1}
 

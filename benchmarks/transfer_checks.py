@@ -187,8 +187,46 @@ def clinic(runs: int = 30) -> list[dict[str, Any]]:
             setup.model, setup.loader, setup.loss, setup.optimizer, steps=setup.steps, validation=setup.validation
         )
         row = {"case": case.name, "steps": setup.steps, "grid": grid, "best": own * 2.0**best, "found": answer.lr}
+        row["tuner"] = tuner(case.build(seed))
         row |= {"ratio": answer.lr / (own * 2.0**best), "price": answer.price / setup.steps, "started": own * wrong}
         found.append(row)
         print({key: value for key, value in row.items() if key != "grid"}, flush=True)
     print(sum(0.5 <= row["ratio"] <= 2 for row in found), "of", len(found), "within a factor of two")
     return found
+
+
+def tuner(setup: Any) -> float | None:
+    """What Lightning's tuner suggests, by its defaults; None where it suggests nothing."""
+    import logging
+    import warnings
+
+    import lightning
+    from lightning.pytorch.tuner import Tuner
+
+    class Module(lightning.LightningModule):
+        def __init__(self) -> None:
+            super().__init__()
+            self.network, self.lr = setup.model, 1e-3
+
+        def training_step(self, batch: Any, index: int) -> torch.Tensor:
+            return setup.loss(self.network(batch[0]), batch[1])
+
+        def configure_optimizers(self) -> Any:
+            return setup.optimizer
+
+    quiet = {
+        "logger": False,
+        "enable_checkpointing": False,
+        "enable_progress_bar": False,
+        "enable_model_summary": False,
+    }
+    logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            trainer = lightning.Trainer(max_epochs=100, accelerator="cpu", **quiet)
+            found = Tuner(trainer).lr_find(Module(), setup.loader, update_attr=False)
+            return None if found is None else found.suggestion()
+    except Exception as error:
+        print("tuner:", type(error).__name__, str(error)[:100], flush=True)
+        return None

@@ -19,7 +19,10 @@ from generator.times import times_section
 from theodolite import catalogue
 
 DOCS = Path(__file__).parent.parent
-OTHERS = {f"{name}.md": f"{name}.html" for name in ("glossary", "clinic", "benchmarks", "benchmarks_gpu", "others")}
+OTHERS = {
+    f"{name}.md": f"{name}.html"
+    for name in ("glossary", "transfer", "clinic", "benchmarks", "benchmarks_gpu", "others")
+}
 
 
 def rendered_markdown(text: str, path: str) -> str:
