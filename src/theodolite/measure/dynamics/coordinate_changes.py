@@ -19,8 +19,8 @@ Loss = Callable[[nn.Module, Any], Tensor]
 
 @dataclass(frozen=True)
 class LayerMove:
-    """Root mean squares of one layer: ``gain``, what its first matrices make of its inputs over these; ``change``, what its new
-    matrices make of them less what its first do, over these too; ``moved``, by how much its outputs changed in all."""
+    """Root mean squares of one layer: ``gain``, what its first matrices make of noise of size one; ``change``, what its new
+    matrices make of its inputs less what its first do, over the inputs; ``moved``, by how much its outputs changed in all."""
 
     gain: float
     change: float
@@ -53,11 +53,13 @@ def layer_moves(
             then = {
                 key: start[_joined(name, key)] for key, _ in module.named_parameters() if _joined(name, key) in start
             }
-            none = _answer(module, then | {key: torch.zeros_like(value) for key, value in own.items()}, args, kwargs)
-            made = _answer(module, then, args, kwargs)
+            noise = _noise(args, kwargs)
+            none = _answer(module, then | {key: torch.zeros_like(value) for key, value in own.items()}, *noise)
+            made = _answer(module, then, *noise)
         new, first = after[name][0], before[name][0]
         given = after[name][1] or math.nan
-        found[name] = LayerMove(_size(made - none) / given, _size(new - old) / given, _size(new - first))
+        told = 1.0 if any(t.is_floating_point() for t in tensors_in((args, kwargs))) else given
+        found[name] = LayerMove(_size(made - none) / told, _size(new - old) / given, _size(new - first))
     return found
 
 
@@ -70,6 +72,23 @@ def _telling(module: nn.Module, name: str, start: Mapping[str, Tensor]) -> dict[
     deep = isinstance(module, nn.MultiheadAttention)  # whose last layer is not called as one
     own = {key: start[_joined(name, key)] for key, _ in module.named_parameters(recurse=deep)}
     return {key: value for key, value in own.items() if value.ndim > 1} or own
+
+
+def _noise(args: Any, kwargs: Any) -> tuple[Any, Any]:
+    """Noise of size one in place of floating inputs, whose common part would leave a mean over few outputs uncertain.
+
+    It is drawn anew each time, by the global random state as dropout is: else all seeds would share its error.
+    """
+    made: dict[int, Tensor] = {}
+
+    def noisy(value: Any) -> Any:
+        if isinstance(value, Tensor) and value.is_floating_point():
+            if id(value) not in made:
+                made[id(value)] = torch.randn(value.shape).to(value)
+            return made[id(value)]
+        return type(value)(map(noisy, value)) if isinstance(value, tuple | list) else value
+
+    return tuple(map(noisy, args)), {key: noisy(value) for key, value in kwargs.items()}
 
 
 def _answer(module: nn.Module, values: Mapping[str, Tensor], args: Any, kwargs: Any) -> Tensor:
