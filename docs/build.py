@@ -30,6 +30,7 @@ from theodolite.verbs.checking import Atlas, CheckSettings, checked_laws
 HERE = Path(__file__).parent
 SITE = HERE / "site"
 PICTURES = {"design/rooms.svg": rooms.PICTURE, "neurons.svg": neurons.PICTURE, "adam_edge.svg": HERE / "adam_edge.svg"}
+PICTURES |= {file.name: file for file in HERE.glob("transfer_*.svg")}
 
 
 def atlas(processes: Processes) -> Atlas:

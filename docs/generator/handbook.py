@@ -19,7 +19,7 @@ from generator.times import times_section
 from theodolite import catalogue
 
 DOCS = Path(__file__).parent.parent
-NAMES = ("questions", "laws", "glossary", "words", "clinic", "benchmarks", "benchmarks_gpu", "others")
+NAMES = ("questions", "laws", "glossary", "words", "transfer", "clinic", "benchmarks", "benchmarks_gpu", "others")
 OTHERS = {f"{name}.md": f"{name}.html" for name in NAMES}
 
 

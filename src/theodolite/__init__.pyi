@@ -40,8 +40,15 @@ from .verbs.dimensions.panel import Dimension as Dimension, dimension as dimensi
 from .verbs.doctoring import Health as Health, doctor as doctor
 from .verbs.invariance import RotationInvariance as RotationInvariance, rotation_invariance as rotation_invariance
 from .verbs.summarizing import Summary as Summary, summary as summary
+from .verbs.step_sizes import StepSizes as StepSizes, find_lr as find_lr
 from .verbs.surveying import read as read, survey as survey
 from .verbs.surveys import Survey as Survey
+from .verbs.transferring import (
+    Transfer as Transfer,
+    WidthScaling as WidthScaling,
+    transfer as transfer,
+    width_scaling as width_scaling,
+)
 from .verbs.watching.alarms import Stopped as Stopped
 from .verbs.watching.watch import Watch as Watch
 

@@ -72,6 +72,7 @@ def parser(runs: Mapping[str, Callable[[argparse.Namespace], int]]) -> argparse.
     _run_parser(commands)
     _compare_parser(commands)
     _design_parser(commands)
+    _transfer_parser(commands)
     _data_parsers(commands)
     _law_parsers(commands)
     for name, run in runs.items():
@@ -233,6 +234,16 @@ def _design_parser(commands: Any) -> None:
     design.add_argument("--samples", type=int, help="size of the training set")
     design.add_argument("--data", help="digits, a .npz or a .npy, to take the scale of the inputs from")
     _shared(design, out="folder for design.html")
+
+
+def _transfer_parser(commands: Any) -> None:
+    transfer = commands.add_parser(
+        "transfer", help="step sizes of a small network for a large one: what each tensor is, how it begins, its step"
+    )
+    transfer.add_argument("small", help="package.module:function that builds the small network")
+    transfer.add_argument("large", help="package.module:function that builds the large one by the same code")
+    transfer.add_argument("--data", help="inputs to run both on: finds attention and residual branches of your own")
+    _shared(transfer, out="folder for transfer.html")
 
 
 def _data_parsers(commands: Any) -> None:

@@ -144,6 +144,21 @@ def _design(options: argparse.Namespace) -> int:
     return _present(result, options, options.out, {"design.html": "The page"})
 
 
+def _transfer(options: argparse.Namespace) -> int:
+    import theodolite as th
+    from theodolite.io.datasets import dataset
+    from theodolite.io.loading import target
+
+    small, large = (target(name, checked=False).model for name in (options.small, options.large))
+    columns = dataset(options.data) if options.data else None
+    inputs = None if columns is None else (columns[0] if isinstance(columns, tuple) else columns)[:2]
+    if small is None or large is None:
+        raise InputError(
+            "expected two functions that build a model, got a checkpoint; pass PACKAGE:small PACKAGE:large"
+        )
+    return _present(th.transfer(large, small, inputs=inputs), options, options.out, {"transfer.html": "The page"})
+
+
 def _dimension(options: argparse.Namespace) -> int:
     from theodolite.io.datasets import table
     from theodolite.verbs.dimensions.panel import dimension
@@ -244,6 +259,7 @@ _RUNS = {
     "run": _run,
     "compare": _compare,
     "design": _design,
+    "transfer": _transfer,
     "dimension": _dimension,
     "memorize": _memorize,
     "check": _check,

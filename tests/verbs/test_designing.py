@@ -5,6 +5,7 @@ import pytest
 import torch
 
 import theodolite as th
+from theodolite.io.datasets import digits
 
 
 def test_the_critical_point_and_the_usual_ones_are_compared():
@@ -131,3 +132,19 @@ def test_a_design_that_works_under_every_initialization_is_healthy_and_one_that_
 def test_no_row_advises_what_it_is():
     design = th.design(activation="relu", depth=30, width=64)
     assert "try" not in " ".join(reading.meaning for reading in design.answers[0].readings)
+
+
+def test_a_module_is_designed_from_what_it_is_and_does():
+    torch.manual_seed(0)
+    x, y = digits()
+    model = torch.nn.Sequential(torch.nn.Linear(64, 48), torch.nn.Tanh(), torch.nn.Linear(48, 48), torch.nn.Tanh())
+    model.append(torch.nn.Linear(48, 10))
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-5)
+    found = th.design(model, data=(x, y), loss=torch.nn.functional.cross_entropy, optimizer=optimizer, steps=64)
+    assert (found.activation, found.depth, found.width) == ("tanh", 2, 48)
+    assert found.network.parameters == sum(p.numel() for p in model.parameters())
+    assert found.network.steps.lr > 1e-3 and "lr = " in found.text()
+    assert "step-too-small" in [finding.name for finding in found.diagnosis.findings]
+    assert found.document()["network"]["step_sizes"]["lr"] == found.network.steps.lr
+    with pytest.raises(ValueError, match="loss"):
+        th.design(model, data=(x, y))

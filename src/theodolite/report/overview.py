@@ -45,6 +45,8 @@ def design_table(design: Any) -> RenderableType:
     kind = Text.assemble(("criticality: ", "bold"), point.kind, ". ", point.reason)
     parts: list[RenderableType] = [Text(design.title, style="bold"), diagnosis_text(design.diagnosis), Text("")]
     parts += [kind, Text(""), table, Text(options.note, style="dim"), Text("")]
+    if design.network is not None:
+        parts += [Text.assemble(("network: ", "bold"), design.network.words), Text("")]
     parts += [Text.assemble(("step sizes: ", "bold"), *step_words(design)), Text("")]
     if design.capacity is not None:
         parts += [Text.assemble(("capacity: ", "bold"), _memory_words(design.capacity)), Text("")]

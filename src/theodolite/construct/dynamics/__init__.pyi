@@ -8,3 +8,11 @@ from .small_problems import (
     separable as separable,
 )
 from .taylor_models import Quadratic as Quadratic, QuadraticRun as QuadraticRun, quadratic as quadratic
+from .transfer_plans import (
+    Multiplier as Multiplier,
+    TransferredTensor as TransferredTensor,
+    apply_multipliers_ as apply_multipliers_,
+    forward_multipliers as forward_multipliers,
+    layer_kinds as layer_kinds,
+    transferred_tensors as transferred_tensors,
+)

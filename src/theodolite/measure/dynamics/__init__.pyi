@@ -1,3 +1,4 @@
+from .branches_and_queries import BranchPlace as BranchPlace, QueryPlace as QueryPlace, forward_places as forward_places
 from .gradient_noise import (
     GradientMoments as GradientMoments,
     gradient_moments as gradient_moments,
@@ -32,4 +33,10 @@ from .update_rules import (
     parameters_left_out as parameters_left_out,
     preconditioned as preconditioned,
     update_rule as update_rule,
+)
+from .coordinate_changes import (
+    LayerMove as LayerMove,
+    layer_moves as layer_moves,
+    scaling_exponents as scaling_exponents,
+    width_exponent as width_exponent,
 )

@@ -67,3 +67,4 @@ from .tangent_ensembles import (
     linearly_descended as linearly_descended,
     tangent_kernels as tangent_kernels,
 )
+from .first_steps import first_step as first_step, residual_step as residual_step, share_left as share_left

@@ -45,4 +45,14 @@ from .quadratic_models import (
     parallel_correction as parallel_correction,
     perpendicular_correction as perpendicular_correction,
 )
+from .scaling_rules import (
+    LayerScaling as LayerScaling,
+    attention_factor as attention_factor,
+    branch_factor as branch_factor,
+    branch_step_factor as branch_step_factor,
+    initial_factor as initial_factor,
+    layer_scaling as layer_scaling,
+    step_factor as step_factor,
+    tensor_kind as tensor_kind,
+)
 from .stationarity import batch_scatter as batch_scatter, dissipation as dissipation

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -12,11 +13,13 @@ from theodolite.verbs._presented import PresentableAnswers, Sheet
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+    from torch import nn
 
     from theodolite.report.opening import Opening
     from theodolite.theory.capacity import MemoryBounds
     from theodolite.theory.kernels import KernelLearning, LearningRates
     from theodolite.theory.propagation import Criticality
+    from theodolite.verbs.designing.modules import DesignedNetwork
     from theodolite.verbs.designing.options import Option
     from theodolite.verbs.diagnosis import Diagnosis
 
@@ -38,6 +41,7 @@ class Design(PresentableAnswers):
     rates: LearningRates
     kernel: KernelLearning | None = None
     capacity: MemoryBounds | None = None
+    network: DesignedNetwork | None = None
 
     @property
     def title(self) -> str:
@@ -53,7 +57,9 @@ class Design(PresentableAnswers):
 
     @cached_property
     def diagnosis(self) -> Diagnosis:
-        """What will go wrong at this depth and width, by theory and by random networks, and what to type."""
+        """What will go wrong at this depth and width, by theory and by random networks; of a module what ailments find."""
+        if self.network is not None:
+            return self.network.found
         from theodolite.verbs.designing.findings import diagnosis_of_design
 
         return diagnosis_of_design(self)
@@ -63,7 +69,8 @@ class Design(PresentableAnswers):
         from theodolite.report.opening import Opening
         from theodolite.report.overview import design_tables, step_words
 
-        return Opening(self.diagnosis, words=("".join(step_words(self)),), tables=design_tables(self))
+        own = () if self.network is None else (self.network.words,)
+        return Opening(self.diagnosis, words=(*own, "".join(step_words(self))), tables=design_tables(self))
 
     def table(self, *, detailed: bool = True) -> RenderableType:
         """For the terminal."""
@@ -83,14 +90,27 @@ class Design(PresentableAnswers):
             "learning_rates": asdict(self.rates),
             "kernel": self.kernel and asdict(self.kernel),
             "capacity": self.capacity and asdict(self.capacity),
+            "network": self.network and self.network.document(),
             "readings": self.rows(),
         }
 
 
 def design(
-    *, activation: Any = "relu", depth: int = 10, width: int = 512, samples: int | None = None, data: Any = None
+    model: nn.Module | None = None,
+    *,
+    activation: Any = "relu",
+    depth: int = 10,
+    width: int = 512,
+    samples: int | None = None,
+    data: Any = None,
+    loss: Callable[[Any, Any], Any] | None = None,
+    optimizer: Any = None,
+    steps: int = 300,
 ) -> Design:
     """What theory advises for a network of ``depth`` hidden layers of ``width`` units, tested on random networks.
+
+    Of a ``model`` with ``data`` and ``loss`` the sizes and the nonlinearity are read off a pass, the diagnosis is that of the
+    ailments, and with its ``optimizer`` the best step size for so many ``steps`` is tried on copies.
 
     ``activation`` is a name as in torch.nn.functional or any elementwise torch callable. With ``data`` (inputs, or
     inputs and targets) the scale of the first layer's signal, the angle between inputs and the step size are taken from
@@ -104,6 +124,12 @@ def design(
     from theodolite.verbs.designing.options import columns_of, network_of, options_of, rates_of, signal_of
     from theodolite.verbs.designing.trials import SEED, signal_readings, step_reading
 
+    network = None
+    if model is not None:
+        from theodolite.verbs.designing.modules import columns, designed_network
+
+        network = designed_network(model, data=data, loss=loss, optimizer=optimizer, steps=steps)
+        activation, depth, width, data = network.activation, network.depth, network.width, columns(data)
     for name, value in (("depth", depth), ("width", width), ("samples", samples)):
         if value is not None and value < 1:
             raise InputError(f"expected a {name} of at least 1, got {value}; pass a positive number")
@@ -129,6 +155,7 @@ def design(
         rates,
         kernel,
         memory(sigma.name, depth, width, known),
+        network,
     )
 
 

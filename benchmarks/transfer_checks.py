@@ -1,0 +1,232 @@
+"""Does the width check name the layer that was broken, do its exponents agree with theory, and is find_lr right?"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from benchmarks.gpu_transfer import Gpt
+from benchmarks.transfer import cnn, digits, mlp
+from torch import nn
+from torch.nn import functional as F
+
+import theodolite as th
+from theodolite.construct.dynamics import layer_kinds
+from theodolite.instruments.width_scaling import SMALL, scaling_readings, step_batches
+from theodolite.measure.dynamics import layer_moves, scaling_exponents
+
+SIZES = {"mlp": (64, 128, 256, 512), "cnn": (16, 32, 64, 128), "gpt": (32, 64, 128, 256)}
+
+
+class Gated(nn.Module):
+    """A gated unit with a normalization, on digits."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.first, self.norm = nn.Linear(64, width), nn.LayerNorm(width)
+        self.gate, self.up, self.down = (nn.Linear(width, width) for _ in range(3))
+        self.last = nn.Linear(width, 10)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.first(x)
+        z = self.norm(x)
+        return self.last(x + self.down(F.silu(self.gate(z)) * self.up(z)))
+
+
+def tokens(count: int = 512) -> tuple[torch.Tensor, torch.Tensor]:
+    from benchmarks.gpu_transfer import text
+
+    rows = text(16, 200_000)[:count]
+    return rows[:, :-1], rows[:, 1:]
+
+
+def token_loss(z: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return F.cross_entropy(z.flatten(0, -2), y.flatten())
+
+
+NETWORKS: dict[str, Any] = {
+    "mlp": (mlp, (64, 128, 256, 512)),
+    "cnn": (cnn, (16, 32, 64, 128)),
+    "gated": (Gated, (32, 64, 128, 256)),
+    "gpt": (lambda width: Gpt(width, 2, 16), (32, 64, 128, 256)),
+}
+
+
+def broken(build: Any, base: int, rule: str, layer: str, what: str) -> Any:
+    """The network by th.transfer, but one layer's step or first size is that of the standard way."""
+
+    def made(width: int) -> tuple[nn.Module, Any]:
+        torch_seed = torch.initial_seed()
+        model = build(width)
+        with torch.random.fork_rng():
+            torch.manual_seed(100)
+            small = build(base)
+        inputs = torch.zeros(1, 8, dtype=torch.long) if isinstance(model, Gpt) else None
+        plan = th.transfer(model, small, inputs=inputs).initialize_(torch.Generator().manual_seed(torch_seed))
+        growth = width / base
+        groups = plan.groups(SMALL[rule], rule=rule)
+        own = dict(model.named_parameters())
+        for group in groups:
+            group.pop("rule")
+        if layer:
+            weight = own[layer + ".weight"]
+            kind = next(t.kind for t in plan.tensors if t.name == layer + ".weight")
+            if what == "step":  # one factor of the width too much where there is none, too little where there is one
+                factor = {"adam": growth if kind in ("hidden", "output") else 1 / growth}.get(
+                    rule, 1 / growth if kind != "output" else growth
+                )
+                lr = next(g["lr"] for g in groups if any(p is weight for p in g["params"])) * factor
+                for group in groups:
+                    group["params"] = [p for p in group["params"] if p is not weight]
+                groups = [g for g in groups if g["params"]] + [{"params": [weight], "lr": lr, "weight_decay": 0.0}]
+            else:
+                with torch.no_grad():
+                    weight.mul_(growth**0.5)
+        return model, (torch.optim.Adam if rule == "adam" else torch.optim.SGD)(groups, lr=SMALL[rule])
+
+    return made
+
+
+PLACES = {
+    "mlp": (("0", "step"), ("2", "step"), ("4", "initial"), ("6", "step")),
+    "cnn": (("4", "step"), ("9", "initial")),
+    "gated": (("gate", "step"), ("down", "initial")),
+}
+OF_GPT = (("blocks.0.attention.out", "step"), ("blocks.1.up", "step"), ("blocks.1.down", "initial"), ("tokens", "step"))
+BROKEN = [
+    *((name, rule, *place) for name, places in PLACES.items() for rule in ("adam", "sgd") for place in places),
+    *(("gpt", "adam", *place) for place in OF_GPT),
+]
+
+
+def check() -> dict[str, Any]:
+    """Twenty networks with one layer broken, twenty that are right, and the exponents of standard and transferred ones."""
+    data = {"gpt": (tokens(), token_loss)}
+    rows = []
+    cases = [
+        *BROKEN,
+        *[(name, rule, "", str(k)) for name in NETWORKS for rule in ("adam", "sgd") for k in range(3)][:20],
+    ]
+    for number, (name, rule, layer, what) in enumerate(cases):
+        build, widths = NETWORKS[name]
+        samples, loss = data.get(name, (digits(), F.cross_entropy))
+        shift = 64 * (number % 7)  # other samples for repetitions
+        samples = tuple(column[shift:] for column in samples)
+        found = th.width_scaling(
+            broken(build, widths[0], rule, layer, what), widths, data=samples, loss=loss, rule=rule
+        )
+        right = found.wrong == ((layer,) if layer else ())
+        rows.append(
+            {"network": name, "rule": rule, "broken": layer, "what": what, "named": found.wrong, "right": right}
+        )
+        print(rows[-1], flush=True)
+    return {"named": rows, "exponents": exponents(data)}
+
+
+def exponents(data: dict[str, Any]) -> list[dict[str, Any]]:
+    """Every exponent of standard and transferred networks beside theory."""
+    rows = []
+    for name, (build, widths) in NETWORKS.items():
+        samples, loss = data.get(name, (digits(), F.cross_entropy))
+        for rule in ("adam", "sgd"):
+            for way in ("standard", "transferred"):
+                moves: dict[float, list[Any]] = {}
+                for width in widths:
+                    for seed in range(5):
+                        torch.manual_seed(seed)
+                        if way == "transferred":
+                            model, optimizer = broken(build, widths[0], rule, "", "")(width)
+                        else:
+                            model = build(width)
+                            kind = torch.optim.Adam if rule == "adam" else torch.optim.SGD
+                            optimizer = kind(model.parameters(), lr=SMALL[rule])
+                        subject = th.Subject(model, data=samples, loss=loss, checked=False)
+                        moves.setdefault(width, []).append(
+                            layer_moves(
+                                model, optimizer, lambda m, b, own=subject: own.loss_on(b, m), step_batches(subject, 4)
+                            )
+                        )
+                kinds = layer_kinds(build(widths[-1]), build(widths[0]))
+                for r in scaling_readings(scaling_exponents(moves), kinds, rule=rule, parametrization=way):
+                    predicted = r.expected.middle
+                    rows.append(
+                        {"network": name, "rule": rule, "way": way, "layer": r.where, "quantity": r.quantity}
+                        | {"measured": r.measured, "stderr": r.stderr, "predicted": predicted}
+                    )
+    near = [abs(r["measured"] - r["predicted"]) <= 2 * r["stderr"] for r in rows]
+    print(f"{sum(near)} of {len(near)} exponents within two errors of theory", flush=True)
+    return rows
+
+
+def clinic(runs: int = 30) -> list[dict[str, Any]]:
+    """find_lr from a step size that is wrong by up to 32, beside the best of a grid of whole runs."""
+    from benchmarks.clinic_cases import cases, held_out_loss, run
+
+    found = []
+    healthy = [
+        c for c in cases() if c.ailment is None and not any(w in c.name for w in ("warm", "cosine", "accumulated"))
+    ]
+    for number, case in enumerate(healthy[:runs]):
+        seed = case.seeds[0]
+        own = case.build(seed).optimizer.param_groups[0]["lr"]
+        grid = {}
+        for power in range(-6, 7):
+            setup = case.build(seed)
+            for group in setup.optimizer.param_groups:
+                group["lr"] = own * 2.0**power
+            run(setup)
+            value = held_out_loss(setup)
+            grid[power] = value if math.isfinite(value) else math.inf
+        best = min(grid, key=grid.__getitem__)
+        setup = case.build(seed)
+        wrong = 2.0 ** ((7 * number) % 11 - 5)
+        for group in setup.optimizer.param_groups:
+            group["lr"] = own * wrong
+        answer = th.find_lr(
+            setup.model, setup.loader, setup.loss, setup.optimizer, steps=setup.steps, validation=setup.validation
+        )
+        row = {"case": case.name, "steps": setup.steps, "grid": grid, "best": own * 2.0**best, "found": answer.lr}
+        row["tuner"] = tuner(case.build(seed))
+        row |= {"ratio": answer.lr / (own * 2.0**best), "price": answer.price / setup.steps, "started": own * wrong}
+        found.append(row)
+        print({key: value for key, value in row.items() if key != "grid"}, flush=True)
+    print(sum(0.5 <= row["ratio"] <= 2 for row in found), "of", len(found), "within a factor of two")
+    return found
+
+
+def tuner(setup: Any) -> float | None:
+    """What Lightning's tuner suggests, by its defaults; None where it suggests nothing."""
+    import logging
+    import warnings
+
+    import lightning
+    from lightning.pytorch.tuner import Tuner
+
+    class Module(lightning.LightningModule):
+        def __init__(self) -> None:
+            super().__init__()
+            self.network, self.lr = setup.model, 1e-3
+
+        def training_step(self, batch: Any, index: int) -> torch.Tensor:
+            return setup.loss(self.network(batch[0]), batch[1])
+
+        def configure_optimizers(self) -> Any:
+            return setup.optimizer
+
+    quiet = {
+        "logger": False,
+        "enable_checkpointing": False,
+        "enable_progress_bar": False,
+        "enable_model_summary": False,
+    }
+    logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            trainer = lightning.Trainer(max_epochs=100, accelerator="cpu", **quiet)
+            found = Tuner(trainer).lr_find(Module(), setup.loader, update_attr=False)
+            return None if found is None else found.suggestion()
+    except Exception as error:
+        print("tuner:", type(error).__name__, str(error)[:100], flush=True)
+        return None

@@ -1,0 +1,171 @@
+"""Would this step size still be right if the network were wider?
+
+Copies two, four and eight times as wide, drawn anew as their layers draw themselves, take a few small steps with the same step
+size. Of each layer two exponents in the width are read: of what its first matrices make of its inputs, and of what a few steps
+change in that. Theory gives both. A change that grows with the width is a step size that must fall with it, layer by layer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import cycle, islice
+from typing import Any
+
+import torch
+from torch import nn
+
+from theodolite.construct.dynamics import layer_kinds
+from theodolite.core.instrument import Instrument
+from theodolite.core.reading import Band, Estimate, Reading
+from theodolite.core.state import untouched
+from theodolite.core.subject import Subject
+from theodolite.evidence.batches import first_rows
+from theodolite.evidence.widening import widened_copy
+from theodolite.io.batches import Batch
+from theodolite.measure.dynamics import layer_moves, scaling_exponents
+from theodolite.theory.dynamics import layer_scaling
+from theodolite.theory.dynamics.scaling_rules import Parametrization, StepRule, TensorKind
+
+TIMES, SEEDS, STEPS, ROWS = (1, 2, 4, 8), 5, 4, 64
+SMALL = {"adam": 1e-4, "sgd": 1e-3, "orthogonal": 1e-4}
+"""Steps so small that layers do not act on each other: the exponents do not depend on the size."""
+
+LARGEST = 500_000
+"""Parameters of a network that is still widened eight times."""
+
+SIGNED = ("Adam", "AdamW", "NAdam", "RAdam", "Adamax", "RMSprop", "Adagrad", "Adadelta", "Lion")
+
+EXPONENT = 0.15
+"""An exponent that does not matter: at 16 times the width a factor of 1.5."""
+
+
+def read(subject: Subject) -> Iterator[Reading]:
+    """The exponents of every layer, beside those of the standard parametrization."""
+    assert subject.model is not None
+    rule = rule_of(subject.optimizer)
+    batches = step_batches(subject, STEPS)
+    if rule is None or not _is_small(subject):
+        return
+    first = first_rows(batches[0], 4)
+
+    def made(times: int) -> nn.Module | None:
+        return widened_copy(subject.model, times, *first.inputs, **first.keywords)  # type: ignore[arg-type]
+
+    moves: dict[float, list[Any]] = {}
+    with untouched(None):
+        for times in TIMES:
+            for seed in range(SEEDS):
+                torch.manual_seed(seed)
+                model = made(times)
+                if model is None:
+                    return
+                steps = _stepper(model, rule)
+                moves.setdefault(float(times), []).append(
+                    layer_moves(model.train(), steps, lambda m, b: subject.loss_on(b, m), batches)
+                )
+        wide, narrow = made(TIMES[-1]), made(1)
+    if wide is None or narrow is None:
+        return
+    kinds = layer_kinds(wide, narrow)
+    yield from scaling_readings(scaling_exponents(moves), kinds, rule=rule, parametrization="standard")
+
+
+def rule_of(optimizer: Any) -> StepRule | None:
+    """How an optimizer makes a step of a gradient; plain descent where there is none, None where it is not known."""
+    name = type(optimizer).__name__
+    if optimizer is None or name == "SGD":
+        return "sgd"
+    return "adam" if name in SIGNED else "orthogonal" if name == "Muon" else None
+
+
+def step_batches(subject: Subject, steps: int) -> list[Batch]:
+    """Batches to step on and one more to look at, the first again where there are no more."""
+    return [first_rows(b, ROWS) for b in islice(cycle(list(islice(subject.batches(), steps + 1))), steps + 1)]
+
+
+def _stepper(model: nn.Module, rule: StepRule) -> torch.optim.Optimizer:
+    kind: Any = torch.optim.SGD if rule == "sgd" else torch.optim.Adam
+    return kind(model.parameters(), lr=SMALL[rule])  # type: ignore[no-any-return]
+
+
+def _is_small(subject: Subject) -> bool:
+    assert subject.model is not None
+    return sum(p.numel() for p in subject.model.parameters()) <= LARGEST
+
+
+def finds(subject: Subject) -> bool:
+    """Small networks that are stepped by a known rule."""
+    return subject.model is not None and rule_of(subject.optimizer) in ("sgd", "adam") and _is_small(subject)
+
+
+def scaling_readings(
+    exponents: Mapping[str, Mapping[str, Estimate]],
+    kinds: Mapping[str, TensorKind],
+    *,
+    rule: StepRule,
+    parametrization: Parametrization,
+) -> Iterator[Reading]:
+    """Two readings a layer, of its initial size and of its own change, beside theory."""
+    told = [name for name in exponents if name in kinds and kinds[name] != "fixed"]
+    for what in ("gain", "change"):
+        for name in told:
+            found, kind = exponents[name][what], kinds[name]
+            if what == "gain" and kind in ("vector", "embedding"):
+                continue  # nothing of it is summed over units
+            predicted = getattr(layer_scaling(kind, rule=rule, parametrization=parametrization), what)
+            yield Reading(
+                quantity=QUANTITIES[what],
+                where=name or "the model itself",
+                measured=found.value,
+                stderr=found.stderr,
+                expected=Band.around(predicted, abs=EXPONENT),
+                meaning=_words(name, what, kind, rule, found.value, predicted),
+                family=len(told),
+            )
+
+
+QUANTITIES = {
+    "gain": "exponent in the width of what a layer makes of its inputs",
+    "change": "exponent in the width of a layer's own change",
+}
+
+
+def wrong_layers(readings: Sequence[Reading]) -> tuple[str, ...]:
+    """The layers that are not as they should be: by their initial sizes first, which spoil what is measured of others' steps."""
+    for quantity in QUANTITIES.values():
+        found = tuple(r.where for r in readings if r.quantity == quantity and r.alarming)
+        if found:
+            return found
+    return ()
+
+
+def _words(name: str, what: str, kind: str, rule: str, value: float, predicted: float) -> str:
+    layer = f"{kind} layer {name}" if name else "the model's own tensor"
+    if what == "gain":
+        excess = value - predicted
+        if abs(excess) <= EXPONENT:
+            return (
+                f"What {layer} makes of its inputs goes as width^{value:.2f}, as theory has it (width^{predicted:g})."
+            )
+        return (
+            f"What {layer} makes of its inputs goes as width^{value:.2f} and should go as width^{predicted:g}: its initial "
+            f"spread must be multiplied by width^{-excess:.2g}."
+        )
+    if abs(value) <= EXPONENT:
+        return f"The change that steps make in {layer} stays as it is at every width: its step size transfers."
+    way, remedy = ("grows", "fall") if value > 0 else ("fades", "grow")
+    power = f"width^{abs(round(2 * value) / 2):g}" if abs(round(2 * value) / 2) != 1 else "the width"
+    return (
+        f"The change that steps of {rule} make in {layer} {way} as width^{value:.2f}: its step size must {remedy} as "
+        f"{'1 over ' if value > 0 else ''}{power}. th.transfer does that."
+    )
+
+
+instrument = Instrument(
+    question="Would this step size still be right if the network were wider?",
+    read=read,
+    needs={"model", "data", "loss", "lr"},
+    cost="train",
+    laws=("standard-steps-grow", "mean-field-scaling"),
+    finds=finds,
+)

@@ -1,0 +1,93 @@
+"""A design of a network that is there: its sizes read off one pass, its step size tried, its faults those that ailments find."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from theodolite.core.checks import InputError
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from theodolite.verbs.diagnosis import Diagnosis
+    from theodolite.verbs.step_sizes import StepSizes
+
+
+@dataclass(frozen=True)
+class DesignedNetwork:
+    """What was read off a module: its size, its nonlinearity, what a step costs (nominal seconds of one core), and trials of it.
+
+    ``steps`` are the step sizes that were tried with its optimizer, None where there is none; ``found`` is the diagnosis.
+    """
+
+    parameters: int
+    depth: int
+    width: int
+    activation: str
+    step_seconds: float
+    found: Diagnosis
+    steps: StepSizes | None = None
+
+    @property
+    def words(self) -> str:
+        """Its size, price and step size in sentences."""
+        told = f"{self.parameters:,} parameters; a step costs {self.step_seconds:.2g} s of one core."
+        if self.steps is None:
+            return told + " Pass optimizer= for the best step size."
+        told += f" {self.steps.headline}"
+        if self.steps.noise_scale is not None:
+            told += f" Batches beyond {self.steps.noise_scale:.3g} samples bring little: that is the noise scale of its gradient."
+        return told
+
+    def document(self) -> dict[str, Any]:
+        """What `json` writes of it."""
+        kept = ("parameters", "depth", "width", "activation", "step_seconds")
+        return {name: getattr(self, name) for name in kept} | {"step_sizes": self.steps and asdict(self.steps)}
+
+
+def designed_network(
+    model: nn.Module, *, data: Any, loss: Callable[[Any, Any], Any] | None, optimizer: Any, steps: int
+) -> DesignedNetwork:
+    """One pass for the sizes, trials for the step size, and every ailment."""
+    import statistics
+
+    from theodolite.evidence.batches import price
+    from theodolite.evidence.layer_signals import activation_in, hidden, signals
+    from theodolite.verbs.diagnosis import diagnose
+    from theodolite.verbs.step_sizes import find_lr
+    from theodolite.verbs.subjects import subject_to_judge
+
+    if data is None or loss is None:
+        raise InputError("expected data with targets and a loss beside a module, got less; pass data= and loss=")
+    subject = subject_to_judge(model, data=data, loss=loss)
+    signs = signals(subject)
+    if signs is None or not hidden(signs):
+        raise InputError(
+            "expected a module with hidden layers that answers the data, got none; call it on a batch to see why"
+        )
+    activation = activation_in(signs)
+    if activation is None:
+        raise InputError(
+            "expected an activation behind most hidden layers, got none that is known; pass activation= alone"
+        )
+    return DesignedNetwork(
+        parameters=sum(p.numel() for p in model.parameters()),
+        depth=len(hidden(signs)),
+        width=int(statistics.median(layer.units for layer in hidden(signs))),
+        activation=activation,
+        step_seconds=price(subject).step(len(subject.data.first())),
+        found=diagnose(model, data=data, loss=loss, optimizer=optimizer, steps=steps),
+        steps=None if optimizer is None else find_lr(model, data, loss, optimizer, steps=steps),
+    )
+
+
+def columns(data: Any) -> Any:
+    """Inputs and targets where the data are two tensors of numbers, whose scale a design can take; else None."""
+    import torch
+
+    if not isinstance(data, tuple) or len(data) != 2 or not isinstance(data[0], torch.Tensor):
+        return None
+    return data if data[0].is_floating_point() and math.isfinite(float(data[0].sum())) else None

@@ -1,0 +1,291 @@
+"""The step size that a training would be best with, tried out on copies of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from theodolite.core.checks import InputError, at_least, positive
+from theodolite.verbs._shown import Shown
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from torch import nn
+
+    from theodolite.core.subject import Subject
+    from theodolite.evidence.trial import Trial
+    from theodolite.theory.dynamics.scaling_rules import StepRule
+
+COARSE, REACH = 4.0, 5
+"""First all step sizes are tried by factors of four, so many times up and down from the optimizer's own: a million in all."""
+BRIEF, HALFWAY = 1 / 8, 1 / 2
+"""Shares of the steps after which the first trials, and the best of them, are judged."""
+WORTH = 0.1
+"""A step size works where the loss falls by at least this share of what it falls by at the best one."""
+SAMPLES = 128
+
+
+@dataclass(frozen=True)
+class TriedStep:
+    """One step size: the loss on held-out data after so many steps, infinite where it blew up."""
+
+    lr: float
+    steps: int
+    loss: float
+
+
+@dataclass(frozen=True)
+class StepSizes(Shown):
+    """The best step size ``lr``, right within a factor of ``factor``, and the range from ``low`` to ``high`` that works.
+
+    ``edge`` is the step size above which plain descent grows along the steepest direction of the first weights; ``noise_scale``
+    is the batch size at which noise and signal of the gradient are equal, at the end of the best trial. ``price`` is in steps of
+    training.
+    """
+
+    lr: float
+    factor: float
+    low: float
+    high: float
+    tried: tuple[TriedStep, ...]
+    steps: int
+    planned: int
+    price: int
+    rule: StepRule | None
+    batch_size: int
+    noise_scale: float | None = None
+    edge: float | None = None
+    columns: ClassVar[tuple[str, ...]] = ("lr", "steps", "loss")
+
+    def at_batch_size(self, batch_size: int) -> float:
+        r"""The step size for another batch size: $\eta\propto1/(1+S/B)$ of descent, its root of Adam; S is the noise scale.
+
+        Source: mccandlish2018; malladi2022.
+        """
+        at_least(1, batch_size=batch_size)
+        if self.noise_scale is None:
+            raise InputError("expected a gradient that is told from noise, got none; the noise scale is not known here")
+        change = (1 + self.noise_scale / self.batch_size) / (1 + self.noise_scale / batch_size)
+        return self.lr * (change if self.rule == "sgd" else math.sqrt(change))
+
+    def at_width(self, growth: float) -> float:
+        """The step size of the same network so many times as wide in the usual parametrization; by `th.transfer` it stays."""
+        positive(growth=growth)
+        return self.lr / growth
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One flat dictionary a step size."""
+        return [asdict(one) for one in self.tried]
+
+    @property
+    def headline(self) -> str:
+        """The best step size in a sentence."""
+        found = (
+            f"lr = {self.lr:.2g}, right within a factor of {self.factor:.2g}; the loss falls from {self.low:.2g} to "
+            f"{self.high:.2g}. This took {self.price:,} steps of training on copies."
+        )
+        if self.steps < self.planned:
+            found += f" Tried for {self.steps} of {self.planned} steps: a longer training may want a smaller one."
+        return found
+
+    def table(self) -> RenderableType:
+        """For the terminal."""
+        from rich.console import Group
+
+        from theodolite.report.text import as_cell, plain_table
+
+        table = plain_table("lr", "steps", "loss on held-out data")
+        for one in self.tried:
+            table.add_row(f"{one.lr:.3g}", str(one.steps), f"{one.loss:.4g}" if math.isfinite(one.loss) else "blew up")
+        lines = [as_cell(self.headline)]
+        if self.edge is not None:
+            lines.append(
+                as_cell(f"Descent grows along the steepest direction of the first weights from {self.edge:.2g} on.")
+            )
+        if self.noise_scale is not None:
+            double = self.at_batch_size(2 * self.batch_size)
+            words = f"Noise scale {self.noise_scale:.3g} samples at batches of {self.batch_size}: "
+            words += f"batches twice as large allow {double:.2g}."
+            lines.append(as_cell(words))
+        return Group(table, "", *lines)
+
+    def page(self) -> str:
+        """The table as a page."""
+        from html import escape
+
+        return (
+            f"<!doctype html><meta charset=utf-8><title>theodolite step sizes</title><pre>{escape(self.text())}</pre>"
+        )
+
+    def document(self) -> dict[str, Any]:
+        """What `json` writes."""
+        return asdict(self)
+
+
+def find_lr(
+    model: nn.Module,
+    data: Any,
+    loss: Callable[[Any, Any], Any],
+    optimizer: Any,
+    *,
+    steps: int = 300,
+    validation: Any = None,
+    budget: str | float | None = "60s",
+) -> StepSizes:
+    """The best step size of a training of so many ``steps``: every trial is that training, on a copy, with another step size.
+
+    All sizes over six decades run for an eighth of the steps, the best and its neighbors go on, and factors of two about the
+    best are trained to the end; a parabola through the least losses gives the best and its error. ``budget`` bounds the work,
+    counted and not timed: a dear training is tried for fewer steps. Nothing of the user's is changed.
+    """
+    from theodolite.core.budget import budget_seconds
+    from theodolite.core.run import Run
+    from theodolite.evidence.batches import price
+    from theodolite.evidence.start import largest_lr
+    from theodolite.evidence.work import Work
+    from theodolite.instruments.width_scaling import rule_of
+    from theodolite.verbs.subjects import subject_to_judge
+
+    at_least(8, steps=steps)
+    facts = {"data": data, "loss": loss, "optimizer": optimizer, "validation": validation, "run": Run(steps=steps)}
+    subject = subject_to_judge(model, **facts)
+    if not subject.has("loss") or optimizer is None:
+        raise InputError("expected data with targets, a loss and an optimizer, got less; pass all of them")
+    subject.seen["work"] = Work(budget=budget_seconds(budget))
+    size = len(subject.data.first())
+    step = price(subject).step(size)
+    afforded = max(16, min(steps, int(subject.seen["work"].budget / (8 * step)))) if step > 0 else steps
+    search = _Search(subject, min(steps, afforded), largest_lr(subject))
+    best = search.run()
+    curve = search.final
+    falls = search.start - WORTH * (search.start - best.loss)
+    works = [one.lr for one in search.told() if one.loss <= falls]
+    return StepSizes(
+        lr=best.lr,
+        factor=search.error,
+        low=min([best.lr, *works]),
+        high=max([best.lr, *works]),
+        tried=tuple(sorted(search.told(), key=lambda one: one.lr)),
+        steps=search.steps,
+        planned=steps,
+        price=sum(trial.steps for trial in search.trials.values()),
+        rule=rule_of(optimizer),
+        batch_size=size,
+        noise_scale=_noise_scale(subject, curve),
+        edge=_edge(subject),
+    )
+
+
+class _Search:
+    """Trials at powers of two times the optimizer's own step size."""
+
+    def __init__(self, subject: Subject, steps: int, lr: float) -> None:
+        from theodolite.evidence.trial import present_score
+
+        if not lr > 0:
+            raise InputError("expected an optimizer with a step size above 0, got none; give it one to begin from")
+        self.subject, self.steps, self.lr = subject, steps, lr
+        self.trials: dict[int, Trial] = {}
+        self.error = 2.0
+        before = present_score(subject)
+        self.start = before.loss if before is not None else math.inf
+        self.final: Trial | None = None
+
+    def loss(self, power: int, steps: int) -> float:
+        """The held-out loss at a step size 2^power times the optimizer's after so many steps."""
+        from theodolite.evidence.trial import Change, Trial
+
+        if power not in self.trials:
+            self.trials[power] = Trial(self.subject, Change("another step size", lr=2.0**power))
+        score = self.trials[power].advance(steps).score()
+        return math.inf if score is None else score.loss
+
+    def run(self) -> TriedStep:
+        """Coarse and brief, then finer and longer."""
+        brief, half = max(4, round(BRIEF * self.steps)), max(8, round(HALFWAY * self.steps))
+        wide = [round(math.log2(COARSE)) * k for k in range(-REACH, REACH + 1)]
+        losses = {power: self.loss(power, brief) for power in wide}
+        first = min(wide, key=losses.__getitem__)
+        near = [power for power in (first - 2, first, first + 2) if power in losses and math.isfinite(losses[power])]
+        losses = {power: self.loss(power, half) for power in near or [first]}
+        best = min(losses, key=losses.__getitem__)
+        ends = {best: self.loss(best, self.steps)}
+        while True:
+            best = min(ends, key=ends.__getitem__)
+            missing = [power for power in (best - 1, best + 1) if power not in ends]
+            if not missing or max(map(abs, ends)) > 30:
+                break
+            ends |= {power: self.loss(power, self.steps) for power in missing}
+        self.final = self.trials[best]
+        return self._vertex(best, ends)
+
+    def _vertex(self, best: int, ends: dict[int, float]) -> TriedStep:
+        """By a parabola through three losses; the error is where it has risen by the error of their differences."""
+        a, b, c = ends[best - 1], ends[best], ends[best + 1]
+        if not all(map(math.isfinite, (a, b, c))) or a - 2 * b + c <= 0:
+            return TriedStep(self.lr * 2.0**best, self.steps, b)
+        bend = a - 2 * b + c
+        shift = max(-0.5, min(0.5, 0.5 * (a - c) / bend))
+        noise = max(self._noise(best, best - 1), self._noise(best, best + 1))
+        self.error = 2.0 ** min(3.0, max(0.25, math.sqrt(2 * noise / bend)))
+        return TriedStep(self.lr * 2.0 ** (best + shift), self.steps, min(b, b - (a - c) ** 2 / (8 * bend)))
+
+    def _noise(self, one: int, other: int) -> float:
+        """The standard error of the difference of two trials' losses, part by part of the held-out data."""
+        from theodolite.core.statistics import mean_estimate
+
+        scores = [self.trials[power].score() for power in (one, other)]
+        if scores[0] is None or scores[1] is None or len(scores[0].losses) < 2:
+            return 0.0
+        return mean_estimate([x - y for x, y in zip(scores[0].losses, scores[1].losses, strict=True)]).stderr
+
+    def told(self) -> list[TriedStep]:
+        """Every trial with the loss that it ended with."""
+        found = []
+        for power, trial in self.trials.items():
+            score = trial.score()
+            found.append(TriedStep(self.lr * 2.0**power, trial.steps, math.inf if score is None else score.loss))
+        return found
+
+
+def _noise_scale(subject: Subject, trial: Trial | None) -> float | None:
+    from theodolite.evidence.batches import batches, first_rows, joined
+    from theodolite.measure import normalizes_batches
+    from theodolite.measure.dynamics import gradient_moments
+
+    if trial is None or trial.diverged or subject.loss is None or normalizes_batches(trial.model):
+        return None
+    whole = joined(batches(subject)[:8])
+    if not whole:
+        return None
+    few = first_rows(whole[0], SAMPLES)
+    if few.keywords or len(few.inputs) != 1:
+        return None
+    try:
+        found = gradient_moments(trial.model, subject.loss, (few.inputs[0], few.target))
+    except (RuntimeError, ValueError, TypeError):  # a model that vmap does not know: the rest stands without it
+        return None
+    return None if found is None or found.scale is None else found.scale.value
+
+
+def _edge(subject: Subject) -> float | None:
+    """The edge of plain descent at the weights that the training begins with."""
+    from theodolite.evidence.batches import batches, first_rows
+    from theodolite.instruments.width_scaling import rule_of
+    from theodolite.measure.curvature import extreme_eigenpairs, hessian
+    from theodolite.theory.dynamics import step_size_edge
+
+    if rule_of(subject.optimizer) != "sgd" or subject.model is None or subject.loss is None:
+        return None
+    few = first_rows(batches(subject)[0], SAMPLES)
+    if few.keywords or len(few.inputs) != 1:
+        return None
+    try:
+        operator = hessian(subject.model, subject.loss, (few.inputs[0], few.target))
+        top = extreme_eigenpairs(operator, count=1, tolerance=0.05, most=lambda done: done >= 40)
+    except (RuntimeError, ValueError, TypeError):
+        return None
+    value = float(top.values[0])
+    return step_size_edge(1.0, momentum=subject.momentum) / value if value > 0 else None
