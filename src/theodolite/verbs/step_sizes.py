@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from theodolite.core.checks import InputError, at_least, positive
-from theodolite.verbs._shown import Shown
+from theodolite.verbs._presented import Presentable
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -37,7 +37,7 @@ class TriedStep:
 
 
 @dataclass(frozen=True)
-class StepSizes(Shown):
+class StepSizes(Presentable):
     """The best step size ``lr``, right within a factor of ``factor``, and the range from ``low`` to ``high`` that works.
 
     ``edge`` is the step size above which plain descent grows along the steepest direction of the first weights; ``noise_scale``

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from theodolite.core.checks import InputError, InputTypeError, at_least, not_negative, positive
 from theodolite.core.lazy_torch import is_module
 from theodolite.core.question import Answer
-from theodolite.verbs._shown import Sheet, Shown, ShownAnswers
+from theodolite.verbs._presented import Presentable, PresentableAnswers, Sheet
 
 if TYPE_CHECKING:
     import torch
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Transfer(Shown):
+class Transfer(Presentable):
     """A model beside a smaller one: every tensor with its kind, initial size and step, and the products of the forward pass.
 
     ``multipliers`` that are "by hand" must be written into the model; all others `apply_` hangs on its modules as hooks, which
@@ -180,7 +180,7 @@ def transfer(
 
 
 @dataclass(frozen=True)
-class WidthScaling(ShownAnswers):
+class WidthScaling(PresentableAnswers):
     """Exponents in the width (or depth) of every layer's initial size and own change, beside those that transfer needs."""
 
     widths: tuple[int, ...]
