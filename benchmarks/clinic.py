@@ -9,9 +9,9 @@ script without the ailment, or where that twin learns nothing itself, it is left
 twins score is kept beside the results (FILE.twins.jsonl).
 
     python -m benchmarks.clinic [--split unseen] [--only WORD ...] [--jobs 2] [--seeds 1] [--cure] [--out FILE.jsonl]
-                                [--page docs/clinic.md] [--precision src/theodolite/evidence/clinic.json]
 
-Results are appended to the file as they come, and a run that is started again goes on where it stopped.
+Results are appended to the file as they come, and a run that is started again goes on where it stopped; benchmarks/figures.py
+writes docs/clinic.md.
 """
 
 import argparse
@@ -135,8 +135,6 @@ def main():
     parser.add_argument("--cure", action="store_true", help="apply the remedy and train again")
     parser.add_argument("--out", type=Path, default=Path("clinic.jsonl"))
     parser.add_argument("--most", type=int, help="make at most so many runs more; 0: only tell what was made")
-    parser.add_argument("--page", type=Path, help="where to write the figures as a page")
-    parser.add_argument("--precision", type=Path, help="where to write how often each finding was right")
     options = parser.parse_args()
     from joblib import Parallel, delayed
 
@@ -159,10 +157,6 @@ def main():
     rows = [row for row in done if row["case"] in names]
     add_twins(rows, {c.name: c for c in chosen}, options.out.with_suffix(".twins.jsonl"), options.jobs)
     print(report.table(rows))
-    if options.page:
-        options.page.write_text(report.page(rows, options.split, len(chosen) * options.seeds))
-    if options.precision:
-        report.write_precision(report.counted(rows), options.precision)
 
 
 def add_twins(rows, known, path, jobs):
@@ -181,9 +175,7 @@ def add_twins(rows, known, path, jobs):
             file.write(json.dumps(one) + "\n")
             file.flush()
             scores[one["twin"], one["seed"]] = one
-    for row in trained:
-        one = scores[known[row["case"]].twin_name, row["seed"]]
-        row["twin"] = (one["score"], one["chance"])
+    report.put_twins(rows, known, scores.values())
 
 
 def _twin(name, seed):

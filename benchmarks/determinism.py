@@ -1,14 +1,14 @@
 """The same findings everywhere: what the diagnosis prints of 40 runs, quiet, with a busy machine, with two threads, and again.
 
-    python benchmarks/determinism.py [--subjects 40] [--jobs 1] [--out FILE.json]
+    python benchmarks/determinism.py [--subjects 40] [--jobs 1] [--out FILE.jsonl]
 
 Runs are those of the field (benchmarks/clinic_field), faulty and cured, spread over its kinds. Each is trained with one thread,
 so that all conditions are asked about the same weights, and then diagnosed under its condition; names, severities, sentences with
-their numbers, and what could not be judged are compared letter by letter.
+their numbers, and what could not be judged are compared letter by letter. Rows are kept as they come, and what is started again
+goes on where it stopped.
 """
 
 import argparse
-import json
 import subprocess
 import sys
 import warnings
@@ -17,6 +17,7 @@ from pathlib import Path
 import torch
 from clinic_field import CASES, train
 from joblib import Parallel, delayed
+from kept_rows import keep, read
 
 CONDITIONS = {"quiet": (1, 0), "again": (1, 0), "two threads": (2, 0), "four busy processes": (1, 4)}
 
@@ -37,6 +38,11 @@ def said(name, fixed, threads):
     return [[f.name, f.severity, f.says, f.remedy, list(f.leads_to)] for f in found.findings] + [str(found)]
 
 
+def answered(condition, name, cured, threads):
+    """One row."""
+    return {"condition": condition, "case": name, "cured": cured, "said": said(name, cured, threads)}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--subjects", type=int, default=40)
@@ -45,17 +51,20 @@ def main():
     options = parser.parse_args()
     names = sorted(CASES)
     chosen = [(names[i * len(names) // options.subjects], bool(i % 2)) for i in range(options.subjects)]
-    told = {}
+    told = {(row["condition"], row["case"], row["cured"]): row["said"] for row in read(options.out)}
     for condition, (threads, load) in CONDITIONS.items():
+        waiting = [one for one in chosen if (condition, *one) not in told]
         others = [subprocess.Popen([sys.executable, "-c", "while True: sum(range(10000))"]) for _ in range(load)]
-        rows = Parallel(n_jobs=options.jobs)(delayed(said)(*one, threads) for one in chosen)
-        for other in others:
-            other.kill()
-        told[condition] = rows
-        apart = [chosen[i] for i, row in enumerate(rows) if row != told["quiet"][i]]
-        print(f"{condition:20} {len(rows)} runs, {len(apart)} differ from the first time {apart or ''}", flush=True)
-    if options.out:
-        options.out.write_text(json.dumps({"subjects": chosen, "said": told}, indent=1))
+        try:
+            work = (delayed(answered)(condition, *one, threads) for one in waiting)
+            for row in Parallel(n_jobs=options.jobs, return_as="generator_unordered")(work):
+                told[condition, row["case"], row["cured"]] = row["said"]
+                keep(options.out, row)
+        finally:
+            for other in others:
+                other.kill()
+        apart = [one for one in chosen if told[(condition, *one)] != told[("quiet", *one)]]
+        print(f"{condition:20} {len(chosen)} runs, {len(apart)} differ from the first time {apart or ''}", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,11 @@
 """The field: runs that people asked about in public, rebuilt, and whether the library names what was found to be wrong.
 
-    python benchmarks/field.py [CASE ...] [--jobs 2] [--out FILE.jsonl]     ask the library; OK, MISS and ALARM lines and totals
-    python benchmarks/field.py --truth [CASE ...] [--seeds 2] [--page]      train each case beside its cure, without the library
+    python benchmarks/field.py [CASE ...] [--jobs 2] [--most N] [--out FILE.jsonl]
+                                            ask the library; OK, MISS and ALARM lines and totals
+    python benchmarks/field.py --truth [CASE ...] [--seeds 2] [--out FILE.jsonl]
+                                            train each case beside its cure, without the library
+
+Rows are kept as they come, and what is started again goes on where it stopped; benchmarks/figures.py writes docs/field.md.
 
 A case is named by any part of its name or by its kind (losses, data, steps, depth, loops, sequences, finetuning). Each case is
 asked about before its first step (th.diagnose) and after its run (th.Watch, every 25 steps): OK where one of the names in
@@ -14,7 +18,6 @@ answer was that nothing is wrong, both learn and neither keeps less than 0.9 of 
 
 import argparse
 import copy
-import json
 import math
 import random
 import time
@@ -23,12 +26,12 @@ from collections import Counter
 from pathlib import Path
 
 import torch
-from clinic_field import CASES, NEW, held_out_loss, score_of, skill_of, train
+from clinic_field import CASES, held_out_loss, score_of, skill_of, train
 from joblib import Parallel, delayed
+from kept_rows import keep, read
 
 BAD = ("critical", "warning")
 KEPT, LEARNS, SAME, RISE = 0.85, 0.5, 0.9, 1.25
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "field.md"
 
 
 def chosen(words):
@@ -106,77 +109,46 @@ def summary(rows):
     )
 
 
-def page(rows, seeds):
-    """The table as a page."""
-    head = f"""# The field: what people ask
-
-What somebody asked in public about training that did not work, rebuilt small, beside the same run with the answer that was
-accepted there. Architecture, loss, optimizer, batch size and the scale of the data follow the question; code, data and words
-are our own. Made by `python benchmarks/field.py --truth --page`, means over {seeds} seeds; *kept* is the largest share of the
-cure's skill (0 at the best constant answer, 1 at perfect) that the run as asked keeps in any seed. A run is a fault if it keeps
-at most {KEPT} of it, and if the cure learns. Scores are accuracies or shares of variance on held-out data, in the way in which
-the model is used (a language model from what came before, a table without the leaked column).
-
-{summary(rows)}
-
-Names marked * are not in the catalogue of ailments today.
-"""
-    lines = [head]
-    for kind in dict.fromkeys(r["kind"] for r in rows):
-        lines += [
-            f"\n## {kind.capitalize()}\n",
-            "| case | asked | cured | kept | right answers, the cause first | source |",
-        ]
-        lines.append("|---|---:|---:|---:|---|---|")
-        for r in (r for r in rows if r["kind"] == kind):
-            names = ", ".join(n + ("*" if n in NEW else "") for n in r["accept"]) or "nothing is wrong"
-            note = f"; no price yet: {r['costs_nothing']}" if r["costs_nothing"] else ""
-            cells = r["case"], f"{r['asked']:.2f}", f"{r['cured']:.2f}", f"{r['kept']:.2f}", names + note, r["source"]
-            lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join(lines) + "\n"
-
-
 def american(name):
     """One spelling for names that have two."""
     return name.replace("ised-", "ized-").replace("ises-", "izes-")
 
 
 def asked(name, fixed, every=25):
-    """What the library says of one run, before its first step and after its last."""
+    """What the library says of one run, before its first step and after its last, and seconds of the processor."""
     torch.set_num_threads(1)
     import theodolite as th
 
     warnings.simplefilter("ignore")
+    found, seconds, clock = [], {}, time.process_time
+    run = CASES[name].build(0, fixed=fixed)
+    started = clock()
+    train(run)
+    seconds["training"] = clock() - started
     run = CASES[name].build(0, fixed=fixed)
     x, y = run.train
-    found, started = [], time.process_time()
 
-    def take(diagnosis, stage):
-        for f in diagnosis.findings:
-            found.append({"name": american(f.name), "severity": f.severity, "stage": stage, "says": f.says})
-            found[-1]["leads_to"] = [american(n) for n in getattr(f, "leads_to", ())]
+    def take(stage, ask):
+        started = clock()
+        try:
+            for f in ask().findings:
+                row = {"name": f.name, "severity": f.severity, "stage": stage, "says": f.says, "remedy": f.remedy}
+                found.append(row | {"leads_to": list(f.leads_to)})
+        except Exception as error:
+            said = f"{type(error).__name__}: {str(error)[:160]}"
+            found.append({"name": said, "severity": "error", "stage": stage, "says": "", "leads_to": []})
+        seconds[stage] = clock() - started
 
-    def failed(error, stage):
-        found.append(
-            {"name": f"{type(error).__name__}: {str(error)[:160]}", "severity": "error", "stage": stage, "says": ""}
-        )
-        found[-1]["leads_to"] = []
-
-    try:
-        model, optimizer = copy.deepcopy(
-            (run.model, run.optimizer)
-        )  # together: the copy's optimizer holds the copy's weights
-        take(th.diagnose(model, data=(x, y), loss=run.loss, optimizer=optimizer), "start")
-    except Exception as error:
-        failed(error, "start")
-    try:
-        known = {"loss": run.loss, "optimizer": run.optimizer, "validation": run.validation}
-        watch = th.Watch(run.model, probe=(x[:256], y[:256]), every=every, **known)
-        train(run, watch=watch)
-        take(watch.diagnosis, "run")
-    except Exception as error:
-        failed(error, "run")
-    return {"case": name, "fixed": fixed, "found": found, "seconds": time.process_time() - started}
+    # together: the copy's optimizer holds the copy's weights
+    model, optimizer = copy.deepcopy((run.model, run.optimizer))
+    take("start", lambda: th.diagnose(model, data=(x, y), loss=run.loss, optimizer=optimizer))
+    known = {"loss": run.loss, "optimizer": run.optimizer, "validation": run.validation}
+    started = clock()
+    watch = th.Watch(run.model, probe=(x[:256], y[:256]), every=every, **known)
+    train(run, watch=watch)
+    seconds["watched"] = clock() - started
+    take("run", lambda: watch.diagnosis)
+    return {"case": name, "fixed": fixed, "found": found, "seconds": seconds}
 
 
 def verdict(case, row):
@@ -186,21 +158,20 @@ def verdict(case, row):
     if row["fixed"] or not case.accept:
         return ("ALARM" if serious else "OK"), False, names
     accept = [american(n) for n in case.accept]
-    met = any(n in accept for f in serious for n in (f["name"], *f["leads_to"]))
+    met = any(american(n) in accept for f in serious for n in (f["name"], *f["leads_to"]))
     met |= "classes-unbalanced" in accept and any(
         f["name"] == "classes-unbalanced" for f in row["found"]
     )  # a note suffices
     after = [f["name"] for f in serious if f["stage"] == "run"] or names
-    return ("OK" if met else "MISS"), bool(after) and after[0] == accept[0], names
+    return ("OK" if met else "MISS"), bool(after) and american(after[0]) == accept[0], names
 
 
-def ask(cases, jobs, out):
+def ask(cases, jobs, out, most=None):
     """Ask about every case and its cure, and tell how many were right."""
-    done = [json.loads(line) for line in out.read_text().splitlines()] if out and out.exists() else []
-    known = {(r["case"], r["fixed"]): r for r in done}
+    known = {(r["case"], r["fixed"]): r for r in read(out)}
     wanted = [(case, fixed) for case in cases for fixed in (False, True)]
     random.Random(0).shuffle(wanted)  # so that what is done when it is stopped is a fair part of the whole
-    work = (delayed(asked)(case.name, fixed) for case, fixed in wanted if (case.name, fixed) not in known)
+    waiting = [(case.name, fixed) for case, fixed in wanted if (case.name, fixed) not in known][:most]
     tally, first, errors, seconds = Counter(), 0, 0, 0.0
 
     def tell(row):
@@ -212,18 +183,18 @@ def ask(cases, jobs, out):
         first += leads
         broken = [f["name"] for f in row["found"] if f["severity"] == "error"]
         errors += bool(broken)
-        seconds += row["seconds"]
+        spent = row["seconds"]
+        seconds += spent["start"] + spent["watched"] + spent["run"]
         what = f"{case.name}{' (cured)' if row['fixed'] else ''}"
         wants = "" if healthy else f"  wants {case.accept[0]}"
-        print(f"{said:5} {what:52} {', '.join(names + broken) or '-'}{wants}  {row['seconds']:.1f} s", flush=True)
+        times = f"{spent['start']:.1f} + {spent['run']:.1f} beside {spent['training']:.1f} s"
+        print(f"{said:5} {what:52} {', '.join(names + broken) or '-'}{wants}  {times}", flush=True)
 
     for row in known.values():
         if any(row["case"] == case.name for case in cases):
             tell(row)
-    for row in Parallel(n_jobs=jobs, return_as="generator_unordered")(work):
-        if out:
-            with out.open("a") as file:
-                file.write(json.dumps(row) + "\n")
+    for row in Parallel(n_jobs=jobs, return_as="generator_unordered")(delayed(asked)(*one) for one in waiting):
+        keep(out, row)
         tell(row)
     faulty, healthy = (sum(n for (k, _), n in tally.items() if k == kind) for kind in ("faulty", "healthy"))
     print(
@@ -237,23 +208,24 @@ def main():
     parser.add_argument("cases", nargs="*", help="parts of names, or kinds")
     parser.add_argument("--truth", action="store_true", help="train, do not ask the library")
     parser.add_argument("--seeds", type=int, default=2)
-    parser.add_argument("--page", action="store_true", help="write docs/field.md")
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--out", type=Path, help="keep what the library said, and go on from there")
+    parser.add_argument("--most", type=int, help="ask about so many runs more at most")
+    parser.add_argument("--out", type=Path, help="keep the rows here, and go on from there")
     options = parser.parse_args()
     cases = chosen(options.cases)
     if not options.truth:
-        ask(cases, options.jobs, options.out)
+        ask(cases, options.jobs, options.out, options.most)
         return 0
-    rows = []
-    for row in Parallel(n_jobs=options.jobs, return_as="generator")(delayed(truth_of)(c, options.seeds) for c in cases):
+    rows = [row for row in read(options.out) if row["case"] in {case.name for case in cases}]
+    waiting = [case for case in cases if case.name not in {row["case"] for row in rows}]
+    work = (delayed(truth_of)(case, options.seeds) for case in waiting)
+    for row in Parallel(n_jobs=options.jobs, return_as="generator_unordered")(work):
         rows.append(row)
+        keep(options.out, row)
         scores = f"asked {row['asked']:6.3f} cured {row['cured']:6.3f} kept {row['kept']:.2f}"
         wrong = "; ".join(row["wrong"])
         print(f"{'NO ' if wrong else 'yes'} {row['case']:44} {scores} {row['seconds']:4.1f} s {wrong}", flush=True)
     print(summary(rows))
-    if options.page:
-        PAGE.write_text(page(rows, options.seeds), encoding="utf-8")
     return sum(bool(row["wrong"]) for row in rows)
 
 

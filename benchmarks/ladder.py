@@ -1,7 +1,9 @@
 """The ladder: every healthy run at a third, one and three times its best step, and whether the library leaves it alone.
 
-    python benchmarks/ladder.py [WORD ...] [--jobs 2] [--out FILE.jsonl]              train the rungs and say which are healthy
-    python benchmarks/ladder.py [WORD ...] --diagnose [--most N] [--out FILE.jsonl]   ask the library about every healthy rung
+    python benchmarks/ladder.py [WORD ...] [--jobs 2] [--most N] [--out FILE.jsonl]   train the rungs and say which are healthy
+    python benchmarks/ladder.py [WORD ...] --diagnose ...                             and ask the library about every healthy one
+
+Rows are kept as they come, runs in a random order, and what is started again goes on where it stopped.
 
 Healthy runs are the cures of the field, the questions whose answer was that nothing is wrong, and the healthy cases of the clinic
 (benchmarks/clinic_cases/healthy.py; those whose images can be read here, THEODOLITE_DATA; cifar is left out for its price).
@@ -16,8 +18,8 @@ What really diverges, stalls or overfits at its step is left out and counted. No
 """
 
 import argparse
-import json
 import math
+import random
 import time
 import warnings
 from dataclasses import dataclass
@@ -28,6 +30,7 @@ import clinic_field as field
 import torch
 from clinic_cases.run import chance
 from joblib import Parallel, delayed
+from kept_rows import keep, read
 
 NEARLY, RISE, LEARNS, TIED = 0.95, 1.25, 0.25, 0.002
 LOOKS, MOST = 8, 1
@@ -174,73 +177,68 @@ def wilson(hits, count, z=1.96):
     return max(0.0, middle - half), min(1.0, middle + half)
 
 
-def read(path):
-    return [json.loads(line) for line in path.read_text().splitlines()] if path and path.exists() else []
-
-
-def keep(path, row):
-    if path:
-        with path.open("a") as file:
-            file.write(json.dumps(row) + "\n")
-
-
-def climbed(words, jobs, out):
-    """All rungs of these runs; those that the file holds are not trained again."""
-    known = [row for row in read(out) if "rung" in row]
-    done = {row["run"] for row in known}
-    wanted = names(words)
-    rows, seconds = [row for row in known if row["run"] in wanted], sum(row.get("cost", 0.0) for row in known)
-    work = (delayed(rungs)(name) for name in wanted if name not in done)
-    for found, cost in Parallel(n_jobs=jobs, return_as="generator_unordered")(work):
-        seconds += cost
-        found[0]["cost"] = cost
-        rows += found
-        for row in found:
-            keep(out, row)
-            marks = f"skill {row['skill']:5.2f}  loss over lowest {row['past']:4.2f}  step {row['lr']:.2g}"
-            print(f"{'yes' if row['healthy'] else 'no '} {row['run']:58} {row['rung']:6} {marks}", flush=True)
-    return rows, seconds
+def climbed(name, known, answers, diagnose):
+    """The rungs of one run, and what the library says of the healthy ones, where that is asked; those that are known stay."""
+    rows = known
+    if not rows:
+        rows, cost = rungs(name)
+        rows[0]["cost"] = cost
+    wanted = [row["power"] for row in rows if row["healthy"] and row["power"] not in answers] if diagnose else []
+    return [] if known else rows, [diagnosed(name, power) for power in wanted]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("words", nargs="*", help="parts of names: field, clinic, a case")
     parser.add_argument("--diagnose", action="store_true", help="ask the library about every healthy rung")
-    parser.add_argument("--most", type=int, help="ask about so many rungs at most, spread over all")
+    parser.add_argument("--most", type=int, help="so many runs more at most")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--out", type=Path, help="keep rungs and answers here, and go on from there")
     options = parser.parse_args()
-    rows, seconds = climbed(options.words, options.jobs, options.out)
+    wanted = names(options.words)
+    random.Random(0).shuffle(wanted)  # so that what is done when it is stopped is a fair part of the whole
+    told = [row for row in read(options.out) if row["run"] in wanted]
+    rows, answers = ([row for row in told if key in row] for key in ("rung", "found"))
+    work = []
+    for name in wanted:
+        own = [row for row in rows if row["run"] == name]
+        done = [row["power"] for row in answers if row["run"] == name]
+        if not own or (options.diagnose and any(row["healthy"] and row["power"] not in done for row in own)):
+            work.append(delayed(climbed)(name, own, done, options.diagnose))
+    for found, said in Parallel(n_jobs=options.jobs, return_as="generator_unordered")(work[: options.most]):
+        rows += found
+        answers += said
+        for row in found:
+            marks = f"skill {row['skill']:5.2f}  loss over lowest {row['past']:4.2f}  step {row['lr']:.2g}"
+            print(f"{'yes' if row['healthy'] else 'no '} {row['run']:58} {row['rung']:6} {marks}", flush=True)
+        for row in said:
+            bad = [f"{name} ({severity}, {stage})" for name, severity, stage, _ in row["found"] if severity != "note"]
+            where = f"{row['run']:58} x 3^{row['power']:+d}"
+            print(f"{'ALARM' if bad else 'OK   '} {where}  {', '.join(bad) or '-'}  {row['seconds']:.1f} s", flush=True)
+        for row in (*found, *said):
+            keep(options.out, row)
     healthy = [row for row in rows if row["healthy"]]
     by_word = {word: sum(row["rung"] == word for row in healthy) for word in ("third", "best", "three")}
     print(
         f"{len({row['run'] for row in rows})} runs, {len(rows)} rungs, {len(healthy)} of them healthy "
         f"({', '.join(f'{word} {count}' for word, count in by_word.items())}); "
-        f"{seconds / 60:.1f} minutes of one core to train them all"
+        f"{sum(row.get('cost', 0.0) for row in rows) / 60:.1f} minutes of one core to train them all"
     )
-    if not options.diagnose:
-        return 0
-    chosen = healthy[:: max(1, len(healthy) // options.most)][: options.most] if options.most else healthy
-    known = {(row["run"], row["power"]): row for row in read(options.out) if "found" in row}
-    answers = [known[r["run"], r["power"]] for r in chosen if (r["run"], r["power"]) in known]
-    work = (delayed(diagnosed)(r["run"], r["power"]) for r in chosen if (r["run"], r["power"]) not in known)
-    for row in Parallel(n_jobs=options.jobs, return_as="generator_unordered")(work):
-        keep(options.out, row)
-        answers.append(row)
-        said = [f"{name} ({severity}, {stage})" for name, severity, stage, _ in row["found"] if severity != "note"]
-        print(
-            f"{'ALARM' if said else 'OK   '} {row['run']:58} x 3^{row['power']:+d}  {', '.join(said) or '-'}",
-            flush=True,
-        )
+    if options.diagnose:
+        print(summary(answers))
+    return 0
+
+
+def summary(answers):
+    """How many healthy rungs have an alarm."""
     alarms = sum(any(f[1] in ("critical", "warning") for f in row["found"]) for row in answers)
     errors = sum(any(f[1] == "error" for f in row["found"]) for row in answers)
     low, high = wilson(alarms, len(answers))
-    print(
+    return (
         f"{alarms} of {len(answers)} healthy runs have a warning or worse: {alarms / max(len(answers), 1):.1%} "
         f"(95 % interval {low:.1%} to {high:.1%}); {errors} with an exception; "
         f"{sum(row['seconds'] for row in answers):.0f} s of one core"
     )
-    return 0
 
 
 if __name__ == "__main__":

@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # benchmarks is no installed package
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "benchmarks"))
 
 from benchmarks.clinic import record_of
 from benchmarks.clinic_cases import cases, report
+from figures import counts_of
 
 CASES = {case.name: case for case in cases(every=True)}
 HEALTHY = (
@@ -74,7 +76,8 @@ def test_figures_count_what_was_got_wrong():
             "first": True,
         },
     ]
-    assert report.precision(rows) == {"step-too-large": [1, 2]}
+    told = {"clinic": rows, "field": [], "ladder": [{"run": "c", "found": [["step-too-large", "warning", "run", ""]]}]}
+    assert counts_of(told) == {"step-too-large": [1, 3]}
     assert report.misses(rows) == [("a", "step-too-large")]
     figures = dict(report.overall(rows))
     assert figures["healthy runs with alarm"].startswith("1/1 = 100%")

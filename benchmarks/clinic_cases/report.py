@@ -1,11 +1,9 @@
 """The clinic's results as a table, as a page of the documentation, and as what the package says of its own findings."""
 
-import json
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 Row = dict[str, Any]
@@ -18,7 +16,7 @@ def interval(hits: int, total: int) -> str:
     z, p = 1.96, hits / total
     middle = (p + z * z / (2 * total)) / (1 + z * z / total)
     half = z / (1 + z * z / total) * math.sqrt(p * (1 - p) / total + z * z / (4 * total * total))
-    return f"{hits}/{total} = {p:.0%} ({middle - half:.0%} to {middle + half:.0%})"
+    return f"{hits}/{total} = {p:.0%} ({max(0.0, middle - half):.0%} to {middle + half:.0%})"
 
 
 KEPT, LEARNS = 0.9, 0.25
@@ -33,6 +31,15 @@ def has_cost(row: Row) -> bool:
     skill = good - base
     poor = row["score"] if row["score"] == row["score"] else base
     return bool(skill > LEARNS * (1 - base) and poor - base <= KEPT * skill)
+
+
+def put_twins(rows: Iterable[Row], known: dict[str, Any], twins: Iterable[Row]) -> None:
+    """Write into each row of a sick run what its twin scores, where that was run."""
+    scores = {(one["twin"], one["seed"]): (one["score"], one["chance"]) for one in twins}
+    for row in rows:
+        key = known[row["case"]].twin_name if row["ailment"] and "score" in row else None, row["seed"]
+        if key in scores:
+            row["twin"] = scores[key]
 
 
 def counted(rows: Iterable[Row]) -> list[Row]:
@@ -129,7 +136,7 @@ def page(rows: Sequence[Row], split: str, planned: int) -> str:
         f"{'with other architectures and seeds' if split == 'unseen' else 'the one they were chosen on'}: {sick} sick runs and "
         f"{len(rows) - sick} healthy ones, on {day}. An alarm is a warning or worse. Seconds are those of one core.{part}",
         "",
-        "Written by `python -m benchmarks.clinic --split " + split + " --cure --page docs/clinic.md`.",
+        f"Made by `python -m benchmarks.clinic --split {split} --cure`, written by `python benchmarks/figures.py`.",
         "",
         "| of all runs | with 95 % interval |",
         "| --- | --- |",
@@ -146,19 +153,3 @@ def page(rows: Sequence[Row], split: str, planned: int) -> str:
     lines += ["", _without(harmless, every), ""]
     lines += [f"- `{row['case']}`: {', '.join(f['name'] for f in row['findings']) or 'nothing'}" for row in harmless]
     return "\n".join(lines) + "\n"
-
-
-def precision(rows: Iterable[Row]) -> dict[str, list[int]]:
-    """Of each ailment how often its alarm was right, and how often it was raised."""
-    counts: dict[str, list[int]] = defaultdict(lambda: [0, 0])
-    for row in rows:
-        for finding in row["findings"]:
-            if finding["severity"] != "note":
-                counts[finding["name"]][0] += finding["name"] in row["right"]
-                counts[finding["name"]][1] += 1
-    return dict(sorted(counts.items()))
-
-
-def write_precision(rows: Iterable[Row], path: Path) -> None:
-    """The counts where the package reads them."""
-    path.write_text(json.dumps(precision(rows), indent=1) + "\n")

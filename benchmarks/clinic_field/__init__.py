@@ -11,6 +11,6 @@ import os
 os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX2")
 
 from . import data, depth, finetuning, loops, losses, sequences, steps  # noqa: F401  (each puts its cases into CASES)
-from .case import CASES, NEW, Case, Run, chance_of, held_out_loss, score_of, skill_of, train
+from .case import CASES, Case, Run, chance_of, held_out_loss, score_of, skill_of, train
 
-__all__ = ["CASES", "NEW", "Case", "Run", "chance_of", "held_out_loss", "score_of", "skill_of", "train"]
+__all__ = ["CASES", "Case", "Run", "chance_of", "held_out_loss", "score_of", "skill_of", "train"]

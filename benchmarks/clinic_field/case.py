@@ -9,32 +9,6 @@ from torch.nn import functional as F
 
 Pair = tuple[Tensor, Tensor]
 
-# Names that the present catalogue of ailments has not. The first dozen are those that language models, fine-tuning and
-# losses of every shape need; the others are facts about a training loop.
-NEW = frozenset(
-    {
-        "adapter-idle",
-        "attention-unmasked",
-        "frozen-by-mistake",
-        "labels-ignored",
-        "padding-counted",
-        "posterior-collapsed",
-        "schedule-ended",
-        "target-leaks",
-        "target-too-rough",
-        "temperature-off",
-        "validation-differs",
-        "warm-up-missing",
-        "clipped-before-unscaled",  # gradients clipped while they still carry the scale of the loss
-        "data-not-shuffled",  # batches follow the order of the file, which follows the classes
-        "labels-misaligned",  # the target of a place is that of another place
-        "mode-wrong",  # training in evaluation mode
-        "samples-mixed",  # the answer to one sample depends on the others of its batch
-        "weights-not-loaded",  # a load_state_dict that loaded nothing
-        "weights-unchanged",  # backward and step are called and no weight moves
-    }
-)
-
 
 @dataclass
 class Run:

@@ -163,7 +163,7 @@ def faces_with_labels_of_other_faces(fixed):
     return Run(model, (x, y), (x_held, y_held), F.cross_entropy, ADAM(model.parameters(), 3e-3), steps=300)
 
 
-@case("data-not-shuffled", "loss-stalls", "batch-noise", "overfits", source="Deci-AI/super-gradients issue 416")
+@case("batch-noise", "loss-stalls", "overfits", source="Deci-AI/super-gradients issue 416")
 def classes_one_after_another(fixed):
     """Asked: training falls out of its minimum; the loader does not shuffle by default, so that each batch holds one class.
     Answer: pass shuffle=True."""

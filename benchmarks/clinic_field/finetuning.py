@@ -81,7 +81,7 @@ def head_frozen_with_the_rest(fixed):
 
 
 @case(
-    "weights-not-loaded",
+    "checkpoint-not-loaded",
     "frozen-by-mistake",
     "layer-untrained",
     source="BestJuly/IIC issue 11; pytorch/pytorch issue 141256",

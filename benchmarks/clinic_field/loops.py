@@ -73,7 +73,7 @@ def cleared_once_a_pass(fixed):
 
 
 @case(
-    "weights-unchanged",
+    "gradient-cleared",
     "layer-untrained",
     "loss-stalls",
     "step-too-small",
@@ -87,7 +87,7 @@ def cleared_between_backward_and_step(fixed):
     return Run(model, train, held, F.mse_loss, SGD(model.parameters(), 0.1), steps=300, step=step)
 
 
-@case("weights-unchanged", "layer-untrained", "loss-stalls", "step-too-small", source="pytorch/pytorch issue 3814")
+@case("step-without-effect", "layer-untrained", "loss-stalls", "step-too-small", source="pytorch/pytorch issue 3814")
 def scheduler_in_place_of_optimizer(fixed):
     """Asked: nothing works, and weights are the same after every step; scheduler.step() was taken to step the optimizer.
     Answer: call both."""
@@ -238,7 +238,7 @@ def _in_eval(run: Run, x: Tensor, y: Tensor) -> None:
 
 
 @case(
-    "mode-wrong",
+    "trained-as-evaluated",
     "overfits",
     "memorizes-noise",
     source="facebookresearch/clevr-iep pull request 22; wkentaro/pytorch-fcn pull request 56",
@@ -261,7 +261,7 @@ def never_back_to_training_mode(fixed):
     return Run(model, (x, y), held, F.cross_entropy, optimizer, steps=200, step=plain_step if fixed else _in_eval)
 
 
-@case("mode-wrong", "signal-explodes", "step-too-large", "statistics-differ", source="fartashf/vsepp issue 4")
+@case("trained-as-evaluated", "signal-explodes", "step-too-large", "statistics-differ", source="fartashf/vsepp issue 4")
 def batch_norm_in_evaluation_mode(fixed):
     """Asked: validation leaves the model in evaluation mode; do dropout and batch normalization stay off? Answer: yes, until the
     next epoch; a fix was made and changes results noticeably."""

@@ -194,7 +194,7 @@ def _counted(logits: Tensor, target: Tensor) -> Tensor:
 
 @case(
     "labels-ignored",
-    "weights-unchanged",
+    "step-without-effect",
     "layer-untrained",
     source="unslothai/unsloth issue 2900; zai-org/ChatGLM-6B issue 686",
 )

@@ -220,10 +220,10 @@ def _scaled_step(*, unscale_first: bool, scale: float = 2.0**14):
 
 
 @case(
-    "clipped-before-unscaled",
+    "clipped-scaled",
     "step-too-small",
     "trained-too-short",
-    "weights-unchanged",
+    "step-without-effect",
     source="victorchall/EveryDream2trainer pull request 175; milesial/Pytorch-UNet pull request 470",
 )
 def clipped_before_unscaled(fixed):
