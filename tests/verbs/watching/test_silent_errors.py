@@ -46,3 +46,19 @@ def test_copies_of_a_watched_model_are_not_listened_to():
             copied(loop.x[part : part + 20])
     loop.step(0)
     assert watch.silent == {}
+
+
+def test_a_dead_network_and_few_rows_are_no_error_of_the_loop():
+    torch.manual_seed(0)
+    x, y = torch.tensor([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]]), torch.tensor([0, 1, 1, 0])
+    model = torch.nn.Sequential(torch.nn.Linear(2, 4), torch.nn.ReLU(), torch.nn.Linear(4, 2))
+    torch.nn.init.constant_(model[0].bias, -10.0)  # no unit is ever on: gradients arrive and are zero
+    optimizer = torch.optim.SGD(reversed(list(model.parameters())), 0.1)
+    watch = th.Watch(model, optimizer=optimizer, probe=(x, y), loss=silent.cross_entropy, level="cheap", every=10)
+    for step in range(60):
+        row = int(torch.randint(4, ()))  # the same row follows itself once in four
+        optimizer.zero_grad()
+        silent.cross_entropy(model(x[row : row + 1]), y[row : row + 1]).backward()
+        optimizer.step()
+        watch(step)
+        assert not {"gradient cleared", "batch repeated"} & set(watch.silent)

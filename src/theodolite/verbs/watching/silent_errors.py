@@ -51,6 +51,7 @@ class SilentErrors:
         self.extra: dict[str, tuple[str, ...]] = {}
         self._layers = acts_in_training(model)
         self._arrivals = self._unlearned = 0
+        self._pulled = self._few = False
         self._new = True
         self._compared = 0
         self._still: Counter[str] = Counter()
@@ -99,19 +100,23 @@ class SilentErrors:
 
     # at every step
 
-    def _arrived(self, _: Tensor) -> None:
+    def _arrived(self, parameter: Tensor) -> None:
         self._arrivals += 1
+        gradient = parameter.grad
+        if not self._pulled and gradient is not None and self._near():
+            self._pulled = not _is_zero(gradient)  # a dead network has gradients of zero that nobody cleared
 
     def _steps(self, *_: Any) -> None:
         if self.idle:
             return
         self.steps += 1
         gradients = [p.grad for p in self._tracked]
-        if self._arrivals and gradients and all(g is None or (self._near() and _is_zero(g)) for g in gradients):
+        gone = [g is None or (self._pulled and self._near() and _is_zero(g)) for g in gradients]
+        if self._arrivals and gone and all(gone):
             self.cleared += 1
         elif not self._arrivals and self.steps > 1 and any(g is not None for g in gradients):
             self.stale += 1
-        self._arrivals = 0
+        self._arrivals, self._pulled = 0, False
         self.zero_lr += all(not group.get("lr", 1.0) for group in self.optimizer.param_groups)
         self.evaluating += not any(part.training for part in self.parts)
         if self._unlearned >= EVALUATED:
@@ -155,6 +160,9 @@ class SilentErrors:
             if self.steps % PERIOD == 0:
                 self._marks.clear()  # a new stretch
             self._marks.append(_mark(first))
+            if self.steps <= FIRST:
+                turns = len(self._marks) - sum(self._pairs())
+                self._few = len({tuple(mark.tolist()) for mark in self._marks}) < turns
         else:
             mark = _mark(first)
             self._unlearned += self._seen is None or mark.shape != self._seen.shape or not torch.equal(mark, self._seen)
@@ -268,11 +276,18 @@ class SilentErrors:
         twice = {id(p) for o in others if o is not None for group in o.param_groups for p in group["params"]} & own
         return tuple(name for name, p in named.items() if id(p) in twice)
 
+    def _pairs(self) -> list[bool]:
+        """Whether each of the last batches is the one before it."""
+        return [a.shape == b.shape and bool(torch.equal(a, b)) for a, b in pairwise(self._marks)]
+
     def _repeated(self) -> tuple[str, ...]:
-        """How many of the last steps had the batch of the step before, where there were others too."""
-        marks = list(self._marks)
-        pairs = [a.shape == b.shape and bool(torch.equal(a, b)) for a, b in pairwise(marks)]
-        if len(pairs) < 2 * FEWEST or all(pairs) or sum(pairs) < 0.3 * len(pairs):
+        """How many of the last steps had the batch of the step before, where there were others too.
+
+        Where a batch comes back after others within the first steps there are few of them, and chance repeats them.
+        """
+        pairs = self._pairs()
+        least = 2 * FEWEST if self.steps > FIRST else FIRST // 2
+        if self._few or len(pairs) < least or all(pairs) or sum(pairs) < 0.3 * len(pairs):
             return ()
         return f"{sum(pairs)}", f"{len(pairs)}"
 
