@@ -208,23 +208,23 @@ def _losses(p: dict[str, Tensor], times: dict[str, float], batch: Tensor, depth:
     return F.cross_entropy(logits.flatten(0, 2), target, reduction="none").view(len(batch), -1).mean(1)
 
 
+def vertex(lrs: list[float], losses: list[float]) -> tuple[float, float]:
+    """The best step size, as log2, and its loss, by a parabola of the log of the loss through the least and its neighbors."""
+    k = min(range(len(losses)), key=losses.__getitem__)
+    if k in (0, len(losses) - 1) or not all(map(math.isfinite, losses[k - 1 : k + 2])):
+        return math.log2(lrs[k]), losses[k]
+    a, b, c = map(math.log, losses[k - 1 : k + 2])
+    bend = a - 2 * b + c
+    if bend <= 0:
+        return math.log2(lrs[k]), losses[k]
+    shift = 0.5 * (a - c) / bend * math.log2(lrs[k + 1] / lrs[k])
+    return math.log2(lrs[k]) + shift, math.exp(b - 0.125 * (a - c) ** 2 / bend)
+
+
 def best_step(lrs: list[float], seeds: list[list[float]]) -> dict[str, float]:
-    """The best step size and loss by a parabola through the least mean loss and its neighbors, and the error over seeds."""
-
-    def vertex(losses: list[float]) -> tuple[float, float]:
-        k = min(range(len(losses)), key=losses.__getitem__)
-        if k in (0, len(losses) - 1) or not all(map(math.isfinite, losses[k - 1 : k + 2])):
-            return math.log2(lrs[k]), losses[k]
-        a, b, c = losses[k - 1 : k + 2]
-        bend = a - 2 * b + c
-        shift = 0.5 * (a - c) / bend if bend > 0 else 0.0
-        return math.log2(lrs[k]) + shift * math.log2(lrs[k + 1] / lrs[k]), b - 0.125 * (
-            a - c
-        ) ** 2 / bend if bend > 0 else b
-
-    mean = [sum(column) / len(seeds) for column in zip(*seeds, strict=True)]
-    at, loss = vertex(mean)
-    each = torch.tensor([vertex(row)[0] for row in seeds], dtype=torch.float64)
+    """The best step size and loss of the mean over seeds, and the error of the step size."""
+    at, loss = vertex(lrs, [sum(column) / len(seeds) for column in zip(*seeds, strict=True)])
+    each = torch.tensor([vertex(lrs, row)[0] for row in seeds], dtype=torch.float64)
     return {"log2_lr": at, "error": float(each.std() / len(seeds) ** 0.5) if len(seeds) > 1 else 0.0, "loss": loss}
 
 
@@ -266,9 +266,8 @@ def main() -> None:
                         flat += trained(plan, rule, standard, members[i : i + each], rows, own)
                     losses = [flat[i : i + len(lrs)] for i in range(0, len(flat), len(lrs))]
                     row = {"axis": axis, "width": size.width, "depth": size.depth, "rule": rule, "standard": standard}
-                    row |= {"lrs": lrs, "losses": losses, **best_step(lrs, losses), "seconds": time.monotonic() - began}
-                    found.append(row)
-                    print({k: v for k, v in row.items() if k not in ("lrs", "losses")}, flush=True)
+                    found.append(row | {"lrs": lrs, "losses": losses})
+                    print(row | best_step(lrs, losses), f"{time.monotonic() - began:.0f} s", flush=True)
             options.out.write_text(json.dumps({"settings": own.__dict__, "rows": found}) + "\n")
 
 

@@ -2,15 +2,15 @@
 
 `python -m benchmarks.transfer sweep|check|clinic --out FILE` each write a part of benchmarks/transfer.json; `page` draws the
 figures and the tables of docs/transfer.md from it and from benchmarks/gpu_transfer.json (`benchmarks.gpu_transfer`). `mup` 1.0.0
-is measured where it is installed. One core, about half an hour in all.
+is measured where it is installed. The sweep is two minutes on a GPU and an hour on one core; check and clinic are half an hour.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import math
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,13 +18,14 @@ from typing import Any
 import torch
 from benchmarks.gpu_transfer import best_step
 from torch import Tensor, nn
+from torch.func import functional_call, grad, replace_all_batch_norm_modules_, vmap
 from torch.nn import functional as F
 
 import theodolite as th
 
 HERE = Path(__file__).parent
 WIDTHS = {"mlp": (64, 128, 256, 512, 1024), "cnn": (16, 32, 64, 128)}
-SEEDS, BATCH, STEPS = 3, 64, {"mlp": 80, "cnn": 60}
+SEEDS, BATCH, STEPS = 12, 64, {"mlp": 80, "cnn": 60}
 MIDDLE = {("mlp", "adam"): -6, ("mlp", "sgd"): -3, ("cnn", "adam"): -3, ("cnn", "sgd"): -1}
 
 
@@ -82,48 +83,64 @@ def _settings(rule: str) -> dict[str, Any]:
     return {"weight_decay": 0.01} if rule == "adam" else {"momentum": 0.9, "weight_decay": 0.0}
 
 
-def trained(name: str, width: int, way: str, rule: str, lr: float, seed: int, data: tuple[Tensor, Tensor]) -> float:
-    """The loss on all training samples after the steps, with warmup and linear decay."""
-    x, y = data
-    model, optimizer = network(name, width, way, rule, lr, seed)
-    order = torch.Generator().manual_seed(1000 + seed)
-    steps = STEPS[name]
-    base = [group["lr"] for group in optimizer.param_groups]
+def trained(name: str, width: int, way: str, rule: str, steps: int, lrs: list[float], seeds: int) -> list[list[float]]:
+    """The loss on all training samples after the steps, by seed and step size; all networks are trained as one stack."""
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    x, y = (column.to(device) for column in digits())
+    nets = [network(name, width, way, rule, 1.0, seed) for seed in range(seeds)]
+    plain = replace_all_batch_norm_modules_(BUILDS[name](width).to(device))
+    p = {
+        key: torch.stack([dict(model.named_parameters())[key].detach() for model, _ in nets for _ in lrs]).to(device)
+        for key, _ in plain.named_parameters()
+    }
+    names = {id(own): key for key, own in nets[0][0].named_parameters()}
+    groups = {names[id(own)]: group for group in nets[0][1].param_groups for own in group["params"]}
+    share = 1.0
+    if way == "mup":  # the readout divides what it gets by the growth of the width
+        share = 1 / nets[0][0][-1].width_mult()
+        plain[-1].register_forward_pre_hook(lambda module, args: (share * args[0],))
+    rates = torch.tensor([lr for _ in nets for lr in lrs], device=device)
+    orders = [torch.Generator().manual_seed(1000 + seed) for seed in range(seeds)]
+    moments = {key: (torch.zeros_like(w), torch.zeros_like(w)) for key, w in p.items()}
+
+    def loss(p: dict[str, Tensor], rows: Tensor) -> Tensor:
+        return F.cross_entropy(functional_call(plain, p, (x[rows],)), y[rows])
+
+    gradients = vmap(grad(loss))
     for step in range(steps):
-        for group, own in zip(optimizer.param_groups, base, strict=True):
-            group["lr"] = own * min(1.0, (step + 1) / (0.1 * steps)) * (1 - step / steps)
-        rows = torch.randint(len(x), (BATCH,), generator=order)
-        loss = F.cross_entropy(model(x[rows]), y[rows])
-        if not math.isfinite(float(loss.detach())):
-            return math.inf
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
+        rows = torch.stack([torch.randint(len(x), (BATCH,), generator=order) for order in orders])
+        found = gradients(p, rows.repeat_interleave(len(lrs), 0).to(device))
+        warm = min(1.0, (step + 1) / (0.1 * steps)) * (1 - step / steps)
+        for key, w in p.items():
+            lr = (rates * warm * groups[key]["lr"]).view(-1, *(1,) * (w.ndim - 1))
+            m, v = moments[key]
+            if rule == "sgd":
+                w.sub_(lr * m.mul_(0.9).add_(found[key]))
+                continue
+            m.lerp_(found[key], 0.1)
+            v.lerp_(found[key].square(), 0.001)
+            w.mul_(1 - lr * groups[key]["weight_decay"])
+            w.sub_(lr / (1 - 0.9 ** (step + 1)) * m / ((v / (1 - 0.999 ** (step + 1))).sqrt() + 1e-8))
+    everything = torch.arange(len(x), device=device)
     with torch.no_grad():
-        value = float(F.cross_entropy(model(x), y))
-    return value if math.isfinite(value) else math.inf
+        values = vmap(loss, in_dims=(0, None), chunk_size=16)(p, everything).nan_to_num(math.inf, math.inf).cpu()
+    return values.view(seeds, len(lrs)).tolist()
 
 
 def sweep() -> list[dict[str, Any]]:
-    """Loss against step size for every network, width, optimizer and way."""
-    data, found = digits(), []
-    try:
-        import mup  # noqa: F401
-
-        ways = ("transferred", "standard", "mup")
-    except ImportError:
-        ways = ("transferred", "standard")
-    for (name, rule), middle in MIDDLE.items():
-        for way in ways:
-            for width in WIDTHS[name] if way != "mup" else WIDTHS[name][::2]:
-                low, high = (-6, 3) if way == "standard" else (-3, 4)
-                lrs = [2.0 ** (middle + k) for k in range(low, high + 1)]
-                began = time.perf_counter()
-                losses = [[trained(name, width, way, rule, lr, seed, data) for lr in lrs] for seed in range(SEEDS)]
-                row = {"network": name, "rule": rule, "way": way, "width": width, "lrs": lrs, "losses": losses}
-                row |= best_step(lrs, losses) | {"seconds": time.perf_counter() - began}
-                found.append(row)
-                print({key: value for key, value in row.items() if key not in ("lrs", "losses")}, flush=True)
+    """Loss against step size for every network, width, optimizer, way and length of training."""
+    cases = [(*key, way, times) for key in MIDDLE for way in ("transferred", "standard") for times in (1, 4)]
+    if importlib.util.find_spec("mup"):
+        cases += [(*key, "mup", 1) for key in MIDDLE]
+    found = []
+    for name, rule, way, times in cases:
+        for width in WIDTHS[name] if way != "mup" else WIDTHS[name][::2]:
+            low, high = (-6, 3) if way == "standard" else (-3, 4)
+            lrs = [2.0 ** (MIDDLE[name, rule] + k) for k in range(low, high + 1)]
+            row = {"network": name, "rule": rule, "way": way, "width": width, "steps": times * STEPS[name], "lrs": lrs}
+            row["losses"] = trained(name, width, way, rule, row["steps"], lrs, SEEDS if way != "mup" else 3)
+            found.append(row)
+            print({key: row[key] for key in row if key != "losses"}, best_step(lrs, row["losses"]), flush=True)
     return found
 
 

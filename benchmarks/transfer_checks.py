@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import time
+from functools import partial
 from typing import Any
 
 import torch
@@ -100,99 +102,125 @@ BROKEN = [
 ]
 
 
-def check() -> dict[str, Any]:
-    """Twenty networks with one layer broken, twenty that are right, and the exponents of standard and transferred ones."""
-    data = {"gpt": (tokens(), token_loss)}
-    rows = []
-    cases = [
-        *BROKEN,
-        *[(name, rule, "", str(k)) for name in NETWORKS for rule in ("adam", "sgd") for k in range(3)][:20],
+CASES = [*BROKEN, *[(name, rule, "", str(k)) for name in NETWORKS for rule in ("adam", "sgd") for k in range(3)][:20]]
+"""Twenty networks with one layer broken, and twenty that are right."""
+
+
+def sample_and_loss(name: str) -> tuple[Any, Any]:
+    return (tokens(), token_loss) if name == "gpt" else (digits(), F.cross_entropy)
+
+
+def named(number: int) -> dict[str, Any]:
+    """What the check says of one of `CASES`."""
+    name, rule, layer, what = CASES[number]
+    build, widths = NETWORKS[name]
+    samples, loss = sample_and_loss(name)
+    shift = 64 * (number % 7)  # other samples for repetitions
+    samples = tuple(column[shift:] for column in samples)
+    found = th.width_scaling(broken(build, widths[0], rule, layer, what), widths, data=samples, loss=loss, rule=rule)
+    right = found.wrong == ((layer,) if layer else ())
+    return {"network": name, "rule": rule, "broken": layer, "what": what, "named": found.wrong, "right": right}
+
+
+def exponents(name: str, rule: str, way: Any) -> list[dict[str, Any]]:
+    """The exponents of a standard or a transferred network beside theory."""
+    build, widths = NETWORKS[name]
+    samples, loss = sample_and_loss(name)
+    moves: dict[float, list[Any]] = {}
+    for width in widths:
+        for seed in range(5):
+            torch.manual_seed(seed)
+            if way == "transferred":
+                model, optimizer = broken(build, widths[0], rule, "", "")(width)
+            else:
+                model = build(width)
+                kind = torch.optim.Adam if rule == "adam" else torch.optim.SGD
+                optimizer = kind(model.parameters(), lr=SMALL[rule])
+            subject = th.Subject(model, data=samples, loss=loss, checked=False)
+            losses = partial(_loss, subject)
+            moves.setdefault(width, []).append(layer_moves(model, optimizer, losses, step_batches(subject, 4)))
+    kinds = layer_kinds(build(widths[-1]), build(widths[0]))
+    return [
+        {"network": name, "rule": rule, "way": way, "layer": r.where, "quantity": r.quantity}
+        | {"measured": r.measured, "stderr": r.stderr, "predicted": r.expected.middle}
+        for r in scaling_readings(scaling_exponents(moves), kinds, rule=rule, parametrization=way)
     ]
-    for number, (name, rule, layer, what) in enumerate(cases):
-        build, widths = NETWORKS[name]
-        samples, loss = data.get(name, (digits(), F.cross_entropy))
-        shift = 64 * (number % 7)  # other samples for repetitions
-        samples = tuple(column[shift:] for column in samples)
-        found = th.width_scaling(
-            broken(build, widths[0], rule, layer, what), widths, data=samples, loss=loss, rule=rule
-        )
-        right = found.wrong == ((layer,) if layer else ())
-        rows.append(
-            {"network": name, "rule": rule, "broken": layer, "what": what, "named": found.wrong, "right": right}
-        )
-        print(rows[-1], flush=True)
-    return {"named": rows, "exponents": exponents(data)}
 
 
-def exponents(data: dict[str, Any]) -> list[dict[str, Any]]:
-    """Every exponent of standard and transferred networks beside theory."""
-    rows = []
-    for name, (build, widths) in NETWORKS.items():
-        samples, loss = data.get(name, (digits(), F.cross_entropy))
-        for rule in ("adam", "sgd"):
-            for way in ("standard", "transferred"):
-                moves: dict[float, list[Any]] = {}
-                for width in widths:
-                    for seed in range(5):
-                        torch.manual_seed(seed)
-                        if way == "transferred":
-                            model, optimizer = broken(build, widths[0], rule, "", "")(width)
-                        else:
-                            model = build(width)
-                            kind = torch.optim.Adam if rule == "adam" else torch.optim.SGD
-                            optimizer = kind(model.parameters(), lr=SMALL[rule])
-                        subject = th.Subject(model, data=samples, loss=loss, checked=False)
-                        moves.setdefault(width, []).append(
-                            layer_moves(
-                                model, optimizer, lambda m, b, own=subject: own.loss_on(b, m), step_batches(subject, 4)
-                            )
-                        )
-                kinds = layer_kinds(build(widths[-1]), build(widths[0]))
-                for r in scaling_readings(scaling_exponents(moves), kinds, rule=rule, parametrization=way):
-                    predicted = r.expected.middle
-                    rows.append(
-                        {"network": name, "rule": rule, "way": way, "layer": r.where, "quantity": r.quantity}
-                        | {"measured": r.measured, "stderr": r.stderr, "predicted": predicted}
-                    )
-    near = [abs(r["measured"] - r["predicted"]) <= 2 * r["stderr"] for r in rows]
-    print(f"{sum(near)} of {len(near)} exponents within two errors of theory", flush=True)
-    return rows
+def _loss(subject: th.Subject, model: nn.Module, batch: Any) -> torch.Tensor:
+    return subject.loss_on(batch, model)
+
+
+EXPONENTS = [(name, rule, way) for name in NETWORKS for rule in ("adam", "sgd") for way in ("standard", "transferred")]
+
+
+def check() -> dict[str, Any]:
+    """Whether the broken layers are named, and the exponents of standard and transferred networks."""
+    return {
+        "named": [named(number) for number in range(len(CASES))],
+        "exponents": [row for one in EXPONENTS for row in exponents(*one)],
+    }
 
 
 def clinic(runs: int = 30) -> list[dict[str, Any]]:
-    """find_lr from a step size that is wrong by up to 32, beside the best of a grid of whole runs."""
+    """find_lr on the first runs of the clinic that are healthy and have no schedule."""
+    return [found_lr(number) for number in range(runs)]
+
+
+def found_lr(number: int) -> dict[str, Any]:
+    """find_lr from a step size that is wrong by up to 32, beside the best of a grid of whole runs and beside its peers."""
     from benchmarks.clinic_cases import cases, held_out_loss, run
 
-    found = []
-    healthy = [
-        c for c in cases() if c.ailment is None and not any(w in c.name for w in ("warm", "cosine", "accumulated"))
-    ]
-    for number, case in enumerate(healthy[:runs]):
-        seed = case.seeds[0]
-        own = case.build(seed).optimizer.param_groups[0]["lr"]
-        grid = {}
-        for power in range(-6, 7):
-            setup = case.build(seed)
-            for group in setup.optimizer.param_groups:
-                group["lr"] = own * 2.0**power
-            run(setup)
-            value = held_out_loss(setup)
-            grid[power] = value if math.isfinite(value) else math.inf
-        best = min(grid, key=grid.__getitem__)
+    other = ("warm", "cosine", "accumulated")
+    case = [c for c in cases() if c.ailment is None and not any(word in c.name for word in other)][number]
+    seed = case.seeds[0]
+    own = case.build(seed).optimizer.param_groups[0]["lr"]
+
+    def at(times: float) -> Any:
         setup = case.build(seed)
-        wrong = 2.0 ** ((7 * number) % 11 - 5)
         for group in setup.optimizer.param_groups:
-            group["lr"] = own * wrong
-        answer = th.find_lr(
-            setup.model, setup.loader, setup.loss, setup.optimizer, steps=setup.steps, validation=setup.validation
-        )
-        row = {"case": case.name, "steps": setup.steps, "grid": grid, "best": own * 2.0**best, "found": answer.lr}
-        row["tuner"] = tuner(case.build(seed))
-        row |= {"ratio": answer.lr / (own * 2.0**best), "price": answer.price / setup.steps, "started": own * wrong}
-        found.append(row)
-        print({key: value for key, value in row.items() if key != "grid"}, flush=True)
-    print(sum(0.5 <= row["ratio"] <= 2 for row in found), "of", len(found), "within a factor of two")
-    return found
+            group["lr"] = own * times
+        return setup
+
+    grid = {}
+    for power in range(-6, 7):
+        setup = at(2.0**power)
+        run(setup)
+        value = held_out_loss(setup)
+        grid[power] = value if math.isfinite(value) else math.inf
+    best = own * 2.0 ** min(grid, key=grid.__getitem__)
+    wrong = 2.0 ** ((7 * number) % 11 - 5)
+    setup = at(wrong)
+    began = time.process_time()
+    answer = th.find_lr(
+        setup.model, setup.loader, setup.loss, setup.optimizer, steps=setup.steps, validation=setup.validation
+    )
+    row = {"case": case.name, "steps": setup.steps, "grid": grid, "own": own, "best": best, "started": own * wrong}
+    row |= {"found": answer.lr, "ratio": answer.lr / best, "factor": answer.factor, "price": answer.price / setup.steps}
+    row["seconds"] = time.process_time() - began
+    for name, peer in (("tuner", tuner), ("range_test", range_test)):
+        began = time.process_time()
+        row[name] = peer(case.build(seed))
+        row[name + "_seconds"] = time.process_time() - began
+    return row
+
+
+def range_test(setup: Any) -> float | None:
+    """What torch-lr-finder suggests by its defaults: where the loss falls steepest over 100 steps; None where it does not run."""
+    import numpy as np
+    from torch_lr_finder import LRFinder
+
+    for group in setup.optimizer.param_groups:
+        group["lr"] = 1e-7
+        group.pop("initial_lr", None)
+    try:
+        finder = LRFinder(setup.model, setup.optimizer, setup.loss, device="cpu")
+        finder.range_test(setup.loader, end_lr=10, num_iter=100)
+        lrs, losses = (finder.history[key][10:-5] for key in ("lr", "loss"))  # as its plot cuts them
+        return float(lrs[int(np.gradient(np.array(losses)).argmin())])
+    except Exception as error:
+        print("torch-lr-finder:", type(error).__name__, str(error)[:100], flush=True)
+        return None
 
 
 def tuner(setup: Any) -> float | None:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
+
+from benchmarks.gpu_transfer import best_step
 
 from theodolite.report.drawing.charts import Figure, Mark, Points, Polyline
 from theodolite.report.drawing.scales import Scale, scale_of
@@ -18,6 +21,7 @@ PAGE = HERE.parent / "docs" / "transfer.md"
 MARK = "<!-- measured: benchmarks/transfer.py page -->"
 NAMES = {"mlp": "MLP on digits", "cnn": "CNN with batch normalization on digits", "gpt": "GPT on bytes"}
 RULES = {"adam": "AdamW", "sgd": "SGD"}
+ORDER = ("mlp", "cnn", "gpt")
 
 
 def curve(rows: Sequence[dict[str, Any]], size: str, title: str, low: float, high: float) -> str:
@@ -54,48 +58,59 @@ def pictures(gpu: Sequence[dict[str, Any]]) -> dict[str, str]:
 
 def table(rows: Sequence[dict[str, Any]], size: str) -> list[str]:
     """One line a network, optimizer and way: where the best step size was and is, and what that costs."""
-    head = ("network, optimizer", "way", "best step, smallest to largest", "moves by", "loss at the largest")
-    lines = ["| " + " | ".join((*head, "with the step of the smallest")) + " |"]
-    lines.append("|---|---|---|---:|---:|---:|")
-    groups: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
+    head = ("network, optimizer, steps", "way", "best step, smallest to largest", "moves by", "loss at the largest")
+    lines = ["| " + " | ".join((*head, "with the step of the smallest", "larger is worse by")) + " |"]
+    lines.append("|---|---|---|---:|---:|---:|---:|")
+    groups: dict[tuple[str, str, int, str], list[dict[str, Any]]] = {}
     for row in rows:
-        groups.setdefault((row["network"], row["rule"], row["way"]), []).append(row)
-    for (network, rule, way), found in groups.items():
+        groups.setdefault((row["network"], row["rule"], row["steps"], row["way"]), []).append(
+            row | best_step(row["lrs"], row["losses"])
+        )
+    for (network, rule, steps, way), found in sorted(groups.items(), key=lambda item: ORDER.index(item[0][0])):
         found.sort(key=lambda row: row[size])
         logs = [row["log2_lr"] for row in found]
         last, first = found[-1], found[0]
-        best, (there, uncertain) = last["loss"], lost(last, first["log2_lr"])
-        cost = "blows up" if not math.isfinite(there) else f"{there:+.1f} ± {uncertain:.1f} %"
-        steps = f"{2 ** logs[0]:.2g} to {2 ** logs[-1]:.2g} ({size} {first[size]} to {last[size]})"
+        lost = excess(last, last["log2_lr"], last, logs[0])
+        worse = max((excess(a, logs[0], b, logs[0]) for a, b in pairwise(found)), key=lambda found: found[0])
         error = math.hypot(first["error"], last["error"])
-        moves = f"{2 ** (max(logs) - min(logs)):.2g} (± {2**error:.2g}x)"
-        lines.append(f"| {NAMES[network]}, {RULES[rule]} | {way} | {steps} | {moves} | {best:.4g} | {cost} |")
+        cells = (
+            f"{NAMES[network]}, {RULES[rule]}, {steps}",
+            way,
+            f"{2 ** logs[0]:.2g} to {2 ** logs[-1]:.2g} ({size} {first[size]} to {last[size]})",
+            f"{2 ** (max(logs) - min(logs)):.2g} (± {2**error:.2g}x)",
+            f"{last['loss']:.3g}",
+            _percent(*lost),
+            "" if worse[0] <= 0 else _percent(*worse),
+        )
+        lines.append("| " + " | ".join(cells) + " |")
     return lines
 
 
-def lost(row: dict[str, Any], log2_lr: float) -> tuple[float, float]:
-    """By how many percent the loss at a step size lies above that at the row's best, with the standard error over seeds."""
-    seeds = [{**row, "losses": [seed]} for seed in row["losses"]]
-    shares = [100 * (at(seed, log2_lr) / at(seed, row["log2_lr"]) - 1) for seed in seeds]
+def _percent(value: float, error: float) -> str:
+    return f"{value:+.1f} ± {error:.1f} %" if math.isfinite(value) else "blows up"
+
+
+def excess(one: dict[str, Any], log2_lr: float, other: dict[str, Any], other_lr: float) -> tuple[float, float]:
+    """By how many percent the loss of the other row lies above that of the one, with the standard error over seeds."""
+    pairs = zip(one["losses"], other["losses"], strict=True)
+    shares = [100 * (at(other, b, other_lr) / at(one, a, log2_lr) - 1) for a, b in pairs]
     mean = sum(shares) / len(shares)
     return mean, math.sqrt(sum((s - mean) ** 2 for s in shares) / (len(shares) - 1) / len(shares))
 
 
-def at(row: dict[str, Any], log2_lr: float) -> float:
-    """The mean loss of a row at a step size between those of its grid, by a parabola through the nearest three."""
+def at(row: dict[str, Any], losses: Sequence[float], log2_lr: float) -> float:
+    """The loss at a step size between those of the grid, by a parabola of its log through the nearest three."""
     grid = [math.log2(lr) for lr in row["lrs"]]
-    mean = [sum(column) / len(column) for column in zip(*row["losses"], strict=True)]
     k = min(range(1, len(grid) - 1), key=lambda i: abs(grid[i] - log2_lr))
-    if log2_lr > grid[-1] + 0.5 or not all(map(math.isfinite, mean[k - 1 : k + 2])):
-        k = min(range(len(grid)), key=lambda i: abs(grid[i] - log2_lr))
-        return mean[k]
-    a, b, c = mean[k - 1 : k + 2]
+    if log2_lr > grid[-1] + 0.5 or not all(map(math.isfinite, losses[k - 1 : k + 2])):
+        return losses[min(range(len(grid)), key=lambda i: abs(grid[i] - log2_lr))]
+    a, b, c = map(math.log, losses[k - 1 : k + 2])
     t = log2_lr - grid[k]
-    return b + t * (c - a) / 2 + t * t * (a - 2 * b + c) / 2
+    return math.exp(b + t * (c - a) / 2 + t * t * (a - 2 * b + c) / 2)
 
 
 def measured(known: dict[str, Any], gpu: Sequence[dict[str, Any]]) -> list[str]:
-    named = [{**r, "network": "gpt", "way": "standard" if r["standard"] else "transferred"} for r in gpu]
+    named = [{**r, "network": "gpt", "steps": 160, "way": "standard" if r["standard"] else "transferred"} for r in gpu]
     lines = ["### Widths", ""]
     widths = [*known.get("sweep", []), *(r for r in named if r["axis"] == "width")]
     lines += [
@@ -121,25 +136,28 @@ def measured(known: dict[str, Any], gpu: Sequence[dict[str, Any]]) -> list[str]:
     if "clinic" in known:
         rows = known["clinic"]
         near = sum(0.5 <= r["ratio"] <= 2 for r in rows)
-        price = sorted(r["price"] for r in rows)[len(rows) // 2]
+        price, seconds = (sorted(r[key] for r in rows)[len(rows) // 2] for key in ("price", "seconds"))
         lines += [
             "### find_lr",
             "",
             f"On {len(rows)} runs of the clinic, begun from a step size that is wrong by up to 32 times: within a factor of "
-            f"two of the best of a grid of 13 whole runs in {near}. The median price is {price:.1f} trainings (the grid: 13)."
-            + _tuner(rows),
+            f"two of the best of a grid of 13 whole runs in {near}. The median price is {price:.1f} trainings, "
+            f"{seconds:.1f} s (the grid: 13 trainings)." + "".join(_peer(rows, *peer) for peer in PEERS),
             "",
         ]
     return lines
 
 
-def _tuner(rows: Sequence[dict[str, Any]]) -> str:
-    told = [r for r in rows if r.get("tuner")]
-    if not told:
-        return ""
-    near = sum(0.5 <= r["tuner"] / r["best"] <= 2 for r in told)
+PEERS = (("tuner", "Lightning's tuner"), ("range_test", "torch-lr-finder"))
+
+
+def _peer(rows: Sequence[dict[str, Any]], key: str, name: str) -> str:
+    """How often the suggestion of a test of 100 rising step sizes is near the best, of the runs where it gives one."""
+    told = [r for r in rows if r[key]]
+    near = sum(0.5 <= r[key] / r["best"] <= 2 for r in told)
+    seconds = sorted(r[key + "_seconds"] for r in rows)[len(rows) // 2]
     return (
-        f" Lightning's tuner (100 steps of a rising step size, steepest descent of the loss): in {near} of {len(told)}."
+        f" {name} (100 rising step sizes, {seconds:.1f} s): in {near}, and gives no answer in {len(rows) - len(told)}."
     )
 
 

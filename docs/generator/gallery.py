@@ -16,7 +16,7 @@ from generator.pages import Page
 from theodolite.report.figures import series_figure
 
 FOLDER = Path(__file__).parent.parent / "gallery"
-ORDER = ("deep_tanh", "hot_cnn", "sentence_encoder", "memorized_images", "sparse_targets")
+ORDER = ("deep_tanh", "hot_cnn", "sentence_encoder", "memorized_images", "sparse_targets", "tuned_small")
 
 
 Script = tuple[Page, dict[str, str]]

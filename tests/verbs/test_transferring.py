@@ -104,6 +104,59 @@ def test_a_compiled_model_says_the_same_and_is_one_graph(plan):
     assert torch.allclose(compiled(TOKENS), plan.model(TOKENS), atol=1e-5)
 
 
+REPLICAS = """
+import json, os, sys
+import torch
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
+from torch.nn.parallel import DistributedDataParallel
+from torch.nn.functional import cross_entropy
+sys.path.insert(0, sys.argv[1])
+from test_transferring import TOKENS, Gpt
+import theodolite as th
+
+torch.distributed.init_process_group("gloo")
+mesh = init_device_mesh("cpu", (2,))
+
+def sharded(model):
+    for block in model.blocks:
+        fully_shard(block, mesh=mesh)
+    return fully_shard(model, mesh=mesh)
+
+def losses(wrapped):
+    torch.manual_seed(0)
+    plan = th.transfer(Gpt(64, 4), Gpt(16, 2), inputs=TOKENS).initialize_(torch.Generator().manual_seed(0))
+    model, found = wrapped(plan.model), []
+    optimizer = torch.optim.AdamW(plan.groups(lr=1e-2, weight_decay=0.1))
+    for _ in range(3):
+        loss = cross_entropy(model(TOKENS[:, :-1]).flatten(0, 1), TOKENS[:, 1:].flatten())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        found.append(loss.item())
+    return found
+
+told = [losses(one) for one in (lambda model: model, DistributedDataParallel, sharded)]
+torch.distributed.barrier()
+if torch.distributed.get_rank() == 0:
+    print(json.dumps(told), flush=True)
+os._exit(0)  # gloo's own threads may end a process that takes its leave in order
+"""
+
+
+def test_replicas_and_shards_train_as_one_process_does(tmp_path):
+    (tmp_path / "train.py").write_text(REPLICAS)
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "--standalone"]
+    command += [str(tmp_path / "train.py"), os.path.dirname(__file__)]
+    done = subprocess.run(
+        command, capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"}, timeout=240
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    plain, replicated, sharded = json.loads(done.stdout.strip().splitlines()[-1])
+    assert replicated == pytest.approx(plain, rel=1e-5) and sharded == pytest.approx(plain, rel=1e-5)
+    assert plain[-1] < plain[0]
+
+
 def test_an_encoder_of_torch_takes_the_multipliers_in_eval_mode_too():
     def build(n):
         return nn.TransformerEncoder(nn.TransformerEncoderLayer(n, 2, 2 * n, batch_first=True, dropout=0.0), 1)
