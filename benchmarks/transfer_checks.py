@@ -208,14 +208,14 @@ def found_lr(number: int) -> dict[str, Any]:
 def range_test(setup: Any) -> float | None:
     """What torch-lr-finder suggests by its defaults: where the loss falls steepest over 100 steps; None where it does not run."""
     import numpy as np
-    from torch_lr_finder import LRFinder
+    from torch_lr_finder import LRFinder, TrainDataLoaderIter
 
     for group in setup.optimizer.param_groups:
         group["lr"] = 1e-7
         group.pop("initial_lr", None)
     try:
         finder = LRFinder(setup.model, setup.optimizer, setup.loss, device="cpu")
-        finder.range_test(setup.loader, end_lr=10, num_iter=100)
+        finder.range_test(TrainDataLoaderIter(setup.loader), end_lr=10, num_iter=100)
         lrs, losses = (finder.history[key][10:-5] for key in ("lr", "loss"))  # as its plot cuts them
         return float(lrs[int(np.gradient(np.array(losses)).argmin())])
     except Exception as error:

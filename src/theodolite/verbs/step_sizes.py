@@ -66,7 +66,7 @@ class StepSizes(Presentable):
         """
         at_least(1, batch_size=batch_size)
         if self.noise_scale is None:
-            raise InputError("expected a gradient that is told from noise, got none; the noise scale is not known here")
+            raise InputError("expected a gradient larger than its noise, got none; the noise scale is not known here")
         change = (1 + self.noise_scale / self.batch_size) / (1 + self.noise_scale / batch_size)
         return self.lr * (change if self.rule == "sgd" else math.sqrt(change))
 
