@@ -6,7 +6,9 @@ Twelve healthy trainings (three sizes, four step sizes from a third to three tim
 which no finding above a note may be raised and whose printed numbers are held against a second computation: loss and accuracy
 over places in one numpy pass, and the floor of single bytes by counting. Twelve trainings with one fault each, of which the
 cause must be named first. Last a GPT of 98 million parameters on the device: seconds of the diagnosis and its peak of memory
-beside that of training. `real` is for a GPU (a few minutes); `tiny` trains each case in seconds on one core.
+beside that of training, and the best of four step sizes of each shape, by training alone. `real` is for a GPU (three minutes on
+an H200); `tiny` trains each case in seconds on one core. The file is written as cases end, and after `--limit` seconds none
+is begun.
 """
 
 from __future__ import annotations
@@ -23,8 +25,8 @@ import pydoc_data.topics
 import sysconfig
 import time
 import traceback
-from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -158,9 +160,10 @@ class Size:
 
 SIZES = {
     "tiny": Size(((2, 48), (2, 64), (3, 64)), (4e-3, 4e-3, 3e-3), 64, 32, 300, 30),
-    "real": Size(((2, 128), (6, 256), (8, 384)), (4e-3, 2e-3, 1.5e-3), 256, 64, 400, 40),
+    "real": Size(((2, 128), (6, 256), (8, 384)), (4e-3, 2e-3, 1.5e-3), 256, 32, 400, 40),
 }
 FACTORS = (0.33, 0.7, 1.5, 3.0)
+SWEPT = (0.5, 1.0, 2.0, 4.0)
 
 
 def cases(size: Size) -> list[Case]:
@@ -241,21 +244,23 @@ def precision(case: Case) -> Iterator[None]:
         yield
 
 
-def trained(case: Case, size: Size) -> tuple[th.Watch, dict[str, Any]]:
-    """The training of a case, watched, and the seconds that it took with its looks."""
+def trained(case: Case, size: Size, *, watched: bool = True) -> tuple[Any, dict[str, Any]]:
+    """The training of a case, watched or alone (then the model is in place of the watch), and its seconds with its looks."""
     model, optimizer, schedule = built(case, size)
     count = min(size.steps * size.batch, 8192)
     x, y = (t.to(DEVICE) for t in rows_of(case, count, size.context, case.seed, held_out=False))
     held = tuple(t.to(DEVICE) for t in rows_of(case, 256, size.context, case.seed + 1, held_out=True))
-    watch = th.Watch(
-        model,
-        probe=(x[:32], y[:32]),
-        loss=token_loss,
-        optimizer=optimizer,
-        validation=held,
-        every=size.every,
-        level="cheap",
-    )
+    watch = None
+    if watched:
+        watch = th.Watch(
+            model,
+            probe=(x[:32], y[:32]),
+            loss=token_loss,
+            optimizer=optimizer,
+            validation=held,
+            every=size.every,
+            level="cheap",
+        )
     began = time.perf_counter()
     draw = torch.Generator().manual_seed(case.seed)
     model.train()
@@ -270,26 +275,30 @@ def trained(case: Case, size: Size) -> tuple[th.Watch, dict[str, Any]]:
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         schedule.step()
-        watch(step)
-    watch.look(size.steps)
-    return watch, {"seconds": time.perf_counter() - began, "last batch": float(value.detach()), "held": held}
+        if watch is not None:
+            watch(step)
+    if watch is not None:
+        watch.look(size.steps)
+    return watch or model, {"seconds": time.perf_counter() - began, "last batch": float(value.detach()), "held": held}
 
 
-def independent(case: Case, watch: th.Watch, held: tuple[Tensor, Tensor]) -> dict[str, float]:
+def independent(
+    case: Case, model: nn.Module, held: tuple[Tensor, Tensor], kept: Iterable[Any] = ()
+) -> dict[str, float]:
     """Loss, accuracy over places and the floor of single bytes on validation data, with nothing of the library."""
     x, y = held
-    watch.model.eval()
+    model.eval()
     with torch.no_grad(), precision(case):
-        logits = torch.cat([watch.model(part).float() for part in x.split(32)]).double().cpu().numpy()
-    watch.model.train()
+        logits = torch.cat([model(part).float() for part in x.split(32)]).double().cpu().numpy()
+    model.train()
     wanted = y.cpu().numpy()
     top = logits.max(-1, keepdims=True)
     log = logits - top - np.log(np.exp(logits - top).sum(-1, keepdims=True))
     own = np.take_along_axis(log, wanted[..., None], -1)[..., 0]
-    counts = sum(
-        np.bincount(b.target.cpu().numpy().ravel(), minlength=logits.shape[-1]) for b in watch.training_batches.kept
-    )
-    shares = counts[counts > 0] / counts.sum()
+    counts = np.zeros(logits.shape[-1])
+    for batch in kept:
+        counts += np.bincount(batch.target.cpu().numpy().ravel(), minlength=logits.shape[-1])
+    shares = counts[counts > 0] / max(1.0, counts.sum())
     floor = -(shares * np.log(shares)).sum()
     return {
         "loss": float(-own.mean()),
@@ -299,11 +308,33 @@ def independent(case: Case, watch: th.Watch, held: tuple[Tensor, Tensor]) -> dic
     }
 
 
-def one(case: Case, size: Size) -> dict[str, Any]:
-    """What a diagnosis says of a case, and whether that is right."""
+def prepare() -> None:
+    """A process of its own: quiet, on one core, with the matrix products that people use on a GPU."""
     logging.getLogger("theodolite").setLevel(logging.CRITICAL)
     if DEVICE == "cpu":
         torch.set_num_threads(1)
+    else:
+        torch.set_float32_matmul_precision("high")
+
+
+def swept(shape: int, factor: float, size: Size) -> dict[str, Any]:
+    """The held-out loss of one shape trained alone with warm-up at a multiple of the step size that is called its best."""
+    prepare()
+    layers, width = size.shapes[shape]
+    case = Case("sweep", (), layers, width, factor, seed=50 + shape)
+    model, told = trained(case, size, watched=False)
+    loss = independent(case, model, told["held"])["loss"]
+    return {
+        "name": f"sweep {layers}x{width}",
+        "lr": factor * size.best[shape],
+        "loss": loss,
+        "training s": told["seconds"],
+    }
+
+
+def one(case: Case, size: Size) -> dict[str, Any]:
+    """What a diagnosis says of a case, and whether that is right."""
+    prepare()
     try:
         watch, told = trained(case, size)
         began = time.perf_counter()
@@ -312,7 +343,7 @@ def one(case: Case, size: Size) -> dict[str, Any]:
     except Exception:
         return {"name": case.name, "right": False, "error": traceback.format_exc()[-1500:]}
     serious = [f.name for f in found.findings if f.severity != "note"]
-    known = independent(case, watch, told["held"])
+    known = independent(case, watch.model, told["held"], watch.training_batches.kept)
     ours = {
         key: found.scores.get(name, math.nan)
         for key, name in (("loss", "validation loss"), ("accuracy", "validation accuracy"))
@@ -327,9 +358,8 @@ def one(case: Case, size: Size) -> dict[str, Any]:
     right = bool(serious) and serious[0] in case.wanted if case.wanted else not serious
     twin = math.nan
     if case.twin:  # the same training without its fault: is it one?
-        twin = independent(replace(case, **case.twin), trained(replace(case, **case.twin), size)[0], told["held"])[
-            "loss"
-        ]
+        other = replace(case, **case.twin)
+        twin = independent(other, trained(other, size, watched=False)[0], told["held"])["loss"]
     return {
         "name": case.name,
         "right": right,
@@ -357,6 +387,7 @@ def large(steps: int = 150) -> dict[str, Any]:
     """A GPT of 98 million parameters: seconds of its diagnosis, and its peak of memory beside that of training."""
     shape, batch = ((12, 768, 256), 32) if DEVICE == "cuda" else ((2, 64, 64), 8)
     layers, width, context = shape
+    prepare()
     torch.manual_seed(0)
     tokens = 16_384 if DEVICE == "cuda" else 512
     pairs = text()[: len(text()) // 2 * 2].reshape(-1, 2).astype(np.int64) @ np.array([256, 1])
@@ -400,8 +431,12 @@ def large(steps: int = 150) -> dict[str, Any]:
         optimizer.step()
         schedule.step()
         if step == steps // 2:
-            training = peak()  # before the next look
+            training = peak()  # between two looks
         watch(step)
+        if step == steps // 3 + 2:
+            peak()
+    if DEVICE == "cuda":
+        torch.cuda.synchronize()
     trained_s = time.perf_counter() - began
     peak()
     began = time.perf_counter()
@@ -429,37 +464,57 @@ def main() -> None:
     parser.add_argument("cases", nargs="*")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--size", choices=list(SIZES), default="real" if DEVICE == "cuda" else "tiny")
-    parser.add_argument("--jobs", type=int, default=4 if DEVICE == "cuda" else 1)
+    parser.add_argument("--jobs", type=int, default=8 if DEVICE == "cuda" else 1)
+    parser.add_argument("--limit", type=float, default=math.inf, help="seconds after which no case is begun")
     parser.add_argument("--full", action="store_true", help="print all that is known of each case")
     given = parser.parse_args()
     size = SIZES[given.size]
     chosen = [c for c in cases(size) if not given.cases or any(q in c.name for q in given.cases)]
+    sweep = [(i, f) for i in range(len(size.shapes)) for f in SWEPT if not given.cases or "sweep" in given.cases]
     began = time.perf_counter()
     results: list[dict[str, Any]] = []
-    if not given.cases or "98" in given.cases:
-        results.append(large())
-        print(json.dumps(results[-1], indent=1), flush=True)
 
     def tell(row: dict[str, Any]) -> None:
         results.append(row)
-        mark = "OK  " if row["right"] else "MISS" if row.get("wanted") else "ALARM"
-        say = {
-            k: v
-            for k, v in row.items()
-            if given.full
-            or k in ("found", "numbers right", "error", "training s", "diagnosis s", "loss without the fault")
-        }
+        mark = "" if "right" not in row else "OK  " if row["right"] else "MISS" if row.get("wanted") else "ALARM"
+        short = (
+            "found",
+            "numbers right",
+            "error",
+            "training s",
+            "diagnosis s",
+            "times",
+            "loss without the fault",
+            "lr",
+            "loss",
+        )
+        say = {k: v for k, v in row.items() if given.full or k in short}
         print(mark, row["name"], json.dumps(say, default=str, indent=1 if given.full else None), flush=True)
         if given.out:
             given.out.write_text(json.dumps(results, indent=1, default=str), encoding="utf-8")
 
+    if not given.cases or "98" in given.cases:
+        try:
+            tell(large())
+        except Exception:
+            tell({"name": "98 million", "error": traceback.format_exc()[-1500:]})
+    todo = [(one, case, size) for case in chosen] + [(swept, shape, factor, size) for shape, factor in sweep]
     if given.jobs == 1:
-        for case in chosen:
-            tell(one(case, size))
+        for ask, *told in todo:
+            if time.perf_counter() - began < given.limit:
+                tell(ask(*told))
     else:
+        running: set[Future[dict[str, Any]]] = set()
         with ProcessPoolExecutor(given.jobs, multiprocessing.get_context("spawn")) as pool:
-            for row in pool.map(one, chosen, [size] * len(chosen)):
-                tell(row)
+            while todo or running:
+                while todo and len(running) < given.jobs and time.perf_counter() - began < given.limit:
+                    running.add(pool.submit(*todo.pop(0)))
+                if not running:
+                    break
+                done, running = wait(running, return_when=FIRST_COMPLETED)
+                for ended in done:
+                    why = ended.exception()
+                    tell({"name": "a case that broke", "error": repr(why)} if why else ended.result())
     rows = [r for r in results if "right" in r]
     healthy = [r for r in rows if r["name"].startswith("healthy")]
     faulty = [r for r in rows if r not in healthy]

@@ -48,6 +48,9 @@ WELL = 0.9
 SHORT, LONG = 300, 1000
 """Steps of the longest trial of a run that was not made yet, and of any."""
 
+FIRST_KEPT = 6
+"""Arms that are taken beyond a quarter of the steps."""
+
 FEWEST = 4
 """Steps of the longest trial below which none is made: then it has no quarter."""
 
@@ -226,25 +229,31 @@ def _halved(found: Experiment, pool: list[Intervention], longest: int) -> list[I
         except (RuntimeError, ValueError, TypeError, NotImplementedError, AttributeError, IndexError):
             continue  # the change cannot be made to this network
         alive.append(one)
-    for goal, kept, slack in ((longest // 2, 6, NOTHING), (longest, 3, -NOTHING)):
-        alive.sort(key=lambda i: _merit(found, i), reverse=True)
+        _let_go(found, _kept(found, alive, FIRST_KEPT, NOTHING))
+    for goal, kept, slack in ((longest // 2, FIRST_KEPT, NOTHING), (longest, 3, -NOTHING)):
         alive = _kept(found, alive, kept, slack)
-        names = {AS_IT_IS.name, *(one.change.name for one in alive)}
-        for name, arm in found.arms.items():
-            if name not in names and not arm.released:  # copies of a large model are many numbers
-                arm.release()
+        _let_go(found, alive)
         found.trial(AS_IT_IS, goal)
         for one in alive:
             found.trial(one.change, goal)
     return alive
 
 
-def _kept(found: Experiment, ranked: list[Intervention], count: int, slack: float) -> list[Intervention]:
+def _let_go(found: Experiment, kept: list[Intervention]) -> None:
+    """Arms that will not be taken further: copies of a large model are many numbers."""
+    names = {AS_IT_IS.name, *(one.change.name for one in kept)}
+    for name, arm in found.arms.items():
+        if name not in names and not arm.released:
+            arm.release()
+
+
+def _kept(found: Experiment, alive: list[Intervention], count: int, slack: float) -> list[Intervention]:
     """The best few arms, and those that something measured asks for where they help; several interventions may share one arm.
 
     Another step may hide what is measured: ten times the step outruns updates that are rounded away. After a quarter of the steps
     it is enough not to be behind: weights decay with time.
     """
+    ranked = sorted(alive, key=lambda one: _merit(found, one), reverse=True)
     best = list(dict.fromkeys(one.change.name for one in ranked))[:count]
     asked = {one.change.name for one in ranked if one.sign and _is_level(found, one.change.name, slack)}
     return [one for one in ranked if one.change.name in asked.union(best)]
