@@ -6,7 +6,6 @@ from scipy import stats
 
 from theodolite.core.reading import Estimate
 from theodolite.core.statistics import (
-    batch_estimate,
     left_out_errors,
     log_slope,
     mean_estimate,
@@ -51,15 +50,6 @@ def test_estimates_are_pooled_with_the_larger_error():
     spread = pooled_estimate([Estimate(float(value), 0.01) for value in (0, 1, 2, 3)])
     assert spread.stderr > 0.5
     assert pooled_estimate([Estimate(2.0, 0.5, scale=3.0)]) == Estimate(2.0, 0.5, scale=3.0)
-
-
-def test_batch_estimate_of_a_variance():
-    draws = np.random.default_rng(0).normal(0.0, 3.0, 40_000)
-    got = batch_estimate(np.var, draws)
-    assert got.value == np.var(draws)
-    assert got.stderr == pytest.approx(9 * math.sqrt(2 / 40_000), rel=0.6)
-    with pytest.raises(ValueError, match="at least 40"):
-        batch_estimate(np.var, draws[:30])
 
 
 def test_log_slope_of_an_exact_power():

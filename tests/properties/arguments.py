@@ -11,7 +11,6 @@ import torch
 from torch import nn
 
 from theodolite.io.batches import Batch
-from theodolite.io.weights import weights_of
 from theodolite.measure.dynamics import Sgd
 from theodolite.measure.experiments import frozen_rmsprop
 
@@ -97,12 +96,6 @@ def by_function():
         "update_rule": {"optimizer": optimizer, "model": ([model], [other])},
         "group_moments": {"loss": loss, "batches": (batches, odd_batches)},
         "update_effect": {"loss": loss, "batches": (batches, odd_batches), "before": state},
-        "trial_run": {
-            "optimizer": (optimizer[0], optimizer[1][:1]),
-            "loss": ([lambda copied, given: nn.functional.cross_entropy(copied(given[0]), given[1])], []),
-            "training": (pairs, odd_pairs),
-            "held_out": (pairs, odd_pairs),
-        },
         "network_outputs": {"own": ([many], [[]]), "x": cloud, "activation": (["relu"], ["no such"])},
         "trained_networks": {
             "start": ([many], [[p * 0 for p in many]]),
@@ -142,7 +135,6 @@ def by_function():
             ),
             "steps": ([(1, 3)], [(0, 0), (0, 1), (-1, 2)]),
         },
-        "layer_variances": {"weights": ([weights_of(model)], [{}, weights_of({"w": x * 0}), weights_of({"w": x[0]})])},
         "objective_dimension": {
             "train": ([lambda dimension, seed: dimension], []),
             "evaluate": (
@@ -166,7 +158,6 @@ def by_function():
         "attention_sights": {"inputs": ([(x,)], [(x * math.nan,)]), "keywords": ([{}], [])},
         "redrawn_gradients": {"inputs": ([(x,)], [(x * math.nan,)]), "keywords": ([{}], []), "draws": ([2], [0, 1])},
         "feature_covariances": {"run": ran, "batches": ([[x, x]], [[], [x * math.nan], [x[:1]]]), "layers": names},
-        "feature_samples": {"run": ran, "batches": ([[x, x]], [[], [x * math.nan]]), "layers": names},
         "layer_inputs": {"run": run, "layers": names},
         "recurrent_saturation": {
             "module": ([lstm], []),

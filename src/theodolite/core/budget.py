@@ -93,20 +93,3 @@ class Pace:
 
 TOGETHER = {"forward": 32, "gradient": 8, "product": 4}
 """Samples that go through a model at once when a price is told."""
-
-
-class Stopwatch:
-    """Seconds since it was made, as far as this process could use them: never less than half of the clock's.
-
-    What is bought with a budget must not depend on what else runs on the machine, and nobody should wait for ever: where
-    other programs take the processor, time that was not had does not count, up to half of the clock's.
-    """
-
-    def __init__(self) -> None:
-        self._clock, self._used = time.perf_counter(), time.process_time()
-
-    @property
-    def seconds(self) -> float:
-        """What has gone by."""
-        clock, used = time.perf_counter() - self._clock, time.process_time() - self._used
-        return max(min(clock, used), clock / 2)

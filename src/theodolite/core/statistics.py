@@ -48,18 +48,6 @@ def pooled_estimate(results: Sequence[Any], *, certain: bool = False) -> Estimat
     return Estimate(float(draws[0])) if certain and draws.size == 1 else mean_estimate(draws)
 
 
-def batch_estimate(statistic: Any, draws: Any, *, batches: int = 20) -> Estimate:
-    """Any statistic of many draws with its error, from the spread over independent batches of them.
-
-    The value is the statistic of all draws; the error is that of the mean over batches.
-    """
-    values = np.asarray(draws, dtype=np.float64)
-    if len(values) < 2 * batches:
-        raise InputError(f"expected at least {2 * batches} draws for {batches} batches, got {len(values)}; draw more")
-    parts = [float(statistic(part)) for part in np.array_split(values, batches)]
-    return Estimate(float(statistic(values)), mean_estimate(parts).stderr)
-
-
 def left_out_errors(statistic: Any, count: int, *, of: int, blocks: int = 8) -> tuple[float, ...]:
     """What it costs to know some numbers from ``count`` samples rather than from all ``of`` them, by the jackknife.
 

@@ -202,8 +202,3 @@ def decay_of(subject: Subject) -> float:
     """The largest weight decay of the optimizer's groups."""
     groups = [] if subject.optimizer is None else subject.optimizer.param_groups
     return max((float(group.get("weight_decay", 0.0) or 0.0) for group in groups), default=0.0)
-
-
-def is_known(value: float) -> bool:
-    """Whether it is a number."""
-    return not math.isnan(value)

@@ -22,7 +22,7 @@ from theodolite.evidence.start import base_lr, beginning, largest_lr, load, sche
 from theodolite.evidence.task import Score, held_out_constant, is_language, majority, quiet, score_of, skill
 from theodolite.evidence.work import work_of
 from theodolite.io.batches import Batch
-from theodolite.measure.dynamics.trial_runs import copied_training
+from theodolite.measure.dynamics.training_copies import copied_training
 
 SURE = 3.0
 """Standard errors by which two trials must differ: chance does so once in 200 with 16 parts (Student's t)."""

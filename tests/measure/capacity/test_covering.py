@@ -1,5 +1,4 @@
 import itertools
-import math
 
 import pytest
 import torch
@@ -7,7 +6,6 @@ import torch
 from theodolite.measure.capacity import (
     distances,
     embedding,
-    entropy_interval,
     gaussian_map,
     greedy_cover,
     lipschitz_code,
@@ -46,24 +44,6 @@ def test_centers_are_as_far_apart_as_the_radius_before():
     gaps = torch.pdist(points[cover.centers])
     assert float(gaps.min()) == pytest.approx(float(cover.radii[-2]))
     assert (cover.radii.diff() <= 0).all()
-
-
-def test_the_interval_holds_the_entropy_number_of_the_cube():
-    grid = (torch.arange(32, dtype=torch.float64) + 0.5) / 32
-    points = torch.cartesian_prod(grid, grid)
-    for bits in (2, 4, 6):
-        low, high = entropy_interval(points, bits=bits, norm="sup")
-        # the grid leaves out a margin of 1/64 at each side
-        assert low <= cube_entropy_number(2, bits)
-        assert high >= cube_entropy_number(2, bits) - 1 / 64
-    assert entropy_interval(points, bits=11, norm="sup")[1] == 0.0
-
-
-def test_volume_bounds_the_disc():
-    angle = torch.linspace(0, 2 * math.pi, 400, dtype=torch.float64)
-    rings = torch.cat([r * torch.stack([angle.cos(), angle.sin()], 1) for r in torch.linspace(0.05, 1, 20)])
-    for bits in range(6):
-        assert entropy_interval(rings, bits=bits)[1] > 0.95 * 2 ** (-bits / 2)  # balls of the plane, by volume
 
 
 @pytest.mark.parametrize("bits", [0, 1, 2, 3, 5])

@@ -10,7 +10,6 @@ from theodolite.theory.bias import (
     least_divergence,
     least_l1_norm,
     least_potential,
-    least_ridge_potential,
     least_weighted_norm,
     potential,
     sinh_solution,
@@ -66,18 +65,6 @@ def test_limits_of_the_start():
     assert 0.1 > excess[0] > excess[1] > excess[2] > 0
     assert potential(np.array([1.0, -2.0]), scale=1e-8) / np.log(1e16) == pytest.approx(3.0, rel=0.05)
     assert 1e6 * potential(np.array([1.0, -2.0]), scale=1e3) == pytest.approx(5 / 4, rel=1e-9)
-
-
-def test_ridge_path_ends_at_the_interpolant():
-    x, y, shape = interpolation(1)
-    goal = least_potential(x, y, scale=0.3, initial_shape=shape)
-    gaps = [
-        np.abs(least_ridge_potential(x, y, scale=0.3, ridge=r, initial_shape=shape) - goal).max() for r in (1e-3, 1e-4)
-    ]
-    assert gaps[0] / gaps[1] == pytest.approx(10, rel=0.05)
-    beta = least_ridge_potential(x, y, scale=0.3, ridge=0.1, initial_shape=shape)
-    gradient = 2 * x.T @ (x @ beta - y) + 0.1 * np.arcsinh(beta / (2 * (0.3 * shape) ** 2))
-    assert np.abs(gradient).max() < 1e-10
 
 
 def test_diagonal_network_is_the_divergence_of_its_halves():

@@ -10,19 +10,16 @@ from theodolite.theory.kernels import (
     Kernel,
     cholesky_factor,
     conjugate_gradients,
-    dpp_expected_size,
     dpp_sample,
     gp_posterior,
     kernel_ridge,
     leave_one_out_residuals,
     log_marginal_likelihood,
     mercer_eigenvalues,
-    mercer_functions,
     mlp_kernels,
     one_hot_targets,
     pivoted_cholesky,
     ridge_by_conjugate_gradients,
-    ridge_trained_prediction,
     rkhs_norm,
     trained_prediction,
 )
@@ -228,11 +225,6 @@ def test_mercer_eigenvalues_of_brownian_motion_and_of_the_golden_ratio():
     assert torch.allclose(
         60 * mercer_eigenvalues(kernel)[:4], golden ** -(2 * torch.arange(4.0).double() + 1), rtol=1e-9
     )
-    values, functions = mercer_functions(
-        torch.minimum(grid[:, None], grid), torch.minimum(grid[:, None], grid), count=1
-    )
-    expected = math.sqrt(2) * torch.sin(0.5 * math.pi * grid)
-    assert torch.allclose(functions[:, 0].abs(), expected, atol=1e-3)
 
 
 def test_a_k_dpp_draws_sets_by_their_determinants():
@@ -248,9 +240,6 @@ def test_a_k_dpp_draws_sets_by_their_determinants():
     share = np.array([counts[s] for s in sets]) / draws
     expected = weights / weights.sum()
     assert (np.abs(share - expected) < 4.5 * np.sqrt(expected * (1 - expected) / draws)).all()
-    assert dpp_expected_size(kernel) == pytest.approx(
-        torch.trace(kernel @ torch.linalg.inv(kernel + torch.eye(5).double())).item()
-    )
     with pytest.raises(ValueError, match="rank"):
         dpp_sample(kernel, 6, generator=generator)
 
@@ -259,29 +248,6 @@ def test_classes_as_targets():
     targets = one_hot_targets(torch.tensor([0, 2, 1]))
     assert targets.argmax(1).tolist() == [0, 2, 1]
     assert targets.sum(1).abs().max() < 1e-15
-
-
-def test_weight_decay_towards_the_start_is_ridge_at_every_time():
-    """A linear model with random start, trained by gradient flow with decay, by its own matrix exponential."""
-    generator = torch.Generator().manual_seed(0)
-    features, new = (torch.randn(n, 9, generator=generator, dtype=torch.float64) for n in (6, 4))
-    y = torch.randn(6, generator=generator, dtype=torch.float64)
-    ntk, cross, prior = (Kernels(a @ b.T, a @ b.T) for a, b in ((features, features), (new, features), (new, new)))
-    damped = (features.T @ features + 0.4 * torch.eye(9, dtype=torch.float64)) / 6
-    for time in (0.0, 0.7, 30.0):
-        decay = torch.linalg.matrix_exp(-0.5 * time * damped)
-        weights = torch.linalg.solve(damped, (torch.eye(9, dtype=torch.float64) - decay) @ features.T @ y / 6)
-        # w = w0 - (1 - e)(w0 J^T J / m) / damped: the start decays only where the data pull at it
-        kept = torch.eye(9, dtype=torch.float64) - torch.linalg.solve(
-            damped, (torch.eye(9, dtype=torch.float64) - decay) @ features.T @ features / 6
-        )
-        found = ridge_trained_prediction(ntk, y, ridge=0.4, time=time, cross=cross, prior=prior, lr=0.5)
-        assert torch.allclose(found.mean, new @ weights, rtol=1e-9)
-        assert torch.allclose(found.covariance, new @ kept @ kept.T @ new.T, atol=1e-9)
-    late = ridge_trained_prediction(ntk, y, ridge=0.4, time=math.inf, cross=cross, prior=prior)
-    assert torch.allclose(late.mean, kernel_ridge(ntk.ntk, y, ridge=0.4).predict(cross.ntk), rtol=1e-9)
-    with pytest.raises(ValueError, match="^expected a (finite )?ridge"):
-        ridge_trained_prediction(ntk, y, ridge=-1.0, time=1.0, cross=cross, prior=prior)
 
 
 def test_conditioning_on_one_value_after_the_other_gives_posterior_evidence_and_what_is_left_out():

@@ -7,7 +7,7 @@ from torch import nn
 
 from theodolite.core.state import exact_products
 from theodolite.theory import Activation, Mlp, activation_of
-from theodolite.theory.kernels import mlp_kernel_diagonal, mlp_kernels
+from theodolite.theory.kernels import mlp_kernels
 from theodolite.theory.kernels._duals.maps import Pairs, known_dual
 from theodolite.theory.kernels._programs import (
     Dense,
@@ -215,15 +215,6 @@ def test_tiles_make_no_difference(name, monkeypatch):
     assert torch.allclose(other.ntk, whole.ntk, rtol=1e-11, atol=1e-12)
 
 
-@pytest.mark.parametrize("name", ["relu", "gelu", "silu"])
-def test_the_diagonal_alone(name):
-    x = points(9)
-    spec = Mlp(3, name, 1.7, 0.2)
-    whole, alone = mlp_kernels(spec, x, x.clone(), weight_rate=0.7), mlp_kernel_diagonal(spec, x, weight_rate=0.7)
-    assert torch.allclose(whole.nngp.diagonal(), alone.nngp, rtol=1e-11)
-    assert torch.allclose(whole.ntk.diagonal(), alone.ntk, rtol=1e-10)
-
-
 @pytest.mark.parametrize("name", ["relu", "erf", "gelu", "tanh"])
 def test_single_precision(name):
     x = points(50, d=30)
@@ -236,10 +227,8 @@ def test_single_precision(name):
 
 def test_depth_of_relu_and_of_tanh():
     x = torch.ones(1, 4, dtype=torch.float64)
-    assert mlp_kernel_diagonal(Mlp(31, "relu", 2.0), x, weight_rate=1.0, bias_rate=0.5).ntk.item() == pytest.approx(
-        32 * 1.5
-    )
-    deep = mlp_kernel_diagonal(Mlp(99, "tanh", 1.0), x, weight_rate=1.0, bias_rate=0.0).ntk.item()
+    assert mlp_kernels(Mlp(31, "relu", 2.0), x, weight_rate=1.0, bias_rate=0.5).ntk.item() == pytest.approx(32 * 1.5)
+    deep = mlp_kernels(Mlp(99, "tanh", 1.0), x, weight_rate=1.0, bias_rate=0.0).ntk.item()
     assert deep == pytest.approx(0.520, abs=1e-3)  # the weights' part does not grow with depth
 
 

@@ -41,10 +41,6 @@ class Match:
     used: tuple[str, ...]
 
 
-Scheme = Callable[[str, Weights, Config], Match | None]
-"""Given the name of a tensor that could be the matrix, all tensors and the configuration."""
-
-
 def matched(
     name: str, weights: Weights, used: tuple[str, ...], *, shape: tuple[int, ...], note: str, read: Packed
 ) -> Match:

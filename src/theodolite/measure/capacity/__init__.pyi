@@ -3,7 +3,6 @@ from .covering import (
     LinearEmbedding as LinearEmbedding,
     distances as distances,
     embedding as embedding,
-    entropy_interval as entropy_interval,
     gaussian_map as gaussian_map,
     greedy_cover as greedy_cover,
     lipschitz_code as lipschitz_code,

@@ -51,19 +51,6 @@ def greedy_cover(points: Tensor, *, count: int, norm: Norm = "euclidean") -> Cov
     return Cover(torch.tensor(centers, device=points.device), torch.stack(radii))
 
 
-def entropy_interval(points: Tensor, *, bits: int, norm: Norm = "euclidean") -> tuple[float, float]:
-    r"""Between which values $\epsilon_n$ of the sample lies, the least radius of $2^n$ balls that cover it, n ``bits``.
-
-    How finely n bits can name a point of a data set: what any code or quantizer of that length must lose.
-
-    >>> entropy_interval(torch.linspace(0, 1, 5)[:, None], bits=1)  # the best two balls have radius 1/4
-    (0.25, 0.5)
-    """
-    at_least(0, bits=bits)
-    radius = float(greedy_cover(points, count=min(2**bits, len(points)), norm=norm).radii[-1])
-    return radius / 2, radius
-
-
 def distances(points: Tensor, center: Tensor, norm: Norm) -> Tensor:
     """From every point to one: the largest difference of coordinates, the root of their sum, or of their mean, of squares."""
     gap = points - center

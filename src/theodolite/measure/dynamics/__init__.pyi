@@ -24,7 +24,7 @@ from .travel import (
     trainable_vector as trainable_vector,
     weight_travel as weight_travel,
 )
-from .trial_runs import TrialRun as TrialRun, copied_training as copied_training, trial_run as trial_run
+from .training_copies import copied_training as copied_training
 from .update_rules import (
     Preconditioned as Preconditioned,
     UpdateRule as UpdateRule,

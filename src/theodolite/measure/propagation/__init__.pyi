@@ -2,7 +2,6 @@ from .attention_maps import AttentionSight as AttentionSight, attention_sights a
 from .input_sizes import InputScales as InputScales, input_scales as input_scales
 from .layer_features import (
     feature_covariances as feature_covariances,
-    feature_samples as feature_samples,
     layer_inputs as layer_inputs,
     matrix_layers as matrix_layers,
     path_gains as path_gains,
@@ -19,10 +18,4 @@ from .signal_flow import (
     is_matrix_layer as is_matrix_layer,
     signals as signals,
 )
-from .weight_spread import (
-    LayerVariances as LayerVariances,
-    fan_in as fan_in,
-    layer_variances as layer_variances,
-    mean_square as mean_square,
-    sums_inputs as sums_inputs,
-)
+from .weight_spread import fan_in as fan_in, mean_square as mean_square, sums_inputs as sums_inputs

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from theodolite.core.checks import InputError, at_least
+from theodolite.core.checks import InputError
 from theodolite.measure.propagation.signal_flow import is_matrix_layer
 from theodolite.measure.spectra import FeatureCovariance, feature_rows
 
@@ -51,45 +51,6 @@ def feature_covariances(
         for batch in batches:
             run(batch)
     return found
-
-
-@torch.no_grad()
-def feature_samples(
-    run: Callable[[Any], Any], batches: Iterable[Any], layers: Mapping[str, nn.Module], *, most: int
-) -> dict[str, Tensor]:
-    """Every layer's output on the first ``most`` samples, and the first layer's input as ``input``; positions pooled.
-
-    ``run`` calls the model on a batch. A layer that runs twice in a pass keeps what it gave first.
-    """
-    at_least(0, most=most)
-    found: dict[str, list[Tensor]] = {}
-    seen: set[str] = set()
-
-    def keep(name: str) -> Callable[..., None]:
-        def hook(module: nn.Module, args: Any, output: Any) -> None:
-            features = output[0] if isinstance(output, tuple | list) else output
-            pairs = [(name, features)]
-            if not seen and args and isinstance(args[0], Tensor) and args[0].is_floating_point():
-                pairs.insert(0, ("input", args[0]))
-            for key, value in pairs:
-                if key not in seen and isinstance(value, Tensor) and value.ndim >= 2:
-                    seen.add(key)
-                    rows = value.flatten(1) if key == "input" else feature_rows(value)
-                    found.setdefault(key, []).append(rows.detach())
-
-        return hook
-
-    with ExitStack() as stack:
-        for name, module in layers.items():
-            stack.callback(module.register_forward_hook(keep(name)).remove)
-        count = 0
-        for batch in batches:
-            run(batch)
-            count += len(batch)
-            seen.clear()
-            if count >= most:
-                break
-    return {name: torch.cat(parts)[:most] for name, parts in found.items()}
 
 
 @torch.no_grad()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +11,7 @@ import numpy as np
 from theodolite.core.checks import positive
 from theodolite.core.lazy_torch import array_of, is_tensor, kind_of, torch
 from theodolite.core.reading import Estimate
-from theodolite.io.weights import Weight, Weights, owners_of, readable
+from theodolite.io.weights import Weight
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,39 +22,6 @@ NOT_SUMS = ("Embedding", "EmbeddingBag", "Bilinear", "LayerNorm", "RMSNorm")
 
 BLOCK = 1 << 16
 """Entries in double precision at a time: they stay in the cache."""
-
-
-@dataclass(frozen=True)
-class LayerVariances:
-    """A layer's fan-in, its weights' variance times the fan-in, and its biases' variance (None without biases)."""
-
-    name: str
-    fan_in: int
-    weight_variance: Estimate
-    bias_variance: Estimate | None
-
-
-def layer_variances(
-    weights: Weights, *, model: nn.Module | None = None, faults: dict[str, str] | None = None
-) -> Iterator[LayerVariances]:
-    """Every matrix of weights that sums its inputs, in the order of the parameters, one or two tensors in memory.
-
-    A checkpoint tells only names and shapes: a tensor of two or more axes whose name speaks of weights, but not of an
-    embedding, counts; its fan-in is the product of all axes but the first. A ``model`` tells what its layers are.
-    Tensors that cannot be read or are not finite are left out and put into ``faults``.
-    """
-    owners = owners_of(model)
-    faults = {} if faults is None else faults
-    sums = {name: weight for name, weight in weights.items() if sums_inputs(name, weight, owners.get(name))}
-    for weight, tensor in readable(sums, faults):
-        head, _, tail = weight.name.rpartition("weight")
-        bias = weights.get(f"{head}bias{tail}")
-        outputs = bias.shape[0] if bias is not None and len(bias.shape) == 1 else None
-        inputs = fan_in(weight.shape, owners.get(weight.name), outputs=outputs)
-        spread = None
-        if bias is not None and len(bias.shape) == 1:
-            spread = next((mean_square(vector, 1) for _, vector in readable({bias.name: bias}, faults)), None)
-        yield LayerVariances(weight.name, inputs, mean_square(tensor, inputs), spread)
 
 
 def sums_inputs(name: str, weight: Weight | Tensor | NDArray[Any], owner: nn.Module | None = None) -> bool:

@@ -2,7 +2,6 @@ from .diagonal_nets import (
     least_divergence as least_divergence,
     least_l1_norm as least_l1_norm,
     least_potential as least_potential,
-    least_ridge_potential as least_ridge_potential,
     least_weighted_norm as least_weighted_norm,
     potential as potential,
     sinh_solution as sinh_solution,

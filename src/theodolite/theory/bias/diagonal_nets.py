@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from theodolite.core.checks import InputError, not_negative, positive, real_values
+from theodolite.core.checks import InputError, positive, real_values
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -135,28 +135,6 @@ def least_l1_norm(x: Array, y: Array) -> Array:
     if found.x is None:
         raise InputError(f"expected a linear programme with a solution, got: {found.message}; look at the data")
     return np.asarray(size * (found.x[:n] - found.x[n:]))
-
-
-def least_ridge_potential(
-    x: Array, y: Array, *, scale: float, ridge: float, initial_shape: Array | float = 1.0
-) -> Array:
-    r"""The least $|X\beta-y|^2+\lambda Q(\beta)$, which tends to the interpolant of least Q as $\lambda\to0$.
-
-    For labels with noise, where the interpolant fits too much: the ridge trades the fit against the potential.
-
-    With an error of order $\lambda$. Its dual is that of the interpolant with $\frac\lambda4|\nu|^2$ more,
-    since $\nu=\frac2\lambda(y-X\beta)$.
-    """
-    positive(scale=scale)
-    not_negative(ridge=ridge)
-    positive(initial_shape=initial_shape)
-    real_values(x=x, y=y)
-    w = np.broadcast_to((scale * np.asarray(initial_shape, dtype=float)) ** 2, (x.shape[1],))
-
-    def images(u: Array) -> tuple[Array, Array]:
-        return 2 * w * np.sinh(u), 2 * w * np.cosh(u)
-
-    return _dual_solution(np.asarray(x, dtype=float), np.asarray(y, dtype=float), images, ridge=0.5 * ridge)
 
 
 def _independent(x: Array, y: Array) -> tuple[Array, Array]:

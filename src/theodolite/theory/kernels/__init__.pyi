@@ -29,13 +29,10 @@ from .layer_shares import Share as Share, tangent_pair as tangent_pair, tangent_
 from .matrix_free import Kernel as Kernel, KernelMatrix as KernelMatrix
 from .mercer import (
     brownian_eigenvalue as brownian_eigenvalue,
-    dpp_expected_size as dpp_expected_size,
     dpp_sample as dpp_sample,
     gaussian_eigenvalue as gaussian_eigenvalue,
     mercer_eigenvalues as mercer_eigenvalues,
-    mercer_functions as mercer_functions,
 )
-from .ridge_training import ridge_trained_prediction as ridge_trained_prediction
 from .solvers import (
     Matrix as Matrix,
     Solution as Solution,
@@ -58,7 +55,7 @@ from .step_sizes import (
     kernel_learning as kernel_learning,
     learning_rates as learning_rates,
 )
-from .wide_networks import mlp_kernel_diagonal as mlp_kernel_diagonal, mlp_kernels as mlp_kernels
+from .wide_networks import mlp_kernels as mlp_kernels
 from .wide_training import (
     certified_width as certified_width,
     decay_factor as decay_factor,

@@ -10,7 +10,7 @@ import math
 import torch
 from torch import Tensor
 
-from theodolite.core.checks import InputError, as_tensor, at_least, positive, real_values, symmetric
+from theodolite.core.checks import InputError, as_tensor, at_least, positive, symmetric
 
 
 def brownian_eigenvalue(index: int) -> float:
@@ -51,37 +51,6 @@ def mercer_eigenvalues(kernel: Tensor) -> Tensor:
     symmetric(kernel=kernel)
     values: Tensor = torch.linalg.eigvalsh(kernel).flip(0)
     return values / len(kernel)
-
-
-def mercer_functions(kernel: Tensor, cross: Tensor, *, count: int) -> tuple[Tensor, Tensor]:
-    r"""The largest Mercer eigenvalues, and eigenfunctions at new points, $\psi_j(x)=\sqrt n\,k(x,X)v_j/\mu_j$.
-
-    ``cross`` is the kernel of new points (rows) with the sampled ones; $\mu_j,v_j$ are eigenpairs of K. The functions
-    have mean square 1 over the sampled points, and a sign that is arbitrary. Source: rasmussen2006, section 4.3.2.
-    """
-    at_least(1, count=count)
-    kernel = as_tensor(kernel)
-    symmetric(kernel=kernel)
-    real_values(kernel=kernel, cross=cross)
-    values, vectors = torch.linalg.eigh(kernel)
-    values, vectors = values.flip(0)[:count], vectors.flip(1)[:, :count]
-    if not float(values.min()) > 0:
-        raise InputError(
-            f"expected {count} eigenvalues above 0, got one of {float(values.min()):.3g}; ask for fewer functions"
-        )
-    return values / len(kernel), len(kernel) ** 0.5 * (as_tensor(cross).to(vectors) @ vectors) / values
-
-
-def dpp_expected_size(kernel: Tensor) -> float:
-    r"""$E|S|=\sum_i\lambda_i/(1+\lambda_i)$ of the process $P(S)\propto\det K_S$.
-
-    >>> dpp_expected_size(torch.eye(4))
-    2.0
-    """
-    kernel = as_tensor(kernel)
-    symmetric(kernel=kernel)
-    values = torch.linalg.eigvalsh(kernel).clamp(min=0.0)
-    return float((values / (1 + values)).sum())
 
 
 def dpp_sample(kernel: Tensor, size: int, *, generator: torch.Generator) -> Tensor:

@@ -8,8 +8,8 @@ from torch import Tensor
 
 from theodolite.core.checks import InputError, real_values
 from theodolite.theory import Mlp
-from theodolite.theory.kernels._programs import Layers, diagonal_of, program_of
-from theodolite.theory.kernels._tiling import Kernels, Precision, mean_squares, points_of
+from theodolite.theory.kernels._programs import Layers, program_of
+from theodolite.theory.kernels._tiling import Kernels, Precision
 from theodolite.theory.kernels._whole_kernels import whole_kernels
 
 
@@ -46,20 +46,3 @@ def mlp_kernels(
     if precision not in get_args(Precision):
         raise InputError(f"expected a precision of 'highest', 'high' or 'fast', got {precision!r}")
     return whole_kernels(program_of(spec, weight_rate=weight_rate, bias_rate=bias_rate), x, other, precision)
-
-
-def mlp_kernel_diagonal(
-    spec: Mlp | Layers, x: Tensor, *, weight_rate: float | None = None, bias_rate: float | None = None
-) -> Kernels:
-    r"""The diagonals $K(x,x)$ and $\Theta(x,x)$ alone, in time and memory proportional to the number of points.
-
-    For ReLU with $C_w=2$ and L weight matrices, $\Theta(x,x)=L(\lambda_b+\lambda_w|x|^2/n_0)$.
-
-    >>> import torch
-    >>> mlp_kernel_diagonal(Mlp(3, "relu", 2.0), torch.ones(1, 4)).ntk
-    tensor([8.])
-    """
-    real_values(x=x)
-    inputs = points_of(x)
-    found = diagonal_of(program_of(spec, weight_rate=weight_rate, bias_rate=bias_rate), mean_squares(inputs))
-    return Kernels(found.nngp.to(inputs), found.ntk.to(inputs))

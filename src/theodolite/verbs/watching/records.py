@@ -103,11 +103,6 @@ def last_standing(records: Sequence[Record]) -> list[Record]:
     return standing(records[whole:])[-1:]
 
 
-def has_gradient(record: Record) -> bool:
-    """Whether the look was not thinned to what forward passes tell."""
-    return record.facts.get(THINNED, 0.0) < 2
-
-
 def thinned_note(names: Iterable[str], why: str) -> str:
     """What a thinned look says of itself."""
     return f"{THINNED}: {', '.join(names)} left out at this look: {why}"
