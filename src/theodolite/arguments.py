@@ -1,7 +1,5 @@
 """What can be typed on the command line, and what each option means."""
 
-from __future__ import annotations
-
 import argparse
 import textwrap
 from collections.abc import Callable, Mapping

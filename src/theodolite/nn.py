@@ -5,8 +5,6 @@ $u^2$ and $v^2$ by $\mp4\eta g$, to first order the exponentiated gradient of ra
 $\beta=2\alpha^2$ where u = v = alpha at the start). Source: amid2020.
 """
 
-from __future__ import annotations
-
 from typing import Any, Literal, TypeVar
 
 import torch

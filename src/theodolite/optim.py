@@ -4,8 +4,6 @@ Gradient descent adds; these multiply, $w\leftarrow we^{-\eta g}$. On a target t
 from about $\log d$ examples where every rotation-invariant learner needs about $d$.
 """
 
-from __future__ import annotations
-
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable

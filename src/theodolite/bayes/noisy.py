@@ -1,7 +1,5 @@
 """A deep linear network whose targets carry Gaussian noise."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field

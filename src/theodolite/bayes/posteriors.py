@@ -1,7 +1,5 @@
 """A deep linear network that fits its samples exactly."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """What both posteriors share: predictions, a choice of shapes, and the samples as tensors."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ The stub is what type checkers and editors read. Reading the same file here keep
 and ``import theodolite`` free of torch.
 """
 
-from __future__ import annotations
-
 import importlib
 import re
 import sys

@@ -1,7 +1,5 @@
 """Many readings of one quantity, judged together."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from dataclasses import replace

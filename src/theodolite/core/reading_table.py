@@ -1,7 +1,5 @@
 """Readings as rows of a table or a file, and back."""
 
-from __future__ import annotations
-
 import csv
 import io
 import math

@@ -1,7 +1,5 @@
 """The run so far: what looks at a training have told of it, and what was counted between them."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field

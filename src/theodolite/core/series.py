@@ -1,7 +1,5 @@
 """What a figure of a reading draws."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from theodolite.core.checks import InputError

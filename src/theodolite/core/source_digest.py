@@ -1,7 +1,5 @@
 """A digest of the sources that a law may depend on: a stored verdict is not reused once any of them has changed."""
 
-from __future__ import annotations
-
 import functools
 import hashlib
 from pathlib import Path

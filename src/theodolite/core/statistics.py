@@ -1,7 +1,5 @@
 """Numbers with their errors: of repeated draws, of shares, of fits."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -5,8 +5,6 @@ its singular values, without ever forming the product (two triangular factors of
 held against a product of random factors of the same shapes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

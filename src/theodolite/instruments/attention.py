@@ -7,8 +7,6 @@ everywhere pass no information about place; rows that look at one token only pas
 others, 2023).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 

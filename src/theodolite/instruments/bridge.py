@@ -5,8 +5,6 @@ says how far the features' directions are from the weights'. Where ranks allow i
 after the layer is bounded by the product of the other two.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import replace

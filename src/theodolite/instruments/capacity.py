@@ -5,8 +5,6 @@ counting linear pieces shows from how many on some targets are out of reach. Oth
 such theorem here; of them the parameters are counted beside the numbers to be fitted, without a band.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

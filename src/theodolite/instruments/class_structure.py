@@ -5,8 +5,6 @@ splits exactly into class, cross-class, equal-class and within-class parts. Thei
 of the top eigenvectors of the Hessian lies in the span of the class means. Needs targets that are classes.
 """
 
-from __future__ import annotations
-
 import math
 import statistics
 import time

@@ -5,8 +5,6 @@ on far beyond zero error with weight decay; before that they say how far it is. 
 where a number has bounds.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from typing import Any

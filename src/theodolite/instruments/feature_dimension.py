@@ -6,8 +6,6 @@ rise in the first layers of trained classifiers and fall in the last, a hunchbac
 generalized. No theorem says so; what is certain is that it cannot exceed the linear hull.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from typing import Any

@@ -5,8 +5,6 @@ ranks, with its error and what neighboring windows give. Convolutional and seque
 Agrawal and others (2022) saw the best representations near 1; that is a finding, not a theorem, so there is no band.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from typing import Any

@@ -4,8 +4,6 @@ The covariance of per-sample gradients has a trace; over the squared norm of the
 the batch size at which noise and signal are equal. Both are freed of the bias that a finite data set brings.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Iterator

@@ -4,8 +4,6 @@ A copy of the model is initialized afresh many times; the size of the gradient o
 For plain ReLU networks of linear layers theory knows the variance of its logarithm: five times the sum of one over the widths.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from itertools import pairwise

@@ -5,8 +5,6 @@ with its error. How many outliers there are is reported as seen: that there be o
 networks, not a theorem, so there is no band. Negative curvature comes from the residuals alone.
 """
 
-from __future__ import annotations
-
 import contextlib
 import math
 import time

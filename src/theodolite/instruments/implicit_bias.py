@@ -6,8 +6,6 @@ features, so that many readouts answer alike there. A bias counts as the weight 
 of gradient flow on fixed features; where features were learned too the distances only describe, so there is no band.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any

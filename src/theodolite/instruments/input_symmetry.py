@@ -5,8 +5,6 @@ Trained by gradient descent from a start of no direction it is then rotation inv
 inputs for a target that is one feature. The symmetry is measured, not read off the list of layers.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any
 

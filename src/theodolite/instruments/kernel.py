@@ -6,8 +6,6 @@ directions are learned, its alignment how well it suits the labels. With the wei
 training from feature learning.
 """
 
-from __future__ import annotations
-
 import copy
 import math
 from collections.abc import Callable, Iterator, Mapping

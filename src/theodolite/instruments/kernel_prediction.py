@@ -5,8 +5,6 @@ training, where they are known), without end in width, fitted to some of the dat
 answered from all others. A model that beats it has learned features that no lazy network has (or has seen the samples).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 

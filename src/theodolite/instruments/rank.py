@@ -1,7 +1,5 @@
 """How many directions do the weights use, and how many would noise of the same shape?"""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 

@@ -6,8 +6,6 @@ the same variances give on the same segments. A trained network that bends less 
 classes has put its bends where it needs them.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Iterator

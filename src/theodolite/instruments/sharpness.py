@@ -4,8 +4,6 @@ The largest Hessian eigenvalue over all the data, with the bound on its error, b
 descent drives it up to that edge and holds it there, while a step whose edge lies below it enlarges the loss.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 

@@ -5,8 +5,6 @@ variances, from what was measured at the layer before and the activation between
 a random layer of this width. A trained layer that leaves the band has learned to treat the data unlike noise.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 

@@ -5,8 +5,6 @@ its error the run drifts, and nothing is said of balance. Else the mean of the w
 the one that the size of the steps demands of stationary SGD at any step size; errors come from blocks of steps.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Iterator

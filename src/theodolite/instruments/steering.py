@@ -5,8 +5,6 @@ what was added. Where only linear layers and 1-Lipschitz activations follow, the
 For a direction of your own use `theodolite.measure.propagation.layer_features.steering_gains`.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 

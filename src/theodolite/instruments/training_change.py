@@ -4,8 +4,6 @@ For each matrix the difference from the starting point: how large it is, how few
 shows as numerical rank r), how many of its singular values stand out of noise, and what became of the tail exponent.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 

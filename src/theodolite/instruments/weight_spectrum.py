@@ -7,8 +7,6 @@ self-regularization (alpha below 2 over-trained, 2 to 6 well trained, above 6 un
 mentioned as the convention they are, never as the test: noise of small shapes often lands inside them.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 

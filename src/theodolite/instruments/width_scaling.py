@@ -5,8 +5,6 @@ size. Of each layer two exponents in the width are read: of what its first matri
 change in that. Theory gives both. A change that grows with the width is a step size that must fall with it, layer by layer.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import cycle, islice
 from typing import Any

@@ -3,8 +3,6 @@
 ``python -m theodolite.io.builtin_network`` trains it again and writes both files anew.
 """
 
-from __future__ import annotations
-
 from itertools import pairwise
 from pathlib import Path
 

@@ -4,8 +4,6 @@
 `VERSION`, and `upgraded` learns how the version before becomes this one.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

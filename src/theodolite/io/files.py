@@ -1,7 +1,5 @@
 """Files written whole or not at all, values as plain JSON, and words that are safe to print."""
 
-from __future__ import annotations
-
 import json
 import math
 import os

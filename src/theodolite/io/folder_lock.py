@@ -1,7 +1,5 @@
 """One process at a time writes into a folder: two would mix their results."""
 
-from __future__ import annotations
-
 import weakref
 from pathlib import Path
 from typing import IO, Any

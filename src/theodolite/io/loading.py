@@ -1,7 +1,5 @@
 """Targets from the command line: files and names become subjects, one tensor in memory at a time."""
 
-from __future__ import annotations
-
 import contextlib
 import importlib
 import inspect

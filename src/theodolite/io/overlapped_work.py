@@ -1,7 +1,5 @@
 """Work on many tensors at once: while one is read, another is multiplied, a third decomposed, a fourth fitted."""
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import os

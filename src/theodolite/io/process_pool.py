@@ -3,8 +3,6 @@
 Threads share more than memory: one at a time runs Python, and numpy's solvers of eigenvalues wait for each other.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import pickle

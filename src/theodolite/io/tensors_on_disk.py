@@ -1,7 +1,5 @@
 """Tensors that are as large as a model and asked for seldom lie in a file, not in memory."""
 
-from __future__ import annotations
-
 import tempfile
 import weakref
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """A module as a pure function of its parameters and a batch."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Templates are kept compiled beside them, as Python keeps its modules: to compile them takes longer than to fill them."""
 
-from __future__ import annotations
-
 import contextlib
 import sys
 from importlib.util import cache_from_source

@@ -1,7 +1,5 @@
 """Completion for shells: a script that knows every command, option and name."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Mapping, Sequence
 

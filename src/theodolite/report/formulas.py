@@ -1,7 +1,5 @@
 r"""Formulas as MathML, which every browser sets itself, in the page's colors and size: TeX in, `math` elements out."""
 
-from __future__ import annotations
-
 import re
 from functools import lru_cache
 from html import escape

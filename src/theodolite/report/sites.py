@@ -1,7 +1,5 @@
 """Pages that belong together: links at their head, one before and one after, a search box."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from theodolite.report.rendering import rendered

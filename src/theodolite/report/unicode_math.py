@@ -1,7 +1,5 @@
 r"""Formulas as plain letters, for terminals and for who cannot see a picture: TeX in, Unicode out."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

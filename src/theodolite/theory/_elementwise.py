@@ -1,7 +1,5 @@
 """_Elementwise functions by name, and the check that a callable is one."""
 
-from __future__ import annotations
-
 import difflib
 import functools
 import importlib

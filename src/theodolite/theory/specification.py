@@ -1,7 +1,5 @@
 """A random multilayer perceptron, specified by its depth or widths, nonlinearity and variances."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Data sets whose target is one of many features: Hadamard rows in four guises, random signs, and Gaussian numbers."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal, get_args
 

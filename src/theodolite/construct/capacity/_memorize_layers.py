@@ -5,8 +5,6 @@ leave room, points that lie too near to others along the first projection go to 
 along which they are apart. That lowers the weights, and with them rounding, by orders of magnitude.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

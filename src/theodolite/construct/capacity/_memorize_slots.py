@@ -5,8 +5,6 @@ zero once, at its *slot*: a point it fits, or a place between points where there
 down; so an even number of slots lies before every point that the block of units does not fit, and there it says nothing.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

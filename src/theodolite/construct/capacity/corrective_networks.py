@@ -1,7 +1,5 @@
 """A two-layer ReLU network, written down group by group, each group correcting what those before it left of the labels."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

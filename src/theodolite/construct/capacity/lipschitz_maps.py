@@ -1,7 +1,5 @@
 """Maps between Hilbert spaces that are known on some points, extended to others without growing steeper."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -3,8 +3,6 @@
 `memorize` returns an ordinary module of float64. Targets that are whole numbers are classes; others are values to hit.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import tempfile

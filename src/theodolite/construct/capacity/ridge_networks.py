@@ -1,7 +1,5 @@
 """A function with a known Fourier transform as a network: groups of ever rougher units, each fitted to what is left."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Points of the unit sphere whose smallest distance is known."""
 
-from __future__ import annotations
-
 import math
 
 import torch

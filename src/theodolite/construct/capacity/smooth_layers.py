@@ -1,7 +1,5 @@
 """SReLU as a torch layer."""
 
-from __future__ import annotations
-
 from torch import Tensor, nn
 
 from theodolite.theory.capacity import smoothed_relu, smoothing_transform

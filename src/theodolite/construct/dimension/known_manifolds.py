@@ -1,7 +1,5 @@
 """Twenty-four manifolds of known dimension on which estimators are compared: spheres, rolls, helices, cubes and bent ones."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Data of known dimension: points drawn uniformly from manifolds, flat and curved, with and without an edge."""
 
-from __future__ import annotations
-
 import math
 from typing import Literal, get_args
 

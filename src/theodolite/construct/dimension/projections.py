@@ -5,8 +5,6 @@ image's entries that belong to the i-th tensor; any axes may come before the coo
 generator given when it is made.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from itertools import accumulate, pairwise

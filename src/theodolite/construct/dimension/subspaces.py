@@ -1,7 +1,5 @@
 r"""Any model, trained in a random subspace: $\theta=\theta_0+P\theta_d$ with few coordinates $\theta_d$."""
 
-from __future__ import annotations
-
 import copy
 from typing import Any, Literal, get_args
 

@@ -1,7 +1,5 @@
 """Small problems with a known answer, by number: quadratic models, interpolation, separable classes, one-datum networks."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 r"""The second-order Taylor model of any network at its weights, trained in its place; nothing of size P x P is ever formed."""
 
-from __future__ import annotations
-
 import copy
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """What each tensor of a model is beside a smaller one of the same kind, and what its forward pass must be multiplied with."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Where the channels of a signal are while a module is read: first, last, or in tokens."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

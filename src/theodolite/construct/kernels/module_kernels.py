@@ -1,7 +1,5 @@
 """The infinite-width kernel of a user's own network, read off its layers."""
 
-from __future__ import annotations
-
 import functools
 import operator
 from collections.abc import Callable, Sequence

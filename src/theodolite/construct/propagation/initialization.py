@@ -1,7 +1,5 @@
 """Critical initialization of any module, in place."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

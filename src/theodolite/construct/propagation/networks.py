@@ -1,7 +1,5 @@
 """Torch networks built and initialized as a specification says."""
 
-from __future__ import annotations
-
 import math
 
 import torch

@@ -1,7 +1,5 @@
 """Random networks of a planned size, drawn to see how much gradients differ between seeds."""
 
-from __future__ import annotations
-
 import torch
 
 from theodolite.core.reading import Band, Reading

@@ -1,7 +1,5 @@
 """Telgarsky's sawtooth: a narrow ReLU network whose number of teeth doubles with every fold."""
 
-from __future__ import annotations
-
 import torch
 from torch import nn
 

@@ -1,7 +1,5 @@
 """What training changed in every weight matrix of a subject: a few numbers of the difference."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass

@@ -1,7 +1,5 @@
 """What several instruments ask: whether the targets are classes, which ones, and the layer that reads the features."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 

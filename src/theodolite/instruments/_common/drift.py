@@ -1,7 +1,5 @@
 """How far a tangent kernel moved, in words: read once by an instrument, again and again by a watch."""
 
-from __future__ import annotations
-
 from torch import Tensor
 
 from theodolite.core.reading import Reading

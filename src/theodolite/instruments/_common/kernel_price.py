@@ -1,7 +1,5 @@
 """What the tangent kernel of a model that does not vectorize over samples takes here, and how many of them that affords."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """What kind of network it is, as far as its modules tell."""
 
-from __future__ import annotations
-
 from torch import nn
 
 BENDING = (nn.ReLU, nn.ReLU6, nn.LeakyReLU, nn.PReLU, nn.Hardtanh, nn.MaxPool1d, nn.MaxPool2d, nn.MaxPool3d)

@@ -1,7 +1,5 @@
 """What the kernel instruments ask of a subject: some of its samples, spread over the data, and their targets."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

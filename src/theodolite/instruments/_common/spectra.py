@@ -1,7 +1,5 @@
 """The spectrum of every weight matrix of a subject: computed once, shared by instruments, kept on disk for checkpoints."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 from typing import Any, cast

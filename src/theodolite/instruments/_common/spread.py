@@ -1,7 +1,5 @@
 """The variance of every weight and bias of a subject, from before training where that is known."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

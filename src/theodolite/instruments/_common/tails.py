@@ -5,8 +5,6 @@ spectrum of a Gaussian matrix says what that looks like. Where they are, large e
 seems to be structure must be seen once more in the ranks of the entries, which are those of a Gaussian matrix whatever the law.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, fields, replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Whether the weights have left what any initialization draws."""
 
-from __future__ import annotations
-
 from theodolite.core.reading import FAMILY
 from theodolite.core.subject import Subject
 from theodolite.instruments._common.spectra import LayerSpectrum, layer_spectra

@@ -1,7 +1,5 @@
 """What a survey sees of the data: the pace of each kind of pass here, samples thinned to a budget, and the one visit."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace

@@ -3,8 +3,6 @@
 The metadata are a pickle, read without running it. A part is a file of torch of its own inside the other, with one tensor.
 """
 
-from __future__ import annotations
-
 import io
 import math
 import zipfile

@@ -4,8 +4,6 @@ A pickle is a program that calls what it names. Here each name stands for one of
 notes; a name that is not among them stands for `Husk`, which keeps what it is given and does nothing. Nothing is imported.
 """
 
-from __future__ import annotations
-
 import io
 import pickle
 from collections.abc import Callable

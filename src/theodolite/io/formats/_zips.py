@@ -1,7 +1,5 @@
 """Members of zip files, with their sizes held against the file before anything is unpacked."""
 
-from __future__ import annotations
-
 import lzma
 import struct
 import zipfile

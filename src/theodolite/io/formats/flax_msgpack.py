@@ -1,7 +1,5 @@
 """Flax: nested maps in msgpack, arrays as extensions of (shape, type, bytes); large arrays come in chunks."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from pathlib import Path

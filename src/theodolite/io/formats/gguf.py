@@ -3,8 +3,6 @@
 The layouts of blocks are those of ggml. A block holds 32 or 256 numbers with a scale of their own in half precision.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

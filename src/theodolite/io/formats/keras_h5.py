@@ -1,7 +1,5 @@
 """Keras and other HDF5 files, alone or inside a .keras archive, by the package h5py."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Iterator
 from contextlib import contextmanager

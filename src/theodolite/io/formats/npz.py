@@ -1,7 +1,5 @@
 """numpy's .npz: a zip of arrays. Headers are read at first, an array only when it is asked for."""
 
-from __future__ import annotations
-
 import ast
 import math
 import zipfile

@@ -1,7 +1,5 @@
 """ONNX: the initializers and constants of the graph and of those inside it, found by a small reader; nothing of it is run."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field

@@ -4,8 +4,6 @@ What the header says is held against the size of the file before anything is all
 without overlap, as many bytes as shape and type ask for, each name once.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from pathlib import Path

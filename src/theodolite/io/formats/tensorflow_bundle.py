@@ -4,8 +4,6 @@ The table is one of LevelDB: blocks of keys, each written as what it has more th
 the last 48 bytes lead to. Values are protocol buffers. Read here without the library; what is not numbers is named.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from pathlib import Path

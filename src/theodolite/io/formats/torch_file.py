@@ -1,7 +1,5 @@
 """Torch: the zip of today, the file from before 1.6, and TorchScript; the tensors alone, nothing of it is run."""
 
-from __future__ import annotations
-
 import io
 import zipfile
 from collections import Counter

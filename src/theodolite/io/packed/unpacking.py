@@ -1,7 +1,5 @@
 """Every quantized weight of a checkpoint as the weight it stands for; tensors of unknown schemes stay as they are."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from pathlib import Path

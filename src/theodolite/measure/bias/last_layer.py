@@ -1,7 +1,5 @@
 r"""The linear map at the end of a model, and what it is given: the last linear layer, or the whole model where it is linear."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

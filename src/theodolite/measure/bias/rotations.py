@@ -1,7 +1,5 @@
 """What a learner predicts when data and test points are turned together: the same, or not."""
 
-from __future__ import annotations
-
 import copy
 import inspect
 import random

@@ -1,7 +1,5 @@
 r"""How many balls cover a set, and how well random maps keep its distances: entropy numbers, codes, embeddings."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Literal

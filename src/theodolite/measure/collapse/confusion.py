@@ -1,7 +1,5 @@
 """How often each class is taken for each other, and the one number that sums it up."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -6,8 +6,6 @@ classes it splits, exactly and for any class sizes, into four parts. No matrix o
 part is kept as the factor whose rows it is the sum of squares of.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 r"""The density of a symmetric matrix's eigenvalues by stochastic Lanczos quadrature, with its error."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field

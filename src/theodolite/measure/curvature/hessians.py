@@ -5,8 +5,6 @@ $H=\frac{1}{N}\sum J^T(\nabla_z^2\ell)J+\sum_c\frac{\partial\ell}{\partial z_c}\
 matrix $G$. Batches of different size count by their number of samples.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal

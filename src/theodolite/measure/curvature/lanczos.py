@@ -1,7 +1,5 @@
 """The ends of a symmetric matrix's spectrum from products alone, each value with a bound on its error."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Protocol

@@ -4,8 +4,6 @@ Everything is taken in evaluation mode at the present weights. Where the graphs 
 ``memory``, they are built once and reused by every product; else they are built anew, batch by batch.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal

@@ -1,7 +1,5 @@
 """The largest eigenvalue, known as well as it takes to say on which side of an edge it lies."""
 
-from __future__ import annotations
-
 import math
 
 from torch import Tensor

@@ -1,7 +1,5 @@
 """Trace, diagonal and Frobenius norm of a symmetric matrix from products alone, each with its standard error."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """TwoNN held against data whose dimension is known: cubes and Gaussians of as many rows."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """t-SNE: affinities, loss and gradient, and two coordinates by scikit-learn or openTSNE. It is no estimator of dimension."""
 
-from __future__ import annotations
-
 import importlib
 from typing import Any, Literal
 

@@ -1,7 +1,5 @@
 """Where in a forward pass queries are made and residual branches are added, found by running it once and asking autograd."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """How much each layer's own weights have changed its outputs after a few steps, and how that grows with the width."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 r"""Per-sample gradients: the trace of their covariance and the squared norm of their mean, without bias."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any

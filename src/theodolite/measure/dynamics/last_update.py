@@ -1,7 +1,5 @@
 """What the last update of training did to the loss: measured change beside the one that the gradient predicts."""
 
-from __future__ import annotations
-
 import contextlib
 import math
 from collections.abc import Iterator, Mapping, Sequence

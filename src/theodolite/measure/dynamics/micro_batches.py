@@ -1,7 +1,5 @@
 r"""The noise of a step's gradient, from the gradients of the micro-batches that it was accumulated from."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

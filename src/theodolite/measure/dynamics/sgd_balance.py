@@ -1,7 +1,5 @@
 """SGD as it runs near a point: what balances in the long run, with errors from blocks of steps."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """Exact facts about a model and its optimizer that no training should show; each is a few comparisons, without a pass."""
 
-from __future__ import annotations
-
 import random
 from typing import Any
 

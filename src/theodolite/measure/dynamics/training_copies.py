@@ -1,7 +1,5 @@
 """A training copied: the model, and its optimizer with its state, which steps the copy."""
 
-from __future__ import annotations
-
 import copy
 
 import torch

@@ -1,7 +1,5 @@
 """What a look at a training model costs little to know: loss and gradient on a probe, travel, and what the kernel can tell."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 r"""What an optimizer does with a gradient, read from its groups and its state: step, momentum, decay, and its preconditioner."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field

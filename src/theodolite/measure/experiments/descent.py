@@ -1,7 +1,5 @@
 """Descent as it is run: paths, the largest step that stays bounded, noisy chains, and the two-layer model on one datum."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 

@@ -1,7 +1,5 @@
 """Many random networks of finite width at once: by their weights, or layer by layer without any."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

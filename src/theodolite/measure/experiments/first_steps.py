@@ -1,7 +1,5 @@
 """The first step of an optimizer on many random networks at once: what it changes in each layer."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 

@@ -1,7 +1,5 @@
 r"""Gradient flow as it is run: integrated to its end, in time or in its logarithm, and chains that noise keeps going."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import warnings

@@ -1,7 +1,5 @@
 """Random ReLU networks of finite width counted along a line, many at once."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 r"""Deep linear networks by drawing them: norms of products, evidence and posterior moments by importance sampling."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

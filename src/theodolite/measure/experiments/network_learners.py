@@ -1,7 +1,5 @@
 """Fully connected networks trained on small problems, many side by side, with any elementwise optimizer."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any

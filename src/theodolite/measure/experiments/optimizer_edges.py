@@ -1,7 +1,5 @@
 """Real optimizers on quadratics: the largest gain at which they stay bounded, many gains side by side in one tensor."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any

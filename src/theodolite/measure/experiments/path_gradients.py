@@ -1,7 +1,5 @@
 """Gradients of many random networks with respect to one input: with their weights, without any, and path by path."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from itertools import product

@@ -1,7 +1,5 @@
 """Learners by name, each a function of (x, y, test, seed, rotation), for asking which of them treat all directions alike."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 

@@ -1,7 +1,5 @@
 """Learners of one linear target, many problems side by side: least squares, and descent by any update to convergence."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 
 import torch

@@ -1,7 +1,5 @@
 """Tangent kernels of many random networks at once, and many networks trained at once."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 

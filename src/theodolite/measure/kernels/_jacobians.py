@@ -4,8 +4,6 @@ Behind a layer $s=Wa$ the derivative of output $i$ by $W$ is $\sum_p b^i_p a_p^\
 repeated uses) of outer products of what came in and what is propagated back. It is never formed unless that is cheaper.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """A model's expansion about its weights, products with its tangent kernel, and that kernel's largest eigenvalue."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """The tangent kernel of a model of many outputs by random signs: a few gradients a sample, at some of their entries."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 

@@ -1,7 +1,5 @@
 r"""The empirical tangent kernel of any module, $\Theta_{ij}(x,x')=\sum_\mu\partial_\mu z_i(x)\,\partial_\mu z_j(x')$."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal

@@ -1,7 +1,5 @@
 """One visit of the data: everything that instruments ask of layers, reduced as it comes; feature maps are never kept."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """What attention layers do on a batch: how spread their rows are, and how many directions their tokens fill."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from contextlib import ExitStack

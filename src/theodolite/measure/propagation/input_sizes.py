@@ -1,7 +1,5 @@
 """The size of inputs: mean square, offset and scale, and how much the scales of columns or channels differ."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

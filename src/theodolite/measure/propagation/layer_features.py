@@ -1,7 +1,5 @@
 """What flows into and out of the layers of a model, gathered over batches in one pass."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack

@@ -1,7 +1,5 @@
 """What one forward and backward pass shows of every layer: size and likeness of signals, gates, gradients, copies of units."""
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Callable

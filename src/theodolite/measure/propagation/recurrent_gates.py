@@ -1,7 +1,5 @@
 """How much of a recurrent layer sits in the flat ends of its gates."""
 
-from __future__ import annotations
-
 import math
 
 import torch

@@ -1,7 +1,5 @@
 """A copy of a model, initialized afresh many times: how gradients differ between draws of the weights."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

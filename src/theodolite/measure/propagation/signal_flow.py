@@ -1,7 +1,5 @@
 """Norms and correlations of signals through the layers of any module, and which activation feeds each layer."""
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """The bends of piecewise linear activations, and maxima over windows."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

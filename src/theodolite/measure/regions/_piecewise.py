@@ -1,7 +1,5 @@
 """A module read into affine maps and bends: what regions are counted from."""
 
-from __future__ import annotations
-
 import copy
 import inspect
 import operator

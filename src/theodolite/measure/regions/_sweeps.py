@@ -1,7 +1,5 @@
 """Cells carried through a network: each affine map is applied to all of them at once, each bend cuts them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol, Self

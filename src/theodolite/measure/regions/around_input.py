@@ -1,7 +1,5 @@
 """The cell around one input, in any number of dimensions, by linear programming."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -5,8 +5,6 @@ $L=YY^\top$, with the unbiased estimate of HSIC (Song et al. 2012): features tha
 where there are more of them than samples, for which the plain estimate is far above 0.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

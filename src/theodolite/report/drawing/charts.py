@@ -1,7 +1,5 @@
 """Charts: points with error bars, lines, areas and bars over two axes, with a legend."""
 
-from __future__ import annotations
-
 import math
 import textwrap
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Axes: where a number lies between two ends, and which round numbers stand beside it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Shapes as SVG text. They carry class names and no colors: the style sheet knows light, dark and paper."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from html import escape

@@ -1,7 +1,5 @@
 r"""The Meijer function $G^{m,0}_{0,m}$: the density of a sum of independent log-Gamma variables, by one contour integral."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -5,8 +5,6 @@ $\theta$ is Gaussian given a scale: $\theta=\tau g$, $\tau^2=\frac{\sigma^2}{n_0
 P samples fix its part in their span, $\theta_*$ (the least interpolant); what is left is $\tau$ and the part across.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

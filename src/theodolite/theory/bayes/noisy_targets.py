@@ -4,8 +4,6 @@ Given $\tau$ the targets are $N(0,\tau^2XX^\top+\nu)$ with noise variance $\nu$,
 a sum of log-Gammas (see `theory.meijer`). Any number of samples, repeated and dependent ones too.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -6,8 +6,6 @@ $Q(\beta)=\sum_i\alpha^2\theta_{0i}^2\,q(\beta_i/\alpha^2\theta_{0i}^2)$: nearly
 weighted $\ell_2$ norm from a large one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -3,8 +3,6 @@ r"""Which separator gradient flow finds: the widest margin for losses with expon
 Rows $z_i=y_ix_i$ are samples times their signs; w separates where every $z_i\cdot w>0$.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -4,8 +4,6 @@ d features, k examples seen of d, the target one feature. Losses are averages ov
 learner can at best know the k seen.
 """
 
-from __future__ import annotations
-
 import math
 
 from scipy.optimize import brentq

@@ -1,7 +1,5 @@
 """Corrective networks: a cosine as a mean of ReLUs, the data's Fourier dual, and how much one random group corrects."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

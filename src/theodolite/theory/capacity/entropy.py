@@ -1,7 +1,5 @@
 """Entropy numbers of sets that are known exactly, dimensions that keep distances, and what counting allows."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

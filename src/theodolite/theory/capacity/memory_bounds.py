@@ -5,8 +5,6 @@ that go up and down need one each. Between the two lies what depends on the data
 Source: yun2019, Theorem 3.1, Proposition 3.2 and Theorem 3.3.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Functions with a known Fourier transform as means of ridge functions, and what random units make of them."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """SReLU: the ReLU averaged over a B-spline, as smooth as one likes and a ReLU still outside a neighborhood of zero."""
 
-from __future__ import annotations
-
 import math
 
 import torch

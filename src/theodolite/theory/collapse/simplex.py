@@ -1,7 +1,5 @@
 r"""The simplex that collapsed class means form."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

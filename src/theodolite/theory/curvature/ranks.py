@@ -1,7 +1,5 @@
 r"""How large the parts of a loss Hessian can be: ranks of the Gauss-Newton matrix and of its class structure."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from theodolite.core.checks import at_least

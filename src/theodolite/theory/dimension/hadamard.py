@@ -1,7 +1,5 @@
 """The fast Walsh-Hadamard transform: a multiplication by ±1 that costs L log L and stores nothing."""
 
-from __future__ import annotations
-
 import functools
 import importlib.util
 import warnings

@@ -1,7 +1,5 @@
 r"""Stochastic gradients exactly: what a batch does to the gradient's mean and covariance, and what noise leaves in the end."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 r"""Gradient descent on quadratic models, with noise, and just beyond: where it is stable, how fast, what remains."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

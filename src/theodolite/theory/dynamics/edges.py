@@ -6,8 +6,6 @@ $P^{-1}H$ with curvature $\lambda$ the root that first leaves the unit circle is
 $\lambda=(2-\eta\omega)/(\eta F(-1))$.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Literal

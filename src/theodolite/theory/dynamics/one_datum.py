@@ -1,7 +1,5 @@
 r"""Quadratic models on one datum: two numbers a step, whatever the number of parameters."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any

@@ -6,8 +6,6 @@ up; it then comes down on flatter ground, $\rho<1$ (catapult), or grows without 
 where the target is 0 its loss is 0 too). The loss alone cannot tell these apart.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ correction whose part within the span of the data fits deformed labels, and whos
 Columns of $\Phi$ are data, $K=\Phi^\top\Phi$ and $A=\Phi\Phi^\top$.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

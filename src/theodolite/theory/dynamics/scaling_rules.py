@@ -7,8 +7,6 @@ n_{out}/n_{in}$. A step of fixed size in each entry (Adam, sign) has $\Delta Wx\
 An orthogonal step (Muon) has spectral norm one: $\propto\sqrt{n_{out}/n_{in}}$. Derived step by step in docs/transfer.md.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Literal

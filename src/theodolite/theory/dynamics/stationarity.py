@@ -5,8 +5,6 @@ $\langle\theta\cdot\nabla L\rangle=\frac{\eta}{2}\langle|\nabla L^B|^2\rangle$: 
 shrinks. No small step is assumed.
 """
 
-from __future__ import annotations
-
 from typing import Literal
 
 from theodolite.core.checks import InputError, at_least, not_negative, within

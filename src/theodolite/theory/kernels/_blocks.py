@@ -1,7 +1,5 @@
 """Blocks of numbers that are computed in place, in memory that is used again."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 
 import torch

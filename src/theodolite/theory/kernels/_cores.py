@@ -1,7 +1,5 @@
 """How work is shared among cores, for a while, with everything restored after."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor

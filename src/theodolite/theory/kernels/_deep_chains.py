@@ -1,7 +1,5 @@
 """Single pairs through very deep chains of homogeneous layers: numbers alone, no tensor is made in any layer."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any

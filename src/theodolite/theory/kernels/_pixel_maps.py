@@ -1,7 +1,5 @@
 """The maps of convolutions, nonlinearities and averages on the kernels of pairs of images."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from functools import partial

@@ -1,7 +1,5 @@
 """A network as the sequence of maps that its kernels go through, and those maps on the diagonal and on single pairs."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

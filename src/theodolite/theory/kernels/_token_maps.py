@@ -1,7 +1,5 @@
 """The maps of attention and of normalization on the kernels of pairs of images or of sequences."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import torch

@@ -1,7 +1,5 @@
 """The largest eigenvalue of the tangent kernel, in all and layer by layer: on given inputs, or on imagined ones."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Both kernels of all pairs at once: by one fused program on a GPU where there is one, else tile by tile."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -1,7 +1,5 @@
 """How far sums of independent random matrices stray from their mean: bounds on tails."""
 
-from __future__ import annotations
-
 import math
 
 from theodolite.core.checks import at_least, finite, not_negative, positive

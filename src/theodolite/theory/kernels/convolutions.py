@@ -1,7 +1,5 @@
 """Kernels of convolutional networks of infinitely many channels, with and without average pooling."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field

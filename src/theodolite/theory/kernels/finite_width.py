@@ -1,7 +1,5 @@
 r"""Exact moments of the tangent kernel of random ReLU networks of finite width, without biases, at $C_w=2$."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """The layers of a convolutional network, as its kernel sees them: variances, windows, averages."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

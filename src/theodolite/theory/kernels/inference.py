@@ -1,7 +1,5 @@
 """What a kernel predicts: ridge regression, Gaussian processes, and wide networks that are trained for a while."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

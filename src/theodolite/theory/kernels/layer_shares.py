@@ -1,7 +1,5 @@
 r"""What each layer adds to the tangent kernel of two inputs."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass

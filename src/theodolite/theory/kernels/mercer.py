@@ -3,8 +3,6 @@
 For choosing few, diverse points of a data set (landmarks, a batch to label), and for seeing how many directions a kernel has.
 """
 
-from __future__ import annotations
-
 import math
 
 import torch

@@ -1,7 +1,5 @@
 """Solving with kernel matrices that are too large to store: conjugate gradients and a pivoted Cholesky factor."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol

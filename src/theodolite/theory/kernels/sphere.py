@@ -1,7 +1,5 @@
 r"""Gram matrices of random features on the sphere: $E\,\sigma(w\cdot x)\sigma(w\cdot x')=\sum_j\sigma_j^2(x\cdot x')^j$."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -4,8 +4,6 @@ One step of size $\eta$ on $L=\frac{1}{2m}\sum(z-y)^2$ moves the outputs by $-\f
 $\eta\lambda_{\max}(\Theta)/m<2$, and an eigenvector of eigenvalue $\lambda$ is learned in $m/\eta\lambda$ steps.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Kernels of infinitely wide networks: NNGP and NTK of any specification, block by block, exact for parallel points."""
 
-from __future__ import annotations
-
 from typing import get_args
 
 from torch import Tensor

@@ -4,8 +4,6 @@ The network is $f(x)=n^{-1/2}\sum_ka_k\sigma(w_k\cdot x)$ with $|a_k|\leq1$ froz
 samples, loss $L=\frac{1}{2m}\sum(f-y)^2$, and $\lambda_0$ the smallest eigenvalue of the kernel of the layer that trains.
 """
 
-from __future__ import annotations
-
 import math
 
 from theodolite.core.checks import at_least, not_negative, positive

@@ -1,7 +1,5 @@
 r"""Squared ReLU, $\max(z,0)^2$. Source: so2021; its covariance is the arc-cosine kernel of order 2, cho2009, equation 7."""
 
-from __future__ import annotations
-
 import math
 
 import torch

@@ -1,7 +1,5 @@
 """The variances of weights and biases at which signals neither explode nor vanish, whatever the depth."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace

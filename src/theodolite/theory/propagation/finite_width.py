@@ -1,7 +1,5 @@
 """What finite width adds to the infinite-width theory: fluctuations, bias, kurtosis, dead networks."""
 
-from __future__ import annotations
-
 import math
 
 from theodolite.core.checks import at_least

@@ -1,7 +1,5 @@
 """How far one random layer of finite width strays from the infinitely wide prediction."""
 
-from __future__ import annotations
-
 import math
 
 from theodolite.core.checks import at_least, not_negative

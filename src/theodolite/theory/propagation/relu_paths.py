@@ -4,8 +4,6 @@ Weights are continuous and symmetric about zero, of variance 2 over fan-in, also
 Biases do not matter as long as they are symmetric. $n_0$ inputs, hidden widths $n_1..n_L$.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """Signals in infinitely wide random networks: the maps of variance and covariance from layer to layer."""
 
-from __future__ import annotations
-
 import math
 from functools import lru_cache
 

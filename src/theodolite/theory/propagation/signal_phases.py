@@ -1,7 +1,5 @@
 """What becomes of signals in infinitely wide random networks with depth: fixed points, limiting correlations, phases."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from contextlib import suppress

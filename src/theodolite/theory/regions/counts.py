@@ -1,7 +1,5 @@
 """How many linear regions a ReLU network has: at most, in general position, and on average at initialization."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 r"""What entries of a weight tensor look like when nothing was learned and nothing went wrong: bounds, tails, distances."""
 
-from __future__ import annotations
-
 import math
 
 from theodolite.core.checks import InputError, at_least, positive

@@ -1,7 +1,5 @@
 """Spectra of noise (Marchenko-Pastur, its edge, spikes above it) and of power laws (two exponents, condition numbers)."""
 
-from __future__ import annotations
-
 import math
 from functools import lru_cache
 from typing import Any

@@ -1,7 +1,5 @@
 """What the singular values of two matrices say about those of their product."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

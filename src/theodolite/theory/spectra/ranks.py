@@ -1,7 +1,5 @@
 """Ranks of a matrix of independent entries, against which the ranks of trained weights are held."""
 
-from __future__ import annotations
-
 import math
 from functools import lru_cache
 

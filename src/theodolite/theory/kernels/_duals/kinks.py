@@ -1,7 +1,5 @@
 """Kinks and jumps of a function, and what they contribute to a covariance, exactly: shifted steps, ramps and bends."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

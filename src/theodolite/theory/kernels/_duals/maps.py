@@ -1,7 +1,5 @@
 """Dual activations: what a nonlinearity does to a whole block of covariances at once, where it is known exactly."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
