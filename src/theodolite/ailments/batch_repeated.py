@@ -4,17 +4,12 @@ Exact: the inputs of two steps in a row are the same bit for bit, again and agai
 step sees all the data is none of this.
 """
 
-from __future__ import annotations
+from theodolite.core.ailment import silent_error
 
-from theodolite.core.ailment import Ailment, SilentError
-
-error = SilentError(
+ailment = silent_error(
+    question="Does every step have a new batch?",
     fact="batch repeated",
     severity="warning",
     says="{0} of {1} steps had the very batch of the step before: the loop does not move on.",
     remedy="take the next batch in every step: for x, y in loader, not next(iter(loader))",
-)
-
-ailment = Ailment(
-    question="Does every step have a new batch?", needs={"run"}, judge=error.judge, while_training=error.while_training
 )

@@ -4,21 +4,13 @@ Exact: the gradient was clipped, and divided by its scale only afterwards, befor
 thousands of times too large, and every step is as good as none, or of one length.
 """
 
-from __future__ import annotations
+from theodolite.core.ailment import silent_error
 
-from theodolite.core.ailment import Ailment, SilentError
-
-error = SilentError(
+ailment = silent_error(
+    question="Is the gradient unscaled before it is clipped?",
     fact="clipped scaled",
     severity="critical",
     says="The gradient was clipped before it was unscaled, at {0} steps: what was clipped is {1} times too large.",
     remedy="scaler.unscale_(optimizer) before torch.nn.utils.clip_grad_norm_(...)",
     suggested={"unscale": "before clipping"},
-)
-
-ailment = Ailment(
-    question="Is the gradient unscaled before it is clipped?",
-    needs={"run"},
-    judge=error.judge,
-    while_training=error.while_training,
 )

@@ -4,21 +4,13 @@ Exact: passes without gradients, several in a row between two steps and on diffe
 draws and the statistics of batch normalization change.
 """
 
-from __future__ import annotations
+from theodolite.core.ailment import silent_error
 
-from theodolite.core.ailment import Ailment, SilentError
-
-error = SilentError(
+ailment = silent_error(
+    question="Is the model evaluated in evaluation mode?",
     fact="evaluated as trained",
     severity="warning",
     says="The model was evaluated in training mode in {0} passes: {1}.",
     remedy="model.eval() before evaluation, model.train() after it",
     suggested={"mode": "eval"},
-)
-
-ailment = Ailment(
-    question="Is the model evaluated in evaluation mode?",
-    needs={"run"},
-    judge=error.judge,
-    while_training=error.while_training,
 )

@@ -3,21 +3,13 @@
 Exact: gradients arrived since the last step, and at the step they are gone.
 """
 
-from __future__ import annotations
+from theodolite.core.ailment import silent_error
 
-from theodolite.core.ailment import Ailment, SilentError
-
-error = SilentError(
+ailment = silent_error(
+    question="Is the gradient there when the step is made?",
     fact="gradient cleared",
     severity="critical",
     says="At {0} of {1} steps the gradient was cleared between backward and step: these steps use none of it.",
     remedy="optimizer.zero_grad() before loss.backward(), not between it and optimizer.step()",
     suggested={"zero_grad": "before backward"},
-)
-
-ailment = Ailment(
-    question="Is the gradient there when the step is made?",
-    needs={"run"},
-    judge=error.judge,
-    while_training=error.while_training,
 )

@@ -3,20 +3,12 @@
 Exact: both made steps since the last look. One after the other, as Adam and then LBFGS, is no error.
 """
 
-from __future__ import annotations
+from theodolite.core.ailment import silent_error
 
-from theodolite.core.ailment import Ailment, SilentError
-
-error = SilentError(
+ailment = silent_error(
+    question="Is each parameter in one optimizer only?",
     fact="held twice",
     severity="warning",
     says="Two optimizers take turns in changing the same parameters: {all}.",
     remedy="give each parameter to one optimizer",
-)
-
-ailment = Ailment(
-    question="Is each parameter in one optimizer only?",
-    needs={"run"},
-    judge=error.judge,
-    while_training=error.while_training,
 )

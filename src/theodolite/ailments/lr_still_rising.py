@@ -3,15 +3,13 @@
 Exact: at the last step it is the largest so far, and it rose at every look: the warm-up is longer than the run.
 """
 
-from __future__ import annotations
+from theodolite.core.ailment import silent_error
 
-from theodolite.core.ailment import Ailment, SilentError
-
-error = SilentError(
+ailment = silent_error(
+    question="Has the warm-up ended?",
+    live=False,
     fact="lr still rising",
     severity="note",
     says="The step size still rises at the end: it went from {0} to {1} in {2} steps, and its warm-up is not over.",
     remedy="a warm-up that is a small part of the run: give the schedule the number of steps that are made",
 )
-
-ailment = Ailment(question="Has the warm-up ended?", needs={"run"}, judge=error.judge)

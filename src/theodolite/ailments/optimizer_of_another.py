@@ -4,9 +4,7 @@ Exact: tensors of the same shapes are in the optimizer and not in the model, and
 were replaced, or the model was made anew, after the optimizer was made.
 """
 
-from __future__ import annotations
-
-from theodolite.core.ailment import Ailment, SilentError
+from theodolite.core.ailment import silent_error
 from theodolite.core.subject import Subject
 from theodolite.measure.dynamics.silent_facts import parameters_replaced
 
@@ -17,17 +15,12 @@ def static(subject: Subject) -> tuple[str, ...]:
     return parameters_replaced(subject.model, subject.optimizer)
 
 
-error = SilentError(
+ailment = silent_error(
+    question="Does the optimizer hold the model's own parameters?",
+    needs={"model", "optimizer"},
     fact="optimizer of another",
     severity="critical",
     says="The optimizer holds tensors that are not the model's any more, in place of {all}: steps change what nobody uses.",
     remedy="make the optimizer after the model is whole: after replacing layers, loading, .to(device) and peft",
     static=static,
-)
-
-ailment = Ailment(
-    question="Does the optimizer hold the model's own parameters?",
-    needs={"model", "optimizer"},
-    judge=error.judge,
-    while_training=error.while_training,
 )

@@ -4,20 +4,12 @@ Exact: the digests of the weights differ between ranks at the same step: gradien
 weights.
 """
 
-from __future__ import annotations
+from theodolite.core.ailment import silent_error
 
-from theodolite.core.ailment import Ailment, SilentError
-
-error = SilentError(
+ailment = silent_error(
+    question="Are the replicas of the model alike?",
     fact="replicas differ",
     severity="critical",
     says="The weights of ranks {all} differ from those of rank 0 at the same step: each rank trains a model of its own.",
     remedy="call the DistributedDataParallel wrapper in the loop, not its .module; seed all ranks alike before the model is made",
-)
-
-ailment = Ailment(
-    question="Are the replicas of the model alike?",
-    needs={"run"},
-    judge=error.judge,
-    while_training=error.while_training,
 )

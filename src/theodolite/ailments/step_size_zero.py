@@ -3,9 +3,7 @@
 Exact: every group had lr=0 at these steps. A first step of a warm-up and the last of a schedule are at zero too, and are few.
 """
 
-from __future__ import annotations
-
-from theodolite.core.ailment import Ailment, SilentError
+from theodolite.core.ailment import silent_error
 from theodolite.core.subject import Subject
 
 
@@ -16,17 +14,12 @@ def static(subject: Subject) -> tuple[str, ...]:
     return ("all", "all") if rates and max(rates) == 0 else ()
 
 
-error = SilentError(
+ailment = silent_error(
+    question="Is the step size above zero?",
+    needs={"model", "optimizer"},
     fact="step size zero",
     severity="critical",
     says="The step size was 0 at {0} of {1} steps: nothing is learned in them.",
     remedy="pass lr to the optimizer, and let the schedule reach zero at the last step only",
     static=static,
-)
-
-ailment = Ailment(
-    question="Is the step size above zero?",
-    needs={"model", "optimizer"},
-    judge=error.judge,
-    while_training=error.while_training,
 )

@@ -4,18 +4,13 @@ Exact: the weights before and after a step of the optimizer are the same bit for
 its step size and its gradients are not zero.
 """
 
-from __future__ import annotations
+from theodolite.core.ailment import silent_error
 
-from theodolite.core.ailment import Ailment, SilentError
-
-error = SilentError(
+ailment = silent_error(
+    question="Do steps change the weights?",
     fact="step without effect",
     severity="critical",
     says="Steps change nothing: at {0} steps that were compared no bit of the weights changed, although there were gradients.",
     remedy="make the optimizer of the model that is trained, after its last change: optimizer = ...(model.parameters())",
     suggested={"optimizer": "model.parameters()"},
-)
-
-ailment = Ailment(
-    question="Do steps change the weights?", needs={"run"}, judge=error.judge, while_training=error.while_training
 )

@@ -3,17 +3,12 @@
 Exact: several steps in a row had other inputs and the very same targets, which are not all one number.
 """
 
-from __future__ import annotations
+from theodolite.core.ailment import silent_error
 
-from theodolite.core.ailment import Ailment, SilentError
-
-error = SilentError(
+ailment = silent_error(
+    question="Do targets move with their inputs?",
     fact="targets stuck",
     severity="critical",
     says="The targets were the same in {0} steps in a row while the inputs changed.",
     remedy="read the targets of each batch inside the loop: x, y = batch",
-)
-
-ailment = Ailment(
-    question="Do targets move with their inputs?", needs={"run"}, judge=error.judge, while_training=error.while_training
 )

@@ -4,21 +4,13 @@ Exact: at the steps every module was in evaluation mode, and some would do other
 Who freezes normalization puts those layers into evaluation mode, not the whole model.
 """
 
-from __future__ import annotations
+from theodolite.core.ailment import silent_error
 
-from theodolite.core.ailment import Ailment, SilentError
-
-error = SilentError(
+ailment = silent_error(
+    question="Is the model trained in training mode?",
     fact="trained as evaluated",
     severity="warning",
     says="The model was in evaluation mode at {0} of {1} steps: {2} do not do what they do in training.",
     remedy="model.train() before the loop, and again after every evaluation",
     suggested={"mode": "train"},
-)
-
-ailment = Ailment(
-    question="Is the model trained in training mode?",
-    needs={"run"},
-    judge=error.judge,
-    while_training=error.while_training,
 )

@@ -4,18 +4,13 @@ Exact: most entries of 16-bit weights that have a gradient are the same before a
 is smaller than half the distance to the next number.
 """
 
-from __future__ import annotations
+from theodolite.core.ailment import silent_error
 
-from theodolite.core.ailment import Ailment, SilentError
-
-error = SilentError(
+ailment = silent_error(
+    question="Are updates lost by rounding?",
     fact="updates rounded away",
     severity="warning",
     says="{0} of the entries of the {1} weights that have a gradient do not change in a step: the updates are rounded away.",
     remedy="keep the weights in float32 and train under torch.autocast, which rounds in the passes only",
     suggested={"dtype": "float32"},
-)
-
-ailment = Ailment(
-    question="Are updates lost by rounding?", needs={"run"}, judge=error.judge, while_training=error.while_training
 )

@@ -3,17 +3,12 @@
 Exact: NaN or infinite entries at a look, also in running statistics, which the loss in training mode does not show.
 """
 
-from __future__ import annotations
+from theodolite.core.ailment import silent_error
 
-from theodolite.core.ailment import Ailment, SilentError
-
-error = SilentError(
+ailment = silent_error(
+    question="Are weights and buffers finite?",
     fact="values not finite",
     severity="critical",
     says="Weights or buffers are not finite: {all}.",
     remedy="go back to the last checkpoint that is finite; a smaller lr, or gradients clipped to norm 1",
-)
-
-ailment = Ailment(
-    question="Are weights and buffers finite?", needs={"run"}, judge=error.judge, while_training=error.while_training
 )

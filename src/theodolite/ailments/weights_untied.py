@@ -4,17 +4,12 @@ Exact: two names had one tensor and have two now; or an embedding and the output
 are two tensors that train apart; or the model's configuration says that they are tied.
 """
 
-from __future__ import annotations
+from theodolite.core.ailment import silent_error
 
-from theodolite.core.ailment import Ailment, SilentError
-
-error = SilentError(
+ailment = silent_error(
+    question="Are tied weights still tied?",
     fact="weights untied",
     severity="warning",
     says="Weights that were tied are separate tensors now: {all}.",
     remedy="tie them again after loading or copying: model.head.weight = model.embedding.weight, before the optimizer is made",
-)
-
-ailment = Ailment(
-    question="Are tied weights still tied?", needs={"run"}, judge=error.judge, while_training=error.while_training
 )

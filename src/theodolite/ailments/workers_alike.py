@@ -4,9 +4,7 @@ Exact: the data set holds a generator of its own, which every worker copies, and
 augmentation comes once from every worker.
 """
 
-from __future__ import annotations
-
-from theodolite.core.ailment import Ailment, SilentError
+from theodolite.core.ailment import silent_error
 from theodolite.core.subject import Subject
 from theodolite.measure.dynamics.silent_facts import generator_shared
 
@@ -16,17 +14,12 @@ def static(subject: Subject) -> tuple[str, ...]:
     return generator_shared(getattr(subject.data, "source", None))
 
 
-error = SilentError(
+ailment = silent_error(
+    question="Do the loader's workers draw different random numbers?",
+    needs={"data"},
     fact="workers alike",
     severity="warning",
     says="All {0} workers of the loader copy one random generator ({1}): each draws the same augmentations.",
-    remedy="worker_init_fn=lambda worker: dataset.{1}.manual_seed(worker) or make the generator inside __getitem__",
+    remedy="seed the generator in each worker (worker_init_fn), or make it inside __getitem__",
     static=static,
-)
-
-ailment = Ailment(
-    question="Do the loader's workers draw different random numbers?",
-    needs={"data"},
-    judge=error.judge,
-    while_training=error.while_training,
 )

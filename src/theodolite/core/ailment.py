@@ -78,39 +78,38 @@ class Ailment:
             raise InputError(f"expected needs among {get_args(Need)}, got {sorted(unknown)}; mend the ailment's file")
 
 
-@dataclass(frozen=True, kw_only=True)
-class SilentError:
-    """An exact fact of a training's steps that is an error by itself, whatever the loss does.
+def silent_error(
+    *,
+    question: str,
+    fact: str,
+    severity: Severity,
+    says: str,
+    remedy: str,
+    suggested: Mapping[str, Any] | None = None,
+    needs: AbstractSet[Need] = frozenset({"run"}),
+    static: Callable[[Subject], tuple[str, ...]] | None = None,
+    live: bool = True,
+) -> Ailment:
+    """The ailment of an exact fact of a training's steps that is an error by itself, whatever the loss does.
 
     ``fact`` is its name among those of a run (`Run.silent`), whose words ``says`` may name as ``{0}``, ``{1}``, ... or as
-    ``{all}``. ``static(subject)`` are the same words, where the fact can be seen without a run.
+    ``{all}``. ``static(subject)`` are the same words, where the fact can be seen without a run. A fact that is not ``live`` is
+    one at the end of a run only.
     """
 
-    fact: str
-    severity: Severity
-    says: str
-    remedy: str
-    suggested: Mapping[str, Any] = field(default_factory=dict)
-    static: Callable[[Subject], tuple[str, ...]] | None = None
+    def found(words: tuple[str, ...]) -> Iterable[Finding]:
+        if words:
+            said = says.format(*words, all=few_of(words))
+            yield Finding(severity=severity, where=words[0], says=said, remedy=remedy, suggested=suggested or {})
 
-    def judge(self, subject: Subject) -> Iterable[Finding]:
-        """The finding, from the run of the subject or from the subject itself."""
-        words = () if subject.run is None else subject.run.silent.get(self.fact, ())
-        if not words and self.static is not None:
-            words = self.static(subject)
-        return self._found(words)
+    def while_training(run: Run) -> Iterable[Finding]:
+        return found(run.silent.get(fact, ()))
 
-    def while_training(self, run: Run) -> Iterable[Finding]:
-        """The finding, from the steps so far."""
-        return self._found(run.silent.get(self.fact, ()))
+    def judge(subject: Subject) -> Iterable[Finding]:
+        words = () if subject.run is None else subject.run.silent.get(fact, ())
+        return found(words or (static(subject) if static is not None else ()))
 
-    def _found(self, words: tuple[str, ...]) -> Iterable[Finding]:
-        if not words:
-            return ()
-        said = self.says.format(*words, all=few_of(words))
-        return (
-            Finding(severity=self.severity, where=words[0], says=said, remedy=self.remedy, suggested=self.suggested),
-        )
+    return Ailment(question=question, needs=needs, judge=judge, while_training=while_training if live else None)
 
 
 def few_of(names: Sequence[str], most: int = 4) -> str:
