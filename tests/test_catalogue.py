@@ -192,6 +192,13 @@ def test_a_question_read_from_the_file_is_the_instrument_s(name):
         assert getattr(asked, fact) == getattr(loaded, fact)
 
 
+@pytest.mark.parametrize("name", catalogue.ailment_names())
+def test_what_is_read_from_the_file_of_an_ailment_is_its_own(name):
+    read, made = catalogue.ailment_facts(name), catalogue.ailment(name)
+    assert (read["question"], set(read["needs"])) == (made.question, set(made.needs))
+    assert read["live"] == (made.while_training is not None)
+
+
 def test_unknown_names_are_answered_with_near_ones():
     with pytest.raises(ValueError, match="relu-critical"):
         catalogue.law("relu-critcal")

@@ -125,7 +125,10 @@ def question(name: str) -> Question:
 def ailment_facts(name: str) -> Mapping[str, Any]:
     """What the ailment of that name asks and needs, and whether it can be seen live, read from its file without importing it."""
     facts = _literals(entry(name).path, "ailment") or vars(ailment(name))
-    return {**facts, "live": "while_training=" in entry(name).path.read_text(encoding="utf-8")}
+    text = entry(name).path.read_text(encoding="utf-8")
+    if "\nailment = silent_error(" in text:  # it needs a run and is seen live unless it says otherwise
+        return {"needs": frozenset({"run"}), "live": True, **facts}
+    return {**facts, "live": "while_training=" in text}
 
 
 def law_names(chosen: Iterable[str] = ()) -> tuple[str, ...]:
@@ -198,7 +201,7 @@ def _docstring(path: Path) -> str:
     return ast.get_docstring(ast.parse(text)) or ""
 
 
-FUNCTIONS = ("read", "finds", "judge", "interventions", "sign", "while_training")
+FUNCTIONS = ("read", "finds", "judge", "interventions", "sign", "while_training", "static")
 
 
 def _literals(path: Path, kind: str) -> dict[str, Any] | None:

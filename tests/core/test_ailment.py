@@ -2,7 +2,9 @@
 
 import pytest
 
-from theodolite.core.ailment import Ailment, Finding, worst_first
+from theodolite.core.ailment import Ailment, Finding, silent_error, worst_first
+from theodolite.core.run import Run
+from theodolite.core.subject import Subject
 
 
 def finding(name, severity="warning", leads_to=()):
@@ -19,3 +21,15 @@ def test_an_unknown_severity_or_need_is_refused():
         finding("odd", "grave")
     with pytest.raises(ValueError, match="expected needs"):
         Ailment(question="?", needs={"luck"})
+
+
+def test_a_silent_error_is_found_in_the_run_or_in_the_subject_and_nowhere_else():
+    facts = dict(question="?", fact="batch repeated", severity="warning", remedy="move on")
+    ailment = silent_error(**facts, says="{0} of {1} steps: {all}.")
+    run = Run(silent={"batch repeated": ("3", "4")})
+    (live,), (judged,) = ailment.while_training(run), ailment.judge(Subject(weights={"w": None}, run=run))
+    assert live == judged and live.says == "3 of 4 steps: 3, 4." and live.where == "3"
+    bare = Subject(weights={"w": None})
+    assert not [*ailment.while_training(Run())] and not [*ailment.judge(bare)]
+    still = silent_error(**facts, says="{0}", static=lambda subject: ("seen",), live=False)
+    assert [found.says for found in still.judge(bare)] == ["seen"] and still.while_training is None

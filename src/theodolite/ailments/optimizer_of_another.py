@@ -6,7 +6,7 @@ were replaced, or the model was made anew, after the optimizer was made.
 
 from theodolite.core.ailment import silent_error
 from theodolite.core.subject import Subject
-from theodolite.measure.dynamics.silent_facts import parameters_replaced
+from theodolite.measure.dynamics._silent_facts import parameters_replaced
 
 
 def static(subject: Subject) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ augmentation comes once from every worker.
 
 from theodolite.core.ailment import silent_error
 from theodolite.core.subject import Subject
-from theodolite.measure.dynamics.silent_facts import generator_shared
+from theodolite.measure.dynamics._silent_facts import generator_shared
 
 
 def static(subject: Subject) -> tuple[str, ...]:

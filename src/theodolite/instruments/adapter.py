@@ -84,5 +84,5 @@ instrument = Instrument(
     read=read,
     needs={"adapter"},
     cost="free",
-    laws=("horn-majorisation", "marchenko-pastur"),
+    laws=("horn-majorization", "marchenko-pastur"),
 )

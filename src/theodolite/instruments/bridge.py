@@ -1,6 +1,6 @@
 """How do the spectra of features in, weights and features out hang together, layer by layer?
 
-For a linear layer Y = X Wᵀ the singular values obey Horn's log-majorisation whatever the shapes; how much slack there is
+For a linear layer Y = X Wᵀ the singular values obey Horn's log-majorization whatever the shapes; how much slack there is
 says how far the features' directions are from the weights'. Where ranks allow it, the condition number of the features
 after the layer is bounded by the product of the other two.
 """
@@ -23,7 +23,7 @@ from theodolite.theory.spectra import (
     density_exponent,
     endpoint_exponent,
     feature_exponent_bound,
-    majorisation_slack,
+    majorization_slack,
     product_bound_applies,
 )
 
@@ -31,7 +31,7 @@ MOST_ROWS, MOST_LOG = 1024, 20.0
 
 
 def read(subject: Subject) -> Iterator[Reading]:
-    """The slack of the majorisation and the condition number behind every linear layer, on the first batch."""
+    """The slack of the majorization and the condition number behind every linear layer, on the first batch."""
     assert subject.model is not None
     layers = {name: module for name, module in subject.model.named_modules() if isinstance(module, nn.Linear)}
     found = features_of(subject)
@@ -39,11 +39,11 @@ def read(subject: Subject) -> Iterator[Reading]:
     spectra = {name: _spectra(x, layers[name]) for name, x in given.items()}
     errors = {name: _errors(x, layers[name], found.samples / found.of) for name, x in given.items()}
     for name, (x, w, y) in spectra.items():
-        slack = majorisation_slack(y.tolist(), x.tolist(), w.tolist())
+        slack = majorization_slack(y.tolist(), x.tolist(), w.tolist())
         if slack:
             ranks = tuple(float(rank) for rank in range(1, len(slack) + 1))
             yield Reading(
-                quantity="majorisation slack, least over ranks",
+                quantity="majorization slack, least over ranks",
                 where=name,
                 measured=min(slack),
                 stderr=errors[name][0],
@@ -76,7 +76,7 @@ def _errors(x: Tensor, layer: nn.Linear, share: float) -> tuple[float, ...]:
 
     def three(rows: Any) -> list[float]:
         a, w, y = _spectra(x[rows], layer)
-        slack = majorisation_slack(y.tolist(), a.tolist(), w.tolist())
+        slack = majorization_slack(y.tolist(), a.tolist(), w.tolist())
         return [
             min(slack, default=0.0),
             math.log(_kappa(y)),
@@ -118,7 +118,7 @@ def _exponent(name: str, x: Tensor, w: Tensor, y: Tensor, inner: int) -> Reading
     )
 
 
-_NOT_HERE = "Few data in a wide input: the bound by condition numbers does not apply here, only the majorisation does."
+_NOT_HERE = "Few data in a wide input: the bound by condition numbers does not apply here, only the majorization does."
 
 
 def _kappa(singular: Tensor) -> float:
@@ -142,5 +142,5 @@ instrument = Instrument(
     needs={"model", "data"},
     cost="forward",
     sees={"features": 0},
-    laws=("horn-majorisation", "kappa-product", "htsr-alphareq-bound"),
+    laws=("horn-majorization", "kappa-product", "htsr-alphareq-bound"),
 )

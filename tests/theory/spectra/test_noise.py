@@ -109,11 +109,11 @@ def matrices(n, p, q, seed):
 
 
 @pytest.mark.parametrize("shape", [(9, 5, 7), (5, 9, 4), (4, 9, 9), (9, 9, 9), (1, 5, 6)])
-def test_majorisation_holds_for_every_shape(shape):
+def test_majorization_holds_for_every_shape(shape):
     for seed in range(20):
         A, B = matrices(*shape, seed)
         values = [np.linalg.svd(M, compute_uv=False) for M in (A @ B, A, B)]
-        slack = spectra.majorisation_slack(*values)
+        slack = spectra.majorization_slack(*values)
         assert min(slack) >= -1e-9
         bounds = spectra.horn_bounds(*values[1:])
         np.testing.assert_allclose(np.cumsum(np.log(values[0]))[: len(slack)] + slack, bounds[: len(slack)])

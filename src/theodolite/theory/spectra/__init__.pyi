@@ -25,7 +25,7 @@ from .products import (
     endpoint_exponent as endpoint_exponent,
     feature_exponent_bound as feature_exponent_bound,
     horn_bounds as horn_bounds,
-    majorisation_slack as majorisation_slack,
+    majorization_slack as majorization_slack,
     product_bound_applies as product_bound_applies,
     random_direction_gain as random_direction_gain,
     steering_gain_bounds as steering_gain_bounds,

@@ -86,14 +86,14 @@ def horn_bounds(left: Sequence[float], right: Sequence[float]) -> tuple[float, .
         return tuple(np.cumsum(np.log(a[:count]) + np.log(b[:count])).tolist())
 
 
-def majorisation_slack(
+def majorization_slack(
     product_values: Sequence[float], left: Sequence[float], right: Sequence[float]
 ) -> tuple[float, ...]:
     r"""By how much `horn_bounds` exceed the cumulated logs of the product's singular values: never negative.
 
     Zero everywhere where the singular bases align. Only as far as all three spectra are positive.
 
-    >>> [round(slack, 12) for slack in majorisation_slack([6.0, 0.5], [2.0, 1.0], [3.0, 0.5])]
+    >>> [round(slack, 12) for slack in majorization_slack([6.0, 0.5], [2.0, 1.0], [3.0, 0.5])]
     [0.0, 0.0]
     """
     not_negative(product_values=np.asarray(product_values), left=np.asarray(left), right=np.asarray(right))

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from theodolite.io.batches import Batch
-from theodolite.measure.dynamics.silent_facts import (
+from theodolite.measure.dynamics._silent_facts import (
     acts_in_training,
     generator_shared,
     not_finite,

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from theodolite.core.law import Law
 from theodolite.core.reading import Band
-from theodolite.theory.spectra import horn_bounds, majorisation_slack
+from theodolite.theory.spectra import horn_bounds, majorization_slack
 
 ROUNDING = 1e-9  # of sums of logarithms
 LEFT, RIGHT = (5.0, 3.0, 2.0, 0.7), (4.0, 1.5, 1.2, 0.9)
@@ -20,7 +20,7 @@ def predict(shape: tuple[int, int, int], bases: str) -> Band:
         total = cosine * ((a[0] * b[0]) ** 2 + (a[1] * b[1]) ** 2) + sine * ((a[0] * b[1]) ** 2 + (a[1] * b[0]) ** 2)
         det = math.prod(a) * math.prod(b)
         values = [math.sqrt(0.5 * (total + s * math.sqrt(total**2 - 4 * det**2))) for s in (1, -1)]
-        return Band.around(sum(majorisation_slack(values, a, b)), abs=ROUNDING)
+        return Band.around(sum(majorization_slack(values, a, b)), abs=ROUNDING)
     bound = horn_bounds(LEFT, RIGHT)
     if bases == "aligned":
         return Band.around(sum(bound), abs=ROUNDING)
@@ -52,7 +52,7 @@ def _frame(rows: int, generator: torch.Generator) -> Tensor:
 
 
 law = Law(
-    claim="Singular values of a product are log-majorised by the products of the singular values; where the inner bases are the "
+    claim="Singular values of a product are log-majorized by the products of the singular values; where the inner bases are the "
     "same nothing is lost.",
     formula=r"\prod_{i\le k}\sigma_i(XW)\le\prod_{i\le k}\sigma_i(X)\,\sigma_i(W)\quad\text{for every }k",
     assumes={
