@@ -24,7 +24,7 @@ def test_an_unknown_severity_or_need_is_refused():
 
 
 def test_a_silent_error_is_found_in_the_run_or_in_the_subject_and_nowhere_else():
-    facts = dict(question="?", fact="batch repeated", severity="warning", remedy="move on")
+    facts = {"question": "?", "fact": "batch repeated", "severity": "warning", "remedy": "move on"}
     ailment = silent_error(**facts, says="{0} of {1} steps: {all}.")
     run = Run(silent={"batch repeated": ("3", "4")})
     (live,), (judged,) = ailment.while_training(run), ailment.judge(Subject(weights={"w": None}, run=run))
