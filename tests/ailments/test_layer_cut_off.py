@@ -1,6 +1,7 @@
 """Are there parameters that the answers depend on and that no gradient reaches?"""
 
 import pytest
+import torch
 from torch import Tensor, nn
 
 from fixtures.fresh import digits_like
@@ -49,3 +50,19 @@ def test_the_sick_are_found(build):
 @pytest.mark.parametrize("build", HEALTHY)
 def test_the_healthy_are_left_alone(build, seed):
     assert not alarms("layer-cut-off", build(seed))
+
+
+def test_saturated_units_are_not_cut_off():
+    class Recurrent(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.gru, self.head = nn.GRU(1, 8, batch_first=True), nn.Linear(8, 1)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.head(self.gru(x)[0][:, -1])
+
+    torch.manual_seed(0)
+    x = 5000 + 1000 * torch.randn(64, 10, 1)  # every gate is at its end, where its slope is zero
+    model = Recurrent()
+    given = {"model": model, "data": (x, x[:, -1] + 1), "loss": nn.functional.mse_loss}
+    assert not alarms("layer-cut-off", {**given, "optimizer": torch.optim.Adam(model.parameters())})

@@ -4,6 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+import theodolite as th
 from fixtures.fresh import digits_like, number_like, stack
 from fixtures.judging import alarms
 
@@ -82,3 +83,12 @@ def test_the_sick_are_found(build):
 @pytest.mark.parametrize("build", HEALTHY)
 def test_the_healthy_are_left_alone(build, seed):
     assert not alarms("loss-mismatched", build(seed))
+
+
+def test_weights_of_classes_make_no_other_loss():
+    given = digits_like(0, lambda: stack(2))
+    target = given["data"][0][1]
+    weights = torch.linspace(0.2, 4.0, int(target.max()) + 1)
+    known = {"data": given["data"], "optimizer": given["optimizer"], "loss": torch.nn.CrossEntropyLoss(weight=weights)}
+    found = th.diagnose(given["model"], **known).findings
+    assert "loss-mismatched" not in {finding.name for finding in found}

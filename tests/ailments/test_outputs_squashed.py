@@ -67,3 +67,22 @@ def test_the_sick_are_found(build):
 @pytest.mark.parametrize("build", HEALTHY)
 def test_the_healthy_are_left_alone(build, seed):
     assert not alarms("outputs-squashed", build(seed))
+
+
+def test_answers_that_are_compared_with_each_other_may_be_normalized():
+    class Sphere(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear = torch.nn.Linear(8, 6)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.nn.functional.normalize(self.linear(x), dim=-1)
+
+    def compared(z: torch.Tensor, _: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.cross_entropy(z[:, 0] @ z[:, 1].T / 0.5, torch.arange(len(z)))
+
+    torch.manual_seed(0)
+    x = torch.randn(256, 1, 8) + 0.3 * torch.randn(256, 2, 8)
+    given = {"model": Sphere(), "data": (x, torch.zeros(256, dtype=torch.long)), "loss": compared}
+    assert not alarms("outputs-squashed", given)
+    assert not alarms("classes-unbalanced", given)

@@ -109,3 +109,13 @@ def test_a_column_that_renames_the_classes():
     leaky = torch.cat([x, 4 - 3 * y], 1)
     (found,) = alarms("target-leaks", {**known, "model": nn.Linear(6, 1), "data": (leaky, y)})
     assert found.suggested == {"drop_column": 5}
+
+
+@pytest.mark.parametrize("shown", [True, False])
+def test_a_series_that_ends_with_its_target_is_found(shown):
+    torch.manual_seed(0)
+    series = torch.randn(200, 12, 1).cumsum(1)
+    model = nn.Sequential(nn.Flatten(), nn.Linear(12 if shown else 11, 1))
+    data = (series if shown else series[:, :-1], series[:, -1])
+    found = alarms("target-leaks", {"model": model, "data": data, "loss": F.mse_loss})
+    assert bool(found) == shown

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from theodolite.core.subject import Subject
-from theodolite.evidence.batches import batches, training_and_held_out
+from theodolite.evidence.batches import batches, samples, training_and_held_out
 from theodolite.evidence.task import constant_loss, majority, score_of, skill, task
 
 G = torch.Generator().manual_seed(0)
@@ -111,3 +111,37 @@ def test_skill_is_the_better_of_loss_and_accuracy():
     found = score_of(one, batches(one))
     assert skill(one, found, found.loss) >= (found.accuracy - majority(one)) / (1 - majority(one))
     assert math.isnan(skill(one, None, 1.0))
+
+
+def compared(o, _):
+    """Each sample's answer against those of the others of its batch, with nothing in the place of targets."""
+    o = F.normalize(o, dim=-1)
+    return F.cross_entropy(o[:, 0] @ o[:, 1].T / 0.5, torch.arange(len(o)))
+
+
+def test_a_loss_without_labels_is_told_by_what_it_does_with_targets_and_other_samples():
+    nothing = torch.zeros(96, dtype=torch.long)
+    one = subject(Reshaped(2, 8), nothing, compared)
+    found = task(one)
+    assert found.kind == "unknown" and found.coupled and "does not read" in found.why
+    assert samples(one).target is None
+    assert constant_loss(one) == pytest.approx(math.log(len(training_and_held_out(one)[1][0])), rel=1e-3)
+    kept = subject(Reshaped(3, 4), torch.zeros(96), lambda o, _: F.triplet_margin_loss(o[:, 0], o[:, 1], o[:, 2]))
+    assert not task(kept).coupled
+    assert constant_loss(kept) == pytest.approx(1.0, abs=1e-3)  # the margin: one answer for all three places
+
+
+def test_weights_and_roots_do_not_couple_samples():
+    y = torch.randint(0, 3, (96,), generator=G)
+    weighted = nn.CrossEntropyLoss(weight=torch.tensor([1.0, 5.0, 0.2]))
+    assert not task(subject(Reshaped(3), y, weighted)).coupled
+    numbers = torch.randn(96, 1, generator=G)
+    assert not task(subject(Reshaped(1), numbers, lambda o, t: F.mse_loss(o, t).sqrt())).coupled
+
+
+def test_outputs_that_are_rates_are_not_taken_for_the_targets():
+    counts = torch.poisson(torch.full((96, 1), 2.0), generator=G)
+    assert task(subject(Reshaped(1), counts, nn.PoissonNLLLoss())).kind == "unknown"
+    assert task(subject(Reshaped(1), counts, F.mse_loss)).kind == "numbers"
+    soft = torch.rand(96, 2, generator=G)
+    assert task(subject(Reshaped(2), soft, F.binary_cross_entropy_with_logits)).kind == "unknown"

@@ -4,7 +4,7 @@ The counts are exact; an interval (Wilson's, three standard errors) says what th
 rare is no fault: it is one where the network gives them up. So with at least seven of the majority class to one of the
 rarest, and a network that has learned its classes' shares (a loss no worse than when ignoring the input), the share
 of samples answered rightly is taken for the majority class and for those of less than a fifth of its size, on held-out data
-where there are any. A warning where the rare ones are behind by 0.15, and by three standard errors (chance
+where there are any. A warning where most of the rare ones are wrong, and behind by three standard errors (chance
 exceeds them once in 700); else a note.
 """
 
@@ -28,8 +28,9 @@ from theodolite.evidence.trial import Change, judged_constant, judged_majority, 
 from theodolite.io.batches import Batch
 
 UNBALANCED, RARE = 7.0, 0.2
-BEHIND = 0.15
-"""How far the rare classes' share of right answers must lie behind that of the commonest."""
+HALF = 0.5
+"""The share of the rare classes' samples that a network answers rightly that does not give them up: somewhat fewer than of the
+commonest is what the best answers have, too."""
 LEARNED = 0.02
 """Skill from which on something was learned."""
 REMEDY = (
@@ -46,7 +47,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
     if alone:
         yield alone
         return
-    classes = classes_in(targets)
+    classes = None if task(subject).kind == "numbers" else classes_in(targets)  # counts are no classes
     if classes is None:
         yield from _of_places(subject)
         return
@@ -82,7 +83,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
     # nothing learned at all is another matter, unless the classes are as common as this in the training data alone
     learned = skill(subject, present_score(subject), judged_constant(subject)) > LEARNED
     learned |= judged_majority(subject) < float(counts[common]) / len(classes) / 2
-    harmed = lost is not None and lost[0] - lost[1] >= max(BEHIND, 3 * lost[2]) and learned
+    harmed = lost is not None and lost[1] < HALF and lost[0] - lost[1] >= 3 * lost[2] and learned
     yield Finding(
         severity="warning" if harmed else "note",
         where=f"class {rarest}",
@@ -95,7 +96,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
 def interventions(subject: Subject) -> Iterator[Intervention]:
     """The same training with all classes equally often, where the data that it is judged by have other shares."""
     read = samples(subject)
-    classes = None if read is None else classes_in(read.target)
+    classes = None if read is None or task(subject).kind == "numbers" else classes_in(read.target)
     if classes is None or len(classes) < 50:
         return
     counts = torch.bincount(classes.cpu())

@@ -1,7 +1,8 @@
 """Are there parameters that the answers depend on and that no gradient reaches?
 
-Exact, on two batches and at two points: parameters that want a gradient get none (or one that is zero in every entry), also
-after a small random change of all weights, so that layers and branches that start at zero on purpose are left alone; and
+Exact, on two batches and at three points: parameters that want a gradient get none (or one that is zero in every entry), also
+after a small random change of all weights, so that layers and branches that start at zero on purpose are left alone, and with
+weights so small that no unit is saturated; and
 other weights in their place change the loss, so that it is not simply unused. Unused parameters harm nothing and are a note;
 parameters that the optimizer does not hold were left out on purpose.
 """
@@ -23,6 +24,8 @@ from theodolite.evidence.layer_signals import signals
 from theodolite.evidence.trial import present_skill
 from theodolite.io.batches import Batch
 
+SMALL = 1e-4
+"""By this factor weights are made smaller: inputs in units of thousands then saturate nothing."""
 SHUT = 0.98
 """The share of dead units of a layer from which on no gradient passes it."""
 
@@ -75,8 +78,9 @@ def cut_off(subject: Subject, suspects: Sequence[str]) -> tuple[list[str], list[
         _shaken(model, [name for name, _ in model.named_parameters()], 0.02)
         few = batches(subject)[:2]
         still = set(suspects)
+        small = _shrunk(model)
         for batch in few:
-            still -= _with_gradient(subject, model, batch)
+            still -= _with_gradient(subject, model, batch) | _with_gradient(subject, small, batch)
         # one bias in front of a normalization, or of keys in attention, has no effect by its place: whole modules count
         matrices = {name.rpartition(".")[0] for name in still if dict(model.named_parameters())[name].ndim >= 2}
         still = {name for name in still if name.rpartition(".")[0] in matrices}
@@ -106,6 +110,15 @@ def _with_gradient(subject: Subject, model: nn.Module, batch: Batch) -> set[str]
             return set(own)
         slopes: tuple[Any, ...] = torch.autograd.grad(value, list(own.values()), allow_unused=True)
     return {name for name, slope in zip(own, slopes, strict=True) if slope is not None and bool(slope.any())}
+
+
+@torch.no_grad()
+def _shrunk(model: nn.Module) -> nn.Module:
+    """A copy whose parameters are so small that no unit is saturated."""
+    found = copy.deepcopy(model)
+    for parameter in found.parameters():
+        parameter.mul_(SMALL)
+    return found
 
 
 @torch.no_grad()

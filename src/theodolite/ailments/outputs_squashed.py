@@ -33,8 +33,8 @@ SHARE, MOST = 0.1, 0.5
 def judge(subject: Subject) -> Iterator[Finding]:
     tail = output_tail(subject) if is_finite(subject) else None
     constant = constant_loss(subject)
-    if tail is None or tail.plain or constant != constant:
-        return
+    if tail is None or tail.plain or constant != constant or task(subject).coupled:
+        return  # where answers are compared with each other, what squashes them is part of the loss
     try:
         floor, free = floors(tail)
     except (
@@ -92,7 +92,7 @@ def _remedy(tail: OutputTail) -> tuple[str, dict[str, str]]:
 def interventions(subject: Subject) -> Iterator[Intervention]:
     """Training on the last layer's own output, where what follows cuts it on one side."""
     tail = output_tail(subject) if is_finite(subject) else None
-    if tail is None or tail.plain or tail.given.shape != tail.outputs.shape:
+    if tail is None or tail.plain or tail.given.shape != tail.outputs.shape or task(subject).coupled:
         return
     low, high = reach(tail)
     if high - low < 1e3 or not low > -1e3 or task(subject).kind == "unknown":

@@ -137,19 +137,26 @@ def _with_first(batch: Batch, x: Tensor) -> Batch:
 
 
 def _column(subject: Subject, sample: Sample) -> Iterator[Finding]:
-    """A column of a table that is the target, or of classes another name of it: one value a class."""
+    """A column of a table that is the target, or of classes another name of it: one value a class.
+
+    Of a series it is the last place that counts: to remember an earlier one may be what is asked.
+    """
     x, y = sample.numbers, sample.target
-    if x is None or y is None or x.ndim != 2 or y.numel() != len(y) or len(torch.unique(y)) < 2:
+    if x is None or y is None or x.ndim not in (2, 3) or y.numel() != len(y) or len(torch.unique(y)) < 2:
         return
+    numbers = x[0].numel()
+    x, place = (x, "") if x.ndim == 2 else (x[:, -1], " at the last place")
     truth = y.reshape(-1).double()
     codes = torch.unique(truth, return_inverse=True)[1] if task(subject).kind in ("classes", "labels") else None
     same = [c for c in range(x.shape[1]) if torch.equal(x[:, c].double(), truth) or _renames(x[:, c], codes)]
-    if same and len(same) <= x.shape[1] // 2:  # more than half: then the input is made of nothing else
+    if same and len(same) <= numbers // 2:  # more than half: then the input is made of nothing else
         yield Finding(
             severity="critical",
             where=f"column {same[0]}",
-            says=f"Column {same[0]} of the inputs is the target itself, in all {len(truth):,} samples.",
-            remedy=f"leave column {same[0]} out of the inputs",
+            says=f"Column {same[0]} of the inputs{place} is the target itself, in all {len(truth):,} samples.",
+            remedy="end the inputs one place before the target"
+            if place
+            else f"leave column {same[0]} out of the inputs",
             suggested={"drop_column": same[0]},
             evidence=(evidence("columns that are the target", len(same)),),
         )

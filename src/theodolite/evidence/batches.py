@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -155,7 +156,10 @@ def training_and_held_out(subject: Subject) -> tuple[Sequence[Batch], Sequence[B
 
     def measured() -> tuple[Sequence[Batch], Sequence[Batch]]:
         other = validation_parts(subject)
-        return (batches(subject), other) if other else _split(batches(subject))
+        if other:
+            return batches(subject), other
+        training, held = _split(batches(subject))
+        return training, _held_parts(subject, held)
 
     found: tuple[Sequence[Batch], Sequence[Batch]] = subject.once("split", measured)
     return found
@@ -167,9 +171,9 @@ def _split(whole: Sequence[Batch]) -> tuple[Sequence[Batch], Sequence[Batch]]:
     keys = [_row_keys(batch) for batch in whole]
     total, distinct = sum(map(len, keys)), len({key for part in keys for key in part})
     if distinct < FEW:
-        return whole, parts(whole, PARTS)
+        return whole, whole
     if len(whole) >= 8 and distinct == total:  # every fourth batch: training batches stay as they are
-        return [b for i, b in enumerate(whole) if i % 4], parts(whole[::4], PARTS)
+        return [b for i, b in enumerate(whole) if i % 4], whole[::4]
     return _split_by_row(whole, keys)
 
 
@@ -187,7 +191,7 @@ def _split_by_row(whole: Sequence[Batch], keys: Sequence[Sequence[bytes]]) -> tu
     together = joined(held)
     one = joined(training)
     cut = [rows_of(one[0], slice(a, a + size)) for a in range(0, len(one[0]), size)] if one else training
-    return cut, parts(together or held, PARTS)
+    return cut, together or held
 
 
 def judged_is_trained(subject: Subject) -> bool:
@@ -227,15 +231,60 @@ def distinct_batches(subject: Subject) -> Sequence[Batch]:
 
 
 def samples(subject: Subject) -> Sample | None:
-    """All samples that were read, each once, as whole columns; None where their tensors do not fit together."""
-    found: Sample | None = subject.once("samples", lambda: sample_of(distinct_batches(subject)))
+    """All samples that were read, each once, as whole columns; None where their tensors do not fit together.
+
+    Without targets where the loss does not read them: what stands in their place means nothing.
+    """
+
+    def measured() -> Sample | None:
+        found = sample_of(distinct_batches(subject))
+        return found if found is None or reads_targets(subject) else Sample(found.inputs, None)
+
+    found: Sample | None = subject.once("samples", measured)
     return found
+
+
+def reads_targets(subject: Subject) -> bool:
+    """Whether the loss depends on the targets; one made for learning without labels is given something in their place."""
+
+    def measured() -> bool:
+        model, loss = subject.model, subject.loss
+        batch = next(iter(batches(subject)), None)
+        if model is None or loss is None or batch is None or not isinstance(batch.target, Tensor):
+            return True
+        target = batch.target
+        others = [~target if target.dtype == torch.bool else target + 1, target.flatten().flip(0).reshape(target.shape)]
+        with untouched(model), torch.no_grad(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            answer = subject.answer(batch)
+            try:
+                values = [_drawn_alike(loss, answer, other) for other in (target, *others)]
+            except Exception:  # it refuses other targets, so it reads them
+                return True
+        return len(set(values)) > 1 or not math.isfinite(values[0])
+
+    return bool(subject.once("reads targets", measured))
+
+
+def _drawn_alike(loss: Any, answer: Any, target: Tensor) -> float:
+    torch.manual_seed(0)  # of a loss that draws
+    return float(loss(answer, target))
 
 
 def validation_parts(subject: Subject) -> Sequence[Batch]:
     """The validation data, cut into parts where its batches are few."""
-    found: Sequence[Batch] = subject.once("validation parts", lambda: parts(validation_batches(subject), PARTS))
+    found: Sequence[Batch] = subject.once("validation parts", lambda: _held_parts(subject, validation_batches(subject)))
     return found
+
+
+def _held_parts(subject: Subject, held: Sequence[Batch]) -> Sequence[Batch]:
+    """Held-out data in parts; in the size of training batches where the loss of a sample depends on the others of its batch."""
+    from theodolite.evidence.task import task  # what the loss means is found on the same batches
+
+    if held and task(subject).coupled and all(_is_rows(batch) for batch in held):
+        size = len(batches(subject)[0])
+        return [rows_of(b, slice(a, a + size)) for b in held for a in range(0, max(1, len(b) - size + 1), size)]
+    return parts(held, PARTS)
 
 
 def parts(whole: Sequence[Batch], count: int) -> Sequence[Batch]:
@@ -344,7 +393,9 @@ def whole_columns(data: Any) -> tuple[Tensor, ...] | None:
 
 
 def all_targets(subject: Subject) -> Tensor | None:
-    """The targets of all samples where they are at hand, else of those that were read."""
+    """The targets of all samples where they are at hand, else of those that were read; None where the loss reads none."""
+    if not reads_targets(subject):
+        return None
     whole = whole_columns(subject.data)
     if whole is not None and len(whole) > 1:
         return whole[-1]

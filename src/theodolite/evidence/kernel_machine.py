@@ -11,13 +11,15 @@ from torch import Tensor
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import Sample, distinct_batches, sample_of, validation_batches
+from theodolite.evidence.task import task
 from theodolite.io.batches import Batch
 from theodolite.measure.propagation.input_sizes import input_scales
 from theodolite.theory import Mlp
 from theodolite.theory.kernels.inference import leave_one_out_residuals
 from theodolite.theory.kernels.wide_networks import mlp_kernels
 
-SAMPLES, PERMUTATIONS = 700, 99
+SAMPLES, PERMUTATIONS, OF_EACH = 700, 99, 20
+"""Samples and orders of them, and samples that a class must have to be asked about: of fewer a kernel machine tells nothing."""
 RIDGES = (0.01, 0.3, 3.0)
 """Ridges beside the kernel's mean diagonal; the best counts, for permuted targets as well."""
 
@@ -54,6 +56,7 @@ def relation_of(sample: Sample) -> Relation | None:
     classes = classes_in(target)
     if classes is not None:
         y = torch.nn.functional.one_hot(torch.unique(classes, return_inverse=True)[1]).double()
+        y = y[:, y.sum(0) >= OF_EACH]
     elif target.is_floating_point() and target.ndim <= 2:
         y = target.reshape(len(target), -1).double()
         y = y[:, y.std(0) > 0]
@@ -136,6 +139,9 @@ def attained(subject: Subject) -> Attained | None:
         return None
     x = training.inputs[0]
     if not x.is_floating_point():  # of tokens a kernel knows pairs at once, which networks must find first
+        return None
+    kinds = ("numbers",) if classes_in(training.target) is None else ("classes", "labels")
+    if task(subject).kind not in kinds:  # outputs are not what is compared here
         return None
     y, wanted = _targets(training, held)
     answers = _answers(subject, held)

@@ -12,12 +12,14 @@ from torch import Tensor, nn
 
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
-from theodolite.evidence.batches import batches, first_rows, samples
+from theodolite.evidence.batches import batches, first_rows, reads_targets, samples
 from theodolite.evidence.output_tail import FEW, least_loss
 from theodolite.evidence.task import SAME, drawn_outputs, output_shapes, quiet
 from theodolite.io.batches import Batch
 
 MOST_CLASSES = 100
+OF_ONE = 4
+"""Samples of one class from which on they are compared by themselves."""
 
 
 def drawn_answers(subject: Subject) -> list[Tensor]:
@@ -174,7 +176,7 @@ def cross_entropy_for(subject: Subject) -> Callable[[Tensor, Any], Tensor] | Non
     batch = batches(subject)[0]
     with untouched(subject.model), torch.no_grad(), quiet():
         own = subject.answer(batch)
-    labels = class_labels_of(batch.target)
+    labels = class_labels_of(batch.target) if reads_targets(subject) else None
     if labels is None or not isinstance(own, Tensor) or len(own) != len(labels) or own.ndim > 2:
         return None
     single = own.ndim == 1 or own.shape[1] == 1
@@ -207,10 +209,17 @@ def entropy_loss(subject: Subject, entropy: Callable[[Tensor, Any], Tensor]) -> 
 
 
 def agrees_with_cross_entropy(subject: Subject, answers: list[Tensor]) -> bool:
-    """Whether the loss rises and falls with cross-entropy on outputs drawn at random, or cannot be compared with it."""
+    """Whether the loss rises and falls with cross-entropy on outputs drawn at random, or cannot be compared with it.
+
+    Samples of one class are compared, where there are some: a loss may weight its classes.
+    """
     entropy, target = cross_entropy_for(subject), batches(subject)[0].target
-    if entropy is None:
+    labels = class_labels_of(target)
+    if entropy is None or labels is None:
         return True
+    of_one = labels == labels.mode().values
+    if int(of_one.sum()) >= OF_ONE:
+        answers, target = [answer[of_one] for answer in answers], target[of_one]
     generator, shape = torch.Generator().manual_seed(1), output_shapes(answers[0])[-1]
     many = [shape(torch.randn(answers[0].shape, generator=generator)).to(answers[0]) for _ in range(24)]
     own, like = _values(subject, many, target), [float(entropy(answer, target)) for answer in many]

@@ -26,6 +26,7 @@ from theodolite.evidence.batches import (
     distinct_batches,
     first_rows,
     price,
+    reads_targets,
     training_and_held_out,
     validation_parts,
 )
@@ -48,8 +49,8 @@ class Task:
     ``member`` says which tensor of an answer of several the targets belong to. ``shift``: the loss itself asks each
     place for the target so many places further on. ``labels`` are answers that are right or wrong
     one by one: those above ``threshold`` say yes. ``viewed``: the loss finds classes where another shape,
-    not another order of axes, puts them. ``summed``: the loss is a sum over samples, not a mean. ``why`` says what
-    could not be told.
+    not another order of axes, puts them. ``summed``: the loss is a sum over samples, not a mean. ``coupled``: what it asks of
+    a sample depends on the answers to the others of its batch, as where these are compared. ``why`` says what could not be told.
     """
 
     kind: Kind
@@ -59,6 +60,7 @@ class Task:
     ignored: tuple[int, ...] = ()
     threshold: float = 0.0
     summed: bool = False
+    coupled: bool = False
     one_hot: bool = False
     viewed: bool = False
     why: str = ""
@@ -233,15 +235,19 @@ def _found(subject: Subject) -> Task:
     except Exception as error:
         return Task("unknown", why=f"the loss refuses drawn outputs ({type(error).__name__})")
     summed = _is_sum(subject.loss, answer, drawn, target)
+    coupled = _is_coupled(subject.loss, answer, drawn, target)
+    if not reads_targets(subject):
+        return Task("unknown", summed=summed, coupled=coupled, why="the loss does not read the targets")
+    told: list[Task] = []
     for member, (z, slope) in enumerate(zip(drawn, slopes, strict=True)):
         if slope is None or not bool(slope.any()):
             continue
         found = _kind_of(subject.loss, answer, member, z, slope, target)
         if found is not None:
-            return Task(**{"member": member, "summed": summed, **found})
-    return Task(
-        "unknown", summed=summed, why="the gradient of the loss in the outputs fits neither classes nor numbers"
-    )
+            told.append(Task(**{"member": member, "summed": summed, "coupled": coupled, **found}))
+    why = "the gradient of the loss in the outputs fits neither classes nor numbers"
+    known = [one for one in told if one.kind != "unknown"]
+    return [*known, *told, Task("unknown", summed=summed, coupled=coupled, why=why)][0]
 
 
 def _kind_of(loss: Any, answer: Any, member: int, z: Tensor, slope: Tensor, target: Tensor) -> dict[str, Any] | None:
@@ -259,14 +265,43 @@ def _kind_of(loss: Any, answer: Any, member: int, z: Tensor, slope: Tensor, targ
                 return {"kind": "unknown", "viewed": True, "why": why}
         if z.numel() == target.numel() and binary:
             return {"kind": "labels", "threshold": _threshold(loss, answer, member, target)}
-        return {"kind": "numbers"} if z.numel() == target.numel() else None
+        return _numbers(loss, answer, member, z, target)
     if z.numel() != target.numel():
         return None
     if not binary:
-        return {"kind": "numbers"}
+        return _numbers(loss, answer, member, z, target)
     if z.shape == target.shape and z.ndim > 1 and z.shape[-1] > 1 and bool((target.sum(-1) == 1).all()):
         return {"kind": "classes", "axis": z.ndim - 1, "one_hot": True}
     return {"kind": "labels", "threshold": _threshold(loss, answer, member, target)}
+
+
+def _numbers(loss: Any, answer: Any, member: int, z: Tensor, target: Tensor) -> dict[str, Any] | None:
+    """Numbers, where the target itself is a better answer than one nearer to the mean of all targets, or farther from it.
+
+    A loss may mean something else by its outputs: their exponential (a rate), their logistic function.
+    """
+    if z.numel() != target.numel():
+        return None
+    wanted = target.to(z.dtype).reshape(z.shape)
+    mean, own = wanted.mean(0, keepdim=True), members_of(answer)
+
+    def at(part: float) -> float:
+        filled = [mean + part * (wanted - mean) if i == member else t for i, t in enumerate(own)]
+        return float(loss(rebuilt(answer, filled), target))
+
+    try:
+        with torch.no_grad(), quiet():
+            exact, nearer = at(1.0), at(0.8)
+    except Exception:
+        return None
+    try:
+        with torch.no_grad(), quiet():
+            farther = at(1.2)
+    except Exception:  # it takes nothing beyond its range
+        farther = math.inf
+    if exact > nearer + SAME * abs(nearer) or exact > farther + SAME * abs(farther):
+        return {"kind": "unknown", "why": "the loss means something else by its outputs than the targets"}
+    return {"kind": "numbers"}
 
 
 def _classes_on(axis: int, slope: Tensor, target: Tensor) -> dict[str, Any] | None:
@@ -308,6 +343,34 @@ def _is_sum(loss: Any, answer: Any, drawn: list[Tensor], target: Tensor) -> bool
     except Exception:
         return False
     return abs(twice - 2 * one) <= 1e-3 * abs(twice) and abs(twice) > 0
+
+
+def _is_coupled(loss: Any, answer: Any, drawn: list[Tensor], target: Tensor) -> bool:
+    """Whether the gradient in the first samples' outputs turns when those of the others are drawn anew.
+
+    A mean that is weighted, or the root of one, changes its length alone.
+    """
+    half = len(drawn[0]) // 2
+    if not half or any(len(z) != len(drawn[0]) for z in drawn):
+        return False
+    again = drawn_outputs(answer, target, 2)[1]
+    others = [torch.cat([z[:half], new[half:]]) for z, new in zip(drawn, again, strict=True)]
+
+    def slope(outputs: list[Tensor]) -> Tensor:
+        free = [z.detach().clone().requires_grad_() for z in outputs]
+        with untouched(None), torch.enable_grad(), quiet():
+            torch.manual_seed(0)  # of a loss that draws
+            found: tuple[Any, ...] = torch.autograd.grad(
+                loss(rebuilt(answer, free), target).sum(), free, allow_unused=True
+            )
+        return torch.cat([g[:half].double().flatten() for g in found if g is not None])
+
+    try:
+        one, other = slope(drawn), slope(others)
+    except Exception:
+        return False
+    size = float(one.norm() * other.norm())
+    return size > 0 and float(one @ other) < (1 - SAME) * size
 
 
 def _slopes(loss: Any, answer: Any, target: Tensor) -> tuple[list[Tensor], list[Tensor | None]]:
@@ -440,7 +503,11 @@ def _fitted_constants(subject: Subject) -> list[Callable[[int], Any]]:
     if not own:
         return []
     kinds = output_shapes(own[task(subject).member])
-    ways = [False, True] if task(subject).kind == "numbers" and any(t.ndim > 2 for t in own) else [None]
+    ways: list[bool | None] = [None]
+    if any(t.ndim > 2 for t in own) and not reads_targets(subject):
+        ways = [True]  # such a loss compares places: an answer for each of them would say which is which
+    elif any(t.ndim > 2 for t in own) and task(subject).kind == "numbers":
+        ways = [False, True]
     found = [_fitted(subject, like, shape, few, way) for shape in kinds for way in ways]
     return [answer for answer in (*found, _shares(subject, like, training)) if answer is not None]
 

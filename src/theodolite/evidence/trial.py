@@ -18,7 +18,7 @@ from theodolite.core.checks import InputError
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import judged_is_trained, price, training_and_held_out
-from theodolite.evidence.start import base_lr, beginning, largest_lr, load, schedule, steps_made
+from theodolite.evidence.start import base_lr, beginning, largest_lr, load, origin_tensors, schedule, steps_made
 from theodolite.evidence.task import Score, held_out_constant, is_language, majority, quiet, score_of, skill
 from theodolite.evidence.work import work_of
 from theodolite.io.batches import Batch
@@ -216,6 +216,19 @@ def judged_constant(subject: Subject) -> float:
     return held_out_constant(subject)[0]
 
 
+def loss_to_beat(subject: Subject) -> float:
+    """The loss when ignoring the input; where no such answer is known, that of the weights before training."""
+    constant = judged_constant(subject)
+    if math.isfinite(constant) or (steps_made(subject) and origin_tensors(subject) is None):
+        return constant
+
+    def measured() -> float:
+        score = Trial(subject, AS_IT_IS).score()
+        return math.nan if score is None else score.loss
+
+    return float(subject.once("loss before training", measured))
+
+
 def judged_majority(subject: Subject) -> float:
     """The share of right answers when always saying the commonest class, on the same data."""
     return float(subject.once("judged majority", lambda: majority(subject, judged_parts(subject))))
@@ -271,7 +284,7 @@ def gain_of(subject: Subject, better: Score | None, worse: Score | None, *, loss
     """By how much the first is ahead of the second; a run that blew up (None) has learned nothing."""
     if better is None:
         return Gain(-math.inf, math.nan, -math.inf)
-    constant, common = judged_constant(subject), judged_majority(subject)
+    constant, common = loss_to_beat(subject), judged_majority(subject)
     if worse is None:
         loss_share = (constant - better.loss) / abs(constant) if math.isfinite(constant) and constant else 1.0
         learned = loss_share if losses_alike else math.nan
