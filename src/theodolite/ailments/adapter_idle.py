@@ -5,8 +5,6 @@ ever moves. Where the scale s is zero, or the adapter is switched off, neither h
 should has one factor at zero, and the gradient of that one is not. So one backward pass tells, and names the reason.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any

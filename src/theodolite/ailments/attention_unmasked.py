@@ -6,8 +6,6 @@ sentence gets another answer in a longer batch. It is asked of models in which a
 answer chosen changes for one sequence (or place) in twenty or more.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

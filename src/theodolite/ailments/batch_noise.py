@@ -8,8 +8,6 @@ another noise, undone by shuffling the same samples: classes that were drawn at 
 squared less than once in 100000.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 

@@ -8,8 +8,6 @@ where there are any. A warning where most of the rare ones are wrong, and behind
 exceeds them once in 700); else a note.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 

@@ -7,8 +7,6 @@ network that was trained is of this kind, the loss has a gradient there, and it 
 is an alarm whatever a short trial shows.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 import torch

@@ -5,8 +5,6 @@ had used, unchanged and not zero. Gradients gathered over several batches before
 nothing is said.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from theodolite.core.ailment import Ailment, Finding, evidence

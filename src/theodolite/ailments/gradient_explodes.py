@@ -5,8 +5,6 @@ beside its own weights, first third against last third: more than five times, in
 width explains. The critical initialization or paths around layers, tried on a copy, decide.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 

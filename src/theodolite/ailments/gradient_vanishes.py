@@ -6,8 +6,6 @@ that paths around layers and normalization count as they act: below 3e-3, beyond
 (one draw in 30000 exceeds them). The critical initialization, tried on a copy, decides.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 

@@ -8,8 +8,6 @@ a copy, decides; drowned differences in a network that has learned nothing are a
 paths around layers show in what is measured.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from theodolite.core.ailment import Ailment, Finding, evidence

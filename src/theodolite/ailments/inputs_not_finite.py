@@ -5,8 +5,6 @@ what is called a mask are left alone. Where the loss of the batch is finite all 
 missing), it is a note.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass

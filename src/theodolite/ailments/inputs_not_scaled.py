@@ -7,8 +7,6 @@ of the ratio of column scales. A mean square from 0.05 to 10 and column ranges w
 itself gains nothing and is left alone; so are integer inputs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any

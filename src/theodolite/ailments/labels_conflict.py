@@ -7,8 +7,6 @@ Inputs that repeat by nature (few distinct rows) have such a floor without a fau
 one in twenty.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import torch

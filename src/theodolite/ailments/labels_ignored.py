@@ -4,8 +4,6 @@ Exact: the gradient of the loss in the outputs is zero at every place, and targe
 out (-100), or the loss of some batches is not a number because no place of them counts.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from torch import Tensor

@@ -5,8 +5,6 @@ and again by the loss, or by the model, are two places on: such a model learns w
 asks of which place is measured (`evidence.task`), so that a shift inside the loss counts too.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from theodolite.core.ailment import Ailment, Finding, evidence

@@ -10,8 +10,6 @@ noise or the inputs lack what decides: a warning. Permuted targets give a p-valu
 called unrelated only where kernel and network both fail.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 

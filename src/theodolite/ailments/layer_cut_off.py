@@ -7,8 +7,6 @@ other weights in their place change the loss, so that it is not simply unused. U
 parameters that the optimizer does not hold were left out on purpose.
 """
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Iterator, Sequence
 from typing import Any

@@ -6,8 +6,6 @@ names (tied), embeddings and heads that are tied by saving both, constants, mask
 entries still are those of an initialization, or nothing has moved, that is a note.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterator

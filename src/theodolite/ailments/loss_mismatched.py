@@ -12,8 +12,6 @@ exclude each other have another loss than cross-entropy, and the same training w
 of other samples right.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from torch import Tensor

@@ -7,8 +7,6 @@ regression with the kernel of an infinitely wide network, on some of the same sa
 held-out skill at least: of 43 healthy runs with numbers as inputs the lowest kept 0.956); or counting pairs of tokens does.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 

@@ -7,8 +7,6 @@ whose held-out answers beat the majority class by six binomial errors is taken f
 errors exceed 0.3 nothing is said.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 

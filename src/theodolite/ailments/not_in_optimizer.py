@@ -5,8 +5,6 @@ How much it matters is tried: the same training with those parameters in the opt
 draw it is a warning in any case, since nothing was ever learned in them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 
 import torch

@@ -9,8 +9,6 @@ have no gap. Where the floor is reached but outputs are cut on one side (a ReLU 
 decides.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any
 

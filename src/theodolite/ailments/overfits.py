@@ -7,8 +7,6 @@ held-out accuracy lies far below the training accuracy (binomial error, three st
 standard errors are exceeded once in 700.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 

@@ -5,8 +5,6 @@ only at the ends of sequences), and leaving it out changes the loss. In a masked
 masked, and in a batch padded with a token whose label is that token, the network learns to say padding.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import torch

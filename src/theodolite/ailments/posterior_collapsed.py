@@ -5,8 +5,6 @@ a code. After training the code is idle where its means do not vary with the inp
 only answer with a constant, and the reconstruction explains nothing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import torch

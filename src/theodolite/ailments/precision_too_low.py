@@ -6,8 +6,6 @@ lost where the float32 step would move it and the own one leaves it bit for bit 
 training in float32, tried on a copy, decides whether it matters.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 

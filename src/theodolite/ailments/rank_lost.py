@@ -7,8 +7,6 @@ et al. 2021), measured as the share by which places differ. Neither counts by it
 succeeds: the critical initialization or paths around layers, tried on a copy, decide.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import torch

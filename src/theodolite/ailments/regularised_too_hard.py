@@ -6,8 +6,6 @@ weaker setting that is suggested has been tried too. Where nothing was learned, 
 dropout differ more than two inputs do, the signal drowns in it: that is a fact.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace

@@ -7,8 +7,6 @@ purpose, so a network that learns is left alone; and where a layer has its axes 
 ``batch_first`` changed, tried on a copy, decides.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 import torch

@@ -6,8 +6,6 @@ half of the run's steps the step was below a hundredth of the one that the optim
 tried: the same training at that step throughout.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Iterator

@@ -5,8 +5,6 @@ layer. The sign is a hundredfold growth from input to output, beyond four deviat
 30000 exceeds them), where no bounded activation stops it. The critical initialization, tried on a copy, decides.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 

@@ -6,8 +6,6 @@ not by dead units. The critical initialization, tried on a copy, decides; a fall
 a fact by itself, for no step can tell such differences from rounding.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 

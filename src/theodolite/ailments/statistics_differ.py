@@ -4,8 +4,6 @@ The same batches are judged in training mode and in evaluation mode. The differe
 and statistics computed again, plain means over the data, mend most of it; dropout, which lowers training mode, never does that.
 """
 
-from __future__ import annotations
-
 import copy
 import math
 from collections.abc import Iterable, Iterator, Sequence

@@ -6,8 +6,6 @@ step is too large only where a smaller one recovers what the run has lost. While
 start tells: a loss that doubles, or rises while the last step gained a fifth or less of what its gradient promised.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

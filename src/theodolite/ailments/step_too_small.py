@@ -6,8 +6,6 @@ largest step of a run counts, so that schedules that warm up or die away are let
 where nobody said), at the rate of fall that was measured, must fall short of what the larger step reaches in a trial.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 

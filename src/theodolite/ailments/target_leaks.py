@@ -6,8 +6,6 @@ one (next-token prediction), inputs of later places are changed and answers of e
 its target learns to copy it, and its loss says nothing about what it will do in use.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import torch

@@ -8,8 +8,6 @@ training with sines and cosines of the coordinates at random frequencies before 
 (Rahaman et al., 2019; Tancik et al., 2020.)
 """
 
-from __future__ import annotations
-
 import copy
 import math
 from collections.abc import Callable, Iterator

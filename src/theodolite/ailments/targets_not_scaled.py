@@ -7,8 +7,6 @@ at further. Beyond, the same training on standardized targets decides, compared 
 input that is left, which has no units. Where inputs are not scaled either, neither remedy may help without the other.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 

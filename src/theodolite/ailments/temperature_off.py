@@ -8,8 +8,6 @@ random outputs already cost fifty times $\log n$, logits differ by hundreds: the
 gradient.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from typing import Any

@@ -9,8 +9,6 @@ dimension of the data is left alone. Layers without an activation between them a
 activations, tried on a copy, decide whether it matters.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 

@@ -6,8 +6,6 @@ has taken the step away, it is the schedule that ended it. Losses fall as a powe
 so that going on always gains something: a run that has most of it gets a note.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import replace

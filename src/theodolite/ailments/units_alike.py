@@ -5,8 +5,6 @@ unit wide. This is exact and needs no statistics. A last layer or a branch that 
 gradients differ from row to row. Dropout tells copies apart, and is measured in training mode, where it does.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from theodolite.core.ailment import Ailment, Finding, evidence

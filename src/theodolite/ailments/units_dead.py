@@ -7,8 +7,6 @@ enough: seven tenths of a layer are a sign, and training from the critical initi
 layer that is shut, with no gradient behind it, is a fact.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 

@@ -6,8 +6,6 @@ variance 10 in 49 %. Trained networks saturate and are well, so that half of all
 where that is known, is a sign, and the critical initialization, tried on a copy, decides.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Iterator, Mapping
 from typing import Any

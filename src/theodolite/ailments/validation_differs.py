@@ -5,8 +5,6 @@ token) in training and in validation, in standard errors, beside the largest tha
 named where inputs differ by far more than a split does, by at least half a standard deviation, and the network does worse there.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 

@@ -7,8 +7,6 @@ is behind that. It is named where this recovers what the run has lost; where a s
 in its other seven eighths.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 import torch
