@@ -73,7 +73,8 @@ def main():
     from rich.console import Console
     from rich.table import Table
 
-    from theodolite.construct.dimension import benchmark_manifolds
+    sys.path.insert(0, str(ROOT))  # benchmarks is no installed package
+    from benchmarks.known_manifolds import benchmark_manifolds
 
     known_ones = benchmark_manifolds()
     console, errors, cells, tables = Console(width=150), {}, {}, {}

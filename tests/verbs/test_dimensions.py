@@ -6,11 +6,12 @@ import numpy as np
 import pandas
 import pytest
 import torch
+from benchmarks.known_manifolds import benchmark_manifolds
 from sklearn.datasets import load_digits
 
 import theodolite as th
 from theodolite.cli import main
-from theodolite.construct.dimension import benchmark_manifolds, manifold
+from theodolite.construct.dimension import manifold
 from theodolite.io.datasets import table
 from theodolite.verbs.dimensions.panel import DimensionMethod
 

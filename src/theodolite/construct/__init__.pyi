@@ -5,4 +5,3 @@ from . import dynamics as dynamics
 from . import kernels as kernels
 from . import propagation as propagation
 from . import regions as regions
-from . import spectra as spectra

@@ -6,10 +6,11 @@ from itertools import combinations
 import numpy as np
 import pytest
 import torch
+from benchmarks.known_manifolds import benchmark_manifolds
 from scipy.integrate import quad
 from scipy.stats import vonmises
 
-from theodolite.construct.dimension import benchmark_manifolds, manifold
+from theodolite.construct.dimension import manifold
 from theodolite.measure import dimension as measure
 from theodolite.measure.dimension import by_angles
 

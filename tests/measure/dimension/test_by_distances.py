@@ -5,12 +5,13 @@ import math
 import numpy as np
 import pytest
 import torch
+from benchmarks.known_manifolds import benchmark_manifolds
 from scipy.optimize import minimize_scalar
 from scipy.spatial.distance import pdist, squareform
 from sklearn.datasets import load_digits
 from sklearn.linear_model import LinearRegression
 
-from theodolite.construct.dimension import benchmark_manifolds, manifold, rotated
+from theodolite.construct.dimension import manifold, rotated
 from theodolite.measure import dimension as measure
 from theodolite.measure.dimension import embeddings, planar_embeddings, tsne_affinities
 

@@ -68,7 +68,7 @@ def test_two_ways_of_writing_the_distribution_agree(ratio):
 
 
 def test_the_edge_of_noise_fluctuates_as_tracy_and_widom_say():
-    from theodolite.construct.spectra import gaussian_spectrum
+    from benchmarks.spectral_nulls import gaussian_spectrum
 
     random = np.random.default_rng(0)
     center, scale = spectra.noise_edge(200, 100)

@@ -4,9 +4,8 @@ import math
 
 import numpy as np
 import pytest
+from benchmarks.spectral_nulls import RATIOS, SIDES, STATISTICS, gaussian_spectrum, noise_statistics
 
-from theodolite.construct.spectra import gaussian_spectrum, noise_statistics
-from theodolite.construct.spectra.null_simulation import RATIOS, SIDES, STATISTICS
 from theodolite.theory.spectra import null_alpha, null_alpha_quantiles, null_quantiles, structure
 from theodolite.theory.spectra import nulls as spectral_null
 from theodolite.theory.spectra.nulls import PATH, PROBABILITIES

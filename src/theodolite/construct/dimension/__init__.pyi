@@ -1,4 +1,3 @@
-from .known_manifolds import KnownManifold as KnownManifold, benchmark_manifolds as benchmark_manifolds
 from .manifolds import manifold as manifold, rolled as rolled, rotated as rotated, unrolled_length as unrolled_length
 from .projections import (
     DenseProjection as DenseProjection,

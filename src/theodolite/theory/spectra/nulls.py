@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 PATH = Path(__file__).with_name("spectral_null.json")
-"""Written by ``python -m theodolite.construct.spectra.null_simulation``."""
+"""Written by ``python -m benchmarks.spectral_nulls``."""
 
 PROBABILITIES = (
     0.002,

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 import torch
+from benchmarks.known_manifolds import benchmark_manifolds
 
-from theodolite.construct.dimension import benchmark_manifolds
 from theodolite.measure.dimension import dimension_twonn, linear_rank, near_copies
 
 KNOWN_MANIFOLDS = benchmark_manifolds()
