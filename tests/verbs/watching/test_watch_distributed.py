@@ -6,12 +6,6 @@ import subprocess
 import sys
 
 import pytest
-import torch
-from torch import nn
-from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.tensor import Shard, distribute_tensor
-
-import theodolite as th
 
 SCRIPT = """
 import sys, torch
@@ -54,9 +48,9 @@ TEARDOWN = "terminate called without an active exception"
 """What a process says that gloo's own threads end while it leaves its group, watched or not: it is started again."""
 
 
-def launched(tmp_path, *command):
-    (tmp_path / "train.py").write_text(SCRIPT)
-    whole = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "--standalone", *command]
+def launched(tmp_path, *command, script=SCRIPT, count=2):
+    (tmp_path / "train.py").write_text(script)
+    whole = [sys.executable, "-m", "torch.distributed.run", f"--nproc-per-node={count}", "--standalone", *command]
     for _ in range(3):
         done = subprocess.run(whole, capture_output=True, text=True, cwd=tmp_path, timeout=240, check=False)
         if TEARDOWN not in done.stderr:
@@ -81,13 +75,61 @@ def test_two_processes_train_as_they_do_alone_and_the_first_writes(tmp_path):
     assert sorted({row["step"] for row in told["readings"]}) == [0, 2, 4, 6, 7]
 
 
-def test_sharded_parameters_are_refused_in_one_line():
-    torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
-    try:
-        mesh = init_device_mesh("cpu", (1,))
-        model = nn.Linear(4, 2)
-        model.weight = nn.Parameter(distribute_tensor(model.weight.detach(), mesh, [Shard(0)]))
-        with pytest.raises(ValueError, match="sharded ones"):
-            th.Watch(model, probe=(torch.randn(3, 4), torch.zeros(3).long()))
-    finally:
-        torch.distributed.destroy_process_group()
+SHARDED = """
+import os, sys, torch
+from torch import nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
+from torch.nn.functional import cross_entropy
+
+steps, dies = int(sys.argv[1]), len(sys.argv) > 2
+torch.distributed.init_process_group("gloo")
+rank, world = torch.distributed.get_rank(), torch.distributed.get_world_size()
+torch.manual_seed(0)
+model = nn.Sequential(nn.Linear(6, 12), nn.LayerNorm(12), nn.Tanh(), nn.Linear(12, 3))
+for part in (model[0], model[3], model):
+    fully_shard(part, mesh=init_device_mesh("cpu", (world,)))
+optimizer = torch.optim.AdamW(model.parameters(), 1e-2)
+draw = torch.Generator().manual_seed(1)
+for step in range(steps):
+    y = torch.arange(32) % 3
+    x = torch.randn(32, 6, generator=draw) + torch.eye(6)[y]
+    optimizer.zero_grad()
+    cross_entropy(model(x), y).backward()  # the same on each, so that one process does the same steps
+    optimizer.step()
+    if dies and rank == 1 and step == 5:
+        os._exit(9)
+whole = [p.full_tensor() for p in model.parameters()]
+if rank == 0:
+    print([float(p.detach().double().sum()).hex() for p in whole], torch.rand(1).item(), flush=True)
+torch.distributed.barrier()
+torch.distributed.destroy_process_group()
+"""
+
+
+def test_a_sharded_model_is_watched_as_on_one_process(tmp_path):
+    """FSDP2: the same weights with and without, and the readings of one process."""
+    run = ("-m", "theodolite", "run", "--every", "3", "--no-diagnosis", "--out")
+    alone = launched(tmp_path, "train.py", "8", script=SHARDED).stdout
+    two = launched(tmp_path, *run, "two", "train.py", "8", script=SHARDED)
+    launched(tmp_path, *run, "one", "train.py", "8", script=SHARDED, count=1)
+    assert two.stdout == alone
+    assert two.stderr.count("theodolite: watching Sequential with AdamW, loss cross_entropy") == 1
+    told = {name: json.loads((tmp_path / name / "run.json").read_text())["readings"] for name in ("one", "two")}
+    assert sorted({row["step"] for row in told["two"]}) == [0, 3, 6]
+    assert any("Hessian" in row["quantity"] for row in told["two"])
+    for one, other in zip(told["one"], told["two"], strict=True):
+        assert (one["step"], one["quantity"]) == (other["step"], other["quantity"])
+        apart = 3 * ((one["stderr"] or 0) ** 2 + (other["stderr"] or 0) ** 2) ** 0.5
+        assert other["measured"] == pytest.approx(one["measured"], rel=1e-3, abs=apart + 1e-6)
+
+
+def test_a_process_that_dies_leaves_a_record_that_can_be_read(tmp_path):
+    (tmp_path / "train.py").write_text(SHARDED)
+    whole = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "--standalone"]
+    own = ["-m", "theodolite", "run", "--every", "2", "--no-diagnosis", "--out", "seen", "train.py", "40", "dies"]
+    done = subprocess.run([*whole, *own], capture_output=True, text=True, cwd=tmp_path, timeout=240, check=False)
+    assert done.returncode != 0
+    told = json.loads((tmp_path / "seen" / "run.json").read_text())
+    assert {row["step"] for row in told["readings"]} >= {0}
+    assert "while it trains" in (tmp_path / "seen" / "run.html").read_text()

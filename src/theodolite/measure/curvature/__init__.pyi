@@ -10,6 +10,11 @@ from .classes import (
     pair_structure as pair_structure,
 )
 from .densities import SpectralDensity as SpectralDensity, spectral_density as spectral_density
+from .differences import (
+    ByDifferences as ByDifferences,
+    hessian_by_differences as hessian_by_differences,
+    sharpness_by_differences as sharpness_by_differences,
+)
 from .hessians import (
     empirical_fisher as empirical_fisher,
     fisher as fisher,

@@ -221,6 +221,7 @@ def _hessian_graph(reduction: Reduction) -> Graph:
         own = list(point.parameters.values())
         value = point.value(point.output(batch), batch)
         slopes = list(torch.autograd.grad(value, own, create_graph=True, materialize_grads=True))
+        _check_twice(slopes)
         roots = None if point.roots is None else [point.roots[name] for name in point.parameters]
         if roots is not None:
             for place, root in enumerate(roots):  # each is let go of when the next is made
@@ -243,6 +244,25 @@ def _hessian_graph(reduction: Reduction) -> Graph:
         return product, _weight(batch, reduction)
 
     return graph
+
+
+class OnceDifferentiableError(InputError):
+    """A second backward pass would leave out what goes through some function."""
+
+
+def _check_twice(slopes: Sequence[Tensor]) -> None:
+    """A function marked ``once_differentiable`` ends the graph of a gradient: torch would leave it out without a word."""
+    waiting: list[Any] = [slope.grad_fn for slope in slopes if slope.grad_fn is not None]
+    seen = set(waiting)
+    while waiting:
+        node = waiting.pop()
+        if node.name() == "torch::autograd::Error":
+            raise OnceDifferentiableError(
+                "expected a model that can be differentiated twice, got a function that can be once; use sharpness_by_differences"
+            )
+        ahead = {other for other, _ in node.next_functions if other is not None} - seen
+        seen |= ahead
+        waiting += ahead
 
 
 LONG = 1 << 20

@@ -54,7 +54,7 @@ def end(observer: Observer, *, diagnose: bool = True, budget: float = math.nan, 
         return
     watch, out = observer.watch, observer.out
     observer._looking = True
-    if not watch.records or watch.records[-1].step < observer.steps:
+    if watch.gathered is None and (not watch.records or watch.records[-1].step < observer.steps):
         watch.look(observer.steps, whole=watch.every != "auto")
     budget = 0.0 if not diagnose else budget if not math.isnan(budget) else allowed(watch)
     found = _diagnosed(watch, budget)

@@ -34,6 +34,7 @@ from theodolite.verbs.running.tape import Program, Tape, program_of_sum
 from theodolite.verbs.watching.alarms import Alarms
 from theodolite.verbs.watching.look_context import Level
 from theodolite.verbs.watching.records import Record
+from theodolite.verbs.watching.sharded import Gathered, is_sharded
 from theodolite.verbs.watching.training import autocast_now, is_silent
 from theodolite.verbs.watching.watch import Watch
 from theodolite.verbs.watching.watched_run import moment_of
@@ -97,6 +98,7 @@ class Observer:
     recognized: str = ""
     _alarms: Alarms = field(default_factory=Alarms)
     _probe: Probe | None = None
+    _gathered: Gathered | None = None
     _tape: Tape | None = None
     _passes: list[Pass] = field(default_factory=list)
     _before: list[Pass] = field(default_factory=list)
@@ -142,7 +144,7 @@ class Observer:
             for name in ("clip_grad_norm_", "clip_grad_value_"):
                 self._wrap(owner, name, self._clips)
         self._tape = Tape({getattr(torch.nn.functional, name): name for name in LOSSES})
-        self._tape.__enter__()
+        self._tape.on()
 
     def remove(self) -> None:
         """Look no longer."""
@@ -186,7 +188,7 @@ class Observer:
             self._tape.idle = True
             self._tape.clear()
             if self._tape.is_on_top():
-                self._tape.__exit__(None, None, None)
+                self._tape.off()
             self._tape = None
 
     def _compiling(self, whole: Any, *args: Any, **keywords: Any) -> Any:
@@ -261,7 +263,7 @@ class Observer:
             if self._searching and training and not self._compiled:
                 tape.inside += 1
             elif tape.is_on_top():
-                tape.__exit__(None, None, None)
+                tape.off()
                 tape.inside = -1  # taken off, to be put back
             else:
                 tape.inside += 1
@@ -272,7 +274,7 @@ class Observer:
             return
         if tape.inside < 0:
             tape.inside = 0
-            tape.__enter__()
+            tape.on()
         else:
             tape.inside -= 1
         if output is not None and torch.is_grad_enabled() and not tape.idle:
@@ -317,7 +319,7 @@ class Observer:
             self._within -= 1
         if leaves:
             self._guarded(self._after_backward)(
-                {id(t): g for t, g in zip(inputs, found, strict=False) if g is not None}
+                {id(t): g for t, g in zip(inputs or (), found, strict=False) if g is not None}
             )
         return found
 
@@ -412,7 +414,7 @@ class Observer:
             return
         for one in self._passes:
             if one.program is not None and self._keeps():
-                batch = self._probe.batch_of(one.program)
+                batch = self._probe.batch_of(self._whole(one.program))
                 if batch is not None:
                     self.kept.append(batch)
                     self._bytes += sum(c.numel() * c.element_size() for c in one.program.constants)
@@ -434,13 +436,21 @@ class Observer:
         found = self._program_of(reached)
         if found is None:
             return
-        self._probe = probe_of(found, () if self._tape is None else self._tape.inner)
+        try:
+            if any(map(is_sharded, found.parts)):
+                self._gathered = Gathered(max(found.parts, key=_size), optimizer)
+        except ValueError as error:
+            self._give_up(" ".join(str(error).split()))
+            return
+        found = self._whole(found)
+        self._probe = probe_of(found, () if self._tape is None else self._tape.within)
         alarms_of(Run())  # what has to be loaded once is no part of a look's price
         name = _name_of(self._probe.model, found)
         try:
             self.watch = Watch(
                 self._probe.model,
-                optimizer=optimizer,
+                optimizer=optimizer if self._gathered is None else self._gathered.optimizer,
+                gathered=self._gathered,
                 probe=[self._probe.batch],
                 data=self.kept,
                 loss=self._probe.loss,
@@ -475,6 +485,12 @@ class Observer:
         if len({program.signature for program in programs}) == 1 or len(programs) > 8:
             return programs[-1]
         return program_of_sum(programs)
+
+    def _whole(self, program: Program) -> Program:
+        """With a copy that was gathered in place of what is spread over processes."""
+        if self._gathered is None:
+            return program
+        return replace(program, parts=tuple(map(self._gathered.replaced, program.parts)))
 
     def _is_one_of_several(self, optimizer: Any, held: set[int]) -> bool:
         """Whether another optimizer that was made is larger: the first step of that one is waited for, for a while."""
@@ -569,6 +585,10 @@ class Observer:
 def _trains(program: Program, held: set[int]) -> bool:
     own: Iterator[Tensor] = (p for part in program.parts for p in part.parameters())
     return any(id(p) in held for p in (*own, *program.parameters))
+
+
+def _size(part: nn.Module) -> int:
+    return sum(p.numel() for p in part.parameters())
 
 
 def _name_of(model: nn.Module, program: Program) -> str:

@@ -87,7 +87,7 @@ class Steps(nn.Module):
 
     def _value(self, number: int) -> Tensor:
         program, parts, own = self._programs[number]
-        found = program.value([self.parts[n] for n in parts], [self.own[n] for n in own], program.constants)
+        found: Tensor = program.value([self.parts[n] for n in parts], [self.own[n] for n in own], program.constants)
         return found.reshape(())
 
     def add(self, program: Program) -> int | None:

@@ -127,7 +127,7 @@ class Tape(TorchFunctionMode):
         self.idle = False
         self.overflown = False
         self.losses = losses
-        self.inner: list[tuple[Any, tuple[Any, ...], Mapping[str, Any], Tensor]] = []
+        self.within: list[tuple[Any, tuple[Any, ...], Mapping[str, Any], Tensor]] = []
         self._calls: list[tuple[Any, Any, Any, nn.Module | None, Any]] = []
         self._made: dict[int, tuple[Tensor, Made]] = {}
 
@@ -138,7 +138,7 @@ class Tape(TorchFunctionMode):
         if self.inside:
             out = func(*args, **keywords)
             if func in self.losses and isinstance(out, Tensor) and out.requires_grad and out.numel() == 1:
-                self.inner = [*self.inner[-3:], (func, args, keywords, out)]
+                self.within = [*self.within[-3:], (func, args, keywords, out)]
             return out
         if args and _is_in_place(getattr(func, "__name__", "")) and isinstance(args[0], Tensor):
             known = id(args[0]) in self._made
@@ -173,6 +173,14 @@ class Tape(TorchFunctionMode):
         known = self._made.get(id(tensor))
         return tensor if known is None else known[1]
 
+    def on(self) -> None:
+        """See what is called from now on."""
+        self.__enter__()  # type: ignore[no-untyped-call]
+
+    def off(self) -> None:
+        """See nothing any more."""
+        self.__exit__(None, None, None)  # type: ignore[no-untyped-call]
+
     def is_on_top(self) -> bool:
         """Whether it is the innermost of torch's modes, so that it can be taken off and put back."""
         depth = torch._C._len_torch_function_stack()
@@ -181,19 +189,19 @@ class Tape(TorchFunctionMode):
     @contextlib.contextmanager
     def aside(self) -> Iterator[None]:
         """For code that is not to be seen, nor to see that it is watched."""
-        on, before, self.idle = self.is_on_top(), self.idle, True
-        if on:
-            self.__exit__(None, None, None)
+        seen, before, self.idle = self.is_on_top(), self.idle, True
+        if seen:
+            self.off()
         try:
             yield
         finally:
             self.idle = before
-            if on:
-                self.__enter__()
+            if seen:
+                self.on()
 
     def clear(self) -> None:
         """A step was made: what led to it is forgotten."""
-        self._calls, self._made, self.inner, self.overflown = [], {}, [], False
+        self._calls, self._made, self.within, self.overflown = [], {}, [], False
 
     def program(self, roots: Sequence[Tensor]) -> Program | None:
         """The calls that led to the sum of these values; None where one of them was not seen to be made."""

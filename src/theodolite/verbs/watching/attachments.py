@@ -21,13 +21,13 @@ from theodolite.verbs.watching.layers import stays
 from theodolite.verbs.watching.loss_between_looks import LossBetweenLooks
 from theodolite.verbs.watching.optimizer_events import OptimizerEvents
 from theodolite.verbs.watching.records import Record
+from theodolite.verbs.watching.sharded import Gathered
 from theodolite.verbs.watching.silent_errors import SilentErrors
 from theodolite.verbs.watching.training import (
     LastStep,
     Training,
     TrainingPrecision,
     autocast_now,
-    check_whole,
     in_precision,
     is_silent,
     quiet_backends,
@@ -48,9 +48,15 @@ FindingListener = Listener
 class Attachments:
     """Hooks on the optimizer and the model of a watch, its alarms, its writer and its page; silent on all processes but one."""
 
-    def __init__(self, model: nn.Module, outer: nn.Module, optimizer: Any, autocast: torch.dtype | None) -> None:
-        check_whole(model)
-        self.model, self.silent = model, is_silent()
+    def __init__(
+        self,
+        model: nn.Module,
+        outer: nn.Module,
+        optimizer: Any,
+        autocast: torch.dtype | None,
+        gathered: Gathered | None = None,
+    ) -> None:
+        self.model, self.silent, self.gathered = model, is_silent(), gathered
         self.optimizer: torch.optim.Optimizer | None = bare_optimizer(optimizer)
         self.events = None if self.optimizer is None else OptimizerEvents(self.optimizer)
         self.last = None if self.optimizer is None or self.silent else LastStep(model, self.optimizer)
@@ -66,6 +72,8 @@ class Attachments:
             self.errors.listen(outer)
         self.writer: Any = None
         self.pages: tuple[Path, ...] = ()
+        if gathered is not None and self.last is not None:
+            self.last.near = False  # it is told what was gathered
 
     def tell(self, on_finding: Listener | None, stop_on: Severity | None, writer: Any, pages: tuple[Path, ...]) -> None:
         """Where findings, numbers and the page go."""
@@ -111,10 +119,21 @@ class Attachments:
 
     def expect(self, near: bool) -> None:
         """Whether a look may come after the next step, whose weights before are to be kept then."""
-        if self.last is not None:
+        if self.gathered is not None:
+            self.gathered.near = near
+        elif self.last is not None:
             self.last.near = near
         if self.micro is not None:
             self.micro.expect(near)
+
+    def refresh(self) -> None:
+        """What is spread over processes, gathered for a look: a call of all of them."""
+        if self.gathered is not None:
+            found = self.gathered.refresh()
+            if self.last is not None:
+                own = dict(self.model.named_parameters())
+                self.last.before = {name: found[id(p)] for name, p in own.items() if id(p) in found}
+                self.last.pulled.update(self.last.before)
 
     def release(self) -> None:
         """The weights before the last step are not needed any more."""
@@ -164,7 +183,7 @@ class Attachments:
 
     def close(self) -> None:
         """Take away every hook."""
-        for seen in (self.events, self.last, self.micro, self.precision, self.batches, self.errors):
+        for seen in (self.events, self.last, self.micro, self.precision, self.batches, self.errors, self.gathered):
             if seen is not None:
                 seen.remove()
 
@@ -174,4 +193,5 @@ def _called_parts(model: nn.Module) -> tuple[nn.Module, ...]:
     inner = getattr(model, "parts", None)
     if isinstance(inner, nn.ModuleList):
         return tuple(inner)
-    return (model.model,) if isinstance(getattr(model, "_call", None), tuple) else ()
+    called: Any = getattr(model, "model", None)
+    return (called,) if isinstance(getattr(model, "_call", None), tuple) else ()

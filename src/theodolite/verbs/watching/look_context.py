@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
+import torch
 from torch import Tensor
 
 from theodolite.core.subject import Subject
@@ -16,7 +17,15 @@ from theodolite.instruments._common.classes import classes_of
 from theodolite.io.batches import Batch, Batches
 from theodolite.io.overlapped_work import memory_given_back
 from theodolite.measure import batch_statistics, normalizes_batches
-from theodolite.measure.curvature import Eigenpairs, Operator, Symmetric, extreme_eigenpairs, hessian_again
+from theodolite.measure.curvature import (
+    Eigenpairs,
+    Operator,
+    Symmetric,
+    extreme_eigenpairs,
+    hessian_again,
+    hessian_by_differences,
+)
+from theodolite.measure.curvature.hessians import OnceDifferentiableError
 from theodolite.measure.curvature.sides import largest_beside  # not through the package's door, which holds arguments
 from theodolite.measure.dynamics import (
     Slope,
@@ -238,7 +247,12 @@ class LookContext:
             count = max(1, min((self.classes or 1) + BESIDE, MOST_TOP, self.operator.size // 2))
         self.give_back()
         with self.stepping():
-            found = self._searched(count)
+            try:
+                found = self._searched(count)
+            except torch.OutOfMemoryError:
+                raise
+            except (RuntimeError, OnceDifferentiableError):  # an operation that can be differentiated once
+                found = self._by_differences(count)
         few = len(found.vectors) == 1 and self.operator_is_large
         self.carried.vectors = (
             found.vectors.bfloat16() if few else found.vectors
@@ -270,6 +284,23 @@ class LookContext:
         if again and found.errors[0] > CLOSE * abs(found.values[0]):
             found = extreme_eigenpairs(operator, count=count, tolerance=1e-3, most=most, start=found.vectors.sum(0))
         return found
+
+    def _by_differences(self, count: int) -> Eigenpairs:
+        """From differences of gradients, where a second backward pass cannot be had; what these miss is in the error."""
+        assert self.subject.model is not None and self.subject.loss is not None
+        operator = hessian_by_differences(self.subject.model, self.subject.loss, self.subject.data)
+        rule = (
+            update_rule(self.training.optimizer, self.subject.model)
+            if self.scaled and self.training.optimizer
+            else None
+        )
+        every = (operator, operator.again(0.5), operator.again(2.0))
+        seen: list[Symmetric] = [each if rule is None else preconditioned(each, rule) for each in every]
+        found = extreme_eigenpairs(seen[0], count=count, tolerance=1e-3, most=3 * count + COLD // 2)
+        values = [float(found.vectors[0] @ each(found.vectors[0])) for each in seen]
+        self.facts["by_differences"] = 1.0
+        errors = (found.errors[0] + max(values) - min(values), *found.errors[1:])
+        return replace(found, errors=errors, vectors=found.vectors.float())
 
     def _last_vector(self) -> Tensor | None:
         """What the search begins from, that of the last look, which is held no longer: it may be as long as the model."""

@@ -74,7 +74,14 @@ def _when(context: LookContext) -> str:
 
 
 def _mode(context: LookContext) -> str:
-    return " As the step sees it: batch normalization by the batch's own statistics." if context.normalized else ""
+    mode = " As the step sees it: batch normalization by the batch's own statistics." if context.normalized else ""
+    return mode + (
+        " From differences of gradients: this model has no second backward pass." if _differs(context) else ""
+    )
+
+
+def _differs(context: LookContext) -> bool:
+    return "by_differences" in context.facts
 
 
 TRUST = "measured over predicted change of the loss by the last step"

@@ -79,7 +79,7 @@ class SilentErrors:
             optimizer.register_step_pre_hook(self._steps),
             optimizer.register_step_post_hook(self._stepped),
             register_optimizer_step_post_hook(self._anyone),
-            *(p.register_post_accumulate_grad_hook(self._arrived) for p in self._tracked),  # type: ignore[attr-defined]
+            *(p.register_post_accumulate_grad_hook(self._arrived) for p in leaves[-1:]),
         ]
 
     def __deepcopy__(self, memo: dict[int, Any]) -> SilentErrors:
@@ -360,7 +360,7 @@ def _targets_stuck(kept: Sequence[Any]) -> tuple[str, ...]:
 def _split(batch: Any) -> tuple[Any, Any]:
     """The first input and the target of a batch as it is kept."""
     if isinstance(batch, Batch):
-        return (batch.tensors() or [None])[0], batch.target
+        return next(iter(batch.tensors()), None), batch.target
     if isinstance(batch, Mapping):
         return next((v for k, v in batch.items() if k != "y" and isinstance(v, Tensor)), None), batch.get("y")
     return (batch[0], batch[-1]) if isinstance(batch, tuple | list) and len(batch) > 1 else (None, None)

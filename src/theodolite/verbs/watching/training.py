@@ -99,16 +99,6 @@ def is_silent() -> bool:
     return os.environ.get("RANK", "0") != "0"  # as torchrun tells each, also before and after they are a group
 
 
-def check_whole(model: nn.Module) -> None:
-    """Parameters spread over processes (FSDP, DTensor) are refused: a look on one process would wait for the others."""
-    sharded = any("FullyShardedDataParallel" in type(module).__name__ for module in model.modules())
-    if sharded or any(hasattr(p, "placements") for p in model.parameters()):
-        raise InputError(
-            "expected parameters that are whole on each process, got sharded ones (FSDP or DTensor); watch a copy that was "
-            "gathered on one process, or train the small version of the model under DDP"
-        )
-
-
 @dataclass(frozen=True)
 class Training:
     """What a look knows of the training around it: the optimizer, the weights before its last step, the precision, and noise."""

@@ -15,6 +15,7 @@ from torch.nn.functional import cross_entropy
 
 from theodolite.core.checks import InputError
 from theodolite.core.reading_table import COLUMNS
+from theodolite.measure.dynamics import bare_optimizer
 from theodolite.theory.dynamics import TrainingPhase, training_phase
 from theodolite.verbs._presented import PresentableAnswers, Sheet
 from theodolite.verbs.watching.attachments import Attachments, FindingListener, Findings, StopOn
@@ -23,6 +24,7 @@ from theodolite.verbs.watching.look_context import LEVELS, Batching, Carried, Le
 from theodolite.verbs.watching.look_reader import LookReader
 from theodolite.verbs.watching.optimizer_events import optimizer_lr, optimizer_momentum
 from theodolite.verbs.watching.records import Record, StoredRecords
+from theodolite.verbs.watching.sharded import Gathered, is_sharded
 from theodolite.verbs.watching.starts import kept_probe, starting_weights, wait_for, watched_model, watched_subject
 from theodolite.verbs.watching.thinning import Thinning
 from theodolite.verbs.watching.training_batches import TrainingBatches
@@ -37,6 +39,9 @@ if TYPE_CHECKING:
 
 AUTO = 0.05
 """The share of training time that ``every="auto"`` spends, unless ``budget`` says otherwise."""
+
+SOON = 10
+"""Steps between the first two looks at a model that is spread over processes, before the price of a look is known."""
 
 FEW = 4
 """Last looks of which the cheapest tells what one more would take at least."""
@@ -64,6 +69,8 @@ class Watch(PresentableAnswers):
     trained on, of which the watch otherwise keeps some batches as they pass through the model. A finding that appears
     is one line in the log of theodolite, ``on_finding(step, finding)`` hears it, and ``stop_on="critical"`` raises `Stopped`.
     ``autocast`` is the precision that training runs in, seen by itself once a forward pass was made.
+    A model that is spread over processes (``fully_shard``) is watched by calls on all of them, at the same steps; the first one
+    looks, at a whole copy: ``gathered``, which is made where it is not there.
     """
 
     model: nn.Module
@@ -86,6 +93,7 @@ class Watch(PresentableAnswers):
     on_finding: FindingListener | None = None
     stop_on: StopOn | None = None
     autocast: torch.dtype | None = None
+    gathered: Gathered | None = None
     records: list[Record] = field(default_factory=list, init=False)
     columns: ClassVar[tuple[str, ...]] = ("step", "lr", "momentum", "phase", "instrument", *COLUMNS)
     kind: ClassVar[str] = "watch"
@@ -93,7 +101,10 @@ class Watch(PresentableAnswers):
     def __post_init__(self) -> None:
         _check(self.every, self.level, self.budget)
         outer, self.model = self.model, watched_model(self.model)
-        self._attached = Attachments(self.model, outer, self.optimizer, self.autocast)
+        if self.gathered is None and is_sharded(self.model):
+            self.gathered = Gathered(self.model, bare_optimizer(self.optimizer))
+            self.model, self.optimizer = self.gathered.model, self.gathered.optimizer
+        self._attached = Attachments(self.model, outer, self.optimizer, self.autocast, self.gathered)
         self._attached.tell(self.on_finding, self.stop_on, self.writer, self._pages())
         self.optimizer, self.events = self._attached.optimizer, self._attached.events
         if self.every == "auto" and self.budget is None:
@@ -124,11 +135,15 @@ class Watch(PresentableAnswers):
             Thinning.of(self.level, self.budget),
             lambda: time.perf_counter(),
         )
+        if self.gathered is not None:
+            self.gathered.settle()
         self._begun = self._training  # seconds of training before this process, whose steps are counted
         self._steps = 0
 
     def __call__(self, step: int, *, lr: float | None = None, momentum: float = 0.0) -> Record | None:
         """Take a look if one is due; ``lr`` and ``momentum`` are those of the optimizer now, where the watch was not given it."""
+        if self.gathered is not None:
+            return self._together(step, lr, momentum)
         if self._attached.silent:
             return None
         if self._seen is None or step < self._seen:
@@ -145,7 +160,36 @@ class Watch(PresentableAnswers):
 
     def look(self, step: int, *, lr: float | None = None, momentum: float = 0.0, whole: bool = True) -> Record:
         """Take a look now, due or not, as at the end of training; a ``whole`` one whatever it costs."""
+        self._attached.refresh()
         return self._look(step, lr, momentum, whole=whole)
+
+    def _together(self, step: int, lr: float | None, momentum: float) -> Record | None:
+        """A look where all processes know that one is due: all gather, the first one reads, and tells when the next one is."""
+        assert self.gathered is not None
+        stride = 1 if self._seen is None else max(1, step - self._seen)
+        self._steps += 0 if self._seen is None else max(0, step - self._seen)
+        self._latest = time.perf_counter()
+        record, after = None, math.inf  # what fails on the first process is the last look of all
+        if step >= self._next:
+            self._attached.refresh()
+            try:
+                if self.gathered.first:
+                    record = self._look(step, lr, momentum, whole=False)
+                    after = self._next if self.every != "auto" else step + self._pause()
+            finally:
+                self._next = self.gathered.agreed(after)
+        self._seen = step
+        self._attached.expect(step + stride >= self._next)
+        return record
+
+    def _pause(self) -> int:
+        """Steps after which one more look, as dear as the cheapest of the last ones, stays within the budget."""
+        if not self._steps or self.budget is None or math.isinf(self.budget):
+            return SOON
+        a_step = (self.training_seconds - self._begun) / self._steps
+        price = min(record.seconds for record in self.records[-FEW:])
+        steps = (self._watching + price) / (self.budget * a_step) if a_step > 0 else SOON
+        return max(1, math.ceil(steps) - self._steps)
 
     def _look(self, step: int, lr: float | None, momentum: float, *, whole: bool) -> Record:
         if self._attached.silent:
