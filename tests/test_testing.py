@@ -10,7 +10,7 @@ import theodolite as th
 def test_weights_that_are_not_finite_fail_with_what_to_type():
     model = nn.Linear(2, 1)
     nn.init.constant_(model.weight, float("nan"))
-    with pytest.raises(AssertionError, match=r"weights-not-finite \(critical\): .* Type: "):
+    with pytest.raises(AssertionError, match=r"weights-not-finite \(critical\): .* Fix: "):
         th.testing.assert_healthy(model)
 
 

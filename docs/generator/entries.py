@@ -11,7 +11,7 @@ from typing import Any
 
 from generator.pages import Page, words_of
 from theodolite import catalogue
-from theodolite.report.diagnosis import MARKS, remedy_verb
+from theodolite.report.diagnosis import MARKS, is_code
 from theodolite.report.formulas import formula, prose
 from theodolite.report.text import COSTS
 from theodolite.report.unicode_math import unicode_prose
@@ -168,12 +168,11 @@ def errata_page() -> Page:
 
 def finding_article(finding: Any, title: str) -> str:
     """A finding as the pages of reports show it, under a title of ours."""
-    verb = remedy_verb(finding.remedy)
-    tag = "code" if verb == "type" else "b"
+    tag = "code" if is_code(finding.remedy) else "b"
     return (
         f'<article class="th-finding th-v-{finding.severity}"><h3>{MARKS[finding.severity]} {html.escape(title)}'
         f"</h3><p>{html.escape(finding.says)}</p>"
-        f'<p class="th-type"><span class="th-soft">{verb}</span> <{tag}>{html.escape(finding.remedy)}</{tag}></p></article>'
+        f'<p class="th-type"><span class="th-soft">Fix:</span> <{tag}>{html.escape(finding.remedy)}</{tag}></p></article>'
     )
 
 

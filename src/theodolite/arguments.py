@@ -151,7 +151,7 @@ def completion(shell: str, whole: argparse.ArgumentParser) -> str:
 
 def _survey_parser(commands: Any) -> None:
     survey = commands.add_parser(
-        "survey", help="measure a model or a checkpoint; each number beside what theory expects"
+        "survey", help="measure a model or a checkpoint; each number next to what theory expects"
     )
     survey.add_argument(
         "target", nargs="?", help="checkpoint, folder or package.module:function (none: a built-in network)"
@@ -161,14 +161,14 @@ def _survey_parser(commands: Any) -> None:
     survey.add_argument(
         "--against", metavar="BASE", help="a checkpoint from before training or fine-tuning, to compare with"
     )
-    survey.add_argument("--base", metavar="BASE", help="of an adapter (LoRA): the checkpoint that it belongs to")
+    survey.add_argument("--base", metavar="BASE", help="for an adapter (LoRA): the checkpoint it belongs to")
     survey.add_argument("--device", default="cpu", help="where to compute, such as cuda")
     survey.add_argument("--lr", type=float, help="the learning rate of training")
     survey.add_argument("--activation", help="the activation function, for a checkpoint without its code")
     survey.add_argument(
         "--instrument", action="append", default=[], metavar="NAME", help="take only this measurement; may be repeated"
     )
-    survey.add_argument("--all", action="store_true", help="print every reading, not one row a quantity")
+    survey.add_argument("--all", action="store_true", help="print every reading, not one row per quantity")
     costs = ("free", "forward", "backward", "hvp", "train")
     survey.add_argument(
         "--budget", default="60s", metavar="TIME", help="how long it may take, such as 60s or 2m; none: no limit (60s)"
@@ -198,18 +198,18 @@ def _run_parser(commands: Any) -> None:
     run = commands.add_parser(
         "run", help="run your training script unchanged and say what goes wrong; a page at the end"
     )
-    run.add_argument(
-        "--every", default="auto", help="measure every so many steps, or auto: at most 5 %% of the time (auto)"
-    )
+    run.add_argument("--every", default="auto", help="measure every N steps, or auto: at most 5 %% of the time (auto)")
     run.add_argument(
         "--level", default="standard", choices=("cheap", "standard", "full"), help="how much to measure each time"
     )
     run.add_argument(
         "--out", type=Path, metavar="DIR", default=Path("run"), help="folder for run.html and run.json (run)"
     )
-    run.add_argument("--no-diagnosis", action="store_true", help="no diagnosis at the end: what the looks tell alone")
     run.add_argument(
-        "-m", dest="module", action="store_true", help="the script is the name of a module, as of python -m"
+        "--no-diagnosis", action="store_true", help="no diagnosis at the end: only what was seen during the run"
+    )
+    run.add_argument(
+        "-m", dest="module", action="store_true", help="the script is the name of a module, as in python -m"
     )
     run.add_argument("script", help="the script, run as python would run it")
     run.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARG", help="its own arguments")
@@ -217,7 +217,7 @@ def _run_parser(commands: Any) -> None:
 
 def _compare_parser(commands: Any) -> None:
     compare = commands.add_parser(
-        "compare", help="two runs side by side: where they part first, and what changed with it"
+        "compare", help="two runs side by side: where they first differ, and what changed with it"
     )
     compare.add_argument("one", metavar="RUN", help="a folder that theodolite run wrote to, or its run.json")
     compare.add_argument("other", metavar="RUN", help="another one")
@@ -228,18 +228,18 @@ def _design_parser(commands: Any) -> None:
     design = commands.add_parser("design", help="before training: initialization, depth and learning rate of a network")
     design.add_argument("--activation", default="relu", help="a name as in torch.nn.functional")
     design.add_argument("--depth", type=int, default=10, help="hidden layers")
-    design.add_argument("--width", type=int, default=512, help="units a hidden layer")
+    design.add_argument("--width", type=int, default=512, help="units per hidden layer")
     design.add_argument("--samples", type=int, help="size of the training set")
-    design.add_argument("--data", help="digits, a .npz or a .npy, to take the scale of the inputs from")
+    design.add_argument("--data", help="digits, a .npz or a .npy, for the scale of the inputs")
     _shared(design, out="folder for design.html")
 
 
 def _transfer_parser(commands: Any) -> None:
     transfer = commands.add_parser(
-        "transfer", help="step sizes of a small network for a large one: what each tensor is, how it begins, its step"
+        "transfer", help="carry learning rates from a small network over to a large one, tensor by tensor"
     )
     transfer.add_argument("small", help="package.module:function that builds the small network")
-    transfer.add_argument("large", help="package.module:function that builds the large one by the same code")
+    transfer.add_argument("large", help="package.module:function that builds the large one with the same code")
     transfer.add_argument("--data", help="inputs to run both on: finds attention and residual branches of your own")
     _shared(transfer, out="folder for transfer.html")
 
@@ -258,7 +258,7 @@ def _data_parsers(commands: Any) -> None:
         "--activation", default="relu", choices=("relu", "hardtanh"), help="activation function (relu)"
     )
     memorize.add_argument("--widths", help="hidden widths such as 200,200 (default: those of the theorem)")
-    memorize.add_argument("--float32", action="store_true", help="write float32 and say what that costs")
+    memorize.add_argument("--float32", action="store_true", help="write float32 and report what that costs")
     memorize.add_argument("--seed", type=int, default=0, help="seed of the random projection (0)")
     memorize.add_argument(
         "--out", type=Path, metavar="FILE", default=Path("net.safetensors"), help="file to write the network to"
@@ -267,14 +267,16 @@ def _data_parsers(commands: Any) -> None:
 
 
 def _law_parsers(commands: Any) -> None:
-    check = commands.add_parser("check", help="run the laws: each theorem's prediction beside an experiment")
+    check = commands.add_parser("check", help="run the laws: compare each theorem's prediction with an experiment")
     check.add_argument("law", nargs="*", help="laws or topics (none: all of them)")
-    check.add_argument("--size", default="quick", choices=("quick", "full"), help="quick: seconds a law; full: minutes")
+    check.add_argument(
+        "--size", default="quick", choices=("quick", "full"), help="quick: seconds per law; full: minutes"
+    )
     check.add_argument("--seed", type=int, default=0, help="seed of every experiment (0)")
     check.add_argument(
-        "--break-assumptions", action="store_true", help="also break each assumption and see the law fail"
+        "--break-assumptions", action="store_true", help="also break each assumption and check that the law fails"
     )
-    _shared(check, out="folder for atlas.html and each verdict; a run that was killed continues there", jobs=True)
+    _shared(check, out="folder for atlas.html and each verdict; an interrupted run continues there", jobs=True)
 
     _shared(commands.add_parser("doctor", help="self-test of this installation"))
     _shared(commands.add_parser("list", help="list every law, instrument and ailment"))

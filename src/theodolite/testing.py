@@ -23,5 +23,5 @@ def assert_healthy(target: Any, *, fail_on: Severity = "warning", **facts: Any) 
     """
     found = diagnose(target, **facts)
     if found.meets(fail_on):
-        raise AssertionError("; ".join(f"{f.name} ({f.severity}): {f.says} Type: {f.remedy}" for f in found.findings))
+        raise AssertionError("; ".join(f"{f.name} ({f.severity}): {f.says} Fix: {f.remedy}" for f in found.findings))
     return found

@@ -43,7 +43,7 @@ def test_attention_that_looks_everywhere_has_full_entropy_and_equal_tokens_have_
     assert max(sight.ranks) > 3
     readings = th.read("attention", model, data=x)
     assert {r.quantity for r in readings} == {
-        "entropy of attention, over the largest possible",
+        "entropy of attention, relative to the maximum",
         "effective rank of the tokens",
     }
     assert all(r.status == "agrees" for r in readings if "rank" in r.quantity)

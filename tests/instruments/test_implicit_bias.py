@@ -71,16 +71,16 @@ def test_widest_margin_is_recognized_and_never_exceeded():
     best = widest_margin(x, y).weight
     data = torch.tensor(x), torch.tensor((y > 0).astype(float))[:, None]
     seen = by_quantity(th.Subject(linear(best[None]), data=data))
-    assert seen["margin over the widest margin"].measured == pytest.approx(1.0, abs=1e-9)
+    assert seen["margin, relative to the widest"].measured == pytest.approx(1.0, abs=1e-9)
     assert seen["distance to the direction of widest margin"].measured < 1e-9
     worse = by_quantity(th.Subject(linear((best + 0.2 * rng.normal(size=6))[None]), data=data))
-    assert 0 < worse["margin over the widest margin"].measured < 0.99
+    assert 0 < worse["margin, relative to the widest"].measured < 0.99
     wrong = by_quantity(
         th.Subject(
             linear(best[None]), data=(data[0], torch.where(torch.arange(40)[:, None] == 3, 1 - data[1], data[1]))
         )
     )
-    assert "1 on the wrong side are left out" in wrong["margin over the widest margin"].meaning
+    assert "1 misclassified ones are left out" in wrong["margin, relative to the widest"].meaning
 
 
 def test_several_classes_are_compared_all_against_each_other():
@@ -91,7 +91,7 @@ def test_several_classes_are_compared_all_against_each_other():
     subject = th.Subject(linear(W + 0.7), data=(torch.tensor(x), torch.tensor(y)), loss=cross_entropy)
     seen = by_quantity(subject)  # one vector added to all classes changes no answer, only the norm
     assert seen["distance to the direction of widest margin"].measured < 1e-9
-    assert seen["margin over the widest margin"].measured < 1
+    assert seen["margin, relative to the widest"].measured < 1
 
 
 def test_last_layer_of_a_network_is_read_on_its_features():
@@ -111,6 +111,6 @@ def test_nothing_is_said_where_there_is_nothing_to_say():
     assert th.read("implicit-bias", th.Subject(conv, data=x)) == ()
     same = torch.ones(20, 3, dtype=torch.float64), torch.arange(20) % 2  # classes that no plane separates
     seen = by_quantity(th.Subject(linear(np.eye(2, 3)), data=same, loss=cross_entropy))
-    assert "margin over the widest margin" not in seen  # of samples that are all the same one class is right
+    assert "margin, relative to the widest" not in seen  # of samples that are all the same one class is right
     with pytest.raises(ValueError, match="expected"):
         th.Subject(linear(np.full((1, 3), np.nan)), data=same[0])

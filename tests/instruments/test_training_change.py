@@ -16,7 +16,7 @@ def test_the_rank_of_an_adapter_s_change_is_read_and_a_frozen_layer_is_not_chang
     found = {(r.quantity, r.where): r for r in th.read("training-change", th.Subject(model, origin=before))}
     assert found["rank of the change", "0.weight"].measured == 2
     assert found["spikes in the change", "0.weight"].measured == 2
-    assert found["size of the change over the size at the start", "2.weight"].measured == 0
+    assert found["size of the change, relative to the start", "2.weight"].measured == 0
     assert ("rank of the change", "2.weight") not in found
 
 

@@ -65,7 +65,7 @@ def test_a_fit_is_watched_and_left_as_it_was(tmp_path):
     record = callback.watch.records[-1]
     assert (record.lr, record.momentum) == (0.1, 0.5)
     assert record.value("largest Hessian eigenvalue") > 0
-    assert record.value("distance from the starting weights, relative") > 0
+    assert record.value("relative distance from the starting weights") > 0
     assert "sharpness" in page.read_text()
 
 

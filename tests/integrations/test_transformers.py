@@ -65,7 +65,7 @@ def test_a_tiny_gpt2_is_watched_with_the_loss_of_language_models(tmp_path):
     assert watch.records[1].lr > 0 and last.lr is None  # the schedule has ended at nothing
     assert watch.records[1].value("largest preconditioned Hessian eigenvalue") > 0  # the edge is AdamW's own
     assert watch.records[1].facts["edge"] > 38 / 1e-2
-    assert watch.records[1].value("measured over predicted change of the loss by the last step") is not None
+    assert watch.records[1].value("change of the loss by the last step, measured over predicted") is not None
     batch = torch.stack([row["input_ids"] for row in rows[:4]])
     assert last.value("loss on the probe") > 0
     model.eval()

@@ -106,7 +106,7 @@ def test_on_its_base_and_merged_the_same_change_of_the_same_rank(saved):
     ]
     ranks, sizes = (
         [{r["where"]: r["measured"] for r in each.rows() if r["quantity"] == quantity} for each in found]
-        for quantity in ("rank of the change", "size of the change over the size at the start")
+        for quantity in ("rank of the change", "size of the change, relative to the start")
     )
     assert ranks[0]["first.weight"] == ranks[1]["first.weight"] == 6.0
     assert ranks[0]["second.weight"] >= 1  # five of its six directions are of the size of rounding

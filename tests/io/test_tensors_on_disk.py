@@ -47,7 +47,7 @@ def test_the_start_of_a_large_model_lies_on_disk_and_is_gone_with_its_watch(monk
     origin = watch._carried.origin
     assert isinstance(origin, OnDisk)
     assert all(torch.equal(origin[name], value) for name, value in first.items())
-    assert watch.records[-1].value("distance from the starting weights, relative") > 0
+    assert watch.records[-1].value("relative distance from the starting weights") > 0
     assert watch.records[-1].value("drift of the tangent kernel since the start") > 0
     del watch, origin
     gc.collect()

@@ -88,7 +88,7 @@ def test_width_is_kept_and_names_are_whole(survey):
 
 
 def test_what_was_skipped_for_one_reason_is_told_together():
-    missing = "needs {}, which this subject does not have"
+    missing = "needs {}, which was not given"
     skips = [Skipped("kernel", missing.format("data, model")), Skipped("sharpness", missing.format("data, lr, model"))]
     text = as_text(survey_summary([], [*skips, Skipped("training-change", missing.format("origin"))]), width=80)
     assert "kernel, sharpness: need a model and its data" in text

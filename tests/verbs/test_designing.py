@@ -115,7 +115,7 @@ def test_the_diagnosis_names_the_default_initialization_and_what_was_seen_to_hel
     assert merged.where == "PyTorch default"
     assert merged.suggested == {"initialize_": "tanh"}
     assert merged.evidence
-    assert "type: th.initialize_(model, 'tanh')" in design.text()
+    assert "fix: th.initialize_(model, 'tanh')" in design.text()
     page = design.html()
     assert page.index("inputs merge") < page.index("Initializations") < page.index("Readings")
     assert page.index("Initializations") < page.index("lr of weights") < page.index("Readings")

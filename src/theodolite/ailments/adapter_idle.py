@@ -1,8 +1,9 @@
-r"""Is there an adapter of low rank that does nothing: zero in both factors, scaled to nothing, or not attached?
+r"""Does a low-rank adapter do nothing: both factors zero, scale zero, or not attached?
 
-Exact. What a module adds is $s\,BA$. The gradient of A is a multiple of B and that of B one of A: where both are zero neither
-ever moves. Where the scale s is zero, or the adapter is switched off, neither has a gradient either. An adapter that begins as it
-should has one factor at zero, and the gradient of that one is not. So one backward pass tells, and names the reason.
+An adapter adds $s\,BA$ to a weight. The gradient of A is proportional to B and that of B to A, so if both are zero neither ever
+moves. If the scale s is zero, or the adapter is switched off, neither gets a gradient. An adapter that starts as it should has
+one factor at zero, and that factor does get a gradient. One backward pass therefore shows exactly whether the adapter is idle,
+and why.
 """
 
 from collections.abc import Iterator, Mapping
@@ -83,13 +84,13 @@ def _with_gradient(subject: Subject, own: list[_Adapter]) -> set[int]:
 
 def _reason(model: nn.Module, idle: list[_Adapter]) -> tuple[str, str]:
     if all(not one.down.any() and not one.up.any() for one in idle):
-        return "both factors are zero, so that neither has a gradient", (
-            "draw one of them: nn.init.kaiming_uniform_(lora_A, a=5**0.5), and leave the other at zero"
+        return "both factors are zero, so neither gets a gradient", (
+            "initialize one of them: nn.init.kaiming_uniform_(lora_A, a=5**0.5), and leave the other at zero"
         )
     if all(not (one.down.requires_grad or one.up.requires_grad) for one in idle):
         return (
             "they are frozen (requires_grad=False)",
-            "p.requires_grad_(True) for the factors, before the optimizer is made",
+            "p.requires_grad_(True) for the factors, before creating the optimizer",
         )
     layers = [model.get_submodule(one.module) for one in idle if _has(model, one.module)]
     if any(_switched_off(layer) for layer in layers):
@@ -99,7 +100,7 @@ def _reason(model: nn.Module, idle: list[_Adapter]) -> tuple[str, str]:
         )
     scales = [scale for layer in layers for scale in _scales(layer)]
     if scales and max(map(abs, scales)) < TINY:
-        return f"their scale is {max(scales, key=abs):g}", "lora_alpha equal to the rank, or twice it"
+        return f"their scale is {max(scales, key=abs):g}", "set lora_alpha to the rank, or twice the rank"
     return "their output does not reach the loss", (
         "attach them: get_peft_model(model, config) and train what it returns, or add scale * B(A(x)) in forward"
     )

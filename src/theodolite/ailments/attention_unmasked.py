@@ -1,9 +1,9 @@
-"""Do answers depend on how much padding stands behind a sequence?
+"""Do answers depend on how much padding follows a sequence?
 
-Exact: a batch of tokens that are padded at their ends is put through the model once as it is and once with columns of padding cut
-off. What a sequence says is the same, so its answers must be. Attention without a mask averages over padding, and the same
-sentence gets another answer in a longer batch. It is asked of models in which an attention runs, and is an alarm where the
-answer chosen changes for one sequence (or place) in twenty or more.
+Exact. A batch of tokens padded at the end goes through the model twice: as it is, and with columns of padding cut off. The
+sequences say the same, so the answers must be the same. Attention without a mask averages over padding, so the same sentence
+gets another answer in a longer batch. Checked only in models that use attention, and reported when the chosen answer changes
+for at least one sequence (or place) in twenty.
 """
 
 from collections.abc import Iterator
@@ -62,17 +62,17 @@ def judge(subject: Subject) -> Iterator[Finding]:
     yield Finding(
         severity="warning" if flipped >= FLIPPED else "note",
         where="attention",
-        says=f"Answers depend on padding: with {cut} of {length} columns of it removed, the same sequences "
+        says=f"Answers depend on padding: with {cut} of its {length} columns removed, the same sequences "
         + (
-            f"get another class in {flipped:.0%} of the cases."
+            f"change class in {flipped:.0%} of cases."
             if wide
             else f"get answers that differ by {moved:.2g} of their spread."
         ),
-        remedy=f"mask the padding: src_key_padding_mask=(tokens == {padding}) in nn.Transformer, else attention_mask; leave "
-        "padding out of averages over tokens, too",
+        remedy=f"mask the padding: src_key_padding_mask=(tokens == {padding}) in nn.Transformer, else attention_mask; also "
+        "leave padding out of averages over tokens",
         suggested={"padding": padding},
         evidence=(
-            evidence("change of answers beside their spread", moved),
+            evidence("change of the answers, relative to their spread", moved),
             evidence("share of answers that change", flipped),
         ),
     )

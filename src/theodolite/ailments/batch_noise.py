@@ -1,11 +1,11 @@
-r"""Are the batches so small, or so much in order, that their noise holds the loss up?
+r"""Are the batches so small, or so badly shuffled, that their noise keeps the loss high?
 
-The gradient of a batch of $B$ samples is the mean gradient plus noise of variance $\mathrm{tr}\,\Sigma/B$; above the noise
-scale $\mathrm{tr}\,\Sigma/|\bar g|^2$ larger batches gain nothing more (McCandlish et al. 2018), and below it noise outweighs
-the signal. Every constant step ends at a floor of noise, so that alone is no ailment: it is one where batches joined 8 fold, at
-the same step size and in a quarter of the steps, recover what the run has lost. Batches that hold their classes in order are
-another noise, undone by shuffling the same samples: classes that were drawn at random exceed ten deviations of chi
-squared less than once in 100000.
+The gradient of a batch of $B$ samples is the mean gradient plus noise of variance $\mathrm{tr}\,\Sigma/B$. Above the noise
+scale $\mathrm{tr}\,\Sigma/|\bar g|^2$ larger batches gain nothing (McCandlish et al. 2018); below it noise outweighs the
+signal. Every constant learning rate ends at a noise floor, so noise alone is not a fault. It is one when batches 8 times as
+large, at the same learning rate and in a quarter of the steps, recover what the run has lost. Batches whose classes come in
+order are another kind of noise, which shuffling the same samples removes: randomly drawn classes exceed ten standard deviations
+of chi squared less than once in 100,000 runs.
 """
 
 import math

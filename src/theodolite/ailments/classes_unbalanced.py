@@ -1,11 +1,11 @@
-r"""Are classes so unlike in number that the rare ones are lost?
+"""Are some classes so rare that the network gives them up?
 
-The counts are exact; an interval (Wilson's, three standard errors) says what they tell of the source. That some classes are
-rare is no fault: it is one where the network gives them up. So with at least seven of the majority class to one of the
-rarest, and a network that has learned its classes' shares (a loss no worse than when ignoring the input), the share
-of samples answered rightly is taken for the majority class and for those of less than a fifth of its size, on held-out data
-where there are any. A warning where most of the rare ones are wrong, and behind by three standard errors (chance
-exceeds them once in 700); else a note.
+Rare classes alone are not a fault; giving them up is. The check runs when the majority class has at least seven times as many
+samples as the rarest, and the network has learned at least the class frequencies (its loss is no higher than when ignoring the
+input). It compares the accuracy on the majority class with the accuracy on classes less than a fifth of its size, on held-out
+data if there is any. It warns if the rare classes are mostly wrong, and behind by three standard errors, which happens by chance once
+in 700; otherwise it leaves a note. Counts are exact; Wilson's interval at three standard errors says what they tell about the
+source.
 """
 
 import math
@@ -73,9 +73,11 @@ def judge(subject: Subject) -> Iterator[Finding]:
     ]
     if lost is not None:
         commonest, rare, uncertain, balanced, part = lost
-        said += f" On {part} data {commonest:.0%} of class {common} are answered rightly and {rare:.0%} of the rare classes."
+        said += (
+            f" On {part} data the accuracy is {commonest:.0%} for class {common} and {rare:.0%} for the rare classes."
+        )
         readings += [
-            evidence("right answers among rare classes", rare, stderr=uncertain),
+            evidence("accuracy on rare classes", rare, stderr=uncertain),
             evidence("balanced accuracy", balanced),
         ]
     # nothing learned at all is another matter, unless the classes are as common as this in the training data alone
@@ -106,7 +108,7 @@ def interventions(subject: Subject) -> Iterator[Intervention]:
     def found(outcome: Outcome) -> Finding:
         says = (
             f"The network gives up rare classes: class {common} has {int(counts[common])} of {len(classes)} samples, class "
-            f"{rarest} has {int(counts[rarest])}, and on validation data they are asked for more often."
+            f"{rarest} has {int(counts[rarest])}, and on validation data rare classes are more frequent."
         )
         return finding_of(outcome, says, REMEDY, {}, where=f"class {rarest}")
 
@@ -137,7 +139,7 @@ def _one_target(targets: Tensor | None) -> Finding | None:
         where="targets",
         says=f"All {len(targets):,} targets are {float(targets.flatten()[0]):g}: there is nothing to learn, and a network that "
         "ignores its input is perfect.",
-        remedy="look at how the targets were made: were they scaled, rounded or overwritten?",
+        remedy="check how the targets are made: are they scaled, rounded or overwritten?",
         evidence=(evidence("different targets", 1),),
     )
 
@@ -172,13 +174,9 @@ def _of_places(subject: Subject) -> Iterator[Finding]:
         severity="warning",
         where="targets",
         says=f"The network gives up the rare classes: class {common} has {float(counts[common]) / len(classes):.1%} of all "
-        "places and "
-        f"{found:.0%} of them are right, the others have {float(of_rare.double().mean()):.1%} and {lost:.0%} are right.",
+        f"places and an accuracy of {found:.0%}, the rare classes have {float(of_rare.double().mean()):.1%} and {lost:.0%}.",
         remedy="loss weights: weight = places / (classes * torch.bincount(y.flatten())); judge by recall of each class",
-        evidence=(
-            evidence("right answers among rare classes", lost),
-            evidence("right answers of the majority class", found),
-        ),
+        evidence=(evidence("accuracy on rare classes", lost), evidence("accuracy on the majority class", found)),
     )
 
 

@@ -1,12 +1,12 @@
-r"""Do single entries stand apart from all others of their layer, so that they alone speak?
+r"""Are a few weights so much larger than the rest of their layer that they dominate it?
 
-Trained weights may have heavy tails, and then a large maximum is nothing strange. What no tail gives is a gap: if
-$P(|w|>t)\propto t^{-\alpha}$, the k largest lie a factor r above the next with probability $r^{-\alpha k}$ (Renyi), with
-$\alpha$ by Hill's estimate on the ranks below the gap, two of its errors towards the heavy side. The chance is taken for
-the eight gaps tried in each of the layers; below 1e-4 for all together the entries are detached. They must also lie three
-times above the Gaussian maximum $\sqrt{2\log n}$. With a model and data the harm is measured: the entries are cut back to
-the next largest and the loss is taken again; entries that the network uses are a note. Else it is a warning where one entry
-makes up most of its row.
+Trained weights can have heavy tails, so a large maximum alone means nothing. What no tail produces is a gap: if
+$P(|w|>t)\propto t^{-\alpha}$, the k largest lie a factor r above the next with probability $r^{-\alpha k}$ (Renyi). $\alpha$ is
+Hill's estimate from the ranks below the gap, moved two standard errors to the heavy side. Eight gaps are tried per layer;
+entries count as outliers if the chance of all of them together is below 1e-4 and they also lie three times above the Gaussian
+maximum $\sqrt{2\log n}$. With a model and data the harm is measured: the entries are clamped to the next largest and the loss
+is computed again. Outliers that the network needs are a note. Without data it is a warning if one entry makes up most of its
+row.
 """
 
 from __future__ import annotations
@@ -46,19 +46,18 @@ def judge(subject: Subject) -> Iterator[Finding]:
     tail = _tail(worst)
     dominates = tail.row_share >= MOST_OF_A_ROW
     before, after = _cut_back(subject, found)
-    least = "it lies" if tail.count == 1 else "the least of them lies"
+    least = "it is" if tail.count == 1 else "the smallest of them is"
     says = (
         f"{tail.count} of {tail.entries} entries of {worst.name} are outliers: the largest is {tail.height:.3g} times its "
-        "layer's "
-        f"standard deviation (Gaussian maximum: {gaussian_maximum(tail.entries):.2g}), {least} {tail.ratio:.3g} times above the "
-        f"next entry, and one makes up {tail.row_share:.0%} of its row."
+        f"layer's standard deviation (Gaussian maximum: {gaussian_maximum(tail.entries):.2g}), {least} {tail.ratio:.3g} times "
+        f"larger than the next entry, and one makes up {tail.row_share:.0%} of its row."
     )
     severity: Severity = "warning" if dominates else "note"
     readings = [evidence("largest entry in standard deviations", _tail(f).height, where=f.name) for f in found[:20]]
     if before is not None and after is not None:
         severity = _severity(before.loss, after.loss, dominates=dominates)
-        says += f" Cut back to the next largest, the loss goes from {before.loss:.3g} to {after.loss:.3g}."
-        readings.append(evidence("loss with the entries cut back", after.loss, stderr=after.stderr, where=worst.name))
+        says += f" With outliers clamped to the next largest entry the loss goes from {before.loss:.3g} to {after.loss:.3g}."
+        readings.append(evidence("loss with the entries clamped", after.loss, stderr=after.stderr, where=worst.name))
     yield Finding(
         severity=severity,
         where=worst.name,

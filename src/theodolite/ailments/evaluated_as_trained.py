@@ -1,7 +1,7 @@
 """Is the model evaluated in training mode?
 
-Exact: passes without gradients, several in a row between two steps and on different batches, ran in training mode, where dropout
-draws and the statistics of batch normalization change.
+Exact: between two steps, several forward passes without gradients, on different batches, ran in training mode. Dropout was then
+active and the statistics of batch normalization changed.
 """
 
 from theodolite.core.ailment import silent_error

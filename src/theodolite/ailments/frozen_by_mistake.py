@@ -1,10 +1,9 @@
 """Are layers frozen that were never trained?
 
-Freezing is a decision, and a layer with trained weights is let alone. A frozen matrix that shows nothing learned (its entries
-follow the law of their first draw, or no singular value stands above what noise of its size gives) can only pass on what it
-was drawn to. The same training with these layers free and in the optimizer tells what it costs. Where at least a tenth of a
-network that was trained is of this kind, the loss has a gradient there, and it is more than a first layer of random features, it
-is an alarm whatever a short trial shows.
+Freezing trained layers is a decision and is not reported. A frozen matrix is suspect if it shows nothing learned: its entries
+follow an initialization, or none of its singular values exceeds what noise of its size gives. The same training with these
+layers unfrozen and in the optimizer, tried on a copy, shows what freezing costs. It is always reported if at least a tenth of a
+trained network is like this, the loss has a gradient there, and it is more than a first layer of random features.
 """
 
 from collections.abc import Callable, Iterator
@@ -57,7 +56,7 @@ def _says(subject: Subject, names: list[str]) -> str:
     return f"{share:.0%} of the network is frozen (requires_grad=False) with weights that were never trained: {few}."
 
 
-REMEDY = "p.requires_grad_(True) for them before the optimizer is made; freeze only what was loaded"
+REMEDY = "p.requires_grad_(True) for them before creating the optimizer; freeze only pretrained layers"
 
 
 def judge(subject: Subject) -> Iterator[Finding]:

@@ -1,15 +1,16 @@
-"""Are there frozen parameters that the optimizer changes all the same?
+"""Does the optimizer change frozen parameters?
 
-Exact: a parameter that asks for no gradient is in a group and is another after a step: an old gradient is still there, and decay
-and momentum go on. Frozen ones that no group holds (averages, momentum encoders) are moved on purpose.
+Exact: a parameter that requires no gradient is in a parameter group and differs after a step, because an old gradient is still
+there and weight decay and momentum still act. Frozen parameters in no group (averages, momentum encoders) move on purpose and
+are not reported.
 """
 
 from theodolite.core.ailment import silent_error
 
 ailment = silent_error(
-    question="Do frozen parameters stay?",
+    question="Do frozen parameters stay fixed?",
     fact="frozen moves",
     severity="warning",
-    says="Frozen parameters (requires_grad=False) are changed by the optimizer: {all}.",
-    remedy="p.grad = None for those that are frozen, or make the optimizer of [p for p in model.parameters() if p.requires_grad]",
+    says="The optimizer changes frozen parameters (requires_grad=False): {all}.",
+    remedy="set p.grad = None for them, or create the optimizer from [p for p in model.parameters() if p.requires_grad]",
 )

@@ -1,8 +1,8 @@
-"""Is the gradient not cleared between steps, so that every step repeats all earlier ones?
+"""Is the gradient not cleared between steps, so that each step repeats all earlier ones?
 
-Exact, from what a watch saw: a new gradient was added to a parameter whose gradient was still the tensor that the last step
-had used, unchanged and not zero. Gradients gathered over several batches before one step never do this. Without a watch
-nothing is said.
+Exact, from a watched run: a new gradient was added to a parameter whose gradient was still the one that the last step had used,
+unchanged and not zero. Gradient accumulation over several batches before one step never does this. Without a watched run
+nothing is reported.
 """
 
 from collections.abc import Iterator

@@ -1,8 +1,8 @@
-r"""Do the gradients of the first layers exceed those of the last by far?
+r"""Are the gradients of the first layers far larger than those of the last?
 
-In the chaotic phase the mean square of a gradient grows by $\chi>1$ a layer on its way back. The sign is the gradient of a layer
-beside its own weights, first third against last third: more than five times, in six layers or more, and beyond what finite
-width explains. The critical initialization or paths around layers, tried on a copy, decide.
+In the chaotic phase the mean square of a gradient grows by $\chi>1$ per layer on the way back. The symptom is the gradient of a
+layer relative to its weights, first third of the layers against the last third: more than five times larger, in six layers or
+more, and beyond what finite width explains. A trial on a copy with critical initialization or skip connections then decides.
 """
 
 import math
@@ -36,7 +36,7 @@ def interventions(subject: Subject) -> Iterator[Intervention]:
     if signs is None or not _explodes(signs):
         return
     ratio = gradient_ratio(signs)
-    says = f"The gradient explodes: relative to their weights the first layers get {ratio:.2g} times what the last get."
+    says = f"The gradient explodes: relative to the weights it is {ratio:.2g} times larger in the first layers than in the last."
     also = "; until then torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)"
     yield from depth_interventions(subject, says, rank=20, where=signs.layers[0].name, also=also, paths=True)
 

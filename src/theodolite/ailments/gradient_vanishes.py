@@ -1,9 +1,10 @@
-r"""Do the gradients of the first layers vanish beside those of the last?
+r"""Are the gradients of the first layers far smaller than those of the last?
 
-The mean square of a gradient changes by $\chi=C_w\langle\sigma'^2\rangle$ a layer on its way back; a sigmoid, whose slope is
-at most 1/4, has $\chi\le C_w/16$. The sign is the gradient of a layer beside its own weights, first third against last third, so
-that paths around layers and normalization count as they act: below 3e-3, beyond four deviations of what finite width explains
-(one draw in 30000 exceeds them). The critical initialization, tried on a copy, decides.
+The mean square of a gradient changes by $\chi=C_w\langle\sigma'^2\rangle$ per layer on the way back; a sigmoid, whose slope is
+at most 1/4, has $\chi\le C_w/16$. The symptom is the gradient of a layer relative to its weights, first third of the layers
+against the last third: below 3e-3, and four standard deviations beyond what finite width explains (one initialization in 30,000
+exceeds them). This is measured, so skip connections and normalization are taken into account. A trial on a copy with critical
+initialization then decides.
 """
 
 import math
@@ -37,8 +38,8 @@ def interventions(subject: Subject) -> Iterator[Intervention]:
     if signs is None or not _vanishes(signs):
         return
     says = (
-        f"The gradient vanishes: relative to their weights the first layers get {gradient_ratio(signs):.2g} of what the "
-        "last get."
+        f"The gradient vanishes: relative to the weights it is {1 / gradient_ratio(signs):.2g} times smaller in the first layers "
+        "than in the last."
     )
     yield from depth_interventions(
         subject,

@@ -1,6 +1,6 @@
-"""Is a parameter in two optimizers that take turns, or twice in one?
+"""Do two optimizers take turns on the same parameter, or is it twice in one?
 
-Exact: both made steps since the last look. One after the other, as Adam and then LBFGS, is no error.
+Exact: both optimizers made steps since the last look. Using one after the other, such as Adam and then LBFGS, is not an error.
 """
 
 from theodolite.core.ailment import silent_error
@@ -9,6 +9,6 @@ ailment = silent_error(
     question="Is each parameter in one optimizer only?",
     fact="held twice",
     severity="warning",
-    says="Two optimizers take turns in changing the same parameters: {all}.",
-    remedy="give each parameter to one optimizer",
+    says="Two optimizers change the same parameters in turn: {all}.",
+    remedy="put each parameter into one optimizer only",
 )

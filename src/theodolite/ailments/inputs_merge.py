@@ -1,11 +1,11 @@
 r"""Do different inputs become the same on their way to the last layer?
 
 In the ordered phase the cosine of any two inputs tends to 1 with a depth scale $\xi=-1/\ln\chi$; at a critical point it still
-does, as $1/L^2$ for ReLU. The sign is the share of the mean square by which samples differ where the last layer reads it, beside
-the input's own: below a fifth over eight layers or more, or below 1e-6, which drowns (rounding leaves 1e-14 in float32, and a
-weight must tell differences a thousandth of the signal apart). The critical initialization or a path around the layers, tried on
-a copy, decides; drowned differences in a network that has learned nothing are a fact by themselves. Batch normalization and
-paths around layers show in what is measured.
+does, as $1/L^2$ for ReLU. The symptom is the part of the signal by which samples differ at the input of the last layer,
+relative to that of the network's input: below a fifth over eight layers or more, or below 1e-6, where rounding hides it
+(float32 leaves 1e-14, and a weight must separate differences a thousandth of the signal apart). A trial on a copy with critical
+initialization or skip connections then decides. Differences lost in rounding, in a network that has learned nothing, are
+reported without a trial. Batch normalization and skip connections are part of what is measured.
 """
 
 from collections.abc import Iterator
@@ -53,7 +53,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
         remedy=f"{text}; or a skip connection around every few layers: x + layer(x)",
         suggested=suggested,
         evidence=(
-            evidence("share by which samples differ at the last layer, beside the input's", unlike_ratio(signs)),
+            evidence("share by which samples differ at the last layer, relative to the input", unlike_ratio(signs)),
         ),
     )
 

@@ -1,8 +1,7 @@
-"""Are there inputs or targets that are not numbers?
+"""Are there NaN or infinite inputs or targets?
 
-An exact fact: all of the data is looked at where it lies in memory as tensors, else the batches that were read. Infinities in
-what is called a mask are left alone. Where the loss of the batch is finite all the same (the script fills or leaves out what is
-missing), it is a note.
+Exact: all of the data is checked if it is in memory as tensors, otherwise the batches that were read. Infinities in an argument
+called a mask are fine. If the loss of the batch is finite all the same (the code fills or skips missing values), it is a note.
 """
 
 import math

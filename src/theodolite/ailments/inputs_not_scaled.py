@@ -1,10 +1,10 @@
-r"""Are inputs so large, so far from zero or so unlike in scale that training suffers?
+r"""Are the inputs so large, so far from zero or so different in scale that training suffers?
 
-The first layer's part of the tangent kernel is $x\cdot x'/n_0$: its top eigenvalue, and with it the curvature that bounds
-the step by $2/\lambda$, grows with the mean square of the inputs (offset included), and its condition number with the square
-of the ratio of column scales. A mean square from 0.05 to 10 and column ranges within a factor of 10 are not looked at further
-(pixels in [0, 1] have about 0.1 to 0.3). Beyond, the same training with standardized inputs decides. A network that scales by
-itself gains nothing and is left alone; so are integer inputs.
+The first layer contributes $x\cdot x'/n_0$ to the tangent kernel. Its top eigenvalue, and with it the curvature that limits the
+learning rate to $2/\lambda$, grows with the mean square of the inputs (offset included); its condition number grows with the
+squared ratio of column scales. A mean square from 0.05 to 10 with column ranges within a factor of 10 is accepted (pixels in
+[0, 1] have about 0.1 to 0.3). Otherwise the same training with standardized inputs, tried on a copy, decides. A network that
+normalizes its inputs gains nothing from it and is not reported; integer inputs are not checked.
 """
 
 from collections.abc import Iterator, Mapping
@@ -103,7 +103,7 @@ def _on_a_log_scale(subject: Subject) -> Any:
 def _found_logs(outcome: Outcome) -> Finding:
     return finding_of(
         outcome,
-        "Inputs are not scaled: they spread over many decades, so that a few large ones drown all others.",
+        "Inputs are not scaled: they span many orders of magnitude, so a few large ones hide all others.",
         "x = torch.log1p(x), then (x - x_train.mean(0)) / x_train.std(0)",
         {"standardize": "logarithms of inputs"},
         where="inputs",
@@ -125,7 +125,7 @@ def _found(outcome: Outcome, scales: InputScales) -> Finding:
     return finding_of(
         outcome,
         f"{size}.",
-        f"{how}, with statistics of the training data, in training and in use{step}",
+        f"{how}, with statistics of the training data, in training and at inference{step}",
         {"standardize": "inputs"},
         where="inputs",
     )

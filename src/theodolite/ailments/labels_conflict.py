@@ -1,10 +1,9 @@
-r"""Do equal inputs have different answers?
+r"""Do identical inputs have different targets?
 
-An exact fact: rows are compared after rounding to a millionth of their size. Whatever the network, it answers equal inputs
-alike, so that groups of equal inputs with counts $n_{gc}$ of class c leave an error of at least $\sum_g(n_g-\max_cn_{gc})/n$
-and a cross-entropy of at least their mean entropy; with numbers as targets, the variance within groups stays unexplained.
-Inputs that repeat by nature (few distinct rows) have such a floor without a fault: then it is a note, as is a share below
-one in twenty.
+Exact: rows are compared after rounding to a millionth of their size. Any network gives identical inputs the same answer, so
+groups of identical inputs with counts $n_{gc}$ of class c leave an error of at least $\sum_g(n_g-\max_cn_{gc})/n$ and a
+cross-entropy of at least their mean entropy; for numeric targets the variance within groups stays unexplained. Inputs that
+repeat by nature (few distinct rows) have such a floor without a fault: that is a note, and so is a share below one in twenty.
 """
 
 from collections.abc import Iterator
@@ -57,9 +56,9 @@ def judge(subject: Subject) -> Iterator[Finding]:
     yield Finding(
         severity=severity,
         where=f"sample {where}",
-        says=f"{share:.1%} of {len(groups)} samples have an input that also occurs with another target: whatever the network, "
-        f"{least} on these data.{nature}",
-        remedy="_, group = torch.unique(x.flatten(1), dim=0, return_inverse=True) names the copies: keep one target each (the "
+        says=f"{share:.1%} of {len(groups)} samples have an input that also occurs with another target: with any network "
+        f"{least}.{nature}",
+        remedy="_, group = torch.unique(x.flatten(1), dim=0, return_inverse=True) finds the copies: keep one target each (the "
         "most frequent, or the mean), or add an input in which they differ",
         evidence=(
             evidence("share of samples in conflict", share),

@@ -1,7 +1,7 @@
-"""Is every target one that the loss ignores, so that there is nothing to learn from?
+"""Does the loss ignore every target, so that there is nothing to learn?
 
-Exact: the gradient of the loss in the outputs is zero at every place, and targets are all the value that cross-entropy leaves
-out (-100), or the loss of some batches is not a number because no place of them counts.
+Exact: the gradient of the loss with respect to the outputs is zero everywhere, and all targets have the value that
+cross-entropy ignores (-100), or the loss of some batches is NaN because no target in them counts.
 """
 
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
         severity="critical" if whole else "note",
         where="targets",
         says=f"{'All' if whole else sum(empty)} of {len(empty)} batches have no target that counts: every label is {IGNORED}.",
-        remedy="check how labels are made: in a chat the answers must keep their labels, in a masked model the masked tokens",
+        remedy="check how the labels are made: in chat data the answers must keep theirs, in a masked model the masked tokens",
         evidence=(evidence("batches without a target", sum(empty)),),
     )
 

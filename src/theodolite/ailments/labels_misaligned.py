@@ -1,8 +1,8 @@
-"""Does a sequence model learn to say the symbol after the next?
+"""Does a sequence model learn to predict the token after the next?
 
-Exact: of next-token prediction the target at each place is the input one place further on. Labels that were shifted in the data
-and again by the loss, or by the model, are two places on: such a model learns well and writes nonsense. Which target the loss
-asks of which place is measured (`evidence.task`), so that a shift inside the loss counts too.
+Exact: for next-token prediction the target at each place is the input one place further on. Labels shifted in the data and
+again by the loss or the model are two places on; such a model trains well and writes nonsense. Which target the loss uses at
+which place is measured, so a shift inside the loss is seen too.
 """
 
 from collections.abc import Iterator

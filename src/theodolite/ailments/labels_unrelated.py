@@ -1,13 +1,13 @@
-r"""Do inputs say anything about targets at all?
+"""Do the inputs say anything about the targets at all?
 
-Two witnesses must both see nothing. One is a kernel machine with the tangent kernel of a wide network (of numbers; of counts
-of tokens and of neighboring pairs for integers): its answers for each sample, left out in turn, are correlated with the
-targets, and so for 99 permutations of the targets. The other is the network itself: the correlation of its answers with
-held-out targets, or a short training on a copy. Of labels of which a share q is right, a correlation is q times that of
-right ones. The power is stated: what lies within three deviations of permuted targets is not seen, and with fewer than 200
-samples, or 0.2 not visible, nothing is said. Where something is seen but both correlations are below 0.2, labels are mostly
-noise or the inputs lack what decides: a warning. Permuted targets give a p-value above 0.01 in 99 of 100; related ones are
-called unrelated only where kernel and network both fail.
+Two independent tests must both find nothing. The first is a kernel machine with the tangent kernel of a wide network (on counts
+of tokens and of neighboring pairs if the inputs are integers): its leave-one-out answers are correlated with the targets, and
+with 99 permutations of them. The second is the network: the correlation of its answers with held-out targets, or a short
+training on a copy. If a share q of the labels is right, the correlation is q times that of clean labels. The check states its
+power: a correlation within three standard deviations of permuted targets cannot be seen, and with fewer than 200 samples, or if
+0.2 would not be visible, it says nothing. If both correlations are below 0.2 but not zero, the labels are mostly noise or the
+inputs lack what decides them: a warning. Permuted targets give a p-value above 0.01 in 99 of 100 cases; related ones are called
+unrelated only if both the kernel and the network fail.
 """
 
 import math
@@ -58,7 +58,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
     learned = _learned_by_a_copy(subject)
     if nothing and learned is not None and learned <= 0:
         yield _finding(
-            relation, "a short training on a copy learned nothing that holds on other samples", nothing=False
+            relation, "a short training on a copy learned nothing that carries over to other samples", nothing=False
         )
 
 
@@ -86,7 +86,7 @@ def _of_places(subject: Subject) -> Iterator[Finding]:
     yield Finding(
         severity="warning",
         where="targets",
-        says=f"The network learns nothing about its targets that holds on other data: held-out loss {held.loss:.3g}, "
+        says=f"The network learns nothing about its targets that carries over to other data: held-out loss {held.loss:.3g}, "
         f"{constant:.3g} when ignoring the input. The targets may belong to other inputs.",
         remedy="look at ten pairs yourself; check that inputs and targets were shuffled, sorted or joined with the same index",
         evidence=(evidence("loss on held-out data", held.loss, stderr=held.stderr),),
@@ -97,12 +97,12 @@ def _of_tokens(floors: TokenFloors) -> Finding:
     return Finding(
         severity="critical",
         where="targets",
-        says=f"Inputs say nothing about targets: knowing the token at a place takes the loss of guessing its target from "
-        f"{floors.unigram:.3g} to {floors.bigram:.3g}, while it takes that of guessing the next token of the inputs from "
-        f"{floors.own_unigram:.3g} to {floors.own_bigram:.3g}. Targets belong to other inputs.",
+        says=f"Inputs say nothing about targets: given the token at a place, the loss of guessing its target goes from "
+        f"{floors.unigram:.3g} to {floors.bigram:.3g}, the loss of guessing the next input token from "
+        f"{floors.own_unigram:.3g} to {floors.own_bigram:.3g}. The targets belong to other inputs.",
         remedy="look at ten pairs yourself; shuffle inputs and targets together, with one index",
         evidence=(
-            evidence("loss of counting targets", floors.unigram),
+            evidence("loss when counting targets", floors.unigram),
             evidence("the same, given the input at their place", floors.bigram),
         ),
     )

@@ -1,10 +1,9 @@
-"""Are there parameters that the answers depend on and that no gradient reaches?
+"""Does no gradient reach parameters that the answers depend on?
 
-Exact, on two batches and at three points: parameters that want a gradient get none (or one that is zero in every entry), also
-after a small random change of all weights, so that layers and branches that start at zero on purpose are left alone, and with
-weights so small that no unit is saturated; and
-other weights in their place change the loss, so that it is not simply unused. Unused parameters harm nothing and are a note;
-parameters that the optimizer does not hold were left out on purpose.
+Exact, on two batches and at three points. Parameters that require a gradient get none, or one that is zero in every entry, even
+after a small random change of all weights (so layers and branches that start at zero on purpose pass) and with weights so small
+that no unit is saturated; and other values in their place change the loss, so they are in use. Unused parameters do no harm and are a note; parameters that are not in the
+optimizer were left out on purpose.
 """
 
 import copy
@@ -59,7 +58,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
                 where=names[0].rpartition(".")[0],
                 says=f"{len(names)} parameters ({numbers} numbers: {told}) are cut off: {words}.",
                 remedy=f"look for detach(), no_grad(), .item(), argmax or numpy right after {names[-1].rpartition('.')[0]}; "
-                "where it is on purpose, requires_grad_(False)",
+                "if it is on purpose, requires_grad_(False)",
             )
             return
 

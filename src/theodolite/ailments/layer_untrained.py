@@ -1,15 +1,16 @@
-r"""Has a layer stayed as it was drawn while the others learned?
+r"""Is a layer still at its initialization while the others have been trained?
 
-Where the weights before training are known it is a fact: a matrix that wants a gradient lies within rounding of its start
-while others have left theirs. Where they are not, the start is known by its law: the entries of a layer drawn uniformly from
-$\pm1/\sqrt{\text{fan-in}}$ (or He's, Glorot's, LeCun's bound) reach that very bound within $\log(1000)/n$, none exceeds it,
-and they are uniform below it (Kolmogorov's distance at a chance of 0.001); with fewer than 1000 entries only the first of
-these bounds counts, since one of the others is always near. A step of relative size $\delta$ takes about $n\delta/4$ entries
-over the bound, so that a trained layer passes by chance with $e^{-n\delta/4}$: of 300 layers after a few small steps several
-do. Where the others have hardly left their bounds, and of fewer than 1000 entries, entries that PyTorch's draw cannot give
-acquit a layer. A model must have been trained, too: steps were made, a singular value of another matrix stands above the
-Marchenko-Pastur edge, or its loss is well below a constant answer's; a checkpoint with two others is taken to be. The last
-matrix alone, before any step, is a new head. Where this is not so it is a note.
+If the weights before training are known, it is a fact: a matrix that requires a gradient is within rounding of its start while
+others have moved. If not, the initialization is recognized by its distribution: the entries of a layer drawn uniformly from
+$\pm1/\sqrt{\text{fan-in}}$ (or He's, Glorot's, LeCun's bound) reach that bound within $\log(1000)/n$, none exceeds it, and they
+are uniform below it (Kolmogorov's distance at a chance of 0.001). With fewer than 1000 entries only the first of these bounds
+counts, because one of the others is always near. A step of relative size $\delta$ takes about $n\delta/4$ entries over the
+bound, so a trained layer passes by chance with probability $e^{-n\delta/4}$: of 300 layers after a few small steps, several do.
+If the other layers have hardly left their bounds, and for fewer than 1000 entries, a layer with entries that PyTorch's
+initialization cannot produce counts as trained. The model must have been trained too: steps were made, a singular value of
+another matrix is above the Marchenko-Pastur edge, or the loss is well below that of ignoring the input; a checkpoint with two
+other trained matrices counts. If the last matrix alone is at its initialization before any step, it is a new head. In all other
+cases it is a note.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ def _beside_the_start(subject: Subject, wanted: list[WeightFacts]) -> Iterator[F
         + ("It requires a gradient and got none." if inside else "No group of the optimizer holds it."),
         remedy="check that its output reaches the loss (no detach, no torch.no_grad) and that its group has lr > 0"
         if inside
-        else "optimizer.add_param_group({'params': [...]}) with it, or requires_grad_(False) if it is meant to stay",
+        else "optimizer.add_param_group({'params': [...]}) with it, or requires_grad_(False) if it should stay fixed",
         suggested={} if inside else {"add_to_optimizer": [facts.name for facts in left_out]},
         evidence=tuple(
             evidence("relative distance from the start", facts.moved or 0.0, where=facts.name) for facts in still[:20]
@@ -100,12 +101,14 @@ def _beside_the_law(subject: Subject, wanted: list[WeightFacts]) -> Iterator[Fin
     yield Finding(
         severity="warning" if trained else "note",
         where=first.name,
-        says=f"{_names(still)} still {_have(still)} the entries of the first draw: all {first.entries} of {first.name} lie "
+        says=f"{_names(still)} still {_have(still)} the initial weights: all {first.entries} entries of {first.name} lie "
         f"within the bound of {first.start}'s initialization, reach it and are uniform below it, while {len(others)} other "
         "matrices have left every such bound.",
         remedy="check that it is trained (in the optimizer, reached by the loss) and that the checkpoint was loaded whole: "
         "load_state_dict(..., strict=True)",
-        evidence=tuple(evidence("entries as drawn", facts.entries, where=facts.name) for facts in still[:20]),
+        evidence=tuple(
+            evidence("entries at their initialization", facts.entries, where=facts.name) for facts in still[:20]
+        ),
     )
 
 

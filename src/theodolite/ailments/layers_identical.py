@@ -1,9 +1,9 @@
 """Are layers copies of each other that should not be?
 
-Two matrices drawn or trained apart never agree in every bit: equal digests are an exact fact. Left alone: one tensor under two
-names (tied), embeddings and heads that are tied by saving both, constants, masks, frozen tensors, and copies kept on purpose
-(target, teacher, averaged networks). `nn.TransformerEncoder` starts all of its layers as copies, which training parts: where the
-entries still are those of an initialization, or nothing has moved, that is a note.
+Exact: two matrices that were initialized or trained separately never agree in every bit, so their digests are compared. Not
+reported: one tensor under two names (tied), embeddings and heads whose tie was saved as two tensors, constants, masks, frozen
+tensors, and copies kept on purpose (target, teacher and averaged networks). `nn.TransformerEncoder` starts all its layers as
+copies, which training separates: if the entries are still at their initialization, or nothing has moved, it is a note.
 """
 
 import re
@@ -39,7 +39,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
     names = ", ".join(facts.name for facts in largest[:4]) + (", ..." if len(largest) > 4 else "")
     others = "" if len(shown) == 1 else f" (and {len(shown) - 1} more such groups)"
     meaning = (
-        "Layers that were trained apart never agree in every bit: one was copied over the other, or loaded twice."
+        "Layers trained separately never agree in every bit: one was copied over the other, or loaded twice."
         if harmful
         else "They have not been trained yet; training will separate them if they see different inputs."
     )

@@ -1,15 +1,13 @@
-r"""Does the loss ask for something else than the targets mean?
+"""Does the loss ask for something other than what the targets mean?
 
-Facts measured and not read off a name. (1) The loss does not change with the answers at all (a cross-entropy of one
-output is always 0). (2) It changes with the targets but not when they are shuffled among the samples of a batch: an (n,
-1) answer against (n,) targets was broadcast, and every answer is compared with every target. (3) The loss of classes is linear
-in answers that are no logarithms of probabilities: a negative log-likelihood without its log-softmax. (4) Targets lie where
-the loss rewards outputs without end: a binary cross-entropy with a class of 2. (5) Classes are taken as numbers: the answer
-that the loss likes best is the number of the class, although least squares on the inputs tells the classes far better apart as
-classes than as numbers.
-(6) The classes are found where a reshape, not a transposition, of the outputs puts them. These are exact. (7) Classes that
-exclude each other have another loss than cross-entropy, and the same training with cross-entropy on a copy gets clearly more
-of other samples right.
+This is measured, not read off a name. Exact: (1) The loss does not depend on the answers (a cross-entropy of one output is
+always 0). (2) It depends on the targets but not on their order within a batch: (n, 1) answers and (n,) targets were broadcast,
+so every answer is compared with every target. (3) A loss of classes is linear in answers that are not log-probabilities: a
+negative log-likelihood without log-softmax. (4) Targets lie where the loss rewards ever larger outputs: a binary cross-entropy
+with a class of 2. (5) Classes are treated as numbers: the loss is lowest at the index of the class, although least squares on
+the inputs separates them far better as classes than as numbers. (6) A reshape, not a transpose, of the outputs puts the classes
+where the loss looks for them. By trial: (7) mutually exclusive classes have a loss other than cross-entropy, and the same
+training with cross-entropy on a copy is clearly more accurate on other samples.
 """
 
 from collections.abc import Iterator
@@ -53,7 +51,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
             severity="critical",
             says=f"The loss does not depend on the outputs: it is {float(subject.loss(answers[0], target)):.3g} whatever the "
             f"outputs of shape {shape} are.",
-            remedy="one output a class for F.cross_entropy, or F.binary_cross_entropy_with_logits for a single output",
+            remedy="one output per class for F.cross_entropy, or F.binary_cross_entropy_with_logits for a single output",
             suggested={"loss": "binary_cross_entropy_with_logits"} if shape[-1] == 1 else {"loss": "cross_entropy"},
         )
     elif is_dealt_out(subject, answers):
@@ -62,7 +60,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
             severity="critical",
             says=f"Every output is compared with every target: outputs of shape {shape} and targets of shape "
             f"{tuple(target.shape)} are broadcast against each other, and shuffling the targets does not change the loss.",
-            remedy="loss(output.squeeze(-1), target)" if squeeze else "give outputs and targets one shape",
+            remedy="loss(output.squeeze(-1), target)" if squeeze else "give outputs and targets the same shape",
             suggested={"squeeze": True},
         )
     elif task(subject).viewed:
@@ -76,8 +74,8 @@ def judge(subject: Subject) -> Iterator[Finding]:
     elif is_linear(subject, answers):
         yield Finding(
             severity="critical",
-            says="The loss is a linear function of the outputs: it rewards ever larger outputs, or takes probabilities "
-            "where it means their logarithms.",
+            says="The loss is a linear function of the outputs: it rewards ever larger outputs, or gets probabilities "
+            "where it expects their logarithms.",
             remedy="F.cross_entropy(output, target) on the plain outputs of the last layer; F.nll_loss only after log_softmax",
             suggested={"loss": "cross_entropy"},
         )
@@ -86,7 +84,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
             severity="critical",
             says=f"Targets lie outside the range of the loss: they go up to {float(target.max()):g}, and the loss falls "
             "without limit as outputs grow.",
-            remedy="one output a class and F.cross_entropy(output, target.long()), or targets of 0 and 1",
+            remedy="one output per class and F.cross_entropy(output, target.long()), or targets of 0 and 1",
             suggested={"loss": "cross_entropy"},
         )
     else:
@@ -128,7 +126,7 @@ def interventions(subject: Subject) -> Iterator[Intervention]:
 def _found(outcome: Outcome) -> Finding:
     return finding_of(
         outcome,
-        "The loss is not one for classes that exclude each other.",
+        "The loss does not suit mutually exclusive classes.",
         "F.cross_entropy(output, target)",
         {"loss": "cross_entropy"},
     )

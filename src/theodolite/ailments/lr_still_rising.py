@@ -1,6 +1,6 @@
-"""Does the step size still rise at the end of the run?
+"""Is the learning rate still rising at the end of the run?
 
-Exact: at the last step it is the largest so far, and it rose at every look: the warm-up is longer than the run.
+Exact: it is largest at the last step and rose at every look, so the warm-up is longer than the run.
 """
 
 from theodolite.core.ailment import silent_error
@@ -10,6 +10,6 @@ ailment = silent_error(
     live=False,
     fact="lr still rising",
     severity="note",
-    says="The step size still rises at the end: it went from {0} to {1} in {2} steps, and its warm-up is not over.",
-    remedy="a warm-up that is a small part of the run: give the schedule the number of steps that are made",
+    says="The learning rate is still rising at the end: it went from {0} to {1} in {2} steps, so the warm-up never finished.",
+    remedy="a shorter warm-up: give the schedule the number of steps that the run makes",
 )

@@ -1,10 +1,10 @@
-"""Does it fit its training data while held-out answers are no better than ignoring the input?
+"""Does the network fit its training data while its held-out answers are no better than ignoring the input?
 
-Where labels can be learned, a network that fits them beats a constant answer on held-out data. Training accuracy lies far above
-the majority class while held-out accuracy is at it within three binomial errors (for numbers: the same of losses); and a vote
-of the nearest neighbors of each input generalizes nothing either. If that one does, the network merely overfits. A network
-whose held-out answers beat the majority class by six binomial errors is taken for one at chance once in 700; where three
-errors exceed 0.3 nothing is said.
+If labels can be learned, a network that fits them beats a constant answer on held-out data. Here the training accuracy is far
+above the majority class while the held-out accuracy is at it, within three binomial standard errors (for numeric targets: the
+same with losses), and a vote among the nearest neighbors of each input does no better. If the neighbors do better, the network
+merely overfits. A network whose held-out accuracy is six binomial errors above the majority class is mistaken for one at chance
+once in 700; if three errors exceed 0.3 nothing is reported.
 """
 
 import math
@@ -51,10 +51,10 @@ def judge(subject: Subject) -> Iterator[Finding]:
         said = f"training loss {training.loss:.3g}, held-out {held.loss:.3g}, ignoring the input {constant_loss(subject):.3g}"
     if not fitted or not at_chance:
         return
-    asked = "" if near != near else f" The {NEIGHBORS} nearest neighbors of the inputs get {near:.1%} right."
+    asked = "" if near != near else f" The {NEIGHBORS} nearest neighbors of each input get {near:.1%} right."
     yield Finding(
         severity="critical",
-        says=f"The network has memorized its training data and learned nothing that holds elsewhere: {said}.{asked}",
+        says=f"The network has memorized its training data and learned nothing that carries over to other data: {said}.{asked}",
         remedy="look at the labels: are inputs and targets still in the same order (shuffled together)?",
         evidence=(
             evidence("loss on training data", training.loss, stderr=training.stderr),

@@ -1,8 +1,8 @@
-"""Are there trainable parameters with a gradient that no group of the optimizer holds?
+"""Are trainable parameters missing from the optimizer?
 
-Exact: a parameter that no group holds never changes. One that does not require a gradient is frozen on purpose and is not named.
-How much it matters is tried: the same training with those parameters in the optimizer. Where they have the entries of a first
-draw it is a warning in any case, since nothing was ever learned in them.
+Exact: a parameter with a gradient that is in no group of the optimizer never changes. One that requires no gradient is frozen
+on purpose and is not named. A trial with those parameters in the optimizer shows how much it matters. If they are still at
+their initialization it is always a warning, because nothing was ever learned in them.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -46,7 +46,7 @@ def _says(subject: Subject, names: Sequence[str]) -> str:
     share = sum(own[name].numel() for name in names) / max(1, trainable)
     plural, change = ("parameters are", "change") if len(names) > 1 else ("parameter is", "changes")
     return (
-        f"{len(names)} trainable {plural} in no group of the optimizer and never {change} ({share:.0%} of the numbers): "
+        f"{len(names)} trainable {plural} not in the optimizer and never {change} ({share:.0%} of all weights): "
         f"{_few(names)}."
     )
 
@@ -73,7 +73,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
         yield Finding(
             severity="critical" if not present_skill(subject) >= CRITICAL else "warning",
             where=lists[0],
-            says=f"{lists[0]} holds layers in a plain Python list: model.parameters() does not list their weights, so the "
+            says=f"{lists[0]} keeps layers in a plain Python list: model.parameters() does not list their weights, so the "
             "optimizer never trains them and a checkpoint does not save them.",
             remedy="nn.ModuleList([...]) (or nn.ModuleDict) in place of the list",
             suggested={"module_list": lists},
@@ -105,7 +105,7 @@ def _are_drawn(subject: Subject, names: Sequence[str]) -> bool:
 def _remedy(subject: Subject) -> str:
     kind = type(subject.optimizer).__name__
     return (
-        f"optimizer = {kind}(model.parameters(), ...), made after the last layer was added; p.requires_grad_(False) for those "
+        f"optimizer = {kind}(model.parameters(), ...), created after the last layer was added; p.requires_grad_(False) for those "
         "that should stay fixed"
     )
 
@@ -142,7 +142,7 @@ def while_training(run: Run) -> Iterator[Finding]:
     remedies += ["let the loss depend on them"] if told.get(IDLE) else []
     yield Finding(
         severity="note",
-        says=f"trainable parameters that no step changes: {', '.join(f'{_few(own)} ({why})' for why, own in told.items())}.",
+        says=f"No step changes these trainable parameters: {', '.join(f'{_few(own)} ({why})' for why, own in told.items())}.",
         remedy=f"{', '.join(remedies)}, or p.requires_grad_(False)",
         suggested={"add_to_optimizer": missing} if missing else {},
     )

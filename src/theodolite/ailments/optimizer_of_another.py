@@ -1,7 +1,7 @@
-"""Does the optimizer hold parameters that are not the model's, where the model has others in their place?
+"""Does the optimizer hold parameters that are no longer the model's?
 
-Exact: tensors of the same shapes are in the optimizer and not in the model, and in the model and not in the optimizer: layers
-were replaced, or the model was made anew, after the optimizer was made.
+Exact: tensors of the same shapes are in the optimizer but not in the model, and in the model but not in the optimizer. Layers
+were replaced, or the model was rebuilt, after the optimizer was created.
 """
 
 from theodolite.core.ailment import silent_error
@@ -20,7 +20,7 @@ ailment = silent_error(
     needs={"model", "optimizer"},
     fact="optimizer of another",
     severity="critical",
-    says="The optimizer holds tensors that are not the model's any more, in place of {all}: steps change what nobody uses.",
-    remedy="make the optimizer after the model is whole: after replacing layers, loading, .to(device) and peft",
+    says="The optimizer holds tensors that are no longer in the model, instead of {all}: its steps change nothing in use.",
+    remedy="create the optimizer when the model is complete: after replacing layers, loading, .to(device) and peft",
     static=static,
 )

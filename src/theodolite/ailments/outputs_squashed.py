@@ -1,12 +1,11 @@
-r"""Can the outputs not reach what the loss asks for?
+r"""Does the last activation keep the outputs from reaching what the loss asks for?
 
-What the model can answer is measured: the last layer's output is replaced by numbers that descend on the loss freely, sample
-by sample, and what they end at is the floor that the function behind that layer puts under the loss; the same descent on the
-outputs themselves gives the floor of the loss alone. Softmax before a cross-entropy that takes its own softmax cannot go
-below $\ln(1+(C-1)e^{-1})$. The gap is exact up to the descent, and is judged beside the loss when ignoring the input.
-log-softmax with the negative log-likelihood, a sigmoid with its cross-entropy, or a tanh whose targets lie within (-1, 1)
-have no gap. Where the floor is reached but outputs are cut on one side (a ReLU on logits), the same training without the cut
-decides.
+This is measured: the output of the last layer is replaced by free numbers, which descend on the loss sample by sample. Where
+they end is the floor that the function after that layer puts under the loss; the same descent on the outputs themselves gives
+the floor of the loss alone. A softmax before a cross-entropy that applies its own softmax cannot go below $\ln(1+(C-1)e^{-1})$.
+The gap is exact up to the descent and is compared with the loss when ignoring the input. Log-softmax with the negative
+log-likelihood, a sigmoid with its cross-entropy, and a tanh whose targets lie within (-1, 1) have no gap. If the floor is
+reached but outputs are cut on one side (a ReLU on logits), the same training without the cut, tried on a copy, decides.
 """
 
 from collections.abc import Callable, Iterator
@@ -96,7 +95,7 @@ def interventions(subject: Subject) -> Iterator[Intervention]:
     if high - low < 1e3 or not low > -1e3 or task(subject).kind == "unknown":
         return
     bare = Change("without the last activation", prepare=_bypass(tail.layer))
-    classes = "" if task(subject).kind == "numbers" else ", but class scores must be free"
+    classes = "" if task(subject).kind == "numbers" else ", but class scores must be unbounded"
     says = f"The activation after layer {tail.layer} keeps outputs from going below {low:.3g}{classes}."
     plain = "remove the last activation: this loss expects the plain outputs of the last layer"
     yield Intervention(bare, _found(says, plain, tail.layer), rank=9, sign=True)

@@ -1,10 +1,10 @@
-"""Has the network gone on to fit its training data at the expense of held-out data?
+"""Does the network fit its training data at the expense of held-out data?
 
-Every trained network has a gap; it is an ailment where something was lost. With the held-out loss of the run: at the end it
-stands above its best by more than three standard errors and by a material amount, while the training loss went on falling.
-Without: the training data are fitted while the held-out loss is nearly that of ignoring the input, or above it, and the
-held-out accuracy lies far below the training accuracy (binomial error, three standard errors). Where nothing was lost, three
-standard errors are exceeded once in 700.
+Every trained network has a gap; it is a fault when something was lost. With the held-out loss of a run: at the end it is above
+its best by more than three standard errors and by a material amount, while the training loss kept falling. Without: the
+training data are fitted while the held-out loss is close to that of ignoring the input, or above it, and the held-out accuracy
+is far below the training accuracy (three binomial standard errors). If nothing was lost, three standard errors are exceeded
+once in 700.
 """
 
 import math
@@ -104,9 +104,8 @@ def while_training(run: Run) -> Iterator[Finding]:
         return
     yield Finding(
         severity="warning",
-        says=f"the held-out loss was {best.validation_loss:.3g} at step {best.step} and is now "
-        f"{told[-1].validation_loss:.3g}, while "
-        "that of the probe still falls.",
+        says=f"The held-out loss was {best.validation_loss:.3g} at step {best.step} and is now "
+        f"{told[-1].validation_loss:.3g}, while the loss on the probe still falls.",
         remedy=f"keep the weights of step {best.step}, or regularize",
         suggested={"stop_at": best.step},
     )

@@ -1,8 +1,8 @@
-"""Do places count that hold nothing but padding, so that the loss is mostly about them?
+"""Does the loss count padding?
 
-Exact: one target value makes up most of the places that count, it never occurs among the inputs (or occurs there as padding,
-only at the ends of sequences), and leaving it out changes the loss. In a masked model whose labels are 0 where nothing is
-masked, and in a batch padded with a token whose label is that token, the network learns to say padding.
+Exact: one target value makes up most of the places that count, it never occurs among the inputs (or only as padding, at the
+ends of sequences), and leaving it out changes the loss. This happens in a masked model whose labels are 0 where nothing is
+masked, and in a padded batch whose padding is labeled with the padding token: the network learns to predict padding.
 """
 
 from collections.abc import Iterator

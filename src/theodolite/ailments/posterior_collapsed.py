@@ -1,8 +1,8 @@
-"""Does the encoder say nothing: has its posterior collapsed onto the prior?
+"""Has the posterior of a variational autoencoder collapsed onto the prior?
 
-An answer of three parts, of which two have the same shape and are not compared with the target, is a mean and a log variance of
-a code. After training the code is idle where its means do not vary with the input and its variance is one: then the decoder can
-only answer with a constant, and the reconstruction explains nothing.
+If an answer has three parts, two of which have the same shape and are not compared with the target, these two are the mean and
+the log variance of a code. After training the code is idle if its means do not vary with the input and its variance is one. The
+decoder can then only give a constant answer, and the reconstruction explains nothing.
 """
 
 from collections.abc import Iterator

@@ -1,9 +1,9 @@
-r"""Are the weights kept in so few digits that most of each update is lost?
+"""Are the weights stored in so few bits that most of each update is lost?
 
-A weight $w$ with $t$ significant bits changes only when the update exceeds half a unit in its last place, about $2^{-t-1}|w|$
-($t=8$ for bfloat16, 11 for float16). One step is taken on copies, in the model's own precision and in float32: an entry is
-lost where the float32 step would move it and the own one leaves it bit for bit as it was. That count is exact; the same
-training in float32, tried on a copy, decides whether it matters.
+A weight $w$ with $t$ significant bits changes only if the update exceeds half a unit in its last place, about $2^{-t-1}|w|$
+($t=8$ for bfloat16, 11 for float16). One step is taken on copies, in the model's own precision and in float32: an update is
+lost if the float32 step moves an entry and the model's own step leaves it unchanged. That count is exact; the same training in
+float32, tried on a copy, decides whether it matters.
 """
 
 from collections.abc import Iterator

@@ -1,10 +1,10 @@
-r"""Do the features fall into a few directions on their way, far fewer than the task needs?
+r"""Do the features collapse into far fewer directions than the task needs?
 
-Effective rank is $(\sum\lambda)^2/\sum\lambda^2$ of the differences between samples where the last layer reads them; telling C
-classes apart linearly takes C - 1 directions, answering k numbers takes k, and no more than the inputs have. Attention without
-paths around it loses rank too, in another sense: the places of a sample become the same, doubly exponentially in depth (Dong
-et al. 2021), measured as the share by which places differ. Neither counts by itself, for features collapse when training
-succeeds: the critical initialization or paths around layers, tried on a copy, decide.
+The effective rank is $(\sum\lambda)^2/\sum\lambda^2$ of the differences between samples at the input of the last layer.
+Separating C classes linearly takes C - 1 directions, predicting k numbers takes k, and never more than the inputs have.
+Attention without skip connections loses rank in another sense: the places of a sample become the same, doubly exponentially in
+depth (Dong et al. 2021), measured as the share by which places differ. Neither counts alone, because features also collapse
+when training succeeds: a trial on a copy with critical initialization or skip connections decides.
 """
 
 from collections.abc import Iterator
@@ -35,8 +35,8 @@ def _says(subject: Subject, signs: VitalSigns | None) -> tuple[str, str]:
     if len(merged) >= 2 and places[0][1] > APART:
         layer, least = min(merged, key=lambda pair: pair[1])
         return (
-            f"Rank is lost: before {layer.name} the places of a sample differ by {least:.1g} of the signal, where they "
-            f"differed by {places[0][1]:.1g} at first.",
+            f"The features lose rank: before {layer.name} the places of a sample differ by {least:.1g} of the signal, in the "
+            f"first layer by {places[0][1]:.1g}.",
             layer.name,
         )
     ranks = [layer.rank for layer in signs.layers[:-1]]
@@ -46,7 +46,7 @@ def _says(subject: Subject, signs: VitalSigns | None) -> tuple[str, str]:
         return "", ""
     layer = signs.layers[place]
     return (
-        f"Rank is lost: after {layer.name} the features differ in {rank:.1f} directions of {layer.units}, where the task needs "
+        f"The features lose rank: after {layer.name} they vary in {rank:.1f} of {layer.units} directions, and the task needs "
         f"{need:.1f}.",
         layer.name,
     )

@@ -1,9 +1,9 @@
-"""Do weight decay or dropout hold the network down, so that it cannot even fit its training data?
+"""Is weight decay or dropout so strong that the network cannot even fit its training data?
 
-The training is tried without them, from its own start, and judged on held-out data with dropout off in both, so that what a
-regularizer gains there counts for it. It is an ailment only where training without it recovers what the run has lost. The
-weaker setting that is suggested has been tried too. Where nothing was learned, and two passes of the same input through
-dropout differ more than two inputs do, the signal drowns in it: that is a fact.
+The training is tried without it, from the same start, and both are judged on held-out data with dropout off, so whatever
+regularization gains there counts in its favor. It is reported only if training without it recovers what the run has lost. The
+weaker setting that is suggested has been tried too. If nothing was learned, and two passes of one input through dropout differ
+more than two inputs do, dropout drowns the signal: that is a fact and needs no trial.
 """
 
 import math
@@ -53,7 +53,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
         "as much as two inputs do, and nothing was learned.",
         remedy=f"p={DROPOUTS[0]:g} in nn.Dropout",
         suggested={"dropout": DROPOUTS[0]},
-        evidence=(evidence("variance by dropout beside that between inputs", noise / signal),),
+        evidence=(evidence("variance from dropout, relative to that between inputs", noise / signal),),
     )
 
 

@@ -1,10 +1,9 @@
-"""Does the answer to one sample depend on the other samples of its batch?
+"""Does the answer to one sample depend on the other samples in its batch?
 
-Exact: either half of a batch is exchanged for the other, and the answers to the half that stays must not move, in evaluation
-mode. They move where a recurrent or attention layer takes the axis of the batch for that of time
-(``batch_first``), or where a view has cut samples across each other. Graphs and layers that compare samples mix them on
-purpose, so a network that learns is left alone; and where a layer has its axes the other way round, the same training with
-``batch_first`` changed, tried on a copy, decides.
+Exact: half of a batch is replaced by the other half; in evaluation mode the answers to the half that stays must not change.
+They change if a recurrent or attention layer takes the batch axis for time (``batch_first``), or if a view cuts across samples.
+Graph networks and layers that compare samples mix them on purpose, so a network that learns is not reported; and if a layer has
+its axes the other way round, the same training with ``batch_first`` changed, tried on a copy, decides.
 """
 
 from collections.abc import Callable, Iterator
@@ -79,12 +78,12 @@ def judge(subject: Subject) -> Iterator[Finding]:
         says=f"{_says(subject)} and the network has learned little.",
         remedy=_remedy(_axes(subject)),
         suggested={"batch_first": True} if _axes(subject) else {},
-        evidence=(evidence("change of answers with other samples, beside their size", _moved(subject)),),
+        evidence=(evidence("change of the answers with other samples, relative to their size", _moved(subject)),),
     )
 
 
 def _says(subject: Subject) -> str:
-    return f"Samples of a batch are mixed: changing the others moves a sample's answer by {_moved(subject):.2g} of its size,"
+    return f"Samples of a batch are mixed: changing the others changes a sample's answer by {_moved(subject):.2g} of its size,"
 
 
 def _remedy(names: list[str]) -> str:
@@ -100,7 +99,7 @@ def interventions(subject: Subject) -> Iterator[Intervention]:
         change = Change("batch first", prepare=_batch_first(names))
 
         def found(outcome: Outcome) -> Finding:
-            says = f"{_says(subject)} since {names[0]} takes the first axis for time."
+            says = f"{_says(subject)} because {names[0]} takes the first axis for time."
             return finding_of(outcome, says, _remedy(names), {"batch_first": True}, where=names[0])
 
         yield Intervention(change, found, rank=3, sign=True)

@@ -1,9 +1,9 @@
-r"""Has the schedule taken the step away for most of the run, or never let it rise?
+"""Does the schedule end too early, or never warm up?
 
-Looks see the step of every group. A schedule that is stepped after each batch although it counts epochs ends near zero in the
-first part of the run; a warm-up that counts more steps than the run has never ends. Both are facts about the looks: for at least
-half of the run's steps the step was below a hundredth of the one that the optimizer was made with. Whether it costs anything is
-tried: the same training at that step throughout.
+The learning rate of every group is known at each look. A schedule that counts epochs but is stepped after each batch ends near
+zero early in the run; a warm-up that counts more steps than the run has never ends. Both are facts: for at least half of the
+steps the learning rate was below a hundredth of the optimizer's own. Whether it costs anything is tried: the same training at
+the optimizer's learning rate throughout.
 """
 
 import itertools
@@ -24,7 +24,7 @@ SMALL, MOST = 0.01, 0.5
 
 
 def _made_with(subject: Subject) -> float:
-    """The step that the optimizer was made with, or the largest that looks have seen."""
+    """The step that the optimizer was created with, or the largest that looks have seen."""
     groups = [] if subject.optimizer is None else subject.optimizer.param_groups
     return max([largest_lr(subject), *(base_lr(group) for group in groups)])
 
@@ -52,8 +52,8 @@ def _says(subject: Subject) -> str:
 
 
 REMEDY = (
-    "let the schedule count what it is stepped by: total_steps = epochs * len(loader) where scheduler.step() follows each batch, "
-    "or call scheduler.step() once an epoch"
+    "make the schedule as long as the run: total_steps = epochs * len(loader) if scheduler.step() follows each batch, "
+    "or call scheduler.step() once per epoch"
 )
 
 

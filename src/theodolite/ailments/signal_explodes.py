@@ -1,8 +1,9 @@
-r"""Does the signal grow so much on its way that the first answers are absurd?
+"""Does the signal grow so much through the layers that the first answers are absurd?
 
-At a critical initialization the mean square of a signal stays as it is; with weights of variance $gC_w$ it grows $g$-fold a
-layer. The sign is a hundredfold growth from input to output, beyond four deviations of what finite width explains (one draw in
-30000 exceeds them), where no bounded activation stops it. The critical initialization, tried on a copy, decides.
+At a critical initialization the mean square of a signal stays the same; with weights of variance $gC_w$ it grows $g$-fold per
+layer. The symptom is a hundredfold growth from input to output, four standard deviations beyond what finite width explains (one
+initialization in 30,000 exceeds them), with no bounded activation to stop it. A trial on a copy with critical initialization
+then decides.
 """
 
 import math

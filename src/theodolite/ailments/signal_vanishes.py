@@ -1,9 +1,9 @@
-r"""Does the signal shrink so much on its way that nothing is left to work on?
+"""Does the signal shrink so much through the layers that nothing is left to learn from?
 
-With weights of variance $gC_w$, $g<1$, the mean square of a signal falls to $g^L$ of itself over L layers. The sign is a fall
-to a ten-thousandth, beyond four deviations of what finite width explains (one draw in 30000 exceeds them), by the weights and
-not by dead units. The critical initialization, tried on a copy, decides; a fall to 1e-8 in a network that has learned nothing is
-a fact by itself, for no step can tell such differences from rounding.
+With weights of variance $gC_w$, $g<1$, the mean square of a signal falls to $g^L$ over L layers. The symptom is a fall to a
+ten-thousandth, four standard deviations beyond what finite width explains (one initialization in 30,000 exceeds them), caused
+by the weights and not by dead units. A trial on a copy with critical initialization then decides. A fall to 1e-8 in a network
+that has learned nothing is reported without a trial, because no step can separate such differences from rounding.
 """
 
 import math
@@ -53,7 +53,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
         says=_says(signs) + " Nothing of the input is left at the end.",
         remedy=text,
         suggested=suggested,
-        evidence=(evidence("mean square at the last layer beside the input's", signal_ratio(signs)),),
+        evidence=(evidence("mean square at the last layer, relative to the input", signal_ratio(signs)),),
     )
 
 

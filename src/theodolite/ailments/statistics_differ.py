@@ -1,7 +1,8 @@
-"""Is evaluation another function than training: running statistics that are not those of the data?
+"""Does evaluation use running statistics (BatchNorm) that are not those of the data?
 
-The same batches are judged in training mode and in evaluation mode. The difference is an ailment where evaluation is far worse
-and statistics computed again, plain means over the data, mend most of it; dropout, which lowers training mode, never does that.
+The same batches are evaluated in training mode and in evaluation mode. It is a fault if evaluation is far worse and recomputing
+the statistics, as plain means over the data, repairs most of it. Dropout, which makes training mode worse, never looks like
+this.
 """
 
 import copy

@@ -1,6 +1,6 @@
-"""Is the step size zero?
+"""Is the learning rate zero?
 
-Exact: every group had lr=0 at these steps. A first step of a warm-up and the last of a schedule are at zero too, and are few.
+Exact: every group had lr=0 at these steps. The first step of a warm-up and the last of a schedule may be zero; they are few.
 """
 
 from theodolite.core.ailment import silent_error
@@ -15,11 +15,11 @@ def static(subject: Subject) -> tuple[str, ...]:
 
 
 ailment = silent_error(
-    question="Is the step size above zero?",
+    question="Is the learning rate above zero?",
     needs={"model", "optimizer"},
     fact="step size zero",
     severity="critical",
-    says="The step size was 0 at {0} of {1} steps: nothing is learned in them.",
+    says="The learning rate was 0 at {0} of {1} steps: nothing is learned in them.",
     remedy="pass lr to the optimizer, and let the schedule reach zero at the last step only",
     static=static,
 )

@@ -1,9 +1,10 @@
-r"""Is the learning rate so large that the loss does not come down, although a smaller one would?
+r"""Is the learning rate so large that the loss does not come down, although a smaller one would work?
 
-On a quadratic of curvature $\lambda$ descent grows without bound above a step of $2/\lambda$ (more with momentum, another edge
-with a preconditioner). No edge is trusted here: the same training runs on copies with smaller steps, from its own start, and the
-step is too large only where a smaller one recovers what the run has lost. While it trains, the loss of the probe beside its
-start tells: a loss that doubles, or rises while the last step gained a fifth or less of what its gradient promised.
+On a quadratic of curvature $\lambda$ gradient descent diverges above a learning rate of $2/\lambda$ (higher with momentum,
+another limit with a preconditioner). This limit is not trusted here: the same training runs on copies with smaller learning
+rates, from the same start, and the learning rate is too large only if a smaller one recovers what the run has lost. During
+training the loss on the probe is the symptom: it doubles, or it rises while the last step gained at most a fifth of what its
+gradient predicted.
 """
 
 import math
@@ -102,19 +103,19 @@ def while_training(run: Run) -> Iterator[Finding]:
     first, now, last = losses[0], losses[-1], told[-1]
     if not math.isfinite(now):
         finite = [value for value in losses if math.isfinite(value)]
-        seen = "the loss is not finite"
+        seen = "The loss is not finite"
         if finite:
-            seen += f"; it began at {first:.3g} and was {finite[-1]:.3g} last"
+            seen += f"; it started at {first:.3g} and was {finite[-1]:.3g} when last finite"
         yield _live(seen, last, 0.1 * last.lr)
         return
     lowest = min(losses)
     ratio, overshot = last.facts.get("trust", math.nan), _overshot(last)
-    seen = f"the loss went from {first:.3g} to {now:.3g}"
+    seen = f"The loss went from {first:.3g} to {now:.3g}"
     change, promise = last.facts.get("change", math.nan), last.facts.get("predicted", math.nan)
     step = (
         ""
         if math.isnan(ratio)
-        else f"; the last step changed it by {change:+.2g}, the gradient promised {promise:+.2g}"
+        else f"; the last step changed it by {change:+.2g}, the gradient predicted {promise:+.2g}"
     )
     whole = [moment for moment in told if moment.facts.get("thinned", 0.0) < 2]
     if first > 0 and now > RUNAWAY * first:
@@ -122,9 +123,9 @@ def while_training(run: Run) -> Iterator[Finding]:
     elif first > 0 and (now > DOUBLED * first or (now > RISEN * first and overshot)):
         yield _live(seen + step, last)
     elif first > 0 and now > STILL * first and len(whole) > AGAIN and all(map(_overshot, whole[-AGAIN:])):
-        yield _live(f"{seen}, and the last {AGAIN} looks saw steps that overshoot{step}", last)
+        yield _live(f"{seen}, and steps overshot at the last {AGAIN} looks{step}", last)
     elif first > 0 and lowest < LOW * first < now and now > BACK * lowest and overshot and ratio < 0:
-        yield replace(_live(f"{seen}, having been {lowest:.3g}{step}", last), severity="warning")
+        yield replace(_live(f"{seen} after a low of {lowest:.3g}{step}", last), severity="warning")
     else:
         yield from _spiked(last, first, now)
 
@@ -133,7 +134,7 @@ def _spiked(last: RunMoment, first: float, now: float) -> Iterator[Finding]:
     """Training's own losses rose to a multiple of the first one, and the run has not made up for it since."""
     began, peak = (last.facts.get(name, math.nan) for name in ("first_training_loss", "highest_training_loss"))
     if began > 0 and peak > SPIKED * began and now > HALF * first:
-        seen = f"the loss of training batches rose from {began:.3g} to {peak:.3g}, and is {now / first:.0%} of its start now"
+        seen = f"The training loss rose from {began:.3g} to {peak:.3g} and is now {now / first:.0%} of where it started"
         found = _live(seen, last, 0.1 * last.lr)
         yield found if now > STILL * first else replace(found, severity="warning")
 

@@ -1,9 +1,10 @@
-r"""Is the learning rate so small that training will not get anywhere in its steps?
+r"""Is the learning rate so small that training gets nowhere in the steps it has?
 
-For steps far below the edge the loss falls by about $\mathrm{lr}\,|\nabla L|^2$ a step. The same training runs on copies with
-larger steps, from its own start: the step is too small where no more steps than the run made recover what it has lost. The
-largest step of a run counts, so that schedules that warm up or die away are let alone. Before a run, all steps planned (20,000
-where nobody said), at the rate of fall that was measured, must fall short of what the larger step reaches in a trial.
+Far below the stability limit the loss falls by about $\mathrm{lr}\,|\nabla L|^2$ per step. The same training runs on copies
+with larger learning rates, from the same start: the learning rate is too small if a larger one, in no more steps than the run
+made, recovers what the run has lost. The largest learning rate of a run counts, so schedules that warm up or decay are not
+reported. Before a run, all planned steps (20,000 if none are given) at the measured rate of progress must fall short of what
+the larger learning rate reaches in a trial.
 """
 
 from collections.abc import Iterator

@@ -1,9 +1,9 @@
-r"""Does the model see what it is asked to predict?
+"""Does the model see what it has to predict?
 
-Exact, in two ways. Inputs that hold the target: place by place of a sequence, shifted or not, or as a column of a table, the
-target equals the input everywhere it counts. Answers that look ahead: where the target of one place is the input of a later
-one (next-token prediction), inputs of later places are changed and answers of earlier ones must not move. A model that sees
-its target learns to copy it, and its loss says nothing about what it will do in use.
+Exact, in two ways. The inputs contain the target: place by place in a sequence, shifted or not, or as a column of a table, the
+target equals the input everywhere it counts. Or the answers look ahead: if the target at one place is the input at a later one
+(next-token prediction), changing later inputs must not change earlier answers. A model that sees its target learns to copy it,
+and its loss says nothing about how it will do in use.
 """
 
 from collections.abc import Iterator
@@ -46,14 +46,14 @@ def _sequence(subject: Subject, sample: Sample, x: Tensor) -> Iterator[Finding]:
         yield from _visible(subject, x, sample.target)
         return
     own = scores(subject)[0]
-    reached = "" if own is None else f" The training loss stands at {own.loss:.3g} because of it."
+    reached = "" if own is None else f" That is why the training loss is {own.loss:.3g}."
     if match.shift == 0:
         yield Finding(
             severity="critical",
             where="targets",
             says=f"The target is the input itself at {match.share:.0%} of the places that count: the model is asked to copy what "
             f"it sees.{reached}",
-            remedy="shift the labels by one place: inputs = tokens[:, :-1], targets = tokens[:, 1:]; in a masked model hide the "
+            remedy="shift the labels by one: inputs = tokens[:, :-1], targets = tokens[:, 1:]; in a masked model hide the "
             "input where the label counts",
             suggested={"shift_labels": 1},
             evidence=(evidence("share of places where target and input are equal", match.share),),
@@ -66,8 +66,8 @@ def _sequence(subject: Subject, sample: Sample, x: Tensor) -> Iterator[Finding]:
     yield Finding(
         severity="critical",
         where=f"place {place}",
-        says=f"The model sees what it must predict: the target at each place is the input {match.shift} further on, and changing "
-        f"the input at place {seen} changes the answer at place {place}.{reached}",
+        says=f"The model sees what it must predict: the target at each place is the input {match.shift} further on, and "
+        f"changing the input at place {seen} changes the answer at place {place}.{reached}",
         remedy="a causal mask: F.scaled_dot_product_attention(q, k, v, is_causal=True), or nn.Transformer with is_causal=True",
         suggested={"causal_mask": True},
         evidence=(evidence("places ahead that an answer sees", float(seen - place)),),
@@ -92,9 +92,9 @@ def _visible(subject: Subject, x: Tensor, target: Tensor) -> Iterator[Finding]:
     yield Finding(
         severity="warning",
         where="targets",
-        says=f"The model is shown its answer at {shown:.0%} of the places that count: only the others hold {mask}, the symbol "
-        "that hides the input. Most of the loss asks for a copy of the input.",
-        remedy="count the hidden places alone: targets[inputs != mask] = -100, with F.cross_entropy(..., ignore_index=-100)",
+        says=f"The input shows the target at {shown:.0%} of the places that count: only the others hold {mask}, the mask token. "
+        "Most of the loss rewards copying the input.",
+        remedy="count only the masked places: targets[inputs != mask] = -100, with F.cross_entropy(..., ignore_index=-100)",
         suggested={"ignore_visible": True},
         evidence=(evidence("share of places that show their target", shown),),
     )

@@ -1,11 +1,11 @@
-r"""Do targets vary faster over the inputs than this network can follow in the steps it has?
+r"""Do the targets vary faster over the inputs than this network can follow in the steps it has?
 
 A wide network learns the part of its targets along an eigenvector of its tangent kernel as $e^{-t\,\mathrm{lr}\,\lambda_i}$. At
-the largest stable step, $2/\lambda_1$, a part with $\lambda_i<\lambda_1/(2t)$ is not learned in t steps. Of few coordinates the
-eigenvalues of a plain network fall as a power of the frequency (its spectral bias), and edges and textures lie beyond that.
-The share of the targets' variance that lies there, on the kernel at the start, is the sign; what helps is tried: the same
-training with sines and cosines of the coordinates at random frequencies before the first layer.
-(Rahaman et al., 2019; Tancik et al., 2020.)
+the largest stable learning rate, $2/\lambda_1$, a part with $\lambda_i<\lambda_1/(2t)$ is not learned in t steps. For a few
+coordinates as input, the eigenvalues of a plain network fall as a power of the frequency (its spectral bias), and edges and
+textures are out of reach. The symptom is the share of the targets' variance that lies there, by the kernel at the start; the
+remedy is tried: the same training with sines and cosines of the coordinates at random frequencies before the first layer
+(Rahaman et al. 2019; Tancik et al. 2020).
 """
 
 import copy

@@ -1,10 +1,10 @@
-r"""Are regression targets so large or so far from zero that the outputs cannot reach them in the steps there are?
+r"""Are regression targets so large or so far from zero that the outputs cannot reach them in time?
 
-A network starts with outputs of about unit size. Targets of mean m and standard deviation s leave a loss of $m^2+s^2$, of
-which only $s^2$ is to be learned: a bounded step (Adam's) needs about $m/\mathrm{lr}$ steps to arrive, and a plain one sees
-gradients that are s times as large. Targets with mean and standard deviation within a factor of 5 of unit size are not looked
-at further. Beyond, the same training on standardized targets decides, compared by the share of the loss when ignoring the
-input that is left, which has no units. Where inputs are not scaled either, neither remedy may help without the other.
+A network starts with outputs of about 1. Targets of mean m and standard deviation s start at a loss of $m^2+s^2$, of which only
+$s^2$ is to be learned: a bounded step (Adam's) needs about $m/\mathrm{lr}$ steps to get there, and a plain one sees gradients s
+times too large. Targets whose mean and standard deviation are within a factor of 5 of 1 are accepted. Otherwise the same
+training on standardized targets, tried on a copy, decides; the two are compared by their share of the loss when ignoring the
+input, which has no units. If the inputs are not scaled either, both may need scaling before either helps.
 """
 
 from collections.abc import Callable, Iterator
@@ -81,7 +81,7 @@ def _found(outcome: Outcome, mean: float, std: float, *, both: bool) -> Finding:
     what = "Inputs and targets are not scaled" if both else "Targets are not scaled"
     return finding_of(
         outcome,
-        f"{what}: targets have mean {mean:.3g} and standard deviation {std:.3g}, where a network begins with outputs of about 1.",
+        f"{what}: targets have mean {mean:.3g} and standard deviation {std:.3g}, while a network starts with outputs of about 1.",
         remedy + ("; x = (x - x_train.mean(0)) / x_train.std(0) too" if both else ""),
         {"standardize": "targets"},
         where="targets",

@@ -1,6 +1,6 @@
 """Do the targets stay the same while the inputs change?
 
-Exact: several steps in a row had other inputs and the very same targets, which are not all one number.
+Exact: several consecutive steps had different inputs and identical targets, which are not all one number.
 """
 
 from theodolite.core.ailment import silent_error

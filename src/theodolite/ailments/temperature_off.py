@@ -1,11 +1,10 @@
-r"""Is the temperature of a contrastive loss such that its logits cannot differ, or all saturate?
+r"""Is the temperature of a contrastive loss so high that logits cannot differ, or so low that all saturate?
 
-Known by experiment on the loss alone. Where every sample has the same output, a loss that must tell each sample from n others
-by a softmax is $\log n$ whatever its temperature; so $e^{L}$ is a whole number that grows with the batch, and nothing else
-gives that. Then the outputs themselves are moved freely, as no network could better: if that takes the loss down by less than a
-tenth, no network can learn from it (similarities between -1 and 1 over a temperature of 100 differ by 0.02 at most). And where
-random outputs already cost fifty times $\log n$, logits differ by hundreds: the softmax is 0 or 1, all but one of the n has no
-gradient.
+Found by experiment on the loss alone. If every sample has the same output, a loss that picks each sample out of n by a softmax
+is $\log n$ at any temperature; so $e^{L}$ is a whole number that grows with the batch, and nothing else gives that. Then the
+outputs are moved freely, better than any network could: if that lowers the loss by less than a tenth, no network can learn from
+it (similarities between -1 and 1 over a temperature of 100 differ by 0.02 at most). And if random outputs already cost fifty
+times $\log n$, logits differ by hundreds: the softmax is 0 or 1, and all but one of the n get no gradient.
 """
 
 import math
@@ -53,7 +52,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
             severity="critical",
             where="loss",
             says=f"The loss can hardly fall: it is {chance:.4g} (log {others}) when all outputs are equal, {least:.4g} for the "
-            "best outputs there can be. The temperature makes all similarities nearly equal.",
+            "best possible outputs. The temperature makes all similarities nearly equal.",
             remedy="a temperature of 0.1 (0.05 to 0.5) in the loss; similarities between -1 and 1 divided by more cannot differ",
             suggested={"temperature": 0.1},
             evidence=told,
@@ -62,8 +61,8 @@ def judge(subject: Subject) -> Iterator[Finding]:
         yield Finding(
             severity="critical",
             where="loss",
-            says=f"The softmax of the loss is saturated: random outputs cost {costs:.4g}, {chance:.3g} (log {others}) would be "
-            "chance. All but one of a sample's negatives get no gradient.",
+            says=f"The softmax of the loss is saturated: random outputs cost {costs:.4g}, chance would be {chance:.3g} "
+            f"(log {others}). All but one of a sample's negatives get no gradient.",
             remedy="a temperature of 0.1 (0.05 to 0.5) in the loss",
             suggested={"temperature": 0.1},
             evidence=told,

@@ -1,12 +1,12 @@
-r"""Is a layer too narrow for what must pass through it?
+"""Is a layer too narrow for what must pass through it?
 
-A layer of k units bounds the rank of everything behind it by k. A ReLU network of any depth whose hidden widths are at most the
-input dimension d approximates no large class of functions (Hanin and Sellke 2017: d + 1 is the least width for continuous
-functions), and max(d + 1, outputs) is the least width in $L^p$ (Park et al. 2021). Here d is the intrinsic dimension of the
-data (ratio of neighbor distances), with its error: a layer below six tenths of it is a sign, and a copy that is wider in all
-its hidden layers, initialized again and trained the same way, decides. A code that is narrow on purpose but not below the
-dimension of the data is left alone. Layers without an activation between them are one linear layer, which is exact;
-activations, tried on a copy, decide whether it matters.
+A layer of k units limits the rank of everything after it to k. A ReLU network of any depth with hidden widths of at most the
+input dimension d cannot approximate a large class of functions (Hanin and Sellke 2017: continuous functions need width d + 1),
+and the least width in $L^p$ is max(d + 1, outputs) (Park et al. 2021). Here d is the intrinsic dimension of the data (from
+ratios of neighbor distances), with its error. A layer narrower than 0.6 d is the symptom; a copy with wider hidden layers,
+initialized again and trained the same way, decides. A bottleneck that is narrow on purpose, but not narrower than the data's
+dimension, is not reported. Layers without an activation between them are one linear layer, which is exact; whether that matters
+is tried by adding activations on a copy.
 """
 
 import math

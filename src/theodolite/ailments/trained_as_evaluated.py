@@ -1,7 +1,7 @@
 """Is the model trained in evaluation mode?
 
-Exact: at the steps every module was in evaluation mode, and some would do otherwise in training (dropout, batch normalization).
-Who freezes normalization puts those layers into evaluation mode, not the whole model.
+Exact: every module was in evaluation mode during the steps, and some of them behave differently in training (dropout, batch
+normalization). To freeze normalization, people put those layers into evaluation mode, not the whole model.
 """
 
 from theodolite.core.ailment import silent_error
@@ -10,7 +10,7 @@ ailment = silent_error(
     question="Is the model trained in training mode?",
     fact="trained as evaluated",
     severity="warning",
-    says="The model was in evaluation mode at {0} of {1} steps: {2} do not do what they do in training.",
+    says="The model was in evaluation mode at {0} of {1} steps: {2} behaved as in evaluation.",
     remedy="model.train() before the loop, and again after every evaluation",
     suggested={"mode": "train"},
 )

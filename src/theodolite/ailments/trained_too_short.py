@@ -1,9 +1,9 @@
-"""Did the run end while it was still learning fast, so that more steps are what is missing?
+"""Did the run end while it was still learning fast?
 
-The run is taken up again on a copy, from where it ended, with the largest step that it had. It was too short where at most four
-times as many steps recover what it has lost on held-out data; a run within noise of its end never shows it. Where its schedule
-has taken the step away, it is the schedule that ended it. Losses fall as a power of the steps for as long as anyone has looked,
-so that going on always gains something: a run that has most of it gets a note.
+The run is continued on a copy, from where it ended, at its largest learning rate. It was too short if at most four times as
+many steps recover what it has lost on held-out data; a run within noise of its end never shows this. If the schedule had
+reduced the learning rate, the schedule is the cause. Losses fall as a power of the number of steps for as long as anyone has
+looked, so more steps always gain something: a run that already has most of it gets a note.
 """
 
 import math

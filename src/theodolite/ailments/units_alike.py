@@ -1,8 +1,8 @@
 """Are units copies of each other, in weights and in gradient, so that they always will be?
 
-Equal weights that get equal gradients stay equal under every optimizer that treats entries alike: a layer of copies is one
-unit wide. This is exact and needs no statistics. A last layer or a branch that starts at zero on purpose is healthy: its
-gradients differ from row to row. Dropout tells copies apart, and is measured in training mode, where it does.
+Exact: units with equal weights and equal gradients stay equal under every optimizer that treats entries the same way, so a
+layer of copies is one unit wide. A last layer or a branch that starts at zero on purpose is fine: its gradients differ from row
+to row. Dropout separates copies, so gradients are measured in training mode.
 """
 
 from collections.abc import Iterator
@@ -34,14 +34,13 @@ def judge(subject: Subject) -> Iterator[Finding]:
         return
     where, (share, units) = max(found.items(), key=lambda item: item[1][0])
     kinds = max(1, round(units * (1 - share)))
-    others = "" if len(found) == 1 else f", and {len(found) - 1} other layers are no better"
+    others = "" if len(found) == 1 else f"; {len(found) - 1} other layers are like it"
     text, suggested = remedy_for(activation_in(signs))
     yield Finding(
         severity="critical" if share >= ALL else "warning",
         where=where,
-        says=f"Units are copies: the {units} units of {where} are {kinds} different one{'s' * (kinds > 1)}, equal in "
-        f"weights and in "
-        f"gradient{others}. Training can never make them different.",
+        says=f"Units are copies: the {units} units of {where} share {kinds} set{'s' * (kinds > 1)} of weights and "
+        f"gradients{others}. Training can never make them different.",
         remedy=f"{text}: random weights, never a constant",
         suggested=suggested,
         evidence=tuple(

@@ -1,10 +1,10 @@
-r"""Do units answer nothing, whatever the input, so that no gradient can wake them?
+"""Are units dead: constant on every input, so that no gradient can revive them?
 
-A unit is dead where its activation has no slope on any of 256 samples. At a critical initialization a ReLU is open on half of
-a Gaussian input, so that a unit is shut on all of n independent samples with probability $2^{-n}$; samples that are alike shut
-more, and healthy networks have been seen to lose a third of a layer, deep plain ones half at the start. So a share is not
-enough: seven tenths of a layer are a sign, and training from the critical initialization, tried on a copy, decides. A whole
-layer that is shut, with no gradient behind it, is a fact.
+A unit is dead if its activation has zero slope on all of 256 samples. At a critical initialization a ReLU is active on half of
+a Gaussian input, so a unit is off on n independent samples with probability $2^{-n}$. Similar samples switch off more, and
+healthy networks can lose a third of a layer, deep plain ones half at the start. A share alone is therefore not enough: 70 % of
+a layer is the symptom, and training from the critical initialization, tried on a copy, decides. A whole layer that is off, with
+no gradient before it, is reported without a trial.
 """
 
 import math
@@ -47,7 +47,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
         severity="critical" if shut else "note",
         where=worst.name,
         says=_says(layers) + (" No gradient passes through them, and nothing was learned." if shut else ""),
-        remedy=f"{text}; where they died in training, a smaller lr",
+        remedy=f"{text}; if they died during training, a smaller lr",
         suggested=suggested,
         evidence=tuple(evidence("share of dead units", layer.dead or 0.0, where=layer.name) for layer in layers),
     )
@@ -75,7 +75,7 @@ def while_training(run: Run) -> Iterator[Finding]:
     if alive <= GONE or (gradient == 0 and facts.get("step_loss", 0.0) > 0 and len(run.moments) > 1):
         yield Finding(
             severity="critical",
-            says="the network is dead: it gives every sample the same answer, and no weight can change that.",
+            says="The network is dead: it gives every sample the same answer, and no weight can change that.",
             remedy="start again with a smaller lr",
         )
 

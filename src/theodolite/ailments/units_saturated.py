@@ -1,9 +1,9 @@
-r"""Do bounded activations sit in their flat ends, where no gradient passes?
+"""Are bounded activations stuck in their flat ends, where no gradient passes?
 
-Bounded is what stays where it is far out on both sides, whatever its name. A unit is saturated on a sample where the slope is
-below 5 % of the steepest: for tanh beyond $|z|=2.2$, which a Gaussian of variance 1 exceeds in 3 % of cases and one of
-variance 10 in 49 %. Trained networks saturate and are well, so that half of all units and samples, at the start of training
-where that is known, is a sign, and the critical initialization, tried on a copy, decides.
+Bounded is any activation that levels off on both sides, whatever its name. A unit is saturated on a sample if the slope is
+below 5 % of the steepest: for tanh beyond $|z|=2.2$, which a Gaussian of variance 1 exceeds in 3 % of cases and one of variance
+10 in 49 %. Well-trained networks saturate too, so half of all units and samples, at the start of training if that is known, is
+only the symptom, and a trial on a copy with critical initialization decides.
 """
 
 import functools
@@ -53,7 +53,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
         where=where,
         says=f"Units are saturated: after {where} the activation is flat for {share:.0%} of units and samples, so that no "
         f"gradient passes and nothing is learned (the mean square of the inputs is {size:.3g}).",
-        remedy=f"inputs of mean 0 and variance 1 (of numbers over many decades their logarithm), and {text}",
+        remedy=f"inputs of mean 0 and variance 1 (logarithms if they span many orders of magnitude), and {text}",
         suggested=suggested,
         evidence=tuple(evidence("share of saturated units and samples", v, where=name) for name, v in shut.items()),
     )

@@ -1,7 +1,7 @@
-"""Are updates lost by rounding, since the weights have few bits?
+"""Are updates lost to rounding because the weights have few bits?
 
-Exact: most entries of 16-bit weights that have a gradient are the same before and after each step that was compared: the update
-is smaller than half the distance to the next number.
+Exact: most entries of 16-bit weights that have a gradient are identical before and after each step that was compared: the
+update is smaller than half the distance to the next number.
 """
 
 from theodolite.core.ailment import silent_error
@@ -11,6 +11,6 @@ ailment = silent_error(
     fact="updates rounded away",
     severity="warning",
     says="{0} of the entries of the {1} weights that have a gradient do not change in a step: the updates are rounded away.",
-    remedy="keep the weights in float32 and train under torch.autocast, which rounds in the passes only",
+    remedy="keep the weights in float32 and train under torch.autocast, which rounds only inside the passes",
     suggested={"dtype": "float32"},
 )

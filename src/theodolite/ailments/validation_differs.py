@@ -1,8 +1,9 @@
-r"""Do the validation data come from another distribution than the training data?
+"""Do the validation data come from another distribution than the training data?
 
-A two-sample test of the inputs, against a split of the training data: each column's mean and spread (and the share of each
-token) in training and in validation, in standard errors, beside the largest that random halves of the training data show. It is
-named where inputs differ by far more than a split does, by at least half a standard deviation, and the network does worse there.
+A two-sample test of the inputs: for each column the difference of mean and spread (and of each token's share) between training
+and validation data, in standard errors, compared with the largest difference between random halves of the training data.
+Reported if validation differs far more than random halves do, by at least half a standard deviation, and the network does worse
+there.
 """
 
 import math
@@ -49,13 +50,13 @@ def judge(subject: Subject) -> Iterator[Finding]:
         severity="warning",
         where="validation inputs",
         says=f"The validation data differ from the training data: one column has mean {mean:.3g} and standard deviation "
-        f"{spread:.3g} in training, {there:.3g} and {width:.3g} in validation (apart by {moved:.1f} standard deviations; random "
-        f"halves of the training data by {null:.2g} at most).",
-        remedy="scale and prepare both in the same way, and split at random; if the source of the data has changed, train "
+        f"{spread:.3g} in training, {there:.3g} and {width:.3g} in validation ({moved:.1f} standard deviations apart; random "
+        f"halves of the training data are at most {null:.2g} apart).",
+        remedy="scale and preprocess both the same way, and split at random; if the source of the data has changed, train "
         "on newer data",
         evidence=(
             evidence("largest difference in standard deviations", moved),
-            evidence("the same of random halves", null),
+            evidence("the same between random halves", null),
         ),
     )
 

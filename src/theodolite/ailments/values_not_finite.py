@@ -1,4 +1,4 @@
-"""Are there weights or buffers that are not finite while it trains?
+"""Do weights or buffers become NaN or infinite during training?
 
 Exact: NaN or infinite entries at a look, also in running statistics, which the loss in training mode does not show.
 """
@@ -10,5 +10,5 @@ ailment = silent_error(
     fact="values not finite",
     severity="critical",
     says="Weights or buffers are not finite: {all}.",
-    remedy="go back to the last checkpoint that is finite; a smaller lr, or gradients clipped to norm 1",
+    remedy="go back to the last finite checkpoint; use a smaller lr, or clip gradients to norm 1",
 )

@@ -1,10 +1,10 @@
-r"""Does the training fail because it begins with its full step, although it would learn if the step rose from nothing first?
+"""Does training fail because it starts at its full learning rate without a warm-up?
 
-A moving average of squared gradients knows little at first: the first updates of Adam are signs of single gradients, whatever
-their size, and with normalization behind the residual (post-norm) gradients near the output are large at the start. Neither is
-taken for granted: the same training runs on a copy with its step rising linearly over the first eighth of the trial and as it
-is behind that. It is named where this recovers what the run has lost; where a smaller step is needed for good, the trial fails
-in its other seven eighths.
+Early in training a moving average of squared gradients is based on little: Adam's first updates are signs of single gradients,
+whatever their size, and with normalization after the residual (post-norm) gradients near the output are large at the start.
+Neither is taken for granted: the same training runs on a copy with its learning rate rising linearly over the first eighth of
+the trial. A missing warm-up is reported if this recovers what the run has lost; if a smaller learning rate is needed
+throughout, the trial fails in the other seven eighths.
 """
 
 from collections.abc import Callable, Iterator

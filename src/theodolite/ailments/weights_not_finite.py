@@ -1,8 +1,8 @@
-"""Are there weights that are not numbers?
+"""Are there NaN or infinite weights?
 
-An exact fact: each tensor is read once and what is NaN or infinite is counted. Running statistics of a model count too; tensors
-that hold nothing but one finite value and infinities are masks and are left alone, and so is a single infinite number of a file,
-which is a constant of its graph. No false alarms but for such masks.
+Exact: each tensor is read once and its NaN and infinite values are counted, running statistics included. Tensors with nothing
+but one finite value and infinities are masks and are not reported; neither is a single infinite number in a file, which is a
+constant of its graph.
 """
 
 from __future__ import annotations

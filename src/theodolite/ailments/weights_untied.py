@@ -1,7 +1,7 @@
-"""Were weights tied at the start, or are they meant to be, and are not?
+"""Are weights that should be tied separate tensors?
 
-Exact: two names had one tensor and have two now; or an embedding and the output layer are bit for bit the same at the start and
-are two tensors that train apart; or the model's configuration says that they are tied.
+Exact: two names shared one tensor and now have two; or an embedding and the output layer are identical at the start but are two
+tensors that train separately; or the model's configuration says that they are tied.
 """
 
 from theodolite.core.ailment import silent_error
@@ -11,5 +11,5 @@ ailment = silent_error(
     fact="weights untied",
     severity="warning",
     says="Weights that were tied are separate tensors now: {all}.",
-    remedy="tie them again after loading or copying: model.head.weight = model.embedding.weight, before the optimizer is made",
+    remedy="tie them again after loading or copying: model.head.weight = model.embedding.weight, before creating the optimizer",
 )

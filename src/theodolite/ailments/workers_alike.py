@@ -1,7 +1,7 @@
-"""Do all workers of the loader draw the same random numbers?
+"""Do all workers of the data loader draw the same random numbers?
 
-Exact: the data set holds a generator of its own, which every worker copies, and no worker_init_fn seeds it anew: each
-augmentation comes once from every worker.
+Exact: the data set has its own generator, every worker copies it, and no worker_init_fn reseeds it, so each augmentation comes
+once from every worker.
 """
 
 from theodolite.core.ailment import silent_error
@@ -20,6 +20,6 @@ ailment = silent_error(
     fact="workers alike",
     severity="warning",
     says="All {0} workers of the loader copy one random generator ({1}): each draws the same augmentations.",
-    remedy="seed the generator in each worker (worker_init_fn), or make it inside __getitem__",
+    remedy="seed the generator in each worker: DataLoader(..., worker_init_fn=...); or create it inside __getitem__",
     static=static,
 )

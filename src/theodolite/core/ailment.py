@@ -40,7 +40,9 @@ class Finding:
 
     def __post_init__(self) -> None:
         if self.severity not in SEVERITIES:
-            raise InputError(f"expected a severity among {SEVERITIES}, got {self.severity!r}; mend the ailment's file")
+            raise InputError(
+                f"expected a severity among {SEVERITIES}, got {self.severity!r}; correct the ailment's file"
+            )
 
 
 def evidence(quantity: str, measured: float, *, stderr: float = 0.0, where: str = "", meaning: str = "") -> Reading:
@@ -75,7 +77,9 @@ class Ailment:
     def __post_init__(self) -> None:
         unknown = set(self.needs) - set(get_args(Need))
         if unknown:
-            raise InputError(f"expected needs among {get_args(Need)}, got {sorted(unknown)}; mend the ailment's file")
+            raise InputError(
+                f"expected needs among {get_args(Need)}, got {sorted(unknown)}; correct the ailment's file"
+            )
 
 
 def silent_error(

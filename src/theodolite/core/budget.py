@@ -25,7 +25,7 @@ def budget_seconds(budget: str | float | None) -> float:
     found = re.fullmatch(r"\s*([0-9]*\.?[0-9]+(?:e[+-]?[0-9]+)?|inf)\s*(s|m|min|h|)\s*", str(budget))
     seconds = float(found[1]) * UNITS[found[2]] if found else math.nan
     if not seconds > 0:
-        raise InputError(f"expected a budget such as 60s, 2m, 90 or None, got {budget!r}; say how long it may take")
+        raise InputError(f"expected a budget such as 60s, 2m, 90 or None, got {budget!r}; pass how long it may take")
     return seconds
 
 

@@ -97,7 +97,7 @@ def symmetric(**matrices: Any) -> None:
     for name, matrix in matrices.items():
         if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not len(matrix):
             raise InputError(
-                f"expected a square matrix for {name}, got shape {tuple(matrix.shape)}; points by the same points"
+                f"expected a square matrix for {name}, got shape {tuple(matrix.shape)}; pass points by the same points"
             )
         apart, size = float(abs(matrix - matrix.T).max()), float(abs(matrix).max())
         if apart > 1e-4 * size:
@@ -156,7 +156,9 @@ def _within(name: str, value: Any, sound: Callable[[Any], Any], words: str) -> N
 def check_made(name: str, tensor: Tensor) -> None:
     """The weights have values."""
     if isinstance(tensor, torch.nn.parameter.UninitializedParameter):
-        raise InputError(f"expected weights, got {name} not yet made (a lazy module); run one batch through it first")
+        raise InputError(
+            f"expected weights, got {name} without a shape (a lazy module); run one batch through it first"
+        )
     if tensor.is_meta:
         raise InputError(f"expected weights, got {name} on the meta device, without values; load the checkpoint first")
 
@@ -178,7 +180,7 @@ def check_finite(name: str, tensor: Tensor | NDArray[Any]) -> None:
         count = _count_bad(tensor) if is_tensor(tensor) else int((~np.isfinite(tensor)).sum())
         raise NotFiniteError(
             f"expected finite weights, got {count} of {math.prod(tensor.shape)} values of {name} NaN or infinite; "
-            "take an earlier checkpoint"
+            "use an earlier checkpoint"
         )
 
 
@@ -199,7 +201,9 @@ def ran_on(output: Callable[[Batch], Any], batch: Batch) -> list[Tensor]:
             f"{type(error).__name__}: {_one_line(error)}; {_shape_advice(error, batch)}"
         ) from error
     if not found:
-        raise InputError("expected a model that returns a tensor, got none in its answer; wrap it to return one")
+        raise InputError(
+            "expected a model that returns a tensor, got none in its answer; wrap it so that it returns one"
+        )
     return found
 
 
@@ -222,8 +226,8 @@ def check_forward(output: Callable[[Batch], Any], batch: Batch) -> str:
         return ""
     size = max(float(tensor.abs().max()) for tensor in first)
     return (
-        f"random in eval mode: two passes of one batch differ by up to {max(changes):.2g} beside answers of {size:.2g}, which "
-        "every reading carries as noise (dropout through nn.Dropout would be off)"
+        f"random in eval mode: two passes of one batch differ by up to {max(changes):.2g} with outputs of {size:.2g}, which "
+        "adds noise to every reading (dropout by nn.Dropout would be off)"
     )
 
 
@@ -235,7 +239,7 @@ def check_inputs(batch: Batch, number: int) -> None:
         if is_tensor(tensor) and not is_finite_tensor(tensor):
             raise NotFiniteError(
                 f"expected finite data, got {_count_bad(tensor)} of {tensor.numel()} values of {name} NaN or infinite in batch "
-                f"number {number}; repair that batch or leave it out"
+                f"number {number}; fix that batch or leave it out"
             )
 
 
@@ -279,7 +283,7 @@ def check_lr(lr: Any) -> None:
     if isinstance(lr, str) or not hasattr(lr, "__float__"):
         raise InputTypeError(f"expected lr to be a number, got {lr!r}; pass it without quotes, such as lr=0.1")
     if not float(lr) > 0:
-        raise InputError(f"expected a positive learning rate, got {lr}; pass the one that training uses")
+        raise InputError(f"expected a positive learning rate, got {lr}; pass the one used in training")
 
 
 def check_device(device: str) -> None:

@@ -42,7 +42,7 @@ class Question:
         if unknown or self.cost not in get_args(Cost):
             raise InputError(
                 f"expected needs among {get_args(Need)} and a cost among {get_args(Cost)}, "
-                f"got {sorted(unknown) or self.cost}; mend the file that asks {self.question!r}"
+                f"got {sorted(unknown) or self.cost}; correct the file that asks {self.question!r}"
             )
 
     def missing(self, subject: Subject) -> tuple[str, ...]:

@@ -34,7 +34,7 @@ class Band:
 
     def __post_init__(self) -> None:
         if not self.low <= self.high:
-            raise InputError(f"expected a band with low <= high, got {self.low} and {self.high}; exchange the ends")
+            raise InputError(f"expected a band with low <= high, got {self.low} and {self.high}; swap the ends")
 
     @classmethod
     def around(cls, value: float, *, rel: float = 0.0, abs: float = 0.0) -> Band:

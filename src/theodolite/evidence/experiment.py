@@ -118,11 +118,7 @@ class Outcome:
         other = self.plain.score()
         without = "the loss was not finite without" if other is None else f"{_told(other)} without"
         ended = "" if mine is None else _told(mine)
-        run = (
-            f"; the run itself stands at {_told(self.reference)}"
-            if self.after_run and self.reference is not None
-            else ""
-        )
+        run = f"; the run itself is at {_told(self.reference)}" if self.after_run and self.reference is not None else ""
         assumed = self.subject.seen.get("assumed", "")
         how = f"Tried on a copy {assumed}" if assumed else "Tried on a copy"
         count = "" if mine is None else f" ({mine.samples:,} samples)"

@@ -1,8 +1,8 @@
-"""How many directions does an adapter of low rank write into each module, of those it has?
+"""How many of its directions does a low-rank adapter use in each module?
 
-An adapter changes a weight by scale x B A. B A has at most the rank that was chosen; how many directions it uses is read from
-its singular values, without ever forming the product (two triangular factors of the size of the rank have the same ones), and
-held against a product of random factors of the same shapes.
+An adapter changes a weight by scale x B A, which has at most the chosen rank. How many directions it uses is read from its
+singular values, without forming the product (two triangular factors of the size of the rank have the same ones), and compared
+with a product of random factors of the same shapes.
 """
 
 from collections.abc import Iterator
@@ -63,7 +63,7 @@ def _used(product: _Product) -> Reading:
         against="chance",
         meaning=f"The effective rank of B A (entropy of its singular values), of {rank} nominal. "
         + (
-            f"Fewer than random factors would use: rank {max(1, round(used))} would hold most of it."
+            f"Fewer than random factors would use: a rank of {max(1, round(used))} would hold most of it."
             if used < product.band.low
             else "As many as random factors use."
         ),

@@ -1,10 +1,9 @@
-"""Where does attention look, and do the tokens stay apart with depth?
+"""Where does attention look, and do tokens stay different with depth?
 
-Of every attention layer the entropy of its rows over that of looking everywhere alike, where its weights can be had; and of
-every block the rank of the matrix of tokens. Without residual paths and feed-forward layers pure attention drives that
-matrix to rank one doubly exponentially with depth (Dong and others, 2021): all tokens become alike. Rows that look
-everywhere pass no information about place; rows that look at one token only pass no gradient to the others (Zhai and
-others, 2023).
+For every attention layer: the entropy of its rows relative to uniform attention, if its weights are accessible. For every
+block: the rank of the matrix of tokens. Without residual paths and feed-forward layers, pure attention drives that matrix to
+rank one, doubly exponentially with depth (Dong et al. 2021): all tokens become the same. Uniform rows pass no information about
+place; rows on a single token pass no gradient to the others (Zhai et al. 2023).
 """
 
 import math
@@ -50,8 +49,8 @@ def read(subject: Subject) -> Iterator[Reading]:
             measured=mean.value,
             stderr=mean.stderr,
             expected=Band(1.0, most),
-            meaning=f"As if {mean.value:.3g} of {sight.tokens} tokens pointed in directions of their own, after this layer "
-            f"and the sum that follows. {_by_rank(means[0].value, mean.value)}",
+            meaning=f"As if {mean.value:.3g} of {sight.tokens} tokens pointed in independent directions, after this layer "
+            f"and its residual sum. {_by_rank(means[0].value, mean.value)}",
             series=series,
         )
 
@@ -61,7 +60,7 @@ def _entropy(sight: AttentionSight) -> Reading:
     mean = mean_estimate(sight.entropies)
     share = mean.value
     if share > 0.95:
-        said = "It attends to every place alike: an average, in which places differ only through what is added to them."
+        said = "It attends to every place equally: it only averages."
     elif share < 0.1:
         said = (
             "It attends to a single token: its scores have grown large. Try a smaller learning rate, or normalized queries "
@@ -70,7 +69,7 @@ def _entropy(sight: AttentionSight) -> Reading:
     else:
         said = "It attends to some tokens more than to others."
     return Reading(
-        quantity="entropy of attention, over the largest possible",
+        quantity="entropy of attention, relative to the maximum",
         where=sight.layer,
         measured=share,
         stderr=mean.stderr,
@@ -85,7 +84,7 @@ def _by_rank(first: float, here: float) -> str:
         return "All tokens are nearly the same: their differences are lost in rounding."
     if here < 0.25 * first:
         return "Far fewer than in the first such layer: tokens become the same with depth."
-    return "The tokens stay apart." if math.isfinite(here) else ""
+    return "The tokens stay different." if math.isfinite(here) else ""
 
 
 instrument = Instrument(

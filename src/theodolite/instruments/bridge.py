@@ -1,8 +1,8 @@
-"""How do the spectra of features in, weights and features out hang together, layer by layer?
+"""How are the spectra of a layer's inputs, weights and outputs related?
 
-For a linear layer Y = X Wᵀ the singular values obey Horn's log-majorization whatever the shapes; how much slack there is
-says how far the features' directions are from the weights'. Where ranks allow it, the condition number of the features
-after the layer is bounded by the product of the other two.
+For a linear layer Y = X Wᵀ the singular values obey Horn's log-majorization for any shapes; the slack says how far the
+features' directions are from the weights'. If the ranks allow it, the condition number of the features after the layer is at
+most the product of the other two.
 """
 
 import math
@@ -98,7 +98,7 @@ def _condition(name: str, x: Tensor, w: Tensor, y: Tensor, inner: int) -> Readin
         where=name,
         measured=kappas[2],
         expected=None if bound is None else Band(high=bound * (1 + 1e-6)),
-        meaning=f"Features in front {kappas[0]:.3g}, weights {kappas[1]:.3g}, on non-zero singular values. "
+        meaning=f"Features before the layer {kappas[0]:.3g}, weights {kappas[1]:.3g}, on non-zero singular values. "
         + ("At most the product of the two." if applies else _NOT_HERE),
     )
 
@@ -113,12 +113,14 @@ def _exponent(name: str, x: Tensor, w: Tensor, y: Tensor, inner: int) -> Reading
         where=name,
         measured=behind,
         expected=None if bound is None else Band(high=bound + 1e-6),
-        meaning=f"By end points: features in front {before:.3g}, weights {weight:.3g}{density}. Steeper weights, with a "
+        meaning=f"By end points: features before the layer {before:.3g}, weights {weight:.3g}{density}. Steeper weights, with a "
         "smaller density exponent, make steeper features. " + ("" if applies else _NOT_HERE),
     )
 
 
-_NOT_HERE = "Few data in a wide input: the bound by condition numbers does not apply here, only the majorization does."
+_NOT_HERE = (
+    "Too few samples for so wide an input: the bound by condition numbers does not apply, only majorization does."
+)
 
 
 def _kappa(singular: Tensor) -> float:

@@ -1,8 +1,8 @@
-"""Can this network fit the data whatever its targets, by its widths alone?
+"""Can this network fit any targets on this data, by its widths alone?
 
-Read off chains of linear layers with ReLU or hard-tanh: a construction shows how many points such widths certainly hold, and
-counting linear pieces shows from how many on some targets are out of reach. Other networks, and other activations, have no
-such theorem here; of them the parameters are counted beside the numbers to be fitted, without a band.
+Known for chains of linear layers with ReLU or hard-tanh: a construction shows how many points such widths certainly fit, and
+counting linear pieces shows beyond how many points some targets are out of reach. There is no such theorem here for other
+networks and activations; for these the number of parameters per sample is shown, without a band.
 """
 
 from collections.abc import Iterator
@@ -85,7 +85,7 @@ def read(subject: Subject) -> Iterator[Reading]:
     else:
         fits = "There are targets that it cannot fit."
     yield Reading(
-        quantity="samples, beside what the widths certainly hold",
+        quantity="samples, relative to what the widths certainly fit",
         where=f"{words}, {chain.activation}",
         measured=float(samples),
         expected=Band(high=float(certain))
@@ -110,11 +110,11 @@ def _counted(subject: Subject, samples: int, chain: _Chain) -> Reading:
     assert subject.model is not None
     parameters = sum(parameter.numel() for parameter in subject.model.parameters())
     return Reading(
-        quantity="parameters a sample",
+        quantity="parameters per sample",
         measured=parameters / samples,
         where=subject.name,
         meaning=f"{parameters} parameters for {samples} samples. How much they can certainly fit is not known: {chain.unlike}. "
-        "For a number with a theorem, look at a chain of linear layers with ReLU.",
+        "A theorem exists only for chains of linear layers with ReLU or hard-tanh.",
     )
 
 

@@ -1,8 +1,8 @@
 """How much of the curvature belongs to classes and to pairs of classes?
 
-The Gauss-Newton matrix of the softmax cross-entropy, which is what the network's own probabilities make of its Jacobian,
-splits exactly into class, cross-class, equal-class and within-class parts. Their shares of the trace are given, and how much
-of the top eigenvectors of the Hessian lies in the span of the class means. Needs targets that are classes.
+The Gauss-Newton matrix of the softmax cross-entropy, built from the Jacobian and the network's own probabilities, splits
+exactly into class, cross-class, equal-class and within-class parts. This reports each part's share of the trace, and how much
+of the top Hessian eigenvectors lies in the span of the class means. Needs class targets.
 """
 
 import math
@@ -37,7 +37,7 @@ PRODUCTS, FEWEST, MOST_CLASSES = 40, 12, 30
 WORDS = {
     "class": "mean gradients of the classes: the steepest directions are those that separate classes",
     "cross": "differences between pairs of classes",
-    "equal": "gradients for the right label, collinear with those of the classes",
+    "equal": "gradients for the right label, parallel to those of the classes",
 }
 
 

@@ -1,8 +1,8 @@
-"""Have the last features of the classes collapsed to the corners of a simplex?
+"""Have the last features of each class collapsed to the corners of a simplex?
 
-The four signs of neural collapse, of what the last linear layer is given, over all the data. All tend to zero in training
-on far beyond zero error with weight decay; before that they say how far it is. That is a tendency, so there is no band but
-where a number has bounds.
+The four signs of neural collapse, measured on the inputs of the last linear layer over all the data. With weight decay all four
+tend to zero when training continues far beyond zero error; before that they say how far it is. This is a tendency, so there is
+a band only for numbers that have bounds.
 """
 
 import math
@@ -34,44 +34,50 @@ def read(subject: Subject) -> Iterator[Reading]:
     note = f" ({seen.note[0].upper()}{seen.note[1:]}.)" if seen.note else ""
     rows: tuple[tuple[str, float | None, str], ...] = (
         (
-            "NC1, scatter within classes over that between",
+            "NC1, scatter within classes relative to between classes",
             seen.nc1,
             _by_size(
-                seen.nc1, 0.1, "The samples of a class lie nearly in one point", "Samples of a class still differ"
+                seen.nc1, 0.1, "The samples of a class are nearly one point", "The samples of a class still differ"
             ),
         ),
         (
             "NC2, spread of the norms of class means",
             seen.nc2_equinorm,
             _by_size(
-                seen.nc2_equinorm, 0.1, "All classes lie equally far out", "Some classes lie farther out than others"
+                seen.nc2_equinorm,
+                0.1,
+                "All class means have nearly the same norm",
+                "Some class means have larger norms than others",
             ),
         ),
         (
-            "NC2, distance of cosines from -1/(C-1)",
+            "NC2, distance of the cosines from -1/(C-1)",
             seen.nc2_equiangular,
             _by_size(
-                seen.nc2_equiangular, 0.05, "All classes lie equally far apart", "Some classes lie nearer to each other"
+                seen.nc2_equiangular,
+                0.05,
+                "All class means are equally far apart",
+                "Some class means are closer to each other than others",
             ),
         ),
         (
-            "NC3, distance of classifier and class means",
+            "NC3, distance of the classifier from the class means",
             seen.nc3,
             _by_size(
                 seen.nc3 or 0.0,
                 0.2,
                 "The classifier points along the class means",
-                "The classifier points elsewhere than the class means; sqrt(2) is unrelated",
+                "The classifier does not point along the class means; sqrt(2) would be unrelated",
             ),
         ),
         (
-            "NC4, share classified unlike the nearest mean",
+            "NC4, share not classified by the nearest class mean",
             seen.nc4,
             _by_size(
                 seen.nc4 or 0.0,
                 0.01,
-                "The nearest class mean decides as the network does",
-                "The network does not decide by the nearest class mean",
+                "The nearest class mean gives the same class as the network",
+                "The nearest class mean often gives another class than the network",
             ),
         ),
     )

@@ -1,9 +1,9 @@
-"""How many dimensions do the data fill in each layer, beside how many there are?
+"""How many dimensions does the data fill in each layer?
 
-TwoNN, calibrated against cubes and Gaussians of as many rows, on the output of every layer over at most a thousand samples,
-beside the width, the directions that hold 90 % of the variance, and alpha-ReQ. Ansuini and others (2019) saw the dimension
-rise in the first layers of trained classifiers and fall in the last, a hunchback; the lower it ended, the better they
-generalized. No theorem says so; what is certain is that it cannot exceed the linear hull.
+TwoNN, calibrated against cubes and Gaussians with as many rows, on the output of every layer for at most a thousand samples,
+next to the width, the number of directions that hold 90 % of the variance, and alpha-ReQ. Ansuini et al. (2019) saw the
+dimension rise in the first layers of trained classifiers and fall in the last ones; the lower it ended, the better they
+generalized. That is an observation, not a theorem; what is certain is that it cannot exceed the number of linear directions.
 """
 
 import math
@@ -118,13 +118,11 @@ def _shape(told: dict[str, tuple[Estimate, str, int]]) -> str:
         return "Over the layers it rises and falls again, as in trained classifiers."
     if last < 0.8 * first:
         return "Over the layers it falls: they compress the data."
-    return (
-        "Over the layers it does not fall: they have not compressed the data; try training longer, or look at the data."
-    )
+    return "Over the layers it does not fall: they have not compressed the data; train longer, or check the data."
 
 
 instrument = Instrument(
-    question="How many dimensions do the data fill in each layer?",
+    question="How many dimensions does the data fill in each layer?",
     read=read,
     needs={"model", "data"},
     cost="forward",

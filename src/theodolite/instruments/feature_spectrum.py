@@ -1,8 +1,8 @@
 """How fast do the variances of each layer's features fall with rank (alpha-ReQ)?
 
-The exponent of the centered covariance's eigenvalues over all the data, by weighted least squares over a stated window of
-ranks, with its error and what neighboring windows give. Convolutional and sequence features are averaged over positions.
-Agrawal and others (2022) saw the best representations near 1; that is a finding, not a theorem, so there is no band.
+The exponent of the eigenvalues of the centered covariance over all the data, by weighted least squares over a stated window of
+ranks, with its error and the values of neighboring windows. Convolutional and sequence features are averaged over positions.
+Agrawal et al. (2022) found the best representations near 1; that is an observation, not a theorem, so there is no band.
 """
 
 import math

@@ -1,7 +1,7 @@
-"""How noisy is the gradient of a batch, and from which batch size on does noise no longer rule?
+"""How noisy is the gradient of a batch, and above which batch size does noise no longer dominate?
 
-The covariance of per-sample gradients has a trace; over the squared norm of the mean gradient it is the simple noise scale,
-the batch size at which noise and signal are equal. Both are freed of the bias that a finite data set brings.
+The trace of the covariance of per-sample gradients, divided by the squared norm of the mean gradient, is the simple noise
+scale: the batch size at which noise and signal are equal. Both are corrected for the bias of a finite data set.
 """
 
 import math
@@ -32,13 +32,13 @@ def read(subject: Subject) -> Iterator[Reading]:
         quantity="trace of the gradients' covariance",
         measured=found.scatter.value,
         stderr=found.scatter.stderr,
-        meaning=f"Over {found.samples} samples: the mean gradient of a batch of B of them has this over B as its variance.",
+        meaning=f"Over {found.samples} samples. The gradient of a batch of B samples has this variance divided by B.",
     )
     yield Reading(
         quantity="squared norm of the mean gradient",
         measured=found.squared_mean.value,
         stderr=found.squared_mean.stderr,
-        meaning="Without the part that noise adds; below zero means that noise hides it completely.",
+        meaning="Corrected for noise; below zero means that noise hides it completely.",
     )
     if found.scale is not None:
         scale = found.scale.value

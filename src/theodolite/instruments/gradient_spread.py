@@ -1,7 +1,8 @@
-"""How much do gradients differ from one draw of the initial weights to the next, as depth over width says?
+"""How much do gradients differ from one random initialization to the next?
 
-A copy of the model is initialized afresh many times; the size of the gradient of an output by the input is taken each time.
-For plain ReLU networks of linear layers theory knows the variance of its logarithm: five times the sum of one over the widths.
+A copy of the model is initialized again many times, and each time the gradient of an output with respect to the input is
+measured. For plain ReLU networks of linear layers theory gives the variance of its logarithm: five times the sum of one over
+the widths.
 """
 
 import math
@@ -39,9 +40,9 @@ def read(subject: Subject) -> Iterator[Reading]:
     band, meaning = None, ""
     if sizes is None:
         meaning = (
-            f"Between draws of the weights the size of a gradient varies by a factor of {spread_factor(measured):.3g} (5th to "
-            "95th percentile). Theory knows plain ReLU networks of linear layers only. If it is large, the largest stable "
-            "learning rate differs from seed to seed; make it wider, or use normalization or skip connections."
+            f"Between initializations the size of a gradient varies by a factor of {spread_factor(measured):.3g} (5th to 95th "
+            "percentile). Theory covers only plain ReLU networks of linear layers. If the factor is large, the largest stable "
+            "learning rate differs from seed to seed; make the network wider, or use normalization or skip connections."
         )
     else:
         inputs, *widths = sizes
@@ -53,10 +54,10 @@ def read(subject: Subject) -> Iterator[Reading]:
         some = ", ".join(found.kept[:4]) + (" and others" if len(found.kept) > 4 else "")
         meaning += f" Not initialized again, because they have no reset_parameters: {some}."
     yield Reading(
-        quantity="variance of the log of the squared gradient between draws",
+        quantity="variance of the log squared gradient between initializations",
         measured=measured,
         stderr=error,
-        where=f"{draws} draws of the weights",
+        where=f"{draws} initializations",
         expected=band,
         meaning=meaning,
     )
@@ -79,7 +80,7 @@ def _relu_sizes(model: nn.Module) -> tuple[int, ...] | None:
 
 
 instrument = Instrument(
-    question="How much do gradients differ between draws of the initial weights?",
+    question="How much do gradients differ between random initializations?",
     read=read,
     needs={"model", "data"},
     cost="backward",

@@ -1,8 +1,8 @@
 """What does the whole spectrum of the Hessian look like: bulk, outliers, negative part?
 
-The largest and the lowest eigenvalues with bounds on their errors; the rest as a density by stochastic Lanczos quadrature,
-with its error. How many outliers there are is reported as seen: that there be one for each class is a finding about some
-networks, not a theorem, so there is no band. Negative curvature comes from the residuals alone.
+The largest and lowest eigenvalues with error bounds, and the rest as a density by stochastic Lanczos quadrature, with its
+error. The number of outliers is reported as seen: one per class is an observation about some networks, not a theorem, so there
+is no band. Negative curvature comes only from the residuals.
 """
 
 import contextlib
@@ -161,11 +161,11 @@ def _ends(seen: _Spectrum, thinned: _Thinned, *, plain: bool) -> Iterator[Readin
             quantity="eigenvalues above the largest gap",
             measured=float(place),
             stderr=math.hypot(thinned.error(lambda part: float(_gap(part))), _doubt(values, thinned)),
-            meaning=f"Among the {len(values)} largest the widest gap, by a factor {ratio:.2f}, follows number {place}. "
+            meaning=f"Among the {len(values)} largest the widest gap, a factor of {ratio:.2f}, comes after number {place}. "
             + (
                 "It is small: there are no clear outliers."
                 if ratio < 1.5
-                else "Those above it are outliers: in so many directions the loss is much steeper than in the others."
+                else "Those above it are outliers: in these directions the loss is much steeper than in the others."
             ),
             series=_density_series(density, low.values[0], top.values[0]),
         )
@@ -180,7 +180,7 @@ def _ends(seen: _Spectrum, thinned: _Thinned, *, plain: bool) -> Iterator[Readin
         quantity="share of eigenvalues below -1e-3 of the largest",
         measured=negative.value,
         stderr=min(1.0, math.hypot(negative.stderr, thinned.error(lambda part: _negative(part)))),  # it is a share
-        meaning="Directions of clearly negative curvature; they come from residuals and fade as these do.",
+        meaning="Directions of clearly negative curvature; they come from residuals and disappear with them.",
     )
     if seen.total is not None:
         yield _trace(seen.total, seen.other, thinned, plain=plain)
@@ -222,7 +222,7 @@ def _trace(total: Estimate, other: Estimate | None, thinned: _Thinned, *, plain:
             quantity="trace of the Hessian",
             measured=total.value,
             stderr=math.hypot(total.stderr, thin),
-            meaning="The sum of all curvatures; the model answers several tensors, so it stands alone.",
+            meaning="The sum of all curvatures; the model returns several tensors, so there is nothing to compare it with.",
         )
     error = math.hypot(total.stderr, other.stderr)
     return Reading(
@@ -231,8 +231,8 @@ def _trace(total: Estimate, other: Estimate | None, thinned: _Thinned, *, plain:
         stderr=math.hypot(total.stderr, thin),
         expected=Band.around(other.value, abs=max(3 * SIGMAS * error, 1e-6 * abs(other.value))) if plain else None,
         meaning=f"The Gauss-Newton matrix has the trace {other.value:.4g}, known here to {error:.2g}: equal to that of the "
-        "Hessian where activations are piecewise linear and no weight is used twice. Apart, the difference is curvature of "
-        "the activations themselves, weighted by residuals.",
+        "Hessian if activations are piecewise linear and no weight is used twice. Any difference is the curvature of the "
+        "activations, weighted by residuals.",
     )
 
 
@@ -254,10 +254,7 @@ def _density_series(density: SpectralDensity, low: float, high: float) -> Series
 def _lowest(ratio: float) -> str:
     if ratio > -1e-3:
         return "Hardly any curvature is negative: the loss is practically convex here."
-    return (
-        f"The most negative curvature is {abs(ratio):.2g} of the largest: this is not a minimum of the loss over these data, "
-        "and residuals are left."
-    )
+    return f"The most negative curvature is {abs(ratio):.2g} of the largest: this is not a minimum of the loss on these data."
 
 
 instrument = Instrument(

@@ -1,9 +1,10 @@
-"""Of all readouts that answer alike on some samples, which one did training find: least norm, sparsest, widest margin?
+"""Among all readouts that fit some samples equally well, which one did training find?
 
-Of the last linear layer on the features it is given, or of the whole model where that is linear in its inputs (a linear
-layer, a product of layers, a diagonal network). Interpolants are of the model's own answers on fewer samples than there are
-features, so that many readouts answer alike there. A bias counts as the weight of a feature that is always 1. Theorems speak
-of gradient flow on fixed features; where features were learned too the distances only describe, so there is no band.
+Least norm, sparsest or widest margin? Measured for the last linear layer on its input features, or for the whole model if it is
+linear in its inputs (a linear layer, a product of layers, a diagonal network). The comparison uses the model's own answers on
+fewer samples than there are features, so many readouts give the same answers. A bias counts as the weight of a feature that is
+always 1. The theorems are about gradient flow on fixed features; if features were learned too, the distances only describe, so
+there is no band.
 """
 
 from collections.abc import Iterator
@@ -97,7 +98,7 @@ def _interpolants(found: Readout) -> Iterator[Reading]:
     x, weights = found.features[places].numpy(), found.weight[:OUTPUTS].numpy()
     answers = weights @ x.T  # (outputs, samples)
     what = (
-        f"Of all readouts of {wide} features that answer as this one does on {number} samples, spread over the data"
+        f"Among all readouts of {wide} features with the same answers on {number} samples"
         f"{'' if len(weights) == len(found.weight) else f' (first {len(weights)} outputs)'}: "
     )
     scale = float(np.abs(weights).mean()) ** 0.5  # beta = u^2 - v^2: starts are measured in roots of weights
@@ -111,20 +112,20 @@ def _interpolants(found: Readout) -> Iterator[Reading]:
     ]
     for name, other in candidates.items():
         gap, random = _distance(weights, other), (1 - number / wide) ** 0.5
-        note = f" Random weights would lie at {random:.2f}." if name == "least norm" else ""
+        note = f" Random weights would be at {random:.2f}." if name == "least norm" else ""
         yield Reading(
             quantity=f"distance to the {name}",
             where=found.name,
             measured=gap,
-            meaning=(f"{what}so far, over its own norm, it lies from the {name}.{note}"),
+            meaning=(f"{what}the distance to the {name} one, relative to its own norm.{note}"),
         )
     best = int(np.argmin(away))
     yield Reading(
         quantity="distance to the nearest diagonal network's end",
         where=found.name,
         measured=away[best],
-        meaning=f"{what}a diagonal network started at {SCALES[best]:.2g} of the root of the mean weight would have come nearest. "
-        "Small starts end sparse, large ones at the least norm; the ends of the range are as good as these.",
+        meaning=f"{what}a diagonal network started at {SCALES[best]:.2g} of the root of the mean weight is closest. Small "
+        "starts end sparse, large ones at the least norm.",
         series=Series(x=SCALES, measured=tuple(away), x_label="scale of the start", y_label="distance", log="x"),
     )
 
@@ -148,20 +149,20 @@ def _separators(found: Readout, samples: Samples) -> Iterator[Reading]:
     else:
         other, widest = widest_class_margin(x, y, classes=outputs)
         weights = weights - weights.mean(0)  # adding one vector to every class changes no answer
-    what = f"On {right} samples, spread over the data, all classes against each other, bias counted as a weight"
-    what += f" ({len(places) - right} on the wrong side are left out): " if right < len(places) else ": "
+    what = f"On {right} samples, all classes against each other, bias counted as a weight"
+    what += f" ({len(places) - right} misclassified ones are left out): " if right < len(places) else ": "
     yield Reading(
-        quantity="margin over the widest margin",
+        quantity="margin, relative to the widest",
         where=found.name,
         measured=least / widest,
-        meaning=f"{what}the least margin is {least:.3g} for a readout of norm 1, the widest possible {widest:.3g}. Training on "
-        "at fixed features nears 1, as one over the logarithm of time.",
+        meaning=f"{what}the margin is {least:.3g} for a readout of norm 1, the widest possible is {widest:.3g}. With fixed "
+        "features, longer training approaches 1 as one over the logarithm of time.",
     )
     yield Reading(
         quantity="distance to the direction of widest margin",
         where=found.name,
         measured=_distance(weights / np.linalg.norm(weights), other / np.linalg.norm(other)),
-        meaning=f"{what}0 is the same direction, 1.41 a right angle. The widest margin on other samples is another.",
+        meaning=f"{what}0 is the same direction, 1.41 a right angle. On other samples the widest margin is different.",
     )
 
 

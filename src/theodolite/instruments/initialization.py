@@ -1,10 +1,10 @@
-"""Are the weights spread as criticality asks, and how deep does a signal live under them?
+"""Are the weights spread so that signals survive the depth?
 
-For each layer the variance of its weights times their fan-in, C_w, and the variance of its biases, C_b, stand beside the
-critical values of the activation that feeds it. The band of C_w is the one in which a signal changes by less than a factor
-e over the whole depth; that of C_b the one that shifts the variance by less than its scale over the whole depth. With the
-weights from before training (the subject's origin) these are read, otherwise the weights as they are now: where their
-spectra show that they were trained, leaving the band is what training did, and no fault of the initialization.
+For each layer the variance of its weights times their fan-in, C_w, and the variance of its biases, C_b, next to the critical
+values of the activation before it. In the band of C_w a signal changes by less than a factor e over the whole depth; in that of
+C_b the variance shifts by less than its own scale. If the weights from before training are known (the subject's origin) these
+are used, otherwise the current ones: if their spectra show that they were trained, leaving the band is the effect of training
+and not a fault of the initialization.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ def _beside_a_path(reading: Reading, layer: FedLayer) -> Reading:
     return replace(
         reading,
         expected=None,
-        meaning=f"{many}: then a sum or a normalization sets the signal's scale, so a critical value does not bind here. What "
-        "the path as a whole does to a signal is measured: see the instrument signal.",
+        meaning=f"{many}: then a sum or a normalization sets the signal's scale, so the critical value does not apply. The "
+        "instrument signal measures what the whole path does to a signal.",
     )
 
 
@@ -79,7 +79,7 @@ def _weight_reading(layer: FedLayer, point: Criticality | None, hidden: int, whe
             ratio = layer.weight_variance.value / point.weight_variance
             many = f"{hidden} such layers" if hidden > 1 else "this layer"
             meaning = (
-                f"Weights {when} carry {ratio:.3g} times the critical variance of {layer.activation.name}: over "
+                f"Weights {when} have {ratio:.3g} times the critical variance of {layer.activation.name}: over "
                 f"{many} a signal changes by a factor of about {ratio**hidden:.3g}. " + _advice(ratio, band)
             )
     return Reading(
@@ -97,7 +97,7 @@ def _advice(ratio: float, band: Band) -> str:
     if low <= ratio <= high:
         return "Nothing to change."
     trouble = "signals and gradients fade" if ratio < 1 else "signals and gradients grow"
-    return f"In a plain chain of such layers {trouble} with depth; theodolite.initialize_ draws critical weights."
+    return f"In a plain chain of such layers {trouble} with depth; th.initialize_ draws critical weights."
 
 
 def _bias_reading(layer: FedLayer, point: Criticality | None, hidden: int, when: str) -> Reading:
@@ -107,7 +107,7 @@ def _bias_reading(layer: FedLayer, point: Criticality | None, hidden: int, when:
         scale = (point.fixed_point or 1.0) / hidden
         band = Band(max(0.0, point.bias_variance - scale), point.bias_variance + scale)
         meaning = (
-            f"Biases {when}; criticality asks for {point.bias_variance:.4g}, and within the band they shift the variance "
+            f"Biases {when}; the critical value is {point.bias_variance:.4g}, and within the band they shift the variance "
             f"by less than its own scale over {hidden} layers. " + _bias_words(layer.bias_variance.value, band)
         )
     return Reading(
@@ -124,8 +124,8 @@ def _bias_words(variance: float, band: Band) -> str:
     if variance in band:
         return "Nothing to change."
     if variance > band.high:
-        return "Larger ones make inputs alike; theodolite.initialize_ draws critical ones."
-    return "Smaller ones let the signal fade; theodolite.initialize_ draws critical ones."
+        return "Larger biases make inputs the same; th.initialize_ draws critical ones."
+    return "Smaller biases let the signal fade; th.initialize_ draws critical ones."
 
 
 def _depth_scales(layers: Sequence[FedLayer], hidden: int) -> Iterator[Reading]:
@@ -147,13 +147,13 @@ def _depth_scales(layers: Sequence[FedLayer], hidden: int) -> Iterator[Reading]:
             measured=scale,
             expected=Band(low=float(hidden)),
             meaning=f"Mean variances C_w = {weight:.4g}, C_b = {bias:.4g} put {name} {_phase_words(found.name, scale, hidden)}: "
-            f"what two inputs have apart changes by a factor e in {scale:.3g} layers, and there are {hidden}. "
+            f"the difference of two inputs changes by a factor e in {scale:.3g} layers, and there are {hidden}. "
             + (_ENOUGH if scale >= hidden else _SHORT),
         )
 
 
 _ENOUGH = "Nothing to change."
-_SHORT = "The first layers do not reach the output; try theodolite.initialize_."
+_SHORT = "The first layers do not reach the output; try th.initialize_."
 
 
 def _phase_words(name: str, scale: float, hidden: int) -> str:

@@ -1,8 +1,8 @@
-"""Does the network treat all directions of its input alike, and what does that cost where few features matter?
+"""Does the network treat all directions of its input the same, and what does that cost if few features matter?
 
-A network whose inputs go only into fully connected layers can be turned together with its data: f(Ux; W U^T) = f(x; W).
-Trained by gradient descent from a start of no direction it is then rotation invariant, and needs about as many examples as
-inputs for a target that is one feature. The symmetry is measured, not read off the list of layers.
+A network whose inputs go only into fully connected layers can be rotated together with its data: f(Ux; W U^T) = f(x; W).
+Trained by gradient descent from a start without a preferred direction it is rotation invariant, and needs about as many
+examples as inputs to learn a target that is one feature. The symmetry is measured, not read off the list of layers.
 """
 
 from collections.abc import Callable, Iterator
@@ -51,7 +51,7 @@ def read(subject: Subject) -> Iterator[Reading]:
     where = ", ".join(layers)
     symmetric = bool(layers) and gap <= floor
     yield Reading(
-        quantity="change of the outputs when inputs and first weights turn together",
+        quantity="change of the outputs when inputs and first weights are rotated together",
         where=where,
         measured=gap,
         stderr=error,
@@ -66,18 +66,20 @@ def read(subject: Subject) -> Iterator[Reading]:
 def _cost(count: int, inputs: int, where: str, momentum: float) -> Reading:
     bound = hadamard_lower_bound(count, inputs)
     how = (
-        "The subject's momentum says gradient descent with momentum, which is rotation invariant"
+        "Gradient descent with momentum is rotation invariant"
         if momentum
-        else "Plain descent and momentum are rotation invariant; Adam and its kin are not, but were not seen to beat this"
+        else "Gradient descent and momentum are rotation invariant; Adam is not, but has not been seen to do better"
     )
     if bound == 0:
-        said = f"{count} examples are no fewer than the {inputs} inputs: being invariant need not cost anything here."
+        said = (
+            f"{count} examples are no fewer than the {inputs} inputs: rotation invariance need not cost anything here."
+        )
     else:
         order = min(1.0, multiplicative_loss(count, inputs))
         said = (
-            f"With {count} examples of {inputs} inputs an invariant learner loses at least this much (in variances of the "
-            f"target) where one feature of many alike decides; multiplicative updates are of the order {order:.2g}: try "
-            "theodolite.nn.Spindly as first layer, or select features."
+            f"With {count} examples of {inputs} inputs a rotation-invariant learner has at least this loss (in variances of the "
+            f"target) if a single feature decides; multiplicative updates reach about {order:.2g}: try theodolite.nn.Spindly as "
+            "first layer, or select features."
         )
     return Reading(
         quantity="least loss on a target of one feature", where=where, measured=bound, meaning=f"{said} {how}."
@@ -87,13 +89,13 @@ def _cost(count: int, inputs: int, where: str, momentum: float) -> Reading:
 def _seen(fed: bool, symmetric: bool) -> str:
     if not fed:
         return (
-            "The inputs do not go into a plain fully connected layer, but into one that knows their places, or whose weights "
-            "are functions of others: the bounds for rotation-invariant learners do not bind it."
+            "The inputs do not go into a plain fully connected layer, but into one that uses their position, or whose weights "
+            "are computed: the bounds for rotation-invariant learners do not apply."
         )
     if symmetric:
         return "The outputs stay the same: before training the network prefers no direction of its input."
     return (
-        "The outputs change: on their way to the first layer, or beside it, inputs are used feature by feature, as by a "
+        "The outputs change: before or next to the first layer the inputs are used feature by feature, for instance by a "
         "normalization. The network is not rotation invariant."
     )
 

@@ -1,9 +1,9 @@
-"""What does the tangent kernel say: is the step too large, is it lazy or learning features, do labels fit it?
+"""What does the tangent kernel say about learning rate, feature learning and labels?
 
-The empirical tangent kernel on some of the data. Its largest eigenvalue, weighed by the loss's own curvature, is that of the
-Gauss-Newton matrix: descent diverges along it above the step limit. Its condition number and effective rank say how unevenly
-directions are learned, its alignment how well it suits the labels. With the weights from before training the drift tells lazy
-training from feature learning.
+The empirical tangent kernel on part of the data. Its largest eigenvalue, weighted by the curvature of the loss, is that of the
+Gauss-Newton matrix: gradient descent diverges along it above the stability limit. Its condition number and effective rank say
+how unevenly directions are learned, its alignment how well it suits the labels. If the weights from before training are known,
+its drift distinguishes lazy training from feature learning.
 """
 
 import copy
@@ -57,9 +57,7 @@ SKETCHED, NUMBERS = 1 << 25, 1 << 27
 """Parameters times outputs from which on the kernel is sketched within a budget, and numbers that its rows may take."""
 
 
-RUNNING = (
-    " In evaluation mode: batch normalization goes by its running means, for a row of the kernel is of one sample."
-)
+RUNNING = " In evaluation mode: batch normalization uses its running means, because a row of the kernel belongs to one sample."
 
 
 def read(subject: Subject) -> Iterator[Reading]:
@@ -142,7 +140,7 @@ def _step(subject: Subject, samples: Samples, full: Tensor) -> Iterator[Reading]
     if largest is None:
         seen, matrix = len(full), curvature_through_kernel(full, curvatures)
         largest = _with_others(partial(_largest, matrix, len(full)), len(full))
-    band, advice = None, "Steps of gradient descent must stay below 2 over this."
+    band, advice = None, "The learning rate of gradient descent must stay below 2 over this."
     if subject.lr is not None:
         edge = step_size_edge(subject.lr, momentum=subject.momentum)
         band = Band(high=edge)
@@ -198,10 +196,12 @@ def _largest(matrix: Tensor, samples: int, rows: Tensor) -> float:
 
 def _advice(largest: float, edge: float, lr: float) -> str:
     if largest > edge:
-        return f"The edge of this step of {lr:g} lies at {edge:.3g}: full-batch descent cannot settle along it."
+        return (
+            f"Above the stability limit of {edge:.3g} at lr {lr:g}: full-batch gradient descent cannot settle along it."
+        )
     if largest > 0.5 * edge:
-        return f"Close to the edge of this step, {edge:.3g}: full-batch descent oscillates along it."
-    return f"Well below the edge of this step, {edge:.3g}."
+        return f"Close to the stability limit of {edge:.3g}: full-batch gradient descent oscillates along it."
+    return f"Well below the stability limit of {edge:.3g}."
 
 
 def _spectrum(mean: Tensor, of: int, full: int, model: nn.Module) -> Iterator[Reading]:
@@ -237,7 +237,7 @@ def _spectrum(mean: Tensor, of: int, full: int, model: nn.Module) -> Iterator[Re
         where=f"{len(values)} samples",
         measured=rank,
         stderr=errors[1],
-        meaning=f"As if {rank:.3g} of {len(values)} directions were learned at one speed; few: outputs move together.",
+        meaning=f"About {rank:.3g} of {len(values)} directions are learned at the same speed; if few, outputs move together.",
     )
 
 
@@ -283,7 +283,7 @@ def _alignment(mean: Tensor, before: Tensor | None, targets: Tensor) -> Iterator
             against="health",
             meaning=f"1 would learn the targets in one step, {chance:.2g} is chance. "
             + (
-                "Low: the kernel has little of the targets' structure; more features or training would help."
+                "Low: the kernel has little of the targets' structure; more width or training would help."
                 if found.value < 2 * chance
                 else "Samples with the same target help each other."
             ),

@@ -1,8 +1,8 @@
-"""What would the infinitely wide network of this shape answer, and does the model do better?
+"""Does the model do better than the infinitely wide network of its shape?
 
-Read off plain multilayer perceptrons: the tangent kernel of layers of the same activations and variances (those from before
-training, where they are known), without end in width, fitted to some of the data by ridge regression. Every sample is
-answered from all others. A model that beats it has learned features that no lazy network has (or has seen the samples).
+For plain multilayer perceptrons: the tangent kernel of infinitely wide layers with the same activations and variances (those
+from before training, if known), fitted to part of the data by ridge regression. Each sample is predicted from all others. A
+model that does better has learned features that no lazy network has (or has seen the samples).
 """
 
 import math
@@ -146,7 +146,7 @@ def _verdict(gain: float) -> str:
     if gain < -0.02:
         return (
             "Worse than the kernel of its own infinite width, which needs no training; try longer training, a critical "
-            "initialization or another step size."
+            "initialization or another learning rate."
         )
     if gain < 0.02:
         return "As good as the kernel of its own infinite width: no sign of features beyond lazy training."

@@ -1,9 +1,9 @@
-"""How often does the network bend on the way from one input to another, and is it as in a random network?
+"""How often does the network bend between two inputs, compared with a random network?
 
-Every breakpoint of a piecewise linear network on segments between inputs of the same class, of different classes, and
-between random inputs of the same covariance, counted exactly. For a plain ReLU network the band is what random weights of
-the same variances give on the same segments. A trained network that bends less between inputs of one class than between
-classes has put its bends where it needs them.
+Every breakpoint of a piecewise linear network is counted exactly on segments between inputs of the same class, of different
+classes, and between random inputs with the same covariance. For a plain ReLU network the band is what random weights with the
+same variances give on the same segments. A trained network that bends less between inputs of one class than between classes has
+put its bends where it needs them.
 """
 
 import math
@@ -95,17 +95,13 @@ def _triangle(subject: Subject, x: Tensor) -> Iterator[Reading]:
             break
     assert cells is not None
     median = float(np.median(np.sqrt(cells.areas)))
-    whole = (
-        ""
-        if size == 1
-        else f" (counted in one of {size:g} its size about the middle, {cells.regions} cells, and scaled)"
-    )
+    whole = "" if size == 1 else f" (scaled up from {cells.regions} cells in a central triangle of {size:g} its size)"
     yield Reading(
         quantity="cells in the triangle of three inputs",
         measured=found[-1],
         stderr=0.0 if size == 1 else abs(found[-1] - found[-2]) if len(found) > 1 else found[-1],
         meaning=f"The network is affine on each of {found[-1]:.4g} cells of this triangle{whole}; a typical one is {median:.2g} "
-        "wide, in the units of the inputs. The picture shows them, the three inputs marked; a color is the largest output.",
+        "wide, in the units of the inputs. The picture marks the three inputs; colors show the largest output.",
         series=_picture(cells, corners) if size == 1 else None,
     )
 
@@ -132,8 +128,8 @@ def _sampled(subject: Subject, segments: dict[str, Segments]) -> Iterator[Readin
             where=f"{len(fine)} segments, {PLACES} places on each",
             measured=float(fine.mean()) + missing,
             stderr=math.hypot(error, missing),
-            meaning=f"At least {fine.mean():.4g} units change sign on the way from one input to the other; half as many places "
-            f"show {coarse.mean():.4g}, and as much again is added. Compare the kinds of segment with each other.",
+            meaning=f"At least {fine.mean():.4g} units change sign between one input and the other; half as many places "
+            f"show {coarse.mean():.4g}, and the difference is added once more. Compare the kinds of segment.",
         )
 
 
@@ -195,17 +191,17 @@ def _segments(x: Tensor, targets: Tensor | None, pairs: int) -> dict[str, Segmen
             found["of different classes"] = (x[first[:pairs]], x[second[:pairs]])
     elif len(first) > 1:
         found["of the data"] = (x[first[:pairs]], x[second[:pairs]])
-    found["drawn at random, of the data's covariance"] = (random[:pairs], random[pairs:])
+    found["drawn at random with the data's covariance"] = (random[:pairs], random[pairs:])
     return found
 
 
 def _reading(kind: str, counts: np.ndarray, program: PiecewiseProgram, ends: Segments) -> Reading:
     layers = affine_maps(program)
     quantity = f"bends between two inputs {kind}"
-    seen = f"On the straight way between them the network bends {counts.mean():.3g} times on average"
+    seen = f"On a straight line between them the network bends {counts.mean():.3g} times on average"
     if layers is None:
         error = float(counts.std(ddof=1) / math.sqrt(len(counts))) * student_inflation(len(counts))
-        told = "; theory gives the number only for plain ReLU networks. Compare the kinds of segment with each other."
+        told = "; theory gives the number only for plain ReLU networks. Compare the kinds of segment."
         return Reading(quantity=quantity, measured=float(counts.mean()), stderr=error, meaning=seen + told)
     rows = torch.stack([end.flatten(1).cpu() for end in ends], 1)  # (pairs, 2, inputs)
     grams = (rows @ rows.mT / rows.shape[-1]).numpy()
@@ -221,9 +217,7 @@ def _reading(kind: str, counts: np.ndarray, program: PiecewiseProgram, ends: Seg
     expected = float(each.mean())
     band = Band.around(expected, abs=3 * spread)
     error = float((counts - each).std(ddof=1) / math.sqrt(len(counts))) * student_inflation(len(counts))
-    told = (
-        f"; random weights of the same variances give {expected:.3g}, with a spread of {spread:.2g} from draw to draw."
-    )
+    told = f"; random weights of the same variances give {expected:.3g}, with a standard deviation of {spread:.2g}."
     if counts.mean() > band.high:
         told += " More: training has put bends between these inputs."
     elif counts.mean() < band.low:

@@ -1,7 +1,7 @@
-"""How curved is the loss here, against the edge of stability of the step?
+"""How sharp is the loss, compared with the stability limit of the learning rate?
 
-The largest Hessian eigenvalue over all the data, with the bound on its error, beside (2 + 2 momentum) / lr: full-batch
-descent drives it up to that edge and holds it there, while a step whose edge lies below it enlarges the loss.
+The largest Hessian eigenvalue over all the data, with its error bound, next to (2 + 2 momentum) / lr. Full-batch gradient
+descent drives it up to that limit and keeps it there; above the limit a step increases the loss.
 """
 
 import math
@@ -82,7 +82,7 @@ def _along(subject: Subject, direction: Tensor, data: Batches) -> Estimate:
 
 def sharpness_meaning(ratio: float, *, converged: bool = True, optimizer: str = "descent") -> str:
     """What the curvature over that of the edge says; what to do about it is for a diagnosis, which tries it out."""
-    doubt = "" if converged else " The search did not converge: the bound on the error is wide."
+    doubt = "" if converged else " The search did not converge: the error bound is wide."
     if ratio <= 0:
         return (
             "The loss curves upward in no direction: a plateau, a saddle or a dead network; the learning rate has no "
@@ -90,18 +90,19 @@ def sharpness_meaning(ratio: float, *, converged: bool = True, optimizer: str = 
         )
     if ratio < 0.9:
         return (
-            f"At {100 * ratio:.2g} % of the edge of this step: steps of full-batch {optimizer} are stable here." + doubt
+            f"At {100 * ratio:.2g} % of the stability limit of this learning rate: steps of full-batch {optimizer} are stable."
+            + doubt
         )
     if ratio <= 1.1:
-        return "At the edge of stability: the loss may rise and fall, and training continues there." + doubt
+        return "At the stability limit: the loss may rise and fall, and training continues there." + doubt
     return (
-        f"Beyond the edge by a factor {ratio:.2g}: a step of full-batch {optimizer} from here enlarges the loss along this "
-        "direction." + doubt
+        f"{ratio:.2g} times above the stability limit: a step of full-batch {optimizer} increases the loss along this direction."
+        + doubt
     )
 
 
 instrument = Instrument(
-    question="How sharp is the loss, beside the edge of stability?",
+    question="How sharp is the loss, compared with the stability limit?",
     read=read,
     needs={"model", "data", "loss", "lr"},
     cost="hvp",

@@ -1,8 +1,8 @@
-"""How do norms and angles of the data travel through the layers, and is it as in a random network?
+"""How do norms and angles of the data change through the layers, compared with a random network?
 
-Each layer's mean square and mean cosine between inputs stand beside what theory gives for random weights of the same
-variances, from what was measured at the layer before and the activation between. The band is three standard deviations of
-a random layer of this width. A trained layer that leaves the band has learned to treat the data unlike noise.
+Each layer's mean square and mean cosine between inputs, next to what theory gives for random weights with the same variances,
+computed from the measurement at the layer before and the activation between. The band is three standard deviations of a random
+layer of this width. A trained layer outside the band has learned to treat the data unlike noise.
 """
 
 import math
@@ -56,11 +56,11 @@ def _path(subject: Subject, seen: Sequence[Signal]) -> Iterator[Reading]:
     found = mean_estimate(gains.mean(1))
     error = math.hypot(found.stderr, mean_estimate(gains.mean(0)).stderr)
     yield Reading(
-        quantity="gain of the whole path, relative",
-        where=f"from {seen[0].layer} to the answer",
+        quantity="relative gain of the whole network",
+        where=f"from {seen[0].layer} to the output",
         measured=found.value,
         stderr=error,
-        meaning=f"A change of 1 % after the first layer changes the answer by {found.value:.3g} %. "
+        meaning=f"A change of 1 % after the first layer changes the output by {found.value:.3g} %. "
         + (
             "The first layer hardly affects the output."
             if found.value < 0.01
@@ -107,7 +107,7 @@ def _cosine(signal: Signal, before: Signal | None, sigma: Activation | None, tol
         mean = sum(_correlation(signal, sigma, K, c) for c in points) / 2
         spread = correlation_spread(mean, width=before.units, units=signal.units)
         band = Band(max(-1.0, mean - 3 * spread), min(1.0, mean + 3 * spread))
-        meaning = _meaning(signal.cosine, widened(band, told), "more alike", "less alike")
+        meaning = _meaning(signal.cosine, widened(band, told), "more similar", "less similar")
     return Reading(
         quantity="mean cosine between inputs",
         where=signal.layer,
@@ -128,7 +128,7 @@ def _correlation(signal: Signal, sigma: Activation, K: float, cosine: float) -> 
 
 def _unknown(signal: Signal) -> str:
     fed = signal.between or signal.activation or "the input"
-    return f"Fed by {fed}: theory for a plain random layer does not apply, so the number stands for itself."
+    return f"Its input comes from {fed}: theory for a plain random layer does not apply, so there is nothing to compare with."
 
 
 def _meaning(measured: float, band: Band, more: str, less: str) -> str:
@@ -137,12 +137,12 @@ def _meaning(measured: float, band: Band, more: str, less: str) -> str:
     said = more if measured > band.high else less
     return (
         f"Signals come out {said} than with random weights of this variance: the layer is tuned to these data. In a "
-        "trained network that is learning; before training it means weights that are not independent."
+        "trained network this is learning; before training it means that the weights are not independent."
     )
 
 
 instrument = Instrument(
-    question="How do norms and angles of the data travel through the layers?",
+    question="How do norms and angles of the data change through the layers?",
     read=read,
     needs={"model", "data"},
     cost="forward",

@@ -1,8 +1,8 @@
-"""Is SGD stationary here, or does it still drift?
+"""Is SGD stationary here, or is it still drifting?
 
-A short run of SGD on a copy of the weights, with the step and momentum of the subject. While its loss changes by more than
-its error the run drifts, and nothing is said of balance. Else the mean of the weights' pull, theta . grad L, is compared with
-the one that the size of the steps demands of stationary SGD at any step size; errors come from blocks of steps.
+A short run of SGD on a copy of the weights, with the model's learning rate and momentum. While the loss changes by more than
+its error, the run drifts. Otherwise the mean pull on the weights, theta . grad L, is compared with the value that the size of
+the steps requires of stationary SGD at any learning rate; errors come from blocks of steps.
 """
 
 import math
@@ -48,7 +48,7 @@ def read(subject: Subject) -> Iterator[Reading]:
     )
     if not run.finite:
         raise InputError(
-            f"expected a step at which SGD stays finite, got lr={subject.lr:g}, where it ran away; lower it"
+            f"expected a learning rate at which SGD stays finite, got lr={subject.lr:g}, where it ran away; lower it"
         )
     where = f"{steps[1]} steps, batches of {how.batch_size}"
     yield _trend(run, where)
@@ -65,11 +65,11 @@ def balance_meaning(ratio: Estimate) -> str:
     """What the ratio of pull to noise says."""
     low, high = ratio.value - SIGMAS * ratio.stderr, ratio.value + SIGMAS * ratio.stderr
     if low > BALANCED.high:
-        return "The loss pulls the weights back harder than noise drives them out: they still contract. Not stationary."
+        return "Not stationary: the loss pulls the weights in more than noise pushes them out, so they still contract."
     if high < BALANCED.low:
         return (
-            "Noise drives the weights out harder than the loss pulls them back: they still spread, as along flat directions. "
-            "Not stationary, though the loss may look so."
+            "Not stationary, though the loss may look so: noise pushes the weights out more than the loss pulls them in, so they "
+            "still spread, for instance along flat directions."
         )
     if BALANCED.low <= low and high <= BALANCED.high:
         return "Pull and noise balance: SGD is stationary at this learning rate. To reduce the loss, reduce the learning rate."
@@ -84,13 +84,13 @@ def _trend(run: SgdRun, where: str) -> Reading:
     mean = max(*ends, abs(trend.value) if run.losses.min() >= 0 else 0.0, 1e-300)
     falls = "falls" if trend.value < 0 else "rises"
     return Reading(
-        quantity="change of the loss over a short run of SGD, relative",
+        quantity="relative change of the loss over a short run of SGD",
         where=where,
         measured=trend.value / mean,
         stderr=trend.stderr / mean,
         expected=Band(-STEADY, STEADY),
         against="chance",
-        meaning=f"The loss still {falls}, so SGD is not stationary. Train on."
+        meaning=f"The loss still {falls}, so SGD is not stationary. Train longer."
         if drifting(trend)
         else "The loss neither falls nor rises beyond its error.",
     )
@@ -100,7 +100,7 @@ def _balance(run: SgdRun, where: str, how: Sgd) -> Reading:
     demanded = dissipation(1.0, lr=how.lr, momentum=how.momentum) * run.squares
     ratio = block_ratio(run.pulls, demanded, blocks=_blocks(run))
     return Reading(
-        quantity="pull of the loss over what stationary SGD demands",
+        quantity="pull of the loss, relative to stationary SGD",
         where=where,
         measured=ratio.value,
         stderr=ratio.stderr,
@@ -142,7 +142,7 @@ def _step_seconds(subject: Subject, how: Sgd) -> float:
 
 
 instrument = Instrument(
-    question="Is SGD stationary here, or does it still drift?",
+    question="Is SGD stationary here, or is it still drifting?",
     read=read,
     needs={"model", "data", "loss", "lr"},
     cost="train",

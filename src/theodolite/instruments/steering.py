@@ -1,8 +1,8 @@
-"""Where would an added direction survive: what does a steering vector after each layer do to the answer?
+"""How much does a direction added after each layer (a steering vector) change the output?
 
-Random directions are added after each layer, on the first batch, and the change of the answer is measured over the size of
-what was added. Where only linear layers and 1-Lipschitz activations follow, the product of their spectral norms bounds it.
-For a direction of your own use `theodolite.measure.propagation.layer_features.steering_gains`.
+Random directions are added after each layer, on the first batch, and the change of the output is divided by the size of what
+was added. If only linear layers and 1-Lipschitz activations follow, the product of their spectral norms bounds it. For a
+direction of your own use `theodolite.measure.propagation.layer_features.steering_gains`.
 """
 
 import math
@@ -60,9 +60,9 @@ def read(subject: Subject) -> Iterator[Reading]:
             expected=None if bound is None else Band(0.0, bound),
             meaning=f"Mean over {count} directions, {width} features of participation ratio {quality:.3g}. "
             + (
-                "A direction added here is amplified on its way to the answer."
+                "A direction added here is amplified on its way to the output."
                 if found.value > 1
-                else "A direction added here fades on its way to the answer."
+                else "A direction added here fades on its way to the output."
             )
             + ("" if bound is not None else " What follows is not a plain chain of layers, so no bound is known."),
         )

@@ -1,7 +1,7 @@
-"""What has training, or fine-tuning, written into the weights?
+"""What has training, or fine-tuning, changed in the weights?
 
-For each matrix the difference from the starting point: how large it is, how few directions carry it (an adapter of rank r
-shows as numerical rank r), how many of its singular values stand out of noise, and what became of the tail exponent.
+For each matrix the difference from its start: how large it is, how few directions carry it (a rank-r adapter shows numerical
+rank r), how many of its singular values stand out from noise, and how the tail exponent changed.
 """
 
 import math
@@ -18,7 +18,7 @@ def read(subject: Subject) -> Iterator[Reading]:
     changes = weight_changes(subject)
     for change in changes:
         yield Reading(
-            quantity="size of the change over the size at the start",
+            quantity="size of the change, relative to the start",
             where=change.name,
             measured=change.relative,
             meaning="The Frobenius norm of the difference over that of the start. Far below 0.1: the layer hardly moved.",
@@ -59,7 +59,7 @@ def _way(change: WeightChange) -> str:
 
 
 instrument = Instrument(
-    question="What has training written into the weights?",
+    question="What has training changed in the weights?",
     read=read,
     needs={"weights", "origin"},
     cost="free",

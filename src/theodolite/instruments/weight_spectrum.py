@@ -1,10 +1,10 @@
-"""Do the eigenvalues of the weights say more than noise of the same shape would?
+"""Do the eigenvalues of the weights show more than noise of the same shape?
 
-Each matrix's power-law exponent stands beside the interval that independent random entries of that shape give, its spikes
-beside none, and the p-value of both and of the shape of the bulk against noise beside 5 %, corrected over the matrices. Where
-entries are heavy, what is called structure must show in their ranks too: large entries alone are not. The bands of heavy-tailed
-self-regularization (alpha below 2 over-trained, 2 to 6 well trained, above 6 under-trained; Martin and Mahoney, 2021) are
-mentioned as the convention they are, never as the test: noise of small shapes often lands inside them.
+Each matrix's power-law exponent next to the range that independent random entries of that shape give, its spikes next to zero,
+and the p-value of both and of the shape of the bulk against 5 %, corrected over the matrices. If entries are heavy-tailed,
+structure must show in their ranks too: a few large entries are not structure. The ranges of heavy-tailed self-regularization
+(alpha below 2 over-trained, 2 to 6 well trained, above 6 under-trained; Martin and Mahoney, 2021) are mentioned as the
+convention they are, never used as a test: noise of small shapes often falls inside them.
 """
 
 import math
@@ -58,7 +58,7 @@ def _unread(layer: LayerSpectrum) -> Reading:
         quantity="matrix without a spectrum to fit",
         where=layer.name,
         measured=0.0,
-        meaning=f"{shape}{layer.reason}. It is listed so that nothing is left out silently.",
+        meaning=f"{shape}{layer.reason}. Listed for completeness.",
     )
 
 
@@ -100,8 +100,8 @@ def _exponent(name: str, how: str, spectrum: Spectrum, found: Tail, matrices: in
 
 
 _BY_ENTRIES = (
-    "Its largest entries alone make it so: by the ranks of the entries the exponent is {:.3g}, as noise of this shape has it. "
-    "It says nothing of training."
+    "A few large entries cause this: by the ranks of the entries the exponent is {:.3g}, the same as for noise of this "
+    "shape. It says nothing about training."
 )
 
 
@@ -110,11 +110,11 @@ def _against_null(alpha: float, null: Band | None, *, lawful: bool = True) -> st
         return "The matrix is too small to distinguish its exponent from noise."
     usual = "below 2" if alpha < 2 else "in 2 to 6" if alpha <= 6 else "above 6"
     if alpha >= null.low:
-        return f"Noise of this shape gives as much ({null}): the exponent, {usual}, says nothing of training."
+        return f"Noise of this shape gives the same ({null}): the exponent, {usual}, says nothing about training."
     if not lawful:
         return (
-            f"Heavier than noise of this shape ({null}): correlations have grown. The tail is no power law, so that its exponent "
-            "says no more than that."
+            f"Heavier than noise of this shape ({null}): correlations have grown. The tail is not a power law, so its "
+            "exponent says no more than that."
         )
     return (
         f"Heavier than noise of this shape ({null}): correlations have grown. By the convention of Martin and Mahoney "
@@ -130,14 +130,14 @@ def _spikes(name: str, found: Tail, p_value: float) -> Reading:
         )
     spikes = bulk.spikes if ranked is None else min(ranked, bulk.spikes)
     told = spikes > 0 and p_value <= FAMILY
-    fate = "directions that training has written" if told else "as noise shows now and then among so many matrices"
+    fate = "directions that training has created" if told else "as noise shows now and then in so many matrices"
     words = f"{bulk.spikes} eigenvalues above the edge hold {bulk.share:.1%} of the squared norm: " + (
         f"{fate}." if spikes else "no direction exceeds the noise."
     )
     if ranked is not None and ranked < bulk.spikes:
         words = (
             f"{bulk.spikes} eigenvalues above the edge hold {bulk.share:.1%} of the squared norm; by the ranks of the "
-            f"entries {ranked} stand out. The others are made by single large entries."
+            f"entries {ranked} stand out. The others come from single large entries."
         )
     return Reading(
         quantity="spikes above the edge of noise",

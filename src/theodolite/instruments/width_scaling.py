@@ -1,8 +1,8 @@
-"""Would this step size still be right if the network were wider?
+"""Would this learning rate still be right if the network were wider?
 
-Copies two, four and eight times as wide, drawn anew as their layers draw themselves, take a few small steps with the same step
-size. Of each layer two exponents in the width are read: of what its first matrices make of its inputs, and of what a few steps
-change in that. Theory gives both. A change that grows with the width is a step size that must fall with it, layer by layer.
+Copies two, four and eight times as wide, each freshly initialized, take a few small steps at the same learning rate. Two
+exponents in the width are measured per layer: of the layer's output at initialization, and of how much a few steps change that
+output. Theory predicts both. If the change grows with the width, the learning rate of that layer must fall with it.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -123,8 +123,8 @@ def scaling_readings(
 
 
 QUANTITIES = {
-    "gain": "exponent in the width of what a layer makes of its inputs",
-    "change": "exponent in the width of a layer's own change",
+    "gain": "width exponent of a layer's output at initialization",
+    "change": "width exponent of the change in a layer's output",
 }
 
 
@@ -142,25 +142,23 @@ def _words(name: str, what: str, kind: str, rule: str, value: float, predicted: 
     if what == "gain":
         excess = value - predicted
         if abs(excess) <= EXPONENT:
-            return (
-                f"What {layer} makes of its inputs goes as width^{value:.2f}, as theory has it (width^{predicted:g})."
-            )
+            return f"The output of {layer} grows as width^{value:.2f}, as theory predicts (width^{predicted:g})."
         return (
-            f"What {layer} makes of its inputs goes as width^{value:.2f} and should go as width^{predicted:g}: its initial "
-            f"spread must be multiplied by width^{-excess:.2g}."
+            f"The output of {layer} grows as width^{value:.2f} and should grow as width^{predicted:g}: multiply the standard "
+            f"deviation of its initialization by width^{-excess:.2g}."
         )
     if abs(value) <= EXPONENT:
-        return f"The change that steps make in {layer} stays as it is at every width: its step size transfers."
+        return f"Steps change the output of {layer} equally at every width: its learning rate transfers."
     way, remedy = ("grows", "fall") if value > 0 else ("fades", "grow")
     power = f"width^{abs(round(2 * value) / 2):g}" if abs(round(2 * value) / 2) != 1 else "the width"
     return (
-        f"The change that steps of {rule} make in {layer} {way} as width^{value:.2f}: its step size must {remedy} as "
+        f"The change that {rule} steps make in {layer} {way} as width^{value:.2f}: its learning rate must {remedy} as "
         f"{'1 over ' if value > 0 else ''}{power}. th.transfer does that."
     )
 
 
 instrument = Instrument(
-    question="Would this step size still be right if the network were wider?",
+    question="Would this learning rate still be right if the network were wider?",
     read=read,
     needs={"model", "data", "loss", "lr"},
     cost="train",

@@ -117,7 +117,7 @@ def _scale(module: str, rank: int, own: Weight | None, config: Mapping[str, Any]
         return float(own.read().double().item()) / max(rank, 1), ""
     alpha = _pattern(module, config.get("alpha_pattern"), config.get("lora_alpha"))
     if not isinstance(alpha, int | float):
-        return 1.0, "its alpha is not known and taken to be its rank"
+        return 1.0, "its alpha is not known and assumed to be its rank"
     return alpha / (math.sqrt(rank) if config.get("use_rslora") else max(rank, 1)), ""
 
 

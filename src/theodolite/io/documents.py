@@ -48,11 +48,11 @@ def upgraded(document: Any) -> Any:
     if isinstance(document, list):
         return [upgraded(member) for member in document]
     if not isinstance(document, dict):
-        raise InputError(f"expected a document of theodolite's, got {type(document).__name__}; pass what --json wrote")
+        raise InputError(f"expected a theodolite document, got {type(document).__name__}; pass what --json wrote")
     version = document.get("version", 0)
     kind = str(document.get("schema", "")).removeprefix("theodolite/") or _kind_of(document)
     if kind not in KINDS or type(version) is not int:
-        raise InputError("expected a document of theodolite's, got another; pass what --json wrote")
+        raise InputError("expected a theodolite document, got another; pass what --json wrote")
     if version > VERSION:
         raise InputError(f"expected version {VERSION} or before, got {version}; update theodolite")
     return document if version == VERSION else stamped(kind, _from_0(kind, document))
@@ -64,7 +64,7 @@ def loaded(path: str | Path) -> Any:
         return upgraded(json.loads(Path(path).read_text(encoding="utf-8")))
     except (OSError, UnicodeDecodeError, RecursionError, json.JSONDecodeError) as error:
         words = printable(" ".join(str(error).split()), 160)
-        raise InputError(f"expected a document of theodolite's in {path}, got {words}; write it again") from error
+        raise InputError(f"expected a theodolite document in {path}, got {words}; write it again") from error
 
 
 def _kind_of(document: dict[str, Any]) -> str:

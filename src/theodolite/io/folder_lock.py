@@ -28,8 +28,8 @@ def claim(folder: Path, holder: Any) -> None:
             except BlockingIOError as error:
                 file.close()
                 raise InputError(
-                    f"expected a folder of its own for this run, got {folder}, into which another run writes now; "
-                    "pass another --out, or wait for that one"
+                    f"expected an unused folder for this run, got {folder}, which another run is writing to; "
+                    "pass another --out, or wait for that run"
                 ) from error
             _claimed[key] = (file, 0)
     except (OSError, ImportError):

@@ -57,10 +57,10 @@ def _compared(weights: Weights, others: Weights | None) -> tuple[Weights, Weight
     if not any(weights[name].floating for name in found):
         raise InputError(
             f"expected a checkpoint with tensors of the same names and shapes for --against, got none among its {len(others):,} "
-            f"(such as {next(iter(others))}, here {next(iter(weights))}); pass the one that this was trained from"
+            f"(such as {next(iter(others))}, here {next(iter(weights))}); pass the one this was trained from"
         )
     if alone:
-        why = f"not compared: the checkpoint of --against has none of the name and shape for {len(alone):,} of the tensors"
+        why = f"not compared: the --against checkpoint lacks the names or shapes of {len(alone):,} tensors"
         weights = Listed(weights, {why: alone, **left_out(weights)})
     return weights, found
 

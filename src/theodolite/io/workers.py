@@ -218,7 +218,7 @@ def _on_ray(function: Callable[..., Result], tasks: Tasks, workers: int) -> Iter
 
 def _given_up(error: BaseException) -> InputError:
     return InputError(
-        f"expected workers that live, got several that died at the same work ({type(error).__name__}); "
+        f"expected workers to survive, got several that died at the same task ({type(error).__name__}); "
         "give them more memory, or fewer --jobs"
     )
 

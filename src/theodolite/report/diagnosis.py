@@ -81,7 +81,7 @@ def _lines(finding: Any) -> Iterator[Text]:
     from rich.text import Text
 
     yield Text(printable(finding.says))
-    yield Text.assemble(f"{remedy_verb(finding.remedy)}: ", (printable(finding.remedy), "bold"))
+    yield Text.assemble("fix: ", (printable(finding.remedy), "bold"))
     if finding.leads_to:
         yield Text(f"it explains {', '.join(finding.leads_to)}", style="dim")
     if finding.precision:
@@ -116,20 +116,20 @@ def _finding(finding: Any) -> dict[str, Any]:
     evidence = [
         (reading.quantity, reading.where, number(reading.measured, reading.stderr)) for reading in finding.evidence
     ]
-    return {"finding": finding, "evidence": evidence, "verb": remedy_verb(finding.remedy)}
+    return {"finding": finding, "evidence": evidence, "code": is_code(finding.remedy)}
 
 
-def remedy_verb(remedy: str) -> str:
-    """Whether a remedy is to be typed, as code is, or to be done.
+def is_code(remedy: str) -> bool:
+    """Whether a remedy is Python.
 
-    >>> remedy_verb("lr=0.1"), remedy_verb("a path around every layer")
-    ('type', 'do')
+    >>> is_code("lr=0.1"), is_code("a path around every layer")
+    (True, False)
     """
     try:
         ast.parse(remedy)
     except (SyntaxError, ValueError):
-        return "do"
-    return "type"
+        return False
+    return True
 
 
 def clause(finding: Any) -> str:

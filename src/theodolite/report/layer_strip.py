@@ -21,7 +21,7 @@ ROOM = 10**0.5
 """A factor up and down from the middle layer that a row has room for, though its layers be alike."""
 
 READ = {
-    "change": "size of the change over the size at the start",
+    "change": "size of the change, relative to the start",
     "dimension": "dimension of the features",
     "alpha": "alpha, exponent of the tail",
     "stable rank": "stable rank",

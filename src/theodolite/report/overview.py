@@ -88,16 +88,16 @@ def _step_table(design: Any) -> SmallTable:
         (name, str(rate.fan_in), plain(rate.weight_lr, digits=3), plain(rate.bias_lr, digits=3))
         for name, rate in kinds.items()
     ]
-    caption = f"Largest useful steps under {design.options[0].name} initialization, by layer"
+    caption = f"Largest stable learning rates with {design.options[0].name} initialization, by layer"
     return SmallTable(caption, ("layer", "fan-in", "lr of weights", "lr of biases"), tuple(rows))
 
 
 def _memory_words(memory: Any) -> str:
-    holds = f"these widths certainly hold {memory.certain} points with any targets of one output"
+    holds = f"these widths certainly fit {memory.certain} points with any targets of one output"
     if memory.samples is None:
         return holds + "."
     enough = " x ".join(str(width) for width in memory.enough)
-    answer = "so all" if memory.samples <= memory.certain else "so not certainly all"
+    answer = "so all" if memory.samples <= memory.certain else "so perhaps not all"
     return f"{holds}, {answer} {memory.samples} samples; two hidden layers of {enough} would."
 
 
@@ -153,8 +153,8 @@ def step_words(design: Any) -> list[str]:
     rates, first = design.rates, design.options[0].name
     hidden = rates.layers[min(1, len(rates.layers) - 1)]
     words = [
-        f"Under {first} initialization plain gradient descent on the mean squared error stays stable below "
-        f"{plain(rates.single, digits=3)} for all parameters alike, and that falls as 1 over the width. By layer: weights "
+        f"With {first} initialization plain gradient descent on the mean squared error stays stable below lr = "
+        f"{plain(rates.single, digits=3)} for all parameters, and this limit falls as 1 over the width. By layer: weights "
         f"{plain(hidden.weight_lr * hidden.fan_in, digits=3)} over fan-in, biases {plain(hidden.bias_lr, digits=3)}."
     ]
     if design.kernel is not None:
@@ -163,7 +163,7 @@ def step_words(design: Any) -> list[str]:
         )
         words.append(
             f" On the data the kernel of the infinitely wide network has condition number "
-            f"{plain(design.kernel.condition, digits=3)}; of the loss it would leave {left} steps of half the limit."
+            f"{plain(design.kernel.condition, digits=3)}; at half the limit the loss falls to {left} steps."
         )
     return words
 

@@ -66,7 +66,7 @@ class _Quantities:
             yield table
         if folded:
             those = f", among them all of {', '.join(whole)}" if whole else ""
-            yield Text(f"\n{folded} readings have nothing to be compared with{those}: --all shows them.", style="dim")
+            yield Text(f"\n{folded} readings have no expected value{those}: --all shows them.", style="dim")
 
 
 def _skips(skipped: Sequence[Skipped]) -> list[RenderableType]:
@@ -131,7 +131,7 @@ class _Verdicts:
         table.add_column("verdict" if wide else "", no_wrap=True)
         if wide:
             table.add_column("readings", justify="right")
-        table.add_column("worst reading: measured beside expected", overflow="fold", ratio=1)
+        table.add_column("worst reading: measured and expected", overflow="fold", ratio=1)
         for verdict, end in zip(self.verdicts, self.ends, strict=True):
             law = verdict.law
             cells = [as_cell(law.name + (" †" if law.erratum else "")), mark(end, options.max_width)]

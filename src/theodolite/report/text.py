@@ -49,7 +49,7 @@ STYLES: Mapping[str, str] = {
     "broken": "bold red",
 }
 COSTS: Mapping[str, str] = {
-    "free": "nothing beyond reading the weights",
+    "free": "only reading the weights",
     "forward": "forward passes",
     "backward": "gradients",
     "hvp": "Hessian-vector products",
@@ -156,7 +156,11 @@ def as_text(renderable: RenderableType, width: int = 100) -> str:
 def _law_rows(law: Law, references: Mapping[str, str]) -> list[tuple[str, str]]:
     assumptions = [f"• {text}\n  {_breaking_words(change)}" for text, change in law.assumes.items()]
     random = "generator" in inspect.signature(law.measure).parameters
-    runs = f"{law.repeats} repeats a case, 8 times as many in full size" if random else "deterministic, run once a case"
+    runs = (
+        f"{law.repeats} repeats per case, 8 times as many in full size"
+        if random
+        else "deterministic, run once per case"
+    )
     seen = [f"• {case_words(case)}" for case in law.cases] + [f"• {case_words(case)}  (full size)" for case in law.full]
     what = f"exponent of {law.quantity or law.name} in {law.exponent}" if law.exponent else law.quantity or law.name
     return [

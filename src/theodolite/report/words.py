@@ -123,8 +123,8 @@ def resolution_words(verdict: Verdict) -> str:
     if factor is None:
         return "a zero or a sign: no factor changes it" if verdict.holds else "unknown: the law does not hold"
     if factor < NEAR_ONE:
-        return f"would still hold with every prediction off by {plain(factor - 1, digits=1)} of itself, not more"
-    return f"would still hold with every prediction {factor:.4g} times off, not more"
+        return f"fails if every prediction is off by more than {plain(100 * (factor - 1), digits=1)} %"
+    return f"fails if every prediction is off by more than {factor:.4g} times"
 
 
 def outcome(verdict: Verdict) -> VerdictWord:

@@ -57,8 +57,8 @@ def _reason(weight: Weight) -> str:
     if not weight.floating:
         return f"stored as {weight.kind}: indices, counts or masks, not weights"
     if len(weight.shape) < 2:
-        return "vectors and single numbers: the instruments asked read matrices, and biases beside their weight"
-    return "nothing in it that the instruments asked could read"
+        return "vectors and single numbers: these instruments measure matrices, and biases together with their weight"
+    return "nothing in it that these instruments can measure"
 
 
 def says_nothing(answers: Iterable[Answer]) -> bool:

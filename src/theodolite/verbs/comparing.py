@@ -80,13 +80,13 @@ class Comparison:
         """In words."""
         found = [f"A: {_told(self.one)}", f"B: {_told(self.other)}"]
         if self.first is None:
-            found.append(f"They do not part: no reading differs by more than {PARTED:.0%} at a step that both have.")
+            found.append(f"No difference: no reading differs by more than {PARTED:.0%} at a step that both have.")
         else:
             first = self.first
             found.append(
-                f"They part at step {first.step}: {first.quantity} is {first.one:.4g} in A, {first.other:.4g} in B."
+                f"First difference at step {first.step}: {first.quantity} is {first.one:.4g} in A, {first.other:.4g} in B."
             )
-            found += [f"  with it: {d.quantity} {d.one:.4g} and {d.other:.4g}" for d in self.beside[:SHOWN]]
+            found += [f"  also: {d.quantity} {d.one:.4g} and {d.other:.4g}" for d in self.beside[:SHOWN]]
         for run, other, letter in ((self.one, self.other, "A"), (self.other, self.one, "B")):
             for name in run.findings.keys() - other.findings.keys():
                 found.append(f"Only {letter}: {name}: {run.findings[name]}")

@@ -62,7 +62,7 @@ class Judgement:
             yield
         except OutOfTimeError:
             self.unfinished = True
-            self.unjudged[name] = "the time was up"
+            self.unjudged[name] = "the time limit was reached"
         except Exception as error:
             if not isolated:
                 raise

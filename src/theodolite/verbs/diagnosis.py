@@ -67,11 +67,11 @@ class Diagnosis(Presentable):
             also = f" It explains {_several(worst.leads_to)} too." if worst.leads_to else ""
             return f"{worst.severity.capitalize()}: {worst.says}{also}"
         if not self.checked:
-            return "Nothing was judged: pass data and a loss."
+            return "Nothing was checked: pass data and a loss."
         if "loss" in self._lacking:
             parts = "weights" if "data" in self._lacking else "weights and inputs"
             todo = "pass data= with targets and loss=" if self._blind else "that needs the model, its data and its loss"
-            return f"No fault in the {parts} ({len(self.checked)} checks). Training was not judged: {todo}."
+            return f"No fault in the {parts} ({len(self.checked)} checks). Training was not checked: {todo}."
         if self.unfinished:
             total = len(self.checked) + len(self.unchecked)
             return f"Not finished: {len(self.checked)} of {total} checks were made; pass a larger budget."

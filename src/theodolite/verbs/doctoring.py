@@ -228,8 +228,8 @@ def _random_numbers() -> Known:
     if (torch := _loaded("torch")) is not None:
         drawn = torch.rand(2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
         error = max(error, abs(float(drawn[0]) - TORCH_FIRST))
-    right = "Seeds give the numbers that verdicts were recorded with."
-    return _verdict("random numbers", error, 0.0, right, "Verdicts hold all the same, but their digits will differ.")
+    right = "Seeds give the same random numbers as when verdicts were recorded."
+    return _verdict("random numbers", error, 0.0, right, "Verdicts stay the same, but their digits will differ.")
 
 
 TORCH_FIRST, NUMPY_FIRST = 0.9700530018065531, 0.6369616873214543
@@ -250,7 +250,7 @@ def _threads() -> Known:
         torch.set_num_threads(before)
     error = float((many - one).abs().max() / (one.abs().max() or 1.0))
     if before > cores:
-        remedy = f"Set OMP_NUM_THREADS={cores}: more threads than cores wait for each other."
+        remedy = f"Set OMP_NUM_THREADS={cores}: more threads than cores slow each other down."
         return Known("threads", "wrong", f"{before} threads on {cores} cores.", remedy, float(before - cores))
     return _verdict("threads", error, 1e-13, f"{before} of {cores} cores; the same answer as on one.", _BLAS)
 
@@ -271,7 +271,7 @@ def _gpu() -> Known:
     import torch
 
     if not torch.cuda.is_available():
-        return Known("GPU", "absent", "None that torch can use; all is done on the processor.")
+        return Known("GPU", "absent", "None that torch can use; everything runs on the CPU.")
     a, expected = _exact_product(1001)
     there = torch.tensor(a, dtype=torch.float64, device="cuda")
     error = _off((there @ there).cpu(), expected)
@@ -279,7 +279,7 @@ def _gpu() -> Known:
     known = torch.from_numpy(_known_eigenvalues(SIZE))
     error = max(error, float((torch.linalg.eigvalsh(matrix).cpu() - known).abs().max()))
     right = f"{torch.cuda.get_device_name()}: float64 products exact, eigenvalues off by {error:.1e}."
-    return _verdict("GPU", error, OFTEN * 2.2e-16 * 4 * math.sqrt(SIZE), right, "Work on the processor (--device cpu).")
+    return _verdict("GPU", error, OFTEN * 2.2e-16 * 4 * math.sqrt(SIZE), right, "Use the CPU (--device cpu).")
 
 
 def _gpu_single_precision() -> Known:
@@ -316,7 +316,7 @@ def _engines() -> Known:
     wanted = {"ray": "ray", "dask": "distributed", "keras": "h5py", "pandas": "pandas", "transformers": "transformers"}
     missing = [extra for extra, module in wanted.items() if importlib.util.find_spec(module) is None]
     if missing:
-        words = f"Without {', '.join(missing)}: pip install 'theodolite[{','.join(missing)}]' where they are wanted."
+        words = f"Without {', '.join(missing)}: pip install 'theodolite[{','.join(missing)}]' if you need them."
         return Known("optional packages", "absent", words)
     return Known("optional packages", "right", f"All there: {', '.join(wanted)}.")
 

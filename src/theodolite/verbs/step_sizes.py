@@ -87,7 +87,7 @@ class StepSizes(Presentable):
             f"{self.high:.2g}. This took {self.price:,} steps of training on copies."
         )
         if self.steps < self.planned:
-            found += f" Tried for {self.steps} of {self.planned} steps: a longer training may want a smaller one."
+            found += f" Tried for {self.steps} of {self.planned} steps: longer training may need a smaller one."
         return found
 
     def table(self) -> RenderableType:
@@ -101,13 +101,11 @@ class StepSizes(Presentable):
             table.add_row(f"{one.lr:.3g}", str(one.steps), f"{one.loss:.4g}" if math.isfinite(one.loss) else "blew up")
         lines = [as_cell(self.headline)]
         if self.edge is not None:
-            lines.append(
-                as_cell(f"Descent grows along the steepest direction of the first weights from {self.edge:.2g} on.")
-            )
+            lines.append(as_cell(f"Gradient descent diverges at the initial weights from {self.edge:.2g} on."))
         if self.noise_scale is not None:
             double = self.at_batch_size(2 * self.batch_size)
             words = f"Noise scale {self.noise_scale:.3g} samples at batches of {self.batch_size}: "
-            words += f"batches twice as large allow {double:.2g}."
+            words += f"doubling the batch allows {double:.2g}."
             lines.append(as_cell(words))
         return Group(table, "", *lines)
 
@@ -185,7 +183,7 @@ class _Search:
         from theodolite.evidence.trial import present_score
 
         if not lr > 0:
-            raise InputError("expected an optimizer with a step size above 0, got none; give it one to begin from")
+            raise InputError("expected an optimizer with lr above 0, got 0; set one to start from")
         self.subject, self.steps, self.lr = subject, steps, lr
         self.trials: dict[int, Trial] = {}
         self.error = 2.0

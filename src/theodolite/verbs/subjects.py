@@ -16,7 +16,7 @@ def subject_of(target: Any, **facts: Any) -> Subject:
     if isinstance(target, Subject):
         if facts:
             raise InputTypeError(
-                f"expected {', '.join(facts)} inside the Subject, got them beside it; pass them to Subject"
+                f"expected {', '.join(facts)} inside the Subject, got them separately; pass them to Subject"
             )
         return target
     if isinstance(target, str | Path):

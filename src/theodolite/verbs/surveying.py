@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from theodolite.core.reading import Reading
     from theodolite.core.subject import Subject
 
-NOTHING = "found nothing in this subject that it could read"
+NOTHING = "found nothing it could measure here"
 
 
 def survey(
@@ -102,7 +102,7 @@ def _results(
     questions = [catalogue.question(name) for name in ready if name not in results]
     shared = _priced(shared, subject, questions)
     if any("features" in question.sees for question in questions):
-        for _ in tracked(["data"], total=1, label="visiting the data", left=shared.left):
+        for _ in tracked(["data"], total=1, label="reading the data", left=shared.left):
             _visit(subject, shared)
     order = get_args(Cost)
     queue = sorted(shared.prices, key=lambda name: (shared.prices[name], order.index(catalogue.question(name).cost)))
@@ -179,10 +179,10 @@ def _reason_to_skip(name: str, subject: Subject, cost: Cost) -> str:
     missing = chosen.missing(subject)
     if missing:
         told = ", ".join(_NEEDS.get(need, need) for need in missing)
-        return f"needs {told}, which this subject does not have"
+        return f"needs {told}, which was not given"
     trainable = subject.model is not None and any(p.requires_grad for p in subject.model.parameters())
     if chosen.cost in ("backward", "hvp", "train") and not trainable:
-        return "needs parameters that are trained, and this subject has none"
+        return "needs trainable parameters, and there are none"
     order = get_args(Cost)
     return f"costs {chosen.cost}, more than {cost}" if order.index(chosen.cost) > order.index(cost) else ""
 

@@ -113,7 +113,7 @@ class Transfer(Presentable):
             factors = (f"x {t.lr_factor(rule):.4g}" for rule in ("adam", "sgd"))
             table.add_row(*map(as_cell, (t.name, *shapes, t.kind, starts, *factors, t.why)))
         lines = [as_cell(self._multiplier_words(one)) for one in self.multipliers]
-        told: list[RenderableType] = ["", "The forward pass, beside the weights:", *lines] if lines else []
+        told: list[RenderableType] = ["", "In the forward pass, besides the weights:", *lines] if lines else []
         return Group(table, *told)
 
     @staticmethod

@@ -48,7 +48,7 @@ def test_a_script_runs_as_it_does_alone_and_is_watched(tmp_path, warm, script, a
     seen = sorted({row["step"] for row in told["readings"]})
     assert seen[-1] == steps and len(seen) >= 3
     quantities = {row["quantity"] for row in told["readings"]}
-    assert "measured over predicted change of the loss by the last step" in quantities
+    assert "change of the loss by the last step, measured over predicted" in quantities
     assert any("Hessian eigenvalue" in quantity for quantity in quantities)
     page = (tmp_path / "seen" / "run.html").read_text()
     assert "while it trains" in page and 'http-equiv="refresh"' not in page
@@ -281,7 +281,11 @@ def test_two_runs_are_laid_side_by_side(tmp_path, warm):
         )
         warm(["-m", "theodolite", "run", "--every", "5", "--no-diagnosis", "--out", name, "hand.py"], tmp_path)
     told = warm(["-m", "theodolite", "compare", "small", "large"], tmp_path)
-    assert told.returncode == 0 and "They part at step " in told.stdout and "learning rate 0.1 and 0.2" in told.stdout
+    assert (
+        told.returncode == 0
+        and "First difference at step " in told.stdout
+        and "learning rate 0.1 and 0.2" in told.stdout
+    )
     same = warm(["-m", "theodolite", "compare", "small", "small"], tmp_path)
     assert "They do not part" in same.stdout
     assert warm(["-m", "theodolite", "compare", "small", "none"], tmp_path).returncode == 2

@@ -17,7 +17,7 @@ from theodolite.verbs.watching.records import THINNED, Record, last_standing, le
 from theodolite.verbs.watching.thinning import DANGER, DOUBT, FIRST, FREE, PLANNED, RAREST, Thinning, doubt
 from theodolite.verbs.watching.watched_run import moment_of
 
-LAST_STEP = "measured over predicted change of the loss by the last step"
+LAST_STEP = "change of the loss by the last step, measured over predicted"
 
 
 class Clock:
@@ -162,7 +162,7 @@ def test_the_page_keeps_what_was_read_last_with_its_step(monkeypatch):
     assert not is_whole(records[-1])
     whole = [record.step for record in records if is_whole(record)]
     answers = {answer.question.name: answer for answer in answers_of(records)}
-    assert answers["sharpness"].readings[0].meaning.startswith(f"Last read at step {whole[-1]}, not since.")
+    assert answers["sharpness"].readings[0].meaning.startswith(f"Last measured at step {whole[-1]}, not since.")
     assert list(answers["sharpness"].readings[0].series.x) == whole
     assert not skipped_of(records)
     page = run.watch.html()

@@ -102,7 +102,7 @@ def test_looks_are_taken_when_due_and_rows_hold_every_reading():
         "loss on the probe",
         "loss on the probe, as the step sees it",
         "norm of the gradient on the probe",
-        "distance from the starting weights, relative",
+        "relative distance from the starting weights",
     }
     model.eval()
     assert watch.records[0].value("loss on the probe") == pytest.approx(cross_entropy(model(x), y).item(), rel=1e-6)
@@ -137,7 +137,7 @@ def test_full_level_reads_the_top_subspace_noise_and_collapse():
     share = ((g @ top).square().sum() / g.square().sum()).item()
     assert record.value("share of the gradient in the top Hessian directions") == pytest.approx(share, rel=0.02)
     assert record.value("trace of the gradients' covariance") > 0
-    assert record.value("NC1, scatter within classes over that between") > 0
+    assert record.value("NC1, scatter within classes relative to between classes") > 0
     assert any(note.startswith("stationarity") and "batch_size" in note for note in record.notes)
 
 
@@ -227,9 +227,9 @@ def test_a_run_that_was_killed_goes_on(tmp_path):
     assert watch(20, lr=0.2) is not None
     again = start()
     assert [(r.step, r.lr) for r in again.records] == [(0, 0.1), (10, 0.1), (20, 0.2)]
-    travel = watch.records[-1].value("distance from the starting weights, relative")
+    travel = watch.records[-1].value("relative distance from the starting weights")
     assert again.rows() == watch.rows()
-    assert travel > watch.records[1].value("distance from the starting weights, relative") > 0
+    assert travel > watch.records[1].value("relative distance from the starting weights") > 0
     with again.csv(tmp_path / "records.csv").open() as file:
         assert [row["step"] for row in csv.DictReader(file)] == [str(row["step"]) for row in again.rows()]
     with pytest.raises(ValueError, match="another folder"):
@@ -382,7 +382,7 @@ def test_stationarity_is_refused_while_drifting_and_told_where_sgd_is_stationary
     told = [note for record in seen for note in record.notes if note.startswith("stationarity")]
     assert any("40 looks" in note for note in told)
     assert any("drifting" in note for note in told)
-    quantity = "pull of the loss over what stationary SGD demands"
+    quantity = "pull of the loss, relative to stationary SGD"
     last = next(reading for _, reading in seen[-1].readings if reading.quantity == quantity)
     assert abs(last.measured - 1) < 3 * last.stderr
     assert last.stderr < 0.2

@@ -44,7 +44,7 @@ def gradient_spread(spec: Mlp, width: int, *, where: str = "", seed: int = 0) ->
     )
     return (
         Reading(
-            quantity="variance of the log of the squared gradient between draws",
+            quantity="variance of the log squared gradient between initializations",
             where=where,
             measured=measured,
             stderr=error,

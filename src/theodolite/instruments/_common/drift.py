@@ -19,13 +19,13 @@ def drift_reading(mean: Tensor, before: Tensor) -> Reading:
             "smaller output scale, a larger learning rate or less width."
         )
     elif turned < 0.3:
-        word = "It has grown more than it has changed direction: features changed little."
+        word = "It has grown more than it has changed direction: the features changed little."
     else:
         word = "It has changed direction: the network is learning features."
     return Reading(
         quantity="drift of the tangent kernel since the start",
         where="relative, Frobenius",
         measured=drift,
-        meaning=f"Its size changed by a factor {grown:.3g}, its shape by {turned:.2g} of its norm. {word} In theory the drift "
-        "of the NTK parametrization falls as 1 over the width.",
+        meaning=f"Its size changed by a factor {grown:.3g}, its shape by {turned:.2g} of its norm. {word} In the NTK "
+        "parametrization the drift falls as 1 over the width.",
     )

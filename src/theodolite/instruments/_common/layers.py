@@ -109,15 +109,15 @@ def _fed_by(subject: Subject, names: Sequence[str]) -> dict[str, tuple[Activatio
     """From the forward pass where there is one; else from the name given, or the one kind of activation module."""
     seen = {f"{signal.layer}.weight".lstrip("."): signal for signal in signals_of(subject)}
     if seen:
-        blank = "No activation feeds it, so theory gives it no critical value."
+        blank = "There is no activation before it, so theory gives no critical value."
         return {name: _described(seen[name]) if name in seen else (None, blank) for name in names}
     source: str | nn.Module | None = subject.activation or _only_activation(subject.model)
     if source is None:
-        unknown = "A checkpoint does not show which activation feeds it; pass --activation for a critical value."
+        unknown = "A checkpoint does not say which activation comes before it; pass --activation for a critical value."
         return dict.fromkeys(names, (None, unknown))
     from theodolite.theory import Activation
 
-    first = "The first layer is fed by the inputs: its variance only sets the scale of the signal."
+    first = "The first layer sees the inputs: its variance only sets the scale of the signal."
     sigma = Activation(source)
     return {name: (sigma, "") if index else (None, first) for index, name in enumerate(names)}
 
@@ -127,10 +127,10 @@ def _described(signal: Signal) -> tuple[Activation | None, str]:
     if sigma is not None:
         return sigma, ""
     if signal.between == "the input":
-        return None, "It is fed by the inputs: its variance only sets the scale of the signal."
+        return None, "It sees the inputs: its variance only sets the scale of the signal."
     return (
         None,
-        f"It is fed through {signal.between or signal.activation}, for which theory gives no critical value here.",
+        f"Before it comes {signal.between or signal.activation}, for which theory gives no critical value here.",
     )
 
 

@@ -59,7 +59,7 @@ def _in_range(part: WeightMatrix) -> WeightMatrix:
     if size == 0 or FAR < size < 1 / FAR:
         return part
     exponent = math.frexp(size)[1]
-    how = f"divided by 2^{exponent}: squares of its entries are not numbers of float64"
+    how = f"divided by 2^{exponent}: the squares of its entries overflow float64"
     matrix = part.matrix
     scaled = torch.ldexp(matrix, torch.tensor(-exponent)) if is_tensor(matrix) else np.ldexp(matrix, -exponent)
     return replace(part, matrix=scaled, how="; ".join(filter(None, (part.how, how))))

@@ -22,7 +22,7 @@ OLD = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."
 """The magic number of files from before torch 1.6, as the pickle that they begin with."""
 
 KIND = "torch checkpoint"
-NOT_RUN = "classes and functions that the pickle names, which were not run: their tensors were read"
+NOT_RUN = "classes and functions that the pickle names, which were not run; their tensors were read"
 ERRORS = (
     *_zips.ERRORS,
     KeyError,

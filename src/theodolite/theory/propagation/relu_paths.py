@@ -155,19 +155,19 @@ def spread_words(hidden_layers: int, width: float, log_variance: float, *, relu:
     not_negative(log_variance=log_variance)
     factor = spread_factor(log_variance)
     seen = (
-        f"Between draws of the weights the size of a gradient varies by a factor of {factor:.3g} (5th to 95th percentile): "
+        f"Between random initializations the size of a gradient varies by a factor of {factor:.3g} (5th to 95th percentile): "
         f"it grows exponentially with the root of depth over width, here {hidden_layers}/{width:.4g}."
     )
     if factor <= MODERATE:
-        return f"{seen} One step size serves every seed."
+        return f"{seen} One learning rate works for every seed."
     wide = (
         width_for_spread(hidden_layers)
         if relu
         else math.ceil(width * log_variance * (NINETY / math.log(MODERATE)) ** 2)
     )
     if wide <= width:
-        return f"{seen} The layers are wide enough; few inputs spread it."
-    return f"{seen} Seeds will differ in the step they bear; widen to {wide}, or use normalization or residual paths."
+        return f"{seen} The layers are wide enough; the small number of inputs spreads it."
+    return f"{seen} The stable learning rate will differ between seeds; widen to {wide}, use normalization or skip connections."
 
 
 def _gated(A: float, B: float, n: int, fan_in: int, kurtosis: float) -> tuple[float, float]:

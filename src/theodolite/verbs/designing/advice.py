@@ -182,7 +182,7 @@ _SIGNALS = Question(
     name="random networks",
 )
 _STEPS = Question(
-    question="How large a step may be, before training?",
+    question="How large may the learning rate be at the start?",
     cost="backward",
     laws=("lr-width-scaling", "ntk-infinite-recursion"),
     name="step size",

@@ -60,10 +60,10 @@ def _finding(design: Design, name: str, found: list[tuple[str, str, Reading]]) -
     said = "; ".join(told)
     suggested: dict[str, str] = {}
     if advised in ways:
-        remedy = f"fewer than {design.depth} layers, a residual path around them, or another activation"
+        remedy = f"fewer than {design.depth} layers, skip connections, or another activation"
     else:
         remedy, suggested = f"th.initialize_(model, {design.activation!r})", {"initialize_": design.activation}
-        said += f"; under {advised} initialization of networks of this size that does not happen"
+        said += f"; {advised} initialization avoids it in networks of this size"
     return Finding(
         name=name,
         severity=severity,

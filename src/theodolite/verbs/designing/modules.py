@@ -36,10 +36,10 @@ class DesignedNetwork:
         """Its size, price and step size in sentences."""
         told = f"{self.parameters:,} parameters; a step costs {self.step_seconds:.2g} s of one core."
         if self.steps is None:
-            return told + " Pass optimizer= for the best step size."
+            return told + " Pass optimizer= for the best learning rate."
         told += f" {self.steps.headline}"
         if self.steps.noise_scale is not None:
-            told += f" Batches beyond {self.steps.noise_scale:.3g} samples bring little: that is the noise scale of its gradient."
+            told += f" Batches above {self.steps.noise_scale:.3g} samples gain little: that is the noise scale of its gradient."
         return told
 
     def document(self) -> dict[str, Any]:
@@ -61,17 +61,17 @@ def designed_network(
     from theodolite.verbs.subjects import subject_to_judge
 
     if data is None or loss is None:
-        raise InputError("expected data with targets and a loss beside a module, got less; pass data= and loss=")
+        raise InputError("expected data with targets and a loss with a module, got less; pass data= and loss=")
     subject = subject_to_judge(model, data=data, loss=loss)
     signs = signals(subject)
     if signs is None or not hidden(signs):
         raise InputError(
-            "expected a module with hidden layers that answers the data, got none; call it on a batch to see why"
+            "expected a module with hidden layers that runs on the data, got none; call it on a batch to see why"
         )
     activation = activation_in(signs)
     if activation is None:
         raise InputError(
-            "expected an activation behind most hidden layers, got none that is known; pass activation= alone"
+            "expected an activation after most hidden layers, got none that is known; pass only activation="
         )
     return DesignedNetwork(
         parameters=sum(p.numel() for p in model.parameters()),

@@ -42,7 +42,7 @@ def signal_readings(
     norms = [mean_estimate(chain[:, layer, 0, 0] / start) for layer in range(depth + 1)]
     alive = chain[(chain[:, -1, 0, 0] > 0) & (chain[:, -1, 1, 1] > 0)]
     cosines = [mean_estimate(correlations(alive)[:, layer]) for layer in range(depth + 1)] if len(alive) > 1 else []
-    yield _reading("variance at the end over that at the start", option, norms, [K11 / start for K11, _, _ in ends])
+    yield _reading("variance at the end, relative to the start", option, norms, [K11 / start for K11, _, _ in ends])
     if cosines:
         predicted = [K12 / math.sqrt(K11 * K22) if K11 * K22 > 0 else 0.0 for K11, K22, K12 in ends]
         yield _reading("cosine of two inputs at the end", option, cosines, predicted)
@@ -132,6 +132,6 @@ def step_reading(spec: Any, width: int, signal: tuple[float, float]) -> Iterator
         measured=seen.value,
         stderr=seen.stderr,
         expected=Band.around(rates.largest, rel=0.25),
-        meaning=f"Plain gradient descent on {points} such inputs diverges above a step of 2 over this, {2 / seen.value:.3g}. "
-        "It falls as 1 over the width; layer-wise rates as 1 over fan-in do not.",
+        meaning=f"Plain gradient descent on {points} such inputs diverges above lr = 2 over this, {2 / seen.value:.3g}. "
+        "It falls as 1 over the width; learning rates of 1 over fan-in by layer do not.",
     )

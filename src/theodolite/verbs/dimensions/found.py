@@ -77,10 +77,7 @@ _FAMILIES = {
         laws=("twonn-ratio", "mle-unbiased", "high-dimension-bias"),
     ),
     "scales": Question(
-        name="scales",
-        question="Does the answer depend on the scale it is asked at?",
-        cost="free",
-        laws=("gride-across-scales",),
+        name="scales", question="Does the answer depend on the scale?", cost="free", laws=("gride-across-scales",)
     ),
     "variance": Question(
         name="variance",

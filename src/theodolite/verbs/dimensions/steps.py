@@ -86,7 +86,7 @@ def _variance(rows: Any, state: Found) -> None:
         "variance",
         "participation ratio",
         dimension_participation(rows),
-        "As if so many directions shared the variance equally.",
+        "As many directions as if all shared the variance equally.",
     )
     state.add(
         "variance",

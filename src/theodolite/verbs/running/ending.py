@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from theodolite.core.ailment import worst_first
-from theodolite.report.diagnosis import SHOWN, remedy_verb
+from theodolite.report.diagnosis import SHOWN
 from theodolite.verbs.running.observing import Observer, said, write_values
 from theodolite.verbs.running.probes import Steps
 from theodolite.verbs.watching.training import is_silent
@@ -63,7 +63,7 @@ def end(observer: Observer, *, diagnose: bool = True, budget: float = math.nan, 
     said(f"{watch.phase.name}: {watch.phase.reason}")
     said(f"{found.headline} ({out / 'run.html'})")
     for finding in found.findings[:SHOWN]:
-        said(f"{finding.name}: {remedy_verb(finding.remedy)} {finding.remedy}")
+        said(f"fix for {finding.name}: {finding.remedy}")
     if found.unfinished or not diagnose:
         said(f"the diagnosis {'was cut short' if diagnose else 'was left out'}; theodolite diagnose {out} finishes it")
     watch.close()
@@ -160,7 +160,7 @@ def _progress(subjects: list[Subject], budget: float) -> Iterator[None]:
                     bar.update(task, completed=min(spent, budget))
                 elif not told and time.monotonic() - began > 3.0:
                     told = True
-                    said("looking for what is wrong on copies of the run; ctrl-C ends it with what is known")
+                    said("trying fixes on copies of the run; ctrl-C stops and keeps what was found")
 
     thread = threading.Thread(target=show, daemon=True)
     thread.start()
@@ -180,7 +180,7 @@ def _bar(budget: float) -> tuple[Any, Any]:
     from rich.progress import Progress
 
     bar = Progress(console=Console(stderr=True), transient=True)
-    return bar, bar.add_task("diagnosis (ctrl-C ends it with what is known)", total=budget)
+    return bar, bar.add_task("diagnosis (ctrl-C stops and keeps what was found)", total=budget)
 
 
 def _end_without(observer: Observer, *, quiet: bool) -> None:

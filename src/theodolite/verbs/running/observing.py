@@ -177,7 +177,7 @@ class Observer:
                     inner(*args, **keywords)
             except Exception as error:
                 self.broken = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
-                said(f"watching ended: {self.broken}; the script goes on")
+                said(f"watching stopped: {self.broken}; the script goes on")
             finally:
                 self._looking = False
 
@@ -403,7 +403,7 @@ class Observer:
             self.steps += optimizer is self.optimizer
             return
         if self._searching and sum(seen.steps for seen in self._seen.values()) >= PATIENCE:
-            self._give_up("no loss that can be called again was seen")
+            self._give_up("no loss was seen that can be computed again")
         every = 10 if self.every == "auto" else self.every
         if seen.values and (seen.steps % every == 0 or seen.steps == 1):
             self._told_value(seen)
@@ -516,7 +516,7 @@ class Observer:
     def _give_up(self, why: str) -> None:
         self._found(())
         self._end_tape()
-        said(f"{why}; the values of the loss are watched alone")
+        said(f"{why}; only the loss values are watched")
 
     def _found(self, parts: Sequence[nn.Module]) -> None:
         """The search is over: only the calls of these modules are still seen, by the classes that they are of.

@@ -118,7 +118,7 @@ def watched(
             elsewhere = children.count > 0 and _is_newer(out / "run.json", began)
             end(observer, diagnose=diagnose, budget=budget, quiet=quiet or elsewhere)
         except (Exception, KeyboardInterrupt) as error:  # the script is over, and its status is its own
-            said(f"the run could not be told: {type(error).__name__}: {' '.join(str(error).split())}")
+            said(f"the run could not be summarized: {type(error).__name__}: {' '.join(str(error).split())}")
         finally:
             log.removeHandler(handler)
             log.propagate = True

@@ -121,8 +121,8 @@ def accumulation_readings(context: LookContext) -> Iterator[Reading]:
         where=f"{found.micro_batches} micro-batches",
         measured=found.share.value,
         stderr=found.share.stderr,
-        meaning="1: noise alone; 0: every micro-batch says the same. From the micro-batches that the gradient was accumulated "
-        "from, if each was a pass of the same loss over its own samples.",
+        meaning="1: only noise; 0: all micro-batches agree. From the micro-batches that the gradient was accumulated from, "
+        "assuming that each was a pass of the same loss over its own samples.",
     )
     if found.scale is not None:
         size = context.batching.size
@@ -132,8 +132,12 @@ def accumulation_readings(context: LookContext) -> Iterator[Reading]:
             where=f"{found.micro_batches} micro-batches",
             measured=times * found.scale.value,
             stderr=times * found.scale.stderr,
-            meaning=f"Noise and signal are equal in a batch of {found.scale.value:.3g} times that of a step: "
-            + ("larger batches allow larger steps." if found.scale.value > 1 else "larger batches bring little."),
+            meaning=f"Noise and signal are equal in a batch {found.scale.value:.3g} times as large as that of a step: "
+            + (
+                "larger batches allow a larger learning rate."
+                if found.scale.value > 1
+                else "larger batches gain little."
+            ),
         )
 
 

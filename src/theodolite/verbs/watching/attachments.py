@@ -172,7 +172,7 @@ class Attachments:
             try:
                 write_scalars(self.writer, record)
             except Exception as error:  # a service that is gone or refuses a number does not end a training
-                LOG.warning("numbers are not written any more: %s", " ".join(str(error).split()))
+                LOG.warning("numbers are no longer written: %s", " ".join(str(error).split()))
                 self.writer = None
         if self.pages:
             from theodolite.verbs.watching.history import live_page_of

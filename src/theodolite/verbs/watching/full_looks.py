@@ -41,8 +41,8 @@ def subspace_readings(context: LookContext) -> Iterator[Reading]:
         yield Reading(
             quantity="Hessian eigenvalues above the largest gap",
             measured=float(place),
-            meaning=f"Among the {len(values)} largest the widest gap, by a factor {ratio:.2f}, lies behind number {place}"
-            + (": faint, no clear outliers." if ratio < 1.5 else ": as many stand apart from the bulk."),
+            meaning=f"Among the {len(values)} largest the widest gap, a factor of {ratio:.2f}, comes after number {place}"
+            + (": too small for clear outliers." if ratio < 1.5 else ": these are outliers."),
         )
 
 
@@ -89,7 +89,7 @@ def balance_readings(context: LookContext) -> Iterator[Reading]:
         raise InputError(f"expected {2 * SHORTEST} looks without drift, got {looks} so far; nothing is said yet")
     ratio = block_ratio(pulls, demanded, blocks=BLOCKS)
     yield Reading(
-        quantity="pull of the loss over what stationary SGD demands",
+        quantity="pull of the loss, relative to stationary SGD",
         where=f"last {len(losses)} looks",
         measured=ratio.value,
         stderr=ratio.stderr,

@@ -76,7 +76,7 @@ def _with_series(pairs: Sequence[tuple[Record, Reading]], newest: int) -> Readin
         pairs[place * (len(pairs) - 1) // (min(DRAWN, len(pairs)) - 1 or 1)] for place in range(min(DRAWN, len(pairs)))
     ]
     last, seen = pairs[-1][1], pairs[-1][0].step
-    late = f"Last read at step {seen}, not since. " if seen != newest else ""
+    late = f"Last measured at step {seen}, not since. " if seen != newest else ""
     bands = [reading.expected for _, reading in thin]
     told = any(band is not None for band in bands)
     values = [reading.measured for _, reading in thin if math.isfinite(reading.measured)]
@@ -241,5 +241,5 @@ def values_page(records: Sequence[Record], findings: Sequence[Finding]) -> str:
 
     told = Diagnosis("loss", tuple(findings), ("what the values of the loss show",))
     opening = Opening(told, dashboard=dashboard_of(records, told).pictures(), alarm=alarm_of(records))
-    facts = {"read": "the values of the loss that backward was called on; the loss could not be called again"}
+    facts = {"read": "the loss values that backward was called on; the loss could not be computed again"}
     return watch_page("loss", (), (), facts, phases=phases_of(records), opening=opening)

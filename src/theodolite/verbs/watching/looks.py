@@ -56,7 +56,7 @@ def _loss(context: LookContext) -> Iterator[Reading]:
         yield Reading(
             quantity="loss on the probe, as the step sees it",
             measured=seen,
-            meaning="Batch normalization by the batch's own statistics, as in training; dropout off.",
+            meaning="Batch normalization uses the statistics of the batch, as in training; dropout is off.",
         )
     if finite and not context.bare:
         norm = context.slope.norm
@@ -84,7 +84,7 @@ def _differs(context: LookContext) -> bool:
     return "by_differences" in context.facts
 
 
-TRUST = "measured over predicted change of the loss by the last step"
+TRUST = "change of the loss by the last step, measured over predicted"
 
 
 def _last_step(context: LookContext) -> Iterator[Reading]:
@@ -93,11 +93,11 @@ def _last_step(context: LookContext) -> Iterator[Reading]:
     if training.optimizer is None:
         return
     if not training.before:
-        raise InputError("expected a step of the optimizer before this look, got none yet; nothing is said of it")
+        raise InputError("expected a step of the optimizer before this look, got none yet")
     effect = context.effect
     if effect.length == 0:
         raise InputError(
-            "expected a step that moves the weights, got one that did not (a step size of zero, or a loss scale that overflowed)"
+            "expected a step that moves the weights, got one that did not (lr 0, or a loss scale that overflowed)"
         )
     quality = step_quality(effect.forecast, effect.change)
     level = effect.loss - effect.change
@@ -119,7 +119,7 @@ def _last_step(context: LookContext) -> Iterator[Reading]:
         meaning=_trust_meaning(quality, share, effect.forecast) + _mode(context),
     )
     yield Reading(
-        quantity="predicted change of the loss by the last step, share of the loss",
+        quantity="predicted change of the loss by the last step, relative to the loss",
         measured=effect.forecast / level if level else math.nan,
         stderr=0.0,
         meaning=f"The step moved the weights by {effect.length:.2g} of their length; the loss changed by {effect.change:.3g}.",
@@ -127,16 +127,16 @@ def _last_step(context: LookContext) -> Iterator[Reading]:
 
 
 def _trust_meaning(quality: StepQuality, share: float, predicted: float) -> str:
-    said = "1: a small step; 1/2: the best length along its direction; below 0: overshooting. "
+    said = "1: a small step; 1/2: the best length in its direction; below 0: it overshot. "
     if predicted >= 0:
-        return said + "On the probe the step goes uphill: momentum, or the noise of its batch."
+        return said + "On the probe the step goes uphill, because of momentum or batch noise."
     if share < 1e-4:
-        return said + f"The step is small: it promises {share:.1g} of the loss."
+        return said + f"The step is small: it should change the loss by {share:.1g} of the loss."
     if quality.ratio < 0:
-        return said + f"The step overshot: one of {quality.best:.2g} times its length would have been best."
+        return said + f"The step overshot: {quality.best:.2g} times its length would have been best."
     if quality.best < 1:
-        return said + f"The step is bold: {quality.best:.2g} times its length would have been best."
-    return said + "The loss came down nearly as the gradient promises."
+        return said + f"The step is large: {quality.best:.2g} times its length would have been best."
+    return said + "The loss fell nearly as much as the gradient predicts."
 
 
 def _travel(context: LookContext) -> Iterator[Reading]:
@@ -150,18 +150,18 @@ def _travel(context: LookContext) -> Iterator[Reading]:
         found = thinned_travel(thinned_weights(model), carried.thinned)
         far, error = found.value, found.stderr
     yield Reading(
-        quantity="distance from the starting weights, relative",
+        quantity="relative distance from the starting weights",
         measured=far,
         stderr=error,
         meaning=f"The weights moved by {100 * far:.3g} % of their length at the start. "
-        + ("Little: as in lazy training." if far < 0.1 else "Far: what held at the start need not hold any more."),
+        + ("Little, as in lazy training." if far < 0.1 else "Far: what was true at the start may no longer be true."),
     )
 
 
 def _sharpness(context: LookContext) -> Iterator[Reading]:
     if context.rule is not None and context.rule.waiting:
         raise InputError(
-            f"expected a step of {context.rule.name} before its edge is known, got none yet: its state is empty"
+            f"expected a step of {context.rule.name} before its stability limit is known, got none yet: its state is empty"
         )
     top, edge = context.top, context.edge
     rule = context.rule  # after the search, which lets go of what the rule holds for each parameter
@@ -173,12 +173,12 @@ def _sharpness(context: LookContext) -> Iterator[Reading]:
     seen = context.scaled
     quantity = PRECONDITIONED if seen else SHARPNESS
     if edge is None or math.isinf(edge):
-        told = "Steps of descent must stay below 2 over this; tell the watch the step (lr=...)."
+        told = "The learning rate of gradient descent must stay below 2 over this; pass lr=... to the watch."
         if rule is not None:
             context.facts["edge"] = math.nan  # that of descent is not its edge
             told = (
-                f"No edge is laid beside it: {rule.why or 'a step by the sign alone is stable at any curvature'}; what the last "
-                "step did to the loss tells more."
+                f"No stability limit is known: {rule.why or 'a step that uses only signs is stable at any curvature'}; see "
+                "what the last step did to the loss."
             )
         yield Reading(quantity=quantity, measured=value, stderr=error, meaning=told + _mode(context))
         return
@@ -226,7 +226,7 @@ LOOKS = (
     ),
     Look(
         name="last-step",
-        question="Did the last step do what the gradient promised?",
+        question="Did the last step do what the gradient predicted?",
         level="cheap",
         cost="backward",
         laws=("trust-ratio-of-a-quadratic",),
@@ -234,7 +234,7 @@ LOOKS = (
     ),
     Look(
         name="travel",
-        question="How far have the weights come?",
+        question="How far have the weights moved?",
         level="cheap",
         cost="free",
         laws=("weight-movement",),
@@ -242,7 +242,7 @@ LOOKS = (
     ),
     Look(
         name="sharpness",
-        question="How curved is the loss, against the edge of the step?",
+        question="How sharp is the loss, compared with the stability limit?",
         level="standard",
         cost="hvp",
         laws=("edge-of-stability", "edge-with-momentum", "adam-edge", "adam-settles-at-its-edge", "rmsprop-edge"),
@@ -266,7 +266,7 @@ LOOKS = (
     ),
     Look(
         name="top-subspace",
-        question="Does the gradient live in the steepest directions?",
+        question="Does the gradient lie in the steepest directions?",
         level="full",
         cost="hvp",
         laws=("gauss-newton-split",),
@@ -282,7 +282,7 @@ LOOKS = (
     ),
     Look(
         name="stationarity",
-        question="Is SGD stationary, or does it still drift?",
+        question="Is SGD stationary, or is it still drifting?",
         level="full",
         cost="backward",
         laws=("constant-step-noise-floor",),

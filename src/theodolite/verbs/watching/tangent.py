@@ -23,7 +23,7 @@ from theodolite.verbs.watching.projected import projected_drift
 POINTS, OUTPUTS = 8, 128
 """Samples of the probe for the tangent kernel, and outputs a sample beyond which it is too dear, as it is in a large model."""
 
-ALIVE = "tangent kernel that tells samples apart, relative to the start"
+ALIVE = "tangent kernel that separates samples, relative to the start"
 
 
 def kernel_readings(context: LookContext) -> Iterator[Reading]:
@@ -107,7 +107,7 @@ def _alive(alive: float, samples: int) -> Reading:
         measured=alive,
         expected=Band(low=GONE),
         against="health",
-        meaning="Dead: no weight makes a difference between samples any more."
+        meaning="Dead: the network gives every sample the same answer."
         if alive < GONE
-        else "Alive. It is zero in a network whose units are all off, whatever the loss.",
+        else "Alive. It is zero if all units are off, whatever the loss.",
     )

@@ -113,9 +113,7 @@ class Thinning:
 
     def why(self, a_step: float) -> str:
         """In words, what a whole look takes and what is allowed."""
-        return (
-            f"a whole look takes the time of {self.price / a_step:.3g} steps, allowed are {self.allowed:g} in the mean"
-        )
+        return f"a full look takes as long as {self.price / a_step:.3g} steps; {self.allowed:g} on average are allowed"
 
     def is_free(self) -> bool:
         """Whether looks are whole still, whatever they cost."""

@@ -111,7 +111,7 @@ class Watch(PresentableAnswers):
             self.budget = AUTO
         self.subject = watched_subject(self.model, self.probe, self.loss, self.name)
         if not self.subject.has("loss"):
-            raise InputError("expected a probe with a target for the loss, got inputs alone; pass (inputs, target)")
+            raise InputError("expected a probe with a target for the loss, got only inputs; pass (inputs, target)")
         if not self._attached.silent:
             self._attached.batches = TrainingBatches(self.model, self.loss)
         folder = None if self.out is None or self._attached.silent else Path(self.out)
