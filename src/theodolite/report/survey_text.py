@@ -131,7 +131,7 @@ class _Verdicts:
         table.add_column("verdict" if wide else "", no_wrap=True)
         if wide:
             table.add_column("readings", justify="right")
-        table.add_column("worst reading: measured and expected", overflow="fold", ratio=1)
+        table.add_column("worst reading", overflow="fold", ratio=1)
         for verdict, end in zip(self.verdicts, self.ends, strict=True):
             law = verdict.law
             cells = [as_cell(law.name + (" †" if law.erratum else "")), mark(end, options.max_width)]
@@ -146,4 +146,4 @@ def _worst_words(verdict: Verdict) -> str:
     if worst is None:
         return "no readings"
     place = f" at {worst.where}" if worst.where else ""
-    return f"{number(worst.measured, worst.stderr)} beside {expectation(worst.expected)}{place}"
+    return f"{number(worst.measured, worst.stderr)}, expected {expectation(worst.expected)}{place}"
