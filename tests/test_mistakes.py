@@ -106,11 +106,11 @@ def test_what_was_not_judged_is_not_healthy():
     without_loss = th.diagnose(network(), data=(X, Y))
     assert (
         not without_loss.healthy
-        and "Training was not judged: pass data= with targets and loss=" in without_loss.headline
+        and "Training was not checked: pass data= with targets and loss=" in without_loss.headline
     )
     assert not th.diagnose(network()).healthy
     without_targets = th.diagnose(network(), data=X, loss=cross_entropy)
-    assert not without_targets.healthy and "Training was not judged" in without_targets.headline
+    assert not without_targets.healthy and "Training was not checked" in without_targets.headline
     weights = th.diagnose(network().state_dict())
     assert weights.healthy and "needs the model, its data and its loss" in weights.headline
 

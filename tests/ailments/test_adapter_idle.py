@@ -1,4 +1,4 @@
-"""Is there an adapter of low rank that does nothing?"""
+"""Does a low-rank adapter do nothing: both factors zero, scale zero, or not attached?"""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Do answers depend on how much padding stands behind a sequence?"""
+"""Do answers depend on how much padding follows a sequence?"""
 
 import pytest
 import torch
@@ -53,7 +53,7 @@ def given(**options):
 
 def test_attention_without_a_mask_is_found():
     (found,) = alarms("attention-unmasked", given(masked=False))
-    assert f"tokens == {PAD}" in found.remedy and "get another class" in found.says
+    assert f"tokens == {PAD}" in found.remedy and "change class" in found.says
 
 
 @pytest.mark.parametrize("options", [{"masked": True}, {"masked": False, "attends": False}])

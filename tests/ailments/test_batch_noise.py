@@ -1,4 +1,4 @@
-"""Are the batches so small that their noise holds the loss up?"""
+"""Are the batches so small, or so badly shuffled, that their noise keeps the loss high?"""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Are classes so unlike in number that the rare ones are lost?"""
+"""Are some classes so rare that the network gives them up?"""
 
 import pytest
 import torch

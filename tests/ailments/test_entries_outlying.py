@@ -1,4 +1,4 @@
-"""Do single entries stand apart from all others of their layer, so that they alone speak?"""
+"""Are a few weights so much larger than the rest of their layer that they dominate it?"""
 
 import pytest
 import torch

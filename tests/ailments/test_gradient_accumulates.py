@@ -1,4 +1,4 @@
-"""Is the gradient not cleared between steps, so that every step repeats all earlier ones?"""
+"""Is the gradient not cleared between steps, so that each step repeats all earlier ones?"""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""Do gradients grow on their way back to the first layers?"""
+"""Are the gradients of the first layers far larger than those of the last?"""
 
 import pytest
 from torch import nn

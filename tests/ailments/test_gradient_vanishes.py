@@ -1,4 +1,4 @@
-"""Do the gradients of the first layers vanish beside those of the last?"""
+"""Are the gradients of the first layers far smaller than those of the last?"""
 
 import pytest
 from torch import nn

@@ -1,4 +1,4 @@
-"""Are there inputs or targets that are not numbers?"""
+"""Are there NaN or infinite inputs or targets?"""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Are inputs so large, so far from zero or so unlike in scale that training suffers?"""
+"""Are the inputs so large, so far from zero or so different in scale that training suffers?"""
 
 import pytest
 import torch

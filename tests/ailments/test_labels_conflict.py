@@ -1,4 +1,4 @@
-"""Do equal inputs have different answers?"""
+"""Do identical inputs have different targets?"""
 
 import pytest
 import torch

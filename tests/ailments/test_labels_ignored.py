@@ -1,4 +1,4 @@
-"""Is every target one that the loss ignores?"""
+"""Does the loss ignore every target, so that there is nothing to learn?"""
 
 import torch
 import torch.nn.functional as F

@@ -1,4 +1,4 @@
-"""Does a sequence model learn to say the symbol after the next?"""
+"""Does a sequence model learn to predict the token after the next?"""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Do inputs say anything about targets at all?"""
+"""Do the inputs say anything about the targets at all?"""
 
 import pytest
 import torch

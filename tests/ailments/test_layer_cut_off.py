@@ -1,4 +1,4 @@
-"""Are there parameters that the answers depend on and that no gradient reaches?"""
+"""Does no gradient reach parameters that the answers depend on?"""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Has a layer stayed as it was drawn while the others learned?"""
+"""Is a layer still at its initialization while the others have been trained?"""
 
 import pytest
 import torch

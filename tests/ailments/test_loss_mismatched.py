@@ -1,4 +1,4 @@
-"""Does the loss ask for something else than the targets mean?"""
+"""Does the loss ask for something other than what the targets mean?"""
 
 import pytest
 import torch

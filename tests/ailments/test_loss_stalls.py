@@ -1,4 +1,4 @@
-"""Has the loss stopped high: its schedule took the step away, nothing was learned, or far less than a kernel machine learns?"""
+"""Has the loss stopped high without any other explanation?"""
 
 from collections.abc import Mapping
 from typing import Any

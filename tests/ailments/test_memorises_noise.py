@@ -1,4 +1,4 @@
-"""Does it know its training data by heart, while held-out answers are no better than one constant answer?"""
+"""Does the network fit its training data while its held-out answers are no better than ignoring the input?"""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Are there trainable parameters with a gradient that no group of the optimizer holds?"""
+"""Are trainable parameters missing from the optimizer?"""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""Can the outputs not reach what the loss asks for?"""
+"""Does the last activation keep the outputs from reaching what the loss asks for?"""
 
 import pytest
 import torch

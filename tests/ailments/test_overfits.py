@@ -1,4 +1,4 @@
-"""Has the network gone on to fit its training data at the expense of held-out data?"""
+"""Does the network fit its training data at the expense of held-out data?"""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Do places count that hold nothing but padding?"""
+"""Does the loss count padding?"""
 
 import torch
 import torch.nn.functional as F

@@ -1,4 +1,4 @@
-"""Does the encoder say nothing: has its posterior collapsed onto the prior?"""
+"""Has the posterior of a variational autoencoder collapsed onto the prior?"""
 
 import torch
 import torch.nn.functional as F

@@ -1,4 +1,4 @@
-"""Are the weights kept in so few digits that most of each update is lost?"""
+"""Are the weights stored in so few bits that most of each update is lost?"""
 
 from collections.abc import Mapping
 from typing import Any

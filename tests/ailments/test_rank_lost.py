@@ -1,4 +1,4 @@
-"""Do the features fall into a few directions on their way, far fewer than the task needs?"""
+"""Do the features collapse into far fewer directions than the task needs?"""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Do weight decay or dropout hold the network down, so that it cannot even fit its training data?"""
+"""Is weight decay or dropout so strong that the network cannot even fit its training data?"""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Does the answer to one sample depend on the other samples of its batch?"""
+"""Does the answer to one sample depend on the other samples in its batch?"""
 
 import pytest
 import torch

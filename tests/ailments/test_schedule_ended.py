@@ -1,4 +1,4 @@
-"""Has the schedule taken the step away for most of the run, or never let it rise?"""
+"""Does the schedule end too early, or never warm up?"""
 
 import pytest
 import torch

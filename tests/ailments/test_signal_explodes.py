@@ -1,4 +1,4 @@
-"""Does the signal grow from layer to layer until the answers are absurdly large?"""
+"""Does the signal grow so much through the layers that the first answers are absurd?"""
 
 import pytest
 

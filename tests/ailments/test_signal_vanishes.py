@@ -1,4 +1,4 @@
-"""Does the signal shrink from layer to layer until the last layer is given nothing?"""
+"""Does the signal shrink so much through the layers that nothing is left to learn from?"""
 
 import pytest
 

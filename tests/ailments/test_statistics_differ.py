@@ -1,4 +1,4 @@
-"""Does the network answer worse in evaluation mode than it was trained to, on the very same batch?"""
+"""Does evaluation use running statistics (BatchNorm) that are not those of the data?"""
 
 import functools
 from collections.abc import Mapping

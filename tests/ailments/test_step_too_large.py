@@ -1,4 +1,4 @@
-"""Is the step so large that training does not come down, although a smaller one would?"""
+"""Is the learning rate so large that the loss does not come down, although a smaller one would work?"""
 
 from typing import Any
 

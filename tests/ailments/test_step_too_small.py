@@ -1,4 +1,4 @@
-"""Is the step so small that training will not get anywhere in its time?"""
+"""Is the learning rate so small that training gets nowhere in the steps it has?"""
 
 from typing import Any
 

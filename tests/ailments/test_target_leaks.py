@@ -1,4 +1,4 @@
-"""Does the model see what it is asked to predict?"""
+"""Does the model see what it has to predict?"""
 
 import pytest
 import torch

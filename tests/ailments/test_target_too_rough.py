@@ -1,4 +1,4 @@
-"""Do targets vary faster over the inputs than this network can follow in the steps it has?"""
+"""Do the targets vary faster over the inputs than this network can follow in the steps it has?"""
 
 import math
 

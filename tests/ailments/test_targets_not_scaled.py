@@ -1,4 +1,4 @@
-"""Are regression targets so large or so far from zero that the outputs cannot reach them in the steps there are?"""
+"""Are regression targets so large or so far from zero that the outputs cannot reach them in time?"""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Is the temperature of a contrastive loss such that its logits cannot differ, or all saturate?"""
+"""Is the temperature of a contrastive loss so high that logits cannot differ, or so low that all saturate?"""
 
 import pytest
 import torch

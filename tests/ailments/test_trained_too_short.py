@@ -1,4 +1,4 @@
-"""Did the run end while the loss was still falling fast, so that more steps are what is missing?"""
+"""Did the run end while it was still learning fast?"""
 
 from typing import Any
 

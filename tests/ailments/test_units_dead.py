@@ -1,4 +1,4 @@
-"""Do units answer nothing, whatever the input, so that no gradient can wake them?"""
+"""Are units dead: constant on every input, so that no gradient can revive them?"""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Do bounded activations sit in their flat ends, where no gradient passes?"""
+"""Are bounded activations stuck in their flat ends, where no gradient passes?"""
 
 import pytest
 from torch import nn

@@ -1,4 +1,4 @@
-"""Does the training fail because it begins with its full step?"""
+"""Does training fail because it starts at its full learning rate without a warm-up?"""
 
 import pytest
 import torch

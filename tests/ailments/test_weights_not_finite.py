@@ -1,4 +1,4 @@
-"""Are there weights that are not numbers?"""
+"""Are there NaN or infinite weights?"""
 
 import math
 

@@ -66,7 +66,7 @@ def test_structures(model, symmetric):
 def test_convolutions_and_normalized_inputs_know_places():
     conv = nn.Sequential(nn.Conv2d(1, 4, 3), nn.Flatten(), nn.Linear(4 * 4 * 4, 2))
     (only,) = th.read("input-symmetry", conv, data=torch.randn(5, 1, 6, 6, generator=torch.Generator().manual_seed(0)))
-    assert only.expected is None and "knows their places" in only.meaning
+    assert only.expected is None and "uses their position" in only.meaning
     norm = nn.Sequential(nn.BatchNorm1d(12), nn.Linear(12, 2))
     squares = nn.Sequential(th.nn.spindly(nn.Linear(12, 8)), nn.ReLU(), nn.Linear(8, 2))
     for model in (norm, squares, nn.Sequential(th.nn.Spindly(12, 2))):

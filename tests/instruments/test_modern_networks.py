@@ -69,7 +69,7 @@ def test_a_normalized_path_passes_signals_whatever_its_depth(depth):
     torch.manual_seed(0)
     model = Vision(depth=depth).eval()
     readings = th.read("signal", model, data=pictures()[0])
-    (gain,) = [reading for reading in readings if "gain of the whole path" in reading.quantity]
+    (gain,) = [reading for reading in readings if "relative gain of the whole network" in reading.quantity]
     assert 0.03 < gain.measured < 30
     norms = [r.measured for r in readings if r.quantity == "mean square of the signal"]
     assert min(norms) > 1e-4 and max(norms) < 1e4

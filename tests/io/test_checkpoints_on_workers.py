@@ -157,7 +157,7 @@ def test_work_of_a_killed_worker_is_done_by_another(backend, tmp_path):
 
 def test_work_that_kills_every_worker_is_given_up_in_one_line(tmp_path, monkeypatch):
     monkeypatch.setattr(workers, "LOSSES", 1)
-    with pytest.raises(ValueError, match="^expected workers that live"):
+    with pytest.raises(ValueError, match="^expected workers to survive"):
         list(completed(always_killed, [(str(tmp_path), 0)], jobs=2))
 
 

@@ -31,7 +31,7 @@ def test_a_folder_is_another_s_only_once_all_its_holders_are_gone(tmp_path):
     first, second = Holder(), Holder()
     claim(tmp_path / "run", first)
     claim(tmp_path / "run", second)
-    assert "into which another run writes now" in other(tmp_path / "run")
+    assert "which another run is writing to" in other(tmp_path / "run")
     del first
     assert "another run" in other(tmp_path / "run")
     del second

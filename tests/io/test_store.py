@@ -127,7 +127,7 @@ def test_two_processes_do_not_write_into_one_folder(tmp_path):
         [sys.executable, "-c", code, str(tmp_path / "out")], capture_output=True, text=True, check=False
     )
     assert other.returncode == 1
-    assert "expected a folder of its own for this run" in other.stderr
+    assert "expected an unused folder for this run" in other.stderr
     del held, again
     free = subprocess.run([sys.executable, "-c", code, str(tmp_path / "out")], capture_output=True, check=False)
     assert free.returncode == 0

@@ -47,4 +47,4 @@ def test_untrained_weights_are_not_said_to_be_written_by_training():
     surprise = [r for r in readings if r.quantity == "p-value against noise"]
     assert len(surprise) == 24
     assert all(r.status != "not random" for r in surprise)
-    assert not any("training has written" in r.meaning for r in readings)
+    assert not any("training has created" in r.meaning for r in readings)

@@ -95,7 +95,7 @@ def test_the_spread_of_gradients_is_measured_and_advises_a_width():
     assert narrow.question.name == "spread of gradients"
     assert reading.status == "agrees"
     assert "widen to 1" in reading.meaning
-    assert "One step size serves every seed" in wide.readings[0].meaning
+    assert "One learning rate works for every seed" in wide.readings[0].meaning
     (linear,) = th.design(activation="identity", depth=6, width=40).answers[-1].readings
     assert linear.status == "agrees"
     (tanh,) = th.design(activation="tanh", depth=6, width=40).answers[-1].readings

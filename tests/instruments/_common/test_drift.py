@@ -12,7 +12,7 @@ START = torch.diag(torch.tensor([3.0, 1.0, 0.5], dtype=torch.float64))
     ("kernel", "measured", "word"),
     [
         (1.05 * START, 0.05, "Lazy"),
-        (3.0 * START, 2.0, "changed direction: features changed little"),
+        (3.0 * START, 2.0, "changed direction: the features changed little"),
         (START.flip(0, 1), None, "is learning features"),
         (torch.zeros_like(START), 1.0, "the network is dead"),
     ],

@@ -22,7 +22,7 @@ def test_variances_are_of_the_fan_in_and_activations_are_those_that_feed():
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(50, 80), nn.GELU(), nn.Linear(80, 60), nn.Tanh(), nn.Linear(60, 3))
     first, second, third = layers_of(Subject(model, data=torch.randn(8, 50)))
-    assert first.activation is None and "fed by the inputs" in first.between
+    assert first.activation is None and "sees the inputs" in first.between
     assert (second.activation.name, third.activation.name) == ("gelu", "tanh")
     for layer, module in zip((first, second, third), (model[0], model[2], model[4]), strict=True):
         expected = module.in_features * float(module.weight.detach().double().square().mean())

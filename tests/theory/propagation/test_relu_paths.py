@@ -88,7 +88,7 @@ def test_the_advised_width_is_the_least():
 
 
 def test_words_advise_only_where_it_is_needed():
-    assert "One step size serves every seed" in spread_words(3, 512, 0.05)
+    assert "One learning rate works for every seed" in spread_words(3, 512, 0.05)
     assert f"widen to {width_for_spread(30)}" in spread_words(30, 20, 8.0)
-    assert "few inputs spread it" in spread_words(3, 512, 2.0)
+    assert "the small number of inputs spreads it" in spread_words(3, 512, 2.0)
     assert "widen to 225" in spread_words(20, 100, 1.0, relu=False)

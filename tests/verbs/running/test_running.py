@@ -287,5 +287,5 @@ def test_two_runs_are_laid_side_by_side(tmp_path, warm):
         and "learning rate 0.1 and 0.2" in told.stdout
     )
     same = warm(["-m", "theodolite", "compare", "small", "small"], tmp_path)
-    assert "They do not part" in same.stdout
+    assert "No difference" in same.stdout
     assert warm(["-m", "theodolite", "compare", "small", "none"], tmp_path).returncode == 2

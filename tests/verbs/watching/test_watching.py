@@ -192,7 +192,9 @@ def test_a_dead_network_is_told_from_a_catapult_though_its_loss_is_zero(samples)
     assert record.value("loss on the probe") == 0
     assert watch.phase.name == "dead"
     assert [finding.name for finding in watch.findings] == ["units-dead"]
-    alive = next(reading for _, reading in record.readings if reading.quantity.startswith("tangent kernel that tells"))
+    alive = next(
+        reading for _, reading in record.readings if reading.quantity.startswith("tangent kernel that separates")
+    )
     assert alive.status == "below"
 
 
