@@ -102,7 +102,7 @@ def summary(rows):
     free = sum(bool(r["costs_nothing"]) for r in faulty)
     held = sum(not r["wrong"] for r in rows)
     return (
-        f"{len(faulty)} faults ({', '.join(f'{kind} {n}' for kind, n in sorted(kinds.items()))}), {free} of them without a price "
+        f"{len(faulty)} faults ({', '.join(f'{kind} {n}' for kind, n in sorted(kinds.items()))}), {free} of them without a cost "
         f"yet; {len(healthy)} questions whose answer was that nothing is wrong. {held} of {len(rows)} are what they claim. "
         f"A run takes {sum(r['seconds'] for r in rows) / len(rows):.2f} s of one core on average, "
         f"{max(r['seconds'] for r in rows):.1f} s at most."

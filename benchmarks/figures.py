@@ -61,7 +61,7 @@ def clinic_page(rows, counts):
     lines = [text, "## The ladder\n"]
     answers = [row for row in rows["ladder"] if "found" in row]
     lines.append(
-        "Healthy runs, the clinic's and the field's cures, at a third, one and three times their best step "
+        "Healthy runs (the clinic's, and the field's after their cure) at a third, one and three times their best learning rate "
         f"(`python benchmarks/ladder.py --diagnose`): {ladder.summary(answers)}.\n"
         if answers
         else "Not made.\n"
@@ -72,8 +72,8 @@ def clinic_page(rows, counts):
     lines += ["\n## The same findings everywhere\n", same_everywhere(rows["determinism"])]
     lines += [
         "\n## How often each finding is right\n",
-        "Over the unseen half, the field and the ladder together, false alarms counted, with Wilson's 95 % interval. The package",
-        "says this beside the finding.\n",
+        "Over the unseen half, the field and the ladder together, false alarms included, with Wilson's 95 % interval. The package",
+        "shows this with each finding.\n",
         "| finding | right of raised |",
         "| --- | --- |",
         *(f"| {name} | {report.interval(right, raised)} |" for name, (right, raised) in counts.items()),
@@ -102,14 +102,13 @@ def field_page(rows):
     said = {(row["case"], row["fixed"]): (field.verdict(CASES[row["case"]], row), row) for row in rows["field"]}
     text = f"""# The field: what people ask
 
-What somebody asked in public about training that did not work, rebuilt small, beside the same run with the answer that was
-accepted there. Architecture, loss, optimizer, batch size and the scale of the data follow the question; code, data and words
-are our own. Made by `python benchmarks/field.py`, with `--truth` and without; *kept* is the largest share of the cure's skill (0
-at the best constant answer, 1 at perfect) that the run as asked keeps in any of two seeds. A run is a fault if it keeps at most
-{field.KEPT} of it, and if the cure learns. Scores are accuracies or shares of variance on held-out data, in the way in which the
-model is used (a language model from what came before, a table without the leaked column).
+Public questions about training that did not work, rebuilt in small size, next to the same run with the accepted answer.
+Architecture, loss, optimizer, batch size and the scale of the data follow the question; code, data and words are our own. Made by `python benchmarks/field.py`, with `--truth` and without; *kept* is the largest share of the cured run's
+skill (0 when ignoring the input, 1 when perfect) that the run as asked keeps, over two seeds. A run is faulty if it keeps at most
+{field.KEPT} of it and the cured run learns. Scores are accuracies or shares of variance on held-out data, as the model is used (a
+language model given only what came before, a table without the leaked column).
 
-{field.summary(truth) if truth else "The runs were not trained beside their cures."}
+{field.summary(truth) if truth else "The cured runs were not trained."}
 
 {diagnosed(said)}
 
@@ -128,7 +127,7 @@ Names marked * are not in the catalogue of ailments.
             scores = ("–", "–", "–") if row is None else tuple(f"{row[k]:.2f}" for k in ("asked", "cured", "kept"))
             stars = [name + ("" if field.american(name) in known else "*") for name in case.accept]
             names = ", ".join(stars) or "nothing is wrong"
-            note = f"; no price yet: {case.costs_nothing}" if case.costs_nothing else ""
+            note = f"; no cost yet: {case.costs_nothing}" if case.costs_nothing else ""
             cells = case.name, *scores, names + note, answer(said, case), case.source
             lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
@@ -149,7 +148,7 @@ def answer(said, case):
 def diagnosed(said):
     """The totals of what the library said, and what it took beside training."""
     if not said:
-        return "The library was not asked."
+        return "The library was not run."
     tally, first, errors = Counter(), 0, 0
     ratios, times = [], []
     for (name, fixed), ((verdict, leads, _), row) in said.items():
@@ -162,7 +161,7 @@ def diagnosed(said):
     faulty, healthy = (sum(n for (sick, _), n in tally.items() if sick == kind) for kind in (True, False))
     times.sort()
     return (
-        f"The library, asked before the first step and after the last: found {report.interval(tally[True, 'OK'], faulty)}, "
+        f"The library, run before the first step and after the last, found {report.interval(tally[True, 'OK'], faulty)}, "
         f"the cause first {report.interval(first, faulty)}; healthy runs with an alarm "
         f"{report.interval(tally[False, 'ALARM'], healthy)}; "
         f"{errors} exceptions. The longer of the two diagnoses takes a median of {times[len(times) // 2]:.1f} s of one core, "

@@ -125,16 +125,16 @@ def page(rows: Sequence[Row], split: str, planned: int) -> str:
     made, harmless, every, rows = len(rows), left_out(rows), rows, counted(rows)
     day = datetime.now(UTC).date().isoformat()
     sick = sum(row["ailment"] is not None for row in rows)
-    part = "" if made >= planned else f" These are of {made} of its {planned} runs: which, chance and time decided."
+    part = "" if made >= planned else f" These are {made} of its {planned} runs, chosen at random until time ran out."
     lines = [
         "# The clinic",
         "",
-        "How often the diagnosis is right. Each run is trained as its script says, watched, and diagnosed at the end; what ails",
-        "it is known, because it was put there. A sick run must end worse than its twin, the same script without the ailment:",
-        "where it keeps more than nine tenths of the twin's skill (score less chance), it is left out by program, and listed.",
-        f'Thresholds were chosen on one part of the collection; the figures are of the part "{split}",',
-        f"{'with other architectures and seeds' if split == 'unseen' else 'the one they were chosen on'}: {sick} sick runs and "
-        f"{len(rows) - sick} healthy ones, on {day}. An alarm is a warning or worse. Seconds are those of one core.{part}",
+        "How often the diagnosis is right. Each run is trained as its script says, watched, and diagnosed at the end; the fault is",
+        "known, because it was put there on purpose. A faulty run must end worse than its twin, the same script without the fault:",
+        "if it keeps more than nine tenths of the twin's skill (score above chance), a program leaves it out and lists it.",
+        f'Thresholds were chosen on one part of the collection; the figures are for the part "{split}",',
+        f"{'with other architectures and seeds' if split == 'unseen' else 'the one they were chosen on'}: {sick} faulty runs and "
+        f"{len(rows) - sick} healthy ones, on {day}. An alarm is a warning or worse. Seconds are of one core.{part}",
         "",
         f"Made by `python -m benchmarks.clinic --split {split} --cure`, written by `python benchmarks/figures.py`.",
         "",
@@ -148,7 +148,7 @@ def page(rows: Sequence[Row], split: str, planned: int) -> str:
     for name, runs, found, among, first, cured, tried in by_ailment(rows):
         own = (among, first, f"{cured} of {tried}" if tried else "–") if name != "healthy" else ("–", "–", "–")
         lines.append(f"| {name} | {runs} | {found} | " + " | ".join(map(str, own)) + " |")
-    lines += ["", "Runs that were got wrong, and what was said of them:", ""]
+    lines += ["", "Runs with a wrong diagnosis, and what was found in them:", ""]
     lines += [f"- `{case}`: {said}" for case, said in misses(rows)] or ["none"]
     lines += ["", _without(harmless, every), ""]
     lines += [f"- `{row['case']}`: {', '.join(f['name'] for f in row['findings']) or 'nothing'}" for row in harmless]

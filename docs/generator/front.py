@@ -25,9 +25,9 @@ STARTS = (
     ("While it trains", "guide/while-it-trains.html", "what goes wrong, and when: theodolite run, th.Watch"),
     ("After training", "guide/after-training.html", "any module or checkpoint: theodolite survey"),
     ("Gallery", "gallery/index.html", "five whole examples with pictures"),
-    ("Theorems that run", "atlas.html", "each law beside its experiment: theodolite check"),
-    ("Five documents, step by step", "documents/index.html", "every statement beside the code that runs it"),
-    ("Errata of the literature", "errata.html", "what is wrong in print, and what holds"),
+    ("Theorems that run", "atlas.html", "each law compared with an experiment: theodolite check"),
+    ("Five documents, step by step", "documents/index.html", "every statement next to the code that runs it"),
+    ("Errata of the literature", "errata.html", "what is wrong in print, and what is true"),
 )
 FROM = (
     ("WeightWatcher", "weightwatcher"),
@@ -49,9 +49,9 @@ def front_page(findings: Iterable[str]) -> Page:
     body = (
         "<h1>Theodolite</h1>"
         '<p class="th-lead">Theodolite finds what is wrong with your PyTorch model and what to change. It tries each fix '
-        "on a copy before it suggests one, and shows every number with its error, beside the value that theory expects.</p>"
+        "on a copy before it suggests one, and shows every number with its error and the value that theory expects.</p>"
         f'<pre tabindex="0"><code>{html.escape(FIRST)}</code></pre>'
-        "<h2>Three findings</h2><p>Made when this page was built, on scikit-learn's digits.</p>"
+        "<h2>Three findings</h2><p>Computed when this page was built, on scikit-learn's digits.</p>"
         f'{"".join(findings)}<h2>Where to begin</h2><ul class="th-starts">{starts}</ul>'
         f'<p>Coming from {coming}?</p><p class="th-small"><a href="glossary.html">Glossary</a> · '
         '<a href="clinic.html">How often findings are right</a> · <a href="benchmarks.html">Benchmarks</a> · '
