@@ -47,7 +47,7 @@ def _says(subject: Subject) -> str:
     how = "never rose" if never else f"fell from {max(lrs):.3g} to {lrs[-1]:.3g} early"
     return (
         f"The learning rate {how}: for {share:.0%} of the run it was below {SMALL:.0%} of the {top:g} that the optimizer "
-        "was made with."
+        "was created with."
     )
 
 

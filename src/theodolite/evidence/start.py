@@ -153,7 +153,7 @@ def beginning(subject: Subject) -> Mapping[str, Tensor] | None:
     known = origin_tensors(subject)
     if known is not None or not was_trained(subject):
         return known
-    found: Mapping[str, Tensor] | None = subject.once("drawn anew", lambda: drawn_anew(subject.model))
+    found: Mapping[str, Tensor] | None = subject.once("drawn again", lambda: drawn_anew(subject.model))
     return found
 
 

@@ -91,7 +91,7 @@ def _classes(kernel: Tensor, answers: Tensor, targets: Tensor) -> Iterator[Readi
         stderr=share_error(shares[0], n),
         expected=Band(low=chance),
         against="health",
-        meaning=f"The tangent kernel of layers like these answers {shares[0]:.1%} of samples it has not seen rightly; the "
+        meaning=f"The tangent kernel of layers like these answers {shares[0]:.1%} of unseen samples correctly; the "
         f"largest class alone would give {chance:.1%}. Close to that, the kernel of this architecture does not suit the data.",
     )
     yield Reading(

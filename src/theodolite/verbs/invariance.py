@@ -89,8 +89,8 @@ def rotation_invariance(
 
 def _beside(m: RotationGap) -> str:
     if m.shift is None:
-        return f"beside {m.rounding:.2g} by rounding alone (largest difference over the predictions' root mean square)"
+        return f"against {m.rounding:.2g} by rounding alone (largest difference over the predictions' root mean square)"
     return (
-        f"for random starts; the mean prediction moves by {m.shift.value:.2g} (chance {m.chance:.2g}), beside {m.seeds:.2g} "
+        f"for random starts; the mean prediction moves by {m.shift.value:.2g} (chance {m.chance:.2g}), against {m.seeds:.2g} "
         "between two seeds"
     )

@@ -232,7 +232,7 @@ def _checked(x: Any, y: Any) -> tuple[Tensor, Tensor, bool]:
         if bool(conflict.any()):
             shared = torch.isin(index, index[conflict])
             raise InputError(
-                f"expected one label for each point, got several for the same point in rows {_rows(shared)}; mend the labels"
+                f"expected one label for each point, got several for the same point in rows {_rows(shared)}; correct the labels"
             )
         keep = ~twice | (first[index] == torch.arange(len(points), device=points.device))
         points, labels = points[keep], labels[keep]

@@ -211,7 +211,7 @@ def _inputs(x: Any) -> tuple[Floats, tuple[int, ...]]:
     flat = np.ascontiguousarray(array.reshape(len(array), -1), dtype=np.float64)
     if not np.isfinite(flat).all():
         row = int(np.flatnonzero(~np.isfinite(flat).all(1))[0])
-        raise InputError(f"expected finite inputs, got a value that is not in row {row}; remove or mend it")
+        raise InputError(f"expected finite inputs, got a value that is not in row {row}; remove or correct it")
     return flat, array.shape[1:]
 
 
@@ -225,7 +225,7 @@ def _targets(y: Any, count: int) -> tuple[Floats, tuple[int, ...]]:
     values = array.reshape(count, -1).astype(np.float64)
     if not np.isfinite(values).all():
         row = int(np.flatnonzero(~np.isfinite(values).all(1))[0])
-        raise InputError(f"expected finite targets, got a value that is not in row {row}; remove or mend it")
+        raise InputError(f"expected finite targets, got a value that is not in row {row}; remove or correct it")
     if array.dtype.kind == "f" or array.ndim == 2:
         return values, ()
     return values, tuple(int(label) for label in np.unique(array))

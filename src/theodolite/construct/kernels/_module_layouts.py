@@ -57,11 +57,11 @@ def as_tokens(program: Program, spread: bool = True) -> tuple[Program, bool]:
     for layer in program:
         if isinstance(layer, Convolution):
             raise InputError(
-                "expected no convolution beside attention, got one; sequences have their channels last there"
+                "expected no convolution together with attention, got one; sequences have their channels last there"
             )
         if isinstance(layer, Normalized) and layer.whole:
             raise InputError(
-                "expected LayerNorm beside attention, got GroupNorm, which takes positions for channels there"
+                "expected LayerNorm with attention, got GroupNorm, which takes positions for channels there"
             )
         if isinstance(layer, Sum):
             (branch, one), (skip, two) = as_tokens(layer.branch, spread), as_tokens(layer.skip, spread)

@@ -109,7 +109,7 @@ def _fault(name: str, place: _Place | None, folder: Path) -> str:
         return f"expected all parts of {name} in the metadata, got one without a place; copy the folder again"
     path = folder / Path(place.path).name
     if not path.is_file():
-        return f"expected {path.name} beside the metadata, got no such file; copy the whole folder"
+        return f"expected {path.name} next to the metadata, got no such file; copy the whole folder"
     if place.changed:
         return f"expected parts of {name} that are stored as they are, got packed ones; save without extensions"
     if place.offset < 0 or place.length < 1 or place.offset + place.length > path.stat().st_size:

@@ -254,5 +254,5 @@ def _dtype(module: str, name: str) -> torch.dtype | None:
 def limited(raw: bytes) -> io.BytesIO:
     """A pickle in memory, if it is not larger than any that has a meaning."""
     if len(raw) > LARGEST:
-        raise ValueError(f"a pickle of {len(raw):,} bytes beside its storages, of {LARGEST:,} at most")
+        raise ValueError(f"a pickle of {len(raw):,} bytes besides its storages, of {LARGEST:,} at most")
     return io.BytesIO(raw)

@@ -195,7 +195,7 @@ def _outside(name: str, shape: tuple[int, ...], dtype: torch.dtype, tensor: _Ten
     size = math.prod(shape) * dtype.itemsize
     offset = int(tensor.external.get("offset") or 0)
     if location != Path(location).name or not beside.is_file():
-        return unreadable(name, f"expected {name} in a file beside {path}, got {location!r}; copy it there")
+        return unreadable(name, f"expected {name} in a file next to {path}, got {location!r}; copy it there")
     if offset < 0 or offset + size > beside.stat().st_size:
         return unreadable(name, f"expected {size:,} bytes of {name} in {beside}, got fewer; copy it again")
     return Weight(name, shape, dtype, Place(str(beside.absolute()), offset, dtype, shape), source_of(beside))

@@ -79,7 +79,7 @@ def _weight(name: str, entry: Fields, path: Path, shards: int) -> Weight:
     shape = checked_shape([_number(dimension, 1) for dimension in fields])
     data = path.with_name(f"{path.stem}.data-{_number(entry, 3):05d}-of-{shards:05d}")
     if not data.is_file():
-        return unreadable(name, f"expected {data.name} beside {path}, got no such file; copy all files of it")
+        return unreadable(name, f"expected {data.name} next to {path}, got no such file; copy all files of it")
     if size != math.prod(shape) * dtype.itemsize or offset + size > data.stat().st_size:
         return unreadable(name, f"expected {size:,} bytes of {name} in {data.name}, got fewer; copy it again")
     source = f"{source_of(path)}|{source_of(data)}"

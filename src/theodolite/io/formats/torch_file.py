@@ -208,7 +208,7 @@ class _Bounded:
     def _counted(self, found: bytes) -> bytes:
         self.left -= len(found)
         if self.left <= 0:
-            raise ValueError("pickles of more than 64,000,000 bytes beside the storages")
+            raise ValueError("pickles of more than 64,000,000 bytes besides the storages")
         return found
 
 

@@ -32,7 +32,7 @@ def measure(
 
 law = Law(
     claim="The density of the targets under all deep linear networks of a shape has a closed form at any widths, depth and "
-    "number of samples; here beside the mean likelihood of networks drawn from the prior.",
+    "number of samples, compared here with the mean likelihood of networks drawn from the prior.",
     formula=r"Z=\frac{\det(XX^\top)^{-1/2}}{(\pi\|\theta_*\|^2)^{P/2}\prod_l\Gamma(n_l/2)}"
     r"\,G^{L+1,0}_{0,L+1}\left(\frac{\|\theta_*\|^2}{M}\,|\,\frac{P}{2},\frac{n_1}{2},\dots,\frac{n_L}{2}\right)",
     assumes={"no noise": {"noise_variance": 0.03}, "weights of variance 1 over fan-in": {"prior_variance": 1.1}},

@@ -30,7 +30,7 @@ def measure(instance: int, log_time: float, *, tail: Tail = "exponential", soone
 
 law = Law(
     claim="Gradient flow on separable classes with an exponential loss never stops: it goes out along the widest margin as log "
-    "t, and what it keeps beside that is fixed by the multipliers.",
+    "t, and what remains besides that is fixed by the multipliers.",
     formula=r"w(t)=\hat w\ln t+\rho(t),\qquad e^{-x_i\cdot\rho(\infty)}=a_i\;(i\in S)",
     assumes={
         "an exponential tail": {"tail": 3.0},

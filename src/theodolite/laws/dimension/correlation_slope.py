@@ -21,7 +21,10 @@ def measure(kind: str, dimension: int, *, generator: torch.Generator, noise_vari
 law = Law(
     claim="The logarithm of the number of close pairs grows with the logarithm of the distance at the slope of the dimension.",
     formula=r"C(r)\propto r^d",
-    assumes={"no noise at those distances": {"noise_variance": 3.7e-06}, "distances small beside the manifold": None},
+    assumes={
+        "no noise at those distances": {"noise_variance": 3.7e-06},
+        "distances small compared with the manifold": None,
+    },
     source="grassberger1983",
     predict=predict,
     measure=measure,

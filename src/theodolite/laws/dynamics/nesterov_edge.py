@@ -22,7 +22,7 @@ def measure(momentum: float, *, generator: torch.Generator, nesterov: bool = Tru
 
 law = Law(
     claim="Nesterov's momentum, which accelerates where the loss is flat, makes the steepest direction unstable earlier: at "
-    "beta = 0.9 a curvature of 1.36 over the step is too much, where plain descent bears 2 and heavy-ball momentum 3.8.",
+    "beta = 0.9 a curvature of 1.36 over the step is too much, while plain descent allows 2 and heavy-ball momentum 3.8.",
     formula=r"\eta\lambda<\frac{2+2\beta}{1+2\beta}",
     assumes={"Nesterov's, not heavy-ball momentum": {"nesterov": False}},
     source="cohen2021",

@@ -55,8 +55,8 @@ def measure(
 
 
 law = Law(
-    claim="The mean square and the cosine of the inputs, and the sizes of the network, are enough to say which single step it "
-    "bears: the constant direction or the linear functions of the inputs are learned fastest.",
+    claim="The mean square and the cosine of the inputs, and the sizes of the network, are enough to say which single "
+    "learning rate is stable: the constant direction or the linear functions of the inputs are learned fastest.",
     formula=r"\eta<\frac{2m}{\lambda_{\max}},\qquad\frac{\lambda_{\max}}m\approx\max\Big(\Theta(c)+\frac{\Theta(1)-\Theta(c)}m,\ "
     r"\Theta'(c)(1-c)\frac{(1+\sqrt{n_0/m})^2}{n_0}+\dots\Big)",
     assumes={"weights of the variance supposed": {"gain": 1.5}},

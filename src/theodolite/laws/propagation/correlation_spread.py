@@ -37,7 +37,7 @@ law = Law(
     claim="A layer shows the correlation of two signals through a sample of its inputs and a sample of its outputs; the errors "
     "of both add as variances.",
     formula=r"\mathrm{std}\,\hat c=(1-c^2)\sqrt{s+\frac{11}2c^2s^2-\frac3{nm}},\quad s=\frac1n+\frac1m",
-    assumes={"a layer in front that is drawn anew": {"shared": True}, "layers wide": None},
+    assumes={"a previous layer that is drawn again": {"shared": True}, "layers wide": None},
     source="fisher1915",
     predict=predict,
     measure=measure,

@@ -30,7 +30,7 @@ law = Law(
     "behind; their variances add.",
     formula=r"\mathrm{std}\,\frac{|z|^2}m=\sqrt{V\Big(1+\frac2m\Big)+\frac{2F(K)^2}m},\quad "
     r"V=\frac{C_w^2(\langle\sigma^4\rangle-\langle\sigma^2\rangle^2)}n",
-    assumes={"a layer in front that is drawn anew": {"shared": True}, "signals in front Gaussian": None},
+    assumes={"a previous layer that is drawn again": {"shared": True}, "signals in front Gaussian": None},
     source="roberts2022, section 4.3",
     predict=predict,
     measure=measure,

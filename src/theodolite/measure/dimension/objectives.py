@@ -199,7 +199,9 @@ class _Scores:
 def _score(train: Train, evaluate: Callable[[Any], float], dimension: int | None, seed: int) -> float:
     score = float(evaluate(train(dimension, seed)))
     if not math.isfinite(score):
-        raise InputError(f"expected a finite score, got {score} at dimension {dimension}, seed {seed}; mend evaluate")
+        raise InputError(
+            f"expected a finite score, got {score} at dimension {dimension}, seed {seed}; correct evaluate"
+        )
     return score
 
 

@@ -99,7 +99,7 @@ def update_rule(optimizer: torch.optim.Optimizer, model: nn.Module) -> UpdateRul
     if any((group.kind, group.momentum) != (first.kind, first.momentum) for group in told):
         return UpdateRule(name, lr, why="groups differ in their momentum")
     if any(group.lr * group.decay >= 2 for group in told):
-        return UpdateRule(name, lr, why="weight decay times the step is 2 or more, which no curvature can mend")
+        return UpdateRule(name, lr, why="weight decay times the step is 2 or more, which is unstable at any curvature")
     steps = _steps_made(optimizer)
     held = {id(p): (group, own) for group, own in zip(groups, told, strict=True) for p in group["params"]}
     gains: dict[str, Gain] = {}

@@ -129,7 +129,7 @@ def _passes(does: Affine | DenseMap | Bend | Maximum) -> bool:
 def _own_copy(model: nn.Module) -> nn.Module:
     for name, tensor in (*model.named_parameters(), *model.named_buffers()):
         if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
-            raise InputError(f"expected finite weights, got NaN or infinity in {name!r}; mend the checkpoint")
+            raise InputError(f"expected finite weights, got NaN or infinity in {name!r}; use another checkpoint")
     try:
         own = copy.deepcopy(model).double().eval().requires_grad_(False)
     except RuntimeError as error:

@@ -215,7 +215,7 @@ def _angles(rows: Any, state: Found) -> None:
         "manifold",
         "DANCo",
         dimension_danco(rows),
-        "Norms and angles of 10 neighbors beside balls of as many rows (at most 1,500).",
+        "Norms and angles of 10 neighbors, compared with balls of as many rows (at most 1,500).",
     )
 
 
