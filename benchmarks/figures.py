@@ -72,8 +72,8 @@ def clinic_page(rows, counts):
     lines += ["\n## The same findings everywhere\n", same_everywhere(rows["determinism"])]
     lines += [
         "\n## How often each finding is right\n",
-        "Over the unseen half, the field and the ladder together, false alarms included, with Wilson's 95 % interval. The package",
-        "shows this with each finding.\n",
+        "Over the unseen half, the field and the ladder together, false alarms included, with Wilson's 95 % interval. The",
+        "package shows this with each finding.\n",
         "| finding | right of raised |",
         "| --- | --- |",
         *(f"| {name} | {report.interval(right, raised)} |" for name, (right, raised) in counts.items()),
@@ -103,8 +103,9 @@ def field_page(rows):
     text = f"""# The field: what people ask
 
 Public questions about training that did not work, rebuilt in small size, next to the same run with the accepted answer.
-Architecture, loss, optimizer, batch size and the scale of the data follow the question; code, data and words are our own. Made by `python benchmarks/field.py`, with `--truth` and without; *kept* is the largest share of the cured run's
-skill (0 when ignoring the input, 1 when perfect) that the run as asked keeps, over two seeds. A run is faulty if it keeps at most
+Architecture, loss, optimizer, batch size and the scale of the data follow the question; code, data and words are our own. Made
+by `python benchmarks/field.py`, with `--truth` and without; *kept* is the largest share of the cured run's skill
+(0 when ignoring the input, 1 when perfect) that the run as asked keeps, over two seeds. A run is faulty if it keeps at most
 {field.KEPT} of it and the cured run learns. Scores are accuracies or shares of variance on held-out data, as the model is used (a
 language model given only what came before, a table without the leaked column).
 

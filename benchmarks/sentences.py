@@ -3,6 +3,7 @@
 Findings come from the sick networks of tests/ailments; errors of a run, which need one, show their sentence with its gaps.
 """
 
+import ast
 import importlib
 import sys
 import warnings
@@ -10,17 +11,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from theodolite import catalogue
-from theodolite.core.ailment import SilentError
 
 TESTS = Path(__file__).parents[1] / "tests"
+AILMENTS = Path(catalogue.__file__).parent / "ailments"
 
 
 def sentences(name: str) -> Iterator[str]:
     """The lines of one ailment."""
     module = name.replace("-", "_")
-    error = getattr(importlib.import_module(f"theodolite.ailments.{module}"), "error", None)
-    if isinstance(error, SilentError):
-        yield f"{error.severity}: {error.says} -> {error.remedy}"
+    for node in ast.walk(ast.parse((AILMENTS / f"{module}.py").read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "silent_error":
+            own = {word.arg: word.value.value for word in node.keywords if isinstance(word.value, ast.Constant)}
+            yield f"{own['severity']}: {own['says']} -> {own['remedy']}"
     if not (TESTS / "ailments" / f"test_{module}.py").exists():
         return
     judged = importlib.import_module("fixtures.judging").judged

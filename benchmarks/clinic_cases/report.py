@@ -129,8 +129,8 @@ def page(rows: Sequence[Row], split: str, planned: int) -> str:
     lines = [
         "# The clinic",
         "",
-        "How often the diagnosis is right. Each run is trained as its script says, watched, and diagnosed at the end; the fault is",
-        "known, because it was put there on purpose. A faulty run must end worse than its twin, the same script without the fault:",
+        "How often the diagnosis is right. Each run is trained as its script says, watched, and diagnosed at the end; the fault",
+        "is known, because it was put there. A faulty run must end worse than its twin, the same script without the fault:",
         "if it keeps more than nine tenths of the twin's skill (score above chance), a program leaves it out and lists it.",
         f'Thresholds were chosen on one part of the collection; the figures are for the part "{split}",',
         f"{'with other architectures and seeds' if split == 'unseen' else 'the one they were chosen on'}: {sick} faulty runs and "

@@ -3,9 +3,9 @@
 Rare classes alone are not a fault; giving them up is. The check runs when the majority class has at least seven times as many
 samples as the rarest, and the network has learned at least the class frequencies (its loss is no higher than when ignoring the
 input). It compares the accuracy on the majority class with the accuracy on classes less than a fifth of its size, on held-out
-data if there is any. It warns if the rare classes are mostly wrong, and behind by three standard errors, which happens by chance once
-in 700; otherwise it leaves a note. Counts are exact; Wilson's interval at three standard errors says what they tell about the
-source.
+data if there is any. It warns if the rare classes are mostly wrong, and behind by three standard errors, which happens by
+chance once in 700; otherwise it leaves a note. Counts are exact; Wilson's interval at three standard errors says what they tell
+about the source.
 """
 
 import math

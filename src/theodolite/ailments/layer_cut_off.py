@@ -2,8 +2,8 @@
 
 Exact, on two batches and at three points. Parameters that require a gradient get none, or one that is zero in every entry, even
 after a small random change of all weights (so layers and branches that start at zero on purpose pass) and with weights so small
-that no unit is saturated; and other values in their place change the loss, so they are in use. Unused parameters do no harm and are a note; parameters that are not in the
-optimizer were left out on purpose.
+that no unit is saturated; and other values in their place change the loss, so they are in use. Unused parameters do no harm and
+are a note; parameters that are not in the optimizer were left out on purpose.
 """
 
 import copy
