@@ -52,7 +52,7 @@ SHOWN = {  # each command with the lines that a page shows below it
 }
 COMMANDS = sorted({*SHOWN, *(line for line in FIRST.splitlines() if line.startswith("theodolite "))})
 NUMBER = re.compile(r"[−-]?∞|[−-]?\d[\d.,]*(?:e[+-]?\d+)?(?:×10[⁻⁰¹²³⁴-⁹]+)?")
-FIRM = ("✖", "▲ Warn", "▲ warn", "✓", "○ note", "type:", "do:")
+FIRM = ("✖", "▲ Warn", "▲ warn", "✓", "○ note", "fix:")
 """How lines of a diagnosis begin that do not depend on the time it had."""
 
 

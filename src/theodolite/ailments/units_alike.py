@@ -34,7 +34,9 @@ def judge(subject: Subject) -> Iterator[Finding]:
         return
     where, (share, units) = max(found.items(), key=lambda item: item[1][0])
     kinds = max(1, round(units * (1 - share)))
-    others = "" if len(found) == 1 else f"; {len(found) - 1} other layers are like it"
+    others = (
+        "" if len(found) == 1 else f"; {len(found) - 1} more {'layer is' if len(found) == 2 else 'layers are'} like it"
+    )
     text, suggested = remedy_for(activation_in(signs))
     yield Finding(
         severity="critical" if share >= ALL else "warning",
