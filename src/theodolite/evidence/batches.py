@@ -25,8 +25,11 @@ MOST_BATCHES, MOST_SAMPLES, MOST_BYTES = 2048, 16_384, 1 << 26
 BATCH = 64
 """Samples of a batch where the data are columns and nobody said how training cuts them."""
 
-A_PASS, A_STEP, LEAST_ROWS = 0.04, 0.004, 8
-"""Shares of the budget that a pass of all samples and a step may take; batches are made no smaller than so many samples."""
+A_PASS, A_SCORE, A_STEP = 0.04, 0.01, 0.004
+"""Shares of the budget that a pass of all samples, one of the validation data (each arm is scored) and a step may take."""
+
+LEAST_ROWS, JUDGED = 8, 256
+"""Batches are made no smaller, and validation data are not read in part, below so many samples."""
 
 PLACES, FEWER = 16, 4.0
 """Samples with a target at so many places make smaller batches, that so many times as many steps can be made: a few sequences
@@ -89,6 +92,7 @@ def _read(subject: Subject, data: Any) -> tuple[Batch, ...]:
         return ()
     kept: list[Batch] = []
     samples, cost = 0, price(subject)
+    most = _affordable(subject, cost, A_PASS)
     with untouched(None):
         for read in _in_training_order(subject, data):
             batch = read.on(model)
@@ -98,7 +102,8 @@ def _read(subject: Subject, data: Any) -> tuple[Batch, ...]:
             kept.append(batch if data is subject.validation else first_rows(batch, least))  # no step is taken on those
             subject.seen["thinned"] = subject.seen.get("thinned") or len(kept[-1]) < len(batch)
             samples += len(kept[-1])
-            enough = samples >= min(MOST_SAMPLES, _affordable(subject, cost, A_PASS)) and len(kept) > 3
+            wanted = max(JUDGED, _affordable(subject, cost, A_SCORE)) if data is subject.validation else most
+            enough = samples >= min(MOST_SAMPLES, wanted) and len(kept) > 3
             if len(kept) >= MOST_BATCHES or enough:
                 break
     return tuple(kept)

@@ -266,7 +266,7 @@ def _is_level(found: Experiment, name: str, slack: float) -> bool:
 
 
 def _helped(found: Experiment, name: str) -> bool:
-    """Whether an arm went no worse than the training as it is, or that one goes nowhere."""
+    """Whether an arm went better than the training as it is, or no worse with a larger step or where nothing was learned."""
     arm, plain = found.arms.get(name), found.plain
     if arm is None or plain is None or arm.diverged:
         return arm is not None and plain is not None and plain.diverged and arm.change.lr < 1
@@ -275,7 +275,9 @@ def _helped(found: Experiment, name: str) -> bool:
         return False
     constant = judged_constant(found.subject)
     slack = NOTHING * abs(constant) if math.isfinite(constant) else 0.0
-    return other is None or mine.loss <= other.loss + slack
+    if other is None or mine.loss < other.loss - slack:
+        return True
+    return mine.loss <= other.loss + slack and (arm.change.lr > 1 or mine.loss > constant - slack)
 
 
 def _merit(found: Experiment, one: Intervention) -> float:

@@ -95,6 +95,7 @@ class Trial:
             self.model.train()
             if change.prepare is not None:
                 change.prepare(self.model, self.optimizer)
+            self._fuse()
             self._random = torch.get_rng_state()
         self._base = [float(group.get("lr", 0.0)) for group in self.optimizer.param_groups]
         training, _ = training_and_held_out(subject)
@@ -127,6 +128,15 @@ class Trial:
         for group in self.optimizer.param_groups:
             if "lr" in group:
                 group["lr"] = base_lr(group) * (most / top if top > 0 and most > 0 else 1.0) * self.change.lr
+
+    def _fuse(self) -> None:
+        """Let Adam's step be one operation on a processor, where it is a third of the time of a small model's step."""
+        if type(self.optimizer) not in (torch.optim.Adam, torch.optim.AdamW):
+            return
+        for group in self.optimizer.param_groups:
+            plain = all(p.device.type == "cpu" and p.dtype == torch.float32 for p in group["params"])
+            if plain and not group.get("capturable") and not group.get("differentiable"):
+                group["fused"], group["foreach"] = True, False
 
     @property
     def steps(self) -> int:
