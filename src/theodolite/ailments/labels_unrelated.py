@@ -42,7 +42,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
     told = _own_correlation(subject)
     if told is not None and told[0] > WEAK:  # the network itself tells enough: no need for the other witness
         return
-    relation = relation_of(sample)
+    relation = subject.once("relation", lambda: relation_of(sample, WEAK))
     if relation is None:
         yield from _of_places(subject)
         return

@@ -47,8 +47,11 @@ class Relation:
         return 3 * self.null_error
 
 
-def relation_of(sample: Sample) -> Relation | None:
-    """The relation between a sample's inputs and targets; None where it has no one input, or targets of another kind."""
+def relation_of(sample: Sample, enough: float = math.inf) -> Relation | None:
+    """The relation between a sample's inputs and targets; None where it has no one input, or targets of another kind.
+
+    A correlation that is ``enough`` is not compared with those of permuted targets.
+    """
     if sample.target is None or len(sample.inputs) != 1:
         return None
     order = torch.randperm(len(sample), generator=torch.Generator().manual_seed(0))[:SAMPLES]
@@ -66,13 +69,14 @@ def relation_of(sample: Sample) -> Relation | None:
         return None
     rows = features(sample.inputs[0].cpu()[order])
     kernel = mlp_kernels(Mlp(hidden_layers=1, activation="relu", weight_variance=2.0, bias_variance=0.1), rows).ntk
-    return _permuted(kernel, y - y.mean(0), classes is not None)
+    first = _permuted(kernel, y - y.mean(0), classes is not None, 0)
+    return first if first.correlation >= enough else _permuted(kernel, y - y.mean(0), classes is not None)
 
 
-def _permuted(kernel: Tensor, y: Tensor, is_classes: bool) -> Relation:
+def _permuted(kernel: Tensor, y: Tensor, is_classes: bool, permutations: int = PERMUTATIONS) -> Relation:
     n, outputs = y.shape
     generator = torch.Generator().manual_seed(1)
-    orders = [torch.arange(n), *(torch.randperm(n, generator=generator) for _ in range(PERMUTATIONS))]
+    orders = [torch.arange(n), *(torch.randperm(n, generator=generator) for _ in range(permutations))]
     every = torch.stack([y[order] for order in orders])  # (orders, n, outputs)
     flat = every.permute(1, 0, 2).reshape(n, -1)
     size = float(kernel.diagonal().mean())
@@ -81,7 +85,7 @@ def _permuted(kernel: Tensor, y: Tensor, is_classes: bool) -> Relation:
         told = flat - leave_one_out_residuals(kernel, flat, ridge=ridge * size)
         told = told.reshape(n, len(orders), outputs).permute(1, 0, 2)
         best = torch.maximum(best, correlations(told, every))
-    null = best[1:]
+    null = best[1:] if permutations else torch.zeros(2, dtype=torch.float64)
     p_value = (1 + int((null >= best[0]).sum())) / len(orders)
     return Relation(float(best[0]), float(null.mean()), float(null.std()), p_value, n, outputs if is_classes else 0)
 
