@@ -321,7 +321,17 @@ def _decide(found: Experiment, arms: list[Intervention], made: int) -> None:
     }  # one without a score has recovered nothing
     facts = [o for o in worthy if o.intervention.sign and o.intervention.rank < FACT]
     enough = facts or [o for o in worthy if share[id(o)] >= MOST] or worthy
-    found.cause = min(enough, key=lambda o: (o.intervention.rank, -share[id(o)]))
+    cause = min(enough, key=lambda o: (o.intervention.rank, -share[id(o)]))
+    found.cause = cause if cause.gain.lost >= CRITICAL or _holds_again(found, cause, run) else None
+
+
+def _holds_again(found: Experiment, outcome: Outcome, run: Score | None) -> bool:
+    """Whether the arm is ahead in another order of the batches, too: where less than half is lost the decision hangs on it."""
+    subject, trial = found.subject, outcome.trial
+    plain, other = (Trial(subject, change, seed=1) for change in (AS_IT_IS, trial.change))
+    reference = _better(run, plain.advance(outcome.plain.steps).score())
+    gain = gain_of(subject, other.advance(trial.steps).score(), reference, losses_alike=outcome.intervention.alike)
+    return gain.is_worth(WORTH)
 
 
 def _recovered(subject: Subject, worthy: list[Outcome], reference: Score | None) -> dict[str, float]:

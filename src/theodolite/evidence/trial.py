@@ -73,9 +73,12 @@ AS_IT_IS = Change("as it is")
 
 
 class Trial:
-    """A training on a copy that can be taken further; `score` is read on data that no step was taken on."""
+    """A training on a copy that can be taken further; `score` is read on data that no step was taken on.
 
-    def __init__(self, subject: Subject, change: Change) -> None:
+    Another ``seed`` draws the order of the batches, and what the model draws, anew.
+    """
+
+    def __init__(self, subject: Subject, change: Change, seed: int = 0) -> None:
         assert subject.model is not None and subject.optimizer is not None
         self.subject, self.change = subject, change
         self.losses: list[float] = []
@@ -83,7 +86,7 @@ class Trial:
         self.broken = ""
         self._scores: dict[int, Score | None] = {}
         with untouched(None):
-            torch.manual_seed(0)
+            torch.manual_seed(seed)
             self.model, self.optimizer = copied_training(subject.model, subject.optimizer)
             start = None if change.from_here else beginning(subject)
             if start is not None:
@@ -100,6 +103,9 @@ class Trial:
         self._base = [float(group.get("lr", 0.0)) for group in self.optimizer.param_groups]
         training, _ = training_and_held_out(subject)
         self._batches = list(training if change.order is None else change.order(training))
+        if seed:
+            order = torch.randperm(len(self._batches), generator=torch.Generator().manual_seed(seed)).tolist()
+            self._batches = [self._batches[place] for place in order]
         if change.rows is not None:
             self._batches = [change.rows(batch) for batch in self._batches]
 
