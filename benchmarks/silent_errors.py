@@ -365,7 +365,7 @@ CASES = {
     "warm-up longer than the run": ({"lr-still-rising"}, warming(1000), warming(6)),
     "tied weights parted while it runs": ({"weights-untied"}, of(model=Tied, step=untied), of(model=Tied)),
     "tied weights copied apart": ({"weights-untied"}, of(model=parted), of(model=lambda: Tied(tied=False))),
-    "statistics that are not finite": ({"values-not-finite"}, of(step=overflow, norm=True), of(norm=True)),
+    "statistics that are not finite": ({"weights-not-finite"}, of(step=overflow, norm=True), of(norm=True)),
     "frozen weights that move": ({"frozen-moves"}, of(step=frozen_left), of(step=frozen_well)),
     "optimizer of a layer that was replaced": (
         {"optimizer-of-another", "not-in-optimizer"},

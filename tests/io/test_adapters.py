@@ -149,7 +149,7 @@ def test_an_untrained_adapter_says_that_nothing_was_learnt(tmp_path):
     save_file(tensors | {"a.lora_B.weight": torch.zeros(7, 2)}, tmp_path / "m.safetensors")
     rows = {r["quantity"]: r for r in th.survey(tmp_path / "m.safetensors", cost="free").rows() if r["where"] == "a"}
     assert rows["rank of B A"]["measured"] == 0
-    assert "nothing was learnt" in rows["rank of B A"]["meaning"]
+    assert "nothing was learned" in rows["rank of B A"]["meaning"]
 
 
 GENERATOR = torch.Generator().manual_seed(0)

@@ -106,9 +106,8 @@ def test_what_was_not_judged_is_not_called_healthy():
 def test_a_diagnosis_that_the_clock_ends_is_not_finished(monkeypatch):
     monkeypatch.setattr(diagnosing, "TIMES", 1e-9)
     monkeypatch.setattr(diagnosing, "LIMIT", 1e-9)
-    d = th.diagnose(
-        **{**{k: v for k, v in digits_like(0, lambda: stack(2)).items() if k != "model"}, "target": stack(2)}
-    )
+    asked = digits_like(0, lambda: stack(2))
+    d = th.diagnose(asked.pop("model"), **asked)
     assert d.unfinished and not d.healthy
     assert d.headline.startswith("Not finished: ")
 

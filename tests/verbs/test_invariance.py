@@ -141,7 +141,7 @@ def test_faults_are_outcomes():
         (lambda x, y, test: np.ones(3), "expected 12 predictions"),
         (lambda x, y, test: 1.0, "expected 12 predictions"),
         (lambda x, y, test: "no", "as numbers"),
-        (lambda x, y, test: np.zeros(len(test)), "nothing was learnt"),
+        (lambda x, y, test: np.zeros(len(test)), "nothing was learned"),
     ):
         result = th.rotation_invariance(learner, x, y, test)
         assert result.verdict == "invalid"

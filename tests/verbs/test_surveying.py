@@ -310,7 +310,7 @@ def test_held_out_data_stand_beside_the_training_data():
     survey = th.survey(model, data=(x[:150], y[:150]), validation=(x[150:], y[150:]), **facts)
     told = nn.functional.cross_entropy(model(x[150:]), y[150:]).item()
     assert survey.diagnosis.scores["validation loss"] == pytest.approx(told, rel=1e-4)
-    assert f"loss {told:.3g}, accuracy" in survey.html()
+    assert f"loss {told:.3f} ± " in survey.html()
     assert "validation loss" not in th.survey(model, data=(x, y), **facts).diagnosis.scores
 
 

@@ -6,7 +6,7 @@ one factor at zero, and that factor does get a gradient. One backward pass there
 and why.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -78,7 +78,7 @@ def _with_gradient(subject: Subject, own: list[_Adapter]) -> set[int]:
         value = subject.loss_on(batch)
         if not value.requires_grad:
             return set()
-        slopes = torch.autograd.grad(value, factors, allow_unused=True)
+        slopes: Sequence[Tensor | None] = torch.autograd.grad(value, factors, allow_unused=True)
     return {id(t) for t, slope in zip(factors, slopes, strict=True) if slope is not None and bool(slope.any())}
 
 

@@ -42,7 +42,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
         return
     picked = batch.picked(rows)
     try:
-        with untouched(model), torch.no_grad(), quiet(), _Attention() as seen:
+        with untouched(model), torch.no_grad(), quiet(), _Attention() as seen:  # type: ignore[no-untyped-call]
             before = members_of(subject.answer(picked))[task(subject).member].float()
             after = members_of(subject.answer(_shorter(picked, length, length - cut)))[task(subject).member].float()
     except (RuntimeError, ValueError, TypeError, IndexError):  # it takes sequences of one length only

@@ -6,10 +6,10 @@ layers unfrozen and in the optimizer, tried on a copy, shows what freezing costs
 trained network is like this, the loss has a gradient there, and it is more than a first layer of random features.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from theodolite.core.ailment import Ailment, Finding, evidence
 from theodolite.core.state import untouched
@@ -87,7 +87,7 @@ def _matters(subject: Subject, names: list[str]) -> bool:
             p.requires_grad_(True)
         with untouched(subject.model), torch.enable_grad(), quiet():
             value = subject.loss_on(first_rows(batches(subject)[0], ROWS))
-            slopes = torch.autograd.grad(value, frozen, allow_unused=True)
+            slopes: Sequence[Tensor | None] = torch.autograd.grad(value, frozen, allow_unused=True)
     finally:
         for p in frozen:
             p.requires_grad_(False)

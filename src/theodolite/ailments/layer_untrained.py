@@ -86,7 +86,7 @@ def _beside_the_law(subject: Subject, wanted: list[WeightFacts]) -> Iterator[Fin
     ]
     others = [facts for facts in judged if not _is_drawn(facts)]
     still = [facts for facts in judged if _is_drawn(facts)]
-    if still:  # others are read again only then
+    if still and others:  # they are read again only then
         doubtful = _have_hardly_left(subject, others)
         still = [f for f in still if not _was_moved(subject, f.name, doubtful=doubtful or f.entries < TELLING)]
     if not still or len(still) > len(others):

@@ -8,7 +8,7 @@ the optimizer's learning rate throughout.
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import torch
 from torch import nn
@@ -80,7 +80,7 @@ def interventions(subject: Subject) -> Iterator[Intervention]:
         yield Intervention(Change("no schedule", prepare=_constant(subject)), found, rank=6, sign=True)
 
 
-def _constant(subject: Subject) -> object:
+def _constant(subject: Subject) -> Callable[[nn.Module, torch.optim.Optimizer], None]:
     top, own = _made_with(subject), [] if subject.optimizer is None else subject.optimizer.param_groups
     most = max((base_lr(group) for group in own), default=0.0)
     lrs = [top * (base_lr(group) / most if most > 0 else 1.0) for group in own]

@@ -35,6 +35,10 @@ SCALES = (0.5, 2.0)
 class FourierLinear(nn.Linear):
     """A linear layer of sines and cosines of its inputs, in place of the first one."""
 
+    waves: Tensor
+    center: Tensor
+    size: Tensor
+
     def __init__(self, like: nn.Linear, center: Tensor, size: Tensor, scale: float) -> None:
         super().__init__(2 * FEATURES, like.out_features, like.bias is not None)
         draw = torch.Generator().manual_seed(0)

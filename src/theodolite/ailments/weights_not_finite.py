@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from theodolite.core.ailment import Ailment, Finding, evidence
+from theodolite.core.ailment import Ailment, Finding, evidence, silent_error
 from theodolite.core.lazy_torch import torch
 from theodolite.core.subject import Subject
 from theodolite.evidence.weights import WeightFacts, weight_facts
@@ -21,10 +21,20 @@ if TYPE_CHECKING:
 
 SHOWN = 3
 
+at_a_look = silent_error(
+    question="Were weights and buffers finite at every look?",
+    fact="values not finite",
+    severity="critical",
+    says="Weights or buffers are not finite: {all}.",
+    remedy="go back to the last checkpoint that is finite; a smaller lr, or gradients clipped to norm 1",
+)
+
 
 def judge(subject: Subject) -> Iterator[Finding]:
     sick = _not_finite(subject) + _running_statistics(subject.model)
     if not sick:
+        assert at_a_look.judge is not None
+        yield from at_a_look.judge(subject)
         return
     worst = max(sick, key=lambda facts: (facts.nan + facts.infinite) / facts.entries)
     named = ", ".join(f"{f.name} ({_words(f)})" for f in sick[:SHOWN])
@@ -81,4 +91,10 @@ def _when(subject: Subject) -> str:
     return ""
 
 
-ailment = Ailment(question="Are there NaN or infinite weights?", needs={"weights"}, judge=judge, sign=sign)
+ailment = Ailment(
+    question="Are there NaN or infinite weights?",
+    needs={"weights"},
+    judge=judge,
+    sign=sign,
+    while_training=at_a_look.while_training,
+)

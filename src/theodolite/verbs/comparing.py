@@ -55,7 +55,7 @@ class Difference:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class RunComparison:
     """Two runs: ``first`` is where they part, ``beside`` what else differs at that look, the largest difference first."""
 
     one: RunRecord
@@ -93,7 +93,7 @@ class Comparison:
         return found
 
 
-def compared_runs(one: str | Path, other: str | Path) -> Comparison:
+def compared_runs(one: str | Path, other: str | Path) -> RunComparison:
     """Two runs that `theodolite run` or a watch left in folders, or their documents."""
     a, b = _run(one), _run(other)
     found = [
@@ -105,7 +105,7 @@ def compared_runs(one: str | Path, other: str | Path) -> Comparison:
     order = sorted(parted, key=lambda d: (d.step, d.quantity != LOSS, d.quantity))
     first = order[0] if order else None
     beside = [d for d in parted if first is not None and d.step == first.step and d.quantity != first.quantity]
-    return Comparison(a, b, first, tuple(sorted(beside, key=lambda d: -d.share)))
+    return RunComparison(a, b, first, tuple(sorted(beside, key=lambda d: -d.share)))
 
 
 def _run(place: str | Path) -> RunRecord:

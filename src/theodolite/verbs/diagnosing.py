@@ -160,11 +160,14 @@ def _ask(one: Ailment, subject: Subject, found: Judgement) -> None:
 
 def _experiment(subject: Subject, able: list[Ailment], found: Judgement) -> None:
     """Try all interventions, unless an exact fact already says that the training is not what it is meant to be."""
-    from theodolite.evidence.experiment import Intervention, experiment
+    from theodolite.evidence.experiment import Intervention, experiment, has_won
+    from theodolite.evidence.start import steps_made
 
     signs = {one.name for one in able if one.sign is not None}
     if any(finding.severity == "critical" and finding.name not in signs for finding in found.findings):
         return
+    if subject.has("loss") and steps_made(subject) and has_won(subject):
+        return  # nothing can have cost it much
     subject = _with_an_optimizer(subject)
     pool: list[Intervention] = []
     for one in able:

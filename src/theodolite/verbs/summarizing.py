@@ -158,7 +158,7 @@ def _passed(subject: Subject, batch: Any) -> list[Ran]:
 
     from theodolite.evidence.work import OperationCounter
 
-    class Counter(OperationCounter):
+    class Counter(OperationCounter):  # type: ignore[no-untyped-call]
         """Counts torch's fused attention on a CPU too, of which torch's own registry knows nothing."""
 
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

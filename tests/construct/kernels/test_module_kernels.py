@@ -113,7 +113,7 @@ class Strange(nn.Module):
         (nn.Sequential(nn.Conv2d(4, 4, 1), nn.AvgPool2d(2, ceil_mode=True)), "plain average"),
         (Strange(lambda self, x: self.layer(x).mean(1)), "axes of an image"),
         (nn.Sequential(nn.Linear(5, 5), nn.Softmax(-1)), "elementwise"),
-        (nn.Sequential(nn.Linear(5, 5), nn.ReLU(), nn.LayerNorm(5)), "behind an activation"),
+        (nn.Sequential(nn.Linear(5, 5), nn.ReLU(), nn.LayerNorm(5)), "after an activation"),
         (Strange(lambda self, x: self.layer(x) + torch.relu(self.layer(x))), "used once"),
         (Strange(lambda self, x: x + x), "ends in a layer of weights"),
         (nn.Sequential(nn.Linear(5, 5), nn.ReLU(), nn.Tanh()), "not Gaussian"),

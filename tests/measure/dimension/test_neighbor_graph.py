@@ -7,7 +7,7 @@ import pytest
 import torch
 from scipy.spatial.distance import cdist
 
-from theodolite.measure.dimension import distinct_rows, nearest_neighbors, neighbors_of
+from theodolite.measure.dimension import distinct_rows, nearest_neighbors, neighbor_graph, neighbors_of
 
 METHODS = ("auto", "tree", "products", "blocks")
 
@@ -50,8 +50,10 @@ def test_neighbors_are_those_of_all_pairs(table, method):
     assert all(len(set(row)) == 12 and place not in row for place, row in enumerate(graph.indices.tolist()))
 
 
-def test_the_tree_is_chosen_where_the_data_spans_few_directions():
+def test_the_tree_is_chosen_where_the_data_spans_few_directions(monkeypatch):
     assert nearest_neighbors(TABLES["flat"], 3).method == "kd-tree in 5 dimensions"
+    assert nearest_neighbors(TABLES["full rank"], 3).method == "blocked products on cpu"
+    monkeypatch.setattr(neighbor_graph, "FEW", 10)  # as of many rows
     assert nearest_neighbors(TABLES["full rank"], 3).method == "matrix products"
 
 

@@ -30,7 +30,7 @@ def test_the_largest_root_leaves_the_unit_circle_at_the_edge(kind, momentum, dec
 def test_descent_is_the_same_by_both_names_and_sign_steps_have_no_edge():
     assert update_edge(0.1, momentum=0.9) == pytest.approx(step_size_edge(0.1, momentum=0.9))
     assert update_edge(0.1, kind="sign") == math.inf
-    with pytest.raises(ValueError, match="lr x decay below 2"):
+    with pytest.raises(ValueError, match="lr x weight decay below 2"):
         update_edge(1.0, decay=3.0)
     with pytest.raises(ValueError, match="positive step"):
         update_edge(0.0)

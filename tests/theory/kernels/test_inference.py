@@ -172,6 +172,17 @@ def test_tiles_that_are_kept_are_not_computed_again(memory, symmetric, monkeypat
     assert counts[1] < counts[0] if memory else counts[1] == counts[0]
 
 
+def test_a_matrix_that_solvers_multiply_keeps_tiles_where_memory_is_free(monkeypatch):
+    x, new, _ = data(n=50, new=20)
+    v = torch.ones(50, dtype=torch.float64)
+    kernel = Kernel(SPEC)
+    for free, kept in ((10**8, True), (0, False)):
+        monkeypatch.setattr("theodolite.theory.kernels.matrix_free.free_bytes", lambda device, free=free: free)
+        matrix, others = kernel.matrix(x), kernel.matrix(new, x)
+        matrix @ v, others @ v
+        assert matrix.memory == free // 4 and bool(matrix._kept) == kept and not others._kept
+
+
 def test_conjugate_gradients_with_a_preconditioner():
     x, _, y = data(n=200, d=3, outputs=(2,))
     matrix = Kernel(SPEC).matrix(x)

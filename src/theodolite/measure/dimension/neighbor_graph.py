@@ -24,6 +24,8 @@ SMALL_RANK, LARGEST_RANK, MANY = 6, 10, 20_000
 """A tree beats matrix products up to so many dimensions, and up to a few more where there are many rows."""
 PROBES = 32
 """Rows on which a choice of directions is tried."""
+FEW = 4096
+"""Rows up to which plain products of torch are as fast as scikit-learn's, which takes two seconds to import."""
 AT_ONCE = 2048
 """Rows whose candidates are asked for at a time."""
 
@@ -105,7 +107,7 @@ def nearest_neighbors(x: Any, count: int = 20, *, method: _Method = "auto") -> N
     leading = _leading(centered, count, wanted, most) if method in ("auto", "tree") else None
     if leading is not None:
         found, how = _tree(centered, *leading), f"kd-tree in {leading[0].shape[1]} dimensions"
-    elif method == "blocks" or points.device.type != "cpu":
+    elif method == "blocks" or points.device.type != "cpu" or (method == "auto" and len(points) <= FEW):
         found, how = _blocks(centered, wanted), f"blocked products on {points.device.type}"
     else:
         found, how = _products(centered, wanted), "matrix products"

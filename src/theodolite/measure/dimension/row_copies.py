@@ -43,14 +43,14 @@ def gride_misfit(x: Any, *, near: int = 1) -> float:
     >>> gride_misfit(x) < 0.05
     True
     """
-    from scipy.stats import beta
+    from scipy.special import betainc
 
     from theodolite.measure.dimension.by_distances import dimension_gride
 
     graph = neighbors_of(x, 2 * near)
     value = dimension_gride(graph, near=near).value
     shares = np.sort((graph.distances[:, 2 * near - 1] / graph.distances[:, near - 1]) ** -value)
-    law = beta.cdf(shares, near, near)
+    law = betainc(near, near, shares.clip(0.0, 1.0))
     steps = np.arange(len(shares) + 1) / len(shares)
     return float(max((steps[1:] - law).max(), (law - steps[:-1]).max()))
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from theodolite.core.checks import InputError, at_least, finite_values
+from theodolite.core.checks import InputError, at_least, finite_values, real_values
 
 LEAST = 4
 """Samples without which the unbiased estimate is not defined."""
@@ -32,6 +32,7 @@ class Similarity:
 
 def gram_matrix(features: Tensor) -> Tensor:
     """The Gram matrix of a row a sample, the diagonal left out, in float64."""
+    real_values(features=features)
     rows = features.detach().flatten(1).double()
     rows = rows - rows.mean(0)
     gram = rows @ rows.T

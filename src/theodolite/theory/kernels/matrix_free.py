@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from theodolite.core.checks import InputError
+from theodolite.core.free_memory import free_bytes
 from theodolite.core.state import exact_products
 from theodolite.theory import Mlp
 from theodolite.theory.kernels._cores import one_core, run_in_threads
@@ -56,9 +57,16 @@ class Kernel:
         found = diagonal_of(self.program, mean_squares(inputs))
         return (found.ntk if self.kind == "ntk" else found.nngp).to(inputs)
 
-    def matrix(self, x: Tensor, other: Tensor | None = None, *, memory: int = 0) -> KernelMatrix:
-        """The matrix of all pairs, not computed until it is asked for; ``memory`` bytes of tiles are kept by a product."""
-        return KernelMatrix(self, points_of(x), None if other is None else points_of(other), memory)
+    def matrix(self, x: Tensor, other: Tensor | None = None, *, memory: int | None = None) -> KernelMatrix:
+        """The matrix of all pairs, not computed until it is asked for; ``memory`` bytes of tiles are kept by a product.
+
+        None keeps tiles in a quarter of the memory that is free where the points are paired with themselves, since solvers
+        multiply such a matrix many times; one of new points is multiplied once, and nothing of it is kept.
+        """
+        x = points_of(x)
+        if memory is None:
+            memory = free_bytes(x.device) // 4 if other is None else 0
+        return KernelMatrix(self, x, None if other is None else points_of(other), memory)
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +113,7 @@ class KernelMatrix:
         return found.ntk if self.kernel.kind == "ntk" else found.nngp
 
     def __matmul__(self, vectors: Tensor) -> Tensor:
-        """The product with a vector (m,) or several (m, c): memory for them and a few tiles, whatever n and m are."""
+        """The product with a vector (m,) or several (m, c): memory for them, a few tiles, and those that are kept."""
         n, m = self.shape
         if vectors.ndim not in (1, 2) or len(vectors) != m:
             raise InputError(

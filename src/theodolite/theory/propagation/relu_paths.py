@@ -178,15 +178,15 @@ def _gated(A: float, B: float, n: int, fan_in: int, kurtosis: float) -> tuple[fl
 
 def _log_factor(n: int, on: float) -> tuple[float, float]:
     r"""Mean and variance of $\ln(S/(n\,p))$, S chi-squared with Binomial(n, p) degrees of freedom, given that it is not 0."""
-    from scipy.special import digamma, polygamma
-    from scipy.stats import binom
+    from scipy.special import digamma, gammaln, polygamma
 
     if on == 1.0:
         k, weight = np.array([n]), np.array([1.0])
     else:
         half = 12 * math.sqrt(n * on * (1 - on)) + 2
         k = np.arange(max(1, math.floor(n * on - half)), min(n, math.ceil(n * on + half)) + 1)
-        weight = binom.pmf(k, n, on)
+        log = k * math.log(on) + (n - k) * math.log1p(-on) - gammaln(k + 1) - gammaln(n - k + 1)
+        weight = np.exp(log - log.max())
         weight = weight / weight.sum()
     means = digamma(k / 2) + math.log(2 / (n * on))
     mean = float((weight * means).sum())

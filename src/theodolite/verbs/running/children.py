@@ -22,10 +22,11 @@ LEFT_ALONE = ("torch.utils.data", "multiprocessing", "torch._inductor", "torch.m
 
 @dataclass
 class Children:
-    """``settings`` are those of the run; ``count`` is how many processes were wrapped so far."""
+    """``settings`` are those of the run, ``watching`` wraps a target; ``count`` is how many processes were wrapped so far."""
 
     out: Path
     settings: dict[str, Any]
+    watching: Callable[..., Callable[..., Any]]
     count: int = 0
     _undo: list[Callable[[], Any]] = field(default_factory=list)
 
@@ -37,7 +38,7 @@ class Children:
         def start(process: Any) -> Any:
             target = getattr(process, "_target", None)
             if target is not None and not _module_of(target).startswith(LEFT_ALONE) and not process.daemon:
-                process._target = Watching(target, self.out, self.settings, first=self.count == 0)
+                process._target = self.watching(target, self.out, self.settings, first=self.count == 0)
                 self.count += 1
             return starts(process)
 
@@ -77,26 +78,6 @@ class Children:
             own += [f"--{name}", str(value)] if name in ("every", "level") else []
         own += [] if self.settings.get("diagnose", True) else ["--no-diagnosis"]
         return [*args[:place], *own, *args[place:]]
-
-
-@dataclass
-class Watching:
-    """The target of a process, watched while it runs."""
-
-    target: Callable[..., Any]
-    out: Path
-    settings: dict[str, Any]
-    first: bool
-
-    def __call__(self, *args: Any, **keywords: Any) -> Any:
-        """Run it; only the first of several is watched."""
-        if not self.first:
-            return self.target(*args, **keywords)
-        from theodolite.verbs.running.scripts import watched
-
-        found: list[Any] = []
-        watched(lambda: found.append(self.target(*args, **keywords)), out=self.out, quiet=True, **self.settings)
-        return found[0] if found else None
 
 
 def _module_of(target: Any) -> str:

@@ -14,6 +14,7 @@ import traceback
 import types
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from typing import Any, Literal
@@ -99,7 +100,7 @@ def watched(
     handler.setFormatter(logging.Formatter("theodolite: %(message)s"))
     log.handlers, log.propagate = [handler], False
     settings = {"every": every, "level": level, "diagnose": diagnose}
-    observer, children = Observer(out.resolve(), every, level), Children(out.resolve(), settings)
+    observer, children = Observer(out.resolve(), every, level), Children(out.resolve(), settings, Watching)
     _watching[:] = [observer]
     began = time.time()
     observer.install()
@@ -122,6 +123,24 @@ def watched(
         finally:
             log.removeHandler(handler)
             log.propagate = True
+
+
+@dataclass
+class Watching:
+    """The target of a process, watched while it runs."""
+
+    target: Callable[..., Any]
+    out: Path
+    settings: dict[str, Any]
+    first: bool
+
+    def __call__(self, *args: Any, **keywords: Any) -> Any:
+        """Run it; only the first of several is watched."""
+        if not self.first:
+            return self.target(*args, **keywords)
+        found: list[Any] = []
+        watched(lambda: found.append(self.target(*args, **keywords)), out=self.out, quiet=True, **self.settings)
+        return found[0] if found else None
 
 
 def _is_newer(path: Path, began: float) -> bool:
