@@ -37,7 +37,10 @@ MISTAKES = {
     "data as strings": ({"data": WORDS}, "expected data as numbers, got text; encode it first"),
     "inputs as strings": ({"data": (WORDS, Y[:2])}, "expected data as numbers, got text"),
     "an array of strings": ({"data": (np.array(WORDS), np.array([0, 1]))}, "expected arrays of numbers"),
-    "inputs of another shape": ({"data": (X[:, :5], Y)}, r"inputs of shape \(64, 5\), got .*; check the shapes"),
+    "inputs of another shape": (
+        {"data": (X[:, :5], Y)},
+        r"inputs of shape \(64, 5\), got .*; pass inputs whose last axis gives 8 numbers to the layer that got 5",
+    ),
     "whole-number inputs": ({"data": ((10 * X).long(), Y)}, r"; pass inputs.float\(\)"),
     "float labels": (
         {"data": (X, Y.float())},
@@ -45,9 +48,9 @@ MISTAKES = {
     ),
     "labels from 1 on": (
         {"data": (X, Y + 1)},
-        "expected labels from 0 to 2 for 3 outputs, got labels from 1 to 3; subtract 1",
+        "expected labels from 0 to 2 for 3 outputs, got labels from 1 to 3; pass labels - 1",
     ),
-    "labels from -1 on": ({"data": (X, Y - 1)}, "got labels from -1 to 1; add 1"),
+    "labels from -1 on": ({"data": (X, Y - 1)}, "got labels from -1 to 1; pass labels [+] 1"),
     "more labels than outputs": ({"data": (X, torch.arange(64) % 7)}, "got labels from 0 to 6; give the last layer 7"),
     "labels in a column": (
         {"data": (X, Y[:, None])},
@@ -140,8 +143,8 @@ def model():
         (["survey", "--device", "xpu:7"], "expected a device of this machine, got 'xpu:7'"),
         (["survey", "a_zoo:model", "--data", "good.npz", "--device", "xpu:7"], "expected a device of this machine"),
         (["diagnose", "a_zoo:model", "--data", "good.npz", "--device", "xpu:7"], "expected a device of this machine"),
-        (["diagnose", "a_zoo:model", "--data", "far.npz"], "got labels from 1 to 3; subtract 1"),
-        (["survey", "a_zoo:model", "--data", "far.npz"], "got labels from 1 to 3; subtract 1"),
+        (["diagnose", "a_zoo:model", "--data", "far.npz"], "got labels from 1 to 3; pass labels - 1"),
+        (["survey", "a_zoo:model", "--data", "far.npz"], "got labels from 1 to 3; pass labels - 1"),
         (["diagnose", "a_zoo:model", "--data", "empty.npz"], "expected data with at least one sample, got none"),
         (["diagnose", "a_zoo:model", "--data", "narrow.npz"], "inputs of shape (64, 5)"),
         (["diagnose", "a_zoo:model", "--data", "good.npz", "--lr", "-1"], "expected a positive learning rate"),
@@ -161,3 +164,20 @@ def test_on_the_command_line_a_mistake_is_one_line_and_status_2(command, words, 
     assert main(command) == 2
     said = capsys.readouterr().err
     assert words in said and said.startswith("theodolite: expected ") and said.count("\n") == 1
+
+
+def test_a_watch_without_a_loss_says_which_it_assumes(caplog):
+    x, y = torch.randn(16, 4, generator=torch.Generator().manual_seed(0)), torch.arange(16) % 3
+    th.Watch(nn.Linear(4, 3), probe=(x, y), level="cheap")
+    assert [record.getMessage() for record in caplog.records] == [
+        "no loss was given: the watch assumes cross_entropy; pass loss= with the one you train on"
+    ]
+    caplog.clear()
+    watch = th.Watch(nn.Linear(4, 3), probe=(x, y), loss=cross_entropy, level="cheap")
+    assert not caplog.records and str(watch).startswith("No alarm in 0 looks")
+
+
+def test_a_mistyped_command_is_answered_with_the_nearest(capsys):
+    with pytest.raises(SystemExit):
+        main(["diagnos"])
+    assert "did you mean diagnose?" in capsys.readouterr().err

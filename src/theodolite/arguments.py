@@ -1,6 +1,8 @@
 """What can be typed on the command line, and what each option means."""
 
 import argparse
+import difflib
+import re
 import textwrap
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -51,6 +53,9 @@ class _Parser(argparse.ArgumentParser):
     """An argparse parser whose complaint is one line."""
 
     def error(self, message: str) -> NoReturn:
+        known = re.search(r"invalid choice: '([^']*)' \(choose from (.*)\)$", message)
+        near = [] if known is None else difflib.get_close_matches(known[1], re.findall(r"[\w-]+", known[2]), n=1)
+        message = f"{message}; did you mean {near[0]}?" if near else message
         self.exit(WRONG_INPUT, f"theodolite: {message}; see `{self.prog} --help`\n")
 
 

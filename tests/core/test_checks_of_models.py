@@ -46,7 +46,7 @@ def test_weights_without_values_are_named():
 def test_a_model_is_run_twice_and_what_differs_is_told():
     assert check_forward(lambda batch: batch.inputs[0], BATCH) == ""
     answers = iter((torch.ones(2), torch.full((2,), 1.5)))
-    assert "differ by up to 0.5 beside answers of 1" in check_forward(lambda batch: next(answers), BATCH)
+    assert "differ by up to 0.5 with outputs of 1" in check_forward(lambda batch: next(answers), BATCH)
     with pytest.raises(NotFiniteError, match="finite outputs"):
         check_forward(lambda batch: torch.full((2,), torch.nan), BATCH)
     with pytest.raises(ValueError, match="returns a tensor"):

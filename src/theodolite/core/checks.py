@@ -11,6 +11,7 @@ None passes, because it stands for an argument that was left out. The second par
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -211,6 +212,9 @@ def _shape_advice(error: Exception, batch: Batch) -> str:
     whole = [tensor for tensor in batch.tensors() if not tensor.is_floating_point()]
     if whole and "dtype" in str(error):
         return "pass inputs.float()"
+    known = re.search(r"cannot be multiplied \((\d+)x(\d+) and (\d+)x(\d+)\)", str(error))
+    if known is not None:
+        return f"pass inputs whose last axis gives {known[3]} numbers to the layer that got {known[2]}"
     return "check the shapes, or wrap the model so that it takes them"
 
 
@@ -313,9 +317,9 @@ def check_labels(answer: Any, target: Any, loss: Callable[[Any, Any], Any], colu
     if _refused(loss, answer, sample.reshape(target.shape)):
         fits = high - low < classes
         todo = (
-            f"subtract {low}"
+            f"pass labels - {low}"
             if fits and low > 0
-            else f"add {-low}"
+            else f"pass labels + {-low}"
             if fits
             else f"give the last layer {high + 1} outputs"
         )

@@ -247,7 +247,7 @@ def test_what_breaks_in_the_watching_is_a_line_and_the_script_goes_on(tmp_path):
     )
     watched = ran(["start.py"], tmp_path)
     assert watched.returncode == 0 and watched.stdout == ran(["plain.py"], tmp_path).stdout
-    assert "theodolite: watching ended: TypeError" in watched.stderr and "the script goes on" in watched.stderr
+    assert "theodolite: watching stopped: TypeError" in watched.stderr and "the script goes on" in watched.stderr
 
 
 def test_what_goes_wrong_in_a_script_is_the_scripts_own(tmp_path):

@@ -52,7 +52,7 @@ def test_a_writer_that_fails_does_not_end_the_training(caplog):
         watch = watched(refuses)
     assert len(watch.records) == 3
     assert [record.message for record in caplog.records if "written" in record.message] == [
-        "numbers are not written any more: the server is gone"
+        "numbers are no longer written: the server is gone"
     ]
 
 

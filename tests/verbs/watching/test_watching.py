@@ -109,7 +109,7 @@ def test_looks_are_taken_when_due_and_rows_hold_every_reading():
     frame = watch.frame()
     assert list(frame["step"].unique()) == [1, 5, 9]
     assert json.loads(watch.json())["readings"][0]["step"] == 1
-    assert "undecided" in str(watch) and "3 records" in repr(watch)
+    assert "Undecided" in str(watch) and "3 records" in repr(watch)
     assert watch.overhead > 0
 
 

@@ -18,6 +18,7 @@ from theodolite.core.reading_table import COLUMNS
 from theodolite.measure.dynamics import bare_optimizer
 from theodolite.theory.dynamics import TrainingPhase, training_phase
 from theodolite.verbs._presented import PresentableAnswers, Sheet
+from theodolite.verbs.watching.alarms import LOG
 from theodolite.verbs.watching.attachments import Attachments, FindingListener, Findings, StopOn
 from theodolite.verbs.watching.history import answers_of, facts_of, history_of, skipped_of
 from theodolite.verbs.watching.look_context import LEVELS, Batching, Carried, Level
@@ -45,6 +46,11 @@ SOON = 10
 
 FEW = 4
 """Last looks of which the cheapest tells what one more would take at least."""
+
+
+def _assumed_loss(output: Any, target: Any) -> Tensor:
+    """Where no loss was given."""
+    return cross_entropy(output, target)
 
 
 @dataclass(eq=False, repr=False)
@@ -79,7 +85,7 @@ class Watch(PresentableAnswers):
     optimizer: torch.optim.Optimizer | None = None
     validation: Any = None
     data: Any = None
-    loss: Callable[[Any, Any], Tensor] = cross_entropy
+    loss: Callable[[Any, Any], Tensor] = _assumed_loss
     every: int | Literal["auto"] = 100
     level: Level = "standard"
     out: str | Path | None = None
@@ -109,6 +115,10 @@ class Watch(PresentableAnswers):
         self.optimizer, self.events = self._attached.optimizer, self._attached.events
         if self.every == "auto" and self.budget is None:
             self.budget = AUTO
+        if self.loss is _assumed_loss:
+            self.loss = cross_entropy
+            if not self._attached.silent:
+                LOG.warning("no loss was given: the watch assumes cross_entropy; pass loss= with the one you train on")
         self.subject = watched_subject(self.model, self.probe, self.loss, self.name)
         if not self.subject.has("loss"):
             raise InputError("expected a probe with a target for the loss, got only inputs; pass (inputs, target)")
@@ -343,8 +353,9 @@ class Watch(PresentableAnswers):
         return opening_of(self)
 
     def __str__(self) -> str:
-        phase = self.phase
-        return f"{self.text()}\n{phase.name}: {phase.reason}"
+        lines = [f"{f.severity.capitalize()}: {f.says} Fix: {f.remedy}" for f in self.findings]
+        lines = lines or [f"No alarm in {len(self.records)} looks; watch.diagnosis checks for more."]
+        return "\n".join([*lines, f"{self.phase.name.capitalize()}: {self.phase.reason}", "", self.text()])
 
     def __repr__(self) -> str:
         last = f", last at step {self.records[-1].step}" if self.records else ""
