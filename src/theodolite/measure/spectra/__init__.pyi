@@ -18,7 +18,7 @@ from .feature_spectra import (
     feature_rows as feature_rows,
 )
 from .matrices import WeightMatrix as WeightMatrix, weight_matrices as weight_matrices
-from .tail_rivals import Comparison as Comparison, likelihood_ratio as likelihood_ratio
+from .tail_rivals import TailComparison as TailComparison, likelihood_ratio as likelihood_ratio
 from .tails import (
     PowerLaw as PowerLaw,
     bootstrap_p_value as bootstrap_p_value,

@@ -22,7 +22,7 @@ PANELS, NODES, DEPTH = 16, 24, 40.0
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class TailComparison:
     r"""A rival's likelihood beside the power law's on one tail.
 
     ``ratio`` is $\sum_j(\ell^{PL}_j-\ell^{rival}_j)$ over $\sqrt n$ times its spread: positive speaks for the power law.
@@ -35,7 +35,7 @@ class Comparison:
     parameters: tuple[float, ...]
 
 
-def likelihood_ratio(eigenvalues: Any, fit: PowerLaw, *, rival: Rival) -> Comparison:
+def likelihood_ratio(eigenvalues: Any, fit: PowerLaw, *, rival: Rival) -> TailComparison:
     r"""Vuong's normalized log-likelihood ratio of the power law against a rival, both on the values from xmin on.
 
     With $y=\log(x/x_{\min})\ge0$ the rivals are: exponential in x, rate $\lambda$, parameters $(\lambda,)$; log-normal
@@ -58,13 +58,13 @@ def likelihood_ratio(eigenvalues: Any, fit: PowerLaw, *, rival: Rival) -> Compar
     if rival == "exponential":
         rate = 1 / float(x.mean() - 1)
         ratio = _normalized(power - (math.log(rate) - rate * (x - 1) + y))
-        return Comparison(rival, ratio, math.erfc(abs(ratio) / math.sqrt(2)), (rate / fit.xmin,))
+        return TailComparison(rival, ratio, math.erfc(abs(ratio) / math.sqrt(2)), (rate / fit.xmin,))
     shape = np.square if rival == "log-normal" else np.expm1
     b, c, log_total = _tilted_exponential(y, shape, a)
     gain = float(np.sum(-b * y - c * shape(y) - log_total - power))
     p_value = 0.5 * math.erfc(math.sqrt(max(gain, 0.0))) if c > 0 else 1.0
     ratio = _normalized(power + b * y + c * shape(y) + log_total)
-    return Comparison(rival, ratio, p_value, _named(rival, b, c, fit))
+    return TailComparison(rival, ratio, p_value, _named(rival, b, c, fit))
 
 
 def _named(rival: Rival, b: float, c: float, fit: PowerLaw) -> tuple[float, ...]:

@@ -87,7 +87,7 @@ def _diagnosed(watch: Watch, budget: float) -> Diagnosis:
     """The diagnosis, with a bar of how far it is; ctrl-C ends it, and what is known by then stands."""
     subjects: list[Subject] = []
 
-    def told(subject: Subject) -> None:
+    def keep(subject: Subject) -> None:
         subjects.append(subject)
         losses = [r.facts["step_loss"] for r in watch.records if "step_loss" in r.facts]
         if isinstance(watch.model, Steps) and losses:  # whole steps have no answer to be laid beside a constant one
@@ -95,7 +95,7 @@ def _diagnosed(watch: Watch, budget: float) -> Diagnosis:
 
     with _progress(subjects, budget), _interruptible(subjects):
         return watch.diagnosed(
-            budget, told=told, seen=lambda found: _of_a_script(_with_live(found, watch, subjects), watch)
+            budget, on_subject=keep, on_diagnosis=lambda found: _of_a_script(_with_live(found, watch, subjects), watch)
         )
 
 

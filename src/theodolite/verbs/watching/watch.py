@@ -290,25 +290,25 @@ class Watch(PresentableAnswers):
         self,
         budget: float = 25.0,
         *,
-        told: Callable[[Subject], Any] | None = None,
-        seen: Callable[[Diagnosis], Diagnosis] | None = None,
+        on_subject: Callable[[Subject], Any] | None = None,
+        on_diagnosis: Callable[[Diagnosis], Diagnosis] | None = None,
     ) -> Diagnosis:
         """The diagnosis made within so many nominal seconds of work; with 0 it is what the looks themselves have told.
 
-        ``told(subject)`` hears of what is about to be judged, so that it can show how far it is, or end it; ``seen(diagnosis)``
-        is the same diagnosis as it is to be shown.
+        ``on_subject`` is called with what is about to be judged, so that it can show how far it is, or end it;
+        ``on_diagnosis`` gives the diagnosis as it is to be shown.
         """
         from theodolite.verbs.diagnosis import Diagnosis, diagnosis_of
 
         if budget > 0:
             with self._attached.judging():
                 subject = subject_of_run(self, self._carried.origin)
-                if told is not None:
-                    told(subject)
+                if on_subject is not None:
+                    on_subject(subject)
                 found = diagnosis_of(subject, self.subject.name, budget=budget)
         else:
             found = Diagnosis(self.subject.name, self.findings, ("what the looks themselves show",))
-        found = found if seen is None else seen(found)
+        found = found if on_diagnosis is None else on_diagnosis(found)
         self._diagnosed = (len(self.records), self._seen), found
         return found
 
