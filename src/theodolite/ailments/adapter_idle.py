@@ -17,7 +17,8 @@ from theodolite.core.ailment import Ailment, Finding, evidence
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import batches, first_rows
-from theodolite.evidence.task import is_finite, quiet
+from theodolite.evidence.drawn_outputs import quiet
+from theodolite.evidence.task import is_finite
 from theodolite.io.adapters import DOWN, UP
 
 ROWS = 16

@@ -17,7 +17,8 @@ from theodolite.core.ailment import Ailment, Finding, evidence
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import batches, first_rows, sample_of
-from theodolite.evidence.task import is_finite, members_of, quiet, task
+from theodolite.evidence.drawn_outputs import members_of, quiet
+from theodolite.evidence.task import is_finite, task
 from theodolite.io.batches import Batch
 
 ROWS, FEWEST = 256, 8

@@ -15,9 +15,10 @@ from theodolite.core.ailment import Ailment, Finding, evidence
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import batches, first_rows
+from theodolite.evidence.drawn_outputs import quiet
 from theodolite.evidence.experiment import Intervention, Outcome, finding_of
 from theodolite.evidence.start import was_trained
-from theodolite.evidence.task import is_finite, quiet
+from theodolite.evidence.task import is_finite
 from theodolite.evidence.trial import Change
 from theodolite.evidence.weights import LEAST_ENTRIES, weight_facts
 

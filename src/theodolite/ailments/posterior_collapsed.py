@@ -14,8 +14,9 @@ from theodolite.core.ailment import Ailment, Finding, evidence
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import batches
+from theodolite.evidence.drawn_outputs import members_of
 from theodolite.evidence.start import was_trained
-from theodolite.evidence.task import is_finite, members_of, scores, task
+from theodolite.evidence.task import is_finite, scores, task
 
 IDLE = 0.05
 """The variance of a code's mean over inputs, beside its own variance, below which it says nothing."""

@@ -18,9 +18,10 @@ from theodolite.core.ailment import Ailment, Finding, evidence
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import batches, first_rows
+from theodolite.evidence.drawn_outputs import members_of
 from theodolite.evidence.experiment import Intervention, Outcome, finding_of
 from theodolite.evidence.start import decay_of, largest_lr, steps_made, was_trained
-from theodolite.evidence.task import is_finite, members_of, task
+from theodolite.evidence.task import is_finite, task
 from theodolite.evidence.trial import Change, Trial, present_skill
 
 WEAKER, DROPOUTS = (0.1, 0.01, 1e-3), (0.2, 0.1)

@@ -15,8 +15,9 @@ from theodolite.core.ailment import Ailment, Finding, evidence
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import Sample, batches, first_rows, samples
+from theodolite.evidence.drawn_outputs import members_of
 from theodolite.evidence.sequences import target_shift
-from theodolite.evidence.task import members_of, scores, task
+from theodolite.evidence.task import scores, task
 from theodolite.io.batches import Batch
 
 SHOWN, HIDDEN = 0.5, 0.7

@@ -18,7 +18,7 @@ from theodolite.core.ailment import Ailment, Finding, evidence
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import batches, first_rows
-from theodolite.evidence.task import drawn_outputs, members_of, quiet, rebuilt
+from theodolite.evidence.drawn_outputs import drawn_outputs, members_of, quiet, rebuilt
 from theodolite.io.batches import Batch
 
 ROWS, STEPS = 64, 200

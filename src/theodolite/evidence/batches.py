@@ -16,6 +16,7 @@ from torch import Tensor
 from theodolite.core.lazy_torch import is_tensor
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
+from theodolite.evidence.drawn_outputs import ROWS, is_coupled, quiet
 from theodolite.evidence.work import Price, counted_price, work_of
 from theodolite.io.batches import Batch, Batches
 
@@ -271,6 +272,20 @@ def reads_targets(subject: Subject) -> bool:
     return bool(subject.once("reads targets", measured))
 
 
+def samples_coupled(subject: Subject) -> bool:
+    """Whether what the loss asks of one sample depends on the others of its batch, as contrastive losses do."""
+
+    def measured() -> bool:
+        if subject.model is None or subject.loss is None or not batches(subject):
+            return False
+        batch = first_rows(batches(subject)[0], ROWS)
+        with untouched(subject.model), torch.no_grad(), quiet():
+            answer = subject.answer(batch)
+        return isinstance(batch.target, Tensor) and is_coupled(subject.loss, answer, batch.target)
+
+    return bool(subject.once("coupled", measured))
+
+
 def _drawn_alike(loss: Any, answer: Any, target: Tensor) -> float:
     torch.manual_seed(0)  # of a loss that draws
     return float(loss(answer, target))
@@ -284,9 +299,7 @@ def validation_parts(subject: Subject) -> Sequence[Batch]:
 
 def _held_parts(subject: Subject, held: Sequence[Batch]) -> Sequence[Batch]:
     """Held-out data in parts; in the size of training batches where the loss of a sample depends on the others of its batch."""
-    from theodolite.evidence.task import task  # what the loss means is found on the same batches
-
-    if held and task(subject).coupled and all(_is_rows(batch) for batch in held):
+    if held and samples_coupled(subject) and all(_is_rows(batch) for batch in held):
         size = len(batches(subject)[0])
         return [rows_of(b, slice(a, a + size)) for b in held for a in range(0, max(1, len(b) - size + 1), size)]
     return parts(held, PARTS)

@@ -13,8 +13,9 @@ from theodolite.core.checks import tensors_in
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import batches, first_rows, joined, price
+from theodolite.evidence.drawn_outputs import quiet
 from theodolite.evidence.start import at_weights, origin_tensors
-from theodolite.evidence.task import is_finite, quiet
+from theodolite.evidence.task import is_finite
 from theodolite.evidence.work import work_of
 from theodolite.io.batches import Batch
 from theodolite.measure.propagation.one_pass import LayerSigns, VitalSigns, vital_signs

@@ -13,8 +13,8 @@ from torch import Tensor, nn
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import batches, first_rows, reads_targets, samples
+from theodolite.evidence.drawn_outputs import SAME, drawn_outputs, output_shapes, quiet
 from theodolite.evidence.output_tail import FEW, least_loss
-from theodolite.evidence.task import SAME, drawn_outputs, output_shapes, quiet
 from theodolite.io.batches import Batch
 
 MOST_CLASSES = 100

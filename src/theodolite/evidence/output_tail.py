@@ -12,8 +12,9 @@ from torch import Tensor, nn
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import batches, first_rows, joined, price
+from theodolite.evidence.drawn_outputs import members_of, quiet, rebuilt, size_of
 from theodolite.evidence.layer_signals import signals
-from theodolite.evidence.task import members_of, quiet, rebuilt, size_of, task
+from theodolite.evidence.task import task
 from theodolite.evidence.work import work_of
 from theodolite.io.batches import Batch
 

@@ -9,16 +9,13 @@ unknown and nothing is judged by its accuracy.
 from __future__ import annotations
 
 import math
-import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
-from theodolite.core.checks import tensors_in
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import (
@@ -27,17 +24,24 @@ from theodolite.evidence.batches import (
     first_rows,
     price,
     reads_targets,
+    samples_coupled,
     training_and_held_out,
     validation_parts,
+)
+from theodolite.evidence.drawn_outputs import (
+    ROWS,
+    SAME,
+    Shape,
+    drawn_outputs,
+    members_of,
+    output_shapes,
+    quiet,
+    rebuilt,
 )
 from theodolite.evidence.work import work_of
 from theodolite.io.batches import Batch
 
 Kind = Literal["classes", "labels", "numbers", "unknown"]
-ROWS = 64
-"""Samples that the loss is asked about."""
-SAME = 1e-5
-"""A relative difference of two float32 losses that is rounding."""
 FITTED, SEARCH = 2048, 60
 """Samples that the best constant answer is fitted on, and steps of its search."""
 
@@ -235,7 +239,7 @@ def _found(subject: Subject) -> Task:
     except Exception as error:
         return Task("unknown", why=f"the loss refuses drawn outputs ({type(error).__name__})")
     summed = _is_sum(subject.loss, answer, drawn, target)
-    coupled = _is_coupled(subject.loss, answer, drawn, target)
+    coupled = samples_coupled(subject)
     if not reads_targets(subject):
         return Task("unknown", summed=summed, coupled=coupled, why="the loss does not read the targets")
     told: list[Task] = []
@@ -345,34 +349,6 @@ def _is_sum(loss: Any, answer: Any, drawn: list[Tensor], target: Tensor) -> bool
     return abs(twice - 2 * one) <= 1e-3 * abs(twice) and abs(twice) > 0
 
 
-def _is_coupled(loss: Any, answer: Any, drawn: list[Tensor], target: Tensor) -> bool:
-    """Whether the gradient in the first samples' outputs turns when those of the others are drawn anew.
-
-    A mean that is weighted, or the root of one, changes its length alone.
-    """
-    half = len(drawn[0]) // 2
-    if not half or any(len(z) != len(drawn[0]) for z in drawn):
-        return False
-    again = drawn_outputs(answer, target, 2)[1]
-    others = [torch.cat([z[:half], new[half:]]) for z, new in zip(drawn, again, strict=True)]
-
-    def slope(outputs: list[Tensor]) -> Tensor:
-        free = [z.detach().clone().requires_grad_() for z in outputs]
-        with untouched(None), torch.enable_grad(), quiet():
-            torch.manual_seed(0)  # of a loss that draws
-            found: tuple[Any, ...] = torch.autograd.grad(
-                loss(rebuilt(answer, free), target).sum(), free, allow_unused=True
-            )
-        return torch.cat([g[:half].double().flatten() for g in found if g is not None])
-
-    try:
-        one, other = slope(drawn), slope(others)
-    except Exception:
-        return False
-    size = float(one.norm() * other.norm())
-    return size > 0 and float(one @ other) < (1 - SAME) * size
-
-
 def _slopes(loss: Any, answer: Any, target: Tensor) -> tuple[list[Tensor], list[Tensor | None]]:
     drawn = drawn_outputs(answer, target)[0]
     free = [z.detach().clone().requires_grad_() for z in drawn]
@@ -380,65 +356,6 @@ def _slopes(loss: Any, answer: Any, target: Tensor) -> tuple[list[Tensor], list[
         value = loss(rebuilt(answer, free), target)
         found = torch.autograd.grad(value.sum(), free, allow_unused=True)
     return [z.detach() for z in free], list(found)
-
-
-def drawn_outputs(answer: Any, target: Any, count: int = 1) -> list[list[Tensor]]:
-    """Outputs drawn at random in the range of the model's own: plain numbers, probabilities, or their logarithms."""
-    generator = torch.Generator().manual_seed(0)
-    size = size_of(target)  # beside targets of a million, outputs of unit size are rounded away
-    own = members_of(answer)
-    return [
-        [output_shapes(t)[-1](size * torch.randn(t.shape, generator=generator)).to(t) for t in own]
-        for _ in range(count)
-    ]
-
-
-def size_of(target: Any) -> float:
-    """How large numbers are that a loss may ask for; at least 1, and 1 where targets are no numbers."""
-    if not isinstance(target, Tensor) or not target.is_floating_point() or not target.numel():
-        return 1.0
-    few = target.detach().abs().float().reshape(-1)[:: max(1, target.numel() // 100_000)]
-    return max(1.0, float(few.quantile(0.9)))
-
-
-Shape = Callable[[Tensor], Tensor]
-
-
-def output_shapes(own: Tensor) -> list[Shape]:
-    """The functions that take any numbers to outputs like these: themselves, probabilities, or their logarithms alone."""
-    plain: Shape = lambda z: z  # noqa: E731
-    rows = own.detach().float()
-    wide = own.ndim > 1 and own.shape[-1] > 1
-    if wide and bool((rows.exp().sum(-1) - 1).abs().max() < 1e-3):
-        return [lambda z: z.log_softmax(-1)]
-    if not own.numel() or bool((rows < 0).any()):
-        return [plain]
-    if bool((rows > 1).any()):  # never below zero: a loss may take nothing else
-        return [plain, nn.functional.softplus]
-    if wide and bool((rows.sum(-1) - 1).abs().max() < 1e-3):
-        return [plain, lambda z: z.softmax(-1)]
-    return [plain, torch.sigmoid]
-
-
-def members_of(answer: Any) -> list[Tensor]:
-    """The floating tensors of an answer, however it is nested."""
-    return [t for t in tensors_in(answer) if t.is_floating_point() and t.ndim]
-
-
-def rebuilt(answer: Any, members: Sequence[Tensor]) -> Any:
-    """An answer like this one with other tensors in the places of its own."""
-    waiting = iter(members)
-
-    def built(part: Any) -> Any:
-        if isinstance(part, Tensor):
-            return next(waiting) if part.is_floating_point() and part.ndim else part
-        if isinstance(part, Mapping):
-            return {name: built(value) for name, value in part.items()}
-        if isinstance(part, tuple) and hasattr(part, "_fields"):
-            return type(part)(*(built(value) for value in part))
-        return type(part)(built(value) for value in part) if isinstance(part, tuple | list) else part
-
-    return built(answer)
 
 
 def constant_loss(subject: Subject, on: Sequence[Batch] | None = None) -> float:
@@ -633,11 +550,3 @@ def _weighted_error(values: Sequence[float], weights: Sequence[float]) -> float:
     mean = (share * v).sum()
     n = len(values)
     return float(((share * (v - mean)).square().sum() * n / (n - 1)).sqrt())
-
-
-@contextmanager
-def quiet() -> Iterator[None]:
-    """Without the warnings that a doubtful loss gives: they were given already."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield

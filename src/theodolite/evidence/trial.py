@@ -18,8 +18,9 @@ from theodolite.core.checks import InputError
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import judged_is_trained, price, training_and_held_out
+from theodolite.evidence.drawn_outputs import quiet
 from theodolite.evidence.start import base_lr, beginning, largest_lr, load, origin_tensors, schedule, steps_made
-from theodolite.evidence.task import Score, held_out_constant, is_language, majority, quiet, score_of, skill
+from theodolite.evidence.task import Score, held_out_constant, is_language, majority, score_of, skill
 from theodolite.evidence.work import work_of
 from theodolite.io.batches import Batch
 from theodolite.measure.dynamics.training_copies import copied_training
