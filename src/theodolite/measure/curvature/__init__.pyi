@@ -16,6 +16,7 @@ from .differences import (
     sharpness_by_differences as sharpness_by_differences,
 )
 from .hessians import (
+    OnceDifferentiableError as OnceDifferentiableError,
     empirical_fisher as empirical_fisher,
     fisher as fisher,
     gauss_newton as gauss_newton,
