@@ -156,3 +156,18 @@ def test_bad_input_gets_one_clear_line(make, words):
         make()
     assert str(caught.value).startswith("expected")
     assert "\n" not in str(caught.value)
+
+
+def test_a_loader_is_not_started_again_for_every_question():
+    class Counted(torch.utils.data.DataLoader):
+        started = 0
+
+        def __iter__(self):
+            type(self).started += 1
+            return super().__iter__()
+
+    rows = torch.utils.data.TensorDataset(torch.randn(8, 3), torch.zeros(8, dtype=torch.long))
+    subject = Subject(nn.Linear(3, 2), data=Counted(rows, batch_size=4), loss=nn.functional.cross_entropy)
+    before = Counted.started
+    assert all(subject.has(need) for need in ("data", "loss", "data", "loss"))
+    assert Counted.started - before <= 2

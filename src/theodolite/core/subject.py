@@ -117,12 +117,15 @@ class Subject:
         self._set(model=model, data=data, loss=loss, weights=weights_of(model), name=self.name or type(model).__name__)
 
     def has(self, need: str) -> bool:
-        """Whether the subject can give what an instrument needs."""
+        """Whether the subject can give what an instrument needs; of data that is read once, for a loader may start workers."""
         if need == "loss":
-            return self.loss is not None and self.has("data") and self.data.first().target is not None
+            return self.loss is not None and self.has("data") and self.once("targets", self._targets)
         if need == "data":
-            return self.data is not None and not self.data.empty
+            return self.data is not None and not self.once("empty", lambda: self.data.empty)
         return bool(self.weights) if need == "weights" else getattr(self, need) is not None
+
+    def _targets(self) -> bool:
+        return self.data.first().target is not None
 
     def storing(self, folder: Path) -> Subject:
         """The same subject, not checked again, with what is found kept in this folder."""
