@@ -66,24 +66,31 @@ def table(rows: Sequence[dict[str, Any]], size: str) -> list[str]:
         groups.setdefault((row["network"], row["rule"], row["steps"], row["way"]), []).append(
             row | best_step(row["lrs"], row["losses"])
         )
+    kept: dict[str, list[tuple[bool, bool, bool]]] = {}
     for (network, rule, steps, way), found in sorted(groups.items(), key=lambda item: ORDER.index(item[0][0])):
         found.sort(key=lambda row: row[size])
         logs = [row["log2_lr"] for row in found]
         last, first = found[-1], found[0]
         lost = excess(last, last["log2_lr"], last, logs[0])
         worse = max((excess(a, logs[0], b, logs[0]) for a, b in pairwise(found)), key=lambda found: found[0])
-        error = math.hypot(first["error"], last["error"])
+        error, moved = math.hypot(first["error"], last["error"]), 2 ** (max(logs) - min(logs))
+        kept.setdefault(way, []).append((moved <= 1.5, lost[0] <= 1, worse[0] <= 2 * worse[1]))
         cells = (
             f"{NAMES[network]}, {RULES[rule]}, {steps}",
             way,
             f"{2 ** logs[0]:.2g} to {2 ** logs[-1]:.2g} ({size} {first[size]} to {last[size]})",
-            f"{2 ** (max(logs) - min(logs)):.2g} (± {2**error:.2g}x)",
+            f"{moved:.2g} (± {2**error:.2g}x)",
             f"{last['loss']:.3g}",
             _percent(*lost),
             "" if worse[0] <= 0 else _percent(*worse),
         )
         lines.append("| " + " | ".join(cells) + " |")
-    return lines
+    counts = [
+        f"{way}, of {len(held)}: {near} within a factor of 1.5, {cheap} within 1 % of the loss, {never} never worse by two errors"
+        for way, held in kept.items()
+        for near, cheap, never in [map(sum, zip(*held, strict=True))]
+    ]
+    return [*lines, "", "In all: " + "; ".join(counts) + "."]
 
 
 def _percent(value: float, error: float) -> str:
