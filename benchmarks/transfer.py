@@ -1,4 +1,4 @@
-"""Does the best step size of a small network stay the best of a large one? Multilayer perceptrons and a CNN on digits.
+"""Does the best step size of a small network stay the best of a large one? Multilayer perceptrons and CNNs on digits and bytes.
 
 `python -m benchmarks.transfer sweep|check|clinic --out FILE` each write a part of benchmarks/transfer.json; `page` draws the
 figures and the tables of docs/transfer.md from it and from benchmarks/gpu_transfer.json (`benchmarks.gpu_transfer`). `mup` 1.0.0
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from benchmarks.gpu_transfer import best_step
+from benchmarks.gpu_transfer import VOCABULARY, best_step, text
 from torch import Tensor, nn
 from torch.func import functional_call, grad, replace_all_batch_norm_modules_, vmap
 from torch.nn import functional as F
@@ -24,9 +24,17 @@ from torch.nn import functional as F
 import theodolite as th
 
 HERE = Path(__file__).parent
-WIDTHS = {"mlp": (64, 128, 256, 512, 1024), "cnn": (16, 32, 64, 128)}
-SEEDS, BATCH, STEPS = 12, 64, {"mlp": 80, "cnn": 60}
+WIDTHS = {
+    "mlp": (64, 128, 256, 512, 1024),
+    "cnn": (16, 32, 64, 128),
+    "byte_mlp": (64, 128, 256, 512, 1024),
+    "byte_cnn": (32, 64, 128, 256),
+}
+SEEDS, BATCH = 12, {"mlp": 64, "cnn": 64, "byte_mlp": 256, "byte_cnn": 256}
+STEPS = {"mlp": (80, 320), "cnn": (60, 240), "byte_mlp": (300,), "byte_cnn": (300,)}
 MIDDLE = {("mlp", "adam"): -6, ("mlp", "sgd"): -3, ("cnn", "adam"): -3, ("cnn", "sgd"): -1}
+MIDDLE |= {("byte_mlp", "adam"): -6, ("byte_mlp", "sgd"): -2, ("byte_cnn", "adam"): -6, ("byte_cnn", "sgd"): -3}
+CONTEXT, HELD_OUT = 16, 4096
 
 
 def digits() -> tuple[Tensor, Tensor]:
@@ -35,6 +43,14 @@ def digits() -> tuple[Tensor, Tensor]:
     found = load_digits()
     x = torch.tensor(found.data, dtype=torch.float32)
     return (x - x.mean()) / x.std(), torch.tensor(found.target)
+
+
+def samples(name: str) -> tuple[Tensor, Tensor, slice, slice]:
+    """Inputs and targets, which of them are trained on, and which the loss is taken of at the end."""
+    if not name.startswith("byte"):
+        return *digits(), slice(None), slice(None)
+    rows = text(CONTEXT)
+    return rows[:, :-1], rows[:, -1], slice(-HELD_OUT), slice(-HELD_OUT, None)
 
 
 def mlp(width: int, head: type[nn.Module] = nn.Linear) -> nn.Module:
@@ -48,7 +64,27 @@ def cnn(width: int, head: type[nn.Module] = nn.Linear) -> nn.Module:
     return nn.Sequential(*first, *second, nn.AdaptiveAvgPool2d(1), nn.Flatten(), head(2 * width, 10))
 
 
-BUILDS: dict[str, Callable[..., nn.Module]] = {"mlp": mlp, "cnn": cnn}
+class OneHot(nn.Module):
+    """Bytes as channels (B, 128, T), of mean square one."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return VOCABULARY**0.5 * (x[..., None] == torch.arange(VOCABULARY, device=x.device)).float().mT
+
+
+def byte_mlp(width: int, head: type[nn.Module] = nn.Linear) -> nn.Module:
+    first = [OneHot(), nn.Flatten(), nn.Linear(CONTEXT * VOCABULARY, width), nn.ReLU()]
+    hidden = [layer for _ in range(2) for layer in (nn.Linear(width, width), nn.ReLU())]
+    return nn.Sequential(*first, *hidden, head(width, VOCABULARY))
+
+
+def byte_cnn(width: int, head: type[nn.Module] = nn.Linear) -> nn.Module:
+    first = [OneHot(), nn.Conv1d(VOCABULARY, width, 3), nn.BatchNorm1d(width), nn.ReLU()]
+    second = [nn.Conv1d(width, 2 * width, 3), nn.BatchNorm1d(2 * width), nn.ReLU()]
+    third = [nn.Conv1d(2 * width, 2 * width, 3, stride=3), nn.BatchNorm1d(2 * width), nn.ReLU(), nn.Flatten()]
+    return nn.Sequential(*first, *second, *third, head(8 * width, VOCABULARY))
+
+
+BUILDS: dict[str, Callable[..., nn.Module]] = {"mlp": mlp, "cnn": cnn, "byte_mlp": byte_mlp, "byte_cnn": byte_cnn}
 
 
 def network(name: str, width: int, way: str, rule: str, lr: float, seed: int) -> tuple[nn.Module, Any]:
@@ -84,9 +120,11 @@ def _settings(rule: str) -> dict[str, Any]:
 
 
 def trained(name: str, width: int, way: str, rule: str, steps: int, lrs: list[float], seeds: int) -> list[list[float]]:
-    """The loss on all training samples after the steps, by seed and step size; all networks are trained as one stack."""
+    """The loss after the steps, by seed and step size; all networks are trained as one stack."""
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    x, y = (column.to(device) for column in digits())
+    x, y, seen, judged = samples(name)
+    x, y = x.to(device), y.to(device)
+    numbers = torch.arange(len(x), device=device)
     nets = [network(name, width, way, rule, 1.0, seed) for seed in range(seeds)]
     plain = replace_all_batch_norm_modules_(BUILDS[name](width).to(device))
     p = {
@@ -108,7 +146,7 @@ def trained(name: str, width: int, way: str, rule: str, steps: int, lrs: list[fl
 
     gradients = vmap(grad(loss))
     for step in range(steps):
-        rows = torch.stack([torch.randint(len(x), (BATCH,), generator=order) for order in orders])
+        rows = torch.stack([torch.randint(len(x[seen]), (BATCH[name],), generator=order) for order in orders])
         found = gradients(p, rows.repeat_interleave(len(lrs), 0).to(device))
         warm = min(1.0, (step + 1) / (0.1 * steps)) * (1 - step / steps)
         for key, w in p.items():
@@ -121,24 +159,23 @@ def trained(name: str, width: int, way: str, rule: str, steps: int, lrs: list[fl
             v.lerp_(found[key].square(), 0.001)
             w.mul_(1 - lr * groups[key]["weight_decay"])
             w.sub_(lr / (1 - 0.9 ** (step + 1)) * m / ((v / (1 - 0.999 ** (step + 1))).sqrt() + 1e-8))
-    everything = torch.arange(len(x), device=device)
     with torch.no_grad():
-        values = vmap(loss, in_dims=(0, None), chunk_size=16)(p, everything).nan_to_num(math.inf, math.inf).cpu()
+        values = vmap(loss, in_dims=(0, None), chunk_size=16)(p, numbers[judged]).nan_to_num(math.inf, math.inf).cpu()
     return values.view(seeds, len(lrs)).tolist()
 
 
 def sweep() -> list[dict[str, Any]]:
     """Loss against step size for every network, width, optimizer, way and length of training."""
-    cases = [(*key, way, times) for key in MIDDLE for way in ("transferred", "standard") for times in (1, 4)]
+    cases = [(*key, way, steps) for key in MIDDLE for way in ("transferred", "standard") for steps in STEPS[key[0]]]
     if importlib.util.find_spec("mup"):
-        cases += [(*key, "mup", 1) for key in MIDDLE]
+        cases += [(*key, "mup", STEPS[key[0]][0]) for key in MIDDLE if not key[0].startswith("byte")]
     found = []
-    for name, rule, way, times in cases:
+    for name, rule, way, steps in cases:
         for width in WIDTHS[name] if way != "mup" else WIDTHS[name][::2]:
             low, high = (-6, 3) if way == "standard" else (-3, 4)
             lrs = [2.0 ** (MIDDLE[name, rule] + k) for k in range(low, high + 1)]
-            row = {"network": name, "rule": rule, "way": way, "width": width, "steps": times * STEPS[name], "lrs": lrs}
-            row["losses"] = trained(name, width, way, rule, row["steps"], lrs, SEEDS if way != "mup" else 3)
+            row = {"network": name, "rule": rule, "way": way, "width": width, "steps": steps, "lrs": lrs}
+            row["losses"] = trained(name, width, way, rule, steps, lrs, SEEDS if way != "mup" else 3)
             found.append(row)
             print({key: row[key] for key in row if key != "losses"}, best_step(lrs, row["losses"]), flush=True)
     return found

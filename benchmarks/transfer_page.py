@@ -20,8 +20,9 @@ HERE = Path(__file__).parent
 PAGE = HERE.parent / "docs" / "transfer.md"
 MARK = "<!-- measured: benchmarks/transfer.py page -->"
 NAMES = {"mlp": "MLP on digits", "cnn": "CNN with batch normalization on digits", "gpt": "GPT on bytes"}
+NAMES |= {"byte_mlp": "MLP on bytes", "byte_cnn": "CNN with batch normalization on bytes"}
 RULES = {"adam": "AdamW", "sgd": "SGD"}
-ORDER = ("mlp", "cnn", "gpt")
+ORDER = ("mlp", "cnn", "byte_mlp", "byte_cnn", "gpt")
 
 
 def curve(rows: Sequence[dict[str, Any]], size: str, title: str, low: float, high: float) -> str:
