@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ from theodolite.verbs.watching.optimizer_events import OptimizerEvents
 from theodolite.verbs.watching.records import Record
 from theodolite.verbs.watching.sharded import Gathered
 from theodolite.verbs.watching.silent_errors import SilentErrors
+from theodolite.verbs.watching.step_trace import StepTrace
 from theodolite.verbs.watching.training import (
     LastStep,
     Training,
@@ -34,7 +36,7 @@ from theodolite.verbs.watching.training import (
 )
 from theodolite.verbs.watching.training_batches import TrainingBatches
 from theodolite.verbs.watching.training_losses import TrainingLosses
-from theodolite.verbs.watching.watched_run import run_of, tried_step
+from theodolite.verbs.watching.watched_run import odd_batch, run_of, tried_step
 from theodolite.verbs.watching.writers import scalar_writer, write_scalars
 
 if TYPE_CHECKING:
@@ -66,7 +68,7 @@ class Attachments:
         self.precision = TrainingPrecision(outer, autocast)
         self.batches: TrainingBatches | None = None
         self.alarms, self.between = Alarms(), LossBetweenLooks()
-        self.losses = TrainingLosses()
+        self.losses, self.trace = TrainingLosses(), StepTrace(model, None if self.silent else self.optimizer)
         self.errors = SilentErrors(model, self.optimizer, _called_parts(model))
         if not isinstance(getattr(model, "_call", None), tuple) and not self.silent:
             self.errors.listen(outer)
@@ -154,6 +156,8 @@ class Attachments:
             # another optimizer may hold them: only what stays is named
             kept = tuple(n for n in missing if stays(self.model, origin, n))
             left_out = {"in no group": kept, "without a gradient": tuple(without)}
+        with self.between_looks():
+            self.trace.settle(partial(odd_batch, watch))
         found = list(alarms_of(run_of(watch, left_out, self.silent_facts(watch))))
         for place, finding in enumerate(found):
             if finding.name == "step-too-large" and finding.name not in self.alarms.standing:
@@ -164,7 +168,7 @@ class Attachments:
         """Exact facts of the steps so far that no training should show."""
         seen = watch.data if isinstance(watch.data, list) else [] if self.batches is None else self.batches.kept
         lrs = [record.lr for record in watch.records if record.lr]
-        return self.errors.facts(seen, lrs, watch.data)
+        return self.errors.facts(seen, lrs, watch.data) | self.trace.facts()
 
     def told(self, watch: Watch, record: Record) -> None:
         """The numbers to the writer, and the page anew."""
@@ -183,7 +187,16 @@ class Attachments:
 
     def close(self) -> None:
         """Take away every hook."""
-        for seen in (self.events, self.last, self.micro, self.precision, self.batches, self.errors, self.gathered):
+        for seen in (
+            self.events,
+            self.last,
+            self.micro,
+            self.precision,
+            self.batches,
+            self.errors,
+            self.gathered,
+            self.trace,
+        ):
             if seen is not None:
                 seen.remove()
 

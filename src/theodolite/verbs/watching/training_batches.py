@@ -38,8 +38,12 @@ Path = tuple[int, str, Any]
 class TrainingBatches:
     """Batches in the order in which training had them, until there are enough."""
 
-    def __init__(self, model: nn.Module, loss: Callable[[Any, Any], Tensor]) -> None:
+    def __init__(
+        self, model: nn.Module, loss: Callable[[Any, Any], Tensor], heard: Callable[[Tensor, Batch], None] | None = None
+    ) -> None:
         self.kept: list[Batch] = []
+        self._heard = heard
+        self._label = ""
         self.sizes: Counter[int] = Counter()
         self._loss, self._failed, self._idle = loss, 0, False
         self._samples = self._bytes = 0
@@ -81,9 +85,11 @@ class TrainingBatches:
         if not members or not len(batch):
             return
         self.sizes[len(batch)] += 1
+        if self._heard is not None and (self._label or self._path is not None):
+            self._tell(batch, output, sys._getframe(1))
         enough = self._samples >= MOST_SAMPLES or len(self.kept) >= MOST_BATCHES or self._bytes >= MOST_BYTES
         if enough or self._failed >= TRIES:
-            if self.sizes.total() > MOST_BATCHES:
+            if self.sizes.total() > MOST_BATCHES and (self._heard is None or not (self._label or self._path)):
                 self.remove()
             return
         named = self._named(batch, output)
@@ -112,12 +118,50 @@ class TrainingBatches:
             return None
         if not 0 < float(own.detach()) < 1.01 * value:  # where batches are accumulated it is a part of it
             return None
-        rest = {
-            n: v
-            for n, v in batch.keywords.items()
-            if n != name and isinstance(v, Tensor) and v.ndim and len(v) == len(batch)
-        }
-        return Batch(batch.inputs, rest, target)
+        self._label = name
+        return _without(batch, name)
+
+    def _tell(self, batch: Batch, output: Any, frame: Any) -> None:
+        """The loss of this batch to whoever listens; of a large answer that of its first samples."""
+        assert self._heard is not None
+        if self._label:
+            own = output.get("loss") if isinstance(output, Mapping) else None
+            if isinstance(own, Tensor) and isinstance(batch.keywords.get(self._label), Tensor):
+                self._heard(own.detach(), _without(batch, self._label))
+            return
+        target = self._target_at(frame, batch)
+        answer = output["logits"] if isinstance(output, Mapping) and "logits" in output else output
+        if target is None:
+            return
+        rows = len(batch)
+        if isinstance(answer, Tensor) and answer.ndim and len(answer) == rows:
+            rows = max(1, min(rows, LARGEST // max(1, answer[0].numel())))
+            answer = answer[:rows]
+        try:
+            with torch.no_grad(), self.aside():
+                value = self._loss(answer, target[:rows])
+        except Exception:  # a loss that has no value for this batch
+            return
+        self._heard(value, Batch(batch.inputs, batch.keywords, target))
+
+    def _target_at(self, frame: Any, batch: Batch) -> Tensor | None:
+        """The tensor at the place where the target was found first; looked up, not searched for."""
+        assert self._path is not None
+        depth, name, key = self._path
+        held = next((h for d, h in _callers(frame) if d == depth), {})
+        found = held.get(name)
+        if isinstance(key, str) and isinstance(found, Tensor):  # rows of a whole column
+            given, whole = batch.tensors()[0], held.get(key)
+            if given.device.type != "cpu" or not isinstance(whole, Tensor):  # the device would be waited for
+                return None
+            rows = self._rows_of(whole, given)
+            return None if rows is None else found[rows]
+        if key is not None:
+            try:
+                found = found[key]
+            except (KeyError, IndexError, TypeError):
+                return None
+        return found if isinstance(found, Tensor) and found.ndim and len(found) == len(batch) else None
 
     def _indexed(self, frame: Any, batch: Batch) -> Iterator[tuple[Path, Tensor]]:
         """Rows of whole columns that the callers hold: of ``loss(model(x[rows]), y[rows])`` no batch has a name."""
@@ -182,6 +226,16 @@ class TrainingBatches:
         self.kept.append(whole)
         self._samples += len(whole)
         self._bytes += sum(t.numel() * t.element_size() for t in (*whole.tensors(), whole.target))
+
+
+def _without(batch: Batch, name: str) -> Batch:
+    """The batch with one of its keywords as the target, and such others as have a row a sample."""
+    rest = {
+        n: v
+        for n, v in batch.keywords.items()
+        if n != name and isinstance(v, Tensor) and v.ndim and len(v) == len(batch)
+    }
+    return Batch(batch.inputs, rest, batch.keywords[name])
 
 
 def _candidates(frame: Any, count: int) -> Iterator[tuple[Path, Tensor]]:

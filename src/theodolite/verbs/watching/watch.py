@@ -123,7 +123,7 @@ class Watch(PresentableAnswers):
         if not self.subject.has("loss"):
             raise InputError("expected a probe with a target for the loss, got only inputs; pass (inputs, target)")
         if not self._attached.silent:
-            self._attached.batches = TrainingBatches(self.model, self.loss)
+            self._attached.batches = TrainingBatches(self.model, self.loss, self._attached.trace.note)
         folder = None if self.out is None or self._attached.silent else Path(self.out)
         self._stored = StoredRecords(folder)
         self._carried = Carried(starting_weights(self.model, folder))
@@ -161,6 +161,7 @@ class Watch(PresentableAnswers):
         stride = 1 if self._seen is None else max(1, step - self._seen)
         self._steps += 0 if self._seen is None else max(0, step - self._seen)
         self._seen, self._latest = step, time.perf_counter()
+        self._attached.trace.told(step)
         due = step >= self._next and self._affordable()
         record = self._look(step, lr, momentum, whole=False) if due else None
         if not due and self._attached.between.due(step):
@@ -253,6 +254,7 @@ class Watch(PresentableAnswers):
     def note_loss(self, value: Tensor) -> None:
         """The value that a backward pass was called on, where the loop tells it: rises between looks are seen then."""
         self._attached.losses.note(value.detach())
+        self._attached.trace.note(value)
 
     @property
     def silent_errors(self) -> SilentErrors:

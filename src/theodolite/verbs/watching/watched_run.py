@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -14,16 +15,21 @@ from theodolite.core.ailment import Finding
 from theodolite.core.run import Run, RunMoment
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
+from theodolite.evidence.batches import rows_of
 from theodolite.io.batches import Batch, Batches
+from theodolite.measure.dynamics.trial_runs import copied_training
 from theodolite.verbs.watching.layers import layer_facts, starting_entries
 from theodolite.verbs.watching.records import Record, last_standing
 
 if TYPE_CHECKING:
     from theodolite.verbs.watching.look_context import LookContext
+    from theodolite.verbs.watching.step_trace import Spike
     from theodolite.verbs.watching.watch import Watch
 
 LARGEST_TRIED, WORK, STEPS = 1 << 21, 2.0, 60
 """Models of up to so many parameters have a remedy tried on copies while they train; nominal seconds and steps of that."""
+FEW, LEAST = 8, 4
+"""Batches and samples that an odd batch is looked at by, and samples of one that can be told from a single odd sample."""
 CALM, FALLS = 1.2, 0.98
 """A trial is calm whose loss is never above this multiple of its start, and ends below that one."""
 
@@ -93,6 +99,52 @@ def tried_step(watch: Watch, origin: Mapping[str, Tensor], finding: Finding) -> 
     except Exception:  # whatever fails on copies, training goes on
         return finding
     return finding
+
+
+def odd_batch(watch: Watch, spike: Spike) -> Spike:
+    """The spike, with whether its batch is odd beside others now, in most of its samples, and which clipping held on a copy."""
+    subject, batch = watch.subject, spike.batch
+    if batch is None or not spike.others:
+        return replace(spike, sure=False)
+    rows = len(batch)
+    try:
+        with torch.no_grad():
+            others = [float(subject.loss_on(other)) for other in spike.others[-FEW:]]
+            now = float(subject.loss_on(batch))
+            picked = range(0, rows, max(1, rows // FEW))
+            each = [float(subject.loss_on(rows_of(batch, slice(i, i + 1)))) for i in picked]
+        sure = rows >= LEAST and min(now, statistics.median(each)) > max(others)
+        return replace(spike, sure=sure, now=now, held=_held_by_clipping(watch, batch) if sure else "")
+    except Exception:  # whatever fails here, training goes on
+        return replace(spike, sure=False)
+
+
+def _held_by_clipping(watch: Watch, batch: Batch) -> str:
+    """The loss of the probe before a step on that batch, after it, after a clipped one, and the norm that it was clipped to."""
+    model, optimizer = watch.model, watch.optimizer
+    if optimizer is None or sum(p.numel() for p in model.parameters()) > LARGEST_TRIED:
+        return ""
+    probe = next(iter(watch.subject.batches()))
+    usual, ends = math.nan, []
+    with untouched(None), torch.enable_grad():
+        for clipped in (False, True):
+            copied, steps = copied_training(model, optimizer)
+            copied.train()
+            own = [p for p in copied.parameters() if p.requires_grad]
+            if not clipped:
+                known = torch.autograd.grad(watch.subject.loss_on(probe, copied), own, allow_unused=True)
+                usual = math.sqrt(sum(float(g.square().sum()) for g in known if g is not None))
+            for parameter in own:
+                parameter.grad = None
+            torch.autograd.backward(watch.subject.loss_on(batch, copied))
+            if clipped:
+                torch.nn.utils.clip_grad_norm_(own, usual)
+            steps.step()
+            with torch.no_grad():
+                ends.append(float(watch.subject.loss_on(probe, copied)))
+    with torch.no_grad():
+        before = float(watch.subject.loss_on(probe))
+    return f"{before:.3g} {ends[0]:.3g} {ends[1]:.3g} {usual:.2g}"
 
 
 def held_out_batches(validation: Any, model: nn.Module) -> tuple[Batch, ...]:

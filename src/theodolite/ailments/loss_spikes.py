@@ -1,0 +1,60 @@
+r"""Does the loss jump, and is it a batch, a step or a change of the weights that made it?
+
+A jump is a loss three times as far above the middle of the last steps as any of them was, and half of the way back to the first
+losses. Its cause is what is odd at that step and at none before: weights that are others than the last step left them; an
+update eight times the usual, in the three steps before; else the batch, where most of its samples have a higher loss than other
+batches have, now too. Nothing is said of a jump that none of the three explains.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from theodolite.core.ailment import Ailment, Finding
+from theodolite.core.run import Run
+from theodolite.core.subject import Subject
+
+
+def judge(subject: Subject) -> Iterator[Finding]:
+    if subject.run is not None:
+        yield from while_training(subject.run)
+
+
+def while_training(run: Run) -> Iterator[Finding]:
+    """The last jump of the run."""
+    words = run.silent.get("loss spikes", ())
+    if not words:
+        return
+    cause, step, layer, usual, peak, times, lr, usual_lr, sure, now, held = words
+    jumped = f"The loss jumped from {usual} to {peak} at step {step}"
+    if cause == "weights":
+        says = f"{jumped}: between two steps {layer or 'most layers'} changed by {float(times):.0%} of its length."
+        remedy = f"find what writes to {layer or 'the weights'} outside optimizer.step(): a reset, a scaling or a loaded state"
+    elif cause == "step":
+        says = f"{jumped}: the step there was {times} times as long as usual, most of all in {layer}."
+        remedy = f"keep lr at {usual_lr}: it was {lr} in that step"
+        if lr == usual_lr:
+            remedy = f"torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0) before each step; lr was {lr} as before"
+    else:
+        says = f"{jumped}: its batch is odd." + (f" Its loss is {now} now." if sure else "")
+        remedy = f"look at the samples and labels of the batch of step {step}"
+        if held:
+            before, plain, clipped, norm = held.split()
+            says += (
+                f" On a copy one step on it takes the loss of the probe from {before} to {plain}, with gradients clipped at "
+                f"{norm} to {clipped}."
+            )
+    edge = _edge(run, int(step))
+    yield Finding(severity="warning" if sure else "note", where=f"step {step}", says=says + edge, remedy=remedy)
+
+
+def _edge(run: Run, step: int) -> str:
+    """Whether the curvature was above the limit of the step at the last look before, in words."""
+    seen = [m for m in run.moments if m.step <= step and m.facts.get("edge", 0.0) > 0 and "sharpness" in m.facts]
+    if not seen or not seen[-1].facts["sharpness"] > seen[-1].facts["edge"]:
+        return ""
+    times = seen[-1].facts["sharpness"] / seen[-1].facts["edge"]
+    return f" The sharpness was {times:.2g} times the limit of the learning rate at step {seen[-1].step}."
+
+
+ailment = Ailment(question="Does the loss jump, and why?", needs={"run"}, judge=judge, while_training=while_training)
