@@ -159,7 +159,8 @@ class StepTrace:
         ]
         known = [value for value in losses if value is not None]
         numbers = iter(torch.stack(known).tolist() if known else [])
-        before, after = (torch.stack([row[i] for row in self._new]).float() for i in (1, 2))
+        before = torch.stack([row[1] for row in self._new]).float()
+        after = torch.stack([row[2] for row in self._new]).float()
         last = before[:1] if self._last is None else self._last[None]
         ends = torch.cat([last, after[:-1]])
         self._last = after[-1]

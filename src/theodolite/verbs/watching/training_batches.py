@@ -158,7 +158,7 @@ class TrainingBatches:
             return None if rows is None else found[rows]
         if key is not None:
             try:
-                found = found[key]
+                found = held[name][key]
             except (KeyError, IndexError, TypeError):
                 return None
         return found if isinstance(found, Tensor) and found.ndim and len(found) == len(batch) else None

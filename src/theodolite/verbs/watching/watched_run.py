@@ -132,8 +132,8 @@ def _held_by_clipping(watch: Watch, batch: Batch) -> str:
             copied.train()
             own = [p for p in copied.parameters() if p.requires_grad]
             if not clipped:
-                known = torch.autograd.grad(watch.subject.loss_on(probe, copied), own, allow_unused=True)
-                usual = math.sqrt(sum(float(g.square().sum()) for g in known if g is not None))
+                torch.autograd.backward(watch.subject.loss_on(probe, copied))
+                usual = float(torch.nn.utils.clip_grad_norm_(own, math.inf))
             for parameter in own:
                 parameter.grad = None
             torch.autograd.backward(watch.subject.loss_on(batch, copied))
