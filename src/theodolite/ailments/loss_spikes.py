@@ -1,8 +1,8 @@
 r"""Does the loss jump, and is it a batch, a step or a change of the weights that made it?
 
-A jump is a loss three times as far above the middle of the last steps as any of them was, and half of the way back to the first
-losses. Its cause is what is odd at that step and at none before: weights that are others than the last step left them; an
-update eight times the usual, in the three steps before; else the batch, where most of its samples have a higher loss than other
+A jump is a loss three times as far above the middle of the last steps as any of them was, and three tenths of the way back to the
+first losses. Its cause is what is odd at that step and at none before: weights that are others than the last step left them; an
+update eight times the usual, in the five steps before; else the batch, where most of its samples have a higher loss than other
 batches have, now too. Nothing is said of a jump that none of the three explains.
 """
 

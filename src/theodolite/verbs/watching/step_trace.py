@@ -22,11 +22,13 @@ BLOCK, BEFORE, FEWEST = 16, 32, 12
 """Steps that are read together, those before a jump that it is held against, and how many of them there must be."""
 MATRICES, ENTRIES, LARGEST = 16, 16, 1 << 22
 """Matrices that are looked at, entries of each, and bytes of a batch that is held."""
-TIMES, HALF = 3.0, 0.5
+TIMES, BACK = 3.0, 0.3
 """A jump: as far above the middle as so many times the highest before, and this share of the way back to the first losses."""
+MILD = (2.0, 0.1)
+"""The same where weights were changed or a step was long: that is odd by itself."""
 LONG, LONGEST = 8.0, 3.0
 """An update is too long beyond these multiples of the middle and of the longest before."""
-LATER = 3
+LATER = 5
 """Steps after a long one at which the loss may jump."""
 TOUCHED, HABIT = 0.1, 2
 """The share of its length by which a matrix is another between two steps, and how often before it is a habit of the loop."""
@@ -187,19 +189,22 @@ class StepTrace:
                 continue
             self._judged = row.step + 1
             past = [r for r in rows[max(0, place - BEFORE) : place] if math.isfinite(r.loss)]
-            if len(past) < FEWEST or not self._jumped(row.loss, past[: len(past) - LATER]):
+            if len(past) < FEWEST + LATER or not self._jumped(row.loss, past[:-LATER], MILD):
                 continue
-            self.spikes.append(self._cause(row, past))
+            found = self._cause(row, past)
+            if found.cause == "batch" and not self._jumped(row.loss, past[:-LATER], (TIMES, BACK)):
+                continue
+            self.spikes.append(found)
             self._quiet_until = row.step + BEFORE  # what follows is the same one
 
-    def _jumped(self, loss: float, past: Sequence[StepRow]) -> bool:
+    def _jumped(self, loss: float, past: Sequence[StepRow], far: tuple[float, float]) -> bool:
         losses = [row.loss for row in past]
         middle, highest = statistics.median(losses), max(losses)
         start = statistics.mean(self._first)
         if not math.isfinite(loss):
             return True
-        far = max(TIMES * (highest - middle), HALF * max(0.0, start - middle))
-        return loss - middle > far and loss - middle > 1e-6 * abs(middle)
+        least = max(far[0] * (highest - middle), far[1] * max(0.0, start - middle), 1e-6 * abs(middle))
+        return loss - middle > least
 
     def _cause(self, row: StepRow, past: list[StepRow]) -> Spike:
         usual = statistics.median(r.loss for r in past)
