@@ -17,7 +17,7 @@ from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import rows_of
 from theodolite.io.batches import Batch, Batches
-from theodolite.measure.dynamics.trial_runs import copied_training
+from theodolite.measure.dynamics.training_copies import copied_training
 from theodolite.verbs.watching.layers import layer_facts, starting_entries
 from theodolite.verbs.watching.records import Record, last_standing
 
