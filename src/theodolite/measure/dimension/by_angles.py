@@ -6,10 +6,11 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from theodolite.core.checks import InputError
@@ -17,9 +18,6 @@ from theodolite.core.reading import Estimate
 from theodolite.measure.dimension.by_distances import log_ratios, shared_error
 from theodolite.measure.dimension.distinct import distinct_rows
 from theodolite.measure.dimension.neighbor_graph import Neighbors, nearest_neighbors, neighbors_of
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 LARGEST_TAU = 100.0
 """The concentration of angles above which a row counts as all on one side, as at the end of a curve."""

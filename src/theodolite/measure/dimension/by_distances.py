@@ -1,21 +1,17 @@
 """Intrinsic dimension from distances to nearest neighbors: TwoNN, maximum likelihood, Gride, correlation integral."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from theodolite.core.checks import InputError, at_least
 from theodolite.core.reading import Estimate
 from theodolite.measure.dimension.distinct import distinct_rows
 from theodolite.measure.dimension.neighbor_graph import CERTAIN, Neighbors, neighbors_of
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 TwoNNRule = Literal["line", "likelihood"]
 

@@ -1,13 +1,12 @@
 """Dimension by variance: how many directions, or as if how many, hold the data, globally and locally."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from theodolite.core.checks import InputError, at_least, real_values, within
@@ -17,9 +16,6 @@ from theodolite.measure.dimension.by_distances import shared_error
 from theodolite.measure.dimension.distinct import Rows, distinct_rows
 from theodolite.measure.dimension.neighbor_graph import Neighbors, neighbors_of
 from theodolite.measure.spectra import gram_eigenvalues
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 def variances(x: Any, *, standardized: bool = False) -> NDArray[np.float64]:

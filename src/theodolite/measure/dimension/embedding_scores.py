@@ -1,21 +1,17 @@
 """How well two coordinates keep the neighborhoods of the data, and the best of several embeddings by that measure."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from theodolite.core.checks import real_values
 from theodolite.measure.dimension.distinct import Rows, distinct_rows
 from theodolite.measure.dimension.embeddings import Embedding, isomap, lle, spectral_embedding
 from theodolite.measure.dimension.tsne_maps import tsne
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True)

@@ -1,19 +1,15 @@
 """Coordinates for data on a manifold, and the dimension that each method's spectrum shows, where theory lets it be read."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from theodolite.core.checks import InputError, at_least, finite, real_values
 from theodolite.measure.dimension.distinct import distinct_rows
 from theodolite.measure.dimension.neighbor_graph import Neighbors, nearest_neighbors
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 MOST = 1000
 """Rows that the dense methods work on; of larger data so many are drawn."""

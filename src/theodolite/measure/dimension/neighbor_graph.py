@@ -1,21 +1,17 @@
 """The exact nearest neighbors of every row, found once and shared by all estimators of dimension."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from theodolite.core.checks import InputError, MissingPackageError
 from theodolite.core.state import exact_products
 from theodolite.measure.dimension.distinct import BLOCK, Rows, distinct_rows
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 _Method = Literal["auto", "tree", "products", "blocks", "approximate"]
 CERTAIN = 1e-9

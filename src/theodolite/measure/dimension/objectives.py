@@ -7,17 +7,15 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from theodolite.core.checks import InputError, at_least
 from theodolite.core.reading import Estimate, Series
 from theodolite.core.statistics import student_inflation
 from theodolite.io.workers import Processes, completed
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 START, LADDER, CLOSE = 8, 4.0, 1.25  # first dimension, factor between rungs, ratio of the bracket that ends the search
 NEAR, DRAWS = 2.5, 400  # the noise is that of scores within this factor of the crossing; draws of it for the error

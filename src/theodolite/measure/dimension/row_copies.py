@@ -1,21 +1,17 @@
 """Rows that come with near-duplicates: whether they rule the smallest scales, and the data without them."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from theodolite.core.checks import at_least
 from theodolite.measure.dimension.by_distances import gride_curve
 from theodolite.measure.dimension.distinct import Rows, distinct_rows
 from theodolite.measure.dimension.neighbor_graph import Neighbors, nearest_neighbors, neighbors_of
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 MISFIT = 0.06
 """A distance from the law of the ratios that bends and edges do not reach, beside twice 1/sqrt(rows) for chance."""

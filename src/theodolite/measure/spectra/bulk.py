@@ -1,19 +1,15 @@
 """The noise part of a spectrum: a Marchenko-Pastur law fitted to the bulk, and what stands out above it."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from theodolite.core.checks import InputError, real_values
 from theodolite.measure.spectra.tails import _sorted_values
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 ALLOWANCE = 2.0234
 """The 99 % point of the largest eigenvalue of noise, in units of its own fluctuation (Tracy-Widom, real matrices)."""

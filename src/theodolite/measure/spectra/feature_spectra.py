@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from theodolite.core.checks import InputError, real_values
 from theodolite.measure.spectra.eigenvalues import gram_eigenvalues
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 DecayRule = Literal["least squares", "reptrix"]
 FEWEST_RANKS = 5

@@ -1,21 +1,17 @@
 """Does another law describe the tail better than a power law? Likelihood ratios on the same values."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from theodolite.core.checks import InputError, real_values
 from theodolite.measure.spectra.tails import PowerLaw, _sorted_values
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Floats = NDArray[np.float64]
+Floats = NDArray[np.float64]
 
 Rival = Literal["exponential", "log-normal", "truncated power law"]
 PANELS, NODES, DEPTH = 16, 24, 40.0

@@ -1,7 +1,5 @@
 """What noise of a shape looks like to the spectral measurements, so that nothing is called structure that noise shows."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Sequence
@@ -9,17 +7,15 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from theodolite.core.checks import InputError, at_least, within
 from theodolite.core.reading import Band
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Floats = NDArray[np.float64]
+Floats = NDArray[np.float64]
 
 PATH = Path(__file__).with_name("spectral_null.json")
 """Written by ``python -m benchmarks.spectral_nulls``."""
