@@ -1,7 +1,5 @@
 """For people's own tests: a network that is sick fails them, with what is wrong and what to type."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from theodolite.core.ailment import Severity

@@ -1,7 +1,5 @@
 """What helps a network whose layers lose signals or gradients: a critical initialization, or paths around its layers."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any

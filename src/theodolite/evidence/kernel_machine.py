@@ -1,7 +1,5 @@
 """What a kernel machine can tell of targets from inputs, each sample left out in turn, beside the same with targets permuted."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

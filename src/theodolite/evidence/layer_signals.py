@@ -1,7 +1,5 @@
 """Every layer's signs in one pass forward and back, at the present weights and at those before training."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Mapping

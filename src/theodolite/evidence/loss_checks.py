@@ -1,7 +1,5 @@
 """What a loss does, measured on outputs drawn for it: whether it listens to them, to whom a target belongs, what it likes."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """What lies between the last layer and the loss: the answers that can be reached there, and the least loss among them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

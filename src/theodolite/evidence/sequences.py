@@ -1,7 +1,5 @@
 """Sequences of symbols: which input a target is."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

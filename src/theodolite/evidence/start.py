@@ -1,7 +1,5 @@
 """Where a training began and how far it has gone, as far as that is known: nothing is guessed from how a network looks."""
 
-from __future__ import annotations
-
 import copy
 import math
 from collections.abc import Iterator, Mapping

@@ -6,8 +6,6 @@ count and the targets that are ignored are seen, not read off names and shapes. 
 unknown and nothing is judged by its accuracy.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What sequences of tokens tell by counting alone: the losses of answers that know no, or one, token before the one asked for."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

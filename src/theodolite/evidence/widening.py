@@ -1,7 +1,5 @@
 """The same network drawn anew, so many times as wide inside: all hidden numbers of units grow, inputs and outputs stay."""
 
-from __future__ import annotations
-
 import copy
 from typing import Any
 

@@ -5,8 +5,6 @@ floating-point operations at the pace of one core (or of a GPU). The price is co
 diagnosis' budget is paid in it. Only a limit of the clock, far beyond the budget, may end a diagnosis early, and then it says so.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable

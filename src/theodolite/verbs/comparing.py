@@ -1,7 +1,5 @@
 """Two runs side by side: where they part first, what changed with it, and what is wrong with one and not with the other."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Does a learner treat all directions of input space alike, and what must that cost it on a sparse target?"""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

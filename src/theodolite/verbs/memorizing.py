@@ -1,7 +1,5 @@
 """A network written down for a file of points, kept as safetensors, and what was made of it in words or JSON."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import asdict
 from pathlib import Path

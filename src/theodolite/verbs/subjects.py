@@ -1,7 +1,5 @@
 """A subject from what people pass: a module, a Subject, a state dict, or the path of a checkpoint."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

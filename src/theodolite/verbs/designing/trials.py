@@ -1,7 +1,5 @@
 """Random networks of the size that was asked for, measured beside theory."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Dimension as a count of directions or functions: above noise, and in the null space of Hessians."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from theodolite.core.checks import InputError

@@ -5,8 +5,6 @@ Workers of data loaders are left alone. A launcher (torchrun, accelerate) starts
 process is started as ``python -m theodolite run`` of the same script, and the first of them speaks.
 """
 
-from __future__ import annotations
-
 import functools
 import multiprocessing.process
 import subprocess

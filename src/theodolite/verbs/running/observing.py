@@ -6,8 +6,6 @@ the calls of its modules and the steps are seen, and of some steps the constants
 batches. Whatever goes wrong in here is one line, and the script goes on.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import json

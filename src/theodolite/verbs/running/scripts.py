@@ -1,7 +1,5 @@
 """A script run as Python would run it, watched; nothing goes to standard output, and its exit status is its own."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import logging

@@ -4,8 +4,6 @@ After a backward pass some entries of the weights are kept; when the model is ca
 Where the change is a multiple of the gradient, it is plain descent, and the multiple is its step size.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import torch

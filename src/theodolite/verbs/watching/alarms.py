@@ -1,7 +1,5 @@
 """What is said while a run goes wrong: each finding once, when it appears or gets worse."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field

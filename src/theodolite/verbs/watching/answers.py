@@ -1,7 +1,5 @@
 """Whether a network that looks dead on a few samples answers all of the probe alike, and samples on which it does not."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

@@ -1,7 +1,5 @@
 """The looks of level full: the top Hessian subspace, the noise of gradients, and the balance of pull and noise in SGD."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import torch

@@ -1,7 +1,5 @@
 """Each layer's gradient, its change since the look before, and the way its weights have come, over the steps."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import torch

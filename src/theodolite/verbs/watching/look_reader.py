@@ -1,7 +1,5 @@
 """One look is taken: as much of its level as it may cost, and all of it where its loss looks wrong."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace

@@ -4,8 +4,6 @@ What is carried from look to look (the starting weights and kernel, the last eig
 `Carried`, which belongs to the watch.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 A catapult is over within some ten steps, and looks are a hundred apart.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

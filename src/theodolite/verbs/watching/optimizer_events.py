@@ -1,7 +1,5 @@
 """What an optimizer does between looks: its steps, gradients that were not cleared, and its step size."""
 
-from __future__ import annotations
-
 import weakref
 from collections.abc import Mapping
 from typing import Any

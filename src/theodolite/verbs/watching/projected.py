@@ -1,7 +1,5 @@
 """The drift of the tangent kernel of a model of many outputs, by random projections of them, with its error."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import replace

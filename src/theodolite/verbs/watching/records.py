@@ -1,7 +1,5 @@
 """What a watch read at one step, and all of them in a store."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -5,8 +5,6 @@ first process tells the next step at each look. The first one keeps a plain copy
 and state are refreshed before a look; looks and trials are on the copy alone, so that no other process waits within them.
 """
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Iterator
 from typing import Any

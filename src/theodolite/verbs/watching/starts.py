@@ -1,7 +1,5 @@
 """What a watch begins with: the bare model, a probe that stays the same, and the weights that the run started from."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Mapping
 from pathlib import Path

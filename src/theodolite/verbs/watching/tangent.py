@@ -1,7 +1,5 @@
 """The tangent kernel at a look: how far it has come from the start, and whether it still tells samples apart."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """What a watch sees of training between looks: the weights before the last step, the precision it runs in, and who writes."""
 
-from __future__ import annotations
-
 import contextlib
 import math
 import os

@@ -1,7 +1,5 @@
 """The values that a script's own backward passes are called on: kept as they come, read only at looks."""
 
-from __future__ import annotations
-
 import math
 import statistics
 

@@ -1,7 +1,5 @@
 """Where numbers go beside the page: one small protocol, and what speaks it: TensorBoard, wandb, MLflow, aim, any callable."""
 
-from __future__ import annotations
-
 import re
 from typing import Any, Protocol
 
