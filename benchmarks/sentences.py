@@ -3,7 +3,6 @@
 Findings come from the sick networks of tests/ailments; errors of a run, which need one, show their sentence with its gaps.
 """
 
-import ast
 import importlib
 import sys
 import warnings
@@ -13,16 +12,14 @@ from pathlib import Path
 from theodolite import catalogue
 
 TESTS = Path(__file__).parents[1] / "tests"
-AILMENTS = Path(catalogue.__file__).parent / "ailments"
 
 
 def sentences(name: str) -> Iterator[str]:
     """The lines of one ailment."""
     module = name.replace("-", "_")
-    for node in ast.walk(ast.parse((AILMENTS / f"{module}.py").read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "silent_error":
-            own = {word.arg: word.value.value for word in node.keywords if isinstance(word.value, ast.Constant)}
-            yield f"{own['severity']}: {own['says']} -> {own['remedy']}"
+    facts = catalogue.ailment_facts(name)
+    if "fact" in facts:
+        yield f"{facts['severity']}: {facts['says']} -> {facts['remedy']}"
     if not (TESTS / "ailments" / f"test_{module}.py").exists():
         return
     judged = importlib.import_module("fixtures.judging").judged

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import importlib
+import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 
 from generator.pages import Page, words_of
 from theodolite import catalogue
+from theodolite.core.ailment import Finding
 from theodolite.report.diagnosis import MARKS, is_code
 from theodolite.report.formulas import formula, prose
 from theodolite.report.text import COSTS
@@ -33,7 +35,7 @@ def ailment_pages(findings: Mapping[str, str]) -> list[Page]:
     body = f"<h1>Findings</h1><p>{about}</p>" + _table(("finding", "asks", "found"), rows)
     body += (
         '<p class="th-small th-soft">The <a href="../clinic.html">clinic</a> trains networks whose fault is known, because it '
-        "was put there; found is in how many of them.</p>"
+        "was put there; the last column says in how many of them it was found.</p>"
     )
     home = Page("ailments/index.html", "Findings", body, "What can be wrong with a model", "list")
     return [home, *(_entry_page(e, _ailment(e, findings.get(e.name, ""))) for e in found)]
@@ -41,26 +43,30 @@ def ailment_pages(findings: Mapping[str, str]) -> list[Page]:
 
 def instrument_pages(readings: Mapping[str, str]) -> list[Page]:
     """What each asks, needs, costs, rests on and says of the built-in network; ``readings`` are `builtin_readings`."""
-    about = (
-        "Questions asked of a network. <code>theodolite survey</code> and <code>th.survey</code> ask all that they can."
-    )
+    about = "What can be measured. <code>theodolite survey</code> and <code>th.survey</code> use every instrument that applies."
     found = _entries("instrument")
     rows = [
         (_own(e.name), prose(catalogue.instrument(e.name).question), _needs(catalogue.instrument(e.name).needs))
         for e in found
     ]
     body = f"<h1>Instruments</h1><p>{about}</p>" + _table(("instrument", "asks", "needs"), rows)
-    home = Page("instruments/index.html", "Instruments", body, "Questions asked of a network", "list")
+    home = Page("instruments/index.html", "Instruments", body, "What can be measured", "list")
     return [home, *(_entry_page(e, _instrument(e, readings.get(e.name, ""))) for e in found)]
 
 
 def sick_findings() -> dict[str, str]:
-    """What each ailment says of a network that has it, the first of its tests' examples, made now."""
+    """What each ailment says of a network that has it, the first of its tests' examples, made now; of a run's errors the sentence."""
     sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
     from fixtures.judging import alarms
 
     found = {}
     for name in catalogue.ailment_names():
+        facts = catalogue.ailment_facts(name)
+        if "fact" in facts:
+            says = re.sub(r"\{\w+\}", "…", facts["says"])
+            sentence = Finding(severity=facts["severity"], says=says, remedy=facts["remedy"])
+            found[name] = finding_article(sentence, "What it says")
+            continue
         example = importlib.import_module(f"ailments.test_{name.replace('-', '_')}")  # the tests' own networks
         judged = alarms(name, example.SICK[0](0))
         if judged:
@@ -73,7 +79,7 @@ def _judged_by(ailment: Any) -> str:
     ways = {
         "exact facts and statistics": ailment.judge,
         "training on a copy with one thing changed": ailment.interventions,
-        "the looks of a run while it trains": ailment.while_training,
+        "measurements during training": ailment.while_training,
     }
     return "; ".join(words for words, way in ways.items() if way is not None)
 
@@ -183,9 +189,9 @@ def _ailment(entry: catalogue.CatalogueEntry, example: str) -> str:
         ailment.question,
         {
             "needs": _needs(ailment.needs),
-            "judged by": _judged_by(ailment),
-            "rests on": _links(ailment.laws, "laws"),
-            "in the clinic": clinic_figures(entry.name),
+            "how it is checked": _judged_by(ailment),
+            "theory": _links(ailment.laws, "laws"),
+            "how often it is right": clinic_figures(entry.name),
         },
         example,
     )
@@ -203,8 +209,8 @@ def _short_figures(name: str) -> str:
 def clinic_figures(name: str) -> str:
     """How often the clinic found and cured it, and how often its alarm was right there; nothing where it had no such run."""
     told = [
-        f"of {runs} sick runs {found} were found, {first} with this cause first"
-        + ("" if cured == "–" else f"; its remedy cured {cured}")
+        f"found in {found} of {runs} test runs with this fault, named first in {first}"
+        + ("" if cured == "–" else f"; the fix worked in {cured}")
         for own, runs, found, _, first, cured in _clinic_rows()
         if own == name
     ]
@@ -219,11 +225,11 @@ def _instrument(entry: catalogue.CatalogueEntry, example: str) -> str:
         entry,
         instrument.question,
         {
-            "ask it alone": f'<code>th.read("{entry.name}", subject)</code>, '
+            "use it alone": f'<code>th.read("{entry.name}", subject)</code>, '
             f"<code>theodolite survey --instrument {entry.name}</code>",
             "needs": _needs(instrument.needs),
             "cost": COSTS[instrument.cost],
-            "rests on": _links(instrument.laws, "laws"),
+            "theory": _links(instrument.laws, "laws"),
         },
         example,
     )
