@@ -55,7 +55,7 @@ def instrument_pages(readings: Mapping[str, str]) -> list[Page]:
 
 
 def sick_findings() -> dict[str, str]:
-    """What each ailment says of a network that has it, the first of its tests' examples, made now; of a run's errors the sentence."""
+    """What each ailment says of the first sick network of its tests, made now; of errors of a run their sentence."""
     sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
     from fixtures.judging import alarms
 

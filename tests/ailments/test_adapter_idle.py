@@ -32,6 +32,9 @@ def given(**options):
     return {"model": model, "data": clouds(0, 256), "loss": cross_entropy}
 
 
+SICK = (lambda seed: given(zero="AB"),)
+
+
 @pytest.mark.parametrize(
     ("options", "why"),
     [

@@ -51,6 +51,9 @@ def given(**options):
     return {"model": model, "data": (x, y), "loss": cross_entropy}
 
 
+SICK = (lambda seed: given(masked=False),)
+
+
 def test_attention_without_a_mask_is_found():
     (found,) = alarms("attention-unmasked", given(masked=False))
     assert f"tokens == {PAD}" in found.remedy and "change class" in found.says

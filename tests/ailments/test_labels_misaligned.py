@@ -23,6 +23,9 @@ def given(ahead, loss):
     return {"model": model, "data": (text[:, :12], text[:, ahead : 12 + ahead]), "loss": loss}
 
 
+SICK = (lambda seed: given(2, tokens),)
+
+
 @pytest.mark.parametrize(
     ("ahead", "loss", "alarm"), [(1, tokens, False), (2, tokens, True), (0, shifted, False), (1, shifted, True)]
 )

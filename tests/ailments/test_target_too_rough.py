@@ -38,6 +38,9 @@ def run(frequency, *, steps=300, columns=2):
     }  # fmt: skip
 
 
+SICK = (lambda seed: run(4.0),)
+
+
 def test_a_rough_picture_is_found_with_features_that_were_tried():
     (found,) = alarms("target-too-rough", run(4.0))
     assert found.suggested["fourier_features"] == 32 and "Fourier features" in found.remedy

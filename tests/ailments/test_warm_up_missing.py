@@ -54,6 +54,9 @@ def run(seed, *, lr, warm):
     }  # fmt: skip
 
 
+SICK = (lambda seed: run(seed, lr=1e-2, warm=1),)
+
+
 @pytest.mark.parametrize("seed", [0, 1])
 def test_a_run_that_a_warm_up_saves_is_found(seed):
     found = alarms("warm-up-missing", run(seed, lr=1e-2, warm=1))
