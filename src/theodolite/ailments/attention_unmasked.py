@@ -63,7 +63,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
     yield Finding(
         severity="warning" if flipped >= FLIPPED else "note",
         where="attention",
-        says=f"Answers depend on padding: with {cut} of its {length} columns removed, the same sequences "
+        says=f"Answers depend on padding: with {cut} of {length} columns removed, all padding, the same sequences "
         + (
             f"change class in {flipped:.0%} of cases."
             if wide
