@@ -145,10 +145,13 @@ def _design(options: argparse.Namespace) -> int:
 
 
 def _transfer(options: argparse.Namespace) -> int:
+    import torch
+
     import theodolite as th
     from theodolite.io.datasets import dataset
     from theodolite.io.loading import target
 
+    torch.manual_seed(0)  # both are drawn here, and the sizes of the small one's weights are in the table
     small, large = (target(name, checked=False).model for name in (options.small, options.large))
     columns = dataset(options.data) if options.data else None
     inputs = None if columns is None else (columns[0] if isinstance(columns, tuple) else columns)[:2]
