@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import math
 import signal
 import threading
@@ -13,8 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from theodolite.core.ailment import worst_first
+from theodolite.io.files import json_ready, write_atomically
 from theodolite.report.diagnosis import SHOWN
-from theodolite.verbs.running.observing import Observer, said, write_values
+from theodolite.verbs.running.observing import Observer, said
 from theodolite.verbs.running.probes import Steps
 from theodolite.verbs.watching.training import is_silent
 
@@ -189,7 +191,7 @@ def _end_without(observer: Observer, *, quiet: bool) -> None:
         if not quiet:
             said("nothing was watched: no step on a loss was seen")
         return
-    write_values(observer, observer.out)
+    write_atomically(observer.out / "run.json", json.dumps(json_ready(_values(observer)), indent=2) + "\n")
     place = _page(observer, observer.out)
     for seen in found:
         whose = "" if len(found) == 1 else f" of {type(seen.optimizer).__name__} on {seen.size:,} parameters"
@@ -199,9 +201,22 @@ def _end_without(observer: Observer, *, quiet: bool) -> None:
 
 def _page(observer: Observer, out: Path) -> Path:
     """The losses over the steps, where that is all that is known."""
-    from theodolite.io.files import write_atomically
     from theodolite.verbs.watching.history import values_page
 
     largest = observer.values()[0]
     page = values_page(largest.records, tuple(observer._alarms.standing.values()))
     return write_atomically(out / "run.html", page)
+
+
+def _values(observer: Observer) -> dict[str, Any]:
+    """What ``run.json`` holds where only values of the loss are known."""
+    from theodolite.verbs.diagnosis import Diagnosis
+
+    found = observer.values()
+    standing = tuple(observer._alarms.standing.values())
+    return {
+        "steps": found[0].steps,
+        "losses": [{"step": r.step, "loss": r.facts["loss"]} for r in found[0].records],
+        "alarms": [line for seen in found for r in seen.records for line in r.alarms],
+        "diagnosis": Diagnosis("loss", standing, ("what the values of the loss show",)).document(),
+    }

@@ -8,7 +8,6 @@ batches. Whatever goes wrong in here is one line, and the script goes on.
 
 import contextlib
 import functools
-import json
 import math
 import os
 import statistics
@@ -24,7 +23,6 @@ import torch
 from torch import Tensor, nn
 
 from theodolite.core.run import Run
-from theodolite.io.files import json_ready, write_atomically
 from theodolite.verbs.diagnosing import alarms_of
 from theodolite.verbs.running.probes import LOSSES, Probe, probe_of
 from theodolite.verbs.running.steps_by_hand import StepsByHand
@@ -501,16 +499,6 @@ class Observer:
         steps = self._seen_before(optimizer).steps
         return any(other > size for other in sizes.values()) and steps < 3
 
-    def _is_game(self, held: set[int]) -> bool:
-        """Whether another optimizer holds parameters that get a gradient from the same loss."""
-        return any(
-            id(p) not in held and p.grad is not None and p.requires_grad
-            for other in self._made
-            if other is not self.optimizer
-            for group in other.param_groups
-            for p in group["params"]
-        )
-
     def _give_up(self, why: str) -> None:
         self._found(())
         self._end_tape()
@@ -602,23 +590,3 @@ def _restored(kind: Any, whole: Any) -> None:
         del kind.__call__
     else:
         kind.__call__ = whole
-
-
-def written(observer: Observer) -> dict[str, Any]:
-    """What ``run.json`` holds where only values of the loss are known."""
-    from theodolite.verbs.diagnosis import Diagnosis
-
-    found = observer.values()
-    standing = tuple(observer._alarms.standing.values())
-    told = Diagnosis("loss", standing, ("what the values of the loss show",))
-    return {
-        "steps": found[0].steps,
-        "losses": [{"step": r.step, "loss": r.facts["loss"]} for r in found[0].records],
-        "alarms": [line for seen in found for r in seen.records for line in r.alarms],
-        "diagnosis": told.document(),
-    }
-
-
-def write_values(observer: Observer, out: Path) -> None:
-    """The numbers of a run of which only values of the loss are known."""
-    write_atomically(out / "run.json", json.dumps(json_ready(written(observer)), indent=2) + "\n")
