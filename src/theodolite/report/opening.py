@@ -12,7 +12,7 @@ from theodolite.report.diagnosis import views
 if TYPE_CHECKING:
     from theodolite.report.figures import Plot
 
-FEW_LAYERS = 16
+FEW_LAYERS = 10
 """Up to so many layers are named below their columns; of more the name shows when pointed at."""
 
 

@@ -51,7 +51,7 @@ def test_a_script_runs_as_it_does_alone_and_is_watched(tmp_path, warm, script, a
     assert "change of the loss by the last step, measured over predicted" in quantities
     assert any("Hessian eigenvalue" in quantity for quantity in quantities)
     page = (tmp_path / "seen" / "run.html").read_text()
-    assert "while it trains" in page and 'http-equiv="refresh"' not in page
+    assert "Training of " in page and 'http-equiv="refresh"' not in page
 
 
 def test_findings_are_printed_while_a_hot_script_trains(tmp_path, warm):

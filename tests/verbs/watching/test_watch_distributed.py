@@ -66,7 +66,7 @@ def test_two_processes_train_as_they_do_alone_and_the_first_writes(tmp_path):
     lines = (tmp_path / "seen" / "records.jsonl").read_text().splitlines()
     steps = [json.loads(line)["value"]["step"] for line in lines if "look at step" in line]
     assert steps == [0, 2, 4, 6]
-    assert "while it trains" in (tmp_path / "seen" / "live.html").read_text()
+    assert "Training of " in (tmp_path / "seen" / "live.html").read_text()
     shutil.rmtree(tmp_path / "seen")
     watched = launched(tmp_path, "-m", "theodolite", "run", "--every", "2", "--out", "seen", "train.py", "bare")
     assert watched.stdout == alone  # the script as it is, without a word of the watch in it
@@ -132,4 +132,4 @@ def test_a_process_that_dies_leaves_a_record_that_can_be_read(tmp_path):
     assert done.returncode != 0
     told = json.loads((tmp_path / "seen" / "run.json").read_text())
     assert {row["step"] for row in told["readings"]} >= {0}
-    assert "while it trains" in (tmp_path / "seen" / "run.html").read_text()
+    assert "Training of " in (tmp_path / "seen" / "run.html").read_text()

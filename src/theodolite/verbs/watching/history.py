@@ -191,7 +191,7 @@ def _panels(records: Sequence[Record]) -> dict[str, list[RunLine]]:
     edges = [r.facts.get("edge", step_size_edge(r.lr, momentum=r.momentum) if r.lr else math.nan) for r in records]
     return {
         "loss": [RunLine("on the probe", fact("loss")), RunLine("held out", fact("validation_loss"))],
-        "step and edge": [RunLine("curvature", fact("sharpness")), RunLine("edge of the step", edges, dashed=True)],
+        "sharpness": [RunLine("measured", fact("sharpness")), RunLine("stability limit", edges, dashed=True)],
         "trust ratio": [
             RunLine("measured/predicted", fact("trust")),
             RunLine("a small step", [1.0] * len(records), dashed=True),
