@@ -17,7 +17,7 @@ from torch import nn
 from theodolite.core.ailment import Ailment, Finding
 from theodolite.core.run import Run, RunMoment
 from theodolite.core.subject import Subject
-from theodolite.evidence.experiment import MOST, Intervention, Outcome, finding_of
+from theodolite.evidence.experiment import MOST, Intervention, Outcome, finding_of, step_ladder
 from theodolite.evidence.start import largest_lr
 from theodolite.evidence.trial import Change, Trial, gain_of
 
@@ -42,13 +42,8 @@ SPIKED, HALF = 3.0, 0.5
 
 def interventions(subject: Subject) -> Iterator[Intervention]:
     """Smaller steps, each tried only where the one before it helped."""
-    if not largest_lr(subject):
-        return
-    before = ""
-    for factor in FACTORS:
-        name = f"lr x {factor:g}"
-        yield Intervention(Change(name, lr=factor), _found, rank=40, after=before)
-        before = name
+    if largest_lr(subject):
+        yield from step_ladder(FACTORS, _found, rank=40)
 
 
 def _found(outcome: Outcome) -> Finding:

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from theodolite.core.ailment import Ailment, Finding
 from theodolite.core.subject import Subject
-from theodolite.evidence.experiment import Intervention, Outcome, finding_of
+from theodolite.evidence.experiment import Intervention, Outcome, finding_of, step_ladder
 from theodolite.evidence.start import is_warming_up, largest_lr
 from theodolite.evidence.trial import Change, Trial
 
@@ -21,13 +21,8 @@ FACTORS = (10.0, 100.0, 1000.0, 1e4)
 
 def interventions(subject: Subject) -> Iterator[Intervention]:
     """Larger steps, each tried only where the one before it helped."""
-    if not largest_lr(subject) or is_warming_up(subject):
-        return
-    before = ""
-    for factor in FACTORS:
-        name = f"lr x {factor:g}"
-        yield Intervention(Change(name, lr=factor), _found, rank=42, after=before)
-        before = name
+    if largest_lr(subject) and not is_warming_up(subject):
+        yield from step_ladder(FACTORS, _found, rank=42)
 
 
 def _found(outcome: Outcome) -> Finding:

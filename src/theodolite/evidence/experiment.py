@@ -8,7 +8,7 @@ its signs look like.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -90,6 +90,17 @@ class Intervention:
     after: str = ""
     alike: bool = True
     ailment: str = ""
+
+
+def step_ladder(
+    factors: Iterable[float], finding: Callable[[Outcome], Finding], *, rank: int
+) -> Iterator[Intervention]:
+    """The learning rate times each factor in turn, each tried only where the one before it helped."""
+    before = ""
+    for factor in factors:
+        name = f"lr x {factor:g}"
+        yield Intervention(Change(name, lr=factor), finding, rank=rank, after=before)
+        before = name
 
 
 @dataclass(frozen=True)
