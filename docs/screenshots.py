@@ -1,12 +1,14 @@
 """Pictures of the pages for README and docs: `python docs/screenshots.py` after `make docs`, with Chromium and playwright.
 
-A sick and a healthy network surveyed, a run that is too hot, the atlas and the front page; light and dark, on a desk and a phone.
+The run of examples/train.py, a sick and a healthy network surveyed, and the front page; light and dark, on a desk and a phone.
 They are few, small and reduced to 64 colors, and go to docs/pictures.
 """
 
 from __future__ import annotations
 
 import importlib.util
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -125,8 +127,10 @@ def main():
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         made = Path(folder)
         written = report_pages(made)
-        pages = {name: written[name] for name in ("sick", "healthy", "hot")}
-        pages |= {"atlas": HERE / "site" / "atlas.html", "front": HERE / "site" / "index.html"}
+        example = HERE.parent / "examples" / "train.py"
+        subprocess.run([sys.executable, "-m", "theodolite", "run", "--out", str(made / "run"), str(example)], check=True)
+        pages = {"run": made / "run" / "run.html", "sick": written["sick"], "healthy": written["healthy"]}
+        pages |= {"front": HERE / "site" / "index.html"}
         browser = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox", "--headless"])
         for name, page in pages.items():
             for view, ((width, height), scheme) in VIEWS.items():

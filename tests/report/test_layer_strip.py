@@ -26,7 +26,7 @@ def test_layers_that_are_alike_stand_in_the_middle():
 def test_what_is_zero_infinite_or_not_read_has_its_own_height():
     zero, infinite, unread = cells_of("signal", [0.0, math.inf, math.nan], None)
     assert (zero.height, infinite.height, unread.height) == (0.06, 1.0, 0.0)
-    assert unread.value == "not read"
+    assert unread.value == "not measured"
 
 
 def test_wrong_is_what_is_far_from_the_start_and_only_where_there_is_one():

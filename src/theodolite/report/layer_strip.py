@@ -125,7 +125,7 @@ def cells_of(
     found = []
     for value, band in zip(values, bands or [None] * len(values), strict=True):
         if math.isnan(value):
-            found.append(StripCell(row, "not read", 0.0))
+            found.append(StripCell(row, "not measured", 0.0))
             continue
         height = scale.share(value) if scale.shows(value) else float(value > 0)
         far = start is not None and not (scale.shows(value) and start / FAR <= value <= start * FAR)

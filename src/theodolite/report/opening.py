@@ -63,7 +63,7 @@ def _row_words(strip: Sequence[StripLayer]) -> list[tuple[str, str]]:
     """Each row of the strip in words: what it is, and how it goes from the first layer to the last."""
     found = []
     for place, cell in enumerate(strip[0].cells if strip else ()):
-        seen = [layer.cells[place].value for layer in strip if layer.cells[place].value != "not read"]
+        seen = [layer.cells[place].value for layer in strip if layer.cells[place].value != "not measured"]
         ends = f"; {seen[0]} in the first layer, {seen[-1]} in the last" if len(seen) > 1 else ""
         found.append((cell.row, ROW_WORDS.get(cell.row, cell.row) + ends))
     return found

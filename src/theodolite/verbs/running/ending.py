@@ -62,10 +62,11 @@ def end(observer: Observer, *, diagnose: bool = True, budget: float = math.nan, 
     found = _diagnosed(watch, budget)
     watch.html(out / "run.html")
     watch.json(out / "run.json")
-    said(f"{watch.phase.name}: {watch.phase.reason}")
     said(f"{found.headline} ({out / 'run.html'})")
     for finding in found.findings[:SHOWN]:
         said(f"fix for {finding.name}: {finding.remedy}")
+    if watch.phase.name != "undecided":
+        said(f"{watch.phase.name}: {watch.phase.reason}")
     if found.unfinished or not diagnose:
         said(f"the diagnosis {'was cut short' if diagnose else 'was left out'}; theodolite diagnose {out} finishes it")
     watch.close()

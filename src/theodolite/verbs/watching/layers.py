@@ -13,7 +13,7 @@ MOST = 300
 ENTRIES = 1 << 14
 """Entries of a matrix by which the way it has come is told."""
 
-ROWS = {"gradient": "gradient by layer", "update": "change by layer", "travel": "way from the start"}
+ROWS = {"gradient": "gradient by layer", "update": "change by layer", "travel": "distance from the start"}
 
 
 def layer_facts(
