@@ -3,7 +3,6 @@
 import json
 
 import numpy as np
-import pytest
 import torch
 
 import theodolite as th
@@ -51,11 +50,3 @@ def test_the_page_of_a_survey_cites_it():
     result = th.survey(torch.nn.Linear(8, 9), cost="free")
     assert result.facts["installation"] == f"{doctoring.quick_health().headline} (theodolite doctor)"
     assert "known answers right (theodolite doctor)" in result.html()
-
-
-@pytest.mark.parametrize("size", [2, 7, 40])
-def test_the_known_eigenvalues_are_known(size):
-    matrix = doctoring._second_differences(size)
-    for value in doctoring._known_eigenvalues(size):  # each makes the matrix less itself singular
-        sign = np.linalg.slogdet(matrix - (value + 1e-9) * np.eye(size))[0]
-        assert sign * np.linalg.slogdet(matrix - (value - 1e-9) * np.eye(size))[0] == -1
