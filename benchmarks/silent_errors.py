@@ -104,6 +104,44 @@ def evaluated_well(loop, step):
     evaluation(loop, step, mode=False)
 
 
+def single_pass(mode, held=None):
+    """All held-out data in one pass; ``held`` is a layer that stays in training mode."""
+
+    def step(loop, number):
+        Loop.step(loop, number)
+        if number % 6 == 0:
+            loop.model.train(mode)
+            if held is not None:
+                loop.model[held].train()
+            with torch.no_grad():
+                loop.model(loop.x[800:])
+            loop.model.train()
+
+    return step
+
+
+class DropsAlways(nn.Module):
+    def __init__(self, always):
+        super().__init__()
+        self.first, self.last, self.always = nn.Linear(12, 32), nn.Linear(32, 4), always
+
+    def forward(self, x):
+        h = torch.relu(self.first(x))
+        return self.last(torch.nn.functional.dropout(h, 0.3, training=self.always or self.training))
+
+
+def begun_anew(fresh):
+    def script():
+        model, loader = network(), torch.utils.data.DataLoader(torch.utils.data.TensorDataset(*data()), batch_size=32)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+        for x, y in (next(iter(loader)) for _ in range(STEPS)) if fresh else loader:
+            optimizer.zero_grad()
+            cross_entropy(model(x), y).backward()
+            optimizer.step()
+
+    return lambda: observed(script)
+
+
 def repeated(loop, step):
     Loop.step(loop, step // 2)
 
@@ -354,6 +392,22 @@ CASES = {
         of(step=evaluation, norm=True),
         of(step=evaluated_well, norm=True),
     ),
+    "evaluated in one pass in training mode": (
+        {"evaluated-as-trained"},
+        of(step=single_pass(True), dropout=0.3),
+        of(step=single_pass(False), dropout=0.3),
+    ),
+    "a norm left in training mode": (
+        {"evaluated-as-trained"},
+        of(step=single_pass(False, held=1), norm=True),
+        of(step=single_pass(False), norm=True),
+    ),
+    "dropout without a mode": (
+        {"evaluated-as-trained"},
+        of(model=lambda: DropsAlways(True)),
+        of(model=lambda: DropsAlways(False)),
+    ),
+    "a loader begun anew in every step": ({"batch-repeated"}, begun_anew(True), begun_anew(False)),
     "every batch twice": ({"batch-repeated"}, of(step=repeated), of(step=full_batch)),
     "targets of another batch": ({"targets-stuck"}, of(step=stuck_targets), of()),
     "step size 0": ({"step-size-zero"}, of(optimizer=sgd(0.0)), of(optimizer=sgd(1e-4))),

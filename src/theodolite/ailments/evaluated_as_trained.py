@@ -1,7 +1,8 @@
 """Is the model evaluated in training mode?
 
-Exact: between two steps, several forward passes without gradients, on different batches, ran in training mode. Dropout was then
-active and the statistics of batch normalization changed.
+Exact: forward passes without gradients ran in training mode, with dropout active and the statistics of batch normalization changing:
+several between two steps on different batches, or the same inputs again at a later step. Or a function of the model drops in
+evaluation mode too.
 """
 
 from theodolite.core.ailment import silent_error
@@ -10,7 +11,7 @@ ailment = silent_error(
     question="Is the model evaluated in evaluation mode?",
     fact="evaluated as trained",
     severity="warning",
-    says="The model was evaluated in training mode in {0} passes: {1}.",
-    remedy="model.eval() before evaluation, model.train() after it",
+    says="Evaluation ran as training does in {0} passes: {1}.",
+    remedy="model.eval() before evaluation, model.train() after it; in forward F.dropout(x, p, training=self.training)",
     suggested={"mode": "eval"},
 )

@@ -26,10 +26,11 @@ if sys.argv[1] == "watched":
     page = sys.argv[2] + "/live.html"
     watch = th.Watch(wrapped, optimizer=optimizer, probe=(x[:32], y[:32]), every=2, out=sys.argv[2], page_at=page)
 torch.manual_seed(7 + rank)
-for step in range(7):
+for step in range(int(sys.argv[3]) if len(sys.argv) > 3 else 7):
     if watch is not None:
         record = watch(step)
         assert (record is not None) == (rank == 0 and step % 2 == 0)
+        assert rank or step < 60 or any("noise" in r.quantity and r.where == "2 ranks" for _, r in watch.records[-1].readings)
     rows = torch.randint(0, 96, (16,))
     optimizer.zero_grad()
     cross_entropy(wrapped(x[rows]), y[rows]).backward()

@@ -5,7 +5,11 @@ from .gradient_noise import (
     group_moments as group_moments,
 )
 from .last_update import UpdateEffect as UpdateEffect, update_effect as update_effect
-from .micro_batches import AccumulatedNoise as AccumulatedNoise, accumulated_noise as accumulated_noise
+from .micro_batches import (
+    AccumulatedNoise as AccumulatedNoise,
+    accumulated_noise as accumulated_noise,
+    noise_of_ranks as noise_of_ranks,
+)
 from .sgd_balance import (
     Sgd as Sgd,
     SgdRun as SgdRun,

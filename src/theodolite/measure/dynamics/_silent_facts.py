@@ -1,10 +1,15 @@
 """Exact facts about a model and its optimizer that no training should show; each is a few comparisons, without a pass."""
 
 import random
+from collections.abc import Iterator
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+
+from theodolite.core.state import untouched
+from theodolite.io.batches import Batch
 
 
 def parameters_replaced(model: nn.Module, optimizer: Any) -> tuple[str, ...]:
@@ -29,9 +34,18 @@ def generator_shared(loader: Any) -> tuple[str, ...]:
     import numpy as np
 
     kinds = (np.random.Generator, np.random.RandomState, torch.Generator, random.Random)
-    held = getattr(getattr(loader, "dataset", None), "__dict__", {})
-    name = next((name for name, value in held.items() if isinstance(value, kinds)), None)
+    name = next(_held(getattr(loader, "dataset", None), kinds), None)
     return () if name is None else (str(workers), name)
+
+
+def _held(owner: Any, kinds: tuple[type, ...], depth: int = 3) -> Iterator[str]:
+    """Names of attributes of these kinds, also of transforms and of data sets within."""
+    for name, value in getattr(owner, "__dict__", {}).items():
+        if isinstance(value, kinds):
+            yield name
+        elif depth and not isinstance(value, type | Tensor | nn.Module):
+            for member in value[:20] if isinstance(value, list | tuple) else [value]:
+                yield from (f"{name}.{inner}" for inner in _held(member, kinds, depth - 1))
 
 
 def tied_names(model: nn.Module) -> tuple[tuple[str, ...], ...]:
@@ -75,13 +89,44 @@ def not_finite(model: nn.Module) -> tuple[str, ...]:
     return tuple(name for name, tensor in odd if not bool(torch.isfinite(tensor).all()))
 
 
-def acts_in_training(model: nn.Module) -> tuple[str, ...]:
-    """Kinds of layers that do another thing in training than in evaluation: dropout, and normalization over batches."""
-    kinds = []
+def layers_of_training(model: nn.Module) -> list[nn.Module]:
+    """Layers that do another thing in training than in evaluation: dropout, and normalization over batches."""
+    found = []
     for module in model.modules():
         drops = isinstance(module, nn.modules.dropout._DropoutNd) and module.p > 0
         normalizes = isinstance(module, nn.modules.batchnorm._BatchNorm) and module.track_running_stats
         drops |= isinstance(module, nn.RNNBase | nn.MultiheadAttention) and float(module.dropout) > 0
         if drops or normalizes:
-            kinds.append(type(module).__name__)
-    return tuple(dict.fromkeys(kinds))
+            found.append(module)
+    return found
+
+
+class DropsAlways(TorchFunctionMode):
+    """Notes functions that drop at random although the model is in evaluation mode: ``F.dropout(x)`` without ``training=``."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: dict[str, None] = {}
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Call it, with a note where it drops."""
+        keywords, name = kwargs or {}, getattr(func, "__name__", "")
+        if "dropout" in name and name in vars(torch.nn.functional):
+            rate, on = (args[n] if len(args) > n else keywords.get(key, usual) for n, key, usual in _DROPOUT)
+            if on and rate:
+                self.found[f"F.{name}"] = None
+        elif name == "scaled_dot_product_attention" and (args[4] if len(args) > 4 else keywords.get("dropout_p")):
+            self.found[f"F.{name}(dropout_p=...)"] = None
+        return func(*args, **keywords)
+
+
+_DROPOUT = (1, "p", 0.5), (2, "training", True)
+"""Place, name and default of the arguments of the dropout functions."""
+
+
+def drops_always(model: nn.Module, batch: Batch) -> tuple[str, ...]:
+    """Functions by which a model in evaluation mode drops at random."""
+    with untouched(model), torch.no_grad(), DropsAlways() as mode:
+        model.eval()
+        model(*batch.inputs, **batch.keywords)
+    return tuple(mode.found)

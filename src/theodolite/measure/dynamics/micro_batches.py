@@ -1,7 +1,7 @@
 r"""The noise of a step's gradient, from the gradients of the micro-batches that it was accumulated from."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from torch import Tensor
 
@@ -23,6 +23,7 @@ class AccumulatedNoise:
     share: Estimate
     scale: Estimate | None
     micro_batches: int
+    ranks: bool = False
 
 
 def accumulated_noise(squares: Sequence[float], total: float, entries: Tensor) -> AccumulatedNoise:
@@ -44,7 +45,32 @@ def accumulated_noise(squares: Sequence[float], total: float, entries: Tensor) -
     if not total > 0:
         raise InputError(f"expected a gradient that is not 0, got one of squared norm {total}")
     share = _share(*_moments(sum(squares), total, k), k)
-    error = skewed_error(_pseudo_values(entries))
+    return _told(share, skewed_error(_pseudo_values(entries)), k)
+
+
+def noise_of_ranks(squares: Sequence[Sequence[float]], totals: Sequence[float]) -> AccumulatedNoise:
+    r"""The same from processes that average their gradients: at some steps $|g_r|^2$ of each, and $|G|^2$ of their mean.
+
+    Scatter and signal are means over the steps, whose jackknife tells the error: two ranks at one step tell none.
+    Source: mccandlish2018, appendix A.1.
+
+    >>> found = noise_of_ranks([[2.0, 2.0], [3.0, 3.0], [2.0, 4.0]], [1.5, 2.0, 2.5])
+    >>> round(found.share.value, 3), found.micro_batches
+    (0.333, 2)
+    """
+    n, k = len(squares), len(squares[0]) if squares else 0
+    if n < FEWEST or k < 2 or len(totals) != n:
+        raise InputError(f"expected {FEWEST} steps or more of 2 ranks or more, got {n} of {k}")
+    moments = [_moments(sum(own), total * k * k, k) for own, total in zip(squares, totals, strict=True)]
+    scatter, signal = (sum(column) for column in zip(*moments, strict=True))
+    if not scatter + k * signal > 0:
+        raise InputError("expected gradients that are not 0, got zeros")
+    share = _share(scatter, signal, k)
+    left = [_share(scatter - one[0], signal - one[1], k) for one in moments]
+    return replace(_told(share, skewed_error([n * share - (n - 1) * one for one in left]), k), ranks=True)
+
+
+def _told(share: float, error: float, k: int) -> AccumulatedNoise:
     if 1 - share <= SIGMAS * error:
         return AccumulatedNoise(Estimate(share, error), None, k)
     scale, end = share / (1 - share), (share + SIGMAS * error) / (1 - share - SIGMAS * error)

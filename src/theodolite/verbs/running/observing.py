@@ -23,6 +23,7 @@ import torch
 from torch import Tensor, nn
 
 from theodolite.core.run import Run
+from theodolite.measure.dynamics._silent_facts import generator_shared
 from theodolite.verbs.diagnosing import alarms_of
 from theodolite.verbs.running.probes import LOSSES, Probe, probe_of
 from theodolite.verbs.running.steps_by_hand import StepsByHand
@@ -136,6 +137,7 @@ class Observer:
         self._wrap(torch, "compile", self._compiling)
         self._wrap(nn.Module, "load_state_dict", self._loads)
         self._wrap(torch.amp.GradScaler, "unscale_", self._unscales)
+        self._wrap(torch.utils.data.DataLoader, "__iter__", self._reads)
         for owner in (torch.nn.utils, torch.nn.utils.clip_grad):
             for name in ("clip_grad_norm_", "clip_grad_value_"):
                 self._wrap(owner, name, self._clips)
@@ -210,6 +212,16 @@ class Observer:
             own = next(iter(module.state_dict()), "none")
             self.silent["checkpoint not loaded"] = (f"{len(odd):,}", type(module).__name__, odd[0], own)
         return found
+
+    def _reads(self, whole: Any, loader: Any) -> Any:
+        """A loader is begun: whether its workers draw alike, and whether one with many batches begins anew in every step."""
+        if not self._looking:
+            shared = generator_shared(loader)
+            if shared:
+                self.silent["workers alike"] = shared
+            if self.watch is not None and not isinstance(loader.dataset, torch.utils.data.IterableDataset):
+                self.watch.silent_errors.restarts += len(loader) > 1
+        return whole(loader)
 
     def _clips(self, whole: Any, *args: Any, **keywords: Any) -> Any:
         self._clipped = not self._unscaled
@@ -386,6 +398,8 @@ class Observer:
         seen = self._seen_before(optimizer)
         seen.steps += 1
         seen.values, self._values = [*seen.values, *self._values][-AVERAGED:], []
+        if self.watch is not None and optimizer is not self.optimizer and self._passes:
+            self.watch.plays |= self._plays(optimizer)
         if self._passes:
             self._keep(optimizer)
             self._before, self._passes = self._passes, []
@@ -498,6 +512,13 @@ class Observer:
         }
         steps = self._seen_before(optimizer).steps
         return any(other > size for other in sizes.values()) and steps < 3
+
+    def _plays(self, other: Any) -> bool:
+        """Whether another optimizer, on a loss of its own, trains a part of what is watched, or against it."""
+        assert self.watch is not None
+        held, theirs = ({id(p) for group in o.param_groups for p in group["params"]} for o in (self.optimizer, other))
+        shared = {id(p) for p in self.watch.model.parameters()} & (theirs - held)
+        return bool(shared) or any(one.program is not None and _trains(one.program, held) for one in self._passes)
 
     def _give_up(self, why: str) -> None:
         self._found(())

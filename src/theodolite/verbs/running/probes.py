@@ -309,14 +309,20 @@ def _can_be_cut(probe: Probe) -> bool:
     inputs = {name: value for name, value in batch.items() if name != "y"}
     try:
         with untouched(probe.model), torch.no_grad():
+            probe.model.eval()  # dropout would hide that samples mix
             whole, again = (list(tensors_of(probe.model(**inputs))) for _ in range(2))
-            part = list(tensors_of(probe.model(**{name: value[:half] for name, value in inputs.items()})))
+            parts = [
+                list(tensors_of(probe.model(**{name: value[rows] for name, value in inputs.items()})))
+                for rows in (slice(0, half), slice(half, size))
+            ]  # both: what only looks back (a sequence along the first axis) answers the first half alike
             if isinstance(probe.loss, _Own):
-                return math.isfinite(float(part[0]))
-            if any(len(p) * size != len(w) * half for w, p in zip(whole, part, strict=True)):
+                return math.isfinite(float(parts[0][0]))
+            if any(len(p) * size != len(w) * half for w, p in zip(whole, parts[0], strict=True)):
                 return False
             alike = all(torch.equal(w, a) for w, a in zip(whole, again, strict=True))  # else it draws at random
-            if alike and not all(_near(w[: len(p)], p) for w, p in zip(whole, part, strict=True)):
+            if alike and not all(
+                _near(w, torch.cat([first, last])) for w, first, last in zip(whole, *parts, strict=True)
+            ):
                 return False
             values = [
                 float(probe.loss(_rows(whole, rows, size), batch["y"][rows]))

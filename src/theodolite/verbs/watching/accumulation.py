@@ -116,20 +116,22 @@ def accumulation_readings(context: LookContext) -> Iterator[Reading]:
     if found is None:
         return
     context.facts["noise_share"] = found.share.value
+    part = "ranks" if found.ranks else "micro-batches"
     yield Reading(
         quantity="share of noise in the squared gradient of a step",
-        where=f"{found.micro_batches} micro-batches",
+        where=f"{found.micro_batches} {part}",
         measured=found.share.value,
         stderr=found.share.stderr,
-        meaning="1: only noise; 0: all micro-batches agree. From the micro-batches that the gradient was accumulated from, "
-        "assuming that each was a pass of the same loss over its own samples.",
+        meaning=f"1: only noise; 0: all {part} agree. From the {part} whose gradients the step adds up, assuming that each was "
+        "a pass of the same loss over its own samples.",
     )
     if found.scale is not None:
         size = context.batching.size
+        size = size * found.micro_batches if size is not None and found.ranks else size
         unit, times = ("batches of a step", 1) if size is None else ("samples", size)
         yield Reading(
             quantity=f"simple noise scale in {unit}",
-            where=f"{found.micro_batches} micro-batches",
+            where=f"{found.micro_batches} {part}",
             measured=times * found.scale.value,
             stderr=times * found.scale.stderr,
             meaning=f"Noise and signal are equal in a batch {found.scale.value:.3g} times as large as that of a step: "

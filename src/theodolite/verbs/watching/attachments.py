@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -21,9 +22,10 @@ from theodolite.verbs.watching.alarms import LOG, Alarms, Listener
 from theodolite.verbs.watching.layers import stays
 from theodolite.verbs.watching.loss_between_looks import LossBetweenLooks
 from theodolite.verbs.watching.optimizer_events import OptimizerEvents
+from theodolite.verbs.watching.rank_noise import RankNoise
 from theodolite.verbs.watching.records import Record
 from theodolite.verbs.watching.sharded import Gathered
-from theodolite.verbs.watching.silent_errors import SilentErrors
+from theodolite.verbs.watching.silent_errors import SilentErrors, shared_store
 from theodolite.verbs.watching.step_trace import StepTrace
 from theodolite.verbs.watching.training import (
     LastStep,
@@ -41,6 +43,9 @@ from theodolite.verbs.watching.writers import scalar_writer, write_scalars
 
 if TYPE_CHECKING:
     from theodolite.verbs.watching.watch import Watch
+
+RISING = ("step-too-large", "overfits", "loss-stalls")
+"""What the way of a loss tells that is trained on alone."""
 
 Findings = tuple[Finding, ...]
 StopOn = Severity
@@ -65,6 +70,10 @@ class Attachments:
         self.micro: MicroBatches | None = None
         if self.optimizer is not None and self.events is not None and not self.silent:
             self.micro = MicroBatches(model, self.optimizer, self.events)
+        self.ranks: RankNoise | None = None
+        store = shared_store() if self.optimizer is not None and gathered is None else None
+        if self.optimizer is not None and store is not None:
+            self.ranks = RankNoise(model, self.optimizer, store)
         self.precision = TrainingPrecision(outer, autocast)
         self.batches: TrainingBatches | None = None
         self.alarms, self.between = Alarms(), LossBetweenLooks()
@@ -86,7 +95,7 @@ class Attachments:
     def training(self) -> Training:
         """What a look knows of the training around it."""
         before = {} if self.last is None else self.last.before
-        noise = None if self.micro is None else self.micro.noise
+        noise = self.ranks.noise if self.ranks is not None else None if self.micro is None else self.micro.noise
         return Training(self.optimizer, before, self._autocast(), noise)
 
     def between_looks(self) -> contextlib.AbstractContextManager[None]:
@@ -159,6 +168,8 @@ class Attachments:
         with self.between_looks():
             self.trace.settle(partial(odd_batch, watch))
         found = list(alarms_of(run_of(watch, left_out, self.silent_facts(watch))))
+        if watch.plays and math.isfinite(watch.records[-1].facts.get("step_loss", math.nan)):
+            found = [finding for finding in found if finding.name not in RISING]
         for place, finding in enumerate(found):
             if finding.name == "step-too-large" and finding.name not in self.alarms.standing:
                 found[place] = tried_step(watch, origin, finding)
@@ -168,7 +179,7 @@ class Attachments:
         """Exact facts of the steps so far that no training should show."""
         seen = watch.data if isinstance(watch.data, list) else [] if self.batches is None else self.batches.kept
         lrs = [record.lr for record in watch.records if record.lr]
-        return self.errors.facts(seen, lrs, watch.data) | self.trace.facts()
+        return self.errors.facts(seen, lrs, watch.data, watch.subject.data.first()) | self.trace.facts()
 
     def told(self, watch: Watch, record: Record) -> None:
         """The numbers to the writer, and the page anew."""
@@ -196,6 +207,7 @@ class Attachments:
             self.errors,
             self.gathered,
             self.trace,
+            self.ranks,
         ):
             if seen is not None:
                 seen.remove()

@@ -16,8 +16,9 @@ from torch import Tensor, nn
 
 from theodolite.io.batches import Batch
 from theodolite.measure.dynamics._silent_facts import (
-    acts_in_training,
+    drops_always,
     generator_shared,
+    layers_of_training,
     not_finite,
     parameters_replaced,
     parted_copies,
@@ -49,7 +50,11 @@ class SilentErrors:
         self.steps = self.cleared = self.stale = self.zero_lr = self.evaluating = 0
         self.evaluations = 0
         self.extra: dict[str, tuple[str, ...]] = {}
-        self._layers = acts_in_training(model)
+        self._acting = layers_of_training(model)
+        self._layers = tuple(dict.fromkeys(type(layer).__name__ for layer in self._acting))
+        self.restarts = 0
+        self._asked: deque[tuple[int, Tensor]] = deque(maxlen=KEPT)
+        self._dropping: tuple[str, ...] | None = None
         self._arrivals = self._unlearned = 0
         self._pulled = self._few = False
         self._new = True
@@ -144,11 +149,9 @@ class SilentErrors:
     def saw_call(self, module: nn.Module, inputs: Iterable[Any]) -> None:
         """The model is called: in training once a step its inputs are marked; without gradients its mode tells."""
         graded = torch.is_grad_enabled()
-        if (
-            self.idle
-            or (graded and not (self._new and self._near()))
-            or not (graded or (module.training and self._layers))
-        ):
+        if self.idle or (graded and not (self._new and self._near())):
+            return
+        if not graded and not any(layer.training for layer in self._acting):
             return
         first = next(
             (value for value in inputs if isinstance(value, Tensor) and value.ndim and not value.is_sparse), None
@@ -167,6 +170,7 @@ class SilentErrors:
             mark = _mark(first)
             self._unlearned += self._seen is None or mark.shape != self._seen.shape or not torch.equal(mark, self._seen)
             self._seen = mark
+            self._asked.append((self.steps, mark))
 
     # at a look
 
@@ -201,12 +205,18 @@ class SilentErrors:
             self._rounded.append((lost / total, kind))
         self._compared += seen
 
-    def facts(self, kept: Sequence[Any], lrs: Sequence[float], loader: Any = None) -> dict[str, tuple[str, ...]]:
+    def facts(
+        self, kept: Sequence[Any], lrs: Sequence[float], loader: Any = None, probe: Batch | None = None
+    ) -> dict[str, tuple[str, ...]]:
         """Those that hold now, each with its words; ``kept`` are some of the last batches, ``lrs`` the step sizes at looks."""
-        found = {**self.extra, **self._of_steps(), **self._of_weights()}
+        found = {**self._of_steps(), **self._of_weights(), **self.extra}
+        if self._dropping is None and probe is not None:
+            self._dropping = drops_always(self.model, probe)
+        if self._dropping and "evaluated as trained" not in found:
+            found["evaluated as trained"] = "all", f"{', '.join(self._dropping)} drops in evaluation mode too"
         found["batch repeated"] = self._repeated()
         found["targets stuck"] = _targets_stuck(kept)
-        found["workers alike"] = generator_shared(loader)
+        found["workers alike"] = generator_shared(loader) or found.get("workers alike", ())
         rises = len(lrs) > 2 and all(b > a for a, b in pairwise(lrs))
         if rises and lrs[-1] > 1.05 * lrs[-2]:
             found["lr still rising"] = (f"{lrs[0]:.3g}", f"{lrs[-1]:.3g}", f"{self.steps:,}")
@@ -227,9 +237,18 @@ class SilentErrors:
         still = all(not module.training for part in self.parts for module in part.modules())
         if self._layers and still:
             often("trained as evaluated", self.evaluating, layers)
-        if self.evaluations:
-            found["evaluated as trained"] = (f"{self.evaluations:,}", f"{layers} acted as in training")
+        evaluations = max(self.evaluations, self._asked_again() if len(self.parts) == 1 else 0)
+        if evaluations:
+            found["evaluated as trained"] = (f"{evaluations:,}", f"{layers} acted as in training")
         return found
+
+    def _asked_again(self) -> int:
+        """Passes without gradients in training mode on inputs that were asked before, with steps between: held-out data."""
+        asked, found = list(self._asked), 0
+        for place, (step, mark) in enumerate(asked):
+            others = (own for at, own in asked[:place] if at < step and own.shape == mark.shape)
+            found += any(torch.equal(own, mark) for own in others)
+        return found + 1 if found else 0
 
     def _of_weights(self) -> dict[str, tuple[str, ...]]:
         found: dict[str, tuple[str, ...]] = {"values not finite": not_finite(self.model)}
@@ -287,7 +306,8 @@ class SilentErrors:
         """
         pairs = self._pairs()
         least = 2 * FEWEST if self.steps > FIRST else FIRST // 2
-        if self._few or len(pairs) < least or all(pairs) or sum(pairs) < 0.3 * len(pairs):
+        always = all(pairs) and self.restarts < len(pairs)  # all the data in every step, unless a loader has more
+        if self._few or len(pairs) < least or always or sum(pairs) < 0.3 * len(pairs):
             return ()
         return f"{sum(pairs)}", f"{len(pairs)}"
 
@@ -295,7 +315,7 @@ class SilentErrors:
 
     def _leave_digest(self) -> None:
         """A digest of the weights where all processes can read it, without waiting for any of them."""
-        store = _store()
+        store = shared_store()
         if store is None or any(hasattr(p, "placements") for p in self.model.parameters()):
             return
         total = sum(float(p.detach().double().sum()) for p in self.model.parameters())
@@ -303,7 +323,7 @@ class SilentErrors:
         self._digests.append(self.steps)
 
     def _ranks_apart(self) -> tuple[str, ...]:
-        store = _store()
+        store = shared_store()
         if store is None:
             return ()
         world = torch.distributed.get_world_size()
@@ -315,7 +335,7 @@ class SilentErrors:
         return ()
 
 
-def _store() -> Any:
+def shared_store() -> Any:
     """Where the processes of a group leave words for each other; None where there is one process."""
     if not (torch.distributed.is_available() and torch.distributed.is_initialized()):
         return None

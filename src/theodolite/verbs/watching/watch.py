@@ -147,6 +147,7 @@ class Watch(PresentableAnswers):
         )
         if self.gathered is not None:
             self.gathered.settle()
+        self.plays = False  # against another network: a loss that rises is no sign of trouble then
         self._begun = self._training  # seconds of training before this process, whose steps are counted
         self._steps = 0
 
