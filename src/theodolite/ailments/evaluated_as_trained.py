@@ -1,6 +1,6 @@
 """Is the model evaluated in training mode?
 
-Exact: forward passes without gradients ran in training mode, with dropout active and the statistics of batch normalization changing:
+Exact: forward passes without gradients ran in training mode, with dropout active and batch statistics changing:
 several between two steps on different batches, or the same inputs again at a later step. Or a function of the model drops in
 evaluation mode too.
 """

@@ -77,7 +77,8 @@ class Attachments:
         self.precision = TrainingPrecision(outer, autocast)
         self.batches: TrainingBatches | None = None
         self.alarms, self.between = Alarms(), LossBetweenLooks()
-        self.losses, self.trace = TrainingLosses(), StepTrace(model, None if self.silent else self.optimizer)
+        moves = None if self.silent or gathered is not None else self.optimizer  # a copy does not move at every step
+        self.losses, self.trace = TrainingLosses(), StepTrace(model, moves)
         self.errors = SilentErrors(model, self.optimizer, _called_parts(model))
         if not isinstance(getattr(model, "_call", None), tuple) and not self.silent:
             self.errors.listen(outer)
