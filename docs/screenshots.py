@@ -128,7 +128,9 @@ def main():
         made = Path(folder)
         written = report_pages(made)
         example = HERE.parent / "examples" / "train.py"
-        subprocess.run([sys.executable, "-m", "theodolite", "run", "--out", str(made / "run"), str(example)], check=True)
+        subprocess.run(
+            [sys.executable, "-m", "theodolite", "run", "--out", str(made / "run"), str(example)], check=True
+        )
         pages = {"run": made / "run" / "run.html", "sick": written["sick"], "healthy": written["healthy"]}
         pages |= {"front": HERE / "site" / "index.html"}
         browser = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox", "--headless"])
