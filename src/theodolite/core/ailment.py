@@ -21,11 +21,11 @@ SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """What is wrong (``says``), where, what to type (``remedy``), the same for programs (``suggested``), and the evidence.
+    """What is wrong (``says``), where, how to fix it (``remedy``), the same for programs (``suggested``), and the evidence.
 
-    ``critical``: no better than ignoring the input, or most of what could be learned is lost; ``warning``: it costs accuracy
-    or time; ``note``: worth knowing. ``leads_to`` names the signs that are gone in the copy in which this one was cured.
-    ``precision`` is how often such a finding was right on runs whose fault was known, where that was counted.
+    ``critical``: no better than ignoring the input, or most of what could be learned is lost; ``warning``: it costs
+    accuracy or time; ``note``: worth knowing. ``leads_to`` names the other symptoms that disappear in the copy with the
+    fix. ``precision`` is how often such a finding was right on runs whose fault was known, if that was counted.
     """
 
     severity: Severity
@@ -57,12 +57,12 @@ def worst_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class Ailment:
-    """``judge(subject)`` yields what exact facts and statistics of the subject show, where its ``needs`` are met.
+    """A way to fail. ``judge(subject)`` yields findings from exact facts and statistics, if its ``needs`` are met.
 
-    ``interventions(subject)`` yields what could be changed in the training to cure it; the diagnosis tries them on copies
-    beside those of all other ailments, and the one that wins gives the finding. ``sign(subject)`` tells whether its sign shows
-    in a network, so that a cured copy can be asked too. ``while_training(run)`` sees it in the looks of a run, with the same
-    thresholds. ``laws`` are those that its thresholds rest on.
+    ``interventions(subject)`` yields what could be changed in the training to fix it; the diagnosis tries them on copies
+    together with those of all other ailments, and the best one gives the finding. ``sign(subject)`` says whether a
+    network shows its symptom, also for a copy with a fix. ``while_training(run)`` recognizes it in the looks of a run,
+    with the same thresholds. ``laws`` are those behind its thresholds.
     """
 
     question: str

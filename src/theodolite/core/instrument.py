@@ -15,9 +15,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Instrument(Question):
-    """``read(subject)`` yields readings; it may use only what ``needs`` names.
+    """A question about a model. ``read(subject)`` yields readings and may use only what ``needs`` names.
 
-    ``finds(subject)`` tells without a pass over the data whether there is anything to read here: asked before a price is.
+    ``finds(subject)`` says, without a pass over the data, whether there is anything to measure; it is called before the
+    time is estimated.
     """
 
     read: Callable[[Subject], Iterable[Reading]]

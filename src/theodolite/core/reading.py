@@ -73,12 +73,12 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """One quantity, measured ± its standard error, beside what theory expects, and what that means.
+    """One quantity: measured ± its standard error, what theory expects, and what that means.
 
-    ``against`` says what the band is: a ``"law"`` that must hold here (leaving it means that an assumption does not, or a
-    bug); ``"chance"``, what random weights, random labels or noise give (leaving it is structure, never an alarm); or
-    ``"health"``, what a network needs in order to work (leaving it is a problem). ``family`` is how many readings of this
-    quantity were judged together: the more, the wider the interval.
+    ``against`` says where the expected band comes from: a ``"law"`` that must hold here (outside it, an assumption does not
+    hold, or there is a bug); ``"chance"``, what random weights, random labels or noise give (outside it is structure,
+    never an alarm); or ``"health"``, what a network needs in order to work (outside it is a problem). ``family`` is how
+    many readings of this quantity were judged together: the more, the wider the interval.
     """
 
     quantity: str

@@ -52,19 +52,20 @@ class Progress:
 
 @dataclass(frozen=True)
 class Subject:
-    """Checked once when made: weights finite, forward runs, outputs and loss finite; random answers in eval mode are noted.
+    """A model with its data, loss and optimizer, or the weights of a checkpoint; checked when created.
 
-    ``model`` may be compiled or wrapped for several devices: what is inside is read. Layers that wait for their first batch
-    are made from the data, on a copy. ``data`` is a DataLoader, a Dataset, tensors, a DataFrame, the path of an .npz, or any
-    collection of batches that can be read again (see `Batches`).
-    ``optimizer`` is the one that trains it (its step size and momentum are then the subject's), ``validation`` held-out data,
-    ``origin`` the model, or its state dict, as it was before training, ``run`` what is known of its training so far. Of a bare
-    checkpoint ``model`` is None and
-    ``weights`` maps names to `Weight`; it is not read when made: tensors that turn out missing, damaged or not finite
-    are named in ``faults`` as they are met. Of an adapter of low rank ``adapter`` has the factors of each module, and the
-    weights are those of its file, or with a base the ones it changes. ``activation`` names what weights do not show.
-    ``allowance`` is the time that reading may take (without end unless a survey shares out its budget); ``seen`` is what
-    visits of the data have shown, for all instruments.
+    The checks: weights are finite, the forward pass runs, outputs and loss are finite; random answers in eval mode are
+    noted. ``model`` may be compiled or wrapped for several devices: the model inside is used. Lazy layers are
+    initialized from the data, on a copy. ``data`` is a DataLoader, a Dataset, tensors, a DataFrame, the path of an
+    .npz, or any collection of batches that can be read again (see `Batches`). ``optimizer`` is the one that trains it,
+    and gives learning rate and momentum; ``validation`` is held-out data; ``origin`` is the model, or its state dict,
+    from before training; ``run`` is what is known of its training so far.
+
+    For a checkpoint alone ``model`` is None and ``weights`` maps names to `Weight`; nothing is read at first, and tensors
+    that turn out missing, damaged or not finite are named in ``faults``. For a low-rank adapter ``adapter`` has the
+    factors of each module, and the weights are those of its file, or with a base those it changes. ``activation`` names
+    what weights do not show. ``allowance`` is the time that measuring may take (unlimited unless a survey sets it);
+    ``seen`` is what passes over the data have shown, shared by all instruments.
     """
 
     model: nn.Module | None = None

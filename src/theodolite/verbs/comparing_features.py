@@ -59,7 +59,7 @@ class FeatureSimilarity(Presentable):
 def similarity(
     model: nn.Module, other: nn.Module, *, data: Any, samples: int = 256, permutations: int = 99
 ) -> FeatureSimilarity:
-    """How alike are the features of two networks on the same data? 1: the same up to a rotation and scale; 0: nothing in common.
+    """How similar are the features of two networks on the same data? 1: the same up to rotation and scale; 0: nothing in common.
 
     >>> import torch, theodolite as th
     >>> model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 3))

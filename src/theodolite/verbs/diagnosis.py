@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Diagnosis(Presentable):
-    """The findings of one subject or run, worst first; ``healthy`` where none is worse than a note.
+    """The findings of one subject or run, worst first; ``healthy`` if none is worse than a note.
 
-    ``checked`` names the ailments that were judged, ``unchecked`` the others with what they would need, or why they could not be
-    judged; ``unfinished`` says that the clock ended it early.
+    ``checked`` names the ailments that were checked, ``unchecked`` the others with what they need, or why the check failed;
+    ``unfinished`` says that time ran out.
     """
 
     columns: ClassVar[tuple[str, ...]] = ("name", "severity", "where", "says", "remedy", "suggested", "leads_to")
@@ -145,12 +145,13 @@ def diagnose(
     name: str = "",
     budget: str | float | None = "25s",
 ) -> Diagnosis:
-    """What is wrong with a model, its data or its training, how that is known, and what to type.
+    """What is wrong with a model, its data or its training, how that is known, and what to change.
 
-    ``target`` is an nn.Module, a Subject, a state dict, or the path of a checkpoint. With an ``optimizer`` (or a step size
-    ``lr``, for plain descent) remedies are tried out on copies of the training before they are given; ``validation`` is held-out
-    data, ``origin`` the weights before training, ``steps`` how many were made or are planned. ``budget`` bounds the work, counted
-    and not timed: the same input gives the same findings on any machine. Nothing of the user's is changed.
+    ``target`` is an nn.Module, a Subject, a state dict, or the path of a checkpoint. With an ``optimizer`` (or a learning
+    rate ``lr``, for plain gradient descent) fixes are tried on copies of the training before they are suggested;
+    ``validation`` is held-out data, ``origin`` the weights before training, ``steps`` how many were made or are
+    planned. ``budget`` bounds the work, counted and not timed: the same input gives the same findings on any machine.
+    Your model, data and optimizer are not changed.
 
     >>> import torch, theodolite as th
     >>> model = torch.nn.Linear(3, 2)

@@ -38,11 +38,11 @@ class TriedStep:
 
 @dataclass(frozen=True)
 class StepSizes(Presentable):
-    """The best step size ``lr``, right within a factor of ``factor``, and the range from ``low`` to ``high`` that works.
+    """The best learning rate ``lr``, right within a factor of ``factor``, and the range from ``low`` to ``high`` that works.
 
-    ``edge`` is the step size above which plain descent grows along the steepest direction of the first weights; ``noise_scale``
-    is the batch size at which noise and signal of the gradient are equal, at the end of the best trial. ``price`` is in steps of
-    training.
+    ``edge`` is the learning rate above which plain gradient descent diverges at the initial weights; ``noise_scale`` is the
+    batch size at which noise and signal of the gradient are equal, at the end of the best trial. ``price`` is in
+    training steps.
     """
 
     lr: float
@@ -132,11 +132,12 @@ def find_lr(
     validation: Any = None,
     budget: str | float | None = "60s",
 ) -> StepSizes:
-    """The best step size of a training of so many ``steps``: every trial is that training, on a copy, with another step size.
+    """The best learning rate for a training of ``steps`` steps, tried on copies of that training.
 
-    All sizes over six decades run for an eighth of the steps, the best and its neighbors go on, and factors of two about the
-    best are trained to the end; a parabola through the least losses gives the best and its error. ``budget`` bounds the work,
-    counted and not timed: a dear training is tried for fewer steps. Nothing of the user's is changed.
+    Learning rates over six orders of magnitude run for an eighth of the steps, the best and its neighbors continue, and
+    factors of two around the best are trained to the end; a parabola through the lowest losses gives the best one and
+    its error. ``budget`` bounds the work, counted and not timed: an expensive training is tried for fewer steps. Your
+    model, data and optimizer are not changed.
     """
     from theodolite.core.budget import budget_seconds
     from theodolite.core.run import Run

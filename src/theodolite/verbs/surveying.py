@@ -40,15 +40,14 @@ def survey(
     out: str | Path | None = None,
     **facts: Any,
 ) -> Survey:
-    """Read every instrument that applies, or those named, up to a ``cost`` and within a ``budget`` of time.
+    """Use every instrument that applies, or those named, up to a ``cost`` and within a ``budget`` of time.
 
-    ``target`` is a Subject, a module, a state dict or a path; ``facts`` are the other fields of `Subject` (data, loss, lr, ...),
-    and ``validation``, held-out data of which the page shows loss and accuracy too.
-    The data are visited once for all instruments; each says what it costs here, and samples, probes and iterations are
-    chosen to fit: the errors say what that bought. ``budget`` is seconds, ``"2m"``, or None for no limit (all of the data).
-    With several ``jobs`` the tensors of a checkpoint, or the instruments of a model, are shared out among workers. With
-    ``out`` what is found is noted in that folder as it comes, and a survey of the same checkpoint that was killed goes
-    on where it stopped.
+    ``target`` is a Subject, a module, a state dict or a path; ``facts`` are the other fields of `Subject` (data, loss, lr,
+    ...). ``validation`` is held-out data, whose loss and accuracy the page shows too. The data is read once for all
+    instruments; each estimates its time, and the numbers of samples, probes and iterations are chosen to fit; errors
+    include that choice. ``budget`` is seconds, ``"2m"``, or None for no limit (all of the data). With several ``jobs``
+    the tensors of a checkpoint, or the instruments of a model, are distributed over workers. With ``out`` results are
+    written to that folder as they come, and an interrupted survey of the same checkpoint continues there.
     """
     started = time.perf_counter()
     validation = facts.pop("validation", None)

@@ -21,11 +21,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Survey(PresentableAnswers):
-    """The readings of one subject, in any form a person or a program may want them.
+    """The readings of one subject, as text, page, JSON or data frame.
 
-    ``faults`` names the tensors of a checkpoint that could not be read, and why; ``unsurveyed`` has for each other reason the
-    names of those that no reading speaks of. ``surveyed`` is the subject itself, ``judged`` its
-    diagnosis.
+    ``faults`` names the tensors of a checkpoint that could not be read, and why; ``unsurveyed`` lists the others without a
+    reading, by reason. ``surveyed`` is the subject itself, ``judged`` its diagnosis.
     """
 
     kind: ClassVar[str] = "survey"

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Transfer(Presentable):
-    """A model beside a smaller one: every tensor with its kind, initial size and step, and the products of the forward pass.
+    """A model next to a smaller one: the role, initialization and learning rate of every tensor, and what changes in forward.
 
-    ``multipliers`` that are "by hand" must be written into the model; all others `apply_` hangs on its modules as hooks, which
-    state_dict, torch.compile, DDP and FSDP2 leave alone.
+    ``multipliers`` that are "by hand" must be written into the model; `apply_` adds all others to its modules as hooks,
+    which work with state_dict, torch.compile, DDP and FSDP2.
     """
 
     model: nn.Module = field(repr=False)
@@ -143,12 +143,13 @@ def transfer(
     width: int | None = None,
     inputs: Any = None,
 ) -> Transfer:
-    r"""What to change in a large network so that the step size tuned on a small one is right for it.
+    """What to change in a large network so that the learning rate tuned on a small one is right for it.
 
     ``model`` and ``base`` are the same network in two sizes, freshly built; or ``model`` is a function of the width, and
-    ``base`` and ``width`` are the two widths. What each tensor is follows from which of its sizes differ. ``inputs`` (those of a
-    batch) let the forward pass be run once, to find attention that is not an nn.MultiheadAttention, and residual branches where
-    the depth differs. At the size of the base nothing changes. Source: yang2022; yang2023spectral; dey2025.
+    ``base`` and ``width`` are the two widths. The role of each tensor follows from which of its sizes differ. With
+    ``inputs`` (of a batch) the forward pass is run once, to find attention that is not an nn.MultiheadAttention, and
+    residual branches if the depth differs. At the size of the base nothing changes. Source: yang2022; yang2023spectral;
+    dey2025.
 
     >>> from torch import nn
     >>> def net(width):
@@ -181,7 +182,7 @@ def transfer(
 
 @dataclass(frozen=True)
 class WidthScaling(PresentableAnswers):
-    """Exponents in the width (or depth) of every layer's initial size and own change, beside those that transfer needs."""
+    """Width (or depth) exponents of each layer's initial output and of its change, next to those that transfer needs."""
 
     widths: tuple[int, ...]
     answer: Answer
@@ -218,10 +219,10 @@ def width_scaling(
     seeds: int = 5,
     inputs: Any = None,
 ) -> WidthScaling:
-    """Does each layer begin and learn alike at four or more widths (or depths)? Before anything is spent on the largest.
+    """Does each layer start and learn the same way at four or more widths (or depths)? Check before you train the largest.
 
-    ``build(width)`` returns a model, which is then transferred from the narrowest, or a model with the optimizer that steps it,
-    which are taken as they are. Steps are small, so that layers do not act on each other.
+    ``build(width)`` returns a model, which is then transferred from the narrowest, or a model and its optimizer, which are
+    used as they are. Steps are small, so that layers do not influence each other.
 
     >>> import torch
     >>> from torch import nn

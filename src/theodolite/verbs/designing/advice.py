@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Design(PresentableAnswers):
-    """The critical point of an activation, the usual initializations beside it, and a test of each at this size.
+    """The critical point of an activation, the usual initializations, and a test of each at this size.
 
-    ``rates`` are the step sizes that theory allows under the first initialization, and ``kernel`` is what the tangent kernel
-    of that infinitely wide network says of learning the data, where there is any.
+    ``rates`` are the learning rates that theory allows with the first initialization, and ``kernel`` is what the tangent
+    kernel of the infinitely wide network says about learning the data, if there is any.
     """
 
     activation: str
@@ -109,13 +109,13 @@ def design(
 ) -> Design:
     """What theory advises for a network of ``depth`` hidden layers of ``width`` units, tested on random networks.
 
-    Of a ``model`` with ``data`` and ``loss`` the sizes and the nonlinearity are read off a pass, the diagnosis is that of the
-    ailments, and with its ``optimizer`` the best step size for so many ``steps`` is tried on copies.
+    For a ``model`` with ``data`` and ``loss`` the sizes and the activation are taken from a forward pass, the diagnosis is
+    that of `diagnose`, and with an ``optimizer`` the best learning rate for ``steps`` steps is tried on copies.
 
-    ``activation`` is a name as in torch.nn.functional or any elementwise torch callable. With ``data`` (inputs, or
-    inputs and targets) the scale of the first layer's signal, the angle between inputs and the step size are taken from
-    it, and the kernel of the infinitely wide network is asked how it would learn the targets; otherwise inputs have unit
-    power and a cosine of 0.5, and a step of full-batch descent averages over ``samples`` of them (1000).
+    ``activation`` is a name in torch.nn.functional or any elementwise torch callable. With ``data`` (inputs, or inputs and
+    targets) the scale of the first layer's signal, the angle between inputs and the learning rate come from the data,
+    and the kernel of the infinitely wide network predicts how the targets would be learned; otherwise inputs have unit
+    power and a cosine of 0.5, and a full-batch step averages over ``samples`` of them (1000).
     """
     from theodolite.construct.propagation import gradient_spread
     from theodolite.theory import Activation

@@ -55,28 +55,34 @@ def _assumed_loss(output: Any, target: Any) -> Tensor:
 
 @dataclass(eq=False, repr=False)
 class Watch(PresentableAnswers):
-    """``watch(step, lr=lr)`` in any loop reads the model when a look is due, and otherwise returns at once.
+    """Measures a model while it trains: call ``watch(step)`` after each step; it returns at once unless a look is due.
 
-    ``probe`` is a batch with its target (or a few): every look is on it, in evaluation mode where the function is meant, and
-    with the statistics of the batch where the step is meant. ``level``: ``cheap`` reads loss, gradient, travel and what the last
-    step did; ``standard`` also sharpness, tangent kernel and collapse; ``full`` also the top Hessian subspace, gradient noise
-    and stationarity, for which ``batch_size``, ``samples`` and ``sampler`` say how training draws batches.
-    ``every`` is a number of steps; ``"auto"`` looks as often as ``budget``, a share of the training time, allows, and a
-    number with a ``budget`` asks for both. Without a budget looks keep to a price, one step's time a look at cheap and 15 at
-    standard in the mean: what is dear is read at some of them, and at once where something looks wrong; with
-    ``budget=math.inf``, and by `look`, everything is read. With ``out`` each record is on disk when it is taken, `live.html`
-    there shows the run so far, and a run that starts again with the same folder goes on there, with the weights it first
-    started from: looked at after the optimizer's step and before its state is saved, with the same looks as if nothing had
-    happened (those that are whole).
-    ``writer`` is a TensorBoard writer, a run of wandb or aim, mlflow, or any function of numbers and a step; ``page_at`` is
-    another place for the page, which is written anew at every look and reloads itself.
-    With ``optimizer`` its step size, momentum, decay, groups and state are read at each look, and `diagnosis` can tell what is
-    wrong and what to type; ``validation`` is held-out data, whose loss and accuracy each look records; ``data`` is what it is
-    trained on, of which the watch otherwise keeps some batches as they pass through the model. A finding that appears
-    is one line in the log of theodolite, ``on_finding(step, finding)`` hears it, and ``stop_on="critical"`` raises `Stopped`.
-    ``autocast`` is the precision that training runs in, seen by itself once a forward pass was made.
-    A model that is spread over processes (``fully_shard``) is watched by calls on all of them, at the same steps; the first one
-    looks, at a whole copy: ``gathered``, which is made where it is not there.
+    ``probe`` is a batch with its target (or a few batches), the same at every look. Readings of the function are taken in
+    evaluation mode, readings of the step with the statistics of the batch. ``level``: ``cheap`` measures loss,
+    gradient, distance from the start and the last step; ``standard`` also sharpness, tangent kernel and collapse;
+    ``full`` also the top Hessian subspace, gradient noise and stationarity, for which ``batch_size``, ``samples`` and
+    ``sampler`` say how training draws batches. ``loss`` is the one you train on; without it cross-entropy is assumed,
+    and said.
+
+    ``every`` is a number of steps, or ``"auto"``: as often as ``budget``, a share of the training time, allows; a number
+    together with a ``budget`` respects both. Without a budget a look takes on average the time of one step at cheap and
+    15 at standard: expensive readings are taken at some looks only, and at once if something seems wrong. With
+    ``budget=math.inf``, and by `look`, everything is measured.
+
+    With ``out`` each record is written to that folder at once, `live.html` there shows the run so far, and a run that
+    starts again with the same folder continues it, compared with its first weights. For the same looks as without the
+    interruption, call the watch after the optimizer's step and before its state is saved. ``writer`` is a TensorBoard
+    writer, a wandb or aim run, mlflow, or any function of numbers and a step; ``page_at`` is another place for the
+    page, which is rewritten at every look and reloads itself.
+
+    With ``optimizer`` its learning rate, momentum, decay, groups and state are read at each look, and `diagnosis` says what
+    is wrong and what to change. ``validation`` is held-out data, whose loss and accuracy each look records; ``data`` is
+    the training data, of which the watch otherwise keeps some batches as they pass through the model. Each new finding
+    is one line in the log of theodolite and a call of ``on_finding(step, finding)``; ``stop_on="critical"`` raises
+    `Stopped`. ``autocast`` is the precision of training, detected at the first forward pass.
+
+    A model that is sharded over processes (``fully_shard``) is watched by calls on all of them, at the same steps; the
+    first one measures, on a whole copy: ``gathered``, which is made if it is not given.
     """
 
     model: nn.Module
