@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import time
+import zlib
 from functools import partial
+from itertools import islice
 from typing import Any
 
 import torch
@@ -164,44 +166,58 @@ def check() -> dict[str, Any]:
 
 def clinic(runs: int = 30) -> list[dict[str, Any]]:
     """find_lr on the first runs of the clinic that are healthy and have no schedule."""
-    return [found_lr(number) for number in range(runs)]
+    return [found_lr(name) for name in clinic_runs(runs)]
 
 
-def found_lr(number: int) -> dict[str, Any]:
-    """find_lr from a step size that is wrong by up to 32, beside the best of a grid of whole runs and beside its peers."""
-    from benchmarks.clinic_cases import cases, held_out_loss, run
+def clinic_runs(count: int) -> list[str]:
+    """Names of runs whose one step size is the whole choice."""
+    from benchmarks.clinic_cases import cases
 
-    other = ("warm", "cosine", "accumulated")
-    case = [c for c in cases() if c.ailment is None and not any(word in c.name for word in other)][number]
-    seed = case.seeds[0]
-    own = case.build(seed).optimizer.param_groups[0]["lr"]
+    found = (c for c in cases() if c.ailment is None and "accumulated" not in c.name)
+    return [c.name for c in islice((c for c in found if c.build(c.seeds[0]).scheduler is None), count)]
 
-    def at(times: float) -> Any:
-        setup = case.build(seed)
-        for group in setup.optimizer.param_groups:
-            group["lr"] = own * times
-        return setup
 
-    grid = {}
+def at_step(case: Any, times: float) -> Any:
+    """The script of a case with its step size so many times as large."""
+    setup = case.build(case.seeds[0])
+    for group in setup.optimizer.param_groups:
+        group["lr"] *= times
+    return setup
+
+
+def grid(case: Any) -> dict[int, float]:
+    """The held-out loss of whole runs, by the power of two that the step size is multiplied with."""
+    from benchmarks.clinic_cases import held_out_loss, run
+
+    found = {}
     for power in range(-6, 7):
-        setup = at(2.0**power)
+        setup = at_step(case, 2.0**power)
         run(setup)
         value = held_out_loss(setup)
-        grid[power] = value if math.isfinite(value) else math.inf
-    best = own * 2.0 ** min(grid, key=grid.__getitem__)
-    wrong = 2.0 ** ((7 * number) % 11 - 5)
-    setup = at(wrong)
+        found[power] = value if math.isfinite(value) else math.inf
+    return found
+
+
+def found_lr(name: str) -> dict[str, Any]:
+    """find_lr from a step size that is wrong by up to 32, beside the best of a grid of whole runs and beside its peers."""
+    from benchmarks.clinic_cases import cases
+
+    case = next(c for c in cases() if c.name == name)
+    own, whole = at_step(case, 1.0).optimizer.param_groups[0]["lr"], grid(case)
+    best = own * 2.0 ** min(whole, key=whole.__getitem__)
+    wrong = 2.0 ** (zlib.crc32(name.encode()) % 11 - 5)
+    setup = at_step(case, wrong)
     began = time.process_time()
     answer = th.find_lr(
         setup.model, setup.loader, setup.loss, setup.optimizer, steps=setup.steps, validation=setup.validation
     )
-    row = {"case": case.name, "steps": setup.steps, "grid": grid, "own": own, "best": best, "started": own * wrong}
+    row = {"case": case.name, "steps": setup.steps, "grid": whole, "own": own, "best": best, "started": own * wrong}
     row |= {"found": answer.lr, "ratio": answer.lr / best, "factor": answer.factor, "price": answer.price / setup.steps}
     row["seconds"] = time.process_time() - began
-    for name, peer in (("tuner", tuner), ("range_test", range_test)):
+    for key, peer in (("tuner", tuner), ("range_test", range_test)):
         began = time.process_time()
-        row[name] = peer(case.build(seed))
-        row[name + "_seconds"] = time.process_time() - began
+        row[key] = peer(at_step(case, 1.0))
+        row[key + "_seconds"] = time.process_time() - began
     return row
 
 

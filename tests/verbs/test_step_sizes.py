@@ -9,7 +9,10 @@ from torch import nn
 from torch.nn import functional as F
 
 import theodolite as th
+from theodolite.evidence.batches import training_and_held_out
 from theodolite.io.datasets import digits
+from theodolite.verbs.step_sizes import _epochs
+from theodolite.verbs.subjects import subject_to_judge
 
 
 def setting(kind, lr):
@@ -61,3 +64,20 @@ def test_batch_size_and_width_move_it_as_theory_says():
 def test_it_needs_a_whole_training():
     with pytest.raises(ValueError, match="targets"):
         th.find_lr(nn.Linear(2, 2), torch.randn(40, 2), F.mse_loss, None, steps=20)
+
+
+@pytest.mark.parametrize("shuffle", [True, False])
+def test_later_epochs_are_in_another_order_where_the_loader_shuffles(shuffle):
+    x = torch.arange(40.0)[:, None]
+    loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(x, x), batch_size=16, shuffle=shuffle)
+    model = nn.Linear(1, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    subject = subject_to_judge(model, data=loader, loss=F.mse_loss, optimizer=optimizer, validation=(x, x))
+    training, _ = training_and_held_out(subject)
+    order = _epochs(subject, 7)
+    assert (order is not None) == shuffle and _epochs(subject, 3) is None
+    if order is not None:
+        dealt = [batch.target[:, 0].tolist() for batch in order(training)]
+        epochs = [[value for part in dealt[start : start + 3] for value in part] for start in (0, 3)]
+        assert [len(part) for part in dealt] == [16, 16, 8, 16, 16, 8, 16]
+        assert sorted(epochs[0]) == sorted(epochs[1]) == x[:, 0].tolist() and epochs[0] != epochs[1]

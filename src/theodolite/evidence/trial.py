@@ -103,7 +103,7 @@ class Trial:
             self._random = torch.get_rng_state()
         self._base = [float(group.get("lr", 0.0)) for group in self.optimizer.param_groups]
         training, _ = training_and_held_out(subject)
-        self._batches = list(training if change.order is None else change.order(training))
+        self._batches: Sequence[Batch] = training if change.order is None else change.order(training)
         if seed:
             order = torch.randperm(len(self._batches), generator=torch.Generator().manual_seed(seed)).tolist()
             self._batches = [self._batches[place] for place in order]

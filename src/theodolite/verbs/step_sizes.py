@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from theodolite.core.checks import InputError, at_least, positive
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     from theodolite.core.subject import Subject
     from theodolite.evidence.trial import Trial
+    from theodolite.io.batches import Batch
     from theodolite.theory.dynamics.scaling_rules import StepRule
 
 COARSE, REACH = 4.0, 5
@@ -187,6 +189,7 @@ class _Search:
             raise InputError("expected an optimizer with lr above 0, got 0; set one to start from")
         self.subject, self.steps, self.lr = subject, steps, lr
         self.trials: dict[int, Trial] = {}
+        self.order = _epochs(subject, steps)
         self.error = 2.0
         before = present_score(subject)
         self.start = before.loss if before is not None else math.inf
@@ -197,7 +200,7 @@ class _Search:
         from theodolite.evidence.trial import Change, Trial
 
         if power not in self.trials:
-            self.trials[power] = Trial(self.subject, Change("another step size", lr=2.0**power))
+            self.trials[power] = Trial(self.subject, Change("another step size", lr=2.0**power, order=self.order))
         score = self.trials[power].advance(steps).score()
         return math.inf if score is None else score.loss
 
@@ -247,6 +250,49 @@ class _Search:
             score = trial.score()
             found.append(TriedStep(self.lr * 2.0**power, trial.steps, math.inf if score is None else score.loss))
         return found
+
+
+class _Epochs(Sequence["Batch"]):
+    """Some batches, then the same samples in another order each time, as a loader that shuffles gives them."""
+
+    def __init__(self, first: Sequence[Batch], whole: Batch, steps: int) -> None:
+        self.first, self.whole, self.steps = first, whole, steps
+        self.ends = list(accumulate(map(len, first)))
+
+    def __len__(self) -> int:
+        return self.steps
+
+    def __getitem__(self, step: Any) -> Any:
+        import torch
+
+        epoch, place = divmod(range(self.steps)[step], len(self.first))
+        if not epoch:
+            return self.first[place]
+        order = torch.randperm(len(self.whole), generator=torch.Generator().manual_seed(epoch))
+        return self.whole.picked(order[self.ends[place] - len(self.first[place]) : self.ends[place]])
+
+
+def _epochs(subject: Subject, steps: int) -> Callable[[Sequence[Batch]], Sequence[Batch]] | None:
+    """Training's order of batches over several epochs; None where one is enough, or where a second one is like the first.
+
+    Without it trials that are longer than an epoch see one order again and again, and large step sizes suffer from that: on
+    4,000 digits of MNIST the loss after eleven epochs is a quarter higher.
+    """
+    from theodolite.evidence.batches import joined, training_and_held_out
+
+    training, _ = training_and_held_out(subject)
+    whole = joined(training) if 0 < len(training) < steps and _shuffles(getattr(subject.data, "source", None)) else []
+    return (lambda first: _Epochs(first, whole[0], steps)) if whole else None
+
+
+def _shuffles(source: Any) -> bool:
+    """Whether a second pass has another order: a loader that draws its samples; columns, which trials deal out at random."""
+    from torch import Generator
+    from torch.utils.data import DataLoader, Sampler, SequentialSampler
+
+    if isinstance(source, DataLoader):
+        return isinstance(source.sampler, Sampler) and not isinstance(source.sampler, SequentialSampler)
+    return isinstance(source, tuple) or isinstance(getattr(source, "generator", None), Generator)
 
 
 def _noise_scale(subject: Subject, trial: Trial | None) -> float | None:
