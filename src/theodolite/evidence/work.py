@@ -36,7 +36,6 @@ class Work:
     limit: float = math.inf
     spent: float = 0.0
     began: float = field(default_factory=time.monotonic)
-    ended_early: bool = False
 
     @property
     def left(self) -> float:
@@ -47,7 +46,6 @@ class Work:
         """Pay for work that is about to be done."""
         self.spent += seconds
         if time.monotonic() - self.began > self.limit:
-            self.ended_early = True
             raise OutOfTimeError(f"expected to end within {self.limit:.0f} s by the clock; pass a larger budget")
 
 
