@@ -28,7 +28,7 @@ def test_sharpness_of_a_quadratic_against_its_edge(share, status):
     (reading,) = th.read("sharpness", model, data=(x, y), loss=mse_loss, lr=share * 2 / sharpest)
     assert reading.measured == pytest.approx(sharpest, rel=1e-8)
     assert reading.status == status
-    assert ("Beyond the edge" in reading.meaning) == (share > 1)
+    assert ("above the stability limit" in reading.meaning) == (share > 1)
     (with_momentum,) = th.read("sharpness", model, data=(x, y), loss=mse_loss, lr=share * 2 / sharpest, momentum=0.6)
     assert with_momentum.status == "agrees"
 

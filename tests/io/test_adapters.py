@@ -123,7 +123,7 @@ def test_from_the_command_line(saved, capsys):
     document = json.loads(capsys.readouterr().out)
     assert {"adapter", "training-change"} <= {row["instrument"] for row in document["readings"]}
     assert main(["survey", str(saved / "merged.safetensors"), "--base", str(saved / "base.safetensors"), "--json"]) == 2
-    assert "expected an adapter" in capsys.readouterr().err
+    assert "expected a low-rank adapter" in capsys.readouterr().err
 
 
 @pytest.mark.filterwarnings("ignore")

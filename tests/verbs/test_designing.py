@@ -62,7 +62,7 @@ def test_step_sizes_fall_with_width_and_are_those_of_random_networks():
     assert narrow.rates.single / wide.rates.single * margin == pytest.approx(4, rel=0.1)
     (reading,) = narrow.answers[1].readings
     assert reading.status in ("agrees", "inconclusive")
-    assert "step sizes" in narrow.text()
+    assert "learning rates" in narrow.text()
 
 
 def test_the_kernel_is_asked_how_it_would_learn_the_data():
@@ -125,7 +125,7 @@ def test_a_design_that_works_under_every_initialization_is_healthy_and_one_that_
     assert th.design(activation="tanh", depth=3, width=64).diagnosis.healthy
     (worst, *_) = th.design(activation="sigmoid", depth=40, width=64).diagnosis.findings
     assert worst.severity == "critical"
-    assert "residual path" in worst.remedy
+    assert "skip connections" in worst.remedy
     assert not worst.suggested
 
 

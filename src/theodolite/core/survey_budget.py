@@ -76,9 +76,8 @@ class SurveyBudget:
             return ""
         self.waiting.discard(name)
         needed = self.seconds - self.left() + 1.2 * price
-        return (
-            f"would take {price:.3g} s, but {self.left():.2g} s are left; pass --budget {math.ceil(needed / 10) * 10}s"
-        )
+        longer = f"pass --budget {math.ceil(needed / 10) * 10}s"
+        return f"would take about {math.ceil(price)} s, but {self.left():.0f} s are left; {longer}"
 
     def allowance(self, name: str, samples: int | None) -> Allowance:
         """An instrument's share: as much as each of those waiting, and what it takes at the least."""

@@ -42,7 +42,7 @@ def target(name: str, *, data: Any = None, device: str = "cpu", **facts: Any) ->
         )
     if base is not None:
         raise InputError(
-            f"expected an adapter of low rank in {name} for --base, got none; to compare two checkpoints pass --against"
+            f"expected a low-rank adapter in {name} for --base, got none; to compare two checkpoints pass --against"
         )
     weights, facts["origin"] = _compared(weights, facts.get("origin"))
     return Subject(weights=weights, name=printable(name, 400), **facts)

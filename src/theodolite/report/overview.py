@@ -47,7 +47,7 @@ def design_table(design: Any) -> RenderableType:
     parts += [kind, Text(""), table, Text(options.note, style="dim"), Text("")]
     if design.network is not None:
         parts += [Text.assemble(("network: ", "bold"), design.network.words), Text("")]
-    parts += [Text.assemble(("step sizes: ", "bold"), *step_words(design)), Text("")]
+    parts += [Text.assemble(("learning rates: ", "bold"), *step_words(design)), Text("")]
     if design.capacity is not None:
         parts += [Text.assemble(("capacity: ", "bold"), _memory_words(design.capacity)), Text("")]
     for reading in (

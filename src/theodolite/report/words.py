@@ -169,7 +169,7 @@ def group_words(readings: Sequence[Reading]) -> tuple[str, str]:
     outside = worst in (*TROUBLE, "not random")
     told = [reading for reading in readings if not outside or WORST.index(reading.status) <= WORST.index("not random")]
     bands = {expectation(reading.expected) for reading in told}
-    expected = bands.pop() if len(bands) == 1 else "a band for each"
+    expected = bands.pop() if len(bands) == 1 else "one range each"
     if len(readings) == 1:
         return number(told[0].measured, told[0].stderr), expected
     values = sorted(reading.measured for reading in told if math.isfinite(reading.measured))

@@ -167,7 +167,7 @@ def _read_weights(subject: Subject, names: Sequence[str], *, jobs: int, backend:
 
 
 _NEEDS = {
-    "adapter": "adapter of low rank",
+    "adapter": "a low-rank adapter",
     "lr": "lr (--lr)",
     "origin": "origin, the weights before training (--against)",
 }

@@ -185,7 +185,7 @@ _STEPS = Question(
     question="How large may the learning rate be at the start?",
     cost="backward",
     laws=("lr-width-scaling", "ntk-infinite-recursion"),
-    name="step size",
+    name="learning rate",
 )
 _SPREAD = Question(
     question="How much will gradients differ between seeds?",
