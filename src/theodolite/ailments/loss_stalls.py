@@ -75,10 +75,12 @@ def _at_constant(subject: Subject) -> Iterator[Finding]:
     common = judged_majority(subject)
     if score.accuracy > common + SURE * score.accuracy_error + BELOW:
         return  # the constant answer is only the better calibrated one
+    made: Experiment | None = subject.seen.get("experiment")
+    tried = made is not None and not made.why_not
     yield Finding(
         severity="critical",
         says=f"Nothing was learned {after_steps(subject)}: the loss is {score.loss:.3g}, and {constant:.3g} when ignoring the "
-        "input. No change that was tried on a copy helped.",
+        f"input.{' No change that was tried on a copy helped.' if tried else ''}",
         remedy="train on one batch until its loss is zero: if it cannot, the path from input to loss is broken; if it can, "
         "look at the data",
         evidence=(

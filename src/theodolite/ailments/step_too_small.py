@@ -30,10 +30,9 @@ def _found(outcome: Outcome) -> Finding:
     outcome = replace(outcome, trial=trial)
     was = largest_lr(outcome.subject)
     lr = float(f"{was * trial.change.lr:.2g}")
-    found = finding_of(
-        outcome, f"The learning rate of {was:g} is too small: training hardly moves.", f"lr={lr:g}", {"lr": lr}
-    )
-    return replace(found, severity="warning")  # it gets there in the end
+    says = f"The learning rate of {was:g} is too small: a larger one gets further in as many steps."
+    found = finding_of(outcome, says, f"lr={lr:g}", {"lr": lr})
+    return replace(found, severity="warning" if outcome.misses_much else "note")  # it gets there in the end
 
 
 def _refined(outcome: Outcome) -> Trial:

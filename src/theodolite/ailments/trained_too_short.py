@@ -6,7 +6,6 @@ reduced the learning rate, the schedule is the cause. Losses fall as a power of 
 looked, so more steps always gain something: a run that already has most of it gets a note.
 """
 
-import math
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -20,9 +19,6 @@ MORE = 6
 """The run is suggested to be so many times as long."""
 SHORT, STRETCH = 300, 4.0
 """Runs of at most so many steps are gone on with for so many times as many."""
-MISSED = 0.3
-"""The share of the attainable fall of the loss that must be missing for an alarm: where a loss falls as the root of the steps,
-half as many more take off less than a fifth of what is left."""
 GONE = 0.05
 """Below that share of its largest, the step was taken away by its schedule: more steps would not do."""
 
@@ -40,8 +36,7 @@ def _found(outcome: Outcome) -> Finding:
     more = int(MORE * max(made, outcome.trial.steps))
     ended = f"The run ended {after_steps(subject)} while it was still learning."
     found = finding_of(outcome, ended, f"train for {more:,} steps or more", {"steps": more})
-    missed = outcome.gain.lost if math.isnan(outcome.gain.by_loss) else outcome.gain.by_loss
-    return found if missed >= MISSED else replace(found, severity="note")
+    return found if outcome.misses_much else replace(found, severity="note")
 
 
 ailment = Ailment(

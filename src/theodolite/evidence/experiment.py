@@ -24,9 +24,11 @@ from theodolite.evidence.trial import (
     Change,
     Gain,
     Trial,
+    evaluations,
     gain_of,
     judged_constant,
     judged_majority,
+    loss_to_beat,
     present_score,
     present_skill,
 )
@@ -38,6 +40,10 @@ would change a script for, and less is what another seed gives."""
 
 MOST = 0.7
 """A cause recovers at least this share of what the best arm recovers."""
+
+MISSED = 0.3
+"""The share of the attainable fall of the loss that must be missing for an alarm where more steps would do: where a loss falls as
+the root of the steps, half as many more take off less than a fifth of what is left."""
 
 CRITICAL = 0.5
 """Half of what could be learned is lost."""
@@ -121,6 +127,11 @@ class Outcome:
         learned = -math.inf if self.reference is None else present_skill(self.subject, self.reference)
         nothing = self.reference is None or learned <= NOTHING
         return "critical" if nothing or (self.gain.lost >= CRITICAL and not learned >= CRITICAL) else "warning"
+
+    @property
+    def misses_much(self) -> bool:
+        """Whether so much is missing that a run which only had to go on is told so by more than a note."""
+        return (self.gain.lost if math.isnan(self.gain.by_loss) else self.gain.by_loss) >= MISSED
 
     @property
     def tried(self) -> str:
@@ -217,7 +228,7 @@ def longest_trial(subject: Subject, arms: int = 12) -> int:
     if not training:
         return 0
     size = max(map(len, training))
-    each = price(subject).step(size)
+    each = price(subject).step(size) * evaluations(subject.optimizer)
     scores = (arms + min(6, arms) + min(3, arms) + 3) * sum(price(subject).forward(len(part)) for part in held_out)
     made = steps_made(subject)
     wanted = min(made, LONG) if made and steps_are_known(subject) else SHORT
@@ -349,7 +360,7 @@ def _recovered(subject: Subject, worthy: list[Outcome], reference: Score | None)
     """Of each arm the share of the way from the run to the best arm, by loss; of losses that are not alike by accuracy."""
     scores = {o.trial.change.name: score for o in worthy if (score := o.trial.score()) is not None}
     alike = {o.trial.change.name for o in worthy if o.intervention.alike}
-    constant, common = judged_constant(subject), judged_majority(subject)
+    constant, common = loss_to_beat(subject), judged_majority(subject)
     low = constant if reference is None or not reference.loss < constant else reference.loss
     right = common if reference is None else reference.accuracy
     best = min((scores[name].loss for name in scores if name in alike), default=low)

@@ -280,7 +280,7 @@ def _kind_of(loss: Any, answer: Any, member: int, z: Tensor, slope: Tensor, targ
 def _numbers(loss: Any, answer: Any, member: int, z: Tensor, target: Tensor) -> dict[str, Any] | None:
     """Numbers, where the target itself is a better answer than one nearer to the mean of all targets, or farther from it.
 
-    A loss may mean something else by its outputs: their exponential (a rate), their logistic function.
+    A loss may mean something else by its outputs: their exponential (a rate), their logistic function, the side they lie on.
     """
     if z.numel() != target.numel():
         return None
@@ -301,7 +301,7 @@ def _numbers(loss: Any, answer: Any, member: int, z: Tensor, target: Tensor) -> 
             farther = at(1.2)
     except Exception:  # it takes nothing beyond its range
         farther = math.inf
-    if exact > nearer + SAME * abs(nearer) or exact > farther + SAME * abs(farther):
+    if not all(exact < other - SAME * abs(other) for other in (nearer, farther)):
         return {"kind": "unknown", "why": "the loss means something else by its outputs than the targets"}
     return {"kind": "numbers"}
 
@@ -403,8 +403,8 @@ def best_constants(subject: Subject) -> list[Callable[[int], Any]]:
 
 
 def _fitted_constants(subject: Subject) -> list[Callable[[int], Any]]:
-    if subject.model is None or not subject.has("loss"):
-        return []
+    if subject.model is None or not subject.has("loss") or not reads_targets(subject):
+        return []  # what a loss without targets makes of an answer that no network gives is no reference
     training, _ = training_and_held_out(subject)
     few, samples = [], 0
     for batch in training:
@@ -418,12 +418,10 @@ def _fitted_constants(subject: Subject) -> list[Callable[[int], Any]]:
     if not own:
         return []
     kinds = output_shapes(own[task(subject).member])
-    ways: list[bool | None] = [None]
-    if any(t.ndim > 2 for t in own) and not reads_targets(subject):
-        ways = [True]  # such a loss compares places: an answer for each of them would say which is which
-    elif any(t.ndim > 2 for t in own) and task(subject).kind == "numbers":
-        ways = [False, True]
-    found = [_fitted(subject, like, shape, few, way) for shape in kinds for way in ways]
+    ways = [False, True] if task(subject).kind == "numbers" and any(t.ndim > 2 for t in own) else [None]
+    size = size_of(few[0].target)
+    others = [1.0, size, size**2] if len(own) > 1 and size > 1 else [1.0]  # such as a variance beside a mean
+    found = [_fitted(subject, like, shape, few, way, start) for shape in kinds for way in ways for start in others]
     return [answer for answer in (*found, _shares(subject, like, training)) if answer is not None]
 
 
@@ -445,8 +443,9 @@ def _shares(subject: Subject, like: Any, training: Sequence[Batch]) -> Callable[
 
 
 def _fitted(
-    subject: Subject, like: Any, shape: Shape, few: Sequence[Batch], shared: bool | None
+    subject: Subject, like: Any, shape: Shape, few: Sequence[Batch], shared: bool | None, start: float
 ) -> Callable[[int], Any] | None:
+    """The best constant answer; its other members are fitted within their range, in units of ``start``."""
     meant, own = task(subject), members_of(like)
     free: list[Tensor] = []
     for member, t in enumerate(own):
@@ -457,13 +456,14 @@ def _fitted(
             sizes = [1, *(1 for _ in t.shape[1:-1]), t.shape[-1]]
         free.append(torch.zeros(sizes, dtype=torch.float32, device=t.device))
     _begin_at_the_mean(free[meant.member], few)
+    ranges = [output_shapes(t)[-1] for t in own]
     for z in free:
         z.requires_grad_()
 
     def answer(count: int, times: float = 1.0) -> Any:
         given = []
         for member, (z, t) in enumerate(zip(free, own, strict=True)):
-            value = shape(times * z) if member == meant.member else times * z
+            value = shape(times * z) if member == meant.member else start * ranges[member](times * z)
             given.append(value.to(t.dtype).expand(count, *t.shape[1:]))
         return rebuilt(like, given)
 

@@ -87,7 +87,9 @@ def judgement_of(subject: Subject, *, budget: float) -> Judgement:
         last = {one.name: one for one in able if one.name in (AFTER, LAST)}
         if AFTER in last and not any(finding.severity == "critical" for finding in found.findings):
             _ask(last[AFTER], subject, found)
-        if LAST in last and not any(finding.severity != "note" for finding in found.findings):
+        made = subject.seen.get("experiment")
+        explained = made is not None and made.cause is not None
+        if LAST in last and not explained and not any(finding.severity != "note" for finding in found.findings):
             _ask(last[LAST], subject, found)
     untried = found.unjudged.get(TRIALS)
     if untried is not None:  # those that only a trial can judge were not
