@@ -35,6 +35,7 @@ from theodolite.evidence.drawn_outputs import (
     output_shapes,
     quiet,
     rebuilt,
+    size_of,
 )
 from theodolite.evidence.work import work_of
 from theodolite.io.batches import Batch
