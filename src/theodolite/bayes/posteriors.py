@@ -53,7 +53,7 @@ class LinearPosterior:
         object.__setattr__(self, "widths", tuple(int(n) for n in self.widths))
         net = LinearNet(x.shape[1], self.widths, self.prior_variance or 1.0)
         if self.prior_variance is None:
-            object.__setattr__(self, "prior_variance", best_variance(net, **self._seen))
+            object.__setattr__(self, "prior_variance", best_variance(net, **self._facts_of_samples))
         elif self.prior_variance == 0:
             raise InputError("expected a positive prior variance, got 0; None takes the one of largest evidence")
 
@@ -73,7 +73,7 @@ class LinearPosterior:
     @cached_property
     def evidence(self) -> Estimate:
         """The log density of the targets under the prior; ``stderr`` bounds the error of rounding."""
-        return log_evidence(self.net, **self._seen, log_det=self._log_det)
+        return log_evidence(self.net, **self._facts_of_samples, log_det=self._log_det)
 
     @property
     def effective_depth(self) -> float:
@@ -91,7 +91,7 @@ class LinearPosterior:
         across = rows - rows @ V.mH @ V
         across = across.where(across.norm(dim=1, keepdim=True) > 1e-12 * rows.norm(dim=1, keepdim=True), 0.0)
         mean = rows @ self.weights
-        variance = across.square().sum(1) * scale_moment(self.net, 1, **self._seen)
+        variance = across.square().sum(1) * scale_moment(self.net, 1, **self._facts_of_samples)
         source = generator or torch.Generator().manual_seed(0)
         scales = self._scales(draws, source).to(rows)
         noise = torch.randn(draws, rows.shape[1], generator=source, dtype=torch.float64, device=source.device).to(rows)
@@ -111,9 +111,11 @@ class LinearPosterior:
         for shape in shapes:
             net = LinearNet(self.x.shape[1], shape, self.net.prior_variance)
             if tune:
-                net = LinearNet(net.inputs, shape, best_variance(net, **self._seen))
-            found.append((shape, net.prior_variance, log_evidence(net, **self._seen, log_det=self._log_det)))
-        return selection(found, best_log_evidence(**self._seen, log_det=self._log_det))
+                net = LinearNet(net.inputs, shape, best_variance(net, **self._facts_of_samples))
+            found.append(
+                (shape, net.prior_variance, log_evidence(net, **self._facts_of_samples, log_det=self._log_det))
+            )
+        return selection(found, best_log_evidence(**self._facts_of_samples, log_det=self._log_det))
 
     @cached_property
     def _svd(self) -> Any:
@@ -124,7 +126,7 @@ class LinearPosterior:
         return 2 * float(self._svd[1].log().sum())
 
     @property
-    def _seen(self) -> dict[str, Any]:
+    def _facts_of_samples(self) -> dict[str, Any]:
         return {"samples": len(self.y), "norm2": float(self.weights.square().sum())}
 
     def _scales(self, draws: int, generator: torch.Generator) -> Tensor:
@@ -133,12 +135,12 @@ class LinearPosterior:
 
         if not self.widths:
             return torch.full((draws,), math.sqrt(self.net.prior_variance / self.net.inputs), dtype=torch.float64)
-        first, second = (scale_moment(self.net, -power, **self._seen) for power in (0.5, 1.0))
+        first, second = (scale_moment(self.net, -power, **self._facts_of_samples) for power in (0.5, 1.0))
         center = -math.log(second)  # moments of 1/tau exist where those of tau may be dominated by a tail
         spread = math.sqrt(max(1e-6, 4 * math.log(second / first**2)))
         low, high = self._support(center, spread)
         coarse = np.linspace(low, high, 129)
-        log_density = CubicSpline(coarse, log_scale_density(self.net, coarse, **self._seen))
+        log_density = CubicSpline(coarse, log_scale_density(self.net, coarse, **self._facts_of_samples))
         fine = np.linspace(low, high, 8193)
         density = np.exp(log_density(fine))
         total = np.concatenate([[0.0], np.cumsum(0.5 * (density[1:] + density[:-1]) * np.diff(fine))])
@@ -149,7 +151,7 @@ class LinearPosterior:
         """Where the density of log tau squared is above 1e-13 of that at the center; it has one hump."""
 
         def log_density(place: float) -> float:
-            return float(log_scale_density(self.net, np.array([place]), **self._seen)[0])
+            return float(log_scale_density(self.net, np.array([place]), **self._facts_of_samples)[0])
 
         peak, ends = log_density(center), [center - 6 * spread, center + 6 * spread]
         for side, sign in enumerate((-1, 1)):

@@ -67,7 +67,7 @@ def read(subject: Subject) -> Iterator[Reading]:
             errors["overlap"] = max(
                 errors["overlap"], math.sqrt(left_out) * spread * min(student_inflation(len(parts)), 4.0)
             )
-    yield from _told(found, errors)
+    yield from _readings(found, errors)
 
 
 def _parts(subject: Subject, data: Any, classes: int, count: int) -> Iterator[dict[str, float]]:
@@ -125,7 +125,7 @@ def _numbers(subject: Subject, data: Any, classes: int, *, until: float) -> _Str
     return _Structure(values, total, classes, here, chance)
 
 
-def _told(found: _Structure, errors: dict[str, float]) -> Iterator[Reading]:
+def _readings(found: _Structure, errors: dict[str, float]) -> Iterator[Reading]:
     values, total, classes, here = found.values, found.total, found.classes, found.here
     relative = total.stderr / total.value
     for name, words in WORDS.items():

@@ -30,7 +30,7 @@ def read(subject: Subject) -> Iterator[Reading]:
         return
     name, layer = found
 
-    seen, errors = _seen(subject, name, layer, classes)
+    seen, errors = _collapse_of(subject, name, layer, classes)
     note = f" ({seen.note[0].upper()}{seen.note[1:]}.)" if seen.note else ""
     rows: tuple[tuple[str, float | None, str], ...] = (
         (
@@ -86,7 +86,7 @@ def read(subject: Subject) -> Iterator[Reading]:
             yield Reading(quantity=quantity, where=name, measured=value, stderr=error, meaning=meaning + note)
 
 
-def _seen(subject: Subject, name: str, layer: nn.Linear, classes: int) -> tuple[Collapse, tuple[float, ...]]:
+def _collapse_of(subject: Subject, name: str, layer: nn.Linear, classes: int) -> tuple[Collapse, tuple[float, ...]]:
     """From the one visit where that kept a row a sample, with what thinned data cost; else batch by batch."""
     found = features_of(subject)
     h, labels = found.readout.get(name), found.targets

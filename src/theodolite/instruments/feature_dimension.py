@@ -40,7 +40,7 @@ def read(subject: Subject) -> Iterator[Reading]:
     """The dimension of the data at the input and after every layer, and the share of the linear hull it fills."""
     found = features_of(subject)
     with one_thread(), threadpool_limits(1):  # thousands of small products, which threads only slow down
-        told = _told(subject, found)
+        told = _estimates(subject, found)
     if not told:
         return
     series = Series(
@@ -62,7 +62,7 @@ def read(subject: Subject) -> Iterator[Reading]:
         )
 
 
-def _told(subject: Subject, found: Features) -> dict[str, tuple[Estimate, str, int]]:
+def _estimates(subject: Subject, found: Features) -> dict[str, tuple[Estimate, str, int]]:
     """Of each layer the dimension, the other numbers in words, and the rank; of some layers where time is short."""
     told: dict[str, tuple[Estimate, str, int]] = {}
     for name in _spread(list(found.rows)):

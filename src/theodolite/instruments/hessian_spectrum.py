@@ -62,14 +62,16 @@ def read(subject: Subject) -> Iterator[Reading]:
     data = thinned(subject, samples)
     limit, some = subject.allowance, samples < sample_count(subject)
     now = time.perf_counter()
-    seen = _seen(subject, data, products, now + (limit.until - now) / (2 if some else 1))
+    seen = _measured_spectrum(subject, data, products, now + (limit.until - now) / (2 if some else 1))
     if seen.top.values[0] <= 0:
         return
     parts: list[_Spectrum] = []
     if some and not limit.over():
         for place, part in enumerate(cut := list(parted(data, _parts(samples)))):
             now = time.perf_counter()
-            parts.append(_seen(subject, part, products, now + (limit.until - now) / (len(cut) - place), seen))
+            parts.append(
+                _measured_spectrum(subject, part, products, now + (limit.until - now) / (len(cut) - place), seen)
+            )
     thin = _Thinned(parts, seen, 1 - samples / sample_count(subject))
     yield from _ends(seen, thin, plain=bends_only(subject.model))
 
@@ -116,7 +118,9 @@ def _plan(subject: Subject) -> tuple[int, int]:
     return samples, max(8, int(left / max(1e-9, each)))
 
 
-def _seen(subject: Subject, data: Any, products: int, until: float, known: _Spectrum | None = None) -> _Spectrum:
+def _measured_spectrum(
+    subject: Subject, data: Any, products: int, until: float, known: _Spectrum | None = None
+) -> _Spectrum:
     """A third of the products each for the ends, the density and the traces; with time for all, until they are known.
 
     The ends may take two thirds of the time ``until`` then, and what they took a product says how many more there are.

@@ -57,7 +57,7 @@ def read(subject: Subject) -> Iterator[Reading]:
         stderr=error,
         expected=Band(high=floor) if layers else None,
         against="chance",
-        meaning=_seen(bool(layers), symmetric),
+        meaning=_symmetry_words(bool(layers), symmetric),
     )
     if symmetric:
         yield _cost(sample_count(subject), inputs, where, subject.momentum)
@@ -86,7 +86,7 @@ def _cost(count: int, inputs: int, where: str, momentum: float) -> Reading:
     )
 
 
-def _seen(fed: bool, symmetric: bool) -> str:
+def _symmetry_words(fed: bool, symmetric: bool) -> str:
     if not fed:
         return (
             "The inputs do not go into a plain fully connected layer, but into one that uses their position, or whose weights "

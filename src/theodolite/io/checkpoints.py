@@ -54,7 +54,7 @@ def checkpoint(name: str | Path, *, device: str = "cpu") -> Weights:
     faults = [weight.read.reason for weight in weights.values() if isinstance(weight.read, Unreadable)]
     if kind == stat.S_IFREG and len(faults) == len(weights):
         raise InputError(faults[0])
-    shown = _shown(_once(unpacked(weights, quantization(path)), left_out(weights)))
+    shown = _printable_names(_once(unpacked(weights, quantization(path)), left_out(weights)))
     return shown if device == "cpu" else Listed({k: _on(w, device) for k, w in shown.items()}, shown.left_out)
 
 
@@ -93,7 +93,7 @@ def _on(weight: Weight, device: str) -> Weight:
     return replace(weight, read=_OnDevice(weight.read, device), device=device)
 
 
-def _shown(weights: Listed) -> Listed:
+def _printable_names(weights: Listed) -> Listed:
     """The same under names that can be printed, no two of them alike."""
     shown: dict[str, Weight] = {}
     for weight in weights.values():

@@ -81,9 +81,9 @@ class _Tokens:
     def __iter__(self) -> Iterator[str]:
         while self.place < len(self.found):
             self.place += 1
-            yield self._shown(self.found[self.place - 1])
+            yield self._signs_of(self.found[self.place - 1])
 
-    def _shown(self, token: str) -> str:
+    def _signs_of(self, token: str) -> str:
         if token in "^_":
             return _script(token, self.group())
         if token == "{":
@@ -124,7 +124,7 @@ class _Tokens:
         if self.place >= len(self.found):
             return ""
         self.place += 1
-        return self._shown(self.found[self.place - 1])
+        return self._signs_of(self.found[self.place - 1])
 
     def _until_closed(self) -> Iterator[str]:
         while self.place < len(self.found):
@@ -132,7 +132,7 @@ class _Tokens:
             self.place += 1
             if token == "}":
                 return
-            yield self._shown(token)
+            yield self._signs_of(token)
 
 
 def _script(kind: str, text: str) -> str:

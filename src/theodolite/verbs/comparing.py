@@ -76,7 +76,7 @@ class RunComparison:
 
     def lines(self) -> list[str]:
         """In words."""
-        found = [f"A: {_told(self.one)}", f"B: {_told(self.other)}"]
+        found = [f"A: {_run_words(self.one)}", f"B: {_run_words(self.other)}"]
         if self.first is None:
             found.append(f"No difference: no reading differs by more than {PARTED:.0%} at a step that both have.")
         else:
@@ -127,7 +127,7 @@ def _run(place: str | Path) -> RunRecord:
     return RunRecord(str(place), document, series)
 
 
-def _told(run: RunRecord) -> str:
+def _run_words(run: RunRecord) -> str:
     losses = run.series.get(LOSS, {})
     steps = sorted(losses)
     words = f"{run.name}: {run.document.get('subject', 'loss')}, {run.last_step:,} steps"

@@ -36,7 +36,10 @@ class RotationInvariance:
         m = self.measured
         if m.fault:
             return f"rotation invariance: invalid\n  {m.fault}"
-        lines = [f"rotation invariance: {self.verdict}", f"  gap {m.gap.value:.3g} ± {m.gap.stderr:.2g}, " + _beside(m)]
+        lines = [
+            f"rotation invariance: {self.verdict}",
+            f"  gap {m.gap.value:.3g} ± {m.gap.stderr:.2g}, " + _gap_words(m),
+        ]
         cost = (
             f"  An invariant learner with k = {self.seen} examples of d = {self.dimension} features loses on a target of one "
             f"feature at least 1 - k/d = {self.hadamard_bound:.3g} (Hadamard), (1 - k/d)^2 = {self.gaussian_bound:.3g} "
@@ -85,7 +88,7 @@ def rotation_invariance(
     return RotationInvariance(len(x), int(x.shape[1]), found)
 
 
-def _beside(m: RotationGap) -> str:
+def _gap_words(m: RotationGap) -> str:
     if m.shift is None:
         return f"against {m.rounding:.2g} by rounding alone (largest difference over the predictions' root mean square)"
     return (

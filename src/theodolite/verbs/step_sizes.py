@@ -162,13 +162,13 @@ def find_lr(
     best = search.run()
     curve = search.final
     falls = search.start - WORTH * (search.start - best.loss)
-    works = [one.lr for one in search.told() if one.loss <= falls]
+    works = [one.lr for one in search.tried_steps() if one.loss <= falls]
     return StepSizes(
         lr=best.lr,
         factor=search.error,
         low=min([best.lr, *works]),
         high=max([best.lr, *works]),
-        tried=tuple(sorted(search.told(), key=lambda one: one.lr)),
+        tried=tuple(sorted(search.tried_steps(), key=lambda one: one.lr)),
         steps=search.steps,
         planned=steps,
         price=sum(trial.steps for trial in search.trials.values()),
@@ -243,7 +243,7 @@ class _Search:
             return 0.0
         return mean_estimate([x - y for x, y in zip(scores[0].losses, scores[1].losses, strict=True)]).stderr
 
-    def told(self) -> list[TriedStep]:
+    def tried_steps(self) -> list[TriedStep]:
         """Every trial with the loss that it ended with."""
         found = []
         for power, trial in self.trials.items():

@@ -141,10 +141,10 @@ def test_overfitting_kept_gradients_and_dead_networks_are_told():
 def test_a_finding_is_told_again_when_it_gets_worse_or_comes_back():
     alarms = Alarms()
     warning, critical = (findings_of_run(records(losses), events={}) for losses in ([1.0, 0.5], [1.0, 3.0]))
-    assert not warning and len(alarms.told(1, critical)) == 1
-    assert not alarms.told(2, critical)
-    assert not alarms.told(3, ())
-    assert len(alarms.told(4, critical)) == 1
+    assert not warning and len(alarms.new_lines(1, critical)) == 1
+    assert not alarms.new_lines(2, critical)
+    assert not alarms.new_lines(3, ())
+    assert len(alarms.new_lines(4, critical)) == 1
 
 
 @pytest.mark.parametrize("seed", range(50))

@@ -52,10 +52,10 @@ class Tail:
 def layer_tails(subject: Subject) -> dict[str, Tail]:
     """Of every matrix that has a spectrum to fit, by name."""
     found = weighed(subject, "spectra", "tails")["tails"].values()
-    return {row["name"]: _told(row) for stored in found for row in stored.value}
+    return {row["name"]: _tail_of(row) for stored in found for row in stored.value}
 
 
-def _told(row: dict[str, Any]) -> Tail:
+def _tail_of(row: dict[str, Any]) -> Tail:
     fit, bulk = dict(row["fit"]), dict(row["bulk"])
     for key in ("alpha", "xmin", "distance", "stderr"):
         fit[key] = known_number(fit[key])

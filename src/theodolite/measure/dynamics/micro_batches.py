@@ -45,7 +45,7 @@ def accumulated_noise(squares: Sequence[float], total: float, entries: Tensor) -
     if not total > 0:
         raise InputError(f"expected a gradient that is not 0, got one of squared norm {total}")
     share = _share(*_moments(sum(squares), total, k), k)
-    return _told(share, skewed_error(_pseudo_values(entries)), k)
+    return _noise_of(share, skewed_error(_pseudo_values(entries)), k)
 
 
 def noise_of_ranks(squares: Sequence[Sequence[float]], totals: Sequence[float]) -> AccumulatedNoise:
@@ -67,10 +67,10 @@ def noise_of_ranks(squares: Sequence[Sequence[float]], totals: Sequence[float]) 
         raise InputError("expected gradients that are not 0, got zeros")
     share = _share(scatter, signal, k)
     left = [_share(scatter - one[0], signal - one[1], k) for one in moments]
-    return replace(_told(share, skewed_error([n * share - (n - 1) * one for one in left]), k), ranks=True)
+    return replace(_noise_of(share, skewed_error([n * share - (n - 1) * one for one in left]), k), ranks=True)
 
 
-def _told(share: float, error: float, k: int) -> AccumulatedNoise:
+def _noise_of(share: float, error: float, k: int) -> AccumulatedNoise:
     if 1 - share <= SIGMAS * error:
         return AccumulatedNoise(Estimate(share, error), None, k)
     scale, end = share / (1 - share), (share + SIGMAS * error) / (1 - share - SIGMAS * error)

@@ -573,7 +573,7 @@ class Observer:
         lr = max((float(group.get("lr", 0.0)) for group in seen.optimizer.param_groups), default=0.0)
         seen.records.append(Record(seen.steps, lr=lr or None, facts={"loss": value, "step_loss": value}))
         if len(self._seen) == 1 or not math.isfinite(value):
-            lines = self._alarms.told(seen.steps, alarms_of(Run(tuple(map(moment_of, seen.records)))))
+            lines = self._alarms.new_lines(seen.steps, alarms_of(Run(tuple(map(moment_of, seen.records)))))
             seen.records[-1] = replace(seen.records[-1], alarms=tuple(lines))
 
     def values(self) -> list[SeenOptimizer]:

@@ -189,7 +189,7 @@ def _outer_losses(program: Program, place: int, size: int) -> Iterator[tuple[_Ag
     alone = len(named) == 1 and not any(
         c.name in _REAL for c in (program.calls[n] for n in program.needed if n != place)
     )
-    words = f"loss {program.calls[named[0]].name}" if alone else _told(program, place, named)
+    words = f"loss {program.calls[named[0]].name}" if alone else _loss_words(program, place, named)
     for root, told in [(program.root, words), *((Made(n, 0), f"loss {program.calls[n].name}") for n in named)]:
         whole = replace(program, root=root)
         rest = [n for n in whole.needed if n != place]
@@ -208,7 +208,7 @@ _REAL = ("exp", "log", "sum", "pow", "square", "norm", "abs", "mm", "matmul", "l
 """Operations of a loss that is more than a named one with reshaped or scaled arguments."""
 
 
-def _told(program: Program, place: int, named: Sequence[int]) -> str:
+def _loss_words(program: Program, place: int, named: Sequence[int]) -> str:
     names = [program.calls[n].name for n in named]
     count = len([n for n in program.needed if n != place])
     return f"loss of {_several(count, 'operation')}" + (f" ({', '.join(dict.fromkeys(names))})" if names else "")

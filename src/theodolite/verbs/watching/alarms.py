@@ -34,7 +34,7 @@ class Alarms:
         if self.stop_on is not None and self.stop_on not in SEVERITIES:
             raise InputError(f"expected stop_on to be one of {', '.join(SEVERITIES)}, got {self.stop_on!r}")
 
-    def told(self, step: int, found: Sequence[Finding]) -> list[str]:
+    def new_lines(self, step: int, found: Sequence[Finding]) -> list[str]:
         """One line for each finding that is new or has got worse; the logger and the listener hear it."""
         lines = []
         for finding in found:

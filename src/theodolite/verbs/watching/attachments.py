@@ -174,7 +174,7 @@ class Attachments:
         for place, finding in enumerate(found):
             if finding.name == "step-too-large" and finding.name not in self.alarms.standing:
                 found[place] = tried_step(watch, origin, finding)
-        return tuple(self.alarms.told(watch.records[-1].step, found))
+        return tuple(self.alarms.new_lines(watch.records[-1].step, found))
 
     def silent_facts(self, watch: Watch) -> dict[str, tuple[str, ...]]:
         """Exact facts of the steps so far that no training should show."""
@@ -182,7 +182,7 @@ class Attachments:
         lrs = [record.lr for record in watch.records if record.lr]
         return self.errors.facts(seen, lrs, watch.data, watch.subject.data.first()) | self.trace.facts()
 
-    def told(self, watch: Watch, record: Record) -> None:
+    def publish(self, watch: Watch, record: Record) -> None:
         """The numbers to the writer, and the page anew."""
         if self.writer is not None:
             try:

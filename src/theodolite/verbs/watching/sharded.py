@@ -76,14 +76,14 @@ class Gathered:
     def _steps(self, *_: Any) -> None:
         if self.near:
             self._before = {name: p.detach().clone() for name, p in self._sharded.items()}
-        self._told("_optimizer_step_pre_hooks")
+        self._call_hooks("_optimizer_step_pre_hooks")
 
     def _stepped(self, *_: Any) -> None:
         if self.near:
             self.pulled.update(name for name, p in self._sharded.items() if p.grad is not None)
-        self._told("_optimizer_step_post_hooks")
+        self._call_hooks("_optimizer_step_post_hooks")
 
-    def _told(self, hooks: str) -> None:
+    def _call_hooks(self, hooks: str) -> None:
         """What listens to the copy's optimizer hears of the real one's steps."""
         for hook in list(getattr(self.optimizer, hooks).values()) if self.first else ():
             hook(self.optimizer, (), {})

@@ -115,7 +115,7 @@ class StepTrace:
         self._handles, self._new, self._batch = [], [], None
         self._rows.clear()
 
-    def told(self, step: int) -> None:
+    def note_step(self, step: int) -> None:
         """The user's number of the step that was made last, or that comes where the loop tells it before."""
         self._offset = step - max(0, self._steps - 1)
 

@@ -168,7 +168,7 @@ class Watch(PresentableAnswers):
         stride = 1 if self._seen is None else max(1, step - self._seen)
         self._steps += 0 if self._seen is None else max(0, step - self._seen)
         self._seen, self._latest = step, time.perf_counter()
-        self._attached.trace.told(step)
+        self._attached.trace.note_step(step)
         due = step >= self._next and self._affordable()
         record = self._look(step, lr, momentum, whole=False) if due else None
         if not due and self._attached.between.due(step):
@@ -240,7 +240,7 @@ class Watch(PresentableAnswers):
             self.records[-1], alarms=alarms, seconds=seconds, watching=self._watching + seconds, training=self._training
         )
         self._stored.add(record)
-        self._attached.told(self, record)
+        self._attached.publish(self, record)
         self._next = -math.inf if self.every == "auto" else step + self.every
         self._since = self._latest = time.perf_counter()
         self._watching += self._since - started
