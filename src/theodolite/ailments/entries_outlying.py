@@ -46,10 +46,11 @@ def judge(subject: Subject) -> Iterator[Finding]:
     tail = _tail(worst)
     dominates = tail.row_share >= MOST_OF_A_ROW
     before, after = _cut_back(subject, found)
-    least = "it is" if tail.count == 1 else "the smallest of them is"
+    least = "" if tail.count == 1 else "the smallest of them is "
+    found_words = "is an outlier: it" if tail.count == 1 else "are outliers: the largest"
     says = (
-        f"{tail.count} of {tail.entries} entries of {worst.name} are outliers: the largest is {tail.height:.3g} times its "
-        f"layer's standard deviation (Gaussian maximum: {gaussian_maximum(tail.entries):.2g}), {least} {tail.ratio:.3g} times "
+        f"{tail.count} of {tail.entries} entries of {worst.name} {found_words} is {tail.height:.3g} times its "
+        f"layer's standard deviation (Gaussian maximum: {gaussian_maximum(tail.entries):.2g}), {least}{tail.ratio:.3g} times "
         f"larger than the next entry, and one makes up {tail.row_share:.0%} of its row."
     )
     severity: Severity = "warning" if dominates else "note"

@@ -8,7 +8,7 @@ more, and beyond what finite width explains. A trial on a copy with critical ini
 import math
 from collections.abc import Iterator
 
-from theodolite.core.ailment import Ailment
+from theodolite.core.ailment import Ailment, times
 from theodolite.core.subject import Subject
 from theodolite.evidence.depth_remedies import depth_interventions
 from theodolite.evidence.experiment import Intervention
@@ -36,7 +36,9 @@ def interventions(subject: Subject) -> Iterator[Intervention]:
     if signs is None or not _explodes(signs):
         return
     ratio = gradient_ratio(signs)
-    says = f"The gradient explodes: relative to the weights it is {ratio:.2g} times larger in the first layers than in the last."
+    says = (
+        f"The gradient explodes: relative to the weights the first layers get {times(ratio)} times more than the last."
+    )
     also = "; until then torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)"
     yield from depth_interventions(subject, says, rank=20, where=signs.layers[0].name, also=also, paths=True)
 

@@ -10,7 +10,7 @@ initialization then decides.
 import math
 from collections.abc import Iterator
 
-from theodolite.core.ailment import Ailment
+from theodolite.core.ailment import Ailment, times
 from theodolite.core.subject import Subject
 from theodolite.evidence.depth_remedies import depth_interventions
 from theodolite.evidence.experiment import Intervention
@@ -38,8 +38,8 @@ def interventions(subject: Subject) -> Iterator[Intervention]:
     if signs is None or not _vanishes(signs):
         return
     says = (
-        f"The gradient vanishes: relative to the weights it is {1 / gradient_ratio(signs):.2g} times smaller in the first layers "
-        "than in the last."
+        f"The gradient vanishes: relative to the weights the first layers get {times(1 / gradient_ratio(signs))} times less "
+        "than the last."
     )
     yield from depth_interventions(
         subject,

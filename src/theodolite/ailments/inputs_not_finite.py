@@ -82,7 +82,7 @@ def _whole(data: Any) -> str:
             rows = (~torch.isfinite(column)).reshape(len(column), -1).any(1).nonzero().flatten()
             if len(rows):
                 listed = ", ".join(str(int(row)) for row in rows[:5]) + (", ..." if len(rows) > 5 else "")
-                return f"Of all {len(column)} rows of tensor {place}, {len(rows)} are not finite: {listed}."
+                return f"Rows of tensor {place} that are not finite: {listed} ({len(rows)} of {len(column)})."
     return ""
 
 

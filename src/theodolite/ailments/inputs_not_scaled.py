@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from theodolite.core.ailment import Ailment, Finding
+from theodolite.core.ailment import Ailment, Finding, times
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import samples
 from theodolite.evidence.experiment import Intervention, Outcome, finding_of
@@ -113,7 +113,7 @@ def _found_logs(outcome: Outcome) -> Finding:
 def _found(outcome: Outcome, scales: InputScales) -> Finding:
     size = f"Inputs are not scaled: they have mean {scales.offset:.3g} and standard deviation {scales.scale:.3g}"
     if scales.spread > SPREAD:
-        size += f", and the ranges of their columns differ {scales.spread:.3g}-fold"
+        size += f", and the ranges of their columns differ by a factor of {times(scales.spread)}"
     scalar = scales.center.numel() == 1
     how = (
         f"x = (x - {float(scales.center):.4g}) / {float(scales.width):.4g}"

@@ -24,7 +24,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
     yield Finding(
         severity="critical" if whole else "note",
         where="targets",
-        says=f"{'All' if whole else sum(empty)} of {len(empty)} batches have no target that counts: every label is {IGNORED}.",
+        says=f"{'All' if whole else f'{sum(empty)} of'} {len(empty)} batches have no label that counts: all are {IGNORED}.",
         remedy="check how the labels are made: in chat data the answers must keep theirs, in a masked model the masked tokens",
         evidence=(evidence("batches without a target", sum(empty)),),
     )

@@ -57,7 +57,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
                 else "critical",
                 where=names[0].rpartition(".")[0],
                 says=f"{len(names)} parameters ({numbers} numbers: {told}) are cut off: {words}.",
-                remedy=f"look for detach(), no_grad(), .item(), argmax or numpy right after {names[-1].rpartition('.')[0]}; "
+                remedy=f"look for detach(), no_grad(), .item(), argmax or numpy after layer {names[-1].rpartition('.')[0]}; "
                 "if it is on purpose, requires_grad_(False)",
             )
             return

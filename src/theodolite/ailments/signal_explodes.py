@@ -9,7 +9,7 @@ then decides.
 import math
 from collections.abc import Iterator
 
-from theodolite.core.ailment import Ailment
+from theodolite.core.ailment import Ailment, times
 from theodolite.core.subject import Subject
 from theodolite.evidence.depth_remedies import depth_interventions
 from theodolite.evidence.experiment import Intervention
@@ -39,7 +39,8 @@ def interventions(subject: Subject) -> Iterator[Intervention]:
     grown = _growth(signs)
     if signs is None or not grown:
         return
-    says = f"The signal explodes: its mean square grows {grown:.2g}-fold over {len(signs.layers)} layers before the first step."
+    grows = f"grows by a factor of {times(grown)}"
+    says = f"The signal explodes: over {len(signs.layers)} layers its mean square {grows} at the start."
     yield from depth_interventions(subject, says, rank=17, where=signs.layers[-1].name)
 
 

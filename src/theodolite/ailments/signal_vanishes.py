@@ -9,7 +9,7 @@ that has learned nothing is reported without a trial, because no step can separa
 import math
 from collections.abc import Iterator
 
-from theodolite.core.ailment import Ailment, Finding, evidence
+from theodolite.core.ailment import Ailment, Finding, evidence, times
 from theodolite.core.subject import Subject
 from theodolite.evidence.depth_remedies import depth_interventions, remedy_for
 from theodolite.evidence.experiment import Intervention
@@ -58,7 +58,8 @@ def judge(subject: Subject) -> Iterator[Finding]:
 
 
 def _says(signs: VitalSigns) -> str:
-    return f"The signal vanishes: its mean square falls {1 / signal_ratio(signs):.2g}-fold over {len(signs.layers)} layers."
+    factor = times(1 / signal_ratio(signs))
+    return f"The signal vanishes: over {len(signs.layers)} layers its mean square falls by a factor of {factor}."
 
 
 def interventions(subject: Subject) -> Iterator[Intervention]:

@@ -53,10 +53,10 @@ def judge(subject: Subject) -> Iterator[Finding]:
         severity="critical" if _mean(told) > 0.7 * constant else "warning",
         where=first,
         says=f"The same batches have a loss of {_mean(train):.3g} in training mode and {_mean(told):.3g} in evaluation mode: the "
-        f"running statistics of {len(layers)} layers{f' (momentum {odd[0]:g})' if odd else ''} are not those of the data. With "
+        f"running statistics of the normalization{f' (momentum {odd[0]:g})' if odd else ''} are not those of the data. With "
         f"statistics computed again it is {anew:.3g}.",
-        remedy=(f"momentum={USUAL} in {first}; " if odd else "")
-        + "torch.optim.swa_utils.update_bn(loader, model) before evaluating; nn.GroupNorm where batches are tiny",
+        remedy=(f"momentum={USUAL} in layer {first}; " if odd else "")
+        + "torch.optim.swa_utils.update_bn(loader, model) before evaluating; nn.GroupNorm if batches are tiny",
         suggested={"statistics_momentum": USUAL},
         evidence=(
             evidence("loss in training mode", _mean(train), stderr=_error(train)),

@@ -41,7 +41,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
     yield Finding(
         severity="critical" if share >= ALL else "warning",
         where=where,
-        says=f"Units are copies: the {units} units of {where} share {kinds} set{'s' * (kinds > 1)} of weights and "
+        says=f"Units are copies: the {units} units of layer {where} share {kinds} set{'s' * (kinds > 1)} of weights and "
         f"gradients{others}. Training can never make them different.",
         remedy=f"{text}: random weights, never a constant",
         suggested=suggested,

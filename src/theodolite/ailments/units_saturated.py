@@ -51,7 +51,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
     yield Finding(
         severity="critical",
         where=where,
-        says=f"Units are saturated: after {where} the activation is flat for {share:.0%} of units and samples, so that no "
+        says=f"Units are saturated: after layer {where} the activation is flat for {share:.0%} of units and samples, so that no "
         f"gradient passes and nothing is learned (the mean square of the inputs is {size:.3g}).",
         remedy=f"inputs of mean 0 and variance 1 (logarithms if they span many orders of magnitude), and {text}",
         suggested=suggested,
@@ -65,7 +65,7 @@ def interventions(subject: Subject) -> Iterator[Intervention]:
     if not flat:
         return
     worst, share = max(flat.items(), key=lambda item: item[1])
-    says = f"Units are saturated: after {worst} the activation is flat for {share:.0%} of units and samples."
+    says = f"Units are saturated: after layer {worst} the activation is flat for {share:.0%} of units and samples."
     yield from depth_interventions(subject, says, rank=17, where=worst, also=", and inputs of mean 0 and variance 1")
 
 

@@ -119,3 +119,12 @@ def silent_error(
 def few_of(names: Sequence[str], most: int = 4) -> str:
     """The first of some names, and how many more there are."""
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+def times(factor: float) -> str:
+    """A factor as people write it.
+
+    >>> times(1.13e5), times(2.345), times(1.3e12)
+    ('110,000', '2.3', '1.3e+12')
+    """
+    return f"{float(f'{factor:.2g}'):,.0f}" if 10 <= factor < 1e9 else f"{factor:.2g}"
